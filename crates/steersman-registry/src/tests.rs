@@ -1,4 +1,4 @@
-//! Verbs, one behaviour at a time.
+//! Tests of the verbs, one behaviour at a time.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ mod signing;
 mod watches;
 mod writes;
 
-/// A registry with a fixed time and short calls.
+/// A registry with a fixed time and short method calls.
 struct Server {
     registry: Registry,
     now: Timestamp,
@@ -44,7 +44,7 @@ impl Server {
         Self::with(RegistryOptions::default())
     }
 
-    /// One where nobody plays the cluster's controllers.
+    /// Creates a server that plays no controllers.
     fn alone() -> Self {
         Self::with(RegistryOptions {
             collect_garbage: false,
@@ -182,7 +182,7 @@ impl Server {
             .watch(&resource, Self::namespace(&resource), options)
     }
 
-    /// Everything a watch has to say, as `TYPE name`.
+    /// Returns all pending events of a watch, as `TYPE name`.
     fn poll(&self, cursor: &mut WatchCursor) -> Vec<String> {
         let events = self.registry.poll(cursor, 1000);
         events.iter().map(said).collect()
@@ -229,7 +229,7 @@ fn refused<T: std::fmt::Debug>(done: Done<T>) -> (u16, String) {
     (status.code, status.message)
 }
 
-/// The causes of a refusal, as `field: message`.
+/// Returns the causes of a refusal, as `field: message`.
 fn causes<T: std::fmt::Debug>(done: Done<T>) -> Vec<String> {
     let details = done.unwrap_err().details.unwrap_or_default();
     let causes = details.causes.into_iter();

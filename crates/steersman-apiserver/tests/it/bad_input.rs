@@ -1,4 +1,4 @@
-//! Bodies and queries that are wrong: one clear Status each, and never a panic.
+//! Tests of bad bodies and queries: each gets one clear Status, and never a panic.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -55,7 +55,7 @@ async fn a_body_that_is_too_large() {
             .status,
         413
     );
-    // One byte less is read, and refused for what it is.
+    // A body one byte shorter is read, and refused for its content.
     assert_eq!(
         ask(&server, "POST", CONFIG_MAPS, &[], body[1..].to_owned())
             .await
@@ -121,7 +121,7 @@ async fn protobuf_that_is_none_or_of_a_custom_resource() {
         .expect(201);
     assert_eq!(created["metadata"]["name"], "one");
     assert!(created.get("data").is_none());
-    // The options of a dry run.
+    // DeleteOptions with a dry run.
     let options = "k8s\0\x0a\x13\x0a\x02v1\x12\x0dDeleteOptions\x12\x05\x2a\x03All";
     let one = format!("{CONFIG_MAPS}/one");
     ask(&server, "DELETE", &one, &protobuf, options)
@@ -228,7 +228,7 @@ async fn no_path_or_query_makes_it_panic() {
     }
 }
 
-/// Requests put together from pieces that are right and wrong.
+/// Generates requests from valid and invalid parts.
 fn any_request() -> impl Strategy<Value = (&'static str, String, &'static str, Vec<u8>)> {
     let methods = ["GET", "POST", "PUT", "PATCH", "DELETE"];
     let resources = [
@@ -315,7 +315,7 @@ fn any_request() -> impl Strategy<Value = (&'static str, String, &'static str, V
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(60) })]
 
-    /// SRV-3: each sequence of requests is answered, and the server still answers afterwards.
+    /// SRV-3: each request of a sequence is answered, and the server still answers afterwards.
     #[test]
     fn no_sequence_of_requests_makes_it_panic(
         requests in proptest::collection::vec(any_request(), 1..30)
@@ -339,7 +339,7 @@ proptest! {
     }
 }
 
-/// A body that panics where it is read.
+/// A body that panics when it is read.
 struct Broken;
 
 impl Body for Broken {
@@ -362,7 +362,7 @@ async fn failure(server: &ApiServer, request: Request<Broken>) -> Value {
     serde_json::from_slice(&body).unwrap()
 }
 
-/// SRV-4: a panic ends its own request with a Status, and nothing else.
+/// SRV-4: a panic ends only its own request, with a Status.
 #[tokio::test(start_paused = true)]
 async fn a_request_that_panics_is_answered() {
     let server = server();
@@ -381,7 +381,7 @@ async fn a_request_that_panics_is_answered() {
     assert!(told.iter().any(|record| record.status == Some(500)));
 }
 
-/// SRV-4: the same outside of the verbs.
+/// SRV-4: the same for a panic outside the verbs.
 #[tokio::test(start_paused = true)]
 async fn a_clock_that_panics_is_answered() {
     let stopped = Arc::new(AtomicBool::new(false));

@@ -1,4 +1,4 @@
-//! The program `steersman-apiserver`: what a shell sees of it, over real sockets and in real time.
+//! Tests of the program `steersman-apiserver` over real sockets and in real time.
 #![cfg(unix)]
 
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
-/// Long enough for a busy machine; it is only waited out by a failing test.
+/// Long enough for a busy machine; only a failing test waits this long.
 const TOO_LONG: Duration = Duration::from_secs(60);
 
 fn program(arguments: &[&str]) -> Command {
@@ -26,7 +26,7 @@ fn program(arguments: &[&str]) -> Command {
     command
 }
 
-/// A program that serves, and a client by the kubeconfig that it names.
+/// A running program, and a client with the kubeconfig that it printed.
 pub(crate) struct Running {
     child: Child,
     pub(crate) kubeconfig: PathBuf,
@@ -154,7 +154,7 @@ spec:
 ";
     std::fs::write(folder.path().join("all.yaml"), manifests).unwrap();
     let kubeconfig = folder.path().join("kubeconfig");
-    // A folder may be named for both; what is in it and no definition is a manifest all the same.
+    // Both flags may name one folder; its objects that are no CRDs are then manifests.
     let seeds = [
         "--crds",
         text(folder.path()),
@@ -199,11 +199,11 @@ async fn what_cannot_be_begins_nothing() {
     let right = "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n";
     let cat = "apiVersion: v1\nkind: Cat\nmetadata: {name: tom}\n";
     std::fs::write(&wrong, format!("{right}---\n{cat}")).unwrap();
-    // A folder is named by the file in it, and a file by the line.
+    // Errors name the file in a folder, and the line in a file.
     let said = refused(&["--manifests", text(folder.path())]).await;
     let place = format!("the server refused Cat tom of {}:5: ", text(&wrong));
     assert!(said.contains(&place), "{said}");
-    // What is named holds something.
+    // A path without any CRD is an error.
     let said = refused(&["--crds", text(&wrong)]).await;
     assert!(
         said.contains("there is no CustomResourceDefinition in "),
@@ -262,25 +262,25 @@ async fn faults_of_a_file_are_there_from_the_start() {
     }
 }
 
-/// The commands of a page that begin with curl, as one script.
+/// Returns the commands of a page that begin with curl, as one script.
 fn curls(page: &str) -> String {
     let fences = page.split("```sh\n").skip(1);
     let blocks = fences.filter_map(|block| block.split("```").next());
     blocks.filter(|block| block.contains("curl ")).collect()
 }
 
-// What the README and the guide have for those without Rust.
+// Runs the commands of the README and the guide for users of other languages.
 #[tokio::test]
 async fn the_commands_with_curl_do_what_the_pages_say() {
     let curl = Command::new("curl").arg("--version").output().await;
     if curl.is_err() {
         use std::io::Write as _;
-        // Past the harness, which keeps what a test prints as long as it passes.
+        // Writes to stderr directly, because the test harness captures the output of passing tests.
         let _ = writeln!(std::io::stderr(), "skipped: curl cannot be run");
         return;
     }
     let folder = TempDir::new().unwrap();
-    // The commands' own `-k` is not enough to fail here by what was answered.
+    // With `-k` alone curl does not fail on an error status.
     std::fs::write(
         folder.path().join(".curlrc"),
         "insecure\nfail\nsilent\nshow-error\n",

@@ -1,4 +1,4 @@
-//! Answers in gzip, for clients that take it.
+//! Tests of gzip answers.
 
 use std::io::Read as _;
 
@@ -11,12 +11,12 @@ use crate::support::{CONFIG_MAPS, config_map, get, send};
 
 const GZIP: [(&str, &str); 1] = [("accept-encoding", "deflate, gzip")];
 
-/// A server with one small and one large ConfigMap.
+/// Creates a server with one small and one large ConfigMap.
 fn server() -> ApiServer {
     let server = ApiServer::new();
     server.create(config_map("small")).unwrap();
     let mut large = config_map("large");
-    // Lines that differ, so that something is left when they are compressed.
+    // Lines that differ, so that they are still long when compressed.
     let lines: String = (0..20_000).map(|n| format!("{n}\n")).collect();
     large["data"] = json!({ "lines": lines, "more": "x".repeat(64 * 1024) });
     server.create(large).unwrap();
@@ -71,7 +71,7 @@ async fn a_watch_is_compressed_event_by_event_where_asked_for() {
     let server = ApiServer::builder().gzip_watches(true).build();
     server.create(config_map("a")).unwrap();
     let (_, _, mut body) = send(&server, "GET", &path, &GZIP, "").await;
-    // The first event can be read before there is a second.
+    // The first event can be decompressed before there is a second.
     let frame = body.frame().await.unwrap().unwrap();
     let mut read = String::new();
     GzDecoder::new(&frame.into_data().unwrap()[..])

@@ -1,4 +1,4 @@
-//! Custom resources over the wire.
+//! Tests of custom resources over HTTP requests.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What the server says about itself.
+//! Tests of discovery, health, metrics and OpenAPI.
 
 use std::collections::BTreeSet;
 
@@ -102,7 +102,7 @@ async fn aggregated_documents_have_a_tag_that_changes_with_them() {
             .any(|group| group["metadata"]["name"] == "example.com")
     );
 
-    // A document without an aggregated form is refused where nothing else is accepted.
+    // A document without an aggregated form is refused if only that form is accepted.
     let only = [("accept", AGGREGATED.split(',').next().unwrap())];
     assert_eq!(
         ask(&server, "GET", "/apis/apps", &only, "").await.status,
@@ -184,8 +184,7 @@ async fn openapi_has_what_kubectl_looks_for() {
     }
 }
 
-/// What generators of clients build on: every operation under a name of its own, with parameters,
-/// and every reference leading somewhere.
+/// Generators of clients need operations with unique names and parameters, and valid references.
 #[tokio::test(start_paused = true)]
 async fn openapi_has_every_operation() {
     let server = server();

@@ -1,4 +1,4 @@
-//! Failures on demand, and the log of what was asked.
+//! Tests of faults on demand, and of the request log.
 
 mod effects;
 
@@ -26,7 +26,7 @@ async fn open_watches_can_be_cut_and_broken() {
     assert_eq!(server.faults().break_watches(), 2);
     map_watch.try_next().await.unwrap_err();
     secret_watch.try_next().await.unwrap_err();
-    // Later watches are not touched.
+    // Later watches are not affected.
     let mut map_watch = Watch::open(&server, &maps).await;
     create_config_maps(&server, &["a"]).await;
     assert_eq!(map_watch.next_short().await.unwrap(), "ADDED a");
@@ -45,7 +45,7 @@ async fn silent_watches_end_with_the_server() {
     assert_eq!(server.faults().resume_watches(), 2);
     assert_eq!(server.faults().silence_watches(), 2);
     server.shut_down();
-    // A watch that ended is not brought back.
+    // A watch that ended is not resumed.
     server.faults().resume_watches();
     assert_eq!(silent.next().await, None);
     assert_eq!(live.next().await, None);
@@ -62,7 +62,7 @@ async fn silent_watches_stay_open_and_say_nothing() {
     let mut watch = Watch::open(&server, &path).await;
     assert_eq!(server.faults().silence_watches(), 1);
     create_config_maps(&server, &["a"]).await;
-    // Not even its timeout ends it: nothing comes from a connection that died unnoticed.
+    // Not even its timeout ends it, as on a connection that died unnoticed.
     assert!(watch.is_quiet().await);
     assert_eq!(server.faults().open_watches("configmaps"), 1);
     drop(watch);

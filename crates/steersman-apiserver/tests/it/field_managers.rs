@@ -1,4 +1,4 @@
-//! Field managers of objects whose definition changes its versions.
+//! Tests of field managers of custom resources whose CRD changes its versions.
 
 use serde_json::{Value, json};
 use steersman_apiserver::ApiServer;
@@ -44,7 +44,7 @@ async fn edit(server: &ApiServer, version: &str, manager: &str, spec: Value) -> 
     merge(server, &path, &patch).await.expect(200)
 }
 
-/// Manager, operation, version and fields of the spec of each entry.
+/// Returns manager, operation, version and spec fields of each entry.
 fn owners(object: &Value) -> Vec<String> {
     let entries = object["metadata"]["managedFields"].as_array().unwrap();
     let owner = |entry: &Value| {
@@ -58,8 +58,8 @@ fn owners(object: &Value) -> Vec<String> {
     entries.iter().map(owner).collect()
 }
 
-/// A server with the objects `x` and `y` that were written in v1, which is no longer stored or
-/// served.
+/// Creates a server with the objects `x` and `y`, which were written in v1; v1 is no longer stored
+/// or served.
 async fn moved() -> ApiServer {
     let server = server();
     let before = crd(&[("v1", true, true), ("v2", true, false)]);
@@ -89,10 +89,10 @@ async fn entries_of_a_version_that_is_not_served_any_more_still_own_their_fields
         conflict.expect(409)["message"],
         "Apply failed with 1 conflict: conflict with \"old\": .spec.a"
     );
-    // An update takes what it changes, and leaves the other entries as they were written.
+    // An update takes over the fields it changes, and leaves the other entries unchanged.
     let edited = edit(&server, "v2", "editor", json!({"c": "2"})).await;
     assert_eq!(owners(&edited), [old, "editor Update example.com/v2 f:c"]);
-    // A manager that applies in another version gives up what it leaves out.
+    // A manager that applies in another version gives up the fields it leaves out.
     let applied = apply(&server, ("v2", "x", "old"), json!({"a": "2"})).await;
     let applied = applied.expect(200);
     assert_eq!(applied["spec"], json!({"a": "2", "c": "2"}));

@@ -1,4 +1,4 @@
-//! Replays the conversations that were recorded from a kube-apiserver (`tests/golden/README.md`).
+//! Replays the conversations recorded from a kube-apiserver (`tests/golden/README.md`).
 
 mod case;
 mod compare;
@@ -17,12 +17,12 @@ use steersman_apiserver::{ApiServer, ApiServerBuilder, Authorization};
 use self::case::Case;
 use self::replay::{Mismatch, replay};
 
-/// Where the conversations are.
+/// Returns the folder of the conversations.
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }
 
-/// The conversations of a topic by their paths, for instance `verbs/create-configmap`.
+/// Returns the conversations of a topic by their paths, for instance `verbs/create-configmap`.
 fn cases(topic: &str) -> BTreeMap<String, Case> {
     cases_in(&folder(), topic)
 }
@@ -43,7 +43,7 @@ fn case_at(path: &Path) -> Result<Case, String> {
     serde_json::from_slice(&text).map_err(|error| problem(&error))
 }
 
-/// The cases that are known to fail, and why.
+/// Returns the cases that are known to fail, with the reasons.
 fn pending() -> BTreeMap<String, String> {
     let text = std::fs::read_to_string(folder().join("pending.txt")).unwrap();
     let lines = text
@@ -65,7 +65,7 @@ fn pending() -> BTreeMap<String, String> {
         .collect()
 }
 
-/// A server as the one that was recorded: it runs alone, with RBAC on.
+/// Returns a builder of a server like the recorded one: without controllers, and with RBAC.
 fn builder() -> ApiServerBuilder {
     ApiServer::builder()
         .play_controllers(false)
@@ -76,7 +76,7 @@ fn server() -> ApiServer {
     builder().build()
 }
 
-/// Replays every case of a topic, each against a server of its own.
+/// Replays every case of a topic, each against a new server.
 #[expect(
     clippy::print_stdout,
     reason = "how many pass is news, and so is why one does not"
@@ -120,7 +120,7 @@ async fn topic(name: &str) {
     assert!(wrong.is_empty(), "\n{wrong}");
 }
 
-/// What cases may differ in on purpose: JSON pointers, by case.
+/// Returns the JSON pointers at intended differences, by case.
 fn exceptions() -> BTreeMap<String, Vec<String>> {
     let text = std::fs::read_to_string(folder().join("exceptions.txt")).unwrap();
     let lines = text
@@ -139,7 +139,7 @@ fn exceptions() -> BTreeMap<String, Vec<String>> {
     exceptions
 }
 
-/// Those of the exceptions without which the case passes, too.
+/// Returns the exceptions without which the case passes, too.
 async fn unneeded<'a>(case: &Case, ignored: &'a [String]) -> Vec<&'a str> {
     let mut unneeded = Vec::new();
     for pointer in ignored {
@@ -155,7 +155,7 @@ async fn unneeded<'a>(case: &Case, ignored: &'a [String]) -> Vec<&'a str> {
     unneeded
 }
 
-/// A list of exceptions can only get shorter, as that of pending cases.
+/// The list of exceptions can only get shorter, like that of pending cases.
 #[tokio::test(start_paused = true)]
 async fn an_exception_that_has_become_unnecessary_is_found() {
     let case = serde_json::from_value(serde_json::json!({

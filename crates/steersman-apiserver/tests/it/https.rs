@@ -1,4 +1,4 @@
-//! Over HTTPS, with a real client: kube-client, and hands that speak no HTTP.
+//! Tests over HTTPS, with kube-client as a real client, and with raw sockets.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ use tokio::net::TcpStream;
 
 use crate::support::{config_map, website, website_crd};
 
-/// Longer than anything here takes; a wait that ends this way has failed.
+/// Longer than any step here takes; a wait that reaches it has failed.
 const TOO_LONG: Duration = Duration::from_secs(60);
 
 async fn client(serving: &Serving) -> Client {
@@ -48,7 +48,7 @@ fn typed(object: serde_json::Value) -> DynamicObject {
     serde_json::from_value(object).unwrap()
 }
 
-/// Before there is a runtime nothing can be driven; whichever door is opened first drives it.
+/// Without a runtime the player cannot run; the first use within a runtime starts it.
 #[test]
 fn a_listener_for_others_drives_the_player() {
     let server = ApiServer::builder().play(Played::everything()).build();
@@ -176,7 +176,7 @@ async fn stopping_ends_watches_and_connections() {
         .unwrap();
     assert!(matches!(end, Ok(None)), "{end:?}");
     TcpStream::connect(address).await.unwrap_err();
-    // The server itself goes on, and can be served again.
+    // The server itself still runs, and can be served again.
     let serving = server.serve("127.0.0.1:0").await.unwrap();
     config_maps(client(&serving).await)
         .list(&ListParams::default())
@@ -202,7 +202,7 @@ async fn bytes_that_are_no_tls_harm_nobody() {
         socket.write_all(bytes).await.unwrap();
         socket.shutdown().await.unwrap();
         let mut answer = Vec::new();
-        // An alert, a reset or nothing: the server closes the connection in any case.
+        // The server closes the connection, with an alert, a reset or nothing.
         let _ = tokio::time::timeout(TOO_LONG, socket.read_to_end(&mut answer))
             .await
             .unwrap();
@@ -213,14 +213,14 @@ async fn bytes_that_are_no_tls_harm_nobody() {
         .unwrap();
 }
 
-/// The client sends on for a while after the refusal: without reading that, the server's closing
-/// would reset the connection, and the answer would be lost.
+/// The client continues to send after the refusal. If the server did not read that, closing would
+/// reset the connection, and the answer would be lost.
 #[tokio::test]
 async fn a_body_that_is_too_long_is_answered_413() {
     let server = ApiServer::new();
     let serving = server.serve("127.0.0.1:0").await.unwrap();
     let mut connection = speak_tls(&serving).await;
-    // More than the buffers of the sockets hold, so that the writing ends only if somebody reads.
+    // More than the buffers of the sockets hold, so that writing ends only if the server reads.
     let long = vec![b' '; 20 * 1024 * 1024];
     let head = "POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nhost: x\r\n";
     let announced = format!("{head}content-length: {}\r\n\r\n", long.len());
@@ -270,7 +270,7 @@ async fn a_head_that_is_too_long_is_refused() {
     ] {
         let connection = speak_tls(&serving).await;
         let (mut reader, mut writer) = tokio::io::split(connection);
-        // The answer may come, and the connection end, before all is written.
+        // The answer may arrive, and the connection end, before the request is written completely.
         let writing = async { writer.write_all(request.as_bytes()).await };
         let reading = async {
             let mut answer = Vec::new();
@@ -284,19 +284,19 @@ async fn a_head_that_is_too_long_is_refused() {
         let both = async { tokio::join!(writing, reading) };
         let (_, answer) = tokio::time::timeout(TOO_LONG, both).await.unwrap();
         let wanted = format!("HTTP/1.1 {code} ");
-        // What was still being written when the server closed may have reset the connection and
-        // taken the refusal with it.
+        // Data in transit when the server closed may have reset the connection and lost the
+        // refusal.
         let reset = code == "431" && answer.is_empty();
         assert!(reset || answer.starts_with(&wanted), "{code}: {answer}");
     }
 }
 
-/// A TLS connection on which nothing was said yet.
+/// Opens a TLS connection.
 async fn speak_tls(serving: &Serving) -> tokio_rustls::client::TlsStream<TcpStream> {
     speak_tls_as(serving, Vec::new()).await
 }
 
-/// The same, with the protocols that the client offers.
+/// Opens a TLS connection with these protocols offered by the client.
 async fn speak_tls_as(
     serving: &Serving,
     protocols: Vec<Vec<u8>>,
@@ -317,7 +317,7 @@ async fn speak_tls_as(
     connector.connect(name, socket).await.unwrap()
 }
 
-/// kubectl and Go's clients have one connection for everything.
+/// kubectl and Go's clients use one connection for all requests.
 #[tokio::test]
 async fn one_http2_connection_carries_a_watch_and_requests_beside_it() {
     let server = ApiServer::new();
@@ -353,7 +353,7 @@ async fn one_http2_connection_carries_a_watch_and_requests_beside_it() {
     tokio::time::timeout(TOO_LONG, serving.stop())
         .await
         .unwrap();
-    // The watch ends as watches end, and the connection with it.
+    // The watch ends normally, and the connection with it.
     tokio::time::timeout(TOO_LONG, watch.collect())
         .await
         .unwrap()
@@ -388,7 +388,7 @@ async fn a_restart_closes_connections_over_which_nothing_is_asked() {
     assert!(sender.is_closed());
 }
 
-/// A server that is away refuses connections, drops those that are open, and comes back at the same address.
+/// A server that is away refuses connections, drops open ones, and comes back at the same address.
 #[tokio::test]
 async fn a_server_that_is_away_refuses_connections_and_comes_back_at_its_address() {
     let server = ApiServer::new();
@@ -401,7 +401,7 @@ async fn a_server_that_is_away_refuses_connections_and_comes_back_at_its_address
     let connection = tokio::spawn(connection);
     server.restart(Restart::new(History::Kept).away(Duration::from_millis(500)));
     let closed = tokio::time::timeout(TOO_LONG, connection).await;
-    // In whichever way it ends.
+    // How the connection ends does not matter.
     let _ended = closed.unwrap().unwrap();
     while TcpStream::connect(serving.addr()).await.is_ok() {
         tokio::task::yield_now().await;
@@ -429,7 +429,7 @@ async fn only_loopback_is_served() {
     );
 }
 
-/// A `HEAD` is answered as a `GET` without its body, which in HTTP/2 would break the stream.
+/// A `HEAD` is answered like a `GET` without the body, which in HTTP/2 would break the stream.
 #[tokio::test]
 async fn a_head_is_answered_without_a_body() {
     let server = ApiServer::new();
@@ -483,7 +483,7 @@ async fn the_kubeconfig_is_written_for_its_owner() {
     let missing = folder.path().join("missing").join("kubeconfig");
     let refused = serving.write_kubeconfig(&missing).unwrap_err();
     assert!(refused.to_string().contains("missing"), "{refused}");
-    // That of an earlier server is written over, and nothing else.
+    // A kubeconfig of an earlier server is overwritten, any other file is not.
     let second = ApiServer::new().serve("127.0.0.1:0").await.unwrap();
     second.write_kubeconfig(&path).unwrap();
     assert_eq!(std::fs::read_to_string(&path).unwrap(), second.kubeconfig());

@@ -1,15 +1,15 @@
-//! What each built-in kind does with the metadata of a write, and by which fields it is selected.
+//! Tests of each built-in kind: the metadata that a write takes, and the field selectors.
 
 use serde_json::{Value, json};
 use steersman_apiserver::ApiServer;
 
 use crate::support::{ask, get, merge, post, put};
 
-/// Fields of the metadata that a test changes.
+/// The metadata fields that the tests change.
 const CHANGED: [&str; 4] = ["labels", "annotations", "finalizers", "ownerReferences"];
 
-/// A kind with a status: the collection's path, an object without metadata, what a write to the
-/// status changes of the metadata, and what of it the writer owns. Letters: l(abels),
+/// A kind with a status: the path of the collection, an object without metadata, the metadata
+/// fields that a status write changes, and those of them that the writer owns. Letters: l(abels),
 /// a(nnotations), f(inalizers), o(wner references).
 struct Case {
     path: &'static str,
@@ -36,7 +36,7 @@ fn workload(path: &'static str, taken: &'static str) -> Case {
     case(path, taken, json!({"spec": spec}))
 }
 
-/// Every built-in kind with a status subresource.
+/// Returns every built-in kind with a status subresource.
 fn with_status() -> Vec<Case> {
     let mut cases = core_kinds();
     cases.extend(running_kinds());
@@ -152,7 +152,7 @@ fn other_kinds() -> Vec<Case> {
     ]
 }
 
-/// The name that the objects of a collection have in these tests.
+/// Returns the name of the objects of a collection in these tests.
 fn name_in(path: &str) -> &'static str {
     match path.rsplit('/').next() {
         Some("apiservices") => "v1.x.example.com",
@@ -174,7 +174,7 @@ async fn create(server: &ApiServer, case: &Case) -> String {
     format!("{}/{name}", case.path)
 }
 
-/// The letters of the fields for which a question is answered with yes.
+/// Returns the letters of the fields that meet a condition.
 fn letters(is_so: impl Fn(&str) -> bool) -> String {
     CHANGED
         .iter()
@@ -211,7 +211,7 @@ async fn a_write_to_the_status_takes_the_metadata_that_its_kind_takes() {
     }
 }
 
-/// An apply by the status owns of the metadata what it writes.
+/// An apply to the status owns only the metadata that it writes.
 #[tokio::test(start_paused = true)]
 async fn an_apply_of_a_status_does_not_own_the_labels_of_a_deployment() {
     let server = ApiServer::builder().play_controllers(false).build();
@@ -243,7 +243,7 @@ async fn an_apply_of_a_status_does_not_own_the_labels_of_a_deployment() {
     );
 }
 
-/// The strategy of ServiceCIDRs keeps no status from the main path, and those of the others do.
+/// The strategy of ServiceCIDRs does not keep the status in writes of the object; all others do.
 #[tokio::test(start_paused = true)]
 async fn a_write_by_the_main_path_keeps_the_status() {
     for case in with_status() {
@@ -267,7 +267,7 @@ async fn a_write_by_the_main_path_keeps_the_status() {
     }
 }
 
-/// A dry run ends before storage, which looks at the version (upstream: `DryRunnableStorage`).
+/// A dry run ends before the storage, which checks the version (upstream: `DryRunnableStorage`).
 #[tokio::test(start_paused = true)]
 async fn a_create_with_a_version_is_refused_by_storage_alone() {
     let server = ApiServer::builder().play_controllers(false).build();
@@ -282,7 +282,7 @@ async fn a_create_with_a_version_is_refused_by_storage_alone() {
         answer["message"],
         "resourceVersion should not be set on objects to be created"
     );
-    // Validation, and a namespace that is not there, are told first.
+    // Validation errors and a missing namespace are reported first.
     post(&server, path, &body("A", "7")).await.expect(422);
     post(
         &server,
@@ -291,14 +291,14 @@ async fn a_create_with_a_version_is_refused_by_storage_alone() {
     )
     .await
     .expect(404);
-    // Storage passes over a version that is no number.
+    // The storage ignores a version that is no number.
     let answer = post(&server, path, &body("a", "x")).await.expect(201);
     assert_ne!(answer["metadata"]["resourceVersion"], "x");
     post(&server, path, &body("a", "7")).await.expect(500);
     post(&server, path, &body("a", "0")).await.expect(409);
 }
 
-/// Each group version has its own labels, and its own words for others.
+/// Each group version has its own field labels, and its own message about unknown ones.
 #[tokio::test(start_paused = true)]
 async fn field_labels_belong_to_a_kind_of_a_group_version() {
     let server = ApiServer::builder().play_controllers(false).build();
@@ -356,7 +356,7 @@ async fn field_labels_belong_to_a_kind_of_a_group_version() {
     }
 }
 
-/// The metadata is checked twice for every kind, and then as often as the kind's strategy does.
+/// The metadata is checked twice for every kind, and again as often as the kind's strategy does.
 #[tokio::test(start_paused = true)]
 async fn wrong_labels_are_reported_once_per_check_of_the_kind() {
     let server = ApiServer::builder().play_controllers(false).build();
@@ -389,7 +389,7 @@ async fn wrong_labels_are_reported_once_per_check_of_the_kind() {
     }
 }
 
-/// An item of a list map needs one of its keys at least, and not all of them.
+/// An item of a list map needs at least one of its keys, but not all.
 #[tokio::test(start_paused = true)]
 async fn an_applied_item_without_any_of_its_keys_is_refused() {
     let server = ApiServer::builder().play_controllers(false).build();
@@ -407,7 +407,7 @@ async fn an_applied_item_without_any_of_its_keys_is_refused() {
         json!({"apiVersion": "x.example.com/v1", "kind": "X", "metadata": {"name": "x"}, "m": [item]}).to_string()
     };
     let answer = ask(&server, "PATCH", path, &headers, body(json!({"k": "a"}))).await;
-    // Its identity is known, so the schema gets to see it.
+    // The item's identity is known, so the schema checks it.
     assert_eq!(
         answer.expect(422)["details"]["causes"][0]["field"],
         "m[0].p"
@@ -420,7 +420,7 @@ async fn an_applied_item_without_any_of_its_keys_is_refused() {
     );
 }
 
-/// What a strategy sets beside the status that was sent.
+/// Status strategies set fields beyond the status that was sent.
 #[tokio::test(start_paused = true)]
 async fn strategies_complete_a_written_status() {
     let server = ApiServer::builder()

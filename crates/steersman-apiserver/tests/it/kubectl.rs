@@ -1,4 +1,4 @@
-//! kubectl against the server, where kubectl 1.27 or later is found.
+//! Tests of kubectl against the server; skipped without kubectl 1.27 or later.
 
 mod world;
 mod everyday;
@@ -40,7 +40,7 @@ async fn api_resources_and_api_versions() {
     assert_eq!(version["serverVersion"]["minor"], "36");
 }
 
-/// Runs a test of this binary where there is no kubectl, as anybody would: with its output kept.
+/// Runs a test of this binary without kubectl in the default way: with captured output.
 #[test]
 fn a_test_that_is_skipped_says_so_in_every_run() {
     let nothing = tempfile::tempdir().unwrap();
@@ -308,7 +308,7 @@ async fn apply_of_a_custom_resource() {
     assert_eq!(world.site("one").unwrap()["spec"]["image"], "next");
 }
 
-/// kubectl sends strategic merge patches for Kubernetes' own kinds.
+/// kubectl sends strategic merge patches for built-in kinds.
 #[tokio::test]
 async fn apply_and_set_image_of_a_deployment() {
     let Some(world) = World::new().await else {

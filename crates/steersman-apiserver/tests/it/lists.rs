@@ -1,4 +1,4 @@
-//! Lists: pages, selectors, versions.
+//! Tests of lists: pages, selectors, versions.
 
 use serde_json::json;
 
@@ -117,7 +117,8 @@ async fn a_long_list_arrives_in_pieces_and_whole() {
     let indented = get(&server, &format!("{CONFIG_MAPS}?pretty=true")).await;
     assert!(indented.text.lines().count() > 500);
     assert_eq!(indented.json(), list);
-    // Who looks at it with bare eyes need not ask; who asks for something else is not heard.
+    // Browsers and curl get indented JSON by default; an explicit wish for other clients is
+    // ignored.
     for (agent, query, is_indented) in [
         ("curl/8.5.0", "", true),
         ("curl/8.5.0", "?pretty=0", false),
@@ -135,7 +136,7 @@ async fn a_long_list_arrives_in_pieces_and_whole() {
     }
 }
 
-/// SRV-STORE-5: of namespaces one of which begins like the other.
+/// SRV-STORE-5: for namespaces of which one is a prefix of the other.
 #[tokio::test(start_paused = true)]
 async fn pages_over_all_namespaces_lose_nothing() {
     let server = server();

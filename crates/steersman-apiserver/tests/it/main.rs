@@ -1,5 +1,5 @@
-//! The embedded API server seen from outside: in process on a paused clock, over HTTPS with a real
-//! client, and with kubectl.
+//! Tests of the embedded API server from outside: in process on a paused clock, over HTTPS with a
+//! real client, and with kubectl.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod support;

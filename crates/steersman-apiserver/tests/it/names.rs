@@ -1,4 +1,4 @@
-//! Names that are no subdomains: which kinds take them, and from which group.
+//! Tests of names that are no DNS subdomains: which kinds of which group accept them.
 
 use serde_json::{Value, json};
 use steersman_apiserver::ApiServer;
@@ -20,7 +20,7 @@ fn new_event(name: &str) -> Value {
         "regarding": { "kind": "Pod", "name": "p", "namespace": "default" } })
 }
 
-/// Recorders name an Event after its object, which may have any name; core/v1 takes that.
+/// Recorders name an Event after its object, whose name may have any form; core/v1 accepts that.
 #[tokio::test(start_paused = true)]
 async fn events_of_core_have_any_name() {
     let server = ApiServer::new();
@@ -43,14 +43,14 @@ async fn events_of_core_have_any_name() {
             "{name}"
         );
     }
-    // A name is no matter of an update, by whichever group.
+    // An update does not check the name, in either group.
     let label = json!({ "metadata": { "labels": { "a": "b" } } });
     for events in [EVENTS, NEW_EVENTS] {
         merge(&server, &format!("{events}/Shop_1"), &label)
             .await
             .expect(200);
     }
-    // It is a segment of a path all the same.
+    // The name must still be a valid path segment.
     let refused = post(&server, EVENTS, &event(&json!({ "name": "a%b" }))).await;
     let why =
         "Event \"a%b\" is invalid: metadata.name: Invalid value: \"a%b\": may not contain '%'";

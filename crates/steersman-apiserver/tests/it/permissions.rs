@@ -1,4 +1,4 @@
-//! Who asks, what he may do, and what reviews say about it.
+//! Tests of authentication, authorization and reviews.
 
 mod grants;
 mod matrix;
@@ -20,7 +20,7 @@ pub(crate) fn server() -> ApiServer {
         .build()
 }
 
-/// Asks with a token, or as somebody by a word like `as ann`.
+/// Sends a request with a token, or as a user named in the form `as ann`.
 pub(crate) async fn by(
     server: &ApiServer,
     who: &str,
@@ -65,7 +65,7 @@ pub(crate) fn rule(verbs: &[&str], group: &str, resources: &[&str]) -> Value {
     json!({ "verbs": verbs, "apiGroups": [group], "resources": resources })
 }
 
-/// Lets `ann` do something in the whole cluster.
+/// Gives `ann` these permissions in the whole cluster.
 pub(crate) fn let_ann(server: &ApiServer, name: &str, rules: &[Value]) {
     create(server, "ClusterRole", name, &json!({ "rules": rules }));
     bind(server, name, "ann");
@@ -84,7 +84,7 @@ fn bind(server: &ApiServer, role: &str, user: &str) {
     );
 }
 
-/// AUTH-1: neither the body nor what is there makes a difference to who may not ask.
+/// AUTH-1: without permission the answer depends neither on the body nor on existing objects.
 #[tokio::test(start_paused = true)]
 async fn who_may_not_learns_nothing() {
     let server = server();
@@ -115,7 +115,7 @@ async fn who_may_not_learns_nothing() {
         assert_eq!(refused.status, 403, "{}", refused.text);
     }
     assert_eq!(server.revision(), revision + 1);
-    // The log says who asked.
+    // The log records the user.
     let asked = server.requests().all();
     assert!(asked.iter().all(|request| request.user == "ann"));
     assert!(
@@ -154,7 +154,7 @@ async fn who_acts_as_another_is_in_the_log() {
     let request = server.requests().all().pop().unwrap();
     assert_eq!(request.user, "bob");
     assert_eq!(request.impersonated_by.as_deref(), Some("system:admin"));
-    // Without permissions in force too.
+    // The same without RBAC.
     let open = ApiServer::new();
     assert_eq!(
         by(&open, "as bob", "GET", PODS, &json!(null)).await.status,

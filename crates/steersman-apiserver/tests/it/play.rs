@@ -1,4 +1,4 @@
-//! The player: workloads come to life, roll, shrink, fail and go.
+//! Tests of the player: workloads start, roll out, scale down, fail and are deleted.
 
 mod cluster;
 mod cron_jobs;
@@ -44,7 +44,7 @@ fn deployment(name: &str, replicas: i64) -> Value {
     workload("Deployment", name, &json!({"replicas": replicas}))
 }
 
-/// Waits on the paused clock until the server shows something.
+/// Waits on the paused clock until a condition holds.
 async fn until(server: &ApiServer, what: &str, holds: impl Fn(&ApiServer) -> bool) {
     for _ in 0..2_000 {
         if holds(server) {
@@ -186,7 +186,7 @@ async fn a_rollout_replaces_the_pods_and_can_be_undone() {
         found["metadata"]["annotations"]["deployment.kubernetes.io/revision"].clone()
     };
     assert_eq!(revision(&server), "2");
-    // Back to the template before: the old set serves again, under a new revision.
+    // Back to the previous template: the old set is used again, under a new revision.
     server
         .merge_patch("deployments.apps", "default", "web", &image("web:1"))
         .unwrap();
@@ -258,7 +258,7 @@ async fn a_rollout_that_fails_keeps_what_serves_and_says_so() {
         .unwrap();
     let waiting = &bad["status"]["containerStatuses"][0]["state"]["waiting"];
     assert_eq!(waiting["reason"], "ImagePullBackOff");
-    // The image turns up.
+    // The image is available again.
     drop(trouble);
     until(&server, "complete", |server| complete(server, "web", 4)).await;
 }
@@ -344,7 +344,7 @@ async fn what_was_overslept_is_found() {
         .build();
     server.create(deployment("web", 2)).unwrap();
     until(&server, "complete", |server| complete(server, "web", 2)).await;
-    // More at once than the log of past revisions holds, and then it is forgotten altogether.
+    // More changes than the log of past revisions holds, and then a compaction.
     for number in 0..30 {
         server
             .create(deployment(&format!("more-{number}"), 1))
@@ -359,7 +359,7 @@ async fn what_was_overslept_is_found() {
     assert_eq!(server.list("pods", "default").len(), 30);
 }
 
-/// PLAY-1: what a client reports of a Pod, the player leaves as it is.
+/// PLAY-1: the player leaves a status that a client reports as it is.
 #[tokio::test(start_paused = true)]
 async fn what_a_client_says_of_a_pod_stays() {
     let server = server(Speed::instant());
@@ -415,8 +415,8 @@ async fn a_deleted_deployment_takes_its_own_along() {
     assert!(server.list("replicasets.apps", "default").is_empty());
 }
 
-/// Lets the player have its turns until the server shows something: a paused clock stands still
-/// while it works, so there is nothing to sleep for.
+/// Yields to the player until a condition holds: a paused clock stands still while the player
+/// works, so there is nothing to sleep for.
 async fn after_turns(server: &ApiServer, what: &str, holds: impl Fn(&ApiServer) -> bool) {
     for _ in 0..2_000 {
         if holds(server) {
@@ -477,7 +477,7 @@ async fn numbers_at_the_end_of_their_range_do_not_end_the_player() {
     .await;
     let mut job = server.get("jobs.batch", "default", "late").unwrap();
     job["status"]["startTime"] = json!("9999-01-01T00:00:00Z");
-    // Refused or taken, it must not matter to others.
+    // Accepted or refused, the write must not affect other objects.
     let _ = server.update("jobs.batch/status", job);
     server.create(deployment("after", 1)).unwrap();
     until(&server, "completes what came after", |server| {

@@ -1,6 +1,7 @@
-//! The Python client (`kubernetes` on PyPI) against the server, over HTTPS.
+//! Tests with the Python client (`kubernetes` on PyPI), over HTTPS.
 //!
-//! `STEERSMAN_PYTHON` names a Python that has it; without, the tests say that they are skipped.
+//! `STEERSMAN_PYTHON` names a Python with this package; without it the tests report that they are
+//! skipped.
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -30,7 +31,8 @@ impl World {
     async fn new() -> Option<Self> {
         let Some(python) = std::env::var_os("STEERSMAN_PYTHON").filter(|path| !path.is_empty())
         else {
-            // Past the capture of the test harness: what was skipped must not look as if it ran.
+            // Bypasses the capture of the test harness: a skipped test must not look like one that
+            // ran.
             let line = "skipped: STEERSMAN_PYTHON names no Python with the kubernetes package; `.ci/run test` makes one\n";
             std::io::stderr().write_all(line.as_bytes()).unwrap();
             return None;

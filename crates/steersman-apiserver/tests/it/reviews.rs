@@ -1,4 +1,4 @@
-//! What access reviews answer and refuse.
+//! Tests of the answers and refusals of access reviews.
 
 use serde_json::{Value, json};
 use steersman_apiserver::ApiServer;

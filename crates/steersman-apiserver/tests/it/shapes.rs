@@ -1,4 +1,4 @@
-//! Tables, metadata alone, YAML, and what cannot be had.
+//! Tests of Tables, metadata only, YAML, and views that cannot be produced.
 
 use std::time::Duration;
 
@@ -196,7 +196,7 @@ async fn a_watch_can_be_of_tables_or_of_metadata() {
     let first = tables.next().await.unwrap();
     assert_eq!(columns(&first["object"]), ["Name", "Data", "Age"]);
     assert_eq!(first["object"]["rows"][0]["cells"], json!(["a", 1, "0s"]));
-    // The columns come with the first event alone.
+    // Only the first event carries the columns.
     let second = tables.next().await.unwrap();
     assert_eq!(second["object"]["columnDefinitions"], Value::Null);
     assert_eq!(second["object"]["rows"][0]["cells"][0], "b");
@@ -293,7 +293,7 @@ async fn what_cannot_be_produced_is_refused() {
     assert!(server.get("configmaps", "default", "a").is_none());
 }
 
-/// The `object` of a Table's only row.
+/// Returns the `object` of a Table's only row.
 fn row_object(table: &Value) -> &Value {
     assert_eq!(table["kind"], "Table", "{table}");
     &table["rows"][0]["object"]

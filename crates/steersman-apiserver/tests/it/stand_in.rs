@@ -1,5 +1,5 @@
-//! The program in the place of others: as the kube-apiserver of a test environment's binaries, and as
-//! the cluster that is there already. One life of an environment is the same on each.
+//! Tests of the program as the kube-apiserver binary of a test environment, and as an existing
+//! cluster. The lifecycle of an environment is the same on each.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use crate::binary;
 
-/// Where the stand-in for etcd listens, in the process that is one.
+/// The address of the etcd stand-in, in the process that plays it.
 const ETCD: &str = "STEERSMAN_STAND_IN_ETCD";
 
 fn definition() -> Value {
@@ -49,7 +49,8 @@ fn code(error: &kube_client::Error) -> u16 {
     }
 }
 
-/// By itself the embedded server's; the tests below run it with the variables that choose another.
+/// By default it uses the embedded server; the tests below run it with variables that choose
+/// another.
 #[tokio::test]
 async fn a_life_of_an_environment() {
     let builder = TestEnv::builder().crd(definition());
@@ -91,14 +92,14 @@ async fn a_life_of_an_environment() {
     let path = format!("/api/v1/namespaces/{home}");
     env.stop().await.unwrap();
     match get(&admin, &path).await {
-        // A cluster that stays is left without what was made in it.
+        // On a cluster that stays, the objects of the test are removed.
         Err(error) if set("USE_EXISTING_CLUSTER") => assert_eq!(code(&error), 404, "{error}"),
         Err(error) => assert_eq!(code(&error), 0, "nobody answers: {error}"),
         Ok(namespace) => panic!("{namespace}"),
     }
 }
 
-/// Says that it is well, until it is killed, in the process that a script made of this one.
+/// Answers health checks until it is killed, in the process that the etcd script starts.
 #[test]
 fn an_etcd() {
     let Ok(address) = std::env::var(ETCD) else {
@@ -118,7 +119,7 @@ fn script(folder: &Path, name: &str, text: &str) {
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// Leads the life in a process of its own, to which the variables belong.
+/// Runs the lifecycle in a process of its own with these variables.
 async fn life(variables: &[(&str, &Path)]) -> Output {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
@@ -149,7 +150,7 @@ async fn as_a_kube_apiserver_that_environments_start() {
         std::env::current_exe().unwrap().display()
     );
     script(folder.path(), "etcd", &etcd);
-    // What has the same name in both programs, and the rest of the arguments left out.
+    // Passes on the flags that both programs have, and drops the others.
     let server = format!(
         "own= ; for one; do case $one in\n\
          --secure-port=*) own=\"$own --port=${{one#*=}}\";;\n\

@@ -1,4 +1,4 @@
-//! What the tests share: asking the in-process service, reading watches, sample objects.
+//! Helpers of the tests: requests to the in-process service, watches, sample objects.
 
 use std::pin::Pin;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use steersman_apiserver::{ApiServer, ResponseBody};
 use tower::ServiceExt;
 
-/// An answer that was read to its end.
+/// An answer that was read completely.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -19,18 +19,18 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// The body as JSON.
+    /// Returns the body as JSON.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {}", self.text))
     }
 
-    /// The body as JSON of an answer that must have this status.
+    /// Returns the body as JSON of an answer that must have this status.
     pub(crate) fn expect(&self, status: u16) -> Value {
         assert_eq!(self.status, status, "{}", self.text);
         self.json()
     }
 
-    /// A header, empty where there is none.
+    /// Returns a header; empty if absent.
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers
             .get(name)
@@ -115,7 +115,7 @@ impl Watch {
         Self::open_as(server, path, "application/json").await
     }
 
-    /// Opens a watch in some view.
+    /// Opens a watch with this Accept header.
     pub(crate) async fn open_as(server: &ApiServer, path: &str, accept: &str) -> Self {
         let (status, _, body) = send(server, "GET", path, &[("accept", accept)], "").await;
         assert_eq!(status, 200, "{path}");
@@ -125,12 +125,12 @@ impl Watch {
         }
     }
 
-    /// The next event, `None` at the end of the stream.
+    /// Returns the next event; `None` at the end of the stream.
     pub(crate) async fn next(&mut self) -> Option<Value> {
         self.try_next().await.unwrap()
     }
 
-    /// The next event; an error where the stream breaks.
+    /// Returns the next event; an error if the stream breaks.
     pub(crate) async fn try_next(
         &mut self,
     ) -> Result<Option<Value>, steersman_apiserver::BodyError> {
@@ -153,7 +153,7 @@ impl Watch {
         }
     }
 
-    /// The type and the object's name of the next event.
+    /// Returns the type and the object's name of the next event.
     pub(crate) async fn next_short(&mut self) -> Option<String> {
         let event = self.next().await?;
         let name = event["object"]["metadata"]["name"]
@@ -162,14 +162,14 @@ impl Watch {
         Some(format!("{} {name}", event["type"].as_str().unwrap()))
     }
 
-    /// Whether nothing comes within ten virtual minutes.
+    /// Whether no event arrives within ten virtual minutes.
     pub(crate) async fn is_quiet(&mut self) -> bool {
         let wait = std::time::Duration::from_secs(600);
         tokio::time::timeout(wait, self.next()).await.is_err()
     }
 }
 
-/// A server with a fixed start of time.
+/// Creates a server with a fixed start time.
 pub(crate) fn server() -> ApiServer {
     ApiServer::builder()
         .starts_at("2026-01-01T00:00:00Z".parse().unwrap())
@@ -192,7 +192,7 @@ pub(crate) async fn create_config_maps(server: &ApiServer, names: &[&str]) {
     }
 }
 
-/// A CustomResourceDefinition with everything that clients look at.
+/// Returns a CustomResourceDefinition with all features that clients use.
 pub(crate) fn website_crd() -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",

@@ -1,4 +1,4 @@
-//! Create, read, change and remove, as requests.
+//! Tests of creates, reads, updates and deletes as HTTP requests.
 
 use serde_json::{Value, json};
 use steersman_apiserver::ApiServer;
@@ -73,8 +73,8 @@ async fn finalizers_hold_a_delete() {
     get(&server, &path).await.expect(404);
 }
 
-/// SRV-REG-5, by every sort of write, to objects of a kind with a grace period, of a definition, and without a
-/// namespace.
+/// SRV-REG-5, for every type of write, for a kind with a grace period, a custom resource, and a
+/// cluster-scoped object.
 #[tokio::test(start_paused = true)]
 async fn a_write_that_takes_the_last_finalizer_is_not_stored() {
     let server = server();
@@ -171,7 +171,7 @@ async fn status_and_scale_are_apart_from_the_object() {
     let found = server.get("deployments.apps", "default", "d").unwrap();
     assert_eq!(found["spec"]["replicas"], 5);
     assert_eq!(found["metadata"]["generation"], 2);
-    // A subresource that the resource has not is no path at all.
+    // A subresource that the resource does not have is an unknown path.
     let none = get(&server, &format!("{CONFIG_MAPS}/x/status"))
         .await
         .expect(404);

@@ -1,4 +1,4 @@
-//! Watches, on a paused clock: virtual minutes pass at once.
+//! Tests of watches on a paused clock, on which virtual minutes pass at once.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -37,13 +37,13 @@ async fn changes_arrive_in_order_as_they_happen() {
     delete(&server, &one).await.expect(200);
     let event = watch.next().await.unwrap();
     assert_eq!(event["type"], "DELETED");
-    // The last state, with the version of its going.
+    // The last state, with the version of the deletion.
     assert_eq!(event["object"]["data"]["k"], "2");
     assert_eq!(
         event["object"]["metadata"]["resourceVersion"],
         server.revision().to_string()
     );
-    // From the same place again: the past is replayed.
+    // A second watch from the same version replays the past.
     let mut replay = Watch::open(&server, &path).await;
     for expected in ["ADDED a", "MODIFIED a", "DELETED a"] {
         assert_eq!(replay.next_short().await.unwrap(), expected);
@@ -51,8 +51,8 @@ async fn changes_arrive_in_order_as_they_happen() {
     assert!(replay.is_quiet().await);
 }
 
-/// SRV-2 on threads that run side by side: the writer waits until its last change was seen, so
-/// that nothing that comes later makes up for a wake-up that was lost.
+/// SRV-2 with real threads: the writer waits until the watch has seen its last change, so that no
+/// later change hides a lost wake-up.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_change_wakes_its_watch() {
     const ROUNDS: u32 = 1_000;
@@ -68,7 +68,7 @@ async fn every_change_wakes_its_watch() {
         for round in 1..=ROUNDS {
             seen.recv_timeout(Duration::from_secs(20))
                 .unwrap_or_else(|_| panic!("the watch missed change {round}"));
-            // Now and then a little later, to meet the watch at every step of its way to waiting.
+            // Delays vary, so that changes hit every step of the watch's way to waiting.
             for _ in 0..round % 256 {
                 std::hint::spin_loop();
             }
@@ -159,7 +159,7 @@ async fn bookmarks_come_every_minute_where_they_are_allowed() {
     let query = format!("watch=1&resourceVersion={since}");
     let allowed = format!("{CONFIG_MAPS}?{query}&allowWatchBookmarks=true");
     let mut watch = Watch::open(&server, &allowed).await;
-    // Something else moves the revision: the bookmark carries it.
+    // Another write moves the revision: the bookmark carries it.
     server
         .create(json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "s" } }))
         .unwrap();
@@ -344,7 +344,7 @@ async fn a_crowd_sees_every_change_and_waits_for_a_round_at_most() {
             assert_eq!(watch.next_short().await.unwrap(), "ADDED b");
             assert_eq!(watch.next_short().await.unwrap(), "ADDED c");
         }
-        // A paused clock goes on by whole milliseconds.
+        // A paused clock advances by whole milliseconds.
         let late = begins.elapsed();
         assert!(late <= round + Duration::from_millis(1), "{late:?}");
         for name in ["a", "b", "c"] {

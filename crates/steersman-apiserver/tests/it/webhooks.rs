@@ -1,4 +1,4 @@
-//! Admission webhooks: in process on a paused clock, and once over HTTPS.
+//! Tests of admission webhooks: in process on a paused clock, and over HTTPS.
 
 mod calls;
 mod conversion;
@@ -22,11 +22,11 @@ use crate::support::{
     put, server, website, website_crd,
 };
 
-/// What a webhook was asked.
+/// The requests that a webhook got.
 pub(crate) type Seen = Arc<Mutex<Vec<Value>>>;
 
-/// Lets a closure answer for a Service: it gets the request of a review and gives the response,
-/// to which the uid is added.
+/// Lets a closure answer for a Service: it gets a review's request and returns the response, to
+/// which the uid is added.
 pub(crate) fn answer_for(
     server: &ApiServer,
     service: &str,
@@ -65,7 +65,7 @@ pub(crate) fn patched(operations: &Value) -> Value {
     json!({"allowed": true, "patchType": "JSONPatch", "patch": patch})
 }
 
-/// A configuration with one webhook, of that name at that Service, for ConfigMaps.
+/// Returns a configuration with one webhook of this name at this Service, for ConfigMaps.
 pub(crate) fn configuration(kind: &str, service: &str, with: &Value) -> Value {
     let mut hook = json!({
         "name": format!("{service}.example.com"),

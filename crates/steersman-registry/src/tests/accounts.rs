@@ -1,4 +1,4 @@
-//! What namespaces are given, and what Pods take from their accounts.
+//! Tests of the ServiceAccount and certificate of each namespace, and of the accounts of Pods.
 
 use serde_json::{Value, json};
 
@@ -56,7 +56,7 @@ fn each_namespace_has_an_account_for_as_long_as_it_stays() {
     server.registry.delete(target, &options, now).unwrap();
     let second = get_in(&server, "serviceaccounts", "team", "default").unwrap();
     assert_ne!(second["metadata"]["uid"], first["metadata"]["uid"]);
-    // One that goes is given nothing any more, however long it takes.
+    // A terminating namespace gets nothing any more, however long it takes.
     let maps = server.resource("configmaps");
     let mut held = config_map("held");
     held["metadata"]["finalizers"] = json!(["example.com/hold"]);
@@ -66,7 +66,7 @@ fn each_namespace_has_an_account_for_as_long_as_it_stays() {
     server.delete("namespaces", "team").unwrap();
     assert!(server.get("namespaces", "team").is_ok());
     assert!(names_in(&server, "serviceaccounts", "team").is_empty());
-    // Who plays nothing of it finds none.
+    // Without the controller of accounts a namespace has none of the objects.
     let alone = Server::new();
     assert!(names_in(&alone, "serviceaccounts", "default").is_empty());
 }
@@ -126,15 +126,15 @@ fn a_pod_takes_the_account_of_its_namespace_and_mounts_its_token() {
         spec["initContainers"][0]["volumeMounts"],
         json!([{"name": name, "readOnly": true, "mountPath": mount}])
     );
-    // What a container has in its place stays there.
+    // A container's own mount at this path stays.
     assert_eq!(
         spec["containers"][0]["volumeMounts"],
         json!([{"name": "own", "mountPath": mount}])
     );
-    // The server's own additions are nobody's.
+    // The fields that the server added have no owner.
     let owned = made["metadata"]["managedFields"].to_string();
     assert!(!owned.contains("serviceAccount"), "{owned}");
-    // A Pod that brings such a volume gets no second one.
+    // A Pod that has such a volume gets no second one.
     let mut copy = pod("copy", None);
     copy["spec"]["volumes"] = json!([{"name": "kube-api-access-abcde", "emptyDir": {}}]);
     let made = server.create("pods", copy).unwrap();
@@ -178,7 +178,7 @@ fn the_account_says_what_a_pod_gets_and_the_pod_what_it_wants() {
             "pods \"c\" is forbidden: error looking up service account default/nobody: serviceaccount \"nobody\" not found".to_owned()
         )
     );
-    // Where nobody plays accounts, a Pod may name whom it likes, and gets nothing.
+    // Without the controller of accounts, a Pod may name any account, and gets no token.
     let mut alone = Server::new();
     let made = alone.create("pods", lost).unwrap();
     assert_eq!(made["spec"].get("volumes"), None);
@@ -202,7 +202,7 @@ fn a_pod_of_a_kubelets_own_has_no_account() {
     );
 }
 
-/// A version of custom resources has an APIService from the moment that it is served until it is not.
+/// A version of custom resources has an APIService exactly while it is served.
 #[test]
 fn versions_of_custom_resources_are_registered() {
     let mut server = Server::new();
@@ -268,6 +268,6 @@ fn versions_of_custom_resources_are_registered() {
             "DELETED v1.example.com"
         ]
     );
-    // The server's own stay.
+    // The APIServices of built-in groups stay.
     assert!(server.get("apiservices", "v1.apps").is_ok());
 }

@@ -1,4 +1,4 @@
-//! Binding, evicting, logs and tokens.
+//! Tests of bindings, evictions, logs and tokens.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -115,7 +115,7 @@ fn an_evicted_pod_says_so() {
         leaving["metadata"]["managedFields"],
         before["metadata"]["managedFields"]
     );
-    // A second eviction does not say that it happened just now.
+    // A second eviction does not renew the condition's time.
     server.now += jiff::SignedDuration::from_secs(1);
     let body = json!({"metadata": {"name": "p"}});
     server.act(Act::Evict, "p", &body).unwrap();
@@ -145,7 +145,7 @@ fn a_log_is_of_one_container() {
     );
 }
 
-/// Of a container that was not started again there is no earlier log.
+/// A container that was not restarted has no previous log.
 #[test]
 fn an_earlier_log_is_of_a_container_that_ended() {
     let mut server = Server::new();
@@ -201,7 +201,7 @@ fn nothing_can_be_connected_to() {
 }
 
 proptest! {
-    // SRV-3, SRV-REG-1: no body makes an act panic, and what is refused changes nothing.
+    // SRV-3, SRV-REG-1: no body makes an act panic, and a refusal changes nothing.
     #[test]
     fn no_body_breaks_an_act(spec in anything(), options in anything()) {
         let mut server = Server::new();

@@ -1,4 +1,4 @@
-//! What expressions of admission learn of the authorizer.
+//! Tests of the authorizer in the expressions of admission policies.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::{Server, config_map};
 use crate::auth::{Authorization, User};
 use crate::{RegistryOptions, Target, WriteOptions};
 
-/// A server with a policy that tells what an expression comes to, and what it told ann.
+/// Returns the value of an expression that a policy's message reports to the user ann.
 fn told(authorization: Authorization, expression: &str) -> String {
     let mut server = Server::with(RegistryOptions {
         authorization,
@@ -136,7 +136,7 @@ fn questions_are_checked() {
         "authorizer.serviceAccount('a', 'B').path('/').check('get').allowed()",
         "[1, 2, 3].all(i, authorizer.path('/healthz').check('get').allowed())",
     ] {
-        // The message cannot be made of it, so the usual one is told.
+        // The message expression fails, so the default message is used.
         let told = told(Authorization::Rbac, expression);
         assert_eq!(told, "failed expression: false", "{expression}");
     }

@@ -1,4 +1,4 @@
-//! What MutatingAdmissionPolicies make of objects, and which of them can be written.
+//! Tests of MutatingAdmissionPolicies: their effects, and their validation.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Server, causes, config_map, deployment, refused};
 use crate::{Subresource, Target, WriteOptions};
 
-/// Writes a policy for these resources, with a binding of the same name.
+/// Writes a policy for these resources, and a binding of the same name.
 fn policy(server: &mut Server, name: &str, resource: &str, with: &Value) {
     let (group, resource) = resource.split_once(':').unwrap_or(("", resource));
     let mut body = json!({"metadata": {"name": name}, "spec": {"reinvocationPolicy": "Never",
@@ -31,15 +31,14 @@ fn patch(expression: &str) -> Value {
     json!({"patchType": "JSONPatch", "jsonPatch": {"expression": expression}})
 }
 
-/// The mutations of a policy for ConfigMaps that puts a label on them.
+/// Returns the mutations of a policy that puts a label on ConfigMaps.
 fn label(name: &str, value: &str) -> Value {
     json!({"mutations": [apply(&format!(
         "Object{{metadata: Object.metadata{{labels: {{'{name}': {value}}}}}}}"
     ))]})
 }
 
-/// ADM-4: a policy changes objects from the moment that a binding names it, and no longer than
-/// that; what it is by now counts.
+/// ADM-4: a policy in its current form changes objects exactly while a binding names it.
 #[test]
 fn a_binding_puts_a_policy_into_force() {
     let mut server = Server::new();
@@ -60,7 +59,7 @@ fn a_binding_puts_a_policy_into_force() {
     server.delete("configmaps", "one").unwrap();
 }
 
-/// ADM-4: policies are compiled anew when one was written, and for nothing else.
+/// ADM-4: policies are compiled again only when one was written.
 #[test]
 fn a_policy_is_compiled_once() {
     let mut server = Server::new();
@@ -118,7 +117,7 @@ fn a_configuration_is_put_over_the_object() {
         (&json!("own"), &json!("mesh"))
     );
     assert_eq!(inits[1]["image"], "mesh:1");
-    // It is completed like what the author sent, and nobody owns it.
+    // The added container gets defaults like those of the author, and its fields have no owner.
     assert_eq!(inits[1]["imagePullPolicy"], "IfNotPresent");
     assert!(
         !made["metadata"]["managedFields"]
@@ -151,7 +150,7 @@ fn a_patch_is_applied_as_a_whole() {
     let made = server.create("configmaps", config_map("a")).unwrap();
     assert_eq!(made["metadata"]["labels"], json!({"example.com/b": "c"}));
     assert_eq!(made["data"], json!({"a": "1", "d": "1"}));
-    // A test that fails leaves the object as it is.
+    // A failing `test` operation leaves the object unchanged.
     let mut other = config_map("b");
     other["data"]["a"] = json!("2");
     let made = server.create("configmaps", other).unwrap();
@@ -194,7 +193,8 @@ fn what_fails_denies_or_is_ignored() {
         assert_eq!(status.details.unwrap().causes[0].message, message);
         assert!(why(expression.clone(), true).is_ok(), "{expression}");
     }
-    // What is no object of its kind is the server's failure upstream, whatever the policy says.
+    // In upstream a result that is no object of its kind is an error of the server, whatever the
+    // failure policy.
     let odd = patch("[JSONPatch{op: 'add', path: '/odd', value: 1}]");
     assert_eq!(
         refused(why(odd, true)),
@@ -205,7 +205,7 @@ fn what_fails_denies_or_is_ignored() {
     );
 }
 
-/// A list or map that is one piece by its type would lose what is in it.
+/// An apply would drop the content of a list or map that its type declares atomic.
 #[test]
 fn no_configuration_replaces_what_is_one_piece() {
     let mut server = Server::new();
@@ -282,7 +282,7 @@ fn expressions_are_compiled_when_they_are_written() {
     );
 }
 
-/// SRV-3: values that hold each other more and more are refused before they overflow a stack.
+/// SRV-3: an expression that nests values deeper and deeper is refused before it overflows a stack.
 #[test]
 fn values_nest_only_so_deep() {
     let mut server = Server::new();
@@ -299,7 +299,8 @@ fn values_nest_only_so_deep() {
     assert!(message.contains("nested too deep"), "{}", &message[..200]);
 }
 
-/// A policy about everything is about neither policies nor reviews, lest nobody could take it back.
+/// A policy for everything matches neither policies nor reviews, because otherwise it could not be
+/// removed.
 #[test]
 fn policies_and_reviews_are_left_alone() {
     let mut server = Server::new();

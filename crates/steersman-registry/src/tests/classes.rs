@@ -1,4 +1,4 @@
-//! What objects take from classes and limits.
+//! Tests of classes and limit ranges.
 
 use serde_json::{Value, json};
 
@@ -108,7 +108,7 @@ fn claims_and_ingresses_take_the_default_class() {
         )
         .unwrap();
     assert_eq!(ingress["spec"]["ingressClassName"], "front");
-    // The class does not let a bound claim grow.
+    // The class does not allow a bound claim to grow.
     made["status"] = json!({"phase": "Bound"});
     let mut bound = server
         .put("persistentvolumeclaims", Subresource::Status, made)

@@ -1,4 +1,4 @@
-//! Custom resources: installing, validating, versions, removing.
+//! Tests of custom resources: installation, validation, versions, removal.
 
 use super::*;
 
@@ -47,7 +47,7 @@ fn a_definition_is_served_at_once() {
     let made = server
         .create("customresourcedefinitions", websites())
         .unwrap();
-    // Its author is answered the state before its names were accepted.
+    // The answer shows the state before the names were accepted.
     assert_eq!(made["status"]["conditions"], Value::Null);
     assert_eq!(made["status"]["acceptedNames"]["plural"], "");
     let made = server
@@ -140,8 +140,8 @@ fn custom_resources_are_validated() {
     assert_eq!(done["metadata"]["generation"], 1);
 }
 
-/// A PATCH of a custom resource's status takes only the status out of what it is given, so that
-/// a uid guards nothing there; one of a built-in kind's compares it, and every PUT does.
+/// A PATCH of a custom resource's status takes only the status from its document, so a uid in it is
+/// no precondition. For built-in kinds, and for every PUT, it is.
 #[test]
 fn a_uid_does_not_guard_a_patch_of_a_custom_status() {
     let mut server = installed();
@@ -153,7 +153,7 @@ fn a_uid_does_not_guard_a_patch_of_a_custom_status() {
         .unwrap();
     assert_eq!(done["status"]["ready"], 1);
     assert_eq!(done["metadata"]["uid"], made["metadata"]["uid"]);
-    // Its version does guard it, and a test of the uid that is part of a JSON patch.
+    // The resource version is a precondition, and so is a `test` of the uid in a JSON patch.
     let stale = json!({"metadata": {"resourceVersion": made["metadata"]["resourceVersion"]},
         "status": {"ready": 2}});
     let refusal = server.patch("websites", "w", Subresource::Status, merge(stale));
@@ -371,7 +371,7 @@ fn a_definition_goes_with_its_objects_and_ends_their_watches() {
         (&told["type"], &told["reason"]),
         (&json!("Terminating"), &json!("InstanceDeletionInProgress"))
     );
-    // Asked again, it changes nothing.
+    // A second delete changes nothing.
     server.delete("customresourcedefinitions", name).unwrap();
     assert_eq!(server.get("customresourcedefinitions", name).unwrap(), kept);
     assert_eq!(
@@ -439,7 +439,7 @@ fn what_was_stored_in_another_version_is_shown_as_asked_for() {
     let target = Target::object(&beta, Some("default"), "x");
     let other = server.registry.get(target, &GetOptions::default()).unwrap();
     assert_eq!(other.value()["apiVersion"], "example.com/v1beta1");
-    // A write that changes nothing but the version it is stored in is a write.
+    // A write that changes only the stored version is stored.
     let before = version(&shown);
     let written = server.put("websites", Subresource::Main, shown).unwrap();
     assert!(version(&written) > before);
@@ -476,7 +476,7 @@ fn a_name_that_is_given_up_goes_to_who_waits_for_it() {
     server.list("sites", &ListOptions::default()).unwrap();
 }
 
-/// Go writes a number that it read as a float without a point where it is whole.
+/// Go writes a whole number that it read as a float without a point.
 #[test]
 fn whole_floats_are_written_as_integers() {
     let mut server = installed();

@@ -1,4 +1,4 @@
-//! Deletes: preconditions, finalizers, grace, dependents, namespaces.
+//! Tests of deletes: preconditions, finalizers, grace periods, dependents, namespaces.
 
 use super::*;
 
@@ -74,7 +74,7 @@ fn a_finalizer_holds_until_it_is_taken_away() {
     let free = json!({"metadata": {"finalizers": null}});
     let last = server.merge("configmaps", "f", free).unwrap();
     assert!(last["metadata"].get("finalizers").is_none());
-    // SRV-REG-5: the answer is of the version before the delete, because the write is not stored.
+    // SRV-REG-5: the answer has the version before the delete, because the write is not stored.
     assert_eq!(version(&last), version(&kept));
     assert_eq!(server.registry.revision(), version(&kept) + 1);
     assert!(!exists(&server, "configmaps", "f"));
@@ -334,7 +334,7 @@ fn a_namespace_takes_its_content_along() {
     );
 }
 
-/// A grace period that is cut short counts from the first delete, which may be over by then.
+/// A shortened grace period counts from the first delete, and may be over already.
 #[test]
 fn a_shorter_grace_period_counts_from_the_first_delete() {
     let mut server = Server::new();

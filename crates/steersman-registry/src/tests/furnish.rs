@@ -1,4 +1,4 @@
-//! What stands in a cluster whose server has begun to serve.
+//! Tests of the objects that a server writes when it starts.
 
 use serde_json::json;
 
@@ -20,7 +20,7 @@ fn a_server_has_a_service_of_its_own() {
             .unwrap()["value"],
         2_000_001_000
     );
-    // Another listener moves what the Service leads to, and nothing else.
+    // Another listener changes only the endpoints of the Service.
     server
         .registry
         .furnish(("127.0.0.1:7443".parse().unwrap(), "other PEM"), now);
@@ -81,7 +81,7 @@ fn a_server_says_what_it_serves_and_how_it_would_share_its_time() {
             "{name}"
         );
     }
-    // Every group version of a cluster without definitions is served by the server itself.
+    // The server itself serves every group version of a cluster without CRDs.
     let mut served: Vec<String> = server
         .registry
         .resources()
@@ -95,7 +95,7 @@ fn a_server_says_what_it_serves_and_how_it_would_share_its_time() {
     let apps = server.get("apiservices", "v1.apps").unwrap();
     assert_eq!(apps["spec"]["groupPriorityMinimum"], 17800);
     assert_eq!(apps["status"]["conditions"][0]["reason"], "Local");
-    // Who changed or removed one finds it so when the server begins again.
+    // Changes and deletions by clients survive the next start.
     server
         .merge(
             "flowschemas",

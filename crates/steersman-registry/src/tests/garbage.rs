@@ -1,4 +1,4 @@
-//! The played garbage collector and namespace controller.
+//! Tests of the garbage collector and the namespace controller.
 
 use super::*;
 
@@ -10,7 +10,7 @@ pub(super) fn policy(name: &str) -> Value {
     json!({"propagationPolicy": name})
 }
 
-/// A reference that holds its owner up.
+/// Returns a reference that blocks the deletion of its owner.
 pub(super) fn blocking(owner: &Value) -> Value {
     let mut reference = reference(owner);
     reference["blockOwnerDeletion"] = json!(true);
@@ -152,7 +152,7 @@ fn the_foreground_waits_for_those_who_block() {
     server
         .delete_with("deployments", "f", policy("Foreground"))
         .unwrap();
-    // Who has dependents goes in the foreground itself, the others do not.
+    // Dependents with dependents are deleted in the foreground themselves, the others are not.
     let finalizers = |server: &Server, name: &str| {
         let object = server.get("configmaps", name).unwrap();
         assert!(
@@ -237,7 +237,8 @@ fn dangling_references_are_dropped_where_an_owner_stays() {
         names.by_ref().collect::<Vec<_>>()
     };
     assert_eq!(left(&server), ["solid", "waits"]);
-    // A reference to one that waits goes too, or both would wait for ever.
+    // A reference to an owner that waits is removed too, or the two would wait for each other for
+    // ever.
     server
         .delete_with("configmaps", "waits", policy("Foreground"))
         .unwrap();
@@ -380,7 +381,7 @@ fn a_terminating_namespace_says_what_remains() {
         page.unwrap().items.len()
     };
     server.delete("namespaces", "m").unwrap();
-    // Nothing else goes while there are Pods.
+    // The other objects stay while there are Pods.
     assert_eq!(count(&server), 2);
     let said = |one: (&str, &str)| (one.0.to_owned(), one.1.to_owned());
     let expect = |server: &Server, last: [(&str, &str); 2]| {
@@ -405,7 +406,7 @@ fn a_terminating_namespace_says_what_remains() {
     );
     free(&mut server, &maps, "held");
     expect(&server, CLEAR);
-    // Its own finalizer is let go of; somebody else's is not.
+    // The controller's own finalizer is removed; a client's is not.
     let mut namespace = server.get("namespaces", "m").unwrap();
     assert_eq!(
         namespace["spec"]["finalizers"],

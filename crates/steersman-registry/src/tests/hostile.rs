@@ -1,10 +1,10 @@
-//! Whatever a client sends, a verb answers.
+//! Tests that every input of a client gets an answer.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Any JSON, made of names that the server looks for.
+/// Generates arbitrary JSON made of names that the server looks for.
 pub(super) fn anything() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -72,7 +72,7 @@ pub(super) fn anything() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A refused write left the store as it was.
+/// Whether a refused write left the store unchanged.
 pub(super) fn whole<T>(server: &mut Server, before: u64, done: &Done<T>) -> bool {
     done.is_ok()
         || (server.registry.revision() == before && server.registry.take_changed().is_empty())
@@ -81,7 +81,7 @@ pub(super) fn whole<T>(server: &mut Server, before: u64, done: &Done<T>) -> bool
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    // SRV-3, SRV-REG-1: no body makes a verb panic, and what is refused changes nothing.
+    // SRV-3, SRV-REG-1: no body makes a verb panic, and a refusal changes nothing.
     #[test]
     fn no_body_breaks_a_verb(
         parts in prop::collection::vec(anything(), 4),

@@ -1,4 +1,4 @@
-//! What single kinds insist on.
+//! Tests of the rules of single kinds.
 
 use super::*;
 
@@ -159,7 +159,7 @@ fn nodes_begin_tainted_and_volumes_protected() {
     );
     server.delete("persistentvolumeclaims", "c").unwrap();
     assert!(server.get("persistentvolumeclaims", "c").is_ok());
-    // Where the controllers are played, nobody uses the claim.
+    // If controllers are played, new claims get no finalizer.
     let mut server = Server::new();
     server.create("persistentvolumeclaims", claim).unwrap();
     server.delete("persistentvolumeclaims", "c").unwrap();

@@ -1,11 +1,11 @@
-//! A mistake of the server's own in the middle of a verb, and numbers at the end of their range.
+//! Tests of a panic in the middle of a verb, and of numbers at the end of their range.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::*;
 
-/// SRV-4: a verb that panics while webhooks may be asked leaves neither its own random numbers nor
-/// what it knows of webhooks behind.
+/// SRV-4: a verb that panics while webhooks may be called leaves neither its random numbers nor its
+/// webhook state in the registry.
 #[test]
 fn a_verb_that_panics_leaves_the_registry_as_it_was() {
     let mut server = Server::new();
@@ -26,11 +26,11 @@ fn a_verb_that_panics_leaves_the_registry_as_it_was() {
     assert!(broken.is_err());
     assert_eq!(server.registry.rng.state(), expected.state());
     assert!(!server.registry.is_attended());
-    // The server's own acts pass no webhooks, before and after.
+    // The server's own writes call no webhooks, before and after.
     server.create("configmaps", config_map("next")).unwrap();
 }
 
-/// SRV-3: the generation of a kind that has none of its own is the client's.
+/// SRV-3: clients set the generation of a kind without a generation rule.
 #[test]
 fn the_greatest_generation_is_raised_no_more() {
     let mut server = Server::new();
@@ -44,7 +44,8 @@ fn the_greatest_generation_is_raised_no_more() {
     assert!(left["metadata"]["deletionTimestamp"].is_string());
 }
 
-/// SRV-REG-3: a driver's generation begins at one, whatever a client sends, and counts its changes.
+/// SRV-REG-3: the generation of a CSIDriver begins at one, whatever a client sends, and counts its
+/// changes.
 #[test]
 fn the_generation_of_a_driver_is_the_servers() {
     let mut server = Server::new();

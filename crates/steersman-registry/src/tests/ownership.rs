@@ -1,15 +1,15 @@
-//! The played garbage collector on any ownership there may be.
+//! Property tests of the garbage collector with arbitrary owner references.
 
 use proptest::prelude::*;
 
 use super::garbage::{HOLD, blocking, exists, policy, reference, with};
 use super::*;
 
-/// One thing that somebody does to the objects `n0` to `n5`.
+/// One operation of a client on the objects `n0` to `n5`.
 #[derive(Debug, Clone)]
 enum Op {
-    /// Creates one or changes its owners: which, and whether they are held up. Past the last there
-    /// is nobody.
+    /// Creates an object or changes its owners: which ones, and whether they are blocked. An index
+    /// past the last object names an owner that does not exist.
     Own(usize, Vec<(usize, bool)>, bool),
     Delete(usize, &'static str),
     Free(usize),
@@ -53,7 +53,7 @@ fn has(object: &Value, finalizer: &str) -> bool {
     all.is_some_and(|all| all.iter().any(|one| one == finalizer))
 }
 
-/// The uids that no delete of `target` may reach: roots, and what they own.
+/// Returns the uids that no delete of `target` may reach: roots, and the objects they own.
 fn anchored(objects: &[Value], target: &str, orphan: bool) -> Vec<String> {
     let uid = |object: &Value| object["metadata"]["uid"].as_str().unwrap().to_owned();
     let mut kept: Vec<String> = Vec::new();
@@ -76,7 +76,7 @@ fn anchored(objects: &[Value], target: &str, orphan: bool) -> Vec<String> {
     }
 }
 
-/// What holds whenever the collector has nothing left to do.
+/// Checks the state once the collector has no work left.
 fn check_settled(objects: &[Value]) -> Result<(), TestCaseError> {
     let find = |uid: &str| objects.iter().find(|one| one["metadata"]["uid"] == *uid);
     let waits = |one: &Value| is_deleted(one) && has(one, "foregroundDeletion");
@@ -109,8 +109,8 @@ fn check_settled(objects: &[Value]) -> Result<(), TestCaseError> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    // SRV-GC-1, SRV-GC-2: whatever owns whatever, the collector comes to an end, takes nothing that
-    // an object owns which nobody deleted, and leaves nothing that nobody owns.
+    // SRV-GC-1, SRV-GC-2: for arbitrary references the collector terminates, deletes no object that
+    // a live owner owns, and leaves no object without an owner.
     #[test]
     fn what_is_collected_is_what_nobody_owns(ops in prop::collection::vec(op(), 1..40)) {
         let mut server = Server::new();

@@ -1,4 +1,4 @@
-//! Who may name the parameters of admission policies.
+//! Tests of the permission to name the parameters of admission policies.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::{Done, Server, causes};
 use crate::auth::{Authorization, User};
 use crate::{RegistryOptions, Target, WriteOptions};
 
-/// A server where ann may write policies and bindings, and read what the rules say.
+/// Creates a server where ann may write policies and bindings, and read what the rules allow.
 fn server(rules: &Value) -> Server {
     let mut server = Server::with(RegistryOptions {
         authorization: Authorization::Rbac,
@@ -78,9 +78,9 @@ fn the_kind_of_parameters_is_one_that_the_author_may_read() {
     let mut made = write(&mut server, ann(), policies, policy("p", "ConfigMap")).unwrap();
     made["spec"]["paramKind"]["kind"] = json!("Secret");
     assert!(write(&mut server, ann(), policies, made.clone()).is_err());
-    // So does whoever holds the server.
+    // So may the program that embeds the server.
     assert!(server.create(policies, policy("direct", "Secret")).is_ok());
-    // What stays as it is was somebody else's to name.
+    // An unchanged reference was authorized for another user.
     let mut secret = write(&mut server, User::admin(), policies, made).unwrap();
     secret["metadata"]["labels"] = json!({"a": "b"});
     write(&mut server, ann(), policies, secret).unwrap();
@@ -123,7 +123,7 @@ fn a_binding_names_parameters_that_its_author_may_read() {
             "spec.paramRef: Forbidden: unable to resolve paramKind &{{v1 Nothing}} to determine minimum required permissions and user {ANN} does not have \"get\" permission for all groups, versions and resources"
         )]
     );
-    // Of a policy that is not there the parameters may be anything.
+    // A binding of a policy that does not exist may name any parameters.
     assert_eq!(told("none", json!({"name": "limits"})).len(), 1);
     let body = binding("b", "p", &json!({"name": "limits"}));
     let mut made = write(&mut server, ann(), bindings, body).unwrap();

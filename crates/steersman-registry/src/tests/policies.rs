@@ -1,11 +1,11 @@
-//! What admission policies refuse, and which of them can be written.
+//! Tests of ValidatingAdmissionPolicies: their refusals, and their validation.
 
 use serde_json::{Value, json};
 
 use super::{Server, causes, config_map, refused};
 use crate::{RegistryOptions, Subresource};
 
-/// A policy for ConfigMaps with these members of its spec.
+/// Writes a policy for ConfigMaps with these members of its spec.
 fn policy(server: &mut Server, name: &str, with: &Value) {
     let mut body = json!({"metadata": {"name": name}, "spec": {"matchConstraints": {
         "resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"],
@@ -31,7 +31,7 @@ fn told(server: &Server) -> Vec<String> {
     server.registry.take_warnings().1
 }
 
-/// ADM-4: a policy judges from the moment that a binding names it, and no longer than that.
+/// ADM-4: a policy refuses objects exactly while a binding names it.
 #[test]
 fn a_binding_puts_a_policy_into_force() {
     let mut server = Server::new();
@@ -93,7 +93,7 @@ fn variables_conditions_and_parameters() {
     );
     let mut limits = config_map("limits");
     limits["data"] = json!({"most": "1"});
-    // Its own write finds no parameters yet.
+    // The write of the parameters themselves finds no parameters yet.
     assert_eq!(refused(server.create("configmaps", limits.clone())).0, 422);
     server
         .delete("validatingadmissionpolicybindings", "limit-here")
@@ -241,7 +241,7 @@ fn parameters_may_lie_elsewhere() {
     assert_eq!(refused(server.create("configmaps", config_map("a"))).0, 422);
 }
 
-/// CEL-1: all conditions together have a budget, of which two checks of the authorizer take much.
+/// CEL-1: all conditions share one budget, and two calls of the authorizer cost much of it.
 #[test]
 fn conditions_share_a_budget() {
     let mut server = Server::new();

@@ -1,4 +1,4 @@
-//! What quotas count and refuse.
+//! Tests of the counting and the refusals of quotas.
 
 use serde_json::{Value, json};
 
@@ -22,8 +22,8 @@ fn pod(name: &str, resources: Value) -> Value {
     pod
 }
 
-/// QUOTA-1: what is used follows creates, deletes and Pods that end; QUOTA-2: nothing is counted for
-/// what is refused.
+/// QUOTA-1: usage follows creates, deletes and Pods that finish. QUOTA-2: refused writes are not
+/// counted.
 #[test]
 fn objects_are_counted() {
     let mut server = Server::new();
@@ -127,8 +127,7 @@ fn services_are_counted_by_their_type() {
     assert_eq!(used(&server)["services.loadbalancers"], "0");
 }
 
-/// Without the controller a quota limits nothing before its status says so, and what is used only
-/// grows.
+/// Without the controller a quota limits nothing until its status is written, and usage only grows.
 #[test]
 fn a_quota_without_its_controller() {
     let mut server = Server::with(RegistryOptions {
@@ -159,7 +158,7 @@ fn a_quota_without_its_controller() {
     assert_eq!(refused(server.create("configmaps", config_map("c"))).0, 403);
 }
 
-/// ADM-3: rules are minded from the write that makes them to the one that takes the last away.
+/// ADM-3: rules apply from the write that creates the first to the one that deletes the last.
 #[test]
 fn rules_are_minded_while_they_stand() {
     let mut server = Server::new();
@@ -204,8 +203,7 @@ fn a_rehearsal_is_not_counted() {
     assert_eq!(used(&server)["configmaps"], "0");
 }
 
-/// What was counted before an update is not counted a second time, also where the quota has become
-/// too small for it.
+/// An update counts only what it adds, also if the quota has become too small for the old usage.
 #[test]
 fn an_update_is_counted_by_what_it_adds() {
     let mut server = Server::new();
@@ -220,7 +218,7 @@ fn an_update_is_counted_by_what_it_adds() {
     label(&mut server, "1").unwrap();
     let less = json!({"spec": {"hard": {"services.nodeports": "1"}}});
     server.merge("resourcequotas", "q", less).unwrap();
-    // What a quota limits is what it says since then.
+    // The limit is now what the changed spec says.
     let status = server.get("resourcequotas", "q").unwrap()["status"].clone();
     assert_eq!(
         status,

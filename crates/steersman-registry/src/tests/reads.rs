@@ -1,4 +1,4 @@
-//! Lists: selectors, pages, revisions.
+//! Tests of lists: selectors, pages, revisions.
 
 use proptest::prelude::*;
 
@@ -158,7 +158,8 @@ fn pages_over_all_namespaces_continue_across_them() {
 }
 
 proptest! {
-    // SRV-STORE-5: pages are the list, once each and in its order, whatever is written meanwhile.
+    // SRV-STORE-5: the pages together are the list, without duplicates and in its order, whatever
+    // is written in between.
     #[test]
     fn pages_put_together_are_the_list(
         objects in prop::collection::btree_set(("[a-c][a-c.-]{0,2}", "[a-c][a-c.-]{0,2}"), 1..12),
@@ -221,7 +222,7 @@ fn a_selected_page_has_no_remaining_count_and_zero_ignores_the_limit() {
 #[test]
 fn exact_revisions_list_the_past() {
     let mut server = Server::new();
-    // What changed in another namespace since is of no concern to this one.
+    // Later changes of another namespace do not matter.
     let resource = server.resource("configmaps");
     let elsewhere = |server: &mut Server| {
         let (namespace, body) = ("kube-system", config_map("s"));

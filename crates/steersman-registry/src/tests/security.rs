@@ -1,4 +1,4 @@
-//! What the labels of a namespace allow its Pods.
+//! Tests of pod security standards.
 
 use serde_json::{Value, json};
 
@@ -47,7 +47,8 @@ fn a_namespace_enforces_a_standard() {
     fine["spec"]["containers"][0]["securityContext"] =
         json!({"allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}});
     let mut made = server.create("pods", fine).unwrap();
-    // The labels can be of a standard that the Pod is below: it is only judged by what changes.
+    // The labels may set a standard that the existing Pod violates: only updates of checked fields
+    // are refused.
     label(
         &mut server,
         json!({"pod-security.kubernetes.io/enforce": "baseline"}),
@@ -86,7 +87,7 @@ fn a_workload_is_warned_of_and_a_generated_name_is_told() {
     let (_, message) = refused(server.create("pods", unnamed));
     let name = message.split('"').nth(1).unwrap();
     assert_eq!(name.len(), "web-".len() + 5, "{message}");
-    // What is refused is not warned of too.
+    // A refused write gets no warning.
     assert!(told(&server).is_empty());
 }
 
@@ -128,7 +129,7 @@ fn labels_are_checked_and_existing_pods_told() {
     );
 }
 
-/// A Pod that was there before the labels is judged by what an update changes of it.
+/// A Pod that is older than the labels is only checked when an update changes a checked field.
 #[test]
 fn what_is_there_is_judged_by_what_changes() {
     let mut server = Server::new();
@@ -160,7 +161,7 @@ fn what_is_there_is_judged_by_what_changes() {
     );
 }
 
-/// Labels that say nothing are refused when they are written, not whenever something else is.
+/// Invalid labels are refused when they are written, not at later updates of other fields.
 #[test]
 fn labels_from_before_are_left_alone() {
     let mut server = Server::new();

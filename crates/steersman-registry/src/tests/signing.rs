@@ -1,4 +1,4 @@
-//! Certificate signing requests: who asked, who approves, who signs.
+//! Tests of CertificateSigningRequests: their users, approvers and signers.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -43,7 +43,7 @@ fn a_request_is_approved_and_then_signed() {
     let mut made = made.unwrap().object.value().clone();
     assert_eq!(made["spec"]["username"], "ann");
     assert_eq!(made["spec"]["groups"], json!(["team"]));
-    // The status is for signers, the approval for approvers.
+    // Signers write the status, approvers the approval.
     made["status"] = json!({"conditions": [condition("Approved")]});
     let (code, message) = refused(server.put(PLURAL, Subresource::Status, made.clone()));
     assert_eq!(code, 422);
@@ -125,8 +125,8 @@ fn nobody_asks_for_everything_and_not_everybody_approves() {
     approve(&mut server, User::new("ann")).unwrap();
 }
 
-/// Conditions are a signer's too, another signer may sign for anybody, and nobody says himself who he
-/// is.
+/// Signers also write conditions, a signer may sign for any user, and no client sets its own
+/// identity.
 #[test]
 fn signers_write_the_status() {
     let mut server = Server::with(RegistryOptions {

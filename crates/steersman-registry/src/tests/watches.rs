@@ -1,4 +1,4 @@
-//! Watches: initial events, selectors, bookmarks, compaction.
+//! Tests of watches: initial events, selectors, bookmarks, compaction.
 
 use super::*;
 
@@ -145,7 +145,7 @@ fn a_compacted_start_is_an_error_event() {
     assert!(server.poll(&mut cursor).is_empty());
 }
 
-/// A server that forgot its past cannot tell that nothing happened in it.
+/// A server without its history cannot know that no change happened in it.
 #[test]
 fn a_start_from_before_a_compaction_is_too_late_even_where_nothing_was_lost() {
     let mut server = Server::new();
@@ -204,7 +204,7 @@ fn a_future_start_waits() {
     assert!(server.poll(&mut cursor).is_empty());
 }
 
-/// The state of a time to come cannot be had: the watch opens, and says so as its only event.
+/// A future state cannot be listed: the watch opens, and its only event is the error.
 #[test]
 fn the_objects_of_a_future_start_are_refused_in_an_event() {
     let mut server = Server::new();
@@ -226,7 +226,7 @@ fn the_objects_of_a_future_start_are_refused_in_an_event() {
     assert!(server.poll(&mut cursor).is_empty());
 }
 
-/// A watch that came too late says so before anything else, though it missed nothing of its own.
+/// An expired watch reports that before any other event, although it missed no change of its own.
 #[test]
 fn a_late_watch_has_no_bookmark_before_it_is_refused() {
     let mut server = Server::new();

@@ -1,4 +1,4 @@
-//! Creates, updates, patches, scales.
+//! Tests of creates, updates, patches and scales.
 
 use super::*;
 

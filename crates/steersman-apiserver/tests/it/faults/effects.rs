@@ -1,4 +1,4 @@
-//! Every effect that a fault may have, and the door to them over HTTP.
+//! Tests of every effect of a fault, and of the endpoints that control faults over HTTP.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn exists(server: &ApiServer, name: &str) -> bool {
     server.get("configmaps", "default", name).is_some()
 }
 
-/// A request whose answer is read as far as it comes.
+/// Sends a request and reads the answer as far as it arrives.
 async fn raw(
     server: &ApiServer,
     method: &str,
@@ -61,7 +61,7 @@ async fn an_answer_gets_lost_before_or_after_the_write() {
         .await
         .expect(504);
     assert!(exists(&server, "a"));
-    // What would have been refused anyway is refused for its own reason.
+    // A request that would be refused anyway is refused for its own reason.
     let _again =
         server
             .faults()
@@ -110,7 +110,7 @@ async fn a_body_comes_slowly_and_in_pieces() {
         whole
     );
     assert!(asked.elapsed() >= Duration::from_secs(pieces));
-    // The lines of a watch are put together again by whoever reads them.
+    // The client joins the pieces of a watch's lines.
     let path = format!("{CONFIG_MAPS}?watch=1");
     let mut watch = Watch::open(&server, &path).await;
     assert_eq!(
@@ -123,7 +123,7 @@ async fn a_body_comes_slowly_and_in_pieces() {
     );
 }
 
-/// A restart in its phases, from Rust and over HTTP.
+/// Tests the phases of a restart, from Rust and over HTTP.
 #[tokio::test(start_paused = true)]
 async fn a_restart_that_takes_time_is_away_then_installs_then_initializes_and_knows_no_past() {
     for over_http in [false, true] {
@@ -270,7 +270,7 @@ async fn lists_come_from_the_past() {
             .unwrap();
         assert_eq!(version, past);
     }
-    // A list that names a newer version has that one; a list that names none has the newest.
+    // A list that names a newer version gets that state; a list without a version gets the newest.
     for query in [
         "".to_owned(),
         "?limit=5".to_owned(),

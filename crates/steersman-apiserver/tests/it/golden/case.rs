@@ -1,4 +1,4 @@
-//! A conversation as its file has it.
+//! The file format of a recorded conversation.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,19 +7,19 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
-/// A conversation.
+/// A recorded conversation.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Case {
-    /// Its own name and the server that answered, which conversations kept elsewhere may tell.
+    /// The name and the server; present only in conversations kept elsewhere.
     #[serde(default, rename = "name")]
     _name: Option<String>,
     #[serde(default, rename = "server")]
     _server: Option<String>,
-    /// Where the rule stands, of a conversation that was not recorded.
+    /// The source of the rule, for a conversation that was not recorded.
     #[serde(default)]
     pub(super) source: Option<String>,
-    /// The rule that it shows.
+    /// The rule that the conversation shows.
     pub(super) about: String,
     pub(super) steps: Vec<Step>,
 }
@@ -41,23 +41,23 @@ pub(super) struct Do {
     pub(super) request: String,
     #[serde(default)]
     pub(super) body: Option<Text>,
-    /// Headers to send; null for one that is not sent though others send it.
+    /// Headers to send; null removes a default header.
     #[serde(default)]
     pub(super) headers: BTreeMap<String, Option<String>>,
-    /// Whom the caller acts as.
+    /// The user to impersonate.
     #[serde(default, rename = "as")]
     pub(super) user: Option<String>,
-    /// The groups of that user. Of several the last one is sent: the recorder kept one header of a
-    /// name.
+    /// The groups to impersonate. Only the last one is sent, because the recorder kept one header
+    /// per name.
     #[serde(default)]
     pub(super) groups: Vec<String>,
-    /// Names for values of the answer, by JSON pointer.
+    /// Names under which to save values of the answer, by JSON pointer.
     #[serde(default)]
     pub(super) save: BTreeMap<String, String>,
     pub(super) got: Got,
 }
 
-/// A watch and what came of it.
+/// A watch and its result.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Watch {
@@ -70,7 +70,7 @@ pub(super) struct Watch {
     #[serde(default)]
     pub(super) groups: Vec<String>,
     pub(super) seconds: f64,
-    /// What is done while it runs.
+    /// Steps that run during the watch.
     pub(super) during: Vec<Step>,
     pub(super) got: Got,
 }
@@ -82,23 +82,23 @@ pub(super) struct Sleep {
     pub(super) seconds: f64,
 }
 
-/// What was answered.
+/// The recorded answer.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Got {
     pub(super) status: u16,
     #[serde(default)]
     pub(super) headers: BTreeMap<String, String>,
-    /// JSON, or text that is none.
+    /// The body: JSON, or a text that is no JSON.
     #[serde(default)]
     pub(super) body: Option<Value>,
-    /// The events of a watch that was opened.
+    /// The events of a watch that opened.
     #[serde(default)]
     pub(super) events: Option<Vec<Value>>,
 }
 
-/// A body as it was sent: JSON keeps the order of its keys and the spaces after commas and colons,
-/// because refusals quote it.
+/// A body as it was sent. JSON keeps the order of its keys and the spaces after commas and colons,
+/// because refusals quote the body.
 #[derive(Debug)]
 pub(super) struct Text(pub(super) String);
 
@@ -116,7 +116,7 @@ impl<'de> Deserialize<'de> for Text {
 
 struct Writer<'a> {
     text: &'a mut String,
-    /// Whether this is the whole body: text then stands for itself.
+    /// Whether this is the whole body; then a text stands for itself.
     top: bool,
 }
 
@@ -210,7 +210,7 @@ impl<'de> Visitor<'de> for Writer<'_> {
     }
 }
 
-/// An item of a list, with a comma before it unless nothing was written since the bracket.
+/// Writes an item of a list, with a comma before it unless it is the first.
 struct Separated<'a, 'b>(&'a mut Writer<'b>, usize);
 
 impl<'de> DeserializeSeed<'de> for Separated<'_, '_> {

@@ -1,29 +1,28 @@
-//! Whether an answer is the recorded one.
+//! Compares an answer with the recorded one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use regex::Regex;
 use serde_json::{Map, Value};
 
-/// The texts that describe the columns of a Table are documentation, and the server has its own.
+/// The descriptions of a Table's columns are documentation, and the server has its own.
 const PROSE: &str = "/description";
 
-/// What `/version` says beside these is about the build of the server.
+/// The members of `/version` that are compared; the others depend on the build.
 const OF_VERSION: &[&str] = &["major", "minor"];
 
-/// Messages that go on after their first line with the difference of two Go values say the same in
-/// other words on every build.
+/// The start of a difference of two Go values in a message. Its text differs from build to build.
 const GO_DIFF: &str = "\n@@ -";
 
 /// Values that were saved under a name.
 pub(super) type Saved = BTreeMap<String, Value>;
 
-/// The first difference between two bodies, if there is one.
+/// Returns the first difference between two bodies, if any.
 pub(super) fn body(want: &Value, got: &Value, saved: &Saved) -> Result<(), String> {
     at("", want, got, saved)
 }
 
-/// Takes away what a JSON pointer points at; a star in it stands for every member or item.
+/// Removes the value at a JSON pointer; a star stands for every member or item.
 pub(super) fn remove(body: &mut Value, pointer: &str) {
     let Some((first, rest)) = pointer.strip_prefix('/').map(|path| {
         path.split_once('/')
@@ -57,8 +56,8 @@ pub(super) fn remove(body: &mut Value, pointer: &str) {
     }
 }
 
-/// Sorts the entries of all managedFields by everything but their times. Servers sort those of one
-/// operation by their seconds first, and which of two writes share a second is chance.
+/// Sorts the entries of all managedFields by everything but their times. Servers sort entries of
+/// one operation by their time in seconds, and which writes share a second is chance.
 pub(super) fn sort_managers(body: &mut Value) {
     match body {
         Value::Object(members) => {
@@ -79,7 +78,7 @@ pub(super) fn sort_managers(body: &mut Value) {
     }
 }
 
-/// Compares `/version`: all members are there, the numbers are the same.
+/// Compares `/version`: all members exist, and the version numbers are equal.
 pub(super) fn version(want: &Value, got: &Value) -> Result<(), String> {
     let keys = |value: &Value| -> BTreeSet<String> {
         value
@@ -142,7 +141,8 @@ fn members(
     got: &Map<String, Value>,
     saved: &Saved,
 ) -> Result<(), String> {
-    // One recorded key stands for each that its mask matches: the recording kept one of them.
+    // One recorded key stands for every key that matches its mask, because the recording kept only
+    // one.
     let mut known: BTreeMap<String, &Value> = BTreeMap::new();
     for (key, value) in want {
         let key = fill(key, saved);
@@ -169,7 +169,7 @@ fn members(
     Ok(())
 }
 
-/// Puts in what was saved under `{{name}}`; a name that nothing was saved under stays.
+/// Replaces each `{{name}}` by its saved value; unknown names stay.
 pub(super) fn fill(template: &str, saved: &Saved) -> String {
     let mut text = template.to_owned();
     for (name, value) in saved {
@@ -184,7 +184,7 @@ pub(super) fn fill(template: &str, saved: &Saved) -> String {
     text
 }
 
-/// Whether a text is the recorded one, whose masks stand for any value of their shape.
+/// Whether a text equals the recorded one, in which a mask stands for any value of its shape.
 pub(super) fn text(want: &str, got: &str, saved: &Saved) -> bool {
     let mut want = fill(want, saved);
     let mut got = got;

@@ -1,5 +1,5 @@
-//! `cargo xtask conformance`: every conversation, against the embedded server and a real one, with
-//! what differs; and a proof that the way over HTTPS is as good as the one in process.
+//! `cargo xtask conformance`: replays every conversation against the embedded server and a real one
+//! and reports differences; and a test that replays over HTTPS give the same results as in process.
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -24,17 +24,17 @@ use super::replay::{Mismatch, replay};
 use super::transport::{Answer, Ask, NAMESPACE, Transport};
 use super::{builder, case_at, cases_in, exceptions, folder, pending, report, server};
 
-/// Set by `cargo xtask conformance`, which documents them.
+/// Set by `cargo xtask conformance`, which documents the values.
 const RUN: &str = "STEERSMAN_CONFORMANCE";
 const KUBECONFIG: &str = "STEERSMAN_CONFORMANCE_KUBECONFIG";
 const FILTER: &str = "STEERSMAN_CONFORMANCE_FILTER";
 const CASES: &str = "STEERSMAN_CONFORMANCE_CASES";
 
-/// How many conversations are had with embedded servers at a time: most of them wait.
+/// Number of conversations with embedded servers that run concurrently: most of the time they wait.
 const AT_A_TIME: usize = 16;
 
-/// Every conversation in a folder and those below it, by its path without the extension; the first
-/// problem where one cannot be read. Other files may lie beside them.
+/// Reads every conversation in a folder and its subfolders, by path without extension. Fails with
+/// the first that does not parse. Other files are ignored.
 fn all(folder: &Path, filter: &str) -> Result<BTreeMap<String, Case>, String> {
     let mut all = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
@@ -65,7 +65,7 @@ fn all(folder: &Path, filter: &str) -> Result<BTreeMap<String, Case>, String> {
     Ok(all)
 }
 
-/// Has a conversation with a new embedded server over its own socket, as its administrator.
+/// Replays a conversation against a new embedded server over HTTPS, as its administrator.
 async fn over_https(case: &Case, ignored: &[String]) -> Vec<Mismatch> {
     let embedded = Embedded::new(builder());
     let serving = embedded.server().serve("127.0.0.1:0").await.unwrap();
@@ -73,7 +73,7 @@ async fn over_https(case: &Case, ignored: &[String]) -> Vec<Mismatch> {
     replay(&Remote::new(config, Some(embedded), 0), case, ignored).await
 }
 
-/// Has conversations with embedded servers over their sockets.
+/// Replays conversations against embedded servers over HTTPS.
 async fn all_over_https(all: &BTreeMap<String, Case>) -> Summary {
     let (exceptions, pending) = (exceptions(), pending());
     let mut replays = futures::stream::iter(all)
@@ -97,16 +97,16 @@ async fn configuration(kubeconfig: Kubeconfig) -> Config {
         .unwrap()
 }
 
-/// Prints what differs, and how many of each topic are as recorded as soon as its last case is done.
+/// Prints the differences, and after the last case of each topic the number of cases as recorded.
 #[derive(Default)]
 struct Summary {
-    /// The topic of the last case, how many of its cases are as recorded, and how many it has.
+    /// The current topic, the number of its cases as recorded, and the number of its cases.
     topic: Option<(String, usize, usize)>,
-    /// How many cases are as recorded, and how many there were, of the topics that are done.
+    /// The number of cases as recorded and of all cases, for finished topics.
     total: (usize, usize),
     /// The paths of the cases that differ.
     differ: Vec<String>,
-    /// How many of them are not known to differ.
+    /// The number of those that are not known to differ.
     wrong: usize,
 }
 
@@ -155,7 +155,7 @@ impl Summary {
     }
 }
 
-/// In process, on a clock that does not wait.
+/// Replays in process, on a paused clock.
 fn embedded(all: &BTreeMap<String, Case>) -> Summary {
     let (exceptions, pending) = (exceptions(), pending());
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -173,17 +173,17 @@ fn embedded(all: &BTreeMap<String, Case>) -> Summary {
     summary
 }
 
-/// How conversations with a server that outlives them ended.
+/// The result of replays against a server that outlives them.
 struct Outcome {
     summary: Summary,
-    /// Why not all of them were had.
+    /// The reason why the replays stopped early.
     stopped: Option<String>,
-    /// The paths of the objects that are still there, or may be.
+    /// The paths of objects that still exist, or may exist.
     left: Vec<String>,
 }
 
-/// Has the conversations one after the other, because they share the server, and removes what they
-/// created, also when `interrupt` ends them early. A second interrupt ends the cleaning.
+/// Replays the conversations one after the other, because they share the server, and removes the
+/// objects they created, also after an `interrupt`. A second interrupt ends the removal.
 async fn shared(
     server: &impl Transport,
     name: &str,
@@ -195,7 +195,7 @@ async fn shared(
     {
         let mut interrupted = pin!(interrupt());
         for (path, case) in all {
-            // A conversation that panics must not keep the others' objects from being removed.
+            // A panic in one replay must not prevent the removal of objects.
             let replay = AssertUnwindSafe(replay(server, case, &[])).catch_unwind();
             let mismatches = tokio::select! {
                 biased;
@@ -263,7 +263,8 @@ async fn interrupt() {
     let _ = tokio::signal::ctrl_c().await;
 }
 
-/// Tells this run's namespaces from those of others on the same server.
+/// Returns a number that distinguishes this run's namespaces from those of other runs on the
+/// server.
 fn run() -> u32 {
     let nanoseconds = Timestamp::now().subsec_nanosecond().unsigned_abs();
     nanoseconds ^ std::process::id().rotate_left(16)
@@ -273,7 +274,7 @@ fn run() -> u32 {
 fn conformance() {
     let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     if variable(RUN).is_none() {
-        // Only `cargo xtask conformance` asks; the topics above are replayed in any case.
+        // Only `cargo xtask conformance` sets the variable; the topic tests replay in any case.
         return;
     }
     let folder = variable(CASES).map_or_else(folder, PathBuf::from);
@@ -289,10 +290,11 @@ async fn embedded_over_https(all: &BTreeMap<String, Case>) -> Summary {
     all_over_https(all).await
 }
 
-/// How many cases differ on the server of the kubeconfig or of the binaries, if there is one.
+/// Returns the number of cases that differ on the server of the kubeconfig or of the binaries, if
+/// there is one.
 #[tokio::main(flavor = "current_thread")]
 async fn other(kubeconfig: Option<String>, all: &BTreeMap<String, Case>) -> usize {
-    // Lives as long as its server is asked.
+    // Keeps the environment's server alive.
     let env;
     let config = if let Some(path) = kubeconfig {
         configuration(Kubeconfig::read_from(path).unwrap()).await
@@ -311,8 +313,8 @@ async fn other(kubeconfig: Option<String>, all: &BTreeMap<String, Case>) -> usiz
     outcome.summary.wrong
 }
 
-/// The way over HTTPS is as good as the one in process. These topics stand for all, which `cargo xtask
-/// conformance` tries: they take a while.
+/// Replays over HTTPS give the same results as in process. Replaying all topics, as `cargo xtask
+/// conformance` does, takes too long here.
 #[tokio::test]
 async fn over_https_conversations_are_as_in_process() {
     let mut cases = BTreeMap::new();
@@ -323,7 +325,7 @@ async fn over_https_conversations_are_as_in_process() {
     assert_eq!(summary.wrong, 0, "the number of cases that differ");
 }
 
-/// An embedded server in process that all conversations share, as they share a real one.
+/// An embedded server in process that all conversations share, like a real one.
 struct Shared {
     server: ApiServer,
     ledger: Ledger,
@@ -382,8 +384,8 @@ async fn the_cases_run_twice_against_one_server_and_leave_nothing() {
     );
 }
 
-/// A case that creates what lies in no namespace, what a finalizer holds, and what gets its name from
-/// the server, and then waits.
+/// Returns a case that creates a cluster-scoped object, an object with a finalizer and an object
+/// with a generated name, and then waits.
 fn untidy() -> BTreeMap<String, Case> {
     let created = json!({"status": 201});
     let config_map = json!({"generateName": "c-", "finalizers": ["golden.example.com/hold"]});

@@ -1,4 +1,4 @@
-//! A server behind HTTPS, reached with the credentials of a kubeconfig.
+//! A server behind HTTPS, with the credentials of a kubeconfig.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,10 +17,10 @@ use steersman_apiserver::{ApiServer, ApiServerBuilder};
 use super::ledger::Ledger;
 use super::transport::{Answer, Ask, NAMESPACE, Transport, joined};
 
-/// Reached over the network.
+/// A server over the network.
 pub(super) struct Remote {
     client: Client,
-    /// Without the credential: for requests that go without one, or with one of their own.
+    /// A client without the credential, for anonymous requests and for requests with their own.
     anonymous: Client,
     embedded: Option<Embedded>,
     run: u32,
@@ -28,9 +28,9 @@ pub(super) struct Remote {
     ledger: Ledger,
 }
 
-/// The server itself where it is the embedded one, and its wall clock, which goes on as the recorder
-/// waited and not as long as a busy machine takes: the order of managedFields hangs on the seconds
-/// that end between two writes.
+/// The embedded server itself, and its wall clock. The clock advances by the pauses of the
+/// recording, not by the time a busy machine takes, because the order of managedFields depends on
+/// the seconds between two writes.
 pub(super) struct Embedded {
     server: ApiServer,
     clock: Arc<Mutex<Timestamp>>,
@@ -50,7 +50,7 @@ impl Embedded {
 }
 
 impl Remote {
-    /// `run` tells the namespaces of this run from those of others on the same server.
+    /// `run` distinguishes the namespaces of this run from those of other runs on the server.
     pub(super) fn new(mut config: Config, embedded: Option<Embedded>, run: u32) -> Self {
         config.default_retry = false;
         let client = Client::try_from(config.clone()).unwrap();
@@ -82,7 +82,7 @@ impl Transport for Remote {
         };
         let response = client.send(request).await.unwrap();
         let (parts, body) = response.into_parts();
-        // A connection that breaks ends the answer; what is missing shows in the comparison.
+        // A broken connection ends the answer; the comparison shows what is missing.
         let pieces = BodyStream::new(body).filter_map(async |frame| {
             let mut data = frame.ok()?.into_data().ok()?;
             Some(data.copy_to_bytes(data.remaining()))

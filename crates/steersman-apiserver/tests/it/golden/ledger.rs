@@ -1,4 +1,5 @@
-//! The objects that conversations create on a server that outlives them, so that nothing stays behind.
+//! A list of the objects that conversations create on a server that outlives them, so that all are
+//! removed.
 
 use std::time::Duration;
 
@@ -8,35 +9,35 @@ use tokio::time::{Instant, sleep};
 
 use super::transport::{Transport, request};
 
-/// How long a cluster-scoped object may take to go before the next conversation begins.
+/// Maximum time for a cluster-scoped object to be removed before the next conversation begins.
 const GOING: Duration = Duration::from_secs(10);
 
-/// How long to wait for the next namespace to go.
+/// Maximum time to wait for the next namespace to be removed.
 const LEAVING: Duration = Duration::from_secs(20);
 
-/// The pause between two looks at all namespaces.
+/// Interval between two checks of all namespaces.
 const GLANCE: Duration = Duration::from_secs(1);
 
-/// The pause between two looks at an object that is going.
+/// Interval between two checks of an object that is being removed.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The finalizer of definitions, which the server itself removes when their objects are gone.
+/// The finalizer of CRDs, which the server removes when their objects are gone.
 const DEFINITION: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// Notes objects before they are created, so that an interrupt at any moment loses none.
+/// Lists objects before they are created, so that an interrupt loses none.
 #[derive(Debug, Default)]
 pub(super) struct Ledger(Mutex<Vec<Entry>>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Entry {
     path: String,
-    /// Whether the server answered that it created the object. Until then an object of that path may
-    /// belong to another client.
+    /// Whether the server answered that it created the object. Before that, an object of this path
+    /// may belong to another client.
     is_created: bool,
 }
 
 impl Ledger {
-    /// Notes an object that this run alone can create.
+    /// Adds an object that only this run can create.
     pub(super) fn note(&self, path: &str) {
         self.0.lock().push(Entry {
             path: path.to_owned(),
@@ -44,7 +45,7 @@ impl Ledger {
         });
     }
 
-    /// Notes the object that a request would create; none if it creates nothing.
+    /// Adds the object that a request would create; returns `None` if it creates none.
     pub(super) fn ask(&self, method: &str, path: &str, body: &str) -> Option<String> {
         let place = path.split('?').next().unwrap_or_default();
         let path = match method {
@@ -63,7 +64,7 @@ impl Ledger {
         Some(path)
     }
 
-    /// Notes how a request that [`Ledger::ask`] noted under `asked` was answered.
+    /// Records the answer to a request that [`Ledger::ask`] added as `asked`.
     pub(super) fn answer(&self, asked: &str, status: u16, answer: Option<&Value>) {
         let mut entries = self.0.lock();
         let found = entries
@@ -74,7 +75,7 @@ impl Ledger {
         if status != 201 {
             return;
         }
-        // What is done to an object, and not created, is answered with a Status.
+        // The answer to an act on an object, which creates none, is a Status.
         if answer.is_some_and(|answer| answer["kind"] == "Status") {
             return;
         }
@@ -90,7 +91,7 @@ impl Ledger {
         });
     }
 
-    /// The objects that may still be there, the last one first.
+    /// Returns the objects that may still exist, the newest first.
     pub(super) fn paths(&self) -> Vec<String> {
         let entries = self.0.lock();
         let paths = entries.iter().rev().map(|entry| entry.path.clone());
@@ -104,15 +105,16 @@ impl Ledger {
     }
 
     fn forget(&self, path: &str) {
-        // A request for something in a namespace of ours went with the namespace.
+        // An object in a namespace of this run is removed with the namespace.
         let below = format!("{path}/");
         let gone = |entry: &Entry| entry.path == path || entry.path.starts_with(&below);
         self.0.lock().retain(|entry| !gone(entry));
     }
 }
 
-/// Deletes what the conversations so far created, and waits for what lies in no namespace: the next
-/// conversation may create it again. Namespaces are only asked to go, since that takes seconds.
+/// Deletes the objects created so far, and waits for the cluster-scoped ones, because the next
+/// conversation may create them again. Namespaces are deleted without waiting, because they take
+/// seconds.
 pub(super) async fn clean(server: &impl Transport, ledger: &Ledger) {
     let created = ledger.created();
     let (namespaces, others): (Vec<_>, Vec<_>) =
@@ -132,9 +134,9 @@ pub(super) async fn clean(server: &impl Transport, ledger: &Ledger) {
     }
 }
 
-/// Waits until the namespaces are gone, for as long as some go, and names everything that stays. A
-/// server without controllers leaves namespaces for good, so that they are finished here once nothing
-/// that was created in them is left.
+/// Waits until the namespaces are removed, as long as their number goes down, and returns all that
+/// remain. A server without controllers never removes namespaces, so they are finalized here once
+/// they hold none of this run's objects.
 pub(super) async fn left(server: &impl Transport, ledger: &Ledger) -> Vec<String> {
     let mut before = usize::MAX;
     let mut ends = Instant::now() + LEAVING;
@@ -160,7 +162,7 @@ pub(super) async fn left(server: &impl Transport, ledger: &Ledger) -> Vec<String
     ledger.paths()
 }
 
-/// Ends a namespace as the controller of namespaces does.
+/// Finalizes a namespace as the namespace controller does.
 async fn finish(server: &impl Transport, ledger: &Ledger, path: &str) {
     let below = format!("{path}/");
     let is_empty = !ledger.created().iter().any(|one| one.starts_with(&below));
@@ -183,7 +185,7 @@ fn is_namespace(path: &str) -> bool {
         .is_some_and(|name| !name.contains('/'))
 }
 
-/// Asks for the end of an object, and removes the finalizers that hold it.
+/// Deletes an object and removes its finalizers. Returns whether it is gone.
 async fn is_gone(server: &impl Transport, path: &str) -> bool {
     let asked = format!("{path}?gracePeriodSeconds=0&propagationPolicy=Background");
     server.send(request("DELETE", &asked, "")).await;
@@ -207,7 +209,7 @@ async fn is_there(server: &impl Transport, path: &str) -> bool {
     look(server, path).await.is_some()
 }
 
-/// An object, if the server has it and serves its kind.
+/// Returns an object, if it exists and its kind is served.
 async fn look(server: &impl Transport, path: &str) -> Option<Value> {
     let answer = server.send(request("GET", path, "")).await;
     if matches!(answer.status, 404 | 405) {

@@ -1,4 +1,4 @@
-//! Has a conversation with a server, and notes where it answers otherwise than recorded.
+//! Replays a conversation against a server, and collects the differences to the recording.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,7 +19,7 @@ use super::compare::{self, Saved, fill};
 use super::ledger::clean;
 use super::transport::{Answer, Ask, Transport, request};
 
-/// The headers that an answer is compared by; the recording has no others.
+/// The headers that are compared; the recording has no others.
 const HEADERS: [&str; 7] = [
     "accept-patch",
     "allow",
@@ -30,14 +30,14 @@ const HEADERS: [&str; 7] = [
     "warning",
 ];
 
-/// How long after its opening a watch is taken to run, and the pause between steps beside it.
+/// Time from the opening of a watch to its first step, and the pause between steps.
 const OPENED: Duration = Duration::from_millis(400);
 const BETWEEN: Duration = Duration::from_millis(100);
 
-/// How often it is looked whether a watch has brought everything.
+/// Interval of the checks whether a watch has delivered everything.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// A difference, and the step at which it showed.
+/// A difference, and the step at which it appeared.
 #[derive(Debug)]
 pub(super) struct Mismatch {
     step: String,
@@ -50,7 +50,7 @@ impl fmt::Display for Mismatch {
     }
 }
 
-/// Has the conversation in a new namespace.
+/// Replays the conversation in a new namespace.
 pub(super) async fn replay(
     server: &impl Transport,
     case: &Case,
@@ -94,12 +94,12 @@ struct Run<'a, T> {
     server: &'a T,
     saved: Saved,
     mismatches: Vec<Mismatch>,
-    /// JSON pointers at what answers may differ in.
+    /// JSON pointers at parts of answers that may differ.
     ignored: &'a [String],
 }
 
 impl<T: Transport> Run<'_, T> {
-    /// Boxed, because the steps of a watch are steps again.
+    /// Boxed, because the steps of a watch contain steps.
     fn steps<'a>(
         &'a mut self,
         steps: &'a [Step],
@@ -171,7 +171,7 @@ impl<T: Transport> Run<'_, T> {
         };
         let Answer { status, body, .. } = self.server.send(ask).await;
         let ends = Instant::now() + Duration::from_secs_f64(step.seconds);
-        // Read from the first moment on, beside the steps, as a client does.
+        // Read from the first moment on, concurrently with the steps, as a client does.
         let lines = Arc::new(Mutex::new(Vec::new()));
         let latest = ends + self.server.patience();
         let reading = tokio::spawn(read_until(body, latest, Arc::clone(&lines)));
@@ -217,11 +217,11 @@ impl<T: Transport> Run<'_, T> {
         if status != want.status {
             return Err(wrong_status(want.status, status, text));
         }
-        // Of a watch that was refused no headers were recorded.
+        // The recording has no headers of a refused watch.
         for name in HEADERS.iter().filter(|_| !want.headers.is_empty()) {
             let (want, got) = (want.headers.get(*name), headers.get(*name));
             let same = match (want, got) {
-                // A hash of what the server serves, which is another set of kinds.
+                // The tag is a hash of the served kinds, which differ.
                 (Some(_), Some(_)) if *name == "etag" => true,
                 (Some(want), Some(got)) => compare::text(want, got, &self.saved),
                 (want, got) => want == got,
@@ -260,7 +260,7 @@ impl<T: Transport> Run<'_, T> {
         }
     }
 
-    /// A body without what it may differ in.
+    /// Returns a body without the parts that may differ.
     fn comparable(&self, body: &Value) -> Value {
         let mut body = body.clone();
         for pointer in self.ignored {
@@ -293,7 +293,8 @@ impl<T: Transport> Run<'_, T> {
     }
 }
 
-/// Bookmarks come when they come, except for the one that ends the initial events.
+/// Whether an event is a bookmark other than the end of the initial events. Their times are not
+/// determined.
 fn is_plain_bookmark(event: &Value) -> bool {
     event["type"] == "BOOKMARK" && event["object"]["metadata"].get("annotations").is_none()
 }
@@ -302,12 +303,12 @@ fn wrong_status(want: u16, got: u16, text: &str) -> String {
     format!("status: want {want}, got {got}: {text}")
 }
 
-/// Whether a step leaves its credential out.
+/// Whether a step is sent without a credential.
 fn is_anonymous(headers: &BTreeMap<String, Option<String>>) -> bool {
     matches!(headers.get("Authorization"), Some(None))
 }
 
-/// The headers of a request: the recorder's own, those of the impersonation, then the step's.
+/// Returns the headers of a request: the recorder's own, those of impersonation, then the step's.
 fn headers<'a>(
     own: &'a BTreeMap<String, Option<String>>,
     user: Option<&'a str>,
@@ -329,7 +330,8 @@ fn headers<'a>(
     headers
 }
 
-/// Puts saved values into a body. A member that is nothing but a name takes the value's own type.
+/// Fills saved values into a body. A member that consists of a name alone takes the type of the
+/// value.
 fn fill_body(body: &str, saved: &Saved) -> String {
     let mut text = body.to_owned();
     for (name, value) in saved {
@@ -341,9 +343,8 @@ fn fill_body(body: &str, saved: &Saved) -> String {
     fill(&text, saved)
 }
 
-/// The path of a watch, which lasts longer by `patience` where its steps do not wait for its end:
-/// on a busy machine they may come so much later than recorded, and are still beside it. How a watch
-/// ends shows in those that wait.
+/// Returns the path of a watch. If no step waits for its end, its timeout is longer by `patience`:
+/// on a busy machine the steps may come later than recorded, but must still run during the watch.
 fn lasting(step: &Watch, path: &str, patience: Duration) -> String {
     const FIELD: &str = "timeoutSeconds=";
     let waits = step.during.iter().map(|step| match step {
@@ -385,7 +386,7 @@ fn only_a_watch_whose_end_nobody_waits_for_lasts_longer() {
     }
 }
 
-/// Keeps what arrives until then.
+/// Collects the data that arrives until `ends`.
 async fn read_until(mut body: BoxStream<'static, Bytes>, ends: Instant, all: Arc<Mutex<Vec<u8>>>) {
     while let Ok(Some(piece)) = timeout_at(ends, body.next()).await {
         all.lock().extend_from_slice(&piece);

@@ -1,5 +1,5 @@
-//! How a request reaches a server. The replayer knows no more of a server than this, so that one
-//! behind HTTPS can stand in for the one in process.
+//! The transport to a server, which is all that the replayer knows of it, so that a server behind
+//! HTTPS can replace the one in process.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,27 +14,27 @@ use tower::ServiceExt;
 
 use super::ledger::Ledger;
 
-/// What is sent.
+/// A request.
 #[derive(Debug)]
 pub(super) struct Ask<'a> {
     pub(super) method: &'a str,
     pub(super) path: &'a str,
     pub(super) headers: BTreeMap<&'a str, &'a str>,
     pub(super) body: String,
-    /// Whether it goes without the credential that others have.
+    /// Whether it is sent without the default credential.
     pub(super) anonymous: bool,
 }
 
-/// What comes back, the body piece by piece as it arrives.
+/// An answer, whose body arrives piece by piece.
 pub(super) struct Answer {
     pub(super) status: u16,
-    /// Names in lower case; several of one name joined by a comma.
+    /// Names in lower case; the values of one name joined by commas.
     pub(super) headers: BTreeMap<String, String>,
     pub(super) body: BoxStream<'static, Bytes>,
 }
 
 impl Answer {
-    /// The whole body.
+    /// Returns the whole body.
     pub(super) async fn text(mut self) -> String {
         let mut all = Vec::new();
         while let Some(piece) = self.body.next().await {
@@ -44,7 +44,7 @@ impl Answer {
     }
 }
 
-/// A request of the replayer's own, with a JSON body.
+/// Creates a request of the replayer's own, with a JSON body.
 pub(super) fn request<'a>(method: &'a str, path: &'a str, body: &str) -> Ask<'a> {
     Ask {
         method,
@@ -58,38 +58,38 @@ pub(super) fn request<'a>(method: &'a str, path: &'a str, body: &str) -> Ask<'a>
     }
 }
 
-/// The namespace of the conversation, as the recorder named it, whose length matters nowhere.
+/// The recorder's name for the namespace of the conversation. Its length does not matter.
 pub(super) const NAMESPACE: &str = "golden";
 
 pub(super) trait Transport {
     /// Sends a request.
     async fn send(&self, ask: Ask<'_>) -> Answer;
 
-    /// Makes the server forget its first revisions, as one that has run for a while has.
+    /// Makes the server compact its first revisions, as on a server that has run for a while.
     async fn age(&self);
 
-    /// How much longer than recorded a watch may take to bring what was recorded: nothing where
-    /// time is tokio's, which does not pass while the server works.
+    /// Returns the additional time that a watch may take to deliver the recorded events: zero with
+    /// tokio's paused clock, which stands still while the server works.
     fn patience(&self) -> Duration {
         Duration::ZERO
     }
 
-    /// Lets time pass, as the recorder did between two steps.
+    /// Waits as long as the recorder did between two steps.
     async fn pass(&self, time: Duration) {
         tokio::time::sleep(time).await;
     }
 
-    /// Whether seconds pass between two steps, as they do at a server with a clock of its own.
+    /// Whether real seconds pass between two steps.
     fn has_own_clock(&self) -> bool {
         false
     }
 
-    /// Where objects are noted that must not stay; none where the server itself does not stay.
+    /// Returns the list of objects to remove; `None` for a server that does not outlive the replay.
     fn ledger(&self) -> Option<&Ledger> {
         None
     }
 
-    /// A name for the namespace of a conversation.
+    /// Returns a name for the namespace of a conversation.
     fn namespace(&self) -> String {
         NAMESPACE.to_owned()
     }
@@ -125,7 +125,7 @@ impl Transport for ApiServer {
     }
 }
 
-/// The headers of an answer, as [`Answer`] has them.
+/// Returns the headers of an answer in the form of [`Answer`].
 pub(super) fn joined(headers: &HeaderMap) -> BTreeMap<String, String> {
     let mut joined: BTreeMap<String, String> = BTreeMap::new();
     for (name, value) in headers {

@@ -1,11 +1,11 @@
-//! What one does with kubectl every day, each judged by what it leaves on the server.
+//! Tests of everyday kubectl commands, by their effects on the server.
 
 use serde_json::{Value, json};
 
 use super::world::{TOO_LONG, World, write_file};
 use crate::support::{config_map, deployment, website};
 
-/// Runs kubectl where it must fail, and returns its exit code and what it printed.
+/// Runs kubectl, which must fail, and returns its exit code and output.
 async fn fails(world: &World, arguments: &[&str]) -> (Option<i32>, String) {
     let running = world.command(arguments).output();
     let output = tokio::time::timeout(TOO_LONG, running)
@@ -88,7 +88,7 @@ async fn patches_in_all_types() {
         .run(&["patch", "deployment", "d", "--type=merge", "-p", &merge])
         .await;
     assert_eq!(image(&stored()), "merge");
-    // A custom resource takes no strategic merge.
+    // Custom resources do not support strategic merge patch.
     world.server.create(website("one")).unwrap();
     let (_, printed) = fails(&world, &["patch", "website", "one", "-p", "{}"]).await;
     assert!(
@@ -175,7 +175,7 @@ async fn columns_of_ones_own_in_an_order_of_ones_own() {
     assert_eq!(picked, "configmap/a\nconfigmap/c\n");
 }
 
-/// An owner and what it owns.
+/// Creates an owner and a dependent.
 fn family(world: &World) {
     let owner = world.server.create(config_map("owner")).unwrap();
     let mut owned = config_map("owned");

@@ -1,10 +1,10 @@
-//! `kubectl create` of each kind it can make up by itself. It sends them in protobuf.
+//! Tests of `kubectl create` for each kind it can generate. kubectl sends them in protobuf.
 
 use serde_json::{Value, json};
 
 use super::world::World;
 
-/// Creates what kubectl makes of the arguments, and reads it back from the server.
+/// Runs `kubectl create` with these arguments, and reads the object from the server.
 async fn create(world: &World, arguments: &str, resource: &str, name: &str) -> Value {
     let words = ["create"].into_iter().chain(arguments.split(' '));
     world.run(&words.collect::<Vec<_>>()).await;

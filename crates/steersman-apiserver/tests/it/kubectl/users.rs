@@ -1,4 +1,4 @@
-//! Whom kubectl works for, and what they may do.
+//! Tests of kubectl with users and their permissions.
 
 use serde_json::{Value, json};
 use steersman_apiserver::{ApiServer, Authorization, User};
@@ -27,7 +27,7 @@ async fn world() -> Option<World> {
     Some(world)
 }
 
-/// Runs kubectl, and returns whether it succeeded and all that it printed.
+/// Runs kubectl, and returns whether it succeeded and all its output.
 async fn tried(world: &World, arguments: &[&str]) -> (bool, String) {
     let output = world.command(arguments).output().await.unwrap();
     let printed = [output.stdout, output.stderr].concat();
@@ -55,7 +55,7 @@ async fn auth_can_i_answers_for_whom_it_is_asked() {
     ] {
         let arguments = [&["auth", "can-i", "--as", "ann"], words].concat();
         let (allowed, told) = tried(&world, &arguments).await;
-        // A warning about the scope of a resource may stand behind it.
+        // A warning about the scope of a resource may follow.
         assert_eq!(told.lines().next(), Some(expected), "{words:?}: {told}");
         assert_eq!(allowed, expected == "yes", "{words:?}");
     }

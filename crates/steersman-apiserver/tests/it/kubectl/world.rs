@@ -1,4 +1,4 @@
-//! A server, and a kubectl that knows nothing but it.
+//! A server, and a kubectl that is configured for this server only.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use tokio::process::{Child, ChildStdout, Command};
 
 use crate::support::website_crd;
 
-/// Longer than any of these commands takes; a wait that ends this way has failed.
+/// Longer than any of these commands takes; a wait that reaches it has failed.
 pub(super) const TOO_LONG: Duration = Duration::from_secs(120);
 
 /// A server, a kubeconfig for it, and a kubectl with a cache and an environment of its own.
@@ -25,12 +25,12 @@ pub(super) struct World {
 }
 
 impl World {
-    /// `None`, with a line that says so, where there is no kubectl that can be used.
+    /// Returns `None`, and prints that the test is skipped, without a usable kubectl.
     pub(super) async fn new() -> Option<Self> {
         Self::of(ApiServer::new()).await
     }
 
-    /// The same around a server that was set up otherwise.
+    /// Does the same with a server that has other options.
     pub(super) async fn of(server: ApiServer) -> Option<Self> {
         if let Err(why) = usable_kubectl().await {
             print_skipped(&why);
@@ -65,12 +65,12 @@ impl World {
         command
     }
 
-    /// Runs kubectl, which must succeed, and returns what it printed.
+    /// Runs kubectl, which must succeed, and returns its output.
     pub(super) async fn run(&self, arguments: &[&str]) -> String {
         finish(arguments, self.command(arguments).output()).await
     }
 
-    /// Runs kubectl with something on its standard input.
+    /// Runs kubectl with this standard input.
     pub(super) async fn feed(&self, arguments: &[&str], input: &str) -> String {
         let mut child = self
             .command(arguments)
@@ -83,7 +83,7 @@ impl World {
         finish(arguments, child.wait_with_output()).await
     }
 
-    /// Starts kubectl and hands over its lines while it runs.
+    /// Starts kubectl and returns its lines while it runs.
     pub(super) fn follow(&self, arguments: &[&str]) -> (Child, Lines<BufReader<ChildStdout>>) {
         let mut child = self
             .command(arguments)
@@ -152,8 +152,8 @@ async fn usable_kubectl() -> Result<(), String> {
     }
 }
 
-/// Past `eprintln!`, which the test harness keeps to itself when a test passes: a test that was
-/// skipped must not look like one that ran.
+/// Prints without `eprintln!`, whose output the harness hides for passing tests: a skipped test
+/// must not look like one that ran.
 fn print_skipped(why: &str) {
     let line = format!("skipped: {why}; install kubectl 1.27 or later to run this test\n");
     std::io::stderr().write_all(line.as_bytes()).unwrap();

@@ -1,4 +1,4 @@
-//! What may be granted by roles and bindings, and by whom.
+//! Tests of the permissions that roles and bindings may grant.
 
 use serde_json::{Value, json};
 use steersman_apiserver::{ApiServer, User};
@@ -52,11 +52,11 @@ fn role(name: &str, verbs: &[&str]) -> Value {
     json!({ "metadata": { "name": name }, "rules": [rule(verbs, "", &["pods"])] })
 }
 
-/// What `ann` has, and what is more than that.
+/// The verbs that `ann` has, and more than these.
 const OWN: &[&str] = &["get"];
 const MORE: &[&str] = &["get", "list"];
 
-/// AUTH-3: nobody grants more than he has, by any way of writing, unless a verb lets him.
+/// AUTH-3: no user grants more than its own permissions, by any verb, except with `escalate`.
 #[tokio::test(start_paused = true)]
 async fn nobody_grants_what_he_has_not() {
     let world = Written::new();
@@ -67,7 +67,7 @@ async fn nobody_grants_what_he_has_not() {
         told["message"],
         "roles.rbac.authorization.k8s.io \"more\" is forbidden: user \"ann\" (groups=[\"system:authenticated\"]) is attempting to grant RBAC permissions not currently held:\n{APIGroups:[\"\"], Resources:[\"pods\"], Verbs:[\"list\"]}"
     );
-    // By an update, a patch and a PUT that creates it is no other.
+    // An update, a patch and a PUT that creates are treated alike.
     let patch = json!({ "rules": role("", MORE)["rules"] });
     for kind in ["merge-patch+json", "strategic-merge-patch+json"] {
         let refused = world.patch(&own, kind, &patch).await;
@@ -113,14 +113,14 @@ async fn what_leaves_the_rules_alone_is_no_grant() {
     let label = json!({ "metadata": { "labels": { "a": "b" } } });
     let labelled = world.patch(&own, "merge-patch+json", &label).await;
     assert_eq!(labelled.status, 200);
-    // Neither is what only keeps or frees an object whose rules are beyond him.
+    // Neither is a write that only holds or releases an object whose rules exceed the user's.
     let kept = json!({ "metadata": { "finalizers": ["a/b"] } });
     let path = format!("{RBAC}/clusterroles/writer");
     let kept = world.patch(&path, "merge-patch+json", &kept).await;
     assert_eq!(kept.status, 200);
 }
 
-/// AUTH-3: a binding grants what its role has, and `bind` lets one grant it all the same.
+/// AUTH-3: a binding grants what its role has; `bind` allows it all the same.
 #[tokio::test(start_paused = true)]
 async fn nobody_binds_to_what_he_has_not() {
     let world = Written::new();

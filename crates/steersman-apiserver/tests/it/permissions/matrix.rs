@@ -1,8 +1,10 @@
-//! The matrix of permissions: each row is a request, the rights that it needs, and the answer with
-//! all of them; with each one missing it is refused in the words of a kube-apiserver 1.36.
+//! The matrix of permissions: each row is a request, the permissions it needs, and its answer with
+//! all of them. Without any one of them it must be refused with the message of a kube-apiserver
+//! 1.36.
 //!
 //! Rows name the upstream source that decides. `request_info.go` stands for
-//! `apiserver/pkg/endpoints/request/requestinfo.go`, which makes the one right of most requests.
+//! `apiserver/pkg/endpoints/request/requestinfo.go`, from which most requests have their only
+//! permission.
 
 mod acts;
 mod verbs;
@@ -20,7 +22,7 @@ pub(super) const DEPLOYMENT: &str = "/apis/apps/v1/namespaces/default/deployment
 pub(super) const CLAIM: &str = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/claim";
 pub(super) const REQUEST: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests/csr";
 
-/// A request with everything that permissions have to say about it.
+/// A request and all the permissions it needs.
 pub(super) struct Row {
     source: &'static str,
     method: &'static str,
@@ -31,14 +33,14 @@ pub(super) struct Row {
     needs: Vec<Need>,
 }
 
-/// A right that a request needs, and the answer without it.
+/// A permission that a request needs, and the answer without it.
 struct Need {
     holder: &'static str,
     rule: Value,
     refusal: (u16, String),
 }
 
-/// A place in the API as refusals name it: namespace (empty at the cluster scope) and name.
+/// The namespace (empty for cluster scope) and the name in a refusal.
 pub(super) type Place = (&'static str, &'static str);
 
 impl Row {
@@ -74,24 +76,24 @@ impl Row {
             .body(body)
     }
 
-    /// The status code of the answer with all rights. Default 200.
+    /// Sets the status code of the answer with all permissions. Default 200.
     pub(super) fn code(mut self, code: u16) -> Self {
         self.code = code;
         self
     }
 
-    /// The right that the filter of authorization asks for.
+    /// Adds the permission that the authorization filter checks.
     pub(super) fn gate(self, verb: &str, group: &str, resource: &str, place: Place) -> Self {
         let text = refusal("ann", verb, (group, resource), place);
         self.also(rule(&[verb], group, &[resource]), 403, text)
     }
 
-    /// A further right, whose lack is told in words of its own.
+    /// Adds a further permission, with the refusal of its own without it.
     pub(super) fn also(self, rule: Value, code: u16, text: impl Into<String>) -> Self {
         self.held_by("ann", rule, code, text)
     }
 
-    /// Adds a right that another user than `ann` needs.
+    /// Adds a permission that another user than `ann` needs.
     pub(super) fn held_by(
         mut self,
         holder: &'static str,
@@ -112,7 +114,7 @@ impl Row {
         format!("{} {} ({})", self.method, self.path, self.source)
     }
 
-    /// Sends the request to a server where all needs but one are granted.
+    /// Sends the request to a server where all permissions but one are granted.
     async fn send(&self, missing: Option<usize>) -> (ApiServer, u64, Answer) {
         let server = world();
         for (number, need) in self.needs.iter().enumerate() {
@@ -159,7 +161,7 @@ impl Row {
     }
 }
 
-/// The 403 of the filter of authorization (`responsewriters.Forbidden`).
+/// Returns the 403 of the authorization filter (`responsewriters.Forbidden`).
 pub(super) fn refusal(
     user: &str,
     verb: &str,
@@ -184,7 +186,7 @@ pub(super) fn refusal(
     )
 }
 
-/// A server with an object for each request.
+/// Creates a server with an object for each request.
 fn world() -> ApiServer {
     let server = server();
     let pod = json!({ "containers": [{ "name": "c", "image": "i" }] });
@@ -223,8 +225,8 @@ async fn check(rows: Vec<Row>) {
     }
 }
 
-/// AUTH-5: whatever creates an absent object needs the right to create it, and says so in the words
-/// of the storage: the reason of the authorizer alone, which is empty where no binding was broken.
+/// AUTH-5: a request that creates an absent object needs the permission to create it. The refusal
+/// is that of the storage: only the authorizer's reason, which is empty without a broken binding.
 #[tokio::test(start_paused = true)]
 async fn what_creates_needs_the_right_to_create() {
     let leases = "coordination.k8s.io";
@@ -273,14 +275,14 @@ async fn what_creates_needs_the_right_to_create() {
                 403,
                 "namespaces \"new\" is forbidden: ",
             ),
-        // What is there is changed, by whichever verb.
+        // An existing object is changed, whatever the verb.
         Row::new(source, "PATCH", format!("{MAPS}/c?fieldManager=ann"))
             .apply(map("c"))
             .gate("patch", "", "configmaps", ("default", "c")),
         Row::new(source, "PUT", format!("{MAPS}/c"))
             .body(map("c"))
             .gate("update", "", "configmaps", ("default", "c")),
-        // Neither a PUT of other kinds nor an apply of a part creates anything.
+        // Neither a PUT of other kinds nor an apply of a subresource creates an object.
         Row::new(source, "PUT", format!("{MAPS}/new"))
             .body(map("new"))
             .code(404)
@@ -295,7 +297,7 @@ async fn what_creates_needs_the_right_to_create() {
         )
         .code(404)
         .gate("patch", "apps", "deployments/status", ("default", "d2")),
-        // What is invalid is told first, as the storage checks it first.
+        // An invalid object is reported first, because the storage validates first.
         Row::new(source, "PATCH", format!("{MAPS}/New?fieldManager=ann"))
             .apply(map("New"))
             .code(422)
@@ -304,7 +306,7 @@ async fn what_creates_needs_the_right_to_create() {
     .await;
 }
 
-/// The reason of an authorizer stands in the refusal where it has one.
+/// The refusal contains the authorizer's reason if there is one.
 #[tokio::test(start_paused = true)]
 async fn a_refused_creation_names_broken_bindings() {
     let server = world();
@@ -327,7 +329,7 @@ async fn a_refused_creation_names_broken_bindings() {
     );
 }
 
-/// AUTH-3 as a part of the matrix: what roles and bindings need beside their own verbs.
+/// AUTH-3 in the matrix: the permissions that roles and bindings need beyond their own verbs.
 #[tokio::test(start_paused = true)]
 async fn roles_and_bindings_need_what_they_grant() {
     let group = "rbac.authorization.k8s.io";
@@ -374,7 +376,7 @@ async fn roles_and_bindings_need_what_they_grant() {
             .gate("patch", group, "roles", ("default", "new"))
             .also(rule(&["escalate"], group, &["roles"]), 403, lacks)
             .also(create, 403, format!("roles.{group} \"new\" is forbidden: ")),
-        // Everybody has what this role grants.
+        // Every user has the permissions of this role.
         Row::new(source, "POST", bindings.clone())
             .body(binding)
             .code(201)

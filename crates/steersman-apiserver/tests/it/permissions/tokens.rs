@@ -1,4 +1,4 @@
-//! The tokens of ServiceAccounts: what they say, and what they end with.
+//! Tests of the tokens of ServiceAccounts: their claims, and their invalidation.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use steersman_apiserver::ApiServer;
 use crate::permissions::{PODS, by, server};
 use crate::support::ask;
 
-/// A server with a ServiceAccount `bot` and a Pod `p`.
+/// Creates a server with a ServiceAccount `bot` and a Pod `p`.
 fn with_bot() -> ApiServer {
     let server = server();
     let bot =
@@ -36,14 +36,14 @@ fn of_pod() -> Value {
     json!({ "boundObjectRef": { "kind": "Pod", "apiVersion": "v1", "name": "p" } })
 }
 
-/// The status of a TokenReview.
+/// Returns the status of a TokenReview.
 async fn review(server: &ApiServer, token: &str, audiences: &[&str]) -> Value {
     let body = json!({ "spec": { "token": token, "audiences": audiences } }).to_string();
     let path = "/apis/authentication.k8s.io/v1/tokenreviews";
     ask(server, "POST", path, &[], body).await.expect(201)["status"].clone()
 }
 
-/// The code of a request with this token.
+/// Returns the status code of a request with this token.
 async fn code(server: &ApiServer, token: &str) -> u16 {
     by(server, token, "GET", PODS, &json!(null)).await.status
 }
@@ -74,14 +74,14 @@ async fn a_review_says_whose_a_token_is_and_for_whom() {
     );
 }
 
-/// AUTH-2: a token of a ServiceAccount ends with its time, its Pod and its account.
+/// AUTH-2: a token of a ServiceAccount becomes invalid with its expiry, its Pod and its account.
 #[tokio::test(start_paused = true)]
 async fn a_service_accounts_token_dies_with_what_it_was_made_for() {
     let server = with_bot();
     let free = token(&server, json!({})).await;
     let bound = token(&server, of_pod()).await;
     server.delete("pods", "default", "p").unwrap();
-    // Another Pod of that name is not the one that it was made for.
+    // Another Pod of the same name does not make the token valid.
     server.create(pod()).ok();
     assert_eq!(
         review(&server, &bound, &[]).await["error"],

@@ -1,4 +1,4 @@
-//! What a cluster does beside workloads: budgets of disruptions, and volumes.
+//! Tests of PodDisruptionBudgets and of volumes.
 
 use std::time::Duration;
 

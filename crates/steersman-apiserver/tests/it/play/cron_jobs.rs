@@ -1,4 +1,4 @@
-//! CronJobs: Jobs at their times.
+//! Tests of CronJobs.
 
 use std::time::Duration;
 
@@ -120,14 +120,14 @@ async fn zones_suspension_and_deadlines_count() {
     server.create(cron_job(&spec)).unwrap();
     minutes(240).await;
     assert!(jobs(&server).is_empty());
-    // Half an hour late, with a deadline of ten minutes: it waits for the next day.
+    // Half an hour late, with a deadline of ten minutes: the next Job starts on the next day.
     let patch = json!({"spec": {"suspend": false, "startingDeadlineSeconds": 600}});
     server
         .merge_patch("cronjobs.batch", "default", "tick", &patch)
         .unwrap();
     minutes(1).await;
     assert!(jobs(&server).is_empty());
-    // Without a deadline it is made up for.
+    // Without a deadline the missed Job is started.
     let patch = json!({"spec": {"startingDeadlineSeconds": null}});
     server
         .merge_patch("cronjobs.batch", "default", "tick", &patch)

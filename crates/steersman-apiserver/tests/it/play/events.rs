@@ -1,4 +1,4 @@
-//! The Events of what is played.
+//! Tests of the player's Events.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use steersman_apiserver::play::{Played, Speed};
 
 use super::{complete, deployment, names, pod_spec, server, status, until};
 
-/// Source, type, reason, message, count; in the order in which they were told.
+/// Returns source, type, reason, message and count of Events, in the order of their creation.
 fn told(server: &ApiServer, kind: &str, name: &str) -> Vec<(String, String, String, i64)> {
     let mut all = server.list("events", "default");
     all.retain(|event| {
@@ -87,7 +87,7 @@ async fn a_deployment_and_its_pods_are_told_of_as_in_a_cluster() {
         kubelet["involvedObject"]["fieldPath"],
         "spec.containers{web}"
     );
-    // After a rollout to nothing, both ways were told.
+    // After scaling to zero there are Events for both directions.
     let patch = json!({"spec": {"replicas": 0}});
     server
         .merge_patch("deployments.apps", "default", "web", &patch)

@@ -1,4 +1,4 @@
-//! Jobs, by their policies.
+//! Tests of Jobs and their policies.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -122,7 +122,7 @@ async fn a_failure_policy_ends_a_job_ignores_or_counts() {
     );
     assert_eq!(found["failed"], 1);
 
-    // Another code is no business of the rule.
+    // The rule does not match another exit code.
     let spec =
         json!({"backoffLimit": 0, "podFailurePolicy": policy("FailJob"), "annotations": code("1")});
     server.create(job("counts", &spec)).unwrap();
@@ -209,7 +209,7 @@ async fn only_what_ended_is_replaced_where_the_job_says_so() {
         .await;
         let pod = super::names(&server.list("pods", "default")).remove(0);
         server.delete("pods", "default", &pod).unwrap();
-        // A failure that counts is waited for first.
+        // A failure that counts delays the next Pod.
         tokio::time::sleep(Duration::from_secs(15)).await;
         assert_eq!(server.list("pods", "default").len(), at_once, "{policy}");
         let found = status(&server, "jobs.batch", "work");
@@ -256,7 +256,8 @@ async fn a_job_is_suspended_and_its_time_begins_anew() {
     assert!(found["startTime"].as_str() > began.as_str());
 }
 
-/// A Job that is deleted without its Pods, as the API does it by default, holds none of them.
+/// A Job that is deleted without its Pods, which is the API's default, removes its finalizer from
+/// them.
 #[tokio::test(start_paused = true)]
 async fn the_pods_of_a_deleted_job_are_held_no_more() {
     let server = server(Speed::instant().complete(Duration::from_secs(1_000)));

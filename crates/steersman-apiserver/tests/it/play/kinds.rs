@@ -1,4 +1,4 @@
-//! What is played beside Deployments: StatefulSets, DaemonSets, Jobs, and who serves a Service.
+//! Tests of StatefulSets, DaemonSets, Jobs, and the endpoints of Services.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Whose Pods are whose, and whose clock goes on.
+//! Tests of adoption and release of Pods, and of the player's clock over two runtimes.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ async fn a_pod_that_the_selector_finds_no_more_is_let_go_and_replaced() {
     })
     .await;
     assert!(owner(&server, &pod).is_null());
-    // It comes back: then there is one too many, and one goes.
+    // The Pod matches again: now there is one too many, and one is deleted.
     server
         .merge_patch("pods", "default", &pod, &label("web"))
         .unwrap();
@@ -84,14 +84,14 @@ async fn others_let_go_as_well() {
             })
     })
     .await;
-    // The name of the StatefulSet's Pod is taken; the others have a new one.
+    // The name of the StatefulSet's Pod is taken; the other controllers have a new Pod.
     until(&server, "replaced", |server| {
         server.list("pods", "default").len() == 5
     })
     .await;
 }
 
-/// A second runtime drives the player on from where the first one left it.
+/// A second runtime continues the player from where the first one stopped.
 #[test]
 fn a_wait_goes_on_in_another_runtime() {
     let runtime = || {

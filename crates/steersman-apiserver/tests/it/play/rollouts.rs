@@ -1,4 +1,4 @@
-//! Rollouts that are scaled on their way.
+//! Tests of Deployments that are scaled during a rollout.
 
 use serde_json::{Value, json};
 use steersman_apiserver::ApiServer;
@@ -6,7 +6,7 @@ use steersman_apiserver::play::{Speed, Trouble};
 
 use super::{complete, deployment, pod_spec, server, until};
 
-/// The sizes of the ReplicaSets, the older first.
+/// Returns the sizes of the ReplicaSets, the older first.
 fn sizes(server: &ApiServer) -> Vec<i64> {
     let mut sets = server.list("replicasets.apps", "default");
     let revision = |set: &Value| {

@@ -1,4 +1,4 @@
-//! What is asked, what is answered, and what becomes of the write.
+//! Tests of the requests to webhooks, of their answers, and of the effects on writes.
 
 use super::*;
 
@@ -35,7 +35,7 @@ async fn a_new_object_is_changed_and_then_judged() {
         assert_eq!(changer[field], *expected, "{field}");
     }
     assert!(changer.get("subResource").is_none());
-    // What the server fills in comes after the webhooks that change things.
+    // The server sets its own fields after the mutating webhooks.
     assert!(changer["object"]["metadata"].get("uid").is_none());
     let judged = judge.lock().remove(0);
     assert_eq!(judged["object"], {
@@ -51,7 +51,7 @@ async fn a_new_object_is_changed_and_then_judged() {
     let unnamed = json!({"metadata": {"generateName": "g-"}, "data": {"k": "v"}});
     let made = post(&server, CONFIG_MAPS, &unnamed).await.expect(201);
     let judged = judge.lock().remove(0);
-    // Who judges is told the name that was made up meanwhile.
+    // Validating webhooks see the generated name.
     assert_eq!(judged["name"], judged["object"]["metadata"]["name"]);
     assert_eq!(
         judged["object"]["metadata"]["name"],
@@ -340,7 +340,7 @@ async fn an_object_that_never_rests_is_a_conflict() {
     assert_eq!(answer.status, 409, "{}", answer.text);
 }
 
-/// The uids and names that a server gives do not depend on how often it had to ask.
+/// The generated uids and names do not depend on the number of runs of the verb.
 #[tokio::test(start_paused = true)]
 async fn a_run_draws_the_same_uid_as_the_one_before() {
     let server = server();

@@ -1,4 +1,4 @@
-//! Conversion webhooks.
+//! Tests of conversion webhooks.
 
 use steersman_apiserver::ResponseBody;
 
@@ -7,7 +7,7 @@ use crate::support::{WEBSITES, Watch, send};
 
 const BETA: &str = "/apis/example.com/v1beta1/namespaces/default/websites";
 
-/// A definition whose older version says `picture` where the stored one says `image`.
+/// Returns a CRD whose older version has the field `picture` where the stored one has `image`.
 fn definition() -> Value {
     let mut crd = website_crd();
     let mut beta = crd["spec"]["versions"][0].clone();
@@ -42,7 +42,7 @@ fn rename(object: &Value, to: &Value) -> Value {
     object
 }
 
-/// Lets a closure change the response of a converter that renames.
+/// Lets a closure change the response of a converter that renames the field.
 fn convert_with(
     server: &ApiServer,
     change: impl Fn(&Value, &mut Value) + Clone + Send + Sync + 'static,
@@ -113,7 +113,7 @@ async fn objects_are_written_and_read_through_the_webhook() {
         pictures,
         [&json!("two"), &json!("registry.example.com/site:1")]
     );
-    // One question for the whole list, and none where the version is the stored one.
+    // One call for the whole list, and none for the stored version.
     assert_eq!(seen.lock().len(), 1);
     assert_eq!(seen.lock()[0]["objects"].as_array().unwrap().len(), 2);
     get(&server, WEBSITES).await.expect(200);

@@ -1,4 +1,4 @@
-//! Which requests a webhook is asked about.
+//! Tests of which requests webhooks are called for.
 
 use super::*;
 
@@ -10,7 +10,8 @@ async fn dry_runs_ask_only_webhooks_without_side_effects() {
     let path = format!("{CONFIG_MAPS}?dryRun=All");
     post(&server, &path, &config_map("a")).await.expect(201);
     assert_eq!(judge.lock()[0]["dryRun"], true);
-    // Only objects from before the rule can have such a webhook; the store has one.
+    // Only objects older than the validation rule can have such a webhook, so the update may be
+    // refused; then there is nothing to test.
     let mut found = server.list(
         "validatingwebhookconfigurations.admissionregistration.k8s.io",
         "",
@@ -42,7 +43,7 @@ async fn selectors_choose_what_is_asked_about() {
     let label = json!({"metadata": {"labels": {"ask": "yes"}}});
     merge(&server, &at("a"), &label).await.expect(200);
     assert_eq!(objects.lock().len(), 1);
-    // What loses the label had it.
+    // The object had the label before the update that removes it.
     let unlabel = json!({"metadata": {"labels": {"ask": null}}});
     merge(&server, &at("a"), &unlabel).await.expect(200);
     assert_eq!(objects.lock().len(), 2);
@@ -216,7 +217,7 @@ async fn connections_are_asked_about_before_they_are_refused() {
     );
     assert_eq!(get(&server, &format!("{path}/proxy/a/b")).await.status, 400);
     assert_eq!(judge.lock().remove(0)["object"]["path"], "/a/b");
-    // Nobody wants to know about the others.
+    // No webhook matches the other subresources.
     assert_eq!(get(&server, &format!("{path}/attach")).await.status, 400);
     assert!(judge.lock().is_empty());
 }
@@ -267,7 +268,8 @@ async fn match_conditions_choose_too() {
     let plural = "validatingwebhookconfigurations.admissionregistration.k8s.io";
     server.delete(plural, "", "judge").unwrap();
 
-    // One that cannot be evaluated refuses, or passes where failures are ignored.
+    // A condition that cannot be evaluated refuses the request, or lets it pass if failures are
+    // ignored.
     let broken = "object.data.absent == 'x'";
     let mut failing = condition(broken);
     validating(&server, "failing", &failing);
@@ -306,7 +308,7 @@ async fn reviews_are_asked_about() {
     assert_eq!(judge.lock()[0]["object"]["spec"], review["spec"]);
 }
 
-/// ADM-4: conditions are those that the configuration has by now.
+/// ADM-4: the current match conditions apply.
 #[tokio::test(start_paused = true)]
 async fn match_conditions_may_change() {
     let server = server();
@@ -324,8 +326,8 @@ async fn match_conditions_may_change() {
     assert_eq!(judge.lock()[1]["name"], "c");
 }
 
-/// Policies that change objects come before the webhooks that do, and see what these changed where
-/// they want to.
+/// Mutating policies run before mutating webhooks, and again after them with `reinvocationPolicy:
+/// IfNeeded`.
 #[tokio::test(start_paused = true)]
 async fn policies_and_webhooks_take_turns() {
     let server = server();

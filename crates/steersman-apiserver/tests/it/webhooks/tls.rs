@@ -1,4 +1,4 @@
-//! A webhook on a real socket.
+//! Tests of a webhook on a real socket.
 
 use hyper_util::rt::TokioIo;
 use rcgen::{
@@ -8,7 +8,7 @@ use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
 use super::*;
 
-/// A webhook that refuses everything, behind a certificate for `localhost`.
+/// A webhook that refuses everything, with a certificate for `localhost`.
 struct Refuser {
     port: u16,
     ca: String,
@@ -22,7 +22,7 @@ async fn refuser() -> Refuser {
     refuser_with(|_| {}).await
 }
 
-/// The same with a certificate that was changed before it was signed.
+/// Starts such a webhook with a certificate that is changed before it is signed.
 async fn refuser_with(change: impl FnOnce(&mut CertificateParams)) -> Refuser {
     let mut ca = CertificateParams::new(Vec::new()).unwrap();
     ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -48,7 +48,7 @@ async fn refuser_with(change: impl FnOnce(&mut CertificateParams)) -> Refuser {
     let serving = tokio::spawn(async move {
         loop {
             let (stream, _) = listener.accept().await.unwrap();
-            // A client that does not trust the certificate hangs up.
+            // A client that does not trust the certificate closes the connection.
             let Ok(stream) = acceptor.accept(stream).await else {
                 continue;
             };
@@ -99,7 +99,7 @@ async fn over_https_a_certificate_is_asked_for() {
     let plural = "validatingwebhookconfigurations.admissionregistration.k8s.io";
     server.delete(plural, "", "url").unwrap();
 
-    // Through a Service, which leads elsewhere.
+    // Through a Service that is routed elsewhere.
     server.route_service("hooks", "judge", 443, &format!("https://localhost:{port}"));
     let service = json!({"namespace": "hooks", "name": "judge"});
     let client =
@@ -136,8 +136,8 @@ fn client_at(url: &str, bundle: &str) -> Value {
     json!({"clientConfig": {"url": url, "caBundle": bundle}, "timeoutSeconds": 30})
 }
 
-/// HOOK-1: envtest's bundle is the serving certificate alone, which was signed by an authority that
-/// is not in the bundle, and its URLs have addresses for hosts.
+/// HOOK-1: envtest's bundle is the serving certificate alone, which was signed by an authority
+/// outside the bundle, and its URLs have addresses as hosts.
 #[tokio::test]
 async fn hook_1_a_bundle_may_hold_the_serving_certificate_itself() {
     let Refuser {
@@ -161,7 +161,8 @@ async fn hook_1_a_bundle_may_hold_the_serving_certificate_itself() {
         assert_eq!(code, 400, "{message}");
         server.delete(plural, "", "own").unwrap();
     }
-    // Conversion webhooks are believed by the same rule: this one answers what is no conversion.
+    // The certificates of conversion webhooks follow the same rule: this webhook answers with no
+    // conversion.
     let mut crd = website_crd();
     let mut beta = crd["spec"]["versions"][0].clone();
     beta["name"] = json!("v1beta1");
@@ -180,7 +181,7 @@ async fn hook_1_a_bundle_may_hold_the_serving_certificate_itself() {
     serving.abort();
 }
 
-/// What is wrong with a certificate is told in Go's words.
+/// Go's words describe what is wrong with a certificate.
 #[tokio::test]
 async fn a_certificate_that_is_refused_is_told_as_go_tells_it() {
     let url = |port: u16| format!("https://127.0.0.1:{port}/judge");

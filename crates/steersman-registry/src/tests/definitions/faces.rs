@@ -1,4 +1,4 @@
-//! Writes to the faces of definitions and of their objects: status and scale.
+//! Tests of the status and scale subresources of CRDs and of custom resources.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Rows of the subresources that do something, and of those that need a second right.
+//! Rows of subresources that perform an act, and of requests that need a second permission.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -23,7 +23,8 @@ pub(super) fn signing_request() -> Value {
         "spec": { "request": STANDARD.encode(pem), "signerName": SIGNER, "usages": ["client auth"] } })
 }
 
-/// An eviction deletes and a binding changes a Pod, by a right of their own alone.
+/// An eviction deletes and a binding changes a Pod, each with the permission of its own subresource
+/// alone.
 #[tokio::test(start_paused = true)]
 async fn acts_need_the_right_to_their_subresource() {
     let source = "request_info.go";
@@ -60,8 +61,8 @@ async fn acts_need_the_right_to_their_subresource() {
     .await;
 }
 
-/// AUTH-5: a stream needs `create`, by which method it is ever asked for. A proxied request needs the
-/// verb of its method alone.
+/// AUTH-5: a stream needs `create`, whatever its method. A proxied request needs only the verb of
+/// its method.
 #[tokio::test(start_paused = true)]
 async fn a_stream_needs_the_right_to_create_it() {
     let source = "pkg/registry/core/pod/rest/authorization.go: ensureAuthorizedForVerb";
@@ -69,7 +70,7 @@ async fn a_stream_needs_the_right_to_create_it() {
     for part in ["exec", "attach", "portforward"] {
         let (path, resource) = (format!("{PODS}/p/{part}"), format!("pods/{part}"));
         let right = rule(&["create"], "", &[&resource]);
-        // With every right it is told that nothing runs there.
+        // With all permissions the answer is that no container runs.
         rows.push(
             Row::new(source, "POST", path.clone())
                 .code(400)
@@ -104,7 +105,7 @@ async fn a_stream_needs_the_right_to_create_it() {
     check(rows).await;
 }
 
-/// Who approves a request, or signs one, needs the right to its signer besides.
+/// The approver or signer of a CertificateSigningRequest also needs the permission for its signer.
 #[tokio::test(start_paused = true)]
 async fn signing_needs_rights_to_the_signer() {
     let group = "certificates.k8s.io";
@@ -145,7 +146,7 @@ async fn signing_needs_rights_to_the_signer() {
     .await;
 }
 
-/// What a policy says of its parameters is told only to those who may read them.
+/// Only users who may read a policy's parameters may write a policy that reports about them.
 #[tokio::test(start_paused = true)]
 async fn policies_need_the_right_to_their_parameters() {
     let group = "admissionregistration.k8s.io";
@@ -172,7 +173,7 @@ async fn policies_need_the_right_to_their_parameters() {
     );
 }
 
-/// AUTH-6: the parts of a claim's status are a scheduler's and a driver's.
+/// AUTH-6: parts of a claim's status belong to a scheduler and to a driver.
 #[tokio::test(start_paused = true)]
 async fn parts_of_a_claims_status_need_rights_of_their_own() {
     let group = "resource.k8s.io";
@@ -219,7 +220,7 @@ async fn parts_of_a_claims_status_need_rights_of_their_own() {
         patch(json!({ "allocation": allocation, "devices": devices }))
             .also(bind, 422, binding)
             .also(driver(arbitrary), 422, devices_of),
-        // Whatever else a status update may change needs nothing more.
+        // Any other change of the status needs no more.
         Row::new(source, "PATCH", format!("{CLAIM}/status"))
             .merge(json!({ "metadata": { "labels": { "a": "b" } } }))
             .gate(verb, group, "resourceclaims/status", place),
@@ -227,8 +228,8 @@ async fn parts_of_a_claims_status_need_rights_of_their_own() {
     .await;
 }
 
-/// AUTH-6: a driver on the node that a claim is allocated to needs the narrower verb, which is worth
-/// nothing to one on another node.
+/// AUTH-6: a driver on the node of the claim's allocation needs only the narrower verb, which is
+/// not enough on another node.
 #[tokio::test(start_paused = true)]
 async fn a_driver_writes_its_devices_from_the_node_of_the_claim() {
     let group = "resource.k8s.io";

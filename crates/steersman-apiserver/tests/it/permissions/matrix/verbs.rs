@@ -21,7 +21,7 @@ async fn each_verb_needs_its_own_right() {
     };
     check(vec![
         Row::new(source, "GET", one.clone()).gate("get", "", "configmaps", IN),
-        // A name makes it a get, whatever else is asked for.
+        // A request with a name is a get, whatever the query.
         Row::new(source, "GET", format!("{one}?watch=1")).gate("get", "", "configmaps", IN),
         Row::new(source, "GET", MAPS).gate("list", "", "configmaps", ALL),
         Row::new(source, "GET", format!("{MAPS}?watch=1&timeoutSeconds=1")).gate(
@@ -54,7 +54,8 @@ async fn each_verb_needs_its_own_right() {
         patch("application/strategic-merge-patch+json").body(data),
         patch("application/json-patch+json").body(json_patch),
         Row::new(source, "DELETE", one).gate("delete", "", "configmaps", IN),
-        // The right to delete one by one is none to delete all, nor the other way round.
+        // The permission to delete single objects does not allow deleting a collection, nor the
+        // other way round.
         Row::new(source, "DELETE", MAPS).gate("deletecollection", "", "configmaps", ALL),
         Row::new(
             source,
@@ -72,8 +73,8 @@ async fn each_verb_needs_its_own_right() {
     .await;
 }
 
-/// A rule with names covers a list or a watch whose selector leaves one of them, no deletecollection
-/// and no create.
+/// A rule with names covers a list or a watch whose selector allows only such a name, but no
+/// deletecollection and no create.
 #[tokio::test(start_paused = true)]
 async fn names_in_rules_cover_what_is_asked_by_name() {
     let source = "request_info.go, rbac.RuleAllows";
@@ -114,7 +115,8 @@ async fn names_in_rules_cover_what_is_asked_by_name() {
     }
 }
 
-/// Each subresource has rights of its own: those of the object give none, and theirs give none to it.
+/// Each subresource has permissions of its own: those for the object do not cover it, nor the
+/// reverse.
 #[tokio::test(start_paused = true)]
 async fn each_subresource_needs_its_own_right() {
     let source = "request_info.go";
@@ -165,7 +167,7 @@ async fn each_subresource_needs_its_own_right() {
     .await;
 }
 
-/// Paths that are no resource are asked for by the method; a part of them is everybody's.
+/// Paths that are no resource are authorized by their method; some are open to every user.
 #[tokio::test(start_paused = true)]
 async fn paths_need_rights_to_urls() {
     let source = "request_info.go, bootstrappolicy/policy.go: system:discovery";
@@ -186,8 +188,9 @@ async fn paths_need_rights_to_urls() {
     .await;
 }
 
-/// AUTH-4: each impersonated property needs a right of its own, and the request needs the rights of the impersonated
-/// user. Without the right `impersonate` the message names the first of the narrower rights.
+/// AUTH-4: each impersonated property needs a permission of its own, and the request needs the
+/// permissions of the impersonated user. Without the verb `impersonate` the message names the first
+/// of the narrower verbs.
 #[tokio::test(start_paused = true)]
 async fn acting_as_another_needs_a_right_for_each_property() {
     let source = "apiserver/pkg/endpoints/filters/impersonation";
@@ -242,7 +245,7 @@ async fn acting_as_another_needs_a_right_for_each_property() {
                 403,
                 refusal(bot, "get", ("", "configmaps"), IN),
             ),
-        // The narrower way: a right to the person, and one to each thing done as him.
+        // The narrower mode: a permission for the user, and one for each request made as that user.
         by_bob(
             Row::new(source, "GET", format!("{MAPS}/c"))
                 .header("impersonate-user", "bob")
@@ -266,7 +269,7 @@ async fn acting_as_another_needs_a_right_for_each_property() {
     .await;
 }
 
-/// Questions about rights are rights themselves; those about oneself are everybody's.
+/// Reviews about other users need permissions; reviews about oneself do not.
 #[tokio::test(start_paused = true)]
 async fn reviews_need_the_right_to_ask() {
     let source = "request_info.go, bootstrappolicy/policy.go: system:basic-user";
