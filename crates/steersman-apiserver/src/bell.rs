@@ -142,7 +142,7 @@ mod tests {
 
     /// SRV-2
     #[test]
-    fn a_ring_that_comes_right_after_the_look_is_heard() {
+    fn a_change_right_after_the_check_wakes_the_watch() {
         let mut bells = Bells::default();
         let bell = Arc::new(Bell::default());
         bells.hang(&bell);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bell_whose_listener_is_gone_is_taken_down() {
+    fn a_dropped_bell_is_removed() {
         let mut bells = Bells::default();
         assert!(bells.is_unheard());
         let kept = Arc::new(Bell::default());
@@ -177,7 +177,7 @@ mod tests {
 
     /// SRV-WATCH-3
     #[test]
-    fn a_crowd_hears_the_first_change_at_once_and_the_others_by_the_end_of_the_round() {
+    fn many_watches_wake_at_the_first_change_and_again_at_the_end_of_the_round() {
         let (mut bells, crowd) = crowd();
         let context = Context::from_waker(noop_waker_ref());
         let hears = |bell: &Arc<Bell>| bell.poll_rung(&context).is_ready();
@@ -202,7 +202,7 @@ mod tests {
 
     /// SRV-WATCH-3
     #[test]
-    fn a_change_that_comes_late_is_not_held_up_by_a_round_that_nobody_ended() {
+    fn a_late_change_does_not_wait_for_a_round_that_was_never_ended() {
         let (mut bells, crowd) = crowd();
         let begins = now();
         assert_eq!(bells.ring(begins), None);

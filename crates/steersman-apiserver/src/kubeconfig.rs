@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_leads_elsewhere_is_known() {
+    fn a_kubeconfig_of_another_server_is_recognised() {
         let own = text("https://127.0.0.1:1", "ca", "token");
         assert_eq!(foreign(&own), None);
         assert_eq!(foreign(" \n"), None);

@@ -149,7 +149,7 @@ items:
     }
 
     #[test]
-    fn folders_are_read_to_their_depth_and_in_order() {
+    fn folders_are_read_recursively_and_in_order() {
         let folder = tempfile::TempDir::new().unwrap();
         let inside = folder.path().join("crd/bases");
         std::fs::create_dir_all(&inside).unwrap();
@@ -161,7 +161,7 @@ items:
     }
 
     #[test]
-    fn objects_know_their_place() {
+    fn objects_name_their_file_and_line() {
         let folder = tempfile::TempDir::new().unwrap();
         let path = folder.path().join("a.yaml");
         std::fs::write(&path, TEXT).unwrap();
@@ -176,7 +176,7 @@ items:
     }
 
     #[test]
-    fn what_is_wrong_names_its_file() {
+    fn an_error_names_its_file() {
         let folder = tempfile::TempDir::new().unwrap();
         let path = folder.path().join("a.yaml");
         let text = read(&path).unwrap_err().to_string();

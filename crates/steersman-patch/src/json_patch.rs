@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_apply_is_refused() {
+    fn an_operation_that_does_not_apply_is_refused() {
         for refused in [
             json!([{"op": "add", "path": "/none/a", "value": 1}]),
             json!([{"op": "remove", "path": "/data/zz"}]),
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn the_whole_document_is_replaced_and_nothing_else() {
+    fn only_replace_and_test_accept_the_whole_document() {
         let one = |op: &str, path: &str, value: Value| {
             patched(json!([{"op": op, "path": path, "value": value}]))
         };

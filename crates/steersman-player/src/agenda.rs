@@ -69,7 +69,7 @@ mod tests {
 
     // PLAY-5
     #[test]
-    fn pods_come_first_and_hold_up_nobody() {
+    fn pods_come_first_and_do_not_delay_other_objects() {
         let mut agenda = Agenda::default();
         for number in 0..2 {
             agenda.add(key(Kind::Job, number));

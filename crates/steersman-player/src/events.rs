@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_repeats_is_counted_and_what_is_too_much_is_left_out() {
+    fn repeated_events_are_counted_and_events_beyond_the_rate_are_dropped() {
         let mut recorder = Recorder::default();
         let uid: Arc<str> = "uid".into();
         let mut correlate = |message: &str, seconds: u64| {

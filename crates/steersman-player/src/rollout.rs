@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_available_goes_first() {
+    fn unavailable_pods_are_scaled_down_first() {
         let terms = Terms {
             replicas: 4,
             surge: 1,

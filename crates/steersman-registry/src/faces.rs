@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_resize_finds_containers_by_name() {
+    fn a_resize_matches_containers_by_name() {
         let mut spec = json!({"containers": [{"name": "a", "image": "i"}, {"name": "b"}]});
         let new = json!({"containers": [
             {"name": "b", "image": "other", "resources": {"limits": {"cpu": "1"}}},

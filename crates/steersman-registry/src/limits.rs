@@ -308,7 +308,7 @@ mod tests {
 
     /// Containers that run at the same time add up; an init container only has to fit.
     #[test]
-    fn a_pod_asks_for_what_its_containers_need_at_once() {
+    fn a_pod_requests_the_sum_of_its_concurrent_containers() {
         let container = |amount: &str| json!({"resources": {"requests": {"cpu": amount}}});
         let mut beside = container("1");
         beside["restartPolicy"] = json!("Always");
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_themselves_are_allowed() {
+    fn values_equal_to_a_limit_are_allowed() {
         let (one, two) = (cpu("1"), cpu("2"));
         let of = ("Container", "cpu");
         assert_eq!(too_little(of, one, (Some(&one), Some(&one))), None);

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn warnings_are_told_once_and_shortened_where_they_are_many() {
+    fn warnings_are_deduplicated_and_shortened() {
         let mut warnings = Warnings::default();
         for text in ["a", "b", "a"] {
             warnings.note(text.to_owned());

@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_within_a_scope_or_not() {
+    fn objects_match_quota_scopes() {
         let scope = |name: &str| json!({"scopeName": name, "operator": "Exists"});
         let ending = json!({"spec": {"activeDeadlineSeconds": 5}});
         let poor = json!({"status": {"qosClass": "BestEffort"}});
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_is_selected_or_not() {
+    fn priority_classes_match_scope_selectors() {
         let classed = json!({"spec": {"priorityClassName": "high"}});
         let plain = json!({"spec": {}});
         for (operator, values, of_classed, of_plain) in [
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn resources_belong_to_kinds() {
+    fn quota_resources_belong_to_kinds() {
         for (plural, resource, covered) in [
             ("pods", "requests.cpu", true),
             ("pods", "hugepages-2Mi", true),
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_uses_what_was_given_where_that_is_more() {
+    fn a_claim_uses_its_allocated_storage_if_that_is_more() {
         let claim = |given: &str| {
             let claim = json!({"spec": {"resources": {"requests": {"storage": "2Gi"}}},
                 "status": {"allocatedResources": {"storage": given}}});

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_is_refused_in_gos_words() {
+    fn an_invalid_duration_is_refused_in_gos_words() {
         for text in [
             "",
             "-",

@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_its_errors_as_go_does() {
+    fn json_errors_are_worded_as_gos() {
         for (text, message) in [
             ("", "unexpected end of JSON input"),
             ("{\"data\": ", "unexpected end of JSON input"),
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_has_to_be_a_text() {
+    fn a_kind_must_be_a_text() {
         let why = |object: Value| unreadable_kind(&object);
         assert_eq!(why(json!({"kind": "K", "apiVersion": null})), None);
         assert_eq!(

@@ -493,7 +493,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_status_is_written_as_the_server_writes_it_and_read_back() {
+    fn a_status_serialises_as_recorded_and_parses_back() {
         let status = Status::not_found(Subject::new("apps", "deployments"), "x");
         let written = serde_json::to_value(&status).unwrap();
         assert_eq!(
@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_joined_once_and_its_causes_are_all_listed() {
+    fn equal_field_errors_appear_once_in_the_message_and_all_in_the_causes() {
         let error = FieldError::invalid("metadata.uid", "\"x\"", "field is immutable");
         let other = FieldError::required("spec", "");
         let errors = [error.clone(), error, other];

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_are_there_twice_are_told_with_their_line() {
+    fn duplicate_keys_are_reported_with_their_line() {
         let told = "line 3: key \"b\" already set in map";
         assert_eq!(twice(b"a:\n  b: 1\n  b: 2\n").unwrap(), told);
         assert_eq!(twice(b"a: 1\nb: 2\n"), None);
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn written_yaml_parses_back() {
         let long = "word ".repeat(60);
         let value = json!({"a": "yes", "b": "1", "c": [1, {"x": null, "y": []}], "d": {},
             "e": "line\nline\n", "f": "2026-01-01T00:00:00Z", "g": 1.5, "h": "a: b", "i": long.trim_end()});
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn all_documents_of_a_file_are_read_with_their_places() {
+    fn all_documents_of_a_file_are_read_with_their_positions() {
         let found = documents("# One.\na: yes\n---\n\n---\nb: 0400\n").unwrap();
         let places: Vec<_> = found
             .iter()
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_long_is_read_and_json_as_deep_as_json_goes() {
+    fn long_yaml_and_deep_json_are_read() {
         let wide = format!("[{}1]", "1,".repeat(250_000));
         let wide = parse(wide.as_bytes()).unwrap();
         assert_eq!(wide.as_array().unwrap().len(), 250_001);
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn nesting_and_aliases_without_end_are_refused() {
+    fn excessive_nesting_and_aliases_are_refused() {
         let nested = |depth: usize| ["[".repeat(depth), "]".repeat(depth)].concat();
         let blocks = |depth| -> String {
             let level = |level| format!("{}a:\n", " ".repeat(level));

@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_phases_follow_each_other_and_the_longest_does_not_overflow() {
+    fn the_phases_of_a_restart_follow_each_other_without_overflow() {
         let second = Duration::from_secs(1);
         let restart = Restart::new(History::Lost)
             .away(second)

@@ -55,7 +55,7 @@ mod tests {
     use steersman_registry::{Registry, RegistryOptions};
 
     #[test]
-    fn a_document_is_made_once_until_the_resources_change() {
+    fn a_document_is_built_once_until_the_resources_change() {
         let now = "2026-01-01T00:00:00Z".parse().unwrap();
         let registry = Registry::new(RegistryOptions::default(), now);
         let resources = registry.resources();

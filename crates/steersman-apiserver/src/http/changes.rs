@@ -80,7 +80,7 @@ mod tests {
     /// SRV-WATCH-3: a change wakes its watches even if the runtime that should end the round is
     /// gone.
     #[test]
-    fn a_round_ends_with_its_runtime() {
+    fn a_change_wakes_its_watches_after_the_runtime_of_its_round_is_gone() {
         let (changes, storage) = (Changes::default(), StorageKey::new("", "pods"));
         let crowd: Vec<Arc<Bell>> = (0..1000).map(|_| Arc::default()).collect();
         for bell in &crowd {

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_takes_as_long_as_it_asks_and_a_minute_at_most() {
+    fn the_timeout_of_a_request_is_a_minute_at_most() {
         for (query, seconds) in [
             ("timeout=1.5s", 1.5),
             ("timeout=2h", 60.0),

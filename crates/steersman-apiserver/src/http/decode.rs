@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_read_as_recorded() {
+    fn refusals_of_bad_bodies_are_worded_as_recorded() {
         let json = |body| refusal(body, BodyFormat::Json);
         let head = "the object provided is unrecognized (must be of type ConfigMap): couldn't get \
                     version/kind; json parse error: ";
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn yaml_is_read_and_refused() {
+    fn yaml_bodies_parse_or_are_refused() {
         let body = b"a: [1, x]\nb: \"1\"\n";
         let read = object(body, BodyFormat::Yaml, "ConfigMap").unwrap();
         assert_eq!(read, serde_json::json!({"a": [1, "x"], "b": "1"}));
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn no_bytes_make_it_panic() {
+    fn no_body_makes_the_decoder_panic() {
         for body in [
             &b"\xff\xfe"[..],
             b"{\"a\":\"\xc3\"}",

@@ -417,7 +417,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_by_precedence() {
+    fn versions_are_sorted_by_precedence() {
         let mut versions = [
             "foo", "v1beta1", "v1", "v10", "v2", "v1alpha1", "v3beta1", "bar",
         ];

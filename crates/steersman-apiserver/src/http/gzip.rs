@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_bare_word_is_accepted() {
+    fn only_gzip_without_parameters_is_accepted() {
         for (header, taken) in [
             (None, false),
             (Some("gzip"), true),
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_and_members_are_read_back() {
+    fn compressed_pieces_and_members_decompress_to_the_original() {
         let mut gzip = Gzip::new();
         let mut written = Vec::new();
         for piece in ["a piece, ", "", "and another"] {

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn checks_are_listed_and_left_out() {
+    fn health_checks_can_be_listed_and_excluded() {
         assert_eq!(text("livez", None, "exclude=etcd").as_deref(), Some("ok"));
         assert_eq!(
             text("livez", None, "verbose&exclude=etcd&exclude=x&exclude=etcd").as_deref(),

@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused_without_a_panic() {
+    fn an_invalid_jsonpath_is_refused_without_a_panic() {
         let deep = "[?(".repeat(200);
         for path in [
             ".a[",

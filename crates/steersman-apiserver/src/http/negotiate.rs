@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_view_is_passed_over_where_another_type_follows() {
+    fn an_unknown_view_is_skipped_if_another_type_follows() {
         let gadget = "application/json;as=Gadget;v=v1;g=meta.k8s.io";
         assert_eq!(shape(&format!("{gadget}, application/json")), Shape::Whole);
         let refused = objects(Some(gadget), Reader::Route).unwrap_err();
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn aggregated_discovery_where_there_is_one() {
+    fn only_some_paths_have_aggregated_discovery() {
         let accept =
             "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
         assert_eq!(

@@ -418,7 +418,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_are_named_in_one_word() {
+    fn group_names_become_one_word() {
         for (group, name) in [
             ("", "core"),
             ("apps", "apps"),

@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn only_those_who_ask_get_it() {
+    fn only_clients_that_accept_protobuf_get_the_protobuf_document() {
         assert!(is_accepted(Some(ASKED)));
         assert!(is_accepted(Some(&format!(
             "application/json, {CONTENT_TYPE}"

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_is_an_object_and_a_prefix() {
+    fn a_namespace_path_names_an_object_or_a_prefix() {
         let namespace = objects("/api/v1/namespaces/a");
         assert_eq!(
             (namespace.resource.as_str(), namespace.name.as_deref()),
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn the_old_watch_prefix() {
+    fn the_old_watch_prefix_makes_a_watch() {
         let watched = objects("/api/v1/watch/namespaces/a/configmaps/b");
         assert!(watched.watch_prefix);
         assert_eq!(watched.name.as_deref(), Some("b"));
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn escapes_are_decoded_and_broken_ones_name_nothing() {
+    fn escapes_are_decoded_and_broken_ones_make_an_unknown_path() {
         assert_eq!(
             objects("/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Anode")
                 .name

@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_none_is_refused() {
+    fn a_limit_that_is_no_number_is_refused() {
         let refused = Query::parse(Some("limit=few")).list_options().unwrap_err();
         assert_eq!(refused.code, 400);
         assert_eq!(

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn verbs_come_of_methods_names_and_queries() {
+    fn the_verb_follows_from_method_name_and_query() {
         for (method, path, query, verb) in [
             ("GET", "/api/v1/pods", "", "list"),
             ("GET", "/api/v1/pods", "watch=1", "watch"),
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_is_checked_within_itself() {
+    fn a_request_for_a_namespace_is_authorized_in_that_namespace() {
         let namespace = read("GET", "/api/v1/namespaces/a", "");
         assert_eq!(namespace.resource, "namespaces");
         assert_eq!(
@@ -129,14 +129,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_behind_a_subresource_is_no_part_of_it() {
+    fn a_path_after_a_subresource_is_not_part_of_it() {
         let proxied = read("GET", "/api/v1/namespaces/a/services/s/proxy/deep/er", "");
         assert_eq!(proxied.full_resource(), "services/proxy");
         assert_eq!(proxied.name, "s");
     }
 
     #[test]
-    fn a_list_of_one_name_is_about_that_name() {
+    fn a_list_that_selects_one_name_is_authorized_for_that_name() {
         let name = |query: &str| read("GET", "/api/v1/configmaps", query).name;
         assert_eq!(name("fieldSelector=metadata.name%3Dc,a!%3Db"), "c");
         assert_eq!(name("fieldSelector=metadata.name!%3Dc"), "");
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn other_paths_are_themselves() {
+    fn paths_that_are_no_resource_keep_their_text() {
         for path in [
             "/",
             "/metrics",

@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_in_vain_is_told_in_the_order_of_the_body() {
+    fn ignored_fields_are_reported_in_the_order_of_the_body() {
         let resources = steersman_schema::builtin::built_in();
         let resource = resources
             .iter()

@@ -120,7 +120,7 @@ mod tests {
 
     // SRV-DATA-1.
     #[tokio::test]
-    async fn what_cannot_be_read_stays_and_the_save_before_it_too() {
+    async fn a_file_that_does_not_parse_is_kept_with_the_previous_save() {
         let folder = tempfile::TempDir::new().unwrap();
         let (data, nothing) = DataDir::open(folder.path()).unwrap();
         assert!(nothing.is_none());
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_save_that_is_not_there_is_not_offered() {
+    fn the_error_offers_only_an_existing_previous_save() {
         let folder = tempfile::TempDir::new().unwrap();
         for name in [STATE, BEFORE] {
             let path = folder.path().join(name);
@@ -160,7 +160,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[tokio::test]
-    async fn a_full_disk_keeps_nothing_of_a_save_that_failed() {
+    async fn a_failed_save_leaves_no_file_on_a_full_disk() {
         let folder = tempfile::TempDir::new().unwrap();
         let (data, _) = DataDir::open(folder.path()).unwrap();
         let snapshot = ApiServer::new().snapshot();
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_serves_one_process() {
+    fn a_data_directory_is_locked_by_one_process() {
         let folder = tempfile::TempDir::new().unwrap();
         let _first = DataDir::open(folder.path()).unwrap();
         let problem = DataDir::open(folder.path()).unwrap_err();

@@ -29,7 +29,7 @@ async fn ask(server: &ApiServer, uri: &str, accept: &str) -> Bytes {
 
 // SRV-STORE-7
 #[tokio::test]
-async fn who_reads_leaves_nothing_decoded() {
+async fn reads_leave_no_object_decoded() {
     let first = ApiServer::new();
     for number in 0..20 {
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": format!("p{number}")},

@@ -22,7 +22,7 @@ use crate::support::{
 };
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_is_not_json() {
+async fn a_body_that_is_not_json_is_refused() {
     let server = server();
     for body in ["not json at all", "", "[1,2]", "{\"a\":", "\"text\""] {
         let refused = ask(&server, "POST", CONFIG_MAPS, &[], body)
@@ -37,7 +37,7 @@ async fn a_body_that_is_not_json() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_is_too_large() {
+async fn a_body_that_is_too_large_is_refused() {
     let server = server();
     let body = "x".repeat(3 * 1024 * 1024 + 1);
     let refused = ask(&server, "POST", CONFIG_MAPS, &[], body.clone())
@@ -65,7 +65,7 @@ async fn a_body_that_is_too_large() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_of_another_type() {
+async fn a_body_of_another_content_type_is_refused() {
     let server = server();
     create_config_maps(&server, &["a"]).await;
     let cbor = [("content-type", "application/cbor")];
@@ -85,7 +85,7 @@ async fn a_body_of_another_type() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn protobuf_that_is_none_or_of_a_custom_resource() {
+async fn malformed_protobuf_and_protobuf_of_custom_resources_are_refused() {
     let server = server();
     server.install_crd(website_crd()).unwrap();
     let protobuf = [("content-type", "application/vnd.kubernetes.protobuf")];
@@ -131,7 +131,7 @@ async fn protobuf_that_is_none_or_of_a_custom_resource() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_that_is_named_twice() {
+async fn a_duplicate_key_is_reported() {
     let server = server();
     let body = r#"{"metadata":{"name":"a"},"data":{"k":"1"},"data":{"k":"2"}}"#;
     let strict = format!("{CONFIG_MAPS}?fieldValidation=Strict");
@@ -151,7 +151,7 @@ async fn a_key_that_is_named_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn selectors_that_are_wrong() {
+async fn invalid_selectors_are_refused() {
     let server = server();
     let refused = get(&server, &format!("{CONFIG_MAPS}?fieldSelector=data%3Dx"))
         .await
@@ -171,7 +171,7 @@ async fn selectors_that_are_wrong() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn delete_options_that_are_wrong() {
+async fn invalid_delete_options_are_refused() {
     let server = server();
     create_config_maps(&server, &["a"]).await;
     let path = format!("{CONFIG_MAPS}/a");
@@ -189,7 +189,7 @@ async fn delete_options_that_are_wrong() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_path_or_query_makes_it_panic() {
+async fn no_path_or_query_makes_the_server_panic() {
     // SRV-3
     let server = server();
     let ends = [
@@ -317,7 +317,7 @@ proptest! {
 
     /// SRV-3: each request of a sequence is answered, and the server still answers afterwards.
     #[test]
-    fn no_sequence_of_requests_makes_it_panic(
+    fn no_sequence_of_requests_makes_the_server_panic(
         requests in proptest::collection::vec(any_request(), 1..30)
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread()

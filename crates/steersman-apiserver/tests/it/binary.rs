@@ -113,7 +113,7 @@ async fn a_data_directory_outlives_the_program() {
 }
 
 #[tokio::test]
-async fn a_corrupt_file_is_named_and_left_as_it_is() {
+async fn a_corrupt_file_is_named_and_left_unchanged() {
     let folder = TempDir::new().unwrap();
     let state = folder.path().join("state.json");
     std::fs::write(&state, "{\"format\": \"steersman-ap").unwrap();
@@ -124,7 +124,7 @@ async fn a_corrupt_file_is_named_and_left_as_it_is() {
 }
 
 #[tokio::test]
-async fn manifests_are_there_from_the_start_and_requests_are_shown() {
+async fn manifests_are_applied_before_serving_and_requests_are_logged() {
     let folder = TempDir::new().unwrap();
     let manifests = "
 apiVersion: example.com/v1
@@ -185,7 +185,7 @@ spec:
 }
 
 #[tokio::test]
-async fn what_cannot_be_begins_nothing() {
+async fn invalid_flags_end_the_program_before_it_serves() {
     let said = refused(&["--bind", "0.0.0.0"]).await;
     assert!(
         said.contains("0.0.0.0:0 is not a loopback address"),
@@ -215,7 +215,7 @@ async fn what_cannot_be_begins_nothing() {
 }
 
 #[tokio::test]
-async fn other_machines_are_let_in_only_by_name() {
+async fn the_program_listens_for_other_machines_only_with_its_flag() {
     let running = start(&["--bind", "0.0.0.0", "--insecure-let-others-in"]).await;
     running.get("/api/v1/namespaces/default").await.unwrap();
     let left = running.kubeconfig.clone();
@@ -227,7 +227,7 @@ async fn other_machines_are_let_in_only_by_name() {
 }
 
 #[tokio::test]
-async fn faults_of_a_file_are_there_from_the_start() {
+async fn faults_of_a_file_are_planned_before_serving() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("faults.json");
     let faults = json!([
@@ -271,7 +271,7 @@ fn curls(page: &str) -> String {
 
 // Runs the commands of the README and the guide for users of other languages.
 #[tokio::test]
-async fn the_commands_with_curl_do_what_the_pages_say() {
+async fn the_documented_curl_commands_give_the_documented_results() {
     let curl = Command::new("curl").arg("--version").output().await;
     if curl.is_err() {
         use std::io::Write as _;

@@ -61,7 +61,7 @@ async fn long_answers_are_compressed_and_short_ones_are_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_is_compressed_event_by_event_where_asked_for() {
+async fn a_watch_is_compressed_per_event_if_enabled() {
     let path = format!("{CONFIG_MAPS}?watch=1&timeoutSeconds=1");
     let server = ApiServer::new();
     server.create(config_map("a")).unwrap();

@@ -46,7 +46,7 @@ async fn groups_versions_and_resources() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_custom_resource_appears_and_goes() {
+async fn custom_resources_appear_in_discovery_and_disappear() {
     let server = server();
     assert_eq!(get(&server, "/apis/example.com").await.status, 404);
     server.install_crd(website_crd()).unwrap();
@@ -249,7 +249,7 @@ async fn openapi_has_every_operation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn openapi_v2_is_there_for_the_clients_that_know_nothing_else() {
+async fn openapi_v2_is_served_to_older_clients() {
     let server = server();
     let asked = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
     let (status, headers, _) = send(&server, "GET", "/openapi/v2", &[("accept", asked)], "").await;
@@ -271,7 +271,7 @@ async fn openapi_v2_is_there_for_the_clients_that_know_nothing_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn metrics_count_what_was_asked_and_what_is_stored() {
+async fn metrics_count_requests_and_stored_objects() {
     let server = server();
     get(&server, "/api/v1/namespaces/default").await.expect(200);
     for _ in 0..2 {

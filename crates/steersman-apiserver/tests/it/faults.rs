@@ -79,7 +79,7 @@ async fn silent_watches_stay_open_and_say_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_are_answered_failures() {
+async fn requests_can_be_answered_with_failures() {
     let server = server();
     let answer = Answer::code(429).retry_after(7).times(2);
     let guard = server.faults().answer(Verb::List, "configmaps", answer);
@@ -129,7 +129,7 @@ async fn requests_can_be_delayed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_log_knows_what_was_asked() {
+async fn the_log_records_requests() {
     let server = server();
     let agent = [
         ("user-agent", "tests/1"),

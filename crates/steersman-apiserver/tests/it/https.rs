@@ -50,7 +50,7 @@ fn typed(object: serde_json::Value) -> DynamicObject {
 
 /// Without a runtime the player cannot run; the first use within a runtime starts it.
 #[test]
-fn a_listener_for_others_drives_the_player() {
+fn a_listener_for_other_machines_starts_the_player() {
     let server = ApiServer::builder().play(Played::everything()).build();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
@@ -190,7 +190,7 @@ async fn stopping_ends_watches_and_connections() {
 }
 
 #[tokio::test]
-async fn bytes_that_are_no_tls_harm_nobody() {
+async fn bytes_that_are_no_tls_do_not_affect_other_connections() {
     let server = ApiServer::new();
     let serving = server.serve("127.0.0.1:0").await.unwrap();
     for bytes in [
@@ -365,7 +365,7 @@ async fn one_http2_connection_carries_a_watch_and_requests_beside_it() {
 
 /// A client finds its pooled connections closed, as after any restart.
 #[tokio::test]
-async fn a_restart_closes_connections_over_which_nothing_is_asked() {
+async fn a_restart_closes_idle_connections() {
     let server = ApiServer::new();
     let serving = server.serve("127.0.0.1:0").await.unwrap();
     let stream = speak_tls(&serving).await;
@@ -454,7 +454,7 @@ async fn a_head_is_answered_without_a_body() {
 }
 
 #[tokio::test]
-async fn who_speaks_no_tls_is_told_so() {
+async fn a_plain_http_client_is_told_to_use_https() {
     let serving = ApiServer::new().serve("127.0.0.1:0").await.unwrap();
     let mut socket = TcpStream::connect(serving.addr()).await.unwrap();
     socket

@@ -42,7 +42,7 @@ async fn api_resources_and_api_versions() {
 
 /// Runs a test of this binary without kubectl in the default way: with captured output.
 #[test]
-fn a_test_that_is_skipped_says_so_in_every_run() {
+fn a_skipped_test_reports_that_in_every_run() {
     let nothing = tempfile::tempdir().unwrap();
     let output = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "kubectl::api_resources_and_api_versions"])
@@ -410,7 +410,7 @@ async fn rollout_status_follows_a_deployment() {
 }
 
 #[tokio::test]
-async fn a_namespace_comes_and_goes() {
+async fn a_namespace_is_created_and_deleted() {
     let Some(world) = World::new().await else {
         return;
     };

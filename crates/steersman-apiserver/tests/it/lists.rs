@@ -16,7 +16,7 @@ fn names(list: &serde_json::Value) -> Vec<&str> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_has_its_kind_and_its_items() {
+async fn a_list_has_its_kind_and_items() {
     let server = server();
     let empty = get(&server, CONFIG_MAPS).await;
     assert!(empty.text.starts_with(
@@ -39,7 +39,7 @@ async fn a_list_has_its_kind_and_its_items() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pages_keep_the_state_of_the_first() {
+async fn later_pages_show_the_revision_of_the_first() {
     let server = server();
     create_config_maps(&server, &["a", "b", "c"]).await;
     let first = get(&server, &format!("{CONFIG_MAPS}?limit=2"))
@@ -61,7 +61,7 @@ async fn pages_keep_the_state_of_the_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_page_after_a_compaction_is_expired() {
+async fn a_page_after_a_compaction_expires() {
     let server = server();
     create_config_maps(&server, &["a", "b"]).await;
     let first = get(&server, &format!("{CONFIG_MAPS}?limit=1"))
@@ -77,7 +77,7 @@ async fn a_page_after_a_compaction_is_expired() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn selectors_choose() {
+async fn selectors_filter_lists() {
     let server = server();
     create_config_maps(&server, &["a", "b"]).await;
     let label = json!({ "metadata": { "labels": { "on": "yes" } } });

@@ -66,7 +66,7 @@ async fn events_of_core_have_any_name() {
 
 /// Kinds whose validation has no rule for names, or one of its own.
 #[tokio::test(start_paused = true)]
-async fn kinds_without_the_usual_rule_take_their_names() {
+async fn kinds_without_the_usual_name_rule_accept_their_own_names() {
     let server = ApiServer::new();
     let budget = |name: &str| {
         json!({ "metadata": { "name": name }, "spec": { "maxUnavailable": 1,

@@ -86,7 +86,7 @@ fn bind(server: &ApiServer, role: &str, user: &str) {
 
 /// AUTH-1: without permission the answer depends neither on the body nor on existing objects.
 #[tokio::test(start_paused = true)]
-async fn who_may_not_learns_nothing() {
+async fn a_refused_user_learns_nothing_about_objects() {
     let server = server();
     let token = server.add_user(User::new("ann"));
     let revision = server.revision();
@@ -126,7 +126,7 @@ async fn who_may_not_learns_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_is_of_its_user_and_an_unknown_one_of_nobody() {
+async fn a_token_authenticates_its_user_and_an_unknown_one_is_refused() {
     let server = server();
     let_ann(&server, "reader", &[rule(&["get", "list"], "", &["pods"])]);
     let ann = server.add_user(User::new("ann"));
@@ -147,7 +147,7 @@ async fn a_token_is_of_its_user_and_an_unknown_one_of_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_acts_as_another_is_in_the_log() {
+async fn the_log_names_the_impersonating_user() {
     let server = server();
     let denied = by(&server, "as bob", "GET", PODS, &json!(null)).await;
     assert_eq!(denied.status, 403);
@@ -171,7 +171,7 @@ async fn who_acts_as_another_is_in_the_log() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_without_permissions_can_go_on_as_one_with_them() {
+async fn a_snapshot_without_rbac_restores_on_a_server_with_rbac() {
     let before = ApiServer::new();
     let account =
         json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": "bot" } });
@@ -197,7 +197,7 @@ async fn a_server_without_permissions_can_go_on_as_one_with_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn roles_gather_their_rules_while_controllers_are_played() {
+async fn roles_are_aggregated_while_controllers_are_played() {
     let server = server();
     let view = || {
         server

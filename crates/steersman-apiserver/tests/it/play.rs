@@ -88,7 +88,7 @@ fn names(objects: &[Value]) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deployment_comes_to_life_as_a_cluster_brings_it() {
+async fn a_deployment_gets_the_objects_and_statuses_of_a_real_cluster() {
     let server = server(Speed::instant());
     server.create(deployment("web", 3)).unwrap();
     until(&server, "complete", |server| complete(server, "web", 3)).await;
@@ -135,7 +135,7 @@ async fn a_deployment_comes_to_life_as_a_cluster_brings_it() {
 
 /// PLAY-2
 #[tokio::test(start_paused = true)]
-async fn exactly_as_many_pods_come_and_go_as_are_asked_for() {
+async fn exactly_the_requested_number_of_pods_is_created_and_deleted() {
     let server = server(Speed::brisk().jitter(0.5));
     server.create(deployment("web", 60)).unwrap();
     for replicas in [60, 3, 0, 5] {
@@ -206,7 +206,7 @@ async fn a_rollout_replaces_the_pods_and_can_be_undone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn recreate_stops_all_before_it_starts_any() {
+async fn recreate_stops_all_pods_before_it_starts_new_ones() {
     let server = server(Speed::brisk().stop(Duration::from_secs(5)));
     let spec = json!({"replicas": 2, "strategy": {"type": "Recreate"}});
     server.create(workload("Deployment", "web", &spec)).unwrap();
@@ -228,7 +228,7 @@ async fn recreate_stops_all_before_it_starts_any() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rollout_that_fails_keeps_what_serves_and_says_so() {
+async fn a_failing_rollout_keeps_available_pods_and_reports_the_failure() {
     let server = server(Speed::brisk());
     server.create(deployment("web", 4)).unwrap();
     until(&server, "complete", |server| complete(server, "web", 4)).await;
@@ -264,7 +264,7 @@ async fn a_rollout_that_fails_keeps_what_serves_and_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_get_into_every_trouble_that_is_asked_for() {
+async fn pods_get_into_every_requested_trouble() {
     let server = server(Speed::brisk());
     let pod = |trouble: Trouble| {
         json!({
@@ -308,7 +308,7 @@ async fn pods_get_into_every_trouble_that_is_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deleted_pod_goes_at_its_speed_or_after_its_grace() {
+async fn a_deleted_pod_ends_at_its_speed_or_after_its_grace_period() {
     let server = server(Speed::instant().stop(Duration::from_secs(2)));
     for name in ["quick", "stubborn"] {
         let mut pod = json!({
@@ -336,7 +336,7 @@ async fn a_deleted_pod_goes_at_its_speed_or_after_its_grace() {
 
 /// PLAY-3
 #[tokio::test(start_paused = true)]
-async fn what_was_overslept_is_found() {
+async fn missed_changes_are_found_by_a_full_look() {
     let played = Played::everything();
     let server = ApiServer::builder()
         .play(played)
@@ -361,7 +361,7 @@ async fn what_was_overslept_is_found() {
 
 /// PLAY-1: the player leaves a status that a client reports as it is.
 #[tokio::test(start_paused = true)]
-async fn what_a_client_says_of_a_pod_stays() {
+async fn a_pod_status_reported_by_a_client_stays() {
     let server = server(Speed::instant());
     server.create(deployment("web", 1)).unwrap();
     until(&server, "complete", |server| complete(server, "web", 1)).await;
@@ -403,7 +403,7 @@ async fn an_adopted_pod_is_not_created_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deleted_deployment_takes_its_own_along() {
+async fn a_deleted_deployment_deletes_its_sets_and_pods() {
     let server = server(Speed::brisk());
     server.create(deployment("web", 3)).unwrap();
     until(&server, "complete", |server| complete(server, "web", 3)).await;
@@ -429,7 +429,7 @@ async fn after_turns(server: &ApiServer, what: &str, holds: impl Fn(&ApiServer) 
 
 /// PLAY-5
 #[tokio::test(start_paused = true)]
-async fn a_deployment_of_very_many_pods_holds_up_no_other() {
+async fn a_very_large_deployment_does_not_delay_others() {
     let server = server(Speed::instant());
     server.create(deployment("huge", 20_000)).unwrap();
     after_turns(&server, "has the first Pods of the huge one", |server| {

@@ -148,7 +148,7 @@ async fn every_patch_the_client_knows_is_taken() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_applied_is_owned_by_its_managers() {
+async fn applied_fields_are_owned_by_their_managers() {
     let Some(world) = World::new().await else {
         return;
     };

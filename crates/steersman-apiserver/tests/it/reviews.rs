@@ -7,7 +7,7 @@ use crate::permissions::{let_ann, post, rule, server};
 use crate::support::ask;
 
 #[tokio::test(start_paused = true)]
-async fn rules_reviews_list_what_one_may() {
+async fn rules_reviews_list_the_users_rules() {
     let server = server();
     let_ann(&server, "reader", &[rule(&["get"], "", &["pods"])]);
     let path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";

@@ -97,7 +97,7 @@ async fn tables_of_built_in_kinds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_table_of_pods_tells_their_state() {
+async fn the_table_of_pods_shows_their_state() {
     let server = server();
     let pod = json!({
         "apiVersion": "v1",
@@ -207,7 +207,7 @@ async fn a_watch_can_be_of_tables_or_of_metadata() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn metadata_alone() {
+async fn objects_and_lists_can_be_reduced_to_metadata() {
     let server = server();
     let empty = get_as(&server, CONFIG_MAPS, PARTIAL_LIST).await.expect(200);
     assert_eq!(empty["items"], Value::Null);
@@ -231,7 +231,7 @@ async fn metadata_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn yaml_goes_in_and_comes_out() {
+async fn yaml_is_accepted_and_answered() {
     let server = server();
     let yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: why\ndata:\n  a: \"1\"\n";
     let headers = [
@@ -269,7 +269,7 @@ async fn yaml_goes_in_and_comes_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_produced_is_refused() {
+async fn views_that_cannot_be_produced_are_refused() {
     let server = server();
     for accept in [
         "text/html",
@@ -300,7 +300,7 @@ fn row_object(table: &Value) -> &Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_object_of_a_row_is_of_the_tables_version_and_as_much_as_was_asked_for() {
+async fn the_object_of_a_row_follows_the_tables_version_and_include_object() {
     let server = server();
     server.install_crd(website_crd()).unwrap();
     let since = server.revision();

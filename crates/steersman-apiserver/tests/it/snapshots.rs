@@ -32,7 +32,7 @@ fn config(name: &str) -> Value {
 
 // SRV-SNAP-1.
 #[tokio::test(start_paused = true)]
-async fn srv_snap_1_objects_are_what_they_were_and_uids_go_on() {
+async fn srv_snap_1_objects_are_unchanged_and_uids_continue() {
     let server = ApiServer::new();
     server.install_crd(definition()).unwrap();
     let site = json!({"apiVersion": "example.com/v1", "kind": "Site",
@@ -65,7 +65,7 @@ async fn srv_snap_1_objects_are_what_they_were_and_uids_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn services_go_on_being_given_addresses_and_ports() {
+async fn services_get_the_same_addresses_and_ports_after_a_restore() {
     let service = |name: &str| {
         json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
             "spec": {"type": "NodePort", "ports": [{"port": 80}]}})

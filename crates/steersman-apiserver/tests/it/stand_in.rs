@@ -52,7 +52,7 @@ fn code(error: &kube_client::Error) -> u16 {
 /// By default it uses the embedded server; the tests below run it with variables that choose
 /// another.
 #[tokio::test]
-async fn a_life_of_an_environment() {
+async fn the_lifecycle_of_a_test_environment() {
     let builder = TestEnv::builder().crd(definition());
     let env = builder.start().await.unwrap();
     let set = |name| std::env::var(name).is_ok_and(|value| !value.is_empty());
@@ -123,7 +123,7 @@ fn script(folder: &Path, name: &str, text: &str) {
 async fn life(variables: &[(&str, &Path)]) -> Output {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
-        .args(["--exact", "stand_in::a_life_of_an_environment"])
+        .args(["--exact", "stand_in::the_lifecycle_of_a_test_environment"])
         .env_remove("KUBEBUILDER_ASSETS")
         .env_remove("USE_EXISTING_CLUSTER")
         .envs(variables.iter().copied());
@@ -142,7 +142,7 @@ fn assert_passed(output: &Output) {
 }
 
 #[tokio::test]
-async fn as_a_kube_apiserver_that_environments_start() {
+async fn the_program_stands_in_for_a_kube_apiserver_binary() {
     let folder = TempDir::new().unwrap();
     let etcd = format!(
         "for one; do case $one in --listen-client-urls=http://*) export {ETCD}=${{one#*//}};; esac; done\n\
@@ -166,7 +166,7 @@ async fn as_a_kube_apiserver_that_environments_start() {
 }
 
 #[tokio::test]
-async fn as_the_cluster_that_is_there() {
+async fn the_program_stands_in_for_an_existing_cluster() {
     let running = binary::start(&["--rbac"]).await;
     let variables = [
         ("USE_EXISTING_CLUSTER", Path::new("true")),

@@ -152,7 +152,7 @@ async fn take_the_last_finalizer(server: &ApiServer, path: &str, object: &Value,
 }
 
 #[tokio::test(start_paused = true)]
-async fn status_and_scale_are_apart_from_the_object() {
+async fn status_and_scale_are_written_separately() {
     let server = server();
     let path = "/apis/apps/v1/namespaces/default/deployments";
     post(&server, path, &deployment("d")).await.expect(201);
@@ -236,7 +236,7 @@ async fn unknown_fields_are_warned_about() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_method_that_the_path_has_not_is_refused() {
+async fn a_method_that_the_path_does_not_support_is_refused() {
     let server = server();
     let body = config_map("x").to_string();
     for (method, path) in [
@@ -262,7 +262,7 @@ async fn a_method_that_the_path_has_not_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn unknown_paths_are_a_status_or_a_page() {
+async fn unknown_paths_answer_a_status_or_a_text_page() {
     let server = server();
     for path in [
         "/api/v1/namespaces/default/gadgets",
@@ -287,7 +287,7 @@ async fn unknown_paths_are_a_status_or_a_page() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dropped_request_has_done_nothing_or_everything() {
+async fn a_dropped_request_has_done_all_of_its_work_or_none() {
     // SRV-1
     let server = server();
     let before = server.revision();
@@ -307,7 +307,7 @@ async fn a_dropped_request_has_done_nothing_or_everything() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dependents_go_with_their_owner_unless_nobody_plays_the_collector() {
+async fn dependents_are_deleted_with_their_owner_if_the_collector_is_played() {
     for played in [true, false] {
         let server = ApiServer::builder().play_controllers(played).build();
         let owner = post(&server, CONFIG_MAPS, &config_map("owner"))
@@ -330,7 +330,7 @@ async fn dependents_go_with_their_owner_unless_nobody_plays_the_collector() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_that_is_deleted_without_a_word_orphans_its_pods() {
+async fn a_job_deleted_without_a_policy_orphans_its_pods() {
     let server = server();
     let jobs = "/apis/batch/v1/namespaces/default/jobs";
     let job = |name: &str| {

@@ -95,7 +95,7 @@ async fn every_change_wakes_its_watch() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn selectors_make_objects_come_and_go() {
+async fn selectors_turn_updates_into_added_and_deleted_events() {
     let server = server();
     create_config_maps(&server, &["a"]).await;
     let since = server.revision();
@@ -153,7 +153,7 @@ async fn without_watch_list_the_initial_objects_are_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn bookmarks_come_every_minute_where_they_are_allowed() {
+async fn allowed_bookmarks_come_every_minute() {
     let server = server();
     let since = server.revision();
     let query = format!("watch=1&resourceVersion={since}");
@@ -295,7 +295,7 @@ async fn shutting_down_ends_watches_and_refuses_requests() {
 
 /// SRV-WATCH-2
 #[tokio::test(start_paused = true)]
-async fn who_reads_slowly_has_little_written_for_him() {
+async fn a_slow_reader_has_a_bounded_buffer() {
     const LARGE: usize = 20_000;
     let server = server();
     for number in 0..60 {
@@ -317,7 +317,7 @@ async fn who_reads_slowly_has_little_written_for_him() {
 
 /// SRV-WATCH-3
 #[tokio::test(start_paused = true)]
-async fn a_crowd_sees_every_change_and_waits_for_a_round_at_most() {
+async fn many_watches_see_every_change_within_one_round() {
     const CROWD: u32 = 100;
     let server = server();
     let path = format!(

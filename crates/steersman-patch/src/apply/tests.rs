@@ -93,7 +93,7 @@ fn written(set: &FieldSet) -> String {
 
 // APPLY-4
 #[test]
-fn an_entry_that_is_not_touched_is_not_read() {
+fn an_entry_that_a_write_does_not_touch_is_not_parsed() {
     // No server writes the unknown form `x:odd`; parsing the entry and writing it anew would drop
     // it.
     let kept = json!({"manager": "m", "operation": "Update", "apiVersion": "v1",
@@ -132,7 +132,7 @@ fn configuration() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn sets_obey_the_laws_of_sets(a in set(), b in set(), c in set()) {
+    fn field_sets_obey_the_laws_of_sets(a in set(), b in set(), c in set()) {
         prop_assert_eq!(a.union(&b), b.union(&a));
         prop_assert_eq!(a.union(&b).union(&c), a.union(&b.union(&c)));
         prop_assert_eq!(a.intersection(&b), b.intersection(&a));
@@ -161,7 +161,7 @@ proptest! {
 
     // APPLY-4
     #[test]
-    fn entries_need_not_be_read(
+    fn unparsed_entries_give_the_same_result(
         first in configuration(),
         second in configuration(),
         third in configuration(),
@@ -185,7 +185,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_reads_the_same(a in set()) {
+    fn a_written_field_set_parses_to_itself(a in set()) {
         let written = serde_json::from_str(&written(&a)).unwrap();
         prop_assert_eq!(fields_v1::read(&written), Ok(a));
     }
@@ -203,7 +203,7 @@ proptest! {
 
     // APPLY-2
     #[test]
-    fn what_nobody_applies_any_more_is_gone(first in configuration(), other in configuration()) {
+    fn a_field_that_no_manager_applies_any_more_is_removed(first in configuration(), other in configuration()) {
         let mut world = World::new(config_map());
         world.apply("m", &first, true, NOW);
         world.apply("other", &other, true, NOW);
@@ -229,13 +229,13 @@ proptest! {
     }
 
     #[test]
-    fn no_document_makes_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+    fn no_apply_document_makes_the_server_panic(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
         let _ = document::parse(&bytes);
     }
 }
 
 #[test]
-fn elements_are_told_apart_by_keys_and_their_defaults() {
+fn list_elements_are_identified_by_keys_and_their_defaults() {
     let ports = json!({"spec": {"containers": [{"name": "a", "ports": [
         {"containerPort": 80}, {"containerPort": 80, "protocol": "UDP"}]}]}});
     let fields: Value = serde_json::from_str(&written(&fields_of(pod(), &ports))).unwrap();
@@ -296,7 +296,7 @@ fn a_conflict_names_the_manager_and_the_field() {
 }
 
 #[test]
-fn steps_of_unknown_form_are_left_out_and_broken_ones_refused() {
+fn unknown_path_elements_are_ignored_and_malformed_ones_refused() {
     let read = |value: Value| fields_v1::read(&value);
     assert_eq!(read(json!({"q:x": {}})), Ok(FieldSet::default()));
     for broken in [

@@ -19,7 +19,7 @@ fn containers(names: &[&str]) -> Value {
 }
 
 #[test]
-fn the_rest_of_a_list_keeps_its_place() {
+fn elements_that_the_patch_does_not_order_keep_their_positions() {
     let old = containers(&["a", "b", "c", "d"]);
     let new = patched(
         &old,
@@ -32,7 +32,7 @@ fn the_rest_of_a_list_keeps_its_place() {
 }
 
 #[test]
-fn an_order_alone_reorders() {
+fn a_set_element_order_alone_reorders() {
     let old = containers(&["a", "b"]);
     let order = json!({"spec": {"$setElementOrder/containers": [{"name": "b"}, {"name": "a"}]}});
     assert_eq!(patched(&old, order).unwrap(), containers(&["b", "a"]));
@@ -53,7 +53,7 @@ fn directives_do_not_reach_a_new_field() {
 }
 
 #[test]
-fn what_is_badly_formed_is_refused() {
+fn malformed_directives_are_refused() {
     let old = containers(&["a"]);
     for (patch, code, message) in [
         (

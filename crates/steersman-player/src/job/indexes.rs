@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_are_joined_counted_and_compared() {
+    fn index_sets_are_joined_counted_and_compared() {
         let one = Indexes::parse("0-3,7", 10);
         let two = Indexes::parse("2,3,5-8", 10);
         assert_eq!(one.and(&two).to_string(), "0-3,5-8");

@@ -81,7 +81,7 @@ fn a_turn_writes_no_more_than_its_budget() {
 
 /// SRV-STORE-7
 #[test]
-fn the_player_leaves_old_pods_as_they_are_kept() {
+fn the_player_leaves_old_pods_undecoded() {
     let mut registry = Registry::new(RegistryOptions::default(), NOW.parse().unwrap());
     let mut machine = Machine::new(Played::everything());
     let labels = json!({"app": "web"});
@@ -112,7 +112,7 @@ fn the_player_leaves_old_pods_as_they_are_kept() {
 /// Covers every kind that creates Pods. A message that named the refused Pod or the time would
 /// change the status on every refusal, and each such write would ask for another turn.
 #[test]
-fn workloads_that_a_quota_refuses_come_to_rest() {
+fn workloads_whose_pods_a_quota_refuses_stop_writing() {
     let mut registry = Registry::new(RegistryOptions::default(), NOW.parse().unwrap());
     let mut machine = Machine::new(Played::everything());
     create(
@@ -189,7 +189,7 @@ fn workloads_that_a_quota_refuses_come_to_rest() {
 }
 
 #[test]
-fn a_budget_counts_by_the_scale_of_whoever_has_one() {
+fn a_budget_counts_by_the_scale_of_custom_controllers() {
     let mut registry = Registry::new(RegistryOptions::default(), NOW.parse().unwrap());
     let mut machine = Machine::new(Played::everything());
     let scale = json!({"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"});
@@ -273,7 +273,7 @@ fn a_budget_counts_by_the_scale_of_whoever_has_one() {
 }
 
 #[test]
-fn a_node_that_comes_back_has_the_pods_that_are_on_it() {
+fn a_recreated_node_counts_the_pods_bound_to_it() {
     let mut registry = Registry::new(RegistryOptions::default(), NOW.parse().unwrap());
     let mut machine = Machine::new(Played::everything().nodes(2));
     let pod = |name: &str| {

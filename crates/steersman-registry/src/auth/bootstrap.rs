@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_binding_has_its_role_and_every_rule_is_whole() {
+    fn every_default_binding_has_its_role_and_every_rule_is_complete() {
         let all = objects();
         let roles: Vec<&Value> = all
             .iter()
@@ -176,7 +176,7 @@ mod tests {
 
     /// The rules that default features of Kubernetes 1.36 added later.
     #[test]
-    fn roles_allow_what_later_features_need() {
+    fn default_roles_allow_the_requests_of_later_features() {
         let all = objects();
         let allows = |name: &str, verb: &str, member: &str, wanted: &str| {
             let roles = all.iter().map(|(_, object)| object);
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn view_gathers_what_is_labelled_for_it_and_edit_gathers_view() {
+    fn view_aggregates_the_roles_with_its_label_and_edit_aggregates_view() {
         let all = objects();
         let role = |name: &str| {
             let found = all.iter().find(|(plural, object)| {

@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_name_or_a_certificate_there_is_nobody() {
+    fn a_certificate_without_a_common_name_names_no_user() {
         let der = certificate(&[(DnType::OrganizationName, "system:masters")]);
         assert_eq!(user_of(&der), None);
         assert_eq!(user_of(&[]), None);

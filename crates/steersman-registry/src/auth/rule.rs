@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn stars_reach_as_far_as_upstream_lets_them() {
+    fn stars_in_rules_match_as_upstream() {
         let rule = json!({"verbs": ["get"], "apiGroups": ["*"], "resources": ["*/scale", "jobs"]});
         let rule = Rule::read(&rule);
         assert!(rule.allows(&asked("get", "deployments", "scale")));
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn names_limit_a_rule_and_a_collection_has_none() {
+    fn a_rule_with_names_does_not_match_a_collection() {
         let rule = json!({"verbs": ["get", "list"], "apiGroups": ["apps"], "resources": ["jobs"],
             "resourceNames": ["x"]});
         let rule = Rule::read(&rule);
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_matches_whole_or_up_to_the_star() {
+    fn a_path_matches_exactly_or_by_the_prefix_before_a_star() {
         let rule = json!({"verbs": ["get"], "nonResourceURLs": ["/a", "/b/*"]});
         let rule = Rule::read(&rule);
         let asks = |path: &str| Attributes {
@@ -256,7 +256,7 @@ mod tests {
 
     /// AUTH-3: the missing permissions are listed, the verbs of one resource together.
     #[test]
-    fn what_is_missing_is_named_by_resource() {
+    fn missing_permissions_are_listed_by_resource() {
         let held = [json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods", "*/log"]})];
         let held: Vec<Rule<'_>> = held.iter().map(Rule::read).collect();
         let wanted = [
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_does_not_cover_all_names() {
+    fn a_rule_for_one_name_does_not_cover_all_names() {
         let held = json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"],
             "resourceNames": ["x"]});
         let wanted = json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]});
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_of_enormous_reach_is_compared_as_one() {
+    fn a_rule_with_too_many_permissions_is_compared_as_a_whole() {
         let many: Vec<String> = (0..2_000).map(|n| n.to_string()).collect();
         let wanted = json!({"verbs": many, "apiGroups": many, "resources": many,
             "resourceNames": many});

@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bearer_token_is_read_and_other_schemes_are_none() {
+    fn other_schemes_than_bearer_count_as_no_credential() {
         let read = |value: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::AUTHORIZATION, value.parse().unwrap());
@@ -174,7 +174,7 @@ mod tests {
 
     /// AUTH-2: only tokens that the server signed are accepted.
     #[test]
-    fn a_token_that_was_changed_or_signed_by_another_is_none() {
+    fn a_token_that_was_changed_or_signed_by_another_key_is_refused() {
         let key = Key::new([1; 32]);
         let token = key.issue(&json!({"sub": "a"}));
         assert_eq!(key.claims(&token).unwrap()["sub"], "a");

@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_are_read() {
+    fn security_labels_are_parsed() {
         let read = |labels: Value| {
             let mut errors = Vec::new();
             let policy = Policy::of(&labels, &mut errors).unwrap_or_default();

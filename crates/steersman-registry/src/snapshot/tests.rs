@@ -12,7 +12,7 @@ fn config(name: &str) -> Value {
 
 // SRV-SNAP-3.
 #[test]
-fn srv_snap_3_credentials_stay_good() {
+fn srv_snap_3_credentials_stay_valid() {
     let now = jiff::Timestamp::UNIX_EPOCH;
     let mut before = Registry::new(Default::default(), now);
     let ann = User::new("ann").uid("7").group("dev").extra("a/b", "c");
@@ -39,7 +39,7 @@ fn srv_snap_3_credentials_stay_good() {
 
 // SRV-SNAP-2.
 #[test]
-fn srv_snap_2_what_was_before_is_too_old_and_the_moment_itself_is_not() {
+fn srv_snap_2_revisions_before_the_snapshot_are_too_old() {
     let now = jiff::Timestamp::UNIX_EPOCH;
     let mut registry = Registry::new(Default::default(), now);
     let maps = StorageKey::new("", "configmaps");
@@ -69,7 +69,7 @@ fn srv_snap_2_what_was_before_is_too_old_and_the_moment_itself_is_not() {
 }
 
 #[test]
-fn what_is_cut_short_or_not_ours_is_no_snapshot() {
+fn a_truncated_or_foreign_text_is_no_snapshot() {
     let mut text = Vec::new();
     let server = Registry::new(Default::default(), jiff::Timestamp::UNIX_EPOCH);
     server.snapshot().write(&mut text).unwrap();
@@ -119,7 +119,7 @@ fn refused_with(place: &str, value: Value) -> String {
 
 /// SRV-SNAP-4: each part that would be lost, or kept as something else, is refused with its place.
 #[test]
-fn srv_snap_4_members_are_read_to_the_last_one() {
+fn srv_snap_4_unknown_members_are_refused() {
     let range = "is no number of its range";
     let counters = "/counters";
     let tokens = "/credentials/tokens";
@@ -201,7 +201,7 @@ fn srv_snap_4_members_are_read_to_the_last_one() {
 
 /// SRV-SNAP-4: so is each object that would be lost, or be another one.
 #[test]
-fn srv_snap_4_objects_are_kept_or_refused() {
+fn srv_snap_4_objects_are_restored_or_refused() {
     let map = |name: &str, namespace: Value| {
         json!({"apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"name": name, "namespace": namespace, "resourceVersion": "1"}})

@@ -40,7 +40,7 @@ fn names_in(server: &Server, plural: &str, namespace: &str) -> Vec<String> {
 
 /// SRV-NS-1
 #[test]
-fn each_namespace_has_an_account_for_as_long_as_it_stays() {
+fn each_namespace_has_an_account_until_it_terminates() {
     let mut server = furnishing();
     for namespace in ["default", "kube-system"] {
         assert_eq!(names_in(&server, "serviceaccounts", namespace), ["default"]);
@@ -146,7 +146,7 @@ fn a_pod_takes_the_account_of_its_namespace_and_mounts_its_token() {
 }
 
 #[test]
-fn the_account_says_what_a_pod_gets_and_the_pod_what_it_wants() {
+fn a_pod_gets_its_accounts_settings_unless_it_has_its_own() {
     let mut server = furnishing();
     let account = json!({"metadata": {"name": "bot"}, "automountServiceAccountToken": false,
         "imagePullSecrets": [{"name": "registry"}]});
@@ -185,7 +185,7 @@ fn the_account_says_what_a_pod_gets_and_the_pod_what_it_wants() {
 }
 
 #[test]
-fn a_pod_of_a_kubelets_own_has_no_account() {
+fn a_mirror_pod_gets_no_account() {
     let mut server = furnishing();
     let mut mirror = pod("m", Some("node-1"));
     mirror["metadata"]["annotations"] = json!({"kubernetes.io/config.mirror": "x"});

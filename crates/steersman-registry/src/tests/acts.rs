@@ -46,7 +46,7 @@ fn a_pod_is_bound_once() {
 }
 
 #[test]
-fn two_budgets_stop_an_eviction_and_what_the_delete_refuses_costs_no_disruption() {
+fn an_eviction_is_refused_by_two_budgets_and_a_refused_delete_costs_no_disruption() {
     let mut server = Server::new();
     server.pod("p", &json!({"nodeName": "n"}));
     let running = json!({"status": {"phase": "Running",
@@ -93,7 +93,7 @@ fn two_budgets_stop_an_eviction_and_what_the_delete_refuses_costs_no_disruption(
 }
 
 #[test]
-fn an_evicted_pod_says_so() {
+fn an_evicted_pod_gets_a_condition() {
     let mut server = Server::new();
     server.pod("p", &json!({"nodeName": "n"}));
     let before = server.get("pods", "p").unwrap();
@@ -126,7 +126,7 @@ fn an_evicted_pod_says_so() {
 }
 
 #[test]
-fn a_log_is_of_one_container() {
+fn a_log_needs_the_name_of_one_container() {
     let mut server = Server::new();
     let container = |name: &str| json!({"name": name, "image": "registry.example.com/tool:1"});
     let both = json!([container("a"), container("b")]);
@@ -147,7 +147,7 @@ fn a_log_is_of_one_container() {
 
 /// A container that was not restarted has no previous log.
 #[test]
-fn an_earlier_log_is_of_a_container_that_ended() {
+fn a_previous_log_exists_only_after_a_container_restart() {
     let mut server = Server::new();
     server.pod("p", &json!({"nodeName": "n"}));
     server.pod("waiting", &json!({}));
@@ -171,7 +171,7 @@ fn an_earlier_log_is_of_a_container_that_ended() {
 }
 
 #[test]
-fn a_token_says_whom_it_is_for() {
+fn a_token_names_its_account_and_audience() {
     let mut server = Server::new();
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "s"}});
     server.create("serviceaccounts", account).unwrap();
@@ -187,7 +187,7 @@ fn a_token_says_whom_it_is_for() {
 }
 
 #[test]
-fn nothing_can_be_connected_to() {
+fn every_connection_is_refused() {
     let mut server = Server::new();
     server.pod("p", &json!({"nodeName": "n"}));
     server.pod("waiting", &json!({}));

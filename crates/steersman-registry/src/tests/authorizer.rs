@@ -65,7 +65,7 @@ fn told(authorization: Authorization, expression: &str) -> String {
 }
 
 #[test]
-fn the_servers_roles_decide() {
+fn the_stored_roles_decide() {
     let scale = "authorizer.group('apps').resource('deployments').subresource('scale')";
     for (expression, answer) in [
         (
@@ -128,7 +128,7 @@ fn the_servers_roles_decide() {
 }
 
 #[test]
-fn questions_are_checked() {
+fn authorizer_calls_with_invalid_arguments_fail() {
     for expression in [
         "authorizer.path(' ').check('get').allowed()",
         "authorizer.group('').resource('').check('get').allowed()",

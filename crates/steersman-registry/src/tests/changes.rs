@@ -77,7 +77,7 @@ fn a_policy_is_compiled_once() {
 }
 
 #[test]
-fn a_configuration_is_put_over_the_object() {
+fn an_apply_configuration_is_merged_into_the_object() {
     let mut server = Server::new();
     let sidecar =
         "Object{spec: Object.spec{template: Object.spec.template{spec: Object.spec.template.spec{
@@ -132,7 +132,7 @@ fn a_configuration_is_put_over_the_object() {
 }
 
 #[test]
-fn a_patch_is_applied_as_a_whole() {
+fn all_operations_of_a_policys_patch_apply_or_none() {
     let mut server = Server::new();
     let operations = "[
         JSONPatch{op: 'test', path: '/data/a', value: '1'},
@@ -159,7 +159,7 @@ fn a_patch_is_applied_as_a_whole() {
 }
 
 #[test]
-fn what_fails_denies_or_is_ignored() {
+fn failures_of_a_policy_deny_or_are_ignored() {
     let why = |expression: Value, ignored: bool| {
         let mut server = Server::new();
         let failure = if ignored { "Ignore" } else { "Fail" };
@@ -207,7 +207,7 @@ fn what_fails_denies_or_is_ignored() {
 
 /// An apply would drop the content of a list or map that its type declares atomic.
 #[test]
-fn no_configuration_replaces_what_is_one_piece() {
+fn an_apply_configuration_cannot_replace_an_atomic_value() {
     let mut server = Server::new();
     let args =
         "Object{spec: Object.spec{template: Object.spec.template{spec: Object.spec.template.spec{
@@ -224,7 +224,7 @@ fn no_configuration_replaces_what_is_one_piece() {
 }
 
 #[test]
-fn a_policy_sees_later_changes_where_it_wants_to() {
+fn a_policy_with_reinvocation_sees_later_changes() {
     for (again, counted) in [("Never", "1"), ("IfNeeded", "2")] {
         let mut server = Server::new();
         let mut counts = label("count", "string(size(object.metadata.labels))");
@@ -243,7 +243,7 @@ fn a_policy_sees_later_changes_where_it_wants_to() {
 }
 
 #[test]
-fn faces_of_objects_are_changed_where_rules_name_them() {
+fn policies_change_subresources_that_their_rules_name() {
     let mut server = Server::new();
     let most = "Object{spec: Object.spec{replicas: 2}}";
     let with = json!({"matchConditions": [{"name": "many", "expression": "object.spec.replicas > 2"}],
@@ -265,7 +265,7 @@ fn faces_of_objects_are_changed_where_rules_name_them() {
 }
 
 #[test]
-fn expressions_are_compiled_when_they_are_written() {
+fn expressions_are_checked_when_a_policy_is_written() {
     let mut server = Server::new();
     let body = json!({"metadata": {"name": "p"}, "spec": {"reinvocationPolicy": "Never",
         "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"],
@@ -284,7 +284,7 @@ fn expressions_are_compiled_when_they_are_written() {
 
 /// SRV-3: an expression that nests values deeper and deeper is refused before it overflows a stack.
 #[test]
-fn values_nest_only_so_deep() {
+fn nesting_of_expression_values_is_bounded() {
     let mut server = Server::new();
     let mut variables = vec![json!({"name": "v0", "expression": "[1]"})];
     for at in 1..30 {
@@ -302,7 +302,7 @@ fn values_nest_only_so_deep() {
 /// A policy for everything matches neither policies nor reviews, because otherwise it could not be
 /// removed.
 #[test]
-fn policies_and_reviews_are_left_alone() {
+fn policies_do_not_match_policies_and_reviews() {
     let mut server = Server::new();
     let everything = json!([{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"],
         "resources": ["*/*"]}]);

@@ -225,7 +225,7 @@ fn limit_ranges_are_about_pods_and_claims_too() {
 }
 
 #[test]
-fn what_is_wrong_with_the_metadata_of_an_update_is_told_first() {
+fn metadata_errors_of_an_update_come_first() {
     let mut server = Server::new();
     let mut made = server
         .create(

@@ -179,7 +179,7 @@ fn a_uid_does_not_guard_a_patch_of_a_custom_status() {
 }
 
 #[test]
-fn unknown_fields_are_pruned_and_told() {
+fn unknown_fields_are_pruned_and_reported() {
     let mut server = installed();
     let resource = server.resource("websites");
     let mut body = website("x");
@@ -346,7 +346,7 @@ fn a_definition_that_takes_taken_names_is_not_served() {
 }
 
 #[test]
-fn a_definition_goes_with_its_objects_and_ends_their_watches() {
+fn a_deleted_definition_takes_its_objects_and_ends_their_watches() {
     let mut server = installed();
     server.create("websites", website("x")).unwrap();
     let mut held = website("held");
@@ -404,7 +404,7 @@ fn a_definition_goes_with_its_objects_and_ends_their_watches() {
 }
 
 #[test]
-fn what_the_objects_of_a_removed_definition_owned_goes() {
+fn dependents_of_a_removed_definitions_objects_are_collected() {
     let mut server = installed();
     let owner = server.create("websites", website("w")).unwrap();
     let mut body = config_map("child");
@@ -418,7 +418,7 @@ fn what_the_objects_of_a_removed_definition_owned_goes() {
 }
 
 #[test]
-fn what_was_stored_in_another_version_is_shown_as_asked_for() {
+fn objects_stored_in_another_version_are_converted() {
     let mut server = installed();
     server.create("websites", website("x")).unwrap();
     let mut crd = websites();
@@ -447,7 +447,7 @@ fn what_was_stored_in_another_version_is_shown_as_asked_for() {
 }
 
 #[test]
-fn a_name_that_is_given_up_goes_to_who_waits_for_it() {
+fn a_released_name_is_accepted_for_the_definition_that_waits() {
     let mut server = installed();
     let named = |plural: &str, kind: &str, short: Value| {
         let mut crd = websites();

@@ -46,7 +46,7 @@ fn a_delete_answers_a_status_or_the_object() {
 }
 
 #[test]
-fn a_finalizer_holds_until_it_is_taken_away() {
+fn an_object_stays_until_its_finalizer_is_removed() {
     let mut server = Server::new();
     server.create("configmaps", held("f")).unwrap();
     let marked = object(server.delete("configmaps", "f").unwrap());
@@ -82,7 +82,7 @@ fn a_finalizer_holds_until_it_is_taken_away() {
 }
 
 #[test]
-fn a_delete_raises_a_generation() {
+fn a_delete_raises_the_generation() {
     let mut server = Server::new();
     let mut body = deployment("g");
     body["metadata"]["finalizers"] = json!(["g.example.com/hold"]);
@@ -135,7 +135,7 @@ fn preconditions_must_hold() {
 }
 
 #[test]
-fn a_placed_pod_has_grace() {
+fn a_pod_on_a_node_has_a_grace_period() {
     let mut server = Server::new();
     server.create("pods", pod("p", Some("n"))).unwrap();
     let marked = object(
@@ -174,7 +174,7 @@ fn a_placed_pod_has_grace() {
 }
 
 #[test]
-fn options_are_checked() {
+fn delete_options_are_validated() {
     let mut server = Server::new();
     server.create("configmaps", config_map("p")).unwrap();
     let sideways = json!({"propagationPolicy": "Sideways"});
@@ -193,7 +193,7 @@ fn options_are_checked() {
 }
 
 #[test]
-fn without_controllers_policies_are_finalizers() {
+fn without_controllers_propagation_policies_become_finalizers() {
     let mut server = Server::alone();
     server.create("configmaps", config_map("o")).unwrap();
     let finalizers = |deleted: Deleted| object(deleted)["metadata"]["finalizers"].clone();
@@ -214,7 +214,7 @@ fn without_controllers_policies_are_finalizers() {
 }
 
 #[test]
-fn a_collection_goes_by_its_selectors() {
+fn deletecollection_deletes_only_selected_objects() {
     let mut server = Server::new();
     for (name, label) in [("a", "1"), ("b", "1"), ("c", "2")] {
         let mut body = if name == "b" {
@@ -259,7 +259,7 @@ fn a_collection_goes_by_its_selectors() {
 }
 
 #[test]
-fn a_namespace_takes_its_content_along() {
+fn a_deleted_namespace_deletes_its_content() {
     let mut server = Server::new();
     let body = json!({"metadata": {"name": "n"}, "spec": {"finalizers": ["g.example.com/mine"]},
         "status": {"phase": "Terminating"}});

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::Server;
 
 #[test]
-fn a_server_has_a_service_of_its_own() {
+fn a_server_creates_its_own_service() {
     let mut server = Server::new();
     let now = server.now;
     server
@@ -52,7 +52,7 @@ fn a_server_has_a_service_of_its_own() {
 }
 
 #[test]
-fn a_server_says_what_it_serves_and_how_it_would_share_its_time() {
+fn a_server_creates_api_services_and_flow_control_configurations() {
     let mut server = Server::new();
     let furnish = |server: &mut Server| {
         let now = server.now;

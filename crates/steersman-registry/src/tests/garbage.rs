@@ -41,7 +41,7 @@ fn owned(name: &str, owners: &[&Value]) -> Value {
 }
 
 #[test]
-fn dependents_go_with_their_last_owner() {
+fn dependents_are_deleted_with_their_last_owner() {
     let mut server = Server::new();
     let one = server.create("deployments", deployment("one")).unwrap();
     let two = server.create("deployments", deployment("two")).unwrap();
@@ -72,7 +72,7 @@ fn dependents_go_with_their_last_owner() {
 }
 
 #[test]
-fn what_is_made_for_an_owner_that_is_gone_goes_too() {
+fn an_object_created_for_a_deleted_owner_is_deleted() {
     let mut server = Server::new();
     let owner = server.create("configmaps", config_map("owner")).unwrap();
     let lives = server.create("configmaps", config_map("lives")).unwrap();
@@ -111,7 +111,7 @@ fn a_long_chain_of_owners_is_collected() {
 }
 
 #[test]
-fn orphans_stay() {
+fn orphaned_dependents_stay() {
     let mut server = Server::new();
     let owner = server.create("deployments", deployment("o")).unwrap();
     server
@@ -140,7 +140,7 @@ fn some_kinds_orphan_by_default() {
 }
 
 #[test]
-fn the_foreground_waits_for_those_who_block() {
+fn a_foreground_delete_waits_for_blocking_dependents() {
     let mut server = Server::new();
     let owner = server.create("deployments", deployment("f")).unwrap();
     let blocker = with(config_map("blocker"), &[blocking(&owner)], HOLD);
@@ -174,7 +174,7 @@ fn the_foreground_waits_for_those_who_block() {
 }
 
 #[test]
-fn an_update_of_references_has_consequences() {
+fn an_update_of_owner_references_triggers_the_collector() {
     let mut server = Server::new();
     let lost = server.create("configmaps", config_map("lost")).unwrap();
     server.delete("configmaps", "lost").unwrap();
@@ -202,7 +202,7 @@ fn an_update_of_references_has_consequences() {
 }
 
 #[test]
-fn an_owner_that_is_held_is_solid() {
+fn a_terminating_owner_with_a_finalizer_keeps_its_dependents() {
     let mut server = Server::new();
     let owner = with(config_map("owner"), &[], HOLD);
     let owner = server.create("configmaps", owner).unwrap();
@@ -216,7 +216,7 @@ fn an_owner_that_is_held_is_solid() {
 }
 
 #[test]
-fn dangling_references_are_dropped_where_an_owner_stays() {
+fn dangling_references_are_removed_if_another_owner_stays() {
     let mut server = Server::new();
     let solid = server.create("configmaps", config_map("solid")).unwrap();
     let gone = server.create("configmaps", config_map("gone")).unwrap();
@@ -247,7 +247,7 @@ fn dangling_references_are_dropped_where_an_owner_stays() {
 
 // SRV-GC-1
 #[test]
-fn what_may_be_owned_stays() {
+fn objects_with_an_unknown_owner_stay() {
     let mut server = Server::new();
     let owner = server.create("configmaps", config_map("owner")).unwrap();
     let mut unknown = owner.clone();
@@ -269,7 +269,7 @@ fn what_may_be_owned_stays() {
 }
 
 #[test]
-fn owners_elsewhere_do_not_count() {
+fn owners_in_other_namespaces_do_not_count() {
     let mut server = Server::new();
     let owner = server.create("configmaps", config_map("owner")).unwrap();
     let maps = server.resource("configmaps");
@@ -296,7 +296,7 @@ fn owners_elsewhere_do_not_count() {
 
 // SRV-GC-2
 #[test]
-fn owners_in_a_circle_end() {
+fn objects_that_own_each_other_are_collected() {
     for many in [2, 3, 500] {
         let mut server = Server::new();
         let name = |n: usize| format!("c{}", n % many);
@@ -350,7 +350,7 @@ const CLEAR: [(&str, &str); 2] = [
 
 // SRV-GC-3
 #[test]
-fn a_terminating_namespace_says_what_remains() {
+fn a_terminating_namespace_reports_its_remaining_objects() {
     let mut server = Server::new();
     let body = json!({"metadata": {"name": "m"}, "spec": {"finalizers": ["g.example.com/mine"]}});
     server.create("namespaces", body).unwrap();

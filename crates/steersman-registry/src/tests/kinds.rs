@@ -25,7 +25,7 @@ fn a_status_that_does_not_add_up_is_refused() {
 }
 
 #[test]
-fn a_namespace_is_finalized_by_its_own_door() {
+fn a_namespace_is_finalized_by_its_subresource() {
     let mut server = Server::alone();
     server
         .create("namespaces", json!({"metadata": {"name": "n"}}))
@@ -44,7 +44,7 @@ fn a_namespace_is_finalized_by_its_own_door() {
 }
 
 #[test]
-fn leases_and_secrets_have_rules() {
+fn leases_and_secrets_are_validated() {
     let mut server = Server::new();
     let mut told = |plural: &str, body: Value| refused(server.create(plural, body)).1;
     let lease = |spec: Value| json!({"metadata": {"name": "l"}, "spec": spec});
@@ -124,7 +124,7 @@ fn one_event_is_seen_in_both_groups() {
 }
 
 #[test]
-fn an_update_is_told_about_labels_as_often_as_the_real_server_tells_it() {
+fn an_update_repeats_label_errors_as_often_as_the_real_server() {
     let mut server = Server::new();
     server
         .create("configmaps", json!({"metadata": {"name": "c"}}))

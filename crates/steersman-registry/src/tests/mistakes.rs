@@ -32,7 +32,7 @@ fn a_verb_that_panics_leaves_the_registry_as_it_was() {
 
 /// SRV-3: clients set the generation of a kind without a generation rule.
 #[test]
-fn the_greatest_generation_is_raised_no_more() {
+fn the_maximum_generation_is_not_raised() {
     let mut server = Server::new();
     let mut held = config_map("held");
     held["metadata"]["generation"] = json!(i64::MAX);
@@ -47,7 +47,7 @@ fn the_greatest_generation_is_raised_no_more() {
 /// SRV-REG-3: the generation of a CSIDriver begins at one, whatever a client sends, and counts its
 /// changes.
 #[test]
-fn the_generation_of_a_driver_is_the_servers() {
+fn the_server_sets_the_generation_of_a_csi_driver() {
     let mut server = Server::new();
     let driver = json!({"metadata": {"name": "d.e.com", "generation": i64::MAX}, "spec": {}});
     let made = server.create("csidrivers", driver).unwrap();

@@ -112,7 +112,7 @@ proptest! {
     // SRV-GC-1, SRV-GC-2: for arbitrary references the collector terminates, deletes no object that
     // a live owner owns, and leaves no object without an owner.
     #[test]
-    fn what_is_collected_is_what_nobody_owns(ops in prop::collection::vec(op(), 1..40)) {
+    fn exactly_the_objects_without_a_live_owner_are_collected(ops in prop::collection::vec(op(), 1..40)) {
         let mut server = Server::new();
         for op in ops {
             let before = all_of(&server);

@@ -64,7 +64,7 @@ fn binding(name: &str, policy: &str, reference: &Value) -> Value {
 const ANN: &str = "&{ann  [devs system:authenticated] map[]}";
 
 #[test]
-fn the_kind_of_parameters_is_one_that_the_author_may_read() {
+fn a_policys_author_must_be_able_to_read_its_parameters() {
     let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}]);
     let mut server = server(&rules);
     let policies = "validatingadmissionpolicies";
@@ -87,7 +87,7 @@ fn the_kind_of_parameters_is_one_that_the_author_may_read() {
 }
 
 #[test]
-fn a_binding_names_parameters_that_its_author_may_read() {
+fn a_bindings_author_must_be_able_to_read_its_parameters() {
     let rules = json!([
         {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["limits"], "verbs": ["get"]},
         {"apiGroups": ["apps"], "resources": ["*"], "verbs": ["*"]}]);

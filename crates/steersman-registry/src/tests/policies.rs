@@ -68,7 +68,7 @@ fn a_binding_puts_a_policy_into_force() {
 }
 
 #[test]
-fn variables_conditions_and_parameters() {
+fn policies_evaluate_variables_conditions_and_parameters() {
     let mut server = Server::new();
     policy(
         &mut server,
@@ -157,7 +157,7 @@ fn bindings_warn_and_select() {
 }
 
 #[test]
-fn expressions_are_compiled_when_they_are_written() {
+fn expressions_are_checked_when_a_policy_is_written() {
     let mut server = Server::new();
     let body = json!({"metadata": {"name": "p"}, "spec": {
         "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"],
@@ -190,7 +190,7 @@ fn expressions_are_compiled_when_they_are_written() {
 }
 
 #[test]
-fn what_cannot_be_judged_passes_where_that_is_wanted() {
+fn a_policy_that_cannot_be_evaluated_passes_if_failures_are_ignored() {
     let mut server = Server::new();
     let odd = json!([{"name": "odd", "expression": "object.none.none == 1"}]);
     policy(
@@ -204,7 +204,7 @@ fn what_cannot_be_judged_passes_where_that_is_wanted() {
 }
 
 #[test]
-fn a_long_message_is_not_told() {
+fn a_message_beyond_the_limit_is_replaced() {
     let mut server = Server::new();
     let long = format!("'{}'", "x".repeat(6_000));
     policy(
@@ -218,7 +218,7 @@ fn a_long_message_is_not_told() {
 }
 
 #[test]
-fn parameters_may_lie_elsewhere() {
+fn parameters_may_be_in_another_namespace() {
     let mut server = Server::new();
     let params = json!({"metadata": {"name": "limits"}, "data": {"most": "0"}});
     let resource = server.resource("configmaps");

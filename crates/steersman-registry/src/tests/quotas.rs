@@ -25,7 +25,7 @@ fn pod(name: &str, resources: Value) -> Value {
 /// QUOTA-1: usage follows creates, deletes and Pods that finish. QUOTA-2: refused writes are not
 /// counted.
 #[test]
-fn objects_are_counted() {
+fn quotas_count_objects() {
     let mut server = Server::new();
     server.create("configmaps", config_map("before")).unwrap();
     quota(
@@ -62,7 +62,7 @@ fn objects_are_counted() {
 }
 
 #[test]
-fn containers_name_what_a_quota_limits() {
+fn containers_must_name_the_resources_a_quota_limits() {
     let mut server = Server::new();
     quota(
         &mut server,
@@ -85,7 +85,7 @@ fn containers_name_what_a_quota_limits() {
 }
 
 #[test]
-fn a_quota_is_about_its_scopes() {
+fn a_quota_counts_only_objects_in_its_scopes() {
     let mut server = Server::new();
     quota(
         &mut server,
@@ -129,7 +129,7 @@ fn services_are_counted_by_their_type() {
 
 /// Without the controller a quota limits nothing until its status is written, and usage only grows.
 #[test]
-fn a_quota_without_its_controller() {
+fn a_quota_without_its_controller_limits_nothing_until_its_status_is_written() {
     let mut server = Server::with(RegistryOptions {
         count_quotas: false,
         ..RegistryOptions::default()
@@ -160,7 +160,7 @@ fn a_quota_without_its_controller() {
 
 /// ADM-3: rules apply from the write that creates the first to the one that deletes the last.
 #[test]
-fn rules_are_minded_while_they_stand() {
+fn webhooks_policies_and_quotas_apply_exactly_while_they_exist() {
     let mut server = Server::new();
     assert!(!server.registry.standing.quotas && !server.registry.has_webhooks());
     quota(&mut server, json!({"hard": {"configmaps": "0"}}));
@@ -186,7 +186,7 @@ fn rules_are_minded_while_they_stand() {
 
 /// QUOTA-2.
 #[test]
-fn a_rehearsal_is_not_counted() {
+fn a_dry_run_is_not_counted() {
     let mut server = Server::new();
     quota(&mut server, json!({"hard": {"configmaps": "1"}}));
     let options = WriteOptions {
@@ -205,7 +205,7 @@ fn a_rehearsal_is_not_counted() {
 
 /// An update counts only what it adds, also if the quota has become too small for the old usage.
 #[test]
-fn an_update_is_counted_by_what_it_adds() {
+fn an_update_counts_only_its_increase() {
     let mut server = Server::new();
     quota(&mut server, json!({"hard": {"services.nodeports": "2"}}));
     let service = json!({"metadata": {"name": "a"}, "spec": {"type": "NodePort",
@@ -228,7 +228,7 @@ fn an_update_is_counted_by_what_it_adds() {
 }
 
 #[test]
-fn a_resize_is_counted() {
+fn quotas_count_a_resize() {
     let mut server = Server::new();
     quota(&mut server, json!({"hard": {"requests.cpu": "1"}}));
     let asked = json!({"requests": {"cpu": "500m"}, "limits": {"cpu": "3"}});

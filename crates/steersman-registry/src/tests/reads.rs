@@ -28,7 +28,7 @@ fn options(json: &[(&str, &str)]) -> ListOptions {
 }
 
 #[test]
-fn selectors_select() {
+fn lists_are_filtered_by_selectors() {
     let mut server = Server::new();
     labelled(&mut server, "a", "1");
     labelled(&mut server, "b", "2");
@@ -74,7 +74,7 @@ fn selectors_select() {
 }
 
 #[test]
-fn pages_are_of_one_snapshot() {
+fn all_pages_show_one_revision() {
     let mut server = Server::new();
     for name in ["a", "b", "c", "d", "e"] {
         server.create("configmaps", config_map(name)).unwrap();
@@ -161,7 +161,7 @@ proptest! {
     // SRV-STORE-5: the pages together are the list, without duplicates and in its order, whatever
     // is written in between.
     #[test]
-    fn pages_put_together_are_the_list(
+    fn the_pages_together_are_the_list(
         objects in prop::collection::btree_set(("[a-c][a-c.-]{0,2}", "[a-c][a-c.-]{0,2}"), 1..12),
         limit in 1..4i64,
         everywhere: bool,

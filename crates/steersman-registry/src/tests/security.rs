@@ -66,7 +66,7 @@ fn a_namespace_enforces_a_standard() {
 }
 
 #[test]
-fn a_workload_is_warned_of_and_a_generated_name_is_told() {
+fn a_workload_gets_a_warning_and_a_generated_name_is_named() {
     let mut server = Server::new();
     label(
         &mut server,
@@ -92,7 +92,7 @@ fn a_workload_is_warned_of_and_a_generated_name_is_told() {
 }
 
 #[test]
-fn labels_are_checked_and_existing_pods_told() {
+fn labels_are_validated_and_existing_pods_reported() {
     let mut server = Server::new();
     for name in ["a", "b"] {
         server.create("pods", pod(name, json!({}))).unwrap();
@@ -131,7 +131,7 @@ fn labels_are_checked_and_existing_pods_told() {
 
 /// A Pod that is older than the labels is only checked when an update changes a checked field.
 #[test]
-fn what_is_there_is_judged_by_what_changes() {
+fn an_older_pod_is_checked_only_if_a_checked_field_changes() {
     let mut server = Server::new();
     server.create("pods", pod("a", json!({}))).unwrap();
     let workload = super::deployment("d");
@@ -163,7 +163,7 @@ fn what_is_there_is_judged_by_what_changes() {
 
 /// Invalid labels are refused when they are written, not at later updates of other fields.
 #[test]
-fn labels_from_before_are_left_alone() {
+fn older_invalid_labels_do_not_block_updates() {
     let mut server = Server::new();
     let mut namespace = server.get("namespaces", "default").unwrap();
     namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = json!("none");

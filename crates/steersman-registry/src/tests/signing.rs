@@ -79,7 +79,7 @@ fn a_request_is_approved_and_then_signed() {
 }
 
 #[test]
-fn nobody_asks_for_everything_and_not_everybody_approves() {
+fn client_certificates_for_masters_are_refused_and_approval_needs_permission() {
     let mut server = Server::with(RegistryOptions {
         authorization: Authorization::Rbac,
         ..RegistryOptions::default()
@@ -151,7 +151,7 @@ fn signers_write_the_status() {
 }
 
 #[test]
-fn a_condition_keeps_the_time_of_its_change() {
+fn a_condition_keeps_its_transition_time() {
     let old = json!({"status": {"conditions": [
         {"type": "A", "status": "True", "lastTransitionTime": "2020-01-01T00:00:00Z"},
         {"type": "B", "status": "True", "lastTransitionTime": "2020-01-01T00:00:00Z"}]}});

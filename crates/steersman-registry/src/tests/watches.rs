@@ -53,7 +53,7 @@ fn a_watch_sees_each_change_once_in_order() {
 }
 
 #[test]
-fn a_watch_from_nothing_starts_with_everything() {
+fn a_watch_without_a_version_starts_with_all_objects() {
     let mut server = Server::new();
     server.create("configmaps", config_map("a")).unwrap();
     for version in [None, Some("".to_owned()), Some("0".to_owned())] {
@@ -84,7 +84,7 @@ fn a_watch_from_nothing_starts_with_everything() {
 }
 
 #[test]
-fn selectors_turn_changes_into_comings_and_goings() {
+fn selectors_turn_changes_into_additions_and_deletions() {
     let mut server = Server::new();
     let first = server.create("configmaps", config_map("a")).unwrap();
     let mut options = from(version(&first));
@@ -109,7 +109,7 @@ fn selectors_turn_changes_into_comings_and_goings() {
 }
 
 #[test]
-fn a_held_delete_is_a_change_and_then_a_deletion() {
+fn a_delete_with_a_finalizer_is_a_change_and_then_a_deletion() {
     let mut server = Server::new();
     let mut body = config_map("a");
     body["metadata"]["finalizers"] = json!(["g.example.com/hold"]);
@@ -147,7 +147,7 @@ fn a_compacted_start_is_an_error_event() {
 
 /// A server without its history cannot know that no change happened in it.
 #[test]
-fn a_start_from_before_a_compaction_is_too_late_even_where_nothing_was_lost() {
+fn a_start_before_a_compaction_expires_even_if_no_change_was_lost() {
     let mut server = Server::new();
     server.create("configmaps", config_map("a")).unwrap();
     server.registry.compact();
@@ -161,7 +161,7 @@ fn a_start_from_before_a_compaction_is_too_late_even_where_nothing_was_lost() {
 }
 
 #[test]
-fn an_open_watch_survives_a_compaction_of_what_it_saw() {
+fn an_open_watch_survives_a_compaction_of_changes_it_has_seen() {
     let mut server = Server::new();
     let first = server.create("configmaps", config_map("a")).unwrap();
     let mut cursor = server.watch("configmaps", &from(version(&first))).unwrap();
@@ -228,7 +228,7 @@ fn the_objects_of_a_future_start_are_refused_in_an_event() {
 
 /// An expired watch reports that before any other event, although it missed no change of its own.
 #[test]
-fn a_late_watch_has_no_bookmark_before_it_is_refused() {
+fn an_expired_watch_gets_no_bookmark_before_its_error() {
     let mut server = Server::new();
     let first = server.create("configmaps", config_map("a")).unwrap();
     server

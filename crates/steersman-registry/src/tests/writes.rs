@@ -212,7 +212,7 @@ fn an_update_lands_on_the_version_it_names() {
 }
 
 #[test]
-fn another_uid_is_a_conflict_on_put_and_invalid_on_patch() {
+fn a_wrong_uid_is_a_conflict_on_put_and_invalid_on_patch() {
     let mut server = Server::new();
     let made = server.create("configmaps", config_map("u")).unwrap();
     let mut body = made.clone();
@@ -233,7 +233,7 @@ fn another_uid_is_a_conflict_on_put_and_invalid_on_patch() {
 }
 
 #[test]
-fn names_and_namespaces_do_not_move() {
+fn names_and_namespaces_are_immutable() {
     let mut server = Server::new();
     server.create("configmaps", config_map("c")).unwrap();
     assert_eq!(
@@ -320,7 +320,7 @@ fn the_generation_counts_changes_of_the_spec() {
 }
 
 #[test]
-fn status_and_object_are_written_by_their_own_doors() {
+fn status_and_object_are_written_by_separate_paths() {
     let mut server = Server::new();
     server.create("deployments", deployment("d")).unwrap();
     let mut body = deployment("d");
@@ -399,7 +399,7 @@ fn the_scale_reads_and_writes_the_replicas() {
 }
 
 #[test]
-fn a_put_creates_where_that_is_allowed() {
+fn a_put_creates_objects_of_kinds_that_allow_it() {
     let mut server = Server::new();
     let body = config_map("absent");
     assert_eq!(
@@ -457,7 +457,7 @@ fn services_get_addresses_and_keep_them() {
 }
 
 #[test]
-fn an_immutable_config_map_stays() {
+fn an_immutable_config_map_cannot_be_changed() {
     let mut server = Server::new();
     let mut body = config_map("c");
     body["immutable"] = json!(true);

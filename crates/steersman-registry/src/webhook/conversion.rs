@@ -156,7 +156,7 @@ mod tests {
 
     /// A JSON answer that is no review is refused in both versions, without a panic.
     #[test]
-    fn an_answer_that_is_no_object() {
+    fn an_answer_that_is_no_review_is_refused() {
         for body in ["[]", "[{}]", "7", "\"text\"", "null", "{\"response\": []}"] {
             let answer = Answer {
                 uid: "u".to_owned(),

@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_keys_of_one_object_clash() {
+    fn only_equal_keys_of_one_object_are_duplicates() {
         assert_eq!(
             find(br#"{"a":{"x":1},"b":{"x":1},"c":[{"x":1},{"x":1}]}"#),
             [""; 0]

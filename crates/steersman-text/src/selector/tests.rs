@@ -116,7 +116,7 @@ fn label_selectors_are_refused_in_the_servers_words() {
 }
 
 #[test]
-fn field_selectors_parse() {
+fn field_selectors_parse_and_unescape() {
     let parsed = FieldSelector::parse("metadata.name=a,status.phase!=Running,x==b\\,c").unwrap();
     let terms: Vec<_> = parsed
         .terms()

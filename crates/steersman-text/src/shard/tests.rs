@@ -37,7 +37,7 @@ fn every_object_falls_in_exactly_one_half() {
 }
 
 #[test]
-fn the_text_is_written_anew() {
+fn the_text_of_a_shard_selector_is_normalised() {
     let spaced = "  shardRange(object . metadata.uid ,\"0x0000000000000000\",'0x8000000000000000')";
     assert_eq!(ShardSelector::parse(spaced).unwrap().text(), LOWER);
     let both = format!("(({LOWER})) || ({UPPER} || {LOWER})");
@@ -46,7 +46,7 @@ fn the_text_is_written_anew() {
 }
 
 #[test]
-fn bounds_have_their_form() {
+fn malformed_bounds_are_refused() {
     for (bound, why) in [
         ("''", "hexStart must have '0x' prefix, got \"\""),
         ("'0x'", "hexStart: hex value is required after '0x'"),
@@ -81,7 +81,7 @@ fn bounds_have_their_form() {
 }
 
 #[test]
-fn what_is_no_shard_range_is_named() {
+fn an_expression_that_is_no_shard_range_is_named() {
     for (text, why) in [
         (
             "'a'",
@@ -131,7 +131,7 @@ fn what_is_no_shard_range_is_named() {
 }
 
 #[test]
-fn syntax_is_complained_of_as_cel_does() {
+fn syntax_errors_are_worded_as_cel_go() {
     for (text, why) in [
         (
             "a(",
@@ -158,7 +158,7 @@ fn syntax_is_complained_of_as_cel_does() {
 
 // SRV-3: nesting is bounded.
 #[test]
-fn depth_is_bounded() {
+fn the_depth_of_expressions_is_bounded() {
     for deep in [
         "(".repeat(50_000),
         "!".repeat(50_000),

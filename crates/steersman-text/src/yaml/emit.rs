@@ -438,7 +438,7 @@ z: "\x7F\N\\"
     }
 
     #[test]
-    fn lines_stay_lines_and_long_texts_are_broken() {
+    fn line_breaks_are_kept_and_long_texts_are_wrapped() {
         let word = "word ".repeat(20);
         let value = json!({"a": "x\ny\n", "b": "x\n\n", "c": "x\n  y", "d": " x\n", "e": "x \ny",
             "f": word.trim_end(), "g": format!("{word}: {word}z"), "h": format!("\t{word}z"),
@@ -456,7 +456,7 @@ z: "\x7F\N\\"
     }
 
     #[test]
-    fn keys_are_sorted_by_nature_and_long_ones_stand_apart() {
+    fn keys_are_sorted_naturally_and_long_ones_follow_a_question_mark() {
         let long = "k".repeat(129);
         let value = json!({"a10": 1, "a9": 2, "a": 3, "_": 4, "Z": 5, "a-b": 6, "aa": 7, "a01": 8, long.as_str(): {"x": 1}});
         let want =

@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_that_would_be_read_as_something_else_are_known() {
+    fn texts_that_parse_as_another_type_are_recognised() {
         for text in [
             "",
             "~",

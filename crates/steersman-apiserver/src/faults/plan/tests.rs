@@ -45,7 +45,7 @@ fn code(decision: Decision) -> Option<u16> {
 const START: Duration = Duration::ZERO;
 
 #[test]
-fn a_script_spares_the_first_and_ends() {
+fn a_fault_skips_the_first_requests_and_ends_after_its_times() {
     let mut plan = Plan::new(0);
     plan.add(answer(500).skip(2).times(2), None, None, START);
     let codes: Vec<_> = (0..6)
@@ -75,7 +75,7 @@ fn a_fault_lasts_from_its_beginning_to_its_end() {
 }
 
 #[test]
-fn a_seed_gives_the_same_chances_again() {
+fn the_same_seed_affects_the_same_requests() {
     let draws = |seed| {
         let mut plan = Plan::new(seed);
         plan.add(answer(500).probability(0.25), None, None, START);
@@ -89,7 +89,7 @@ fn a_seed_gives_the_same_chances_again() {
 }
 
 #[test]
-fn everything_that_is_given_must_fit() {
+fn a_fault_affects_requests_that_match_every_given_field() {
     let all = answer(500)
         .verb(Verb::Get)
         .resource("pods")
@@ -122,7 +122,7 @@ fn everything_that_is_given_must_fit() {
 
 /// FAULT-1
 #[test]
-fn of_several_ends_the_one_planned_first_counts() {
+fn of_several_faults_that_end_a_request_the_first_planned_takes_effect() {
     let mut plan = Plan::new(0);
     let first = plan.add(answer(500).times(1), None, None, START);
     let second = plan.add(
@@ -139,7 +139,7 @@ fn of_several_ends_the_one_planned_first_counts() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_with_its_reason() {
+fn an_invalid_fault_is_refused_with_its_reason() {
     let problem = |spec: FaultSpec| spec.problem().unwrap_or_default();
     assert!(problem(answer(200)).contains("400 to 599"));
     assert!(problem(answer(500).probability(1.5)).contains("from 0 to 1"));

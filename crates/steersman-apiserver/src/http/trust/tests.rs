@@ -103,7 +103,7 @@ const UNKNOWN: &str = "x509: certificate signed by unknown authority";
 /// HOOK-1: a certificate of the bundle is trusted, whatever its issuer. envtest's bundle is the
 /// serving certificate alone.
 #[test]
-fn hook_1_a_certificate_of_the_bundle_is_believed() {
+fn hook_1_a_certificate_of_the_bundle_is_trusted() {
     let envtest = own(authority_params("envtest-environment"));
     let leaf = serving(&envtest);
     let itself = made(&own(serving_params()));
@@ -141,7 +141,7 @@ fn hook_1_a_certificate_of_the_bundle_is_believed() {
 }
 
 #[test]
-fn what_descends_from_the_bundle_is_believed() {
+fn a_chain_that_ends_in_the_bundle_is_trusted() {
     let root = own(authority_params("root"));
     let middle = below(authority_params("middle"), &root);
     let leaf = serving(&middle);
@@ -165,7 +165,7 @@ fn what_descends_from_the_bundle_is_believed() {
 }
 
 #[test]
-fn an_authority_may_serve_and_none_other_may_sign() {
+fn an_authority_may_serve_and_only_authorities_may_sign() {
     let root = own(authority_params("root"));
     let mut both = serving_params();
     both.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -199,7 +199,7 @@ fn an_authority_may_serve_and_none_other_may_sign() {
 }
 
 #[test]
-fn an_authority_is_held_to_its_dates_its_length_and_its_names() {
+fn an_authority_is_limited_by_dates_path_length_and_names() {
     let mut old = authority_params("old");
     old.not_after = date_time_ymd(2021, 1, 1);
     let old = own(old);
@@ -237,7 +237,7 @@ fn an_authority_is_held_to_its_dates_its_length_and_its_names() {
 }
 
 #[test]
-fn usages_are_those_of_a_server() {
+fn a_webhooks_certificate_needs_the_usage_of_a_server() {
     let root = own(authority_params("root"));
     let with = |usages: &[ExtendedKeyUsagePurpose]| {
         let mut params = serving_params();
@@ -264,7 +264,7 @@ fn usages_are_those_of_a_server() {
 }
 
 #[test]
-fn names_are_those_of_the_extension() {
+fn only_names_in_the_extension_count() {
     let root = own(authority_params("root"));
     let of = |common: &str, names: &[&str]| signed(&params(common, names), &root);
     let says = |shown: &Made, name: &str| told(&root.pem(), &[shown], name);

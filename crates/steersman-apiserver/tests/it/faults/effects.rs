@@ -44,7 +44,7 @@ async fn raw(
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_gets_lost_before_or_after_the_write() {
+async fn an_answer_can_get_lost_before_or_after_the_write() {
     let server = server();
     let lost = Answer::code(504).times(1);
     let _before = server
@@ -94,7 +94,7 @@ async fn a_connection_ends_before_the_answer_or_in_the_middle_of_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_comes_slowly_and_in_pieces() {
+async fn a_body_can_arrive_slowly_and_in_pieces() {
     let server = server();
     create_config_maps(&server, &["a", "b"]).await;
     let whole = raw(&server, "GET", CONFIG_MAPS, &json!({})).await.unwrap();
@@ -125,7 +125,7 @@ async fn a_body_comes_slowly_and_in_pieces() {
 
 /// Tests the phases of a restart, from Rust and over HTTP.
 #[tokio::test(start_paused = true)]
-async fn a_restart_that_takes_time_is_away_then_installs_then_initializes_and_knows_no_past() {
+async fn a_restart_passes_its_phases_and_loses_the_history() {
     for over_http in [false, true] {
         let server = server();
         create_config_maps(&server, &["a", "b"]).await;
@@ -172,7 +172,7 @@ async fn a_restart_that_takes_time_is_away_then_installs_then_initializes_and_kn
 
 /// FAULT-2
 #[tokio::test(start_paused = true)]
-async fn a_link_swallows_everything_until_it_is_lifted() {
+async fn swallowed_requests_wait_until_the_fault_is_removed() {
     let server = server();
     let path = format!(
         "{CONFIG_MAPS}?watch=1&resourceVersion={}",
@@ -194,7 +194,7 @@ async fn a_link_swallows_everything_until_it_is_lifted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watches_repeat_themselves_and_expire() {
+async fn watches_can_repeat_events_and_expire() {
     let server = server();
     let twice = FaultSpec::new(Effect::DuplicateEvents).times(1);
     let _events = server.faults().add(twice).unwrap();
@@ -246,7 +246,7 @@ async fn watches_repeat_themselves_and_expire() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lists_come_from_the_past() {
+async fn stale_lists_are_answered_from_the_past() {
     let server = server();
     create_config_maps(&server, &["a", "b", "c"]).await;
     let stale = FaultSpec::new(Effect::StaleList { revisions: 2 });
@@ -311,7 +311,7 @@ async fn a_restart_breaks_watches_and_may_lose_the_past() {
 
 /// FAULT-3
 #[tokio::test(start_paused = true)]
-async fn faults_are_had_over_http_also_when_nothing_else_gets_through() {
+async fn faults_can_be_controlled_over_http_while_all_other_requests_fail() {
     let server = server();
     let admin = |method: &'static str, path: &'static str, body: Value| {
         let server = server.clone();
@@ -389,7 +389,7 @@ async fn faults_are_for_administrators_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fault_that_is_none_is_refused_with_its_reason() {
+async fn an_invalid_fault_over_http_is_refused_with_its_reason() {
     let server = server();
     for (body, reason) in [
         (

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_pointed_at_goes() {
+    fn the_value_at_a_pointer_is_removed() {
         let mut body = json!({"a": [{"b": 1, "c/d": 2}, {"b": 3}], "e": 4});
         for pointer in ["/a/*/b", "/a/0/c~1d", "/none/at/all", "/e", ""] {
             remove(&mut body, pointer);
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_managers_does_not_hang_on_the_second() {
+    fn the_order_of_managers_ignores_seconds() {
         let entry = |manager: &str, operation: &str, time: &str| json!({"manager": manager, "operation": operation, "time": time});
         let body = |entries: Vec<Value>| json!([{"metadata": {"managedFields": entries}}]);
         let [a, b] = ["b", "a"].map(|name| entry(name, "Update", "<time>"));
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_more_or_less_is_a_difference() {
+    fn missing_and_additional_members_are_differences() {
         let differs = |want: Value, got: Value| body(&want, &got, &Saved::new()).is_err();
         assert!(!differs(json!({"a": [1, 2.0]}), json!({"a": [1.0, 2]})));
         assert!(differs(json!({"a": 1}), json!({"a": 1, "b": null})));

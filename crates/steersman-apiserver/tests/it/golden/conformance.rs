@@ -316,7 +316,7 @@ async fn other(kubeconfig: Option<String>, all: &BTreeMap<String, Case>) -> usiz
 /// Replays over HTTPS give the same results as in process. Replaying all topics, as `cargo xtask
 /// conformance` does, takes too long here.
 #[tokio::test]
-async fn over_https_conversations_are_as_in_process() {
+async fn conversations_give_the_same_answers_over_https() {
     let mut cases = BTreeMap::new();
     for topic in ["verbs", "watches", "apply"] {
         cases.extend(cases_in(&folder(), topic));
@@ -368,7 +368,7 @@ impl Transport for Shared {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_cases_run_twice_against_one_server_and_leave_nothing() {
+async fn cases_can_be_replayed_twice_on_one_server_and_leave_no_objects() {
     let server = server();
     let cases = all(&folder(), "").unwrap();
     for run in 1..=2 {
@@ -401,7 +401,7 @@ fn untidy() -> BTreeMap<String, Case> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_interrupt_leaves_nothing_behind() {
+async fn an_interrupted_replay_leaves_no_objects() {
     let server = server();
     let conversations = Shared::new(&server, 1);
     let seen = AtomicU32::new(0);
@@ -420,7 +420,7 @@ async fn an_interrupt_leaves_nothing_behind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_removed_is_named() {
+async fn objects_that_cannot_be_removed_are_named() {
     let server = server();
     let conversations = Shared::new(&server, 1);
     let _fault = server

@@ -366,7 +366,7 @@ fn lasting(step: &Watch, path: &str, patience: Duration) -> String {
 }
 
 #[test]
-fn only_a_watch_whose_end_nobody_waits_for_lasts_longer() {
+fn only_watches_whose_end_no_step_waits_for_last_longer() {
     let watch = |sleep: f64| -> Watch {
         let during = json!([{"sleep": sleep}]);
         let watch = json!({"watch": "/", "seconds": 3, "during": during, "got": {"status": 200}});

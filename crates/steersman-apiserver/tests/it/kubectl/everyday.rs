@@ -136,7 +136,7 @@ async fn replace_needs_the_version_it_was_made_from() {
 }
 
 #[tokio::test]
-async fn columns_of_ones_own_in_an_order_of_ones_own() {
+async fn custom_columns_and_sorting() {
     let Some(world) = World::new().await else {
         return;
     };
@@ -267,7 +267,7 @@ async fn apply_prunes_what_is_no_longer_named() {
 }
 
 #[tokio::test]
-async fn explain_and_describe_of_kubernetes_own_kinds() {
+async fn explain_and_describe_of_built_in_kinds() {
     let Some(world) = World::new().await else {
         return;
     };
@@ -399,7 +399,7 @@ async fn nodes_are_cordoned_tainted_and_drained() {
 }
 
 #[tokio::test]
-async fn what_one_may_do() {
+async fn auth_can_i_and_whoami() {
     let Some(world) = World::new().await else {
         return;
     };

@@ -35,7 +35,7 @@ async fn tried(world: &World, arguments: &[&str]) -> (bool, String) {
 }
 
 #[tokio::test]
-async fn auth_can_i_answers_for_whom_it_is_asked() {
+async fn auth_can_i_answers_for_the_impersonated_user() {
     let Some(world) = world().await else {
         return;
     };
@@ -91,7 +91,7 @@ async fn whoami_knows_users_groups_and_tokens() {
 }
 
 #[tokio::test]
-async fn a_user_gets_what_roles_give_and_a_clear_no_else() {
+async fn a_user_may_do_what_roles_allow_and_is_refused_otherwise() {
     let Some(world) = world().await else {
         return;
     };

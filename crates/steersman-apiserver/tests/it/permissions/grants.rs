@@ -58,7 +58,7 @@ const MORE: &[&str] = &["get", "list"];
 
 /// AUTH-3: no user grants more than its own permissions, by any verb, except with `escalate`.
 #[tokio::test(start_paused = true)]
-async fn nobody_grants_what_he_has_not() {
+async fn no_user_grants_permissions_it_lacks() {
     let world = Written::new();
     let (roles, own) = (&world.roles, format!("{}/own", world.roles));
     assert_eq!(world.post(roles, role("own", OWN)).await.status, 201);
@@ -106,7 +106,7 @@ async fn a_refusal_names_the_roles_that_are_missing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_leaves_the_rules_alone_is_no_grant() {
+async fn a_write_without_a_change_of_rules_is_no_grant() {
     let world = Written::new();
     let own = format!("{}/own", world.roles);
     world.post(&world.roles, role("own", OWN)).await.expect(201);
@@ -122,7 +122,7 @@ async fn what_leaves_the_rules_alone_is_no_grant() {
 
 /// AUTH-3: a binding grants what its role has; `bind` allows it all the same.
 #[tokio::test(start_paused = true)]
-async fn nobody_binds_to_what_he_has_not() {
+async fn no_user_binds_a_role_with_permissions_it_lacks() {
     let world = Written::new();
     let binding = |role: &str| {
         json!({

@@ -228,7 +228,7 @@ async fn check(rows: Vec<Row>) {
 /// AUTH-5: a request that creates an absent object needs the permission to create it. The refusal
 /// is that of the storage: only the authorizer's reason, which is empty without a broken binding.
 #[tokio::test(start_paused = true)]
-async fn what_creates_needs_the_right_to_create() {
+async fn a_request_that_creates_needs_the_right_to_create() {
     let leases = "coordination.k8s.io";
     let source = "endpoints/handlers/update.go, patch.go: withAuthorization";
     let right = rule(&["create"], leases, &["leases"]);
@@ -331,7 +331,7 @@ async fn a_refused_creation_names_broken_bindings() {
 
 /// AUTH-3 in the matrix: the permissions that roles and bindings need beyond their own verbs.
 #[tokio::test(start_paused = true)]
-async fn roles_and_bindings_need_what_they_grant() {
+async fn writing_roles_and_bindings_needs_the_permissions_they_grant() {
     let group = "rbac.authorization.k8s.io";
     let source = "pkg/registry/rbac/*/policybased/storage.go";
     let held = |kind: &str, name: &str, resources: &str| {

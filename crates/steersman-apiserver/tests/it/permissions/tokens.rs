@@ -49,7 +49,7 @@ async fn code(server: &ApiServer, token: &str) -> u16 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_review_says_whose_a_token_is_and_for_whom() {
+async fn a_token_review_names_the_user_and_the_audiences() {
     let server = with_bot();
     let told = review(&server, &token(&server, of_pod()).await, &[]).await;
     assert_eq!(told["authenticated"], true);
@@ -76,7 +76,7 @@ async fn a_review_says_whose_a_token_is_and_for_whom() {
 
 /// AUTH-2: a token of a ServiceAccount becomes invalid with its expiry, its Pod and its account.
 #[tokio::test(start_paused = true)]
-async fn a_service_accounts_token_dies_with_what_it_was_made_for() {
+async fn a_service_accounts_token_becomes_invalid_with_its_account_or_bound_object() {
     let server = with_bot();
     let free = token(&server, json!({})).await;
     let bound = token(&server, of_pod()).await;

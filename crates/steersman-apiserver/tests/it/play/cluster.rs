@@ -29,7 +29,7 @@ fn numbers(server: &ApiServer) -> [i64; 4] {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_budget_says_how_many_may_go() {
+async fn a_budget_reports_the_allowed_disruptions() {
     let server = server(Speed::brisk());
     server.create(deployment("web", 4)).unwrap();
     server
@@ -121,7 +121,7 @@ async fn claims_are_bound_and_pods_wait_for_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_volume_that_is_there_is_taken_and_a_class_decides() {
+async fn a_claim_takes_an_existing_volume_or_one_of_its_class() {
     let server = server(Speed::brisk());
     server
         .create(json!({

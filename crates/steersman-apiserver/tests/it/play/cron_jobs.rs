@@ -92,7 +92,7 @@ async fn a_job_starts_at_each_time_and_the_newest_are_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_that_runs_is_joined_kept_or_replaced() {
+async fn the_concurrency_policy_allows_forbids_or_replaces_a_running_job() {
     for (policy, expected) in [
         ("Allow", vec![5, 10, 15]),
         ("Forbid", vec![5]),

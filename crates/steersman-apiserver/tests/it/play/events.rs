@@ -43,7 +43,7 @@ fn event(source: &str, reason: &str, message: &str, count: i64) -> (String, Stri
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deployment_and_its_pods_are_told_of_as_in_a_cluster() {
+async fn a_deployment_and_its_pods_get_the_events_of_a_real_cluster() {
     let server = server(Speed::instant());
     server.create(deployment("web", 1)).unwrap();
     until(&server, "complete", |server| complete(server, "web", 1)).await;
@@ -103,7 +103,7 @@ async fn a_deployment_and_its_pods_are_told_of_as_in_a_cluster() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_repeats_is_counted_and_old_events_go() {
+async fn repeated_events_are_counted_and_old_events_deleted() {
     let server = server(Speed::brisk());
     server
         .create(json!({"apiVersion": "v1", "kind": "Pod", "metadata": {
@@ -132,7 +132,7 @@ async fn what_repeats_is_counted_and_old_events_go() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_says_how_it_ended() {
+async fn a_job_gets_an_event_about_its_end() {
     let server = server(Speed::brisk());
     let mut pod = pod_spec("work:1");
     pod["restartPolicy"] = json!("Never");
@@ -154,7 +154,7 @@ async fn a_job_says_how_it_ended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_told_where_nobody_wants_to_know() {
+async fn no_events_are_written_if_events_are_off() {
     let server = ApiServer::builder()
         .play(Played::everything().events(false))
         .build();

@@ -39,7 +39,7 @@ fn pods_by_index(server: &ApiServer) -> BTreeMap<String, usize> {
 
 /// PLAY-8
 #[tokio::test(start_paused = true)]
-async fn an_index_that_fails_too_often_fails_alone() {
+async fn an_index_beyond_its_backoff_limit_fails_alone() {
     let server = server(Speed::brisk());
     let _bad = server
         .player()
@@ -98,7 +98,7 @@ async fn too_many_failed_indexes_end_the_job() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_policy_ends_a_job_ignores_or_counts() {
+async fn a_failure_policy_fails_a_job_ignores_or_counts_failures() {
     let server = server(Speed::brisk());
     let policy = |action: &str| {
         json!({"rules": [{"action": action, "onExitCodes": {
@@ -147,7 +147,7 @@ async fn a_failure_policy_ends_a_job_ignores_or_counts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_success_policy_ends_a_job_early_and_well() {
+async fn a_success_policy_completes_a_job_early() {
     let server = server(Speed::brisk());
     let _slow = server
         .player()
@@ -176,7 +176,7 @@ async fn a_success_policy_ends_a_job_early_and_well() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_are_repeated_after_longer_and_longer_waits() {
+async fn failures_are_retried_with_exponential_backoff() {
     let server = server(Speed::instant());
     let _bad = server
         .player()
@@ -194,7 +194,7 @@ async fn failures_are_repeated_after_longer_and_longer_waits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_what_ended_is_replaced_where_the_job_says_so() {
+async fn the_replacement_policy_failed_replaces_only_finished_pods() {
     for (policy, at_once) in [("Failed", 1), ("TerminatingOrFailed", 2)] {
         let speed = Speed::instant()
             .stop(Duration::from_secs(20))
@@ -224,7 +224,7 @@ async fn only_what_ended_is_replaced_where_the_job_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_is_suspended_and_its_time_begins_anew() {
+async fn a_resumed_job_gets_a_new_start_time() {
     let server = server(Speed::instant().complete(Duration::from_secs(30)));
     server
         .create(job("work", &json!({"activeDeadlineSeconds": 40})))
@@ -259,7 +259,7 @@ async fn a_job_is_suspended_and_its_time_begins_anew() {
 /// A Job that is deleted without its Pods, which is the API's default, removes its finalizer from
 /// them.
 #[tokio::test(start_paused = true)]
-async fn the_pods_of_a_deleted_job_are_held_no_more() {
+async fn the_pods_of_a_deleted_job_lose_their_finalizer() {
     let server = server(Speed::instant().complete(Duration::from_secs(1_000)));
     server
         .create(job("work", &json!({"parallelism": 3, "completions": 3})))

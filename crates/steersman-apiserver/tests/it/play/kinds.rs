@@ -18,7 +18,7 @@ fn job(name: &str, spec: &Value) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stateful_set_goes_by_its_ordinals() {
+async fn a_stateful_set_creates_and_deletes_pods_by_ordinal() {
     let server = server(Speed::brisk());
     let spec = json!({"replicas": 3, "serviceName": "db", "volumeClaimTemplates": [{
         "metadata": {"name": "data"},
@@ -113,7 +113,7 @@ async fn a_daemon_set_serves_every_node() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn jobs_complete_and_fail_and_go() {
+async fn jobs_complete_fail_and_expire() {
     let server = server(Speed::brisk());
     let spec = json!({"completions": 5, "parallelism": 2, "completionMode": "Indexed"});
     server.create(job("indexed", &spec)).unwrap();
@@ -176,7 +176,7 @@ async fn jobs_complete_and_fail_and_go() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn services_know_their_pods() {
+async fn services_get_endpoints_of_their_pods() {
     let server = server(Speed::instant());
     server.create(deployment("web", 150)).unwrap();
     let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": {

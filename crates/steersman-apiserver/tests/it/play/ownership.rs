@@ -14,7 +14,7 @@ fn owner(server: &ApiServer, pod: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_the_selector_finds_no_more_is_let_go_and_replaced() {
+async fn a_pod_that_no_longer_matches_the_selector_is_released_and_replaced() {
     let server = server(Speed::instant());
     server
         .create(workload("ReplicaSet", "web", &json!({"replicas": 2})))
@@ -43,7 +43,7 @@ async fn a_pod_that_the_selector_finds_no_more_is_let_go_and_replaced() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn others_let_go_as_well() {
+async fn other_controllers_release_pods_too() {
     let server = server(Speed::instant().complete(Duration::from_secs(1_000)));
     server
         .create(workload("StatefulSet", "db", &json!({"replicas": 1})))
@@ -93,7 +93,7 @@ async fn others_let_go_as_well() {
 
 /// A second runtime continues the player from where the first one stopped.
 #[test]
-fn a_wait_goes_on_in_another_runtime() {
+fn a_second_runtime_continues_the_players_waits() {
     let runtime = || {
         tokio::runtime::Builder::new_current_thread()
             .enable_time()

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn a_new_object_is_changed_and_then_judged() {
+async fn a_new_object_is_mutated_and_then_validated() {
     let server = server();
     let changer = answer_for(&server, "changer", |_| {
         patched(&json!([{"op": "add", "path": "/data/added", "value": "1"}]))
@@ -182,7 +182,7 @@ fn never_answering(server: &ApiServer) {
 
 /// The message is that of apiserver's `finisher.go`.
 #[tokio::test(start_paused = true)]
-async fn a_request_waits_for_webhooks_as_long_as_it_asks() {
+async fn a_request_waits_for_webhooks_up_to_its_timeout() {
     let server = server();
     never_answering(&server);
     server
@@ -203,7 +203,7 @@ async fn a_request_waits_for_webhooks_as_long_as_it_asks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_webhook_makes_is_checked_again() {
+async fn a_webhooks_result_is_validated() {
     let server = server();
     for (service, patch, expected) in [
         (
@@ -252,7 +252,7 @@ async fn what_a_webhook_makes_is_checked_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn webhooks_go_by_name_and_again_where_needed() {
+async fn webhooks_run_by_name_and_again_if_needed() {
     let server = server();
     let add = |letter: &'static str| {
         move |request: &Value| {
@@ -299,7 +299,7 @@ async fn warnings_reach_the_client_with_every_answer() {
 
 /// ADM-1
 #[tokio::test(start_paused = true)]
-async fn an_object_that_changes_meanwhile_is_asked_about_anew() {
+async fn webhooks_are_called_again_if_the_object_changed_meanwhile() {
     let server = server();
     create_config_maps(&server, &["a"]).await;
     let behind = server.clone();
@@ -323,7 +323,7 @@ async fn an_object_that_changes_meanwhile_is_asked_about_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_never_rests_is_a_conflict() {
+async fn an_object_that_keeps_changing_is_a_conflict() {
     let server = server();
     create_config_maps(&server, &["a"]).await;
     let behind = server.clone();
@@ -342,7 +342,7 @@ async fn an_object_that_never_rests_is_a_conflict() {
 
 /// The generated uids and names do not depend on the number of runs of the verb.
 #[tokio::test(start_paused = true)]
-async fn a_run_draws_the_same_uid_as_the_one_before() {
+async fn every_run_of_a_verb_generates_the_same_uid() {
     let server = server();
     let judge = answer_for(&server, "judge", |_| allowed());
     validating(&server, "judge", &json!({}));

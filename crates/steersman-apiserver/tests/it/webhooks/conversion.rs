@@ -222,7 +222,7 @@ async fn a_conversion_that_fails_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_goes_on_where_it_asked() {
+async fn a_list_continues_at_its_revision_after_a_conversion() {
     let server = server();
     server.install_crd(definition()).unwrap();
     server.create(website("a")).unwrap();
@@ -242,7 +242,7 @@ async fn a_list_goes_on_where_it_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_converter_that_hangs_is_waited_for_thirty_seconds() {
+async fn a_hanging_converter_times_out_after_thirty_seconds() {
     let server = server();
     server.install_crd(definition()).unwrap();
     server.create(website("a")).unwrap();

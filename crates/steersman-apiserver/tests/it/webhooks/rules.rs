@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn dry_runs_ask_only_webhooks_without_side_effects() {
+async fn dry_runs_call_only_webhooks_without_side_effects() {
     let server = server();
     let judge = answer_for(&server, "judge", |_| allowed());
     validating(&server, "judge", &json!({"sideEffects": "NoneOnDryRun"}));
@@ -31,7 +31,7 @@ async fn dry_runs_ask_only_webhooks_without_side_effects() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn selectors_choose_what_is_asked_about() {
+async fn webhooks_are_filtered_by_selectors() {
     let server = server();
     let chosen = json!({"matchLabels": {"ask": "yes"}});
     let objects = answer_for(&server, "objects", |_| allowed());
@@ -57,7 +57,7 @@ async fn selectors_choose_what_is_asked_about() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn subresources_are_asked_about_where_rules_name_them() {
+async fn webhooks_are_called_for_subresources_their_rules_name() {
     let server = server();
     server.create(deployment("d")).unwrap();
     let path = "/apis/apps/v1/namespaces/default/deployments/d";
@@ -103,7 +103,7 @@ async fn subresources_are_asked_about_where_rules_name_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn configurations_are_nobodys_business() {
+async fn webhooks_are_not_called_for_webhook_configurations() {
     let server = server();
     let everything = rules(
         &json!({"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"],
@@ -127,7 +127,7 @@ async fn configurations_are_nobodys_business() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rule_for_one_version_is_about_the_others() {
+async fn a_rule_for_one_version_matches_equivalent_versions() {
     let server = server();
     let mut crd = website_crd();
     let mut beta = crd["spec"]["versions"][0].clone();
@@ -159,7 +159,7 @@ async fn a_rule_for_one_version_is_about_the_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_done_to_pods_is_asked_about() {
+async fn webhooks_are_called_for_acts_on_pods() {
     let server = server();
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
         "spec": {"containers": [{"name": "main", "image": "i"}]}});
@@ -184,7 +184,7 @@ async fn what_is_done_to_pods_is_asked_about() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn connections_are_asked_about_before_they_are_refused() {
+async fn webhooks_are_called_for_connections_before_the_refusal() {
     let server = server();
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
         "spec": {"containers": [{"name": "main", "image": "i"}]}});
@@ -248,7 +248,7 @@ async fn an_apply_is_a_create_or_an_update() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn match_conditions_choose_too() {
+async fn match_conditions_filter_requests() {
     let server = server();
     let condition = |expression: &str| {
         json!({"matchConditions": [
@@ -292,7 +292,7 @@ async fn match_conditions_choose_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reviews_are_asked_about() {
+async fn webhooks_are_called_for_reviews() {
     let server = server();
     let judge = answer_for(&server, "judge", |_| json!({"allowed": false}));
     let reviews = rules(
@@ -310,7 +310,7 @@ async fn reviews_are_asked_about() {
 
 /// ADM-4: the current match conditions apply.
 #[tokio::test(start_paused = true)]
-async fn match_conditions_may_change() {
+async fn changed_match_conditions_apply_at_once() {
     let server = server();
     let judge = answer_for(&server, "judge", |_| allowed());
     let named = |name: &str| json!([{"name": "n", "expression": format!("object.metadata.name == '{name}'")}]);
@@ -329,7 +329,7 @@ async fn match_conditions_may_change() {
 /// Mutating policies run before mutating webhooks, and again after them with `reinvocationPolicy:
 /// IfNeeded`.
 #[tokio::test(start_paused = true)]
-async fn policies_and_webhooks_take_turns() {
+async fn mutating_policies_and_webhooks_are_reinvoked() {
     let server = server();
     let expression =
         "Object{metadata: Object.metadata{annotations: {'seen': string(size(object.data))}}}";

@@ -79,7 +79,7 @@ async fn refuser_with(change: impl FnOnce(&mut CertificateParams)) -> Refuser {
 
 /// A webhook with a certificate of its own authority, on a real socket.
 #[tokio::test]
-async fn over_https_a_certificate_is_asked_for() {
+async fn a_webhook_over_https_needs_a_trusted_certificate() {
     let Refuser {
         port,
         ca,
@@ -183,7 +183,7 @@ async fn hook_1_a_bundle_may_hold_the_serving_certificate_itself() {
 
 /// Go's words describe what is wrong with a certificate.
 #[tokio::test]
-async fn a_certificate_that_is_refused_is_told_as_go_tells_it() {
+async fn a_refused_certificate_is_reported_in_gos_words() {
     let url = |port: u16| format!("https://127.0.0.1:{port}/judge");
     let told_of = async |refuser: &Refuser| {
         let server = ApiServer::new();

@@ -47,7 +47,7 @@ fn check(store: &Store, wanted: &User) -> Result<User, String> {
 }
 
 #[test]
-fn headers_name_a_user_or_nobody() {
+fn impersonation_headers_need_a_user_name() {
     assert_eq!(wanted(&headers(&[("accept", "x")])).unwrap(), None);
     let user = wanted(&headers(&[
         ("Impersonate-User", "bob"),
@@ -75,7 +75,7 @@ fn headers_name_a_user_or_nobody() {
 
 /// AUTH-4: the legacy mode checks the verb `impersonate` for each property.
 #[test]
-fn the_old_way_asks_for_user_groups_id_and_facts() {
+fn the_legacy_mode_checks_user_groups_uid_and_extra_values() {
     let store = store(&json!([
         rule(&["impersonate"], "", &["users", "groups"]),
         rule(&["impersonate"], GROUP, &["userextras/team"]),
@@ -97,7 +97,7 @@ fn the_old_way_asks_for_user_groups_id_and_facts() {
 }
 
 #[test]
-fn the_narrow_ways_ask_for_the_request_and_for_the_user() {
+fn the_narrow_modes_check_the_request_and_the_user() {
     let on = rule(&["impersonate-on:user-info:list"], "", &["pods"]);
     let store_on = store(&json!([on]));
     let bob = User::new("bob");
@@ -126,7 +126,7 @@ fn the_narrow_ways_ask_for_the_request_and_for_the_user() {
 }
 
 #[test]
-fn nodes_and_service_accounts_come_with_their_groups() {
+fn impersonated_nodes_and_service_accounts_get_their_groups() {
     let all = store(&json!([rule(&["*"], "*", &["*"])]));
     let groups = |name: &str| check(&all, &User::new(name)).unwrap().groups;
     assert_eq!(groups("system:node:n1"), ["system:nodes", AUTHENTICATED]);
@@ -140,7 +140,7 @@ fn nodes_and_service_accounts_come_with_their_groups() {
 }
 
 #[test]
-fn the_way_that_worked_last_tells_why_the_next_does_not() {
+fn the_mode_that_succeeded_last_words_the_next_refusal() {
     let store = store(&json!([
         {"verbs": ["impersonate"], "apiGroups": [""], "resources": ["users"],
             "resourceNames": ["bob"]},

@@ -27,7 +27,7 @@ fn decide(store: &Store, user: &User, verb: &str, resource: &str, namespace: &st
 }
 
 #[test]
-fn a_role_reaches_its_namespace_and_a_cluster_role_as_far_as_its_binding() {
+fn a_role_applies_in_its_namespace_and_a_cluster_role_where_it_is_bound() {
     let ann = json!({"kind": "User", "name": "ann"});
     let store = store(&[
         ("roles", "a", "r", rules("get", "pods")),
@@ -48,7 +48,7 @@ fn a_role_reaches_its_namespace_and_a_cluster_role_as_far_as_its_binding() {
 }
 
 #[test]
-fn a_service_account_without_a_namespace_is_one_of_the_bindings_own() {
+fn a_service_account_without_a_namespace_is_one_of_the_bindings_namespace() {
     let bot = json!({"kind": "ServiceAccount", "name": "bot"});
     let store = store(&[
         ("clusterroles", "", "c", rules("get", "pods")),
@@ -72,7 +72,7 @@ fn a_service_account_without_a_namespace_is_one_of_the_bindings_own() {
 }
 
 #[test]
-fn roles_that_are_missing_are_told_and_hinder_no_others() {
+fn a_missing_role_is_reported_and_does_not_affect_other_roles() {
     let team = json!({"kind": "Group", "name": "team"});
     let mut objects = vec![
         ("rolebindings", "a", "b1", binding("Role", "gone", &team)),
@@ -92,7 +92,7 @@ fn roles_that_are_missing_are_told_and_hinder_no_others() {
 }
 
 #[test]
-fn masters_and_the_mode_that_allows_all_pass_without_a_reason() {
+fn masters_and_always_allow_pass_without_a_reason() {
     let nothing = store(&[]);
     let admin = User::admin();
     let allowed = decide(&nothing, &admin, "escape", "*", "");

@@ -218,7 +218,7 @@ fn the_past_is_bounded_in_bytes_too() {
 
 /// SRV-STORE-6
 #[test]
-fn the_line_of_an_event_is_written_with_the_object_and_shared() {
+fn the_line_of_an_event_is_serialised_once_and_shared() {
     let mut store = Store::new(10, BYTES);
     let storage = storage(0);
     let first = store.put(&storage, "ns", "a", object("a", 1));
@@ -251,7 +251,7 @@ fn the_line_of_an_event_is_written_with_the_object_and_shared() {
 
 /// SRV-STORE-7
 #[test]
-fn only_the_newest_objects_are_decoded_and_nothing_that_is_only_remembered() {
+fn only_the_newest_objects_and_no_past_revisions_stay_decoded() {
     let mut store = Store::new(1000, 1 << 30);
     let storage = storage(0);
     let payload = "x".repeat(UNFOLDED / 8);

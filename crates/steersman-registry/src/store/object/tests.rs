@@ -15,7 +15,7 @@ fn entries() -> Value {
 
 // SRV-STORE-8
 #[test]
-fn managed_fields_stand_beside_the_object_and_are_shown_in_it() {
+fn managed_fields_are_kept_apart_and_shown_in_the_whole_object() {
     // managedFields before, between and after the other members of metadata, and alone.
     for mut metadata in [
         json!({"name": "a", "uid": "u"}),

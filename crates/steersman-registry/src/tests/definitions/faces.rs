@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_status_says_which_versions_are_stored() {
+fn a_crd_status_lists_the_stored_versions() {
     let mut server = installed();
     let name = "websites.example.com";
     let mut crd = server.get("customresourcedefinitions", name).unwrap();
@@ -20,7 +20,7 @@ fn a_status_says_which_versions_are_stored() {
 }
 
 #[test]
-fn a_scale_is_of_its_kind_and_version() {
+fn a_scale_of_another_kind_or_version_is_refused() {
     let mut server = installed();
     server.create("websites", website("w")).unwrap();
     server.create("deployments", deployment("d")).unwrap();

@@ -14,7 +14,7 @@ fn review(response: &Value) -> Value {
 }
 
 #[test]
-fn bad_answers_are_told_apart() {
+fn bad_answers_have_different_errors() {
     let mut foreign = review(&json!({"uid": "u", "allowed": true}));
     foreign["apiVersion"] = json!("v1");
     for (body, mutating, why) in [

@@ -76,7 +76,7 @@ async fn each_verb_needs_its_own_right() {
 /// A rule with names covers a list or a watch whose selector allows only such a name, but no
 /// deletecollection and no create.
 #[tokio::test(start_paused = true)]
-async fn names_in_rules_cover_what_is_asked_by_name() {
+async fn rules_with_names_cover_requests_that_select_one_name() {
     let source = "request_info.go, rbac.RuleAllows";
     let named = |verb: &str| {
         json!({ "verbs": [verb], "apiGroups": [""], "resources": ["configmaps"],
@@ -192,7 +192,7 @@ async fn paths_need_rights_to_urls() {
 /// permissions of the impersonated user. Without the verb `impersonate` the message names the first
 /// of the narrower verbs.
 #[tokio::test(start_paused = true)]
-async fn acting_as_another_needs_a_right_for_each_property() {
+async fn impersonation_needs_a_right_for_each_property() {
     let source = "apiserver/pkg/endpoints/filters/impersonation";
     let (users, core) = ("authentication.k8s.io", "");
     let may = |group: &str, resource: &str| rule(&["impersonate"], group, &[resource]);
