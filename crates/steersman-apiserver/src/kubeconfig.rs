@@ -22,7 +22,7 @@ pub(crate) fn foreign(held: &str) -> Option<String> {
     (!others.is_empty()).then(|| format!("the way to {}", others.join(", ")))
 }
 
-/// Returns a kubeconfig for a server at `url` whose authority is `ca_pem`.
+/// Returns a kubeconfig for a server at `url` with the authority `ca_pem`.
 ///
 /// Cluster, user and context are all named `steersman`; the namespace is `default`. A server that
 /// requires no credential gets a token all the same, because some clients require one.

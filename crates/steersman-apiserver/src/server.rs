@@ -341,7 +341,7 @@ impl ApiServer {
         self.context.now()
     }
 
-    /// Creates or replaces a CustomResourceDefinition, whose resources are served at once.
+    /// Creates or replaces a CustomResourceDefinition, and serves its resources at once.
     ///
     /// # Errors
     /// Returns the Status of the refusal.

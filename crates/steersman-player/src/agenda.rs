@@ -20,7 +20,7 @@ pub(super) struct Agenda {
     /// Number of Pods taken since the last object of another kind.
     run: usize,
     known: HashSet<Key>,
-    /// For each controller, the Pods that were added to it or whose labels changed since its last
+    /// For each controller, the Pods that were added to it, or changed their labels, since its last
     /// look. Its selector may no longer match them.
     suspects: HashMap<Key, BTreeSet<Place>>,
 }

@@ -56,7 +56,7 @@ impl World<'_> {
         }
     }
 
-    /// Marks an unclaimed volume as available, and reclaims a volume whose claim was deleted.
+    /// Marks an unclaimed volume as available, and reclaims the volume of a deleted claim.
     pub(super) fn volume(&mut self, key: &Key) {
         let Some(volume) = self.get(Kind::Volume, "", &key.name) else {
             return;
@@ -264,7 +264,7 @@ impl World<'_> {
         }
     }
 
-    /// Carries out the reclaim policy of a volume whose claim was deleted.
+    /// Carries out the reclaim policy of the volume of a deleted claim.
     fn reclaim(&mut self, name: &str) {
         let kind = Arc::clone(self.kinds.of(Kind::Volume));
         let Some(volume) = self.registry.stored(&kind.storage, "", name).cloned() else {

@@ -214,7 +214,7 @@ impl Recorder {
         self.serial
     }
 
-    /// Returns an Event whose age must be checked now.
+    /// Returns an Event that is due for a check of its age.
     pub(super) fn next_old(&mut self, tick: Duration) -> Option<Place> {
         self.kept.front().filter(|(at, _)| *at <= tick)?;
         self.kept.pop_front().map(|(_, place)| place)

@@ -60,7 +60,7 @@ impl Kinds {
     }
 
     pub(super) fn of(&self, kind: Kind) -> &Arc<Resource> {
-        // The list was built from `Kind::ALL`, whose order is that of the enum.
+        // The list was built from `Kind::ALL`, which has the order of the enum.
         &self.known[kind as usize]
     }
 }

@@ -148,7 +148,7 @@ impl Machine {
             .map_or(Next::Change, |(at, _)| Next::At(*at))
     }
 
-    /// Moves the objects whose time has come from the timers to the agenda.
+    /// Moves the objects that are due from the timers to the agenda.
     fn ring(&mut self, tick: Duration) {
         while let Some((at, _)) = self.timers.first()
             && *at <= tick

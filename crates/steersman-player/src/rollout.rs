@@ -23,7 +23,7 @@ pub(super) struct Size {
     pub(super) available: i64,
 }
 
-/// The numbers of one ReplicaSet whose Deployment is scaled.
+/// The numbers of one ReplicaSet of a Deployment that is scaled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Share {
     pub(super) size: Size,

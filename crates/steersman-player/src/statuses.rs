@@ -53,7 +53,7 @@ pub(super) fn pod_address(number: u32) -> String {
     format!("10.{}.{c}.{d}", 244 + b)
 }
 
-/// Builds the status of a Pod whose containers are in this state.
+/// Builds the status of a Pod with containers in this state.
 pub(super) fn status(pod: &Value, doing: Doing, addresses: (&str, &str), now: &str) -> Value {
     let (host, own) = addresses;
     let old = &pod["status"];

@@ -30,7 +30,7 @@ pub(super) struct View {
     /// By the uid of the controller: the Pods it still has to deal with, which are all that are not
     /// finished, and finished ones that a Job has not counted.
     own: HashMap<Arc<str>, BTreeSet<Place>>,
-    /// The Services, whose selectors are matched.
+    /// The Services, by key, for matching their selectors.
     services: BTreeMap<Place, Arc<Stored>>,
     /// The selectors of PodDisruptionBudgets; `None` matches nothing.
     pub(super) budgets: BTreeMap<Place, Option<LabelSelector>>,

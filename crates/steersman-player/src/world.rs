@@ -108,7 +108,7 @@ pub(super) struct World<'a> {
     /// Whether volumes are bound, so that Pods wait for them.
     pub(super) binding: bool,
     pub(super) now: Now,
-    /// The kind whose controller acts.
+    /// The kind of the controller that acts.
     pub(super) acting: Kind,
     /// The number of writes in this turn.
     pub(super) writes: usize,
@@ -136,7 +136,7 @@ impl World<'_> {
             .is_some()
     }
 
-    /// Returns the objects of a resource whose controller has this uid.
+    /// Returns the objects of a resource that the controller with this uid controls.
     pub(super) fn controlled(&self, resource: &Resource, uid: &str) -> Vec<Arc<Stored>> {
         let mut found = self.registry.dependents_in(&resource.storage, uid);
         found.retain(|one| controller_of(one.lean()).is_some_and(|own| *own.uid == *uid));

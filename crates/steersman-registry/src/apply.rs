@@ -300,7 +300,7 @@ fn place_of(configuration: &Value) -> String {
     format!("{}/{}", text("namespace"), text("name"))
 }
 
-/// Builds the refusal of an apply whose result does not decode although it passed the schema of
+/// Builds the refusal of an apply if its result does not decode although it passed the schema of
 /// apply: fractions for integers, malformed quantities.
 fn unrestorable(resource: &Resource, place: &str, why: &str) -> Status {
     let named = format!("{}, Kind={}", resource.api_version(), resource.kind);

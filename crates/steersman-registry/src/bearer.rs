@@ -14,7 +14,7 @@ use super::token::AUDIENCE;
 
 /// The message about an unknown token.
 const UNKNOWN: &str = "invalid bearer token";
-/// The message about a token whose Pod, Secret or Node was deleted.
+/// The message about a token of a deleted Pod, Secret or Node.
 const INVALIDATED: &str = "service account token has been invalidated";
 /// Tolerance for clock differences: a token is valid this much longer than it says.
 const LEEWAY: SignedDuration = SignedDuration::from_secs(60);

@@ -14,9 +14,9 @@ use super::metadata;
 /// The address of a stored object.
 pub(super) type Address = (StorageKey, Arc<str>, Arc<str>);
 
-/// The finalizer of an owner whose dependents are orphaned before it is removed.
+/// The finalizer of an owner that is removed after its dependents were orphaned.
 pub(super) const ORPHAN: &str = "orphan";
-/// The finalizer of an owner whose dependents are deleted before it is removed.
+/// The finalizer of an owner that is removed after its dependents were deleted.
 pub(super) const FOREGROUND: &str = "foregroundDeletion";
 
 /// What happens to the dependents of a deleted object.
@@ -47,7 +47,7 @@ pub(super) struct Due {
     pub(super) versions: bool,
     /// Changes of usage that the quotas of namespaces have not counted yet.
     pub(super) tallies: Vec<Tally>,
-    /// Owners whose removal is in progress, by uid, with their namespaces.
+    /// Owners that are being removed, by uid, with their namespaces.
     pub(super) gone: HashMap<String, Arc<str>>,
 }
 

@@ -47,7 +47,7 @@ impl Registry {
     /// Evaluates the validating policies for a write.
     ///
     /// # Errors
-    /// The first objection of a policy whose binding denies, with the code of its reason.
+    /// The first objection of a policy with a binding that denies, with the code of its reason.
     pub(super) fn admit_policies(
         &self,
         admission: &Admission<'_>,

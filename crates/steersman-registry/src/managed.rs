@@ -254,8 +254,8 @@ fn start(subresource: Subresource, sent: Option<&Value>, old: Option<&str>) -> E
 }
 
 impl Registry {
-    /// Returns the `apiVersion`s whose entries in managedFields stay valid: served versions, and
-    /// all versions of a CRD, because fields of a version stay owned while it is not served.
+    /// Returns the `apiVersion`s that keep their entries in managedFields: served versions, and all
+    /// versions of a CRD, because fields of a version stay owned while it is not served.
     pub(super) fn versions_of(&self, resource: &Resource) -> Vec<String> {
         if !resource.built_in {
             let names = resource.definition_versions.iter();
@@ -401,7 +401,7 @@ impl Registry {
         show(token, entries.write().as_deref());
     }
 
-    /// Returns a draft of an object whose status the server wrote.
+    /// Returns a draft of an object with a status that the server wrote.
     pub(super) fn own_status(
         &self,
         resource: &Resource,

@@ -27,7 +27,7 @@ impl Registry {
     /// selectors.
     ///
     /// # Errors
-    /// 404 if the namespace whose labels are selected does not exist.
+    /// 404 if the namespace of the write does not exist.
     pub(super) fn selected(
         &self,
         hook: &Hook,
@@ -76,7 +76,7 @@ impl Registry {
         named.next().cloned()
     }
 
-    /// Returns the Namespace whose labels are selected; `None` for cluster-scoped objects.
+    /// Returns the Namespace that namespace selectors match; `None` for cluster-scoped objects.
     fn namespace_of(
         &self,
         admission: &Admission<'_>,

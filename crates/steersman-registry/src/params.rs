@@ -24,7 +24,7 @@ struct Parameters {
 }
 
 impl Registry {
-    /// Refuses a valid policy or binding whose author may not read the parameters that it names.
+    /// Refuses a valid policy or binding if its author may not read the parameters that it names.
     pub(super) fn check_parameters(
         &self,
         resource: &Resource,

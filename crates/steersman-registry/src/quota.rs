@@ -39,12 +39,12 @@ impl Registry {
             .collect()
     }
 
-    /// Refuses a write whose usage would exceed a quota. Runs last, so that no usage is counted for
-    /// a write that another check refuses.
+    /// Refuses a write that would exceed a quota. Runs last, so that no usage is counted for a
+    /// write that another check refuses.
     ///
     /// # Errors
     /// 403 for a quota that is exceeded, that requires amounts which the object does not name, or
-    /// whose usage is not known yet.
+    /// that has no usage in its status yet.
     pub(super) fn admit_quota(
         &self,
         admission: &Admission<'_>,

@@ -17,7 +17,7 @@ use super::metadata;
 use super::options::{Target, WriteOptions};
 use super::state::Registry;
 
-/// The API groups whose kinds are reviews.
+/// The API groups of reviews.
 const GROUPS: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
 
 /// Whether a kind is a review, which is created and answered but not stored.
@@ -206,7 +206,7 @@ fn check(kind: &str, review: &Value) -> Result<(), Status> {
     let spec = &review["spec"];
     let (resource, path) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
     let local = kind == "LocalSubjectAccessReview";
-    // The messages print the Go type of the server, whose fields have no JSON names.
+    // The messages print a Go type of the server without JSON names.
     let shown = format!(
         "{{\"Path\":{},\"Verb\":{}}}",
         Value::from(text(path, "path")),

@@ -217,7 +217,7 @@ fn allocated_node(allocation: &Value) -> Option<&str> {
     }
 }
 
-/// Returns the drivers of the devices whose status was added, removed or changed, in alphabetical
+/// Returns the drivers of the devices with an added, removed or changed status, in alphabetical
 /// order.
 fn changed_drivers<'a>(new: &'a Value, old: &'a Value) -> Vec<&'a str> {
     let devices = |status: &'a Value| status["devices"].as_array().into_iter().flatten();

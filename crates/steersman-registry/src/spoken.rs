@@ -31,7 +31,7 @@ pub(super) const SCALE: Spoken = Spoken {
     scheme: LEGACY,
 };
 
-/// The scale of a custom resource, whose scheme knows no other kinds.
+/// The scale of a custom resource; its scheme has no other kinds.
 pub(super) const CUSTOM_SCALE: Spoken = Spoken {
     package: "",
     scheme: "k8s.io/client-go/scale/util.go:132",

@@ -183,7 +183,7 @@ fn everything() -> Value {
     })
 }
 
-/// Returns the status of a flow schema whose priority level exists.
+/// Returns the status of a flow schema with an existing priority level.
 pub(super) fn found(schema: &Value, now: &str) -> Value {
     let level = schema["spec"]["priorityLevelConfiguration"]["name"]
         .as_str()

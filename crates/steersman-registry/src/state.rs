@@ -88,7 +88,7 @@ pub struct Registry {
     pub(super) catalogue: Catalogue,
     /// Objects by the uids of their owners.
     pub(super) dependents: HashMap<String, BTreeSet<Address>>,
-    /// Removed objects whose consequences are pending.
+    /// Removed objects with pending consequences.
     pub(super) removed: VecDeque<(StorageKey, Arc<Stored>)>,
     /// The pending work of controllers that act within requests.
     pub(super) due: Due,
@@ -230,8 +230,8 @@ impl Registry {
         self.store.revision()
     }
 
-    /// Takes the storages that changed since the last call, whose watches must be woken. Call it
-    /// after every mutating verb, under the lock; wake after unlocking.
+    /// Takes the storages that changed since the last call, so that the caller wakes their watches.
+    /// Call it after every mutating verb, under the lock; wake after unlocking.
     #[must_use = "watches of these storages wait to be woken"]
     pub fn take_changed(&mut self) -> Vec<StorageKey> {
         if self.changed.is_empty() {

@@ -35,7 +35,7 @@ pub struct WatchCursor {
 }
 
 impl WatchCursor {
-    /// Returns the storage whose changes this watch waits for.
+    /// Returns the storage that this watch reads.
     #[must_use]
     pub fn storage(&self) -> &StorageKey {
         &self.resource.storage

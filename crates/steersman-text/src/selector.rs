@@ -85,7 +85,7 @@ impl LabelSelector {
         self.matches_labels(|key| labels[key].as_str())
     }
 
-    /// Whether an object matches whose label values `label` returns by key.
+    /// Whether an object matches; `label` returns the value of its label with a key.
     #[must_use]
     pub fn matches_labels<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.0.iter().all(|requirement| {

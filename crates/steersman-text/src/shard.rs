@@ -18,7 +18,7 @@ pub struct ShardSelector {
     ranges: Vec<Range>,
 }
 
-/// The field whose value is hashed.
+/// The field to hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Field {
     Uid,

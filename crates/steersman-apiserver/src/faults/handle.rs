@@ -291,7 +291,7 @@ impl Faults {
         }
     }
 
-    /// Begins a restart whose phases take time.
+    /// Begins a restart with phases that take time.
     pub(crate) fn begin_outage(&self, restart: Restart) {
         let outage = Outage::new(restart, self.shared.began.elapsed());
         *self.shared.outage.lock() = Some(outage);
@@ -309,7 +309,7 @@ impl Faults {
             .and_then(|(phase, left)| (phase == Phase::Away).then_some(left))
     }
 
-    /// Ends a restart whose phases are over. Returns whether the history is to be compacted now.
+    /// Ends a restart after its last phase. Returns whether the history is to be compacted now.
     pub(crate) fn end_outage(&self) -> bool {
         let now = self.shared.began.elapsed();
         let mut outage = self.shared.outage.lock();

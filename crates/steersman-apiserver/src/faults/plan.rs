@@ -62,7 +62,7 @@ impl fmt::Debug for Rule {
 pub(crate) struct Decision {
     /// Time to wait before anything else.
     pub(crate) delay: Duration,
-    /// The fault until whose removal the request waits.
+    /// The fault that must be removed before the request goes on.
     pub(crate) swallowed_by: Option<u64>,
     /// The answer that replaces the real one.
     pub(crate) answer: Option<Box<Status>>,

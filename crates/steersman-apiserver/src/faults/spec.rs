@@ -123,7 +123,7 @@ pub enum Effect {
         /// The delay.
         millis: u64,
     },
-    /// A list with `resourceVersion=0`, or with a version whose minimum the past state meets, is
+    /// A list with `resourceVersion=0`, or with a minimum version that the past state meets, is
     /// answered from the past. A list without a version asks for the newest state and gets it.
     StaleList {
         /// Number of revisions to go back, as far as they are retained.

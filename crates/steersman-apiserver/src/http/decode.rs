@@ -80,7 +80,7 @@ pub(crate) fn no_message(body: &[u8], kind: &str) -> Status {
     }
 }
 
-/// Builds the refusal of a custom resource whose body has no kind.
+/// Builds the refusal of a body of a custom resource without a kind.
 pub(crate) fn kind_is_missing(body: &[u8], kind: &str) -> Status {
     let whole = String::from_utf8_lossy(body);
     Status::bad_request(format!(

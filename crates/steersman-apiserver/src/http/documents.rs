@@ -14,7 +14,7 @@ use crate::http::query::Query;
 use crate::http::reply::{JSON, Reply};
 use crate::http::{discovery, health, openapi, openapi_v2};
 
-/// The minor version of the Kubernetes release whose behaviour is served.
+/// The minor version of the Kubernetes release that the server follows.
 const MINOR: &str = "36";
 
 /// The parts of a request that a document depends on.

@@ -139,7 +139,7 @@ pub(crate) fn objects(accept: Option<&str>, reader: Reader) -> Result<Media, Sta
     Err(Status::not_acceptable(&KNOWN))
 }
 
-/// Negotiates the answer of a watch whose Accept header is valid for objects.
+/// Negotiates the answer of a watch, from an Accept header that is valid for objects.
 ///
 /// # Errors
 /// 406 for a type that cannot be streamed.
@@ -226,8 +226,7 @@ pub(crate) fn media_type(header: &str) -> String {
         .to_ascii_lowercase()
 }
 
-/// Returns the clauses of an Accept header whose media type can be produced, the preferred ones
-/// first.
+/// Returns the clauses of an Accept header that the server can satisfy, the preferred ones first.
 fn servable(accept: Option<&str>) -> impl Iterator<Item = (Format, Clause)> {
     let header = accept.filter(|header| !header.is_empty()).unwrap_or("*/*");
     let mut clauses: Vec<Clause> = Vec::new();

@@ -74,7 +74,7 @@ impl Reply {
         Self::of(code, content_type, ReplyBody::Whole(body.into()))
     }
 
-    /// Creates an answer whose body may be serialised while it is sent.
+    /// Creates an answer with a body that may be serialised while it is sent.
     pub(crate) fn of(code: u16, content_type: &'static str, body: ReplyBody) -> Self {
         Self {
             code,

@@ -22,8 +22,8 @@ use chain::Pool;
 use names::check_host;
 
 /// Trusts the certificates that Go's verifier trusts with a bundle as its roots (HOOK-1):
-/// certificates whose chain ends in a certificate of the bundle, and the certificates of the bundle
-/// themselves, whatever their issuer. Tools that make certificates for tests put the serving
+/// certificates with a chain that ends in a certificate of the bundle, and the certificates of the
+/// bundle themselves, whatever their issuer. Tools that make certificates for tests put the serving
 /// certificate into the bundle.
 #[derive(Debug)]
 pub(crate) struct Trust {

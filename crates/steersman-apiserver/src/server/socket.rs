@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// A socket under TLS, whose records arrive as lists of usually one slice. The vectored write
+/// A socket under TLS. TLS records arrive as lists of usually one slice. The vectored write
 /// (`writev`) of a single slice is slower than `send`.
 #[derive(Debug)]
 pub(super) struct Socket(pub(super) TcpStream);

@@ -1,4 +1,4 @@
-//! Tests of field managers of custom resources whose CRD changes its versions.
+//! Tests of field managers of custom resources while their CRD changes its versions.
 
 use serde_json::{Value, json};
 use steersman_apiserver::ApiServer;

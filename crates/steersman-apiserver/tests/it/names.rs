@@ -20,7 +20,7 @@ fn new_event(name: &str) -> Value {
         "regarding": { "kind": "Pod", "name": "p", "namespace": "default" } })
 }
 
-/// Recorders name an Event after its object, whose name may have any form; core/v1 accepts that.
+/// Recorders name an Event after its object, and that name may have any form; core/v1 accepts it.
 #[tokio::test(start_paused = true)]
 async fn events_of_core_have_any_name() {
     let server = ApiServer::new();
@@ -64,7 +64,7 @@ async fn events_of_core_have_any_name() {
     put.expect(201);
 }
 
-/// Kinds whose validation has no rule for names, or one of its own.
+/// Kinds without a validation rule for names, or with one of their own.
 #[tokio::test(start_paused = true)]
 async fn kinds_without_the_usual_name_rule_accept_their_own_names() {
     let server = ApiServer::new();

@@ -187,8 +187,7 @@ fn identified<'a>(ty: TypeRef<'_>, list: &'a [Value]) -> Vec<(PathElement, &'a V
         .collect()
 }
 
-/// Returns the value without these fields. A container whose last content is removed is removed
-/// too.
+/// Returns the value without these fields. A container is removed with its last content.
 pub(super) fn remove(ty: TypeRef<'_>, value: &Value, fields: &FieldSet) -> Option<Value> {
     match (form(ty, value), value) {
         _ if fields.is_empty() => Some(value.clone()),

@@ -14,7 +14,7 @@ use super::typed::{Form, form, held, identify, is_hollow, member_type};
 pub(super) struct Changes {
     /// Fields of the later state only.
     pub added: FieldSet,
-    /// Fields of both states whose values differ.
+    /// Fields of both states with different values.
     pub modified: FieldSet,
     /// Fields of the earlier state only.
     pub removed: FieldSet,

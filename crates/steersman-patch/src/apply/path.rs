@@ -10,7 +10,7 @@ use serde_json::Value;
 pub enum PathElement {
     /// The member of an object with this name.
     Field(String),
-    /// The element of a keyed list whose key fields have these values, sorted by field name.
+    /// The element of a keyed list with these values of its key fields, sorted by field name.
     Key(Vec<(String, Atom)>),
     /// The element of a set list with this value.
     Value(Atom),

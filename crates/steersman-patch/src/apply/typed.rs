@@ -15,9 +15,9 @@ use super::set::{FieldSet, Node};
 pub(super) enum Form {
     /// An atomic value: one manager owns it as a whole.
     Leaf,
-    /// An object whose members are owned one by one.
+    /// An object; each member has owners of its own.
     Members,
-    /// A list whose elements are owned one by one.
+    /// A list; each element has owners of its own.
     Elements,
 }
 

@@ -190,7 +190,7 @@ impl World<'_> {
         });
     }
 
-    /// Removes the finalizer of a Pod whose Job was deleted, because no Job will.
+    /// Removes the finalizer of a Pod of a deleted Job, because no Job will.
     pub(crate) fn free_pod_of_lost_job(&mut self, key: &Key) {
         let place = (Arc::clone(&key.namespace), Arc::clone(&key.name));
         if !self

@@ -76,7 +76,7 @@ pub(super) fn judge(job: &Value, pod: &Stored) -> Judgement {
     Judgement::Counts
 }
 
-/// Returns the first container whose exit code a rule matches, and the code.
+/// Returns the first container with an exit code that a rule matches, and the code.
 fn ended_so<'a>(statuses: &'a Value, rule: &Value) -> Option<(&'a str, i64)> {
     let all = statuses.as_array()?.iter();
     let mut failed = all.filter_map(|one| {

@@ -94,8 +94,8 @@ impl World<'_> {
         }
     }
 
-    /// Lists finished Pods in the status. Returns the Pods whose finalizer may be removed, up to
-    /// the limit of the list, and whether these are all.
+    /// Lists finished Pods in the status. Returns the Pods that may lose their finalizer, up to the
+    /// limit of the list, and whether these are all.
     fn name_ended(
         &self,
         sync: &Sync,

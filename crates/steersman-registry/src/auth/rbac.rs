@@ -87,7 +87,7 @@ impl<'a> Authorizer<'a> {
     }
 
     /// Returns every rule of a user in a namespace (with an empty one, in the cluster), and the
-    /// problems of bindings whose rules could not be found.
+    /// problems of bindings with missing roles.
     pub fn rules_for(&self, user: &User, namespace: &str) -> (Vec<Rule<'a>>, Option<String>) {
         if self.mode == Authorization::AlwaysAllow {
             return (Rule::everything().to_vec(), None);

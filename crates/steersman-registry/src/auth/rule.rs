@@ -8,7 +8,7 @@ use steersman_text::go;
 use super::attributes::Attributes;
 
 /// Above this number of single permissions a rule is compared as a whole. A rule stands for the
-/// product of its lists, whose lengths clients choose.
+/// product of its lists, and clients choose the lengths of the lists.
 const MOST_PARTS: usize = 10_000;
 
 /// A rule of a role.

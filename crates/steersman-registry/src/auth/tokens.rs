@@ -70,7 +70,7 @@ impl Tokens {
     /// Parses the output of [`to_json`](Self::to_json) (SRV-SNAP-4).
     ///
     /// # Errors
-    /// Fails with the position, from 0, of the token whose user does not parse, and the problem.
+    /// Fails with the position, from 0, of the first token with an invalid user, and the problem.
     /// The error never contains the token itself.
     pub fn from_json(text: &serde_json::Map<String, Value>) -> Result<Self, (usize, &'static str)> {
         let mut tokens = Self::default();

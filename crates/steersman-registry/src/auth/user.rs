@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-/// The group whose members pass every authorization check.
+/// The group that passes every authorization check.
 pub const MASTERS: &str = "system:masters";
 /// The group of all users with a credential.
 pub const AUTHENTICATED: &str = "system:authenticated";

@@ -19,7 +19,7 @@ const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 /// The objects of each storage.
 type Storages = Vec<(StorageKey, Vec<Arc<Stored>>)>;
 
-/// A JSON object whose members are taken out one by one; none may be left.
+/// A JSON object for parsing: members are taken out one by one, and none may be left.
 struct Part {
     place: &'static str,
     members: Map<String, Value>,

@@ -43,7 +43,7 @@ pub struct Call {
     pub body: Bytes,
 }
 
-/// The calls whose answers a verb needs before it can go on. Their order does not matter.
+/// The calls that a verb needs the answers of before it can go on. Their order does not matter.
 #[derive(Debug)]
 pub struct Question {
     /// The calls.

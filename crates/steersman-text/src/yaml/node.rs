@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::go::print_double;
 
-/// A value whose keys are texts, whatever they were in YAML. The parser refuses numbers that JSON
+/// A value with texts as keys, whatever the keys were in YAML. The parser refuses numbers that JSON
 /// does not have.
 pub(super) struct Node(pub(super) Value);
 

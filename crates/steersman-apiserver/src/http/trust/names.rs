@@ -80,7 +80,7 @@ fn is_same(left: IpAddr, right: IpAddr) -> bool {
     left.to_canonical() == right.to_canonical()
 }
 
-/// Whether a certificate's name, whose first label may be a star, matches the host.
+/// Whether a certificate's name matches the host. Its first label may be a star.
 fn matches(pattern: &str, host: &str) -> bool {
     let exact =
         |left: &str, right: &str| !matches!(left, "" | ".") && left.eq_ignore_ascii_case(right);

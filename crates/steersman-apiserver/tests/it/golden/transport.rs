@@ -25,7 +25,7 @@ pub(super) struct Ask<'a> {
     pub(super) anonymous: bool,
 }
 
-/// An answer, whose body arrives piece by piece.
+/// An answer with a body that arrives piece by piece.
 pub(super) struct Answer {
     pub(super) status: u16,
     /// Names in lower case; the values of one name joined by commas.

@@ -152,8 +152,8 @@ async fn usable_kubectl() -> Result<(), String> {
     }
 }
 
-/// Prints without `eprintln!`, whose output the harness hides for passing tests: a skipped test
-/// must not look like one that ran.
+/// Prints without `eprintln!`, because the harness hides its output for passing tests: a skipped
+/// test must not look like one that ran.
 fn print_skipped(why: &str) {
     let line = format!("skipped: {why}; install kubectl 1.27 or later to run this test\n");
     std::io::stderr().write_all(line.as_bytes()).unwrap();

@@ -113,7 +113,7 @@ async fn a_write_without_a_change_of_rules_is_no_grant() {
     let label = json!({ "metadata": { "labels": { "a": "b" } } });
     let labelled = world.patch(&own, "merge-patch+json", &label).await;
     assert_eq!(labelled.status, 200);
-    // Neither is a write that only holds or releases an object whose rules exceed the user's.
+    // Neither is a write that only holds or releases an object with rules beyond the user's.
     let kept = json!({ "metadata": { "finalizers": ["a/b"] } });
     let path = format!("{RBAC}/clusterroles/writer");
     let kept = world.patch(&path, "merge-patch+json", &kept).await;

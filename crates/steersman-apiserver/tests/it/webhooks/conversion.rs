@@ -7,7 +7,7 @@ use crate::support::{WEBSITES, Watch, send};
 
 const BETA: &str = "/apis/example.com/v1beta1/namespaces/default/websites";
 
-/// Returns a CRD whose older version has the field `picture` where the stored one has `image`.
+/// Returns a CRD with the field `picture` in its older version and `image` in the stored one.
 fn definition() -> Value {
     let mut crd = website_crd();
     let mut beta = crd["spec"]["versions"][0].clone();

@@ -200,7 +200,7 @@ fn the_past_is_bounded_in_bytes_too() {
         assert!(store.held_bytes <= 50_000);
     }
     assert!(store.revision() - store.compacted() < 6);
-    // Objects that are small now, but whose past states are large.
+    // Objects that are small now, but were large before.
     for n in 0..4 {
         store.put(&storage(1), "", &n.to_string(), large(20_000));
     }

@@ -73,7 +73,7 @@ async fn each_verb_needs_its_own_right() {
     .await;
 }
 
-/// A rule with names covers a list or a watch whose selector allows only such a name, but no
+/// A rule with names covers a list or a watch with a selector for such a name, but no
 /// deletecollection and no create.
 #[tokio::test(start_paused = true)]
 async fn rules_with_names_cover_requests_that_select_one_name() {
