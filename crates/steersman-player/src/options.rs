@@ -21,7 +21,7 @@ pub const EXIT_CODE: &str = "play.steersman/exit-code";
 #[must_use = "this does nothing until a server is built with it"]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "each is a part of a cluster of its own"
+    reason = "independent parts of a cluster"
 )]
 pub struct Played {
     pub(crate) garbage_collection: bool,
@@ -279,7 +279,7 @@ impl Speed {
         }
         #[expect(
             clippy::cast_precision_loss,
-            reason = "a share of the range, whose last bits do not matter"
+            reason = "a fraction of the range; its last bits do not matter"
         )]
         let share = draw as f64 / u64::MAX as f64;
         time.mul_f64(1.0 + self.jitter * (2.0 * share - 1.0))

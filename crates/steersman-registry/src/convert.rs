@@ -181,7 +181,7 @@ impl Registry {
     }
 
     /// Whether only a webhook can convert an object to the resource's version.
-    #[expect(clippy::unused_self, reason = "reads with its neighbours")]
+    #[expect(clippy::unused_self, reason = "called like the functions beside it")]
     fn is_foreign(&self, resource: &Resource, version: &str) -> bool {
         resource.conversion.is_some() && version != resource.api_version()
     }

@@ -41,16 +41,16 @@ pub struct Snapshot {
 #[non_exhaustive]
 pub enum SnapshotError {
     /// It is no JSON of the right shape, for instance a truncated file.
-    #[error("it is no snapshot, or not all of one")]
+    #[error("the text is no snapshot, or only a part of one")]
     Text(#[from] serde_json::Error),
     /// It has another format.
-    #[error("its format is {found:?}, and this server reads {FORMAT:?}")]
+    #[error("the snapshot has the format {found:?}, but this server reads {FORMAT:?}")]
     Format {
         /// The format it names.
         found: String,
     },
     /// A part of it is not in the form that a server writes.
-    #[error("its {place} cannot be read: {problem}")]
+    #[error("invalid snapshot: {place}: {problem}")]
     Part {
         /// The path in the JSON, for instance `counters.random`.
         place: String,
@@ -59,7 +59,7 @@ pub enum SnapshotError {
     },
     /// An object in it cannot be stored, for instance because it has no name, or a resource version
     /// above the snapshot's own.
-    #[error("the object {number} of {storage} is none: {problem}")]
+    #[error("invalid snapshot: object {number} (from 0) of {storage}: {problem}")]
     Object {
         /// The kind.
         storage: String,

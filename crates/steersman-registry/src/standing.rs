@@ -24,10 +24,7 @@ const QUOTAS: [&str; 1] = ["resourcequotas."];
 ///
 /// They are recomputed at every write of these kinds (ADM-3).
 #[derive(Debug, Default)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a kind of rule of its own"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub(super) struct Standing {
     /// Whether a webhook configuration exists.
     pub(super) webhooks: bool,

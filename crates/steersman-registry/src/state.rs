@@ -27,7 +27,7 @@ pub(super) const MODIFIED: &str =
 #[derive(Debug, Clone)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "each is a part of a server of its own"
+    reason = "independent parts of a server"
 )]
 pub struct RegistryOptions {
     /// Seed of uids and generated names; the same seed generates the same ones. Default 0.

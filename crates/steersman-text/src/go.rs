@@ -89,7 +89,7 @@ fn whole_number(digits: &str) -> Option<u64> {
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "what is smaller than a nanosecond falls away, and nothing is larger than an hour"
+    reason = "fractions of a nanosecond are dropped, and no unit is larger than an hour"
 )]
 fn part_of(digits: &str, unit: u64) -> u64 {
     let (mut number, mut scale) = (0_u64, 1.0);

@@ -45,7 +45,7 @@ pub struct Answer {
 }
 
 /// A planned fault. Dropping the guard removes the fault from the plan.
-#[must_use = "dropping the guard takes the fault out again"]
+#[must_use = "dropping the guard removes the fault"]
 pub struct FaultGuard {
     shared: Arc<Shared>,
     id: u64,

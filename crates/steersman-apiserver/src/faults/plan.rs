@@ -91,7 +91,7 @@ pub(crate) struct Chop {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "each is a fault of its own, and they add up"
+    reason = "independent faults, which can be combined"
 )]
 pub(crate) struct WatchManners {
     /// Whether it stays silent.

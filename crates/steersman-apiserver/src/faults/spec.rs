@@ -229,7 +229,7 @@ impl FaultSpec {
         if let Some(share) = self.probability
             && !(0.0..=1.0).contains(&share)
         {
-            return Some(format!("probability is {share}, and must be from 0 to 1"));
+            return Some(format!("probability is {share}, but must be from 0 to 1"));
         }
         let waits: &[(&str, u64)] = match &self.effect {
             Effect::Delay {
@@ -243,15 +243,15 @@ impl FaultSpec {
         };
         if let Some((field, millis)) = waits.iter().find(|(_, millis)| *millis > LONGEST_MILLIS) {
             return Some(format!(
-                "effect.{field} is {millis}, and must be at most {LONGEST_MILLIS}, a year"
+                "effect.{field} is {millis}, but must be at most {LONGEST_MILLIS}, a year"
             ));
         }
         match &self.effect {
             Effect::Answer { code, .. } if !(400..600).contains(code) => Some(format!(
-                "effect.code is {code}, and must be a failure, from 400 to 599"
+                "effect.code is {code}, but must be a failure, from 400 to 599"
             )),
             Effect::Chunks { bytes: 0, .. } => {
-                Some("effect.bytes is 0, and must be at least 1".to_owned())
+                Some("effect.bytes is 0, but must be at least 1".to_owned())
             }
             _ => None,
         }

@@ -104,7 +104,8 @@ fn add(context: &Context, body: &[u8]) -> Done {
     } else {
         serde_json::from_slice(body).map(|one: FaultSpec| vec![one])
     };
-    let specs = read.map_err(|error| Status::bad_request(format!("this is no fault: {error}")))?;
+    let specs =
+        read.map_err(|error| Status::bad_request(format!("the body is no fault: {error}")))?;
     let mut guards = Vec::new();
     for spec in specs {
         guards.push(context.faults.add(spec)?);
@@ -137,7 +138,7 @@ fn requests(context: &Context, query: &Query) -> Done {
     let limit = match query.get("limit") {
         Some(text) => text
             .parse()
-            .map_err(|_| Status::bad_request(format!("limit is {text}, and must be a number")))?,
+            .map_err(|_| Status::bad_request(format!("limit is {text}, but must be a number")))?,
         None => LISTED,
     };
     let same = |name: &str, found: Option<&str>| {
@@ -206,7 +207,7 @@ fn restart(context: &Context, query: &Query) -> Done {
         None | Some("kept") => History::Kept,
         Some("lost") => History::Lost,
         Some(other) => {
-            let message = format!("history is {other}, and must be kept or lost");
+            let message = format!("history is {other}, but must be kept or lost");
             return Err(Status::bad_request(message));
         }
     };
@@ -217,7 +218,7 @@ fn restart(context: &Context, query: &Query) -> Done {
         };
         let millis = text
             .parse()
-            .map_err(|_| Status::bad_request(format!("{name} is {text}, and must be a number")))?;
+            .map_err(|_| Status::bad_request(format!("{name} is {text}, but must be a number")))?;
         *time = Duration::from_millis(millis);
     }
     let [away, installing, initializing] = times;
@@ -238,7 +239,7 @@ fn watches(context: &Context, query: &Query) -> Done {
         "expire" => WatchMode::Expired,
         other => {
             let message =
-                format!("do is \"{other}\", and must be cut, break, silence, resume or expire");
+                format!("do is \"{other}\", but must be cut, break, silence, resume or expire");
             return Err(Status::bad_request(message));
         }
     };
@@ -259,7 +260,7 @@ fn known(query: &Query, known: &[&str]) -> Result<(), Status> {
         None => Ok(()),
         Some((name, _)) => {
             let known = known.join(", ");
-            let message = format!("unknown parameter \"{name}\"; there are {known}");
+            let message = format!("unknown parameter \"{name}\"; known ones are {known}");
             Err(Status::bad_request(message))
         }
     }

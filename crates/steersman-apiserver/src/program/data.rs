@@ -135,7 +135,10 @@ mod tests {
         std::fs::write(&state, &whole[..whole.len() / 2]).unwrap();
         let problem = DataDir::open(folder.path()).unwrap_err();
         let text = super::super::chain(&problem);
-        assert!(text.contains("state.json; it stays as it is"), "{text}");
+        assert!(
+            text.contains("state.json; the file is left unchanged"),
+            "{text}"
+        );
         assert!(text.contains("moving "), "{text}");
         assert_eq!(std::fs::read(&state).unwrap().len(), whole.len() / 2);
 

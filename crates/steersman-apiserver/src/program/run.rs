@@ -186,7 +186,7 @@ fn stopped() -> Result<impl Future<Output = ()>, Problem> {
 }
 
 #[cfg(not(unix))]
-#[expect(clippy::unnecessary_wraps, reason = "elsewhere it can fail")]
+#[expect(clippy::unnecessary_wraps, reason = "it can fail on other platforms")]
 fn stopped() -> Result<impl Future<Output = ()>, Problem> {
     Ok(async {
         // Without a handler for ctrl-c there is no way to ask the program to stop.

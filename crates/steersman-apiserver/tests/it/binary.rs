@@ -118,7 +118,10 @@ async fn a_corrupt_file_is_named_and_left_unchanged() {
     let state = folder.path().join("state.json");
     std::fs::write(&state, "{\"format\": \"steersman-ap").unwrap();
     let said = refused(&["--data-dir", text(folder.path())]).await;
-    assert!(said.contains("state.json; it stays as it is"), "{said}");
+    assert!(
+        said.contains("state.json; the file is left unchanged"),
+        "{said}"
+    );
     let left = std::fs::read_to_string(&state).unwrap();
     assert_eq!(left, "{\"format\": \"steersman-ap");
 }

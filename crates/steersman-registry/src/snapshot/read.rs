@@ -38,13 +38,13 @@ pub(super) fn read(text: &[u8]) -> Result<Snapshot, SnapshotError> {
         }
     }
     if let Some(place) = duplicates::find(text).into_iter().next() {
-        return Err(problem(place, "it is there twice"));
+        return Err(problem(place, "the member occurs twice"));
     }
     let revision = whole.take("revision");
-    let revision = revision.ok_or_else(|| whole.problem("revision", "it is missing"))?;
+    let revision = revision.ok_or_else(|| whole.problem("revision", "the member is missing"))?;
     let revision = whole.number("revision", &revision)?;
     let objects = whole.take("objects");
-    let objects = objects.ok_or_else(|| whole.problem("objects", "it is missing"))?;
+    let objects = objects.ok_or_else(|| whole.problem("objects", "the member is missing"))?;
     // The first servers wrote neither counters nor credentials.
     let mut counters = whole.part("counters")?;
     let mut credentials = whole.part("credentials")?;
@@ -70,9 +70,9 @@ fn read_credentials(credentials: &mut Part) -> Result<(Option<Key>, Tokens), Sna
         Some(Value::String(text)) if text.is_empty() => None,
         Some(Value::String(text)) => match Key::from_text(&text) {
             Some(key) => Some(key),
-            None => return Err(credentials.problem("key", "it is no key")),
+            None => return Err(credentials.problem("key", "the text is no key")),
         },
-        Some(_) => return Err(credentials.problem("key", "it is no text")),
+        Some(_) => return Err(credentials.problem("key", "the value is no text")),
     };
     let tokens = match credentials.take("tokens") {
         None => Tokens::default(),
@@ -80,7 +80,7 @@ fn read_credentials(credentials: &mut Part) -> Result<(Option<Key>, Tokens), Sna
             let place = format!("credentials.tokens, token {number} (from 0)");
             problem(place, why)
         })?,
-        Some(_) => return Err(credentials.problem("tokens", "it is no object")),
+        Some(_) => return Err(credentials.problem("tokens", "the value is no object")),
     };
     Ok((key, tokens))
 }
@@ -91,12 +91,12 @@ fn read_objects(objects: Part, newest: u64) -> Result<Storages, SnapshotError> {
     for (storage, list) in objects.members {
         let place = || format!("objects[{storage:?}]");
         let Value::Array(list) = list else {
-            return Err(problem(place(), "it is no list"));
+            return Err(problem(place(), "the value is no list"));
         };
         let scope = scopes.get(&storage).copied();
         // A deleted CRD leaves an empty storage behind.
         if scope.is_none() && !list.is_empty() {
-            let why = "the server has no such kind, and the snapshot no definition of one";
+            let why = "neither the server nor a definition in the snapshot has this kind";
             return Err(problem(place(), why));
         }
         let namespaced = scope.unwrap_or_default();
@@ -108,7 +108,7 @@ fn read_objects(objects: Part, newest: u64) -> Result<Storages, SnapshotError> {
                 let is_new = keys.insert(key);
                 is_new
                     .then_some(stored)
-                    .ok_or("another one before it has its name")
+                    .ok_or("an earlier object has the same name")
             });
             kept.push(Arc::new(stored.map_err(|problem| {
                 SnapshotError::Object {
@@ -139,19 +139,21 @@ fn scopes(objects: &Map<String, Value>) -> HashMap<String, bool> {
 }
 
 fn stored(object: Value, newest: u64, namespaced: bool) -> Result<Stored, &'static str> {
-    let metadata = object["metadata"].as_object().ok_or("it has no metadata")?;
+    let metadata = object["metadata"]
+        .as_object()
+        .ok_or("the object has no metadata")?;
     let text = |member: &str| metadata.get(member).map(Value::as_str);
     let name = text("name").flatten().filter(|name| !name.is_empty());
-    let name = name.ok_or("it has no name")?;
+    let name = name.ok_or("the object has no name")?;
     let revision: u64 = text("resourceVersion")
         .flatten()
         .and_then(|version| version.parse().ok())
         .filter(|revision| (1..=newest).contains(revision))
-        .ok_or("its resource version is not one of the snapshot's past")?;
+        .ok_or("its resource version is above the snapshot's revision or invalid")?;
     let namespace = text("namespace").unwrap_or(Some(""));
     let namespace = namespace.ok_or("its namespace is no text")?;
     if namespace.is_empty() == namespaced {
-        return Err("its namespace is missing, or it has one though its kind is in none");
+        return Err("its namespace is missing, or its kind is cluster-scoped and has none");
     }
     let managed = metadata.get("managedFields");
     if managed.is_some_and(|managed| !managed.is_array()) {
@@ -172,8 +174,8 @@ impl Part {
     fn of(place: &'static str, value: Value) -> Result<Self, SnapshotError> {
         match value {
             Value::Object(members) => Ok(Self { place, members }),
-            _ if place.is_empty() => Err(problem("text", "it is no object")),
-            _ => Err(problem(place, "it is no object")),
+            _ if place.is_empty() => Err(problem("text", "the value is no object")),
+            _ => Err(problem(place, "the value is no object")),
         }
     }
 
@@ -197,7 +199,7 @@ impl Part {
 
     fn number<N: TryFrom<u64>>(&self, member: &str, value: &Value) -> Result<N, SnapshotError> {
         let number = value.as_u64().and_then(|number| N::try_from(number).ok());
-        number.ok_or_else(|| self.problem(member, &format!("{value} is no number of its range")))
+        number.ok_or_else(|| self.problem(member, &format!("{value} is no number in range")))
     }
 
     fn problem(&self, member: &str, why: &str) -> SnapshotError {
@@ -212,7 +214,7 @@ impl Part {
     fn finish(self) -> Result<(), SnapshotError> {
         match self.members.keys().next() {
             None => Ok(()),
-            Some(member) => Err(self.problem(member, "this server knows no such member")),
+            Some(member) => Err(self.problem(member, "the member is unknown to this server")),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Snapshots of a registry: what they keep, and what they refuse.
+//! Tests of servers that start from the snapshot of another server.
 
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ fn srv_snap_3_credentials_stay_valid() {
     let mut text = Vec::new();
     before.snapshot().write(&mut text).unwrap();
 
-    // A server of another seed would sign with another key.
+    // A server with another seed would sign with another key.
     let options = RegistryOptions {
         seed: 7,
         ..Default::default()
@@ -82,17 +82,17 @@ fn a_truncated_or_foreign_text_is_no_snapshot() {
     let problem = |text: &str| Snapshot::read(text.as_bytes()).unwrap_err().to_string();
     assert_eq!(
         problem(r#"{"format": "x"}"#),
-        "its format is \"x\", and this server reads \"steersman-apiserver/1\""
+        "the snapshot has the format \"x\", but this server reads \"steersman-apiserver/1\""
     );
     let future = r#"{"format": "steersman-apiserver/1", "revision": 3, "objects":
         {"pods.": [{"metadata": {"name": "a", "resourceVersion": "4"}}]}}"#;
     assert_eq!(
         problem(future),
-        "the object 0 of pods. is none: its resource version is not one of the snapshot's past"
+        "invalid snapshot: object 0 (from 0) of pods.: its resource version is above the snapshot's revision or invalid"
     );
 }
 
-/// A snapshot that can be read.
+/// Returns a valid snapshot.
 fn readable() -> Value {
     let now = jiff::Timestamp::UNIX_EPOCH;
     let mut server = Registry::new(Default::default(), now);
@@ -104,102 +104,100 @@ fn readable() -> Value {
     good
 }
 
-/// The refusal of a snapshot.
+/// Returns the refusal of a snapshot.
 fn refused(snapshot: &Value) -> String {
     let read = Snapshot::read(snapshot.to_string().as_bytes());
     read.unwrap_err().to_string()
 }
 
-/// The refusal of a readable snapshot in which one part is another.
+/// Returns the refusal of a valid snapshot after one part was replaced.
 fn refused_with(place: &str, value: Value) -> String {
     let mut snapshot = readable();
     *snapshot.pointer_mut(place).unwrap() = value;
     refused(&snapshot)
 }
 
-/// SRV-SNAP-4: each part that would be lost, or kept as something else, is refused with its place.
+/// SRV-SNAP-4: a part that could not be restored as written is refused with its path.
 #[test]
 fn srv_snap_4_unknown_members_are_refused() {
-    let range = "is no number of its range";
+    let range = "is no number in range";
     let counters = "/counters";
     let tokens = "/credentials/tokens";
     for (place, value, wanted) in [
-        (
-            "/revision",
-            json!("7"),
-            format!("revision cannot be read: \"7\" {range}"),
-        ),
+        ("/revision", json!("7"), format!("revision: \"7\" {range}")),
         (
             counters,
             json!([]),
-            "counters cannot be read: it is no object".to_owned(),
+            "counters: the value is no object".to_owned(),
         ),
         (
             "/counters/addresses",
             json!(70_000),
-            format!("counters.addresses cannot be read: 70000 {range}"),
+            format!("counters.addresses: 70000 {range}"),
         ),
         (
             "/counters/random",
             json!(-1),
-            format!("counters.random cannot be read: -1 {range}"),
+            format!("counters.random: -1 {range}"),
         ),
         (
             counters,
             json!({"seed": 1}),
-            "counters.seed cannot be read: this server knows no such member".to_owned(),
+            "counters.seed: the member is unknown to this server".to_owned(),
         ),
         (
             "/credentials/key",
             json!("short"),
-            "credentials.key cannot be read: it is no key".to_owned(),
+            "credentials.key: the text is no key".to_owned(),
         ),
         (
             tokens,
             json!([]),
-            "credentials.tokens cannot be read: it is no object".to_owned(),
+            "credentials.tokens: the value is no object".to_owned(),
         ),
         (
             tokens,
             json!({"t": {"username": "a"}, "u": {"groups": []}}),
-            "credentials.tokens, token 1 (from 0) cannot be read: it has no username".to_owned(),
+            "credentials.tokens, token 1 (from 0): it has no username".to_owned(),
         ),
         (
             tokens,
             json!({"t": {"username": "a", "groups": [1]}}),
-            "credentials.tokens, token 0 (from 0) cannot be read: it has a member that no user has"
-                .to_owned(),
+            "credentials.tokens, token 0 (from 0): it has a member that no user has".to_owned(),
         ),
         (
             "/objects",
             json!([]),
-            "objects cannot be read: it is no object".to_owned(),
+            "objects: the value is no object".to_owned(),
         ),
     ] {
-        assert_eq!(refused_with(place, value), format!("its {wanted}"));
+        assert_eq!(
+            refused_with(place, value),
+            format!("invalid snapshot: {wanted}")
+        );
     }
     let mut more = readable();
     more["leases"] = json!({});
-    let why = "its leases cannot be read: this server knows no such member";
+    let why = "invalid snapshot: leases: the member is unknown to this server";
     assert_eq!(refused(&more), why);
     let text = readable().to_string();
     let twice = text.replacen('{', "{\"objects\":{},", 1);
     let told = Snapshot::read(twice.as_bytes()).unwrap_err().to_string();
-    assert_eq!(told, "its objects cannot be read: it is there twice");
+    assert_eq!(told, "invalid snapshot: objects: the member occurs twice");
     for missing in ["revision", "objects"] {
         let mut less = readable();
         less.as_object_mut().unwrap().remove(missing);
-        let why = format!("its {missing} cannot be read: it is missing");
+        let why = format!("invalid snapshot: {missing}: the member is missing");
         assert_eq!(refused(&less), why);
     }
-    // What the first servers wrote had no credentials, and a storage may be left without objects.
+    // Snapshots of the first servers have no credentials, and a storage may have no objects.
     let mut old = readable();
     old.as_object_mut().unwrap().remove("credentials");
     old["objects"]["sites.example.com"] = json!([]);
     assert!(Snapshot::read(old.to_string().as_bytes()).is_ok());
 }
 
-/// SRV-SNAP-4: so is each object that would be lost, or be another one.
+/// SRV-SNAP-4: an object that could not be restored as written is refused.
 #[test]
 fn srv_snap_4_objects_are_restored_or_refused() {
     let map = |name: &str, namespace: Value| {
@@ -207,15 +205,15 @@ fn srv_snap_4_objects_are_restored_or_refused() {
             "metadata": {"name": name, "namespace": namespace, "resourceVersion": "1"}})
     };
     let default = || json!("default");
-    let first = "the object 0 of configmaps. is none: ";
+    let first = "invalid snapshot: object 0 (from 0) of configmaps.: ";
     for (list, wanted) in [
         (
             json!({}),
-            "its objects[\"configmaps.\"] cannot be read: it is no list".to_owned(),
+            "invalid snapshot: objects[\"configmaps.\"]: the value is no list".to_owned(),
         ),
         (
             json!([map("a", default()), map("a", default())]),
-            "the object 1 of configmaps. is none: another one before it has its name".to_owned(),
+            "invalid snapshot: object 1 (from 0) of configmaps.: an earlier object has the same name".to_owned(),
         ),
         (
             json!([map("a", json!(null))]),
@@ -223,11 +221,11 @@ fn srv_snap_4_objects_are_restored_or_refused() {
         ),
         (
             json!([map("", default())]),
-            format!("{first}it has no name"),
+            format!("{first}the object has no name"),
         ),
         (
             json!([{"metadata": 7}]),
-            format!("{first}it has no metadata"),
+            format!("{first}the object has no metadata"),
         ),
     ] {
         let mut snapshot = readable();
@@ -237,15 +235,15 @@ fn srv_snap_4_objects_are_restored_or_refused() {
     let stray = json!({"sites.example.com": [map("a", default())]});
     assert_eq!(
         refused_with("/objects", stray),
-        "its objects[\"sites.example.com\"] cannot be read: the server has no such kind, and the snapshot no definition of one"
+        "invalid snapshot: objects[\"sites.example.com\"]: neither the server nor a definition in the snapshot has this kind"
     );
-    let first = "the object 0 of namespaces. is none: ";
+    let first = "invalid snapshot: object 0 (from 0) of namespaces.: ";
     for (field, value, wanted) in [
         ("managedFields", json!({}), "its managedFields are no list"),
         (
             "namespace",
             default(),
-            "its namespace is missing, or it has one though its kind is in none",
+            "its namespace is missing, or its kind is cluster-scoped and has none",
         ),
     ] {
         let mut snapshot = readable();

@@ -24,7 +24,7 @@ enum Style {
 /// The styles that a text allows (`yaml_emitter_analyze_scalar`).
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "they are as independent as there"
+    reason = "independent flags, as in the original"
 )]
 struct Traits {
     plain: bool,

@@ -158,7 +158,7 @@ fn an_invalid_fault_is_refused_with_its_reason() {
     };
     assert_eq!(
         delay(u64::MAX, 0),
-        "effect.millis is 18446744073709551615, and must be at most 31536000000, a year"
+        "effect.millis is 18446744073709551615, but must be at most 31536000000, a year"
     );
     assert!(delay(0, u64::MAX).starts_with("effect.jitterMillis is "));
     assert_eq!(delay(31_536_000_000, 1), "");

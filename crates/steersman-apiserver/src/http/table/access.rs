@@ -11,9 +11,12 @@ pub(super) const BINDINGS: Columns = Columns {
     headings: &[
         shown("Role", "Role that is granted."),
         AGE,
-        wide("Users", "Users who get it."),
-        wide("Groups", "Groups who get it."),
-        wide("ServiceAccounts", "Service accounts that get it."),
+        wide("Users", "Users that the role is granted to."),
+        wide("Groups", "Groups that the role is granted to."),
+        wide(
+            "ServiceAccounts",
+            "Service accounts that the role is granted to.",
+        ),
     ],
     row: |binding, now| {
         let role = at(binding, &["roleRef"]).unwrap_or(&Value::Null);
@@ -45,10 +48,16 @@ fn subjects(binding: &Value, kind: &str) -> String {
 pub(super) const SIGNING_REQUESTS: Columns = Columns {
     headings: &[
         AGE,
-        shown("SignerName", "Who shall sign."),
-        shown("Requestor", "Who asks."),
-        shown("RequestedDuration", "How long the certificate shall last."),
-        shown("Condition", "Whether it is approved and issued."),
+        shown("SignerName", "Signer of the certificate."),
+        shown("Requestor", "User that created the request."),
+        shown(
+            "RequestedDuration",
+            "Requested lifetime of the certificate.",
+        ),
+        shown(
+            "Condition",
+            "Whether the request is approved and the certificate issued.",
+        ),
     ],
     row: |request, now| {
         let lasts = at(request, &["spec", "expirationSeconds"]).and_then(Value::as_i64);
@@ -87,7 +96,7 @@ fn condition(request: &Value) -> String {
 
 /// Leases.
 pub(super) const LEASES: Columns = Columns {
-    headings: &[shown("Holder", "Who holds the lease."), AGE],
+    headings: &[shown("Holder", "Current holder of the lease."), AGE],
     row: |lease, now| {
         vec![
             text(lease, &["spec", "holderIdentity"]).into(),

@@ -8,7 +8,7 @@ use super::columns::{AGE, Columns, age, shown, wide};
 
 /// ConfigMaps.
 pub(super) const CONFIG_MAPS: Columns = Columns {
-    headings: &[shown("Data", "How many entries there are."), AGE],
+    headings: &[shown("Data", "Number of entries."), AGE],
     row: |map, now| {
         vec![
             (entries(map, &["data"]) + entries(map, &["binaryData"])).into(),
@@ -20,8 +20,8 @@ pub(super) const CONFIG_MAPS: Columns = Columns {
 /// Secrets.
 pub(super) const SECRETS: Columns = Columns {
     headings: &[
-        shown("Type", "What the secret is for."),
-        shown("Data", "How many entries there are."),
+        shown("Type", "Type of the secret."),
+        shown("Data", "Number of entries."),
         AGE,
     ],
     row: |secret, now| {
@@ -36,7 +36,7 @@ pub(super) const SECRETS: Columns = Columns {
 /// Namespaces.
 pub(super) const NAMESPACES: Columns = Columns {
     headings: &[
-        shown("Status", "Whether the namespace is in use or going."),
+        shown("Status", "Whether the namespace is active or terminating."),
         AGE,
     ],
     row: |namespace, now| {
@@ -58,7 +58,7 @@ pub(super) const NODES: Columns = Columns {
         wide("External-IP", "Address outside the cluster."),
         wide("OS-Image", "Operating system."),
         wide("Kernel-Version", "Version of the kernel."),
-        wide("Container-Runtime", "What runs the containers."),
+        wide("Container-Runtime", "Container runtime of the node."),
     ],
     row: |node, now| {
         let ready = list(node, &["status", "conditions"])
@@ -121,10 +121,7 @@ fn roles(node: &Value) -> String {
 
 /// ServiceAccounts.
 pub(super) const SERVICE_ACCOUNTS: Columns = Columns {
-    headings: &[
-        shown("Secrets", "How many secrets the account may use."),
-        AGE,
-    ],
+    headings: &[shown("Secrets", "Number of secrets of the account."), AGE],
     row: |account, now| vec![list(account, &["secrets"]).len().into(), age(account, now)],
 };
 
@@ -132,8 +129,8 @@ pub(super) const SERVICE_ACCOUNTS: Columns = Columns {
 pub(super) const COMPONENTS: Columns = Columns {
     headings: &[
         shown("Status", "Whether the component is healthy."),
-        shown("Message", "What it says."),
-        shown("Error", "What is wrong."),
+        shown("Message", "Message of the component."),
+        shown("Error", "Error of the component."),
     ],
     row: |component, _| {
         let condition = list(component, &["conditions"])
@@ -153,9 +150,16 @@ pub(super) const COMPONENTS: Columns = Columns {
 pub(super) const PRIORITY_CLASSES: Columns = Columns {
     headings: &[
         shown("Value", "Priority of the pods.").integer(),
-        shown("Global-Default", "Whether pods without a class get it.").boolean(),
+        shown(
+            "Global-Default",
+            "Whether this is the class of pods without one.",
+        )
+        .boolean(),
         AGE,
-        shown("PreemptionPolicy", "Whether others have to make room."),
+        shown(
+            "PreemptionPolicy",
+            "Whether its pods preempt pods of lower priority.",
+        ),
     ],
     row: |class, now| {
         vec![
@@ -169,6 +173,6 @@ pub(super) const PRIORITY_CLASSES: Columns = Columns {
 
 /// RuntimeClasses.
 pub(super) const RUNTIME_CLASSES: Columns = Columns {
-    headings: &[shown("Handler", "What runs the containers."), AGE],
+    headings: &[shown("Handler", "Handler of the container runtime."), AGE],
     row: |class, now| vec![text(class, &["handler"]).into(), age(class, now)],
 };

@@ -52,11 +52,11 @@ pub(super) const RESOURCE_SLICES: Columns = Columns {
 /// HorizontalPodAutoscalers.
 pub(super) const AUTOSCALERS: Columns = Columns {
     headings: &[
-        shown("Reference", "What is scaled."),
-        shown("Targets", "What is measured, and what it should be."),
-        shown("MinPods", "Fewest pods."),
-        shown("MaxPods", "Most pods."),
-        shown("Replicas", "Pods there are."),
+        shown("Reference", "Object that is scaled."),
+        shown("Targets", "Current and target values of the metrics."),
+        shown("MinPods", "Minimum number of pods."),
+        shown("MaxPods", "Maximum number of pods."),
+        shown("Replicas", "Current number of pods."),
         AGE,
     ],
     row: |scaler, now| {

@@ -12,13 +12,13 @@ pub(super) const EVENTS: Columns = Columns {
     headings: &[
         shown("Last Seen", "Time since the event was last observed."),
         shown("Type", "Normal or Warning."),
-        shown("Reason", "Why it happened, for programs."),
-        shown("Object", "What it happened to."),
-        wide("Subobject", "The part of it that it happened to."),
-        wide("Source", "Who reports it."),
-        shown("Message", "What happened, for people."),
+        shown("Reason", "Reason as a constant for programs."),
+        shown("Object", "Object of the event."),
+        wide("Subobject", "Part of the object."),
+        wide("Source", "Component that reported the event."),
+        shown("Message", "Description for people."),
         wide("First Seen", "Time since the event was first observed."),
-        wide("Count", "How often it was observed."),
+        wide("Count", "Number of times the event was observed."),
         Heading {
             wide: true,
             ..Heading::NAME

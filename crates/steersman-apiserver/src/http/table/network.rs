@@ -93,7 +93,7 @@ pub(super) const INGRESSES: Columns = Columns {
         shown("Class", "Class of the controller that serves it."),
         shown("Hosts", "Hosts of the rules."),
         shown("Address", "Addresses of the load balancer."),
-        shown("Ports", "Ports that are open."),
+        shown("Ports", "Open ports of the load balancer."),
         AGE,
     ],
     row: |ingress, now| {
@@ -201,7 +201,7 @@ fn addresses(subset: &Value) -> Vec<String> {
 /// EndpointSlices.
 pub(super) const ENDPOINT_SLICES: Columns = Columns {
     headings: &[
-        shown("AddressType", "What kind of addresses these are."),
+        shown("AddressType", "Type of the addresses: IPv4, IPv6 or FQDN."),
         shown("Ports", "Ports of every endpoint."),
         shown("Endpoints", "Addresses of the endpoints."),
         AGE,
@@ -241,7 +241,10 @@ pub(super) const SERVICE_CIDRS: Columns = Columns {
 
 /// IPAddresses. Their rows have a cell for the age, but no heading for it.
 pub(super) const IP_ADDRESSES: Columns = Columns {
-    headings: &[shown("ParentRef", "Whom the address was given to.")],
+    headings: &[shown(
+        "ParentRef",
+        "Object that the address is allocated to.",
+    )],
     row: |address, now| {
         let parent = at(address, &["spec", "parentRef"]).filter(|it| it.is_object());
         let parent = parent.map_or_else(

@@ -10,22 +10,25 @@ use super::columns::{AGE, Columns, age, shown, wide};
 /// Pods.
 pub(super) const PODS: Columns = Columns {
     headings: &[
-        shown("Ready", "Containers that are ready, of all."),
         shown(
-            "Status",
-            "What the pod's containers are doing, in one word.",
+            "Ready",
+            "Number of ready containers, and of all containers.",
         ),
+        shown("Status", "State of the pod's containers, in one word."),
         shown(
             "Restarts",
-            "How often the containers were restarted, and when last.",
+            "Number of container restarts, and time since the last.",
         ),
         AGE,
         wide("IP", "Address of the pod."),
         wide("Node", "Node that runs the pod."),
-        wide("Nominated Node", "Node that is being cleared for the pod."),
+        wide(
+            "Nominated Node",
+            "Node on which pods are preempted for this pod.",
+        ),
         wide(
             "Readiness Gates",
-            "Conditions beside the containers that make the pod ready.",
+            "Additional conditions for the pod to be ready.",
         ),
     ],
     row: |pod, now| {

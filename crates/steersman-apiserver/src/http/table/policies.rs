@@ -9,17 +9,14 @@ const PARAM_KIND: Heading = shown("ParamKind", "Kind of the policy's parameters.
 
 /// MutatingWebhookConfigurations and ValidatingWebhookConfigurations.
 pub(super) const WEBHOOKS: Columns = Columns {
-    headings: &[
-        shown("Webhooks", "How many webhooks there are.").integer(),
-        AGE,
-    ],
+    headings: &[shown("Webhooks", "Number of webhooks.").integer(), AGE],
     row: |hooks, now| vec![list(hooks, &["webhooks"]).len().into(), age(hooks, now)],
 };
 
 /// ValidatingAdmissionPolicies.
 pub(super) const VALIDATING: Columns = Columns {
     headings: &[
-        shown("Validations", "How many rules there are.").integer(),
+        shown("Validations", "Number of validations.").integer(),
         PARAM_KIND,
         AGE,
     ],
@@ -35,7 +32,7 @@ pub(super) const VALIDATING: Columns = Columns {
 /// MutatingAdmissionPolicies.
 pub(super) const MUTATING: Columns = Columns {
     headings: &[
-        shown("Mutations", "How many changes there are.").integer(),
+        shown("Mutations", "Number of mutations.").integer(),
         PARAM_KIND,
         AGE,
     ],
@@ -59,8 +56,8 @@ fn param_kind(policy: &Value) -> String {
 /// The bindings of admission policies.
 pub(super) const POLICY_BINDINGS: Columns = Columns {
     headings: &[
-        shown("PolicyName", "Policy that is bound."),
-        shown("ParamRef", "Parameters that it gets."),
+        shown("PolicyName", "Name of the bound policy."),
+        shown("ParamRef", "Parameters of the policy."),
         AGE,
     ],
     row: |binding, now| {
@@ -84,9 +81,9 @@ pub(super) const FLOW_SCHEMAS: Columns = Columns {
     headings: &[
         shown("PriorityLevel", "Level that the requests go to."),
         shown("MatchingPrecedence", "Rank among the schemas."),
-        shown("DistinguisherMethod", "How flows are told apart."),
+        shown("DistinguisherMethod", "Property that distinguishes flows."),
         AGE,
-        shown("MissingPL", "Whether there is no such level."),
+        shown("MissingPL", "Whether the priority level does not exist."),
     ],
     row: |schema, now| {
         let dangling = list(schema, &["status", "conditions"])
@@ -109,9 +106,9 @@ pub(super) const PRIORITY_LEVELS: Columns = Columns {
     headings: &[
         shown("Type", "Whether the level is limited."),
         shown("NominalConcurrencyShares", "Share of the server's seats."),
-        shown("Queues", "How many queues there are."),
-        shown("HandSize", "Queues that a flow is dealt."),
-        shown("QueueLengthLimit", "Requests that a queue holds."),
+        shown("Queues", "Number of queues."),
+        shown("HandSize", "Number of queues per flow."),
+        shown("QueueLengthLimit", "Maximum number of requests in a queue."),
         AGE,
     ],
     row: |level, now| {
@@ -132,9 +129,13 @@ pub(super) const PRIORITY_LEVELS: Columns = Columns {
 /// PodDisruptionBudgets.
 pub(super) const BUDGETS: Columns = Columns {
     headings: &[
-        shown("Min Available", "Pods that have to stay."),
-        shown("Max Unavailable", "Pods that may go."),
-        shown("Allowed Disruptions", "Pods that may go now.").integer(),
+        shown("Min Available", "Minimum number of available pods."),
+        shown("Max Unavailable", "Maximum number of unavailable pods."),
+        shown(
+            "Allowed Disruptions",
+            "Number of pods that may be evicted now.",
+        )
+        .integer(),
         AGE,
     ],
     row: |budget, now| {
@@ -154,8 +155,8 @@ pub(super) const BUDGETS: Columns = Columns {
 /// ResourceQuotas.
 pub(super) const QUOTAS: Columns = Columns {
     headings: &[
-        shown("Request", "What is used of the bounds, limits left out."),
-        shown("Limit", "What is used of the bounds of limits."),
+        shown("Request", "Usage and bounds, without limits."),
+        shown("Limit", "Usage and bounds of limits."),
         AGE,
     ],
     row: |quota, now| {
@@ -184,7 +185,7 @@ pub(super) const QUOTAS: Columns = Columns {
 pub(super) const API_SERVICES: Columns = Columns {
     headings: &[
         shown("Service", "Service that serves the group version."),
-        shown("Available", "Whether it does."),
+        shown("Available", "Whether the group version is available."),
         AGE,
     ],
     row: |service, now| {

@@ -15,7 +15,7 @@ pub(super) const VOLUMES: Columns = Columns {
         shown("Access Modes", "How the volume can be mounted."),
         shown(
             "Reclaim Policy",
-            "What becomes of the volume after its claim.",
+            "Treatment of the volume after its claim is deleted.",
         ),
         shown("Status", "Whether the volume is bound."),
         shown("Claim", "Claim that the volume is bound to."),
@@ -52,7 +52,7 @@ pub(super) const CLAIMS: Columns = Columns {
         shown("Volume", "Volume that the claim is bound to."),
         shown("Capacity", "Size of the volume."),
         shown("Access Modes", "How the volume can be mounted."),
-        shown("StorageClass", "Class that is asked for."),
+        shown("StorageClass", "Requested storage class."),
         shown("VolumeAttributesClass", "Class of the volume's attributes."),
         AGE,
         VOLUME_MODE,
@@ -123,9 +123,15 @@ fn name(object: &Value, annotations: &[&str]) -> String {
 pub(super) const STORAGE_CLASSES: Columns = Columns {
     headings: &[
         Heading::NAME,
-        shown("Provisioner", "Who makes the volumes."),
-        shown("ReclaimPolicy", "What becomes of a volume after its claim."),
-        shown("VolumeBindingMode", "When volumes are made and bound."),
+        shown("Provisioner", "Provisioner of the volumes."),
+        shown(
+            "ReclaimPolicy",
+            "Treatment of a volume after its claim is deleted.",
+        ),
+        shown(
+            "VolumeBindingMode",
+            "When volumes are provisioned and bound.",
+        ),
         shown("AllowVolumeExpansion", "Whether volumes can grow."),
         AGE,
     ],
@@ -170,8 +176,8 @@ pub(super) const ATTACHMENTS: Columns = Columns {
             ..shown("Attacher", "Driver that attaches.")
         },
         shown("PV", "Volume that is attached."),
-        shown("Node", "Node that it is attached to."),
-        shown("Attached", "Whether it is attached.").boolean(),
+        shown("Node", "Node that the volume is attached to."),
+        shown("Attached", "Whether the volume is attached.").boolean(),
         AGE,
     ],
     row: |attachment, now| {
@@ -188,7 +194,7 @@ pub(super) const ATTACHMENTS: Columns = Columns {
 /// CSINodes.
 pub(super) const CSI_NODES: Columns = Columns {
     headings: &[
-        shown("Drivers", "How many drivers the node has.").integer(),
+        shown("Drivers", "Number of drivers on the node.").integer(),
         AGE,
     ],
     row: |node, now| {
@@ -203,11 +209,23 @@ pub(super) const CSI_NODES: Columns = Columns {
 pub(super) const CSI_DRIVERS: Columns = Columns {
     headings: &[
         shown("AttachRequired", "Whether volumes are attached first.").boolean(),
-        shown("PodInfoOnMount", "Whether the driver learns of the pod.").boolean(),
-        shown("StorageCapacity", "Whether the driver says what is left.").boolean(),
-        shown("TokenRequests", "Audiences of the tokens it gets."),
-        shown("RequiresRepublish", "Whether volumes are published anew.").boolean(),
-        shown("Modes", "Lives that a volume can have."),
+        shown(
+            "PodInfoOnMount",
+            "Whether the driver gets information about the pod.",
+        )
+        .boolean(),
+        shown(
+            "StorageCapacity",
+            "Whether the driver reports its storage capacity.",
+        )
+        .boolean(),
+        shown("TokenRequests", "Audiences of the driver's tokens."),
+        shown(
+            "RequiresRepublish",
+            "Whether volumes are republished periodically.",
+        )
+        .boolean(),
+        shown("Modes", "Supported volume lifecycle modes."),
         AGE,
     ],
     row: |driver, now| {
@@ -241,7 +259,7 @@ pub(super) const CSI_DRIVERS: Columns = Columns {
 pub(super) const CSI_CAPACITIES: Columns = Columns {
     headings: &[
         shown("StorageClassName", "Class that the capacity is of."),
-        shown("Capacity", "What is left."),
+        shown("Capacity", "Available capacity."),
     ],
     row: |capacity, _| {
         vec![

@@ -14,9 +14,9 @@ const TEMPLATE: [&str; 4] = ["spec", "template", "spec", "containers"];
 /// Deployments.
 pub(super) const DEPLOYMENTS: Columns = Columns {
     headings: &[
-        shown("Ready", "Pods that are ready, of those wanted."),
+        shown("Ready", "Number of ready pods, and of desired pods."),
         shown("Up-to-date", "Pods of the newest template."),
-        shown("Available", "Pods that have been ready long enough."),
+        shown("Available", "Number of available pods."),
         AGE,
         CONTAINERS,
         IMAGES,
@@ -39,8 +39,8 @@ pub(super) const DEPLOYMENTS: Columns = Columns {
 /// ReplicaSets and ReplicationControllers.
 pub(super) const REPLICA_SETS: Columns = Columns {
     headings: &[
-        shown("Desired", "Pods wanted.").integer(),
-        shown("Current", "Pods there are.").integer(),
+        shown("Desired", "Number of desired pods.").integer(),
+        shown("Current", "Number of existing pods.").integer(),
         shown("Ready", "Pods that are ready.").integer(),
         AGE,
         CONTAINERS,
@@ -69,7 +69,7 @@ pub(super) const REPLICA_SETS: Columns = Columns {
 /// StatefulSets.
 pub(super) const STATEFUL_SETS: Columns = Columns {
     headings: &[
-        shown("Ready", "Pods that are ready, of those wanted."),
+        shown("Ready", "Number of ready pods, and of desired pods."),
         AGE,
         CONTAINERS,
         IMAGES,
@@ -90,9 +90,9 @@ pub(super) const DAEMON_SETS: Columns = Columns {
     headings: &[
         shown("Desired", "Nodes that should run a pod.").integer(),
         shown("Current", "Nodes that run a pod and should.").integer(),
-        shown("Ready", "Nodes whose pod is ready.").integer(),
-        shown("Up-to-date", "Nodes whose pod is of the newest template.").integer(),
-        shown("Available", "Nodes whose pod has been ready long enough.").integer(),
+        shown("Ready", "Nodes with a ready pod.").integer(),
+        shown("Up-to-date", "Nodes with a pod of the newest template.").integer(),
+        shown("Available", "Nodes with an available pod.").integer(),
         shown("Node Selector", "Labels of the nodes."),
         AGE,
         CONTAINERS,
@@ -119,8 +119,11 @@ pub(super) const DAEMON_SETS: Columns = Columns {
 pub(super) const JOBS: Columns = Columns {
     headings: &[
         shown("Status", "Whether the job runs, is complete or failed."),
-        shown("Completions", "Pods that ended well, of those wanted."),
-        shown("Duration", "Time the job took, or takes already."),
+        shown(
+            "Completions",
+            "Number of succeeded pods, and of desired ones.",
+        ),
+        shown("Duration", "Time since the job started, or until it ended."),
         AGE,
         CONTAINERS,
         IMAGES,
@@ -176,9 +179,9 @@ fn duration(job: &Value, now: Timestamp) -> String {
 /// CronJobs.
 pub(super) const CRON_JOBS: Columns = Columns {
     headings: &[
-        shown("Schedule", "When jobs start, in cron's notation."),
-        shown("Timezone", "Where the schedule's clock is."),
-        shown("Suspend", "Whether no jobs start.").boolean(),
+        shown("Schedule", "Times at which jobs start, in cron's notation."),
+        shown("Timezone", "Time zone of the schedule."),
+        shown("Suspend", "Whether the schedule is suspended.").boolean(),
         shown("Active", "Jobs that run.").integer(),
         shown("Last Schedule", "Time since the last job started."),
         AGE,
@@ -211,7 +214,7 @@ pub(super) const CRON_JOBS: Columns = Columns {
 /// ControllerRevisions.
 pub(super) const CONTROLLER_REVISIONS: Columns = Columns {
     headings: &[
-        shown("Controller", "Who made the revision."),
+        shown("Controller", "Owner of the revision."),
         shown("Revision", "Number of the revision."),
         AGE,
     ],
@@ -245,8 +248,8 @@ pub(super) const SCALES: Columns = Columns {
             format: "",
             ..Heading::NAME
         },
-        shown("Desired", "Pods wanted.").integer(),
-        shown("Available", "Pods there are.").integer(),
+        shown("Desired", "Number of desired pods.").integer(),
+        shown("Available", "Number of existing pods.").integer(),
         AGE,
     ],
     row: |scale, now| {

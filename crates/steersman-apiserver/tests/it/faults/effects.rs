@@ -417,7 +417,7 @@ async fn an_invalid_fault_over_http_is_refused_with_its_reason() {
             json!({"effect": {"type": "answer", "code": 200}}),
             "from 400 to 599",
         ),
-        (json!(1), "this is no fault"),
+        (json!(1), "the body is no fault"),
         (
             json!([{"effect": {"type": "swallow"}}, {"effect": {"type": "answer", "code": 200}}]),
             "from 400 to 599",
