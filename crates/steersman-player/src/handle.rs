@@ -95,7 +95,7 @@ impl Player {
         })
     }
 
-    /// Changes how long the steps of Pods take, also the step that a Pod waits for now.
+    /// Changes how long the steps of Pods take, including steps that have begun.
     pub fn set_speed(&self, speed: Speed) {
         self.shared.manners.lock().speed = speed;
         self.reconsider();
