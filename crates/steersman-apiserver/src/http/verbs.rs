@@ -207,8 +207,8 @@ fn perform_on(
                     Ok(Reply::status(&status, view.media.format))
                 }
                 Deleted::Last(object) => view.object(200, resource, &object),
-                // The answer says that deletion continues only to clients that used the deprecated
-                // `orphanDependents`.
+                // As upstream, 202 (the deletion continues) is only the answer to the deprecated
+                // `orphanDependents: false`.
                 Deleted::Held(object) => {
                     let code = match options.orphan_dependents {
                         Some(false) => 202,

@@ -43,8 +43,8 @@ def lists(core):
 
 
 def watches(core):
-    """Follows ConfigMaps from a list on. The server cuts the first watch after its second event, and has forgotten its past
-    when the third one resumes: the client must neither miss nor repeat anything but by listing anew."""
+    """Follows ConfigMaps from a list on. The server cuts the first watch after its second event, and has compacted its past
+    when the third one resumes: the client must neither miss nor repeat an event, except by listing again."""
     start = core.list_namespaced_config_map("default").metadata.resource_version
     core.create_namespaced_config_map("default", config_map("a", v="1"))
     core.patch_namespaced_config_map("a", "default", {"data": {"v": "2"}})
@@ -56,7 +56,7 @@ def watches(core):
         version = held.metadata.resource_version
         seen.append((event["type"], held.metadata.name, held.data["v"]))
     assert seen == [("ADDED", "a", "1"), ("MODIFIED", "a", "2")], seen
-    # While nobody watches; the next watch resumes where the first one ended.
+    # No watch is open now; the next one resumes where the first one ended.
     core.create_namespaced_config_map("default", config_map("b", v="1"))
     core.delete_namespaced_config_map("a", "default")
     resumed = []
@@ -66,7 +66,7 @@ def watches(core):
         resumed.append((event["type"], event["object"].metadata.name))
     assert resumed == [("ADDED", "b"), ("DELETED", "a")], resumed
     print("resumed", flush=True)
-    # The server forgets the past now, and says so on the standard input.
+    # The server compacts its past now, and reports that on standard input.
     assert sys.stdin.readline().strip() == "compacted"
     try:
         for event in watch.Watch().stream(
@@ -134,7 +134,7 @@ def applies(core, api):
     except ApiException as refusal:
         assert refusal.status == 409 and '.data.a' in refusal.body, refusal.body
     core.patch_namespaced_config_map("c", "default", body, field_manager="two", force=True, _content_type=APPLY)
-    # What the first manager no longer applies goes, except where the second one has taken it.
+    # Fields that the first manager no longer applies are removed, unless the second one has taken them over.
     del body["data"]
     left = core.patch_namespaced_config_map("c", "default", body, field_manager="one", _content_type=APPLY)
     assert left.data == {"a": "2"}, left.data
