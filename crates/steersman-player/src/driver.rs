@@ -27,6 +27,16 @@ const MANY: usize = 16;
 /// After this many turns in a row that panicked, the next turn waits for a change.
 const PANICS: u32 = 16;
 
+/// What the player needs of the server in which it plays.
+pub trait Stage: Send + Sync + 'static {
+    /// Returns the wall time.
+    fn now(&self) -> Timestamp;
+    /// Returns a receiver that is marked changed at every write to the store.
+    fn changes(&self) -> watch::Receiver<u64>;
+    /// Calls `work` with the registry locked, then wakes the watches of what changed.
+    fn locked<R>(&self, work: impl FnOnce(&mut Registry) -> R) -> R;
+}
+
 /// Spawns a task on the current runtime that drives the player, unless nothing is played or another
 /// task drives the player already. Does nothing outside a runtime; the next call inside a runtime
 /// starts the task.

@@ -15,9 +15,6 @@ use steersman_registry::{Attempt, Registry};
 use steersman_schema::resource::StorageKey;
 
 use crate::play::Stage;
-use http::request::Parts;
-use jiff::Timestamp;
-use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::bell::Bell;
