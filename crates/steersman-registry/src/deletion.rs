@@ -1,4 +1,5 @@
-//! Machine: the beginning of a deletion: its grace period, its finalizers, and whether the object waits for them.
+//! Machine: the beginning of a deletion: the grace period, the finalizers of the propagation policy,
+//! and whether the object stays until both are over.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -150,7 +151,7 @@ pub(super) fn has_finalizers(object: &Value) -> bool {
         .is_some_and(|list| !list.is_empty())
 }
 
-/// Whether neither a finalizer nor a grace period holds a terminating object. A write that makes it so is not stored:
+/// Whether neither a finalizer nor a grace period holds a terminating object. A write with this result is not stored:
 /// it deletes the object as it is stored (SRV-REG-5).
 ///
 /// Kubernetes source: `ShouldDeleteDuringUpdate` of `apiserver/pkg/registry/generic/registry/store.go`, and

@@ -172,7 +172,7 @@ fn check_change(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
     names::check_attached(new, errors);
 }
 
-/// SRV-REG-3: the generation counts changes of the desired state, and nothing else.
+/// Raises the generation if the desired state changed, and only then (SRV-REG-3).
 pub(crate) fn raise_generation(resource: &Resource, new: &mut Value, old: &Value) {
     let changed = match resource.generation {
         Generation::Unmanaged => false,

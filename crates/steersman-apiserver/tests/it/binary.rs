@@ -225,7 +225,7 @@ async fn the_program_listens_for_other_machines_only_with_its_flag() {
     assert_eq!(running.stop("-TERM").await.status.code(), Some(0));
     assert!(
         !left.exists(),
-        "a temporary kubeconfig goes with the program"
+        "the program removes its temporary kubeconfig"
     );
 }
 

@@ -94,7 +94,7 @@ async fn the_lifecycle_of_a_test_environment() {
     match get(&admin, &path).await {
         // On a cluster that stays, the objects of the test are removed.
         Err(error) if set("USE_EXISTING_CLUSTER") => assert_eq!(code(&error), 404, "{error}"),
-        Err(error) => assert_eq!(code(&error), 0, "nobody answers: {error}"),
+        Err(error) => assert_eq!(code(&error), 0, "no server answers: {error}"),
         Ok(namespace) => panic!("{namespace}"),
     }
 }

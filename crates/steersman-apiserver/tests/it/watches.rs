@@ -338,7 +338,7 @@ async fn many_watches_see_every_change_within_one_round() {
                 assert_eq!(
                     begins.elapsed(),
                     Duration::ZERO,
-                    "nobody waits for the first"
+                    "the first change wakes the watches at once"
                 );
             }
             assert_eq!(watch.next_short().await.unwrap(), "ADDED b");

@@ -1,4 +1,4 @@
-//! Laws of field sets and of apply.
+//! Property tests of field sets and of server-side apply.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};

@@ -64,7 +64,7 @@ fn srv_snap_2_revisions_before_the_snapshot_are_too_old() {
     again.compact();
     assert!(
         again.store.changes(&maps, at).is_err(),
-        "the log goes on to be compacted"
+        "the log is still compacted"
     );
 }
 

@@ -85,7 +85,10 @@ fn check_settled(objects: &[Value]) -> Result<(), TestCaseError> {
         if !is_deleted(object) {
             for owner in uids_of_owners(object) {
                 let solid = find(&owner).is_some_and(|owner| !waits(owner));
-                prop_assert!(solid, "{object} keeps a reference to nobody");
+                prop_assert!(
+                    solid,
+                    "{object} keeps a reference to a missing or waiting owner"
+                );
             }
             continue;
         }
@@ -98,9 +101,9 @@ fn check_settled(objects: &[Value]) -> Result<(), TestCaseError> {
                 let owners = one["metadata"]["ownerReferences"].as_array();
                 owners.is_some_and(|all| all.iter().any(blocks))
             });
-            prop_assert!(held, "{object} waits for nobody");
+            prop_assert!(held, "{object} waits although no dependent blocks it");
         } else {
-            prop_assert!(has(object, HOLD[0]), "{object} should be gone");
+            prop_assert!(has(object, HOLD[0]), "{object} should have been removed");
         }
     }
     Ok(())
