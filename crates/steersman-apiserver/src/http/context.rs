@@ -14,7 +14,6 @@ use steersman_registry::webhook::Question;
 use steersman_registry::{Attempt, Registry};
 use steersman_schema::resource::StorageKey;
 
-use crate::play::Stage;
 use tokio::sync::watch;
 
 use crate::bell::Bell;
