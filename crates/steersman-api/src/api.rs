@@ -5,13 +5,13 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
-use steersman_object::{Kind, Object, ObjectKey, TypedObject, WholeObject};
+use steersman_object::{Kind, Object, ObjectKey, Selection, TypedObject, WholeObject};
 
 use crate::asked::Asked;
 use crate::decode::{Decoder, Page};
 use crate::error::Error;
 use crate::event::ListPage;
-use crate::options::{DeleteOptions, ListQuery, Patch, PatchOptions, WriteOptions};
+use crate::options::{DeleteOptions, PageRequest, Paging, Patch, PatchOptions, WriteOptions};
 use crate::pages;
 use crate::transport::{Call, DEFAULT_REQUEST_TIMEOUT, METADATA, METADATA_LIST, next_chunk};
 use crate::url::Url;
@@ -108,18 +108,24 @@ impl<K: Object> Api<K> {
         }
     }
 
-    /// One page of the objects of a namespace, or of all namespaces.
+    /// Returns one page of the selected objects.
     ///
     /// # Errors
     ///
-    /// [`Error::Expired`] where the continue token is too old; any other [`Error`].
-    pub async fn list(
+    /// [`Error::Expired`] if the continue token is too old, [`Error::InvalidRequest`] if the selection names an
+    /// index, or any other [`Error`].
+    pub async fn list(&self, selection: &Selection, paging: &Paging) -> Result<ListPage<K>, Error> {
+        let request = PageRequest::of(selection, paging);
+        self.page(selection, &request).await
+    }
+
+    async fn page(
         &self,
-        namespace: Option<&str>,
-        query: &ListQuery,
+        selection: &Selection,
+        request: &PageRequest,
     ) -> Result<ListPage<K>, Error> {
-        let (asked, url) = self.collection("list", namespace)?;
-        let mut call = self.asking(asked, url.list(query));
+        let (asked, url) = self.selected("list", selection)?;
+        let mut call = self.asking(asked, url.list(request));
         if K::metadata_api() {
             call.accept = METADATA_LIST;
         }
@@ -135,7 +141,7 @@ impl<K: Object> Api<K> {
         Ok(ListPage::of(items, page.finish()?))
     }
 
-    /// All pages of a list as one, at one version.
+    /// Returns all selected objects at one version, as one page.
     ///
     /// Where the token expires between two pages the list starts again, once, in a single page and
     /// at the newest version: the one that was asked for has expired with the token.
@@ -145,11 +151,12 @@ impl<K: Object> Api<K> {
     /// Any [`Error`].
     pub async fn list_all(
         &self,
-        namespace: Option<&str>,
-        query: &ListQuery,
+        selection: &Selection,
+        paging: &Paging,
     ) -> Result<ListPage<K>, Error> {
-        let ask = |query| async move { self.list(namespace, &query).await };
-        pages::all(query.clone(), ask).await
+        let first = PageRequest::of(selection, paging);
+        let ask = |request| async move { self.page(selection, &request).await };
+        pages::all(first, selection.selected_limit(), ask).await
     }
 
     /// Creates an object; its name may be left to the server with `generateName`.
@@ -235,19 +242,18 @@ impl<K: Object> Api<K> {
         Ok(self.delete_request(key, options)?.send().await?.value)
     }
 
-    /// Deletes the objects of a collection that `query` selects, in one request; answers the keys of those
-    /// that the server names. Of a namespaced kind a namespace has to be given.
+    /// Deletes the selected objects in one request; returns the keys of those that the server names. For a
+    /// namespaced kind the selection must name a namespace.
     ///
     /// # Errors
     ///
     /// Any [`Error`].
     pub async fn delete_all(
         &self,
-        namespace: Option<&str>,
-        query: &ListQuery,
+        selection: &Selection,
         options: &DeleteOptions,
     ) -> Result<Vec<ObjectKey>, Error> {
-        let request = self.delete_all_request(namespace, query, options)?;
+        let request = self.delete_all_request(selection, options)?;
         Ok(request.send().await?.value)
     }
 
@@ -292,12 +298,15 @@ impl<K: Object> Api<K> {
         }
     }
 
-    fn collection(
-        &self,
-        verb: &'static str,
-        namespace: Option<&str>,
-    ) -> Result<(Asked, Url), Error> {
+    /// Returns the URL of the namespace that is selected, or of all.
+    fn selected(&self, verb: &'static str, selection: &Selection) -> Result<(Asked, Url), Error> {
+        let namespace = selection.selected_namespace();
+        let namespace = namespace.filter(|_| self.kind.is_namespaced());
         let asked = Asked::of_collection(verb, &self.kind, namespace);
+        if let Some((index, _)) = selection.selected_indexes().first() {
+            let problem = format!("only a cache can select by an index ({index:?})");
+            return Err(Error::invalid_request(asked, problem));
+        }
         match Url::collection(&self.kind, namespace) {
             Ok(url) => Ok((asked, url)),
             Err(problem) => Err(Error::invalid_request(asked, problem)),

@@ -13,7 +13,7 @@ use crate::decode::{Decoder, Events, Page};
 use crate::error::Error;
 use crate::event::{ListPage, ListPart, WatchEvent};
 use crate::head::RawObject;
-use crate::options::{ListQuery, WatchOptions};
+use crate::options::{PageRequest, WatchOptions};
 use crate::pages;
 use crate::transport::{Call, METADATA, METADATA_LIST, next_chunk};
 use crate::url::Url;
@@ -39,7 +39,8 @@ pub type WatchStream = BoxStream<'static, Result<WatchEvent, Error>>;
 /// without an answer, and after 30 s without more of a page.
 pub trait ListWatch: Send + Sync + 'static {
     /// Asks for one page of a list. Dropping the stream gives the rest of it up.
-    fn list(&self, query: &ListQuery) -> impl Future<Output = Result<ListStream, Error>> + Send;
+    fn list(&self, request: &PageRequest)
+    -> impl Future<Output = Result<ListStream, Error>> + Send;
 
     /// Opens a watch. Dropping the stream closes it.
     fn watch(
@@ -97,9 +98,9 @@ impl ApiListWatch {
     /// # Cancel safety
     ///
     /// Cancel safe: a list changes nothing.
-    pub async fn list_all(&self, query: &ListQuery) -> Result<ListPage<RawObject>, Error> {
-        let ask = |query| async move {
-            let (mut parts, mut items) = (self.list(&query).await?, Vec::new());
+    pub async fn list_all(&self, request: PageRequest) -> Result<ListPage<RawObject>, Error> {
+        let ask = |request| async move {
+            let (mut parts, mut items) = (self.list(&request).await?, Vec::new());
             loop {
                 match parts.next().await.transpose()? {
                     Some(ListPart::Object(object)) => items.push(object),
@@ -110,7 +111,7 @@ impl ApiListWatch {
                 }
             }
         };
-        pages::all(query.clone(), ask).await
+        pages::all(request, None, ask).await
     }
 
     fn asked(&self, verb: &'static str) -> Asked {
@@ -133,12 +134,12 @@ impl std::fmt::Debug for ApiListWatch {
 }
 
 impl ListWatch for ApiListWatch {
-    async fn list(&self, query: &ListQuery) -> Result<ListStream, Error> {
+    async fn list(&self, request: &PageRequest) -> Result<ListStream, Error> {
         let asked = self.asked("list");
-        let url = self.url(&asked)?.list(query);
+        let url = self.url(&asked)?.list(request);
         let mut call = Call::get(asked, url);
-        let decoder = self.decoder.metadata_only(query.metadata_only);
-        if query.metadata_only {
+        let decoder = self.decoder.metadata_only(request.metadata_only);
+        if request.metadata_only {
             call.accept = METADATA_LIST;
         }
         let (asked, response) = call.send(&self.client).await?;

@@ -3,26 +3,35 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use steersman_object::ResourceVersion;
+use steersman_object::{ResourceVersion, Selection};
 
-/// What a list asks for. The default asks for everything, in one page, at its newest version.
+/// How a list is cut into pages, and how new it is. The default is one page at the newest version.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct ListQuery {
+pub struct Paging {
+    /// The largest number of objects in one page; `None` for all objects in one page.
+    pub page_size: Option<u32>,
+    /// The continue token of the preceding page.
+    pub continue_token: Option<String>,
+    /// How new the answer must be: absent or unset is the newest version, `"0"` any version the server has.
+    pub resource_version: Option<ResourceVersion>,
+    /// How the server reads `resource_version`.
+    pub version_match: Option<VersionMatch>,
+}
+
+/// One page of a list, as a [`ListWatch`](crate::ListWatch) requests it: selectors in the text that servers take.
+/// The default requests every object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PageRequest {
     /// A label selector, as `kubectl -l` takes it.
     pub labels: Option<String>,
     /// A field selector, such as `status.phase=Running`.
     pub fields: Option<String>,
-    /// The most objects in one page; all in one page where absent.
-    pub limit: Option<u32>,
-    /// The token of the page before.
-    pub continue_token: Option<String>,
-    /// How new the answer must be: absent or unset is the newest, `"0"` whatever is at hand.
-    pub resource_version: Option<ResourceVersion>,
-    /// How `resource_version` is meant.
-    pub version_match: Option<VersionMatch>,
-    /// Whether the metadata of the objects is enough, and nothing else needs to be sent. Obeyed by
-    /// [`ListWatch`](crate::ListWatch)es; the typed verbs ask for what their type is.
+    /// Which page of which version.
+    pub paging: Paging,
+    /// Whether the server should send only the metadata of the objects. [`Api`](crate::Api) ignores this: its type
+    /// of object decides.
     pub metadata_only: bool,
 }
 
@@ -152,53 +161,71 @@ impl FieldValidation {
 
 // ===== constructors =====
 
-impl ListQuery {
-    /// Everything, in one page, at its newest version.
+impl Paging {
+    /// One page at the newest version.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Lists only objects with these labels (`app=web,tier in (front,edge)`).
+    /// Sets the largest number of objects in one page; 0 means no limit.
     #[must_use]
-    pub fn labels(mut self, selector: impl Into<String>) -> Self {
-        self.labels = Some(selector.into()).filter(|s| !s.is_empty());
+    pub fn page_size(mut self, objects: u32) -> Self {
+        self.page_size = Some(objects).filter(|objects| *objects > 0);
         self
     }
 
-    /// Lists only objects with these fields (`status.phase=Running`).
-    #[must_use]
-    pub fn fields(mut self, selector: impl Into<String>) -> Self {
-        self.fields = Some(selector.into()).filter(|s| !s.is_empty());
-        self
-    }
-
-    /// At most so many objects in one page; 0 is no limit.
-    #[must_use]
-    pub fn limit(mut self, limit: u32) -> Self {
-        self.limit = Some(limit).filter(|l| *l > 0);
-        self
-    }
-
-    /// The page after the one that carried this token.
+    /// Requests the page after the one that carried this token.
     #[must_use]
     pub fn continue_token(mut self, token: impl Into<String>) -> Self {
         self.continue_token = Some(token.into());
         self
     }
 
-    /// How new the answer must be.
+    /// Sets how new the answer must be.
     #[must_use]
     pub fn resource_version(mut self, version: ResourceVersion) -> Self {
         self.resource_version = Some(version);
         self
     }
 
-    /// How the version is meant.
+    /// Sets how the server reads the resource version.
     #[must_use]
     pub fn version_match(mut self, version_match: VersionMatch) -> Self {
         self.version_match = Some(version_match);
         self
+    }
+}
+
+impl PageRequest {
+    /// Requests every object on the pages that `paging` describes.
+    #[must_use]
+    pub fn new(paging: Paging) -> Self {
+        Self {
+            paging,
+            ..Self::default()
+        }
+    }
+
+    /// Requests the objects that a selection selects by labels and fields. A page is never larger than the
+    /// selection's limit.
+    pub(crate) fn of(selection: &Selection, paging: &Paging) -> Self {
+        let limit = selection.selected_limit();
+        let limit = limit.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX));
+        let page_size = match (paging.page_size, limit.filter(|limit| *limit > 0)) {
+            (Some(size), Some(limit)) => Some(size.min(limit)),
+            (size, limit) => size.or(limit),
+        };
+        let (labels, fields) = (selection.selected_labels(), selection.selected_fields());
+        Self {
+            labels: (!labels.is_everything()).then(|| labels.to_string()),
+            fields: (!fields.is_everything()).then(|| fields.to_string()),
+            paging: Paging {
+                page_size,
+                ..paging.clone()
+            },
+            metadata_only: false,
+        }
     }
 }
 

@@ -4,28 +4,33 @@ use std::future::Future;
 
 use crate::error::Error;
 use crate::event::ListPage;
-use crate::options::ListQuery;
+use crate::options::{PageRequest, Paging};
 
 /// Asks for page after page, each with `ask`. Where the token expires between two of them the list starts
 /// again, once, in a single page and at the newest version: the one that was asked for has expired with it.
 pub(crate) async fn all<T, F>(
-    mut query: ListQuery,
-    ask: impl Fn(ListQuery) -> F,
+    mut request: PageRequest,
+    limit: Option<usize>,
+    ask: impl Fn(PageRequest) -> F,
 ) -> Result<ListPage<T>, Error>
 where
     F: Future<Output = Result<ListPage<T>, Error>>,
 {
-    let mut whole = ask(query.clone()).await?;
+    let mut whole = ask(request.clone()).await?;
     while let Some(token) = whole.continue_token.take() {
-        query.continue_token = Some(token);
-        let page = match ask(query.clone()).await {
+        if limit.is_some_and(|limit| whole.items.len() >= limit) {
+            break;
+        }
+        request.paging.continue_token = Some(token);
+        let page = match ask(request.clone()).await {
             Ok(page) => page,
             Err(error) if error.is_expired() => {
-                query.continue_token = None;
-                query.limit = None;
-                query.resource_version = None;
-                query.version_match = None;
-                return ask(query).await;
+                request.paging = Paging {
+                    page_size: limit.and_then(|limit| u32::try_from(limit).ok()),
+                    ..Paging::new()
+                };
+                whole = ask(request).await?;
+                break;
             }
             Err(error) => return Err(error),
         };
@@ -33,6 +38,8 @@ where
         whole.version = page.version;
         whole.continue_token = page.continue_token;
     }
+    whole.items.truncate(limit.unwrap_or(usize::MAX));
+    whole.continue_token = None;
     whole.remaining = None;
     Ok(whole)
 }

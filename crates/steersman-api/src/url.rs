@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use steersman_object::{Kind, ObjectKey};
 
 use crate::options::{
-    FieldValidation, ListQuery, PatchOptions, VersionMatch, WatchOptions, WriteOptions,
+    FieldValidation, PageRequest, PatchOptions, VersionMatch, WatchOptions, WriteOptions,
 };
 
 /// A path and its query, escaped.
@@ -54,20 +54,21 @@ impl Url {
         self
     }
 
-    pub(crate) fn list(mut self, query: &ListQuery) -> Self {
-        self.pair_opt("labelSelector", query.labels.as_deref());
-        self.pair_opt("fieldSelector", query.fields.as_deref());
-        if let Some(limit) = query.limit {
+    pub(crate) fn list(mut self, request: &PageRequest) -> Self {
+        let paging = &request.paging;
+        self.pair_opt("labelSelector", request.labels.as_deref());
+        self.pair_opt("fieldSelector", request.fields.as_deref());
+        if let Some(limit) = paging.page_size {
             self.pair("limit", &limit.to_string());
         }
         // The token holds the version: the server refuses both together.
-        if let Some(token) = &query.continue_token {
+        if let Some(token) = &paging.continue_token {
             self.pair("continue", token);
             return self;
         }
-        let version = query.resource_version.as_ref().map(|v| v.as_str());
+        let version = paging.resource_version.as_ref().map(|v| v.as_str());
         self.pair_opt("resourceVersion", version.filter(|v| !v.is_empty()));
-        match query.version_match {
+        match paging.version_match {
             Some(VersionMatch::NotOlderThan) => self.pair("resourceVersionMatch", "NotOlderThan"),
             Some(VersionMatch::Exact) => self.pair("resourceVersionMatch", "Exact"),
             None => {}
@@ -168,6 +169,8 @@ mod tests {
     use proptest::prelude::*;
     use steersman_object::ResourceVersion;
 
+    use crate::options::Paging;
+
     use super::*;
 
     fn pods(namespace: Option<&str>) -> Url {
@@ -176,13 +179,16 @@ mod tests {
 
     #[test]
     fn selectors_are_escaped() {
-        let query = ListQuery::new()
-            .labels("app in (a,b),x!=y")
-            .fields("metadata.name=ä b")
-            .limit(500)
+        let paging = Paging::new()
+            .page_size(500)
             .resource_version(ResourceVersion::any());
+        let request = PageRequest {
+            labels: Some("app in (a,b),x!=y".to_owned()),
+            fields: Some("metadata.name=ä b".to_owned()),
+            ..PageRequest::new(paging)
+        };
         assert_eq!(
-            pods(Some("web")).list(&query).into_string(),
+            pods(Some("web")).list(&request).into_string(),
             "/api/v1/namespaces/web/pods?labelSelector=app%20in%20%28a%2Cb%29%2Cx%21%3Dy\
              &fieldSelector=metadata.name%3D%C3%A4%20b&limit=500&resourceVersion=0"
         );
@@ -190,19 +196,20 @@ mod tests {
 
     #[test]
     fn a_continued_list_sends_no_version() {
-        let query = ListQuery::new()
-            .limit(1)
+        let paging = Paging::new()
+            .page_size(1)
             .resource_version(ResourceVersion::new("7"))
             .continue_token("a+b/c==");
+        let request = PageRequest::new(paging);
         assert_eq!(
-            pods(None).list(&query).into_string(),
+            pods(None).list(&request).into_string(),
             "/api/v1/pods?limit=1&continue=a%2Bb%2Fc%3D%3D"
         );
-        let exact = ListQuery::new()
+        let exact = Paging::new()
             .resource_version(ResourceVersion::new("7"))
             .version_match(VersionMatch::Exact);
         assert_eq!(
-            pods(None).list(&exact).into_string(),
+            pods(None).list(&PageRequest::new(exact)).into_string(),
             "/api/v1/pods?resourceVersion=7&resourceVersionMatch=Exact"
         );
     }

@@ -4,8 +4,7 @@ use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use steersman_bench::micro::{Fed, SHARED, TOGETHER, batch};
-use steersman_informer::Query;
-use steersman_object::{LabelSelector, ObjectKey};
+use steersman_object::{LabelSelector, ObjectKey, Selection};
 
 const OBJECTS: u64 = 10_000;
 const CHANGES: u64 = 1_000;
@@ -45,14 +44,14 @@ fn changes(criterion: &mut Criterion) {
 fn reads(criterion: &mut Criterion) {
     let fed = fed();
     let store = fed.informer.store();
-    let keys: Vec<ObjectKey> = store.keys(&Query::new()).unwrap_or_default();
+    let keys: Vec<ObjectKey> = store.keys(&Selection::new()).unwrap_or_default();
     fed.informer
         .add_index("batch", batch)
         .unwrap_or_else(|problem| panic!("no index: {problem}"));
     fed.informer.index_labels();
     let ten = store.by_index("batch", "7").unwrap_or_default();
     assert_eq!(ten.len() as u64, TOGETHER);
-    let labelled = Query::new().labels(LabelSelector::label(SHARED, "7"));
+    let labelled = Selection::new().labels(LabelSelector::label(SHARED, "7"));
     let labelled = store.objects(&labelled);
     assert!(labelled.is_ok_and(|found| found.objects == ten));
     let mut group = criterion.benchmark_group("store");
@@ -77,7 +76,7 @@ fn reads(criterion: &mut Criterion) {
         bencher.iter_batched(
             || {
                 let batch = batches.next().unwrap_or_default();
-                Query::new().labels(LabelSelector::label(SHARED, batch))
+                Selection::new().labels(LabelSelector::label(SHARED, batch))
             },
             |query| store.objects(&query),
             BatchSize::SmallInput,

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Pod;
 use parking_lot::Mutex;
 use serde_json::json;
 use steersman_api::{
-    Connection, Decoded, Error, ListPage, ListQuery, ListStream, ListWatch, Patch, RawObject,
+    Connection, Decoded, Error, ListPage, ListStream, ListWatch, PageRequest, Patch, RawObject,
     WatchEvent, WatchOptions, WatchStream,
 };
 use steersman_apiserver::ApiServer;
@@ -86,7 +86,7 @@ fn raw(number: u64, version: u64) -> Outcome<Decoded<RawObject>> {
 }
 
 impl ListWatch for Script {
-    async fn list(&self, _: &ListQuery) -> Result<ListStream, Error> {
+    async fn list(&self, _: &PageRequest) -> Result<ListStream, Error> {
         let items = std::mem::take(&mut *self.page.lock());
         let page = ListPage::new(items, ResourceVersion::new("1"));
         Ok(stream::iter(page.into_parts().map(Ok)).boxed())

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use steersman_api::{
-    ApiListWatch, Decoded, Error as ApiError, ListPage, ListQuery, RawObject, kube_client,
+    ApiListWatch, Decoded, Error as ApiError, ListPage, PageRequest, Paging, RawObject, kube_client,
 };
 use steersman_informer::Mirror;
 use steersman_object::{FieldSelector, Kind, Object, ObjectKey, ResourceVersion};
@@ -124,47 +124,49 @@ impl Asks {
     ///
     /// Cancel safe.
     pub async fn all(&self, client: kube_client::Client) -> Result<Sight, ApiError> {
-        let query = self.everything().limit(PAGE);
-        Ok(Sight::of(&self.metadata(client, query).await?))
+        let mut request = self.everything();
+        request.paging = Paging::new().page_size(PAGE);
+        Ok(Sight::of(&self.metadata(client, request).await?))
     }
 
     async fn metadata(
         &self,
         client: kube_client::Client,
-        mut query: ListQuery,
+        mut request: PageRequest,
     ) -> Result<ListPage<RawObject>, ApiError> {
-        query.metadata_only = true;
-        self.list(client, query).await
+        request.metadata_only = true;
+        self.list(client, request).await
     }
 
     async fn list(
         &self,
         client: kube_client::Client,
-        query: ListQuery,
+        request: PageRequest,
     ) -> Result<ListPage<RawObject>, ApiError> {
         let list_watch = ApiListWatch::new(client, self.kind().clone(), self.namespace.clone())
             .keep_managed_fields(self.settings.keeps_managed_fields());
-        list_watch.list_all(&query).await
+        list_watch.list_all(request).await
     }
 
     /// What the informer selects.
-    fn everything(&self) -> ListQuery {
+    fn everything(&self) -> PageRequest {
         let settings = &self.settings;
-        ListQuery::new()
-            .labels(settings.sent_labels().unwrap_or_default())
-            .fields(settings.sent_fields().unwrap_or_default())
+        let mut request = PageRequest::default();
+        request.labels = settings.sent_labels().map(Into::into);
+        request.fields = settings.sent_fields().map(Into::into);
+        request
     }
 
     /// What the informer selects, of one name.
-    fn named(&self, name: &str) -> ListQuery {
+    fn named(&self, name: &str) -> PageRequest {
         let name = FieldSelector::new().equals("metadata.name", name);
-        let everything = self.everything();
-        let fields = match &everything.fields {
+        let mut request = self.everything();
+        request.fields = Some(match &request.fields {
             // First, because it is the first name that rights for single names are judged by.
             Some(fields) => format!("{fields},{name}"),
             None => name.into(),
-        };
-        everything.fields(fields)
+        });
+        request
     }
 
     /// Keeps the object of a name alone: not every server selects by the fields that it is asked to. One whose name

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use steersman_api::Connection;
 use steersman_api::kube_client::core::PartialObjectMeta;
-use steersman_object::{Kind, Object, ObjectKey, TypedObject};
+use steersman_object::{Kind, Object, ObjectKey, Selection, TypedObject};
 use tokio_util::sync::CancellationToken;
 
 use crate::coverage::check;
 use crate::error::{Error, absent_is_none};
-use crate::options::{CacheOptions, ListOptions};
+use crate::options::CacheOptions;
 use crate::reads::{Reads, get};
 use crate::registry::Phase;
 use crate::running::Declared;
@@ -28,14 +28,14 @@ mod holding;
 ///
 /// ```no_run
 /// use k8s_openapi::api::core::v1::Pod;
-/// use steersman_cache::{Cache, CacheOptions, ListOptions};
+/// use steersman_cache::{Cache, CacheOptions, Selection};
 ///
 /// # async fn f(connection: steersman_api::Connection) -> Result<(), steersman_cache::Error> {
 /// let cache = Cache::new(CacheOptions::new())?;
 /// cache.index_field::<Pod>("spec.nodeName", |pod| pod.spec.as_ref()?.node_name.clone())?;
 /// tokio::spawn(cache.run(connection, Default::default()));
 /// cache.wait_for_sync().await?;
-/// let here = ListOptions::new().index("spec.nodeName", "node-1");
+/// let here = Selection::new().index("spec.nodeName", "node-1");
 /// println!("{} pods", cache.list::<Pod>(&here).await?.len());
 /// # Ok(()) }
 /// ```
@@ -154,7 +154,7 @@ impl Cache {
         async move { absent_is_none(read.await) }
     }
 
-    /// The objects that `options` select, shared, in no particular order.
+    /// The objects that `selection` selects, shared, in no particular order.
     ///
     /// Of a kind cached in several namespaces, each one's objects are of one version; together they may not
     /// be.
@@ -163,7 +163,7 @@ impl Cache {
     ///
     /// As [`get`](Self::get), and [`Error::NoIndex`]. [`Error::Malformed`] names an object that does not decode
     /// and was never read: it may fall under the selection, as nothing but its namespace is known (`CACHE-4`).
-    /// [`ListOptions::skip_malformed`] leaves such objects out.
+    /// [`Selection::skip_malformed`] leaves such objects out.
     ///
     /// # Cancel safety
     ///
@@ -171,9 +171,9 @@ impl Cache {
     #[track_caller]
     pub fn list<K: TypedObject>(
         &self,
-        options: &ListOptions,
+        selection: &Selection,
     ) -> impl Future<Output = Result<Vec<Arc<K>>, Error>> + Send {
-        self.list_at(options, Location::caller())
+        self.list_at(selection, Location::caller())
     }
 
     /// As [`list`](Self::list), for those who read on behalf of another place in the code.
@@ -187,10 +187,10 @@ impl Cache {
     /// Cancel safe, as [`get`](Self::get).
     pub async fn list_at<K: TypedObject>(
         &self,
-        options: &ListOptions,
+        selection: &Selection,
         caller: &'static Location<'static>,
     ) -> Result<Vec<Arc<K>>, Error> {
-        let listed = self.typed::<K>().list_at(options, caller).await?;
+        let listed = self.typed::<K>().list_at(selection, caller).await?;
         Ok(listed.items)
     }
 

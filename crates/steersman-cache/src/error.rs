@@ -127,6 +127,14 @@ pub enum Error {
         /// Every kind that did not sync, and what is known about it.
         unsynced: Vec<Unsynced>,
     },
+    /// A read selects by fields.
+    #[error(
+        "{kind} cannot be selected by fields in the cache: select by labels or an index, or read live"
+    )]
+    FieldsNeedServer {
+        /// The kind asked for.
+        kind: Kind,
+    },
     /// No index of that name.
     #[error("{kind} has no field index {index:?}: register it with `Cache::index_field`")]
     NoIndex {

@@ -1,7 +1,6 @@
 //! Words: one named index of a kind, as it is handed to each of the kind's informers.
 
 use std::fmt;
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 /// The values under which an object is found.
@@ -14,44 +13,6 @@ type Values<K> = dyn Fn(&K) -> Vec<String> + Send + Sync;
 pub(crate) struct FieldIndex<K> {
     name: String,
     values: Arc<Values<K>>,
-}
-
-/// The name of an index of the kind `K` with values of the type `V`, for a constant that both who
-/// registers it and who reads by it use.
-///
-/// ```
-/// use k8s_openapi::api::core::v1::Pod;
-/// use steersman_cache::{IndexKey, ListOptions};
-///
-/// const NODE: IndexKey<Pod, String> = IndexKey::new("spec.nodeName");
-/// let here = ListOptions::new().by(&NODE, "node-1");
-/// ```
-pub struct IndexKey<K, V> {
-    name: &'static str,
-    of: PhantomData<fn(V) -> K>,
-}
-
-impl<K, V> IndexKey<K, V> {
-    /// The index of this name.
-    #[must_use]
-    pub const fn new(name: &'static str) -> Self {
-        Self {
-            name,
-            of: PhantomData,
-        }
-    }
-
-    /// Its name.
-    #[must_use]
-    pub const fn name(&self) -> &'static str {
-        self.name
-    }
-}
-
-impl<K, V> fmt::Debug for IndexKey<K, V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("IndexKey").field(&self.name).finish()
-    }
 }
 
 impl<K> FieldIndex<K> {

@@ -29,7 +29,7 @@
 //!
 //! - [`unsynced`] has [`Unsynced`], why a kind is not there.
 //! - [`error`] has [`Error`].
-//! - `field_index` has one named index of a kind, and [`IndexKey`], its typed name.
+//! - `field_index` has one named index of a kind, as each informer gets it.
 //! - [`metrics`] has [`CacheMetrics`], what caches and their informers count.
 //! - [`settings`] has [`Settings`], what can be said of all kinds, one kind, or one namespace.
 //! - [`watch_error`] has [`WatchError`], what a hook is told of a request that failed.
@@ -77,13 +77,13 @@ pub use asks::{Answer, Asks, Shown, Sight};
 pub use cache::{Begun, Cache};
 pub use coverage::Membership;
 pub use error::Error;
-pub use field_index::IndexKey;
 pub use grants::{MissingRule, Preflight};
 pub use listed::{Listed, Versions};
 pub use metrics::CacheMetrics;
-pub use options::{ByObject, CacheOptions, ListOptions, Undeclared};
+pub use options::{ByObject, CacheOptions, Undeclared};
 pub use reads::Reads;
 pub use settings::Settings;
 pub use steersman_informer::{Glimpse, Mirror, Reason, State as InformerState, Transform};
+pub use steersman_object::{IndexKey, Selection};
 pub use unsynced::{Trouble, Unsynced, UnsyncedReason};
 pub use watch_error::WatchError;

@@ -1,14 +1,13 @@
-//! Words: what a cache looks at, by default and for single kinds, and what a list selects.
+//! Words: what a cache looks at, by default and for single kinds.
 
-use std::any::{TypeId, type_name};
+use std::any::TypeId;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use steersman_informer::{CONTROLLER_UID, OWNER_UID, Transform};
-use steersman_object::{Gvk, Kind, LabelSelector, TypedObject};
+use steersman_informer::Transform;
+use steersman_object::{Gvk, Kind, TypedObject};
 
-use crate::field_index::IndexKey;
 use crate::metrics::CacheMetrics;
 use crate::settings::Settings;
 use crate::watch_error::{OnWatchError, WatchError};
@@ -69,27 +68,6 @@ pub enum Undeclared {
     Fail,
     /// The client asks the server. The cache itself refuses it as it does for an uncached kind.
     Live,
-}
-
-/// What a list selects; everything in scope by default, and nothing that cannot be read.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[must_use]
-pub struct ListOptions {
-    pub(crate) namespace: Option<String>,
-    pub(crate) labels: LabelSelector,
-    pub(crate) terms: Vec<(String, String)>,
-    /// Of which types the indexes are that were named by a typed key.
-    indexed: Vec<Indexed>,
-    pub(crate) limit: Option<usize>,
-    pub(crate) skip_malformed: bool,
-}
-
-/// An index named by a typed key, and the type it is of.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Indexed {
-    index: &'static str,
-    id: TypeId,
-    name: &'static str,
 }
 
 impl CacheOptions {
@@ -341,119 +319,6 @@ impl ByObject {
 
     pub(crate) fn is_uncached(&self) -> bool {
         self.uncached || self.disabled
-    }
-}
-
-impl ListOptions {
-    /// Everything in the cache's scope.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Objects of one namespace; of all of them where the name is empty, as everywhere in Kubernetes.
-    pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
-        self.namespace = Some(namespace.into()).filter(|name| !name.is_empty());
-        self
-    }
-
-    /// Objects whose labels match.
-    pub fn labels(mut self, selector: LabelSelector) -> Self {
-        self.labels = selector;
-        self
-    }
-
-    /// Objects that have this value in the index registered under `name` with
-    /// [`Cache::index_field`](crate::Cache::index_field). Called several times, objects that have
-    /// all of the values.
-    pub fn index(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.terms.push((name.into(), value.into()));
-        self
-    }
-
-    /// As [`index`](Self::index), by the typed key of the index. A list of another type than `K` then is
-    /// [`Error::IndexOfAnother`](crate::Error::IndexOfAnother).
-    pub fn by<K: 'static, V: ToString>(
-        mut self,
-        index: &IndexKey<K, V>,
-        value: impl Into<V>,
-    ) -> Self {
-        self.indexed.push(Indexed {
-            index: index.name(),
-            id: TypeId::of::<K>(),
-            name: type_name::<K>(),
-        });
-        self.index(index.name(), value.into().to_string())
-    }
-
-    /// Objects with an owner of this uid; needs [`Cache::index_owner_uids`](crate::Cache::index_owner_uids).
-    pub fn owned_by(self, uid: impl Into<String>) -> Self {
-        self.index(OWNER_UID, uid)
-    }
-
-    /// Objects whose controlling owner has this uid; needs
-    /// [`Cache::index_controller_uid`](crate::Cache::index_controller_uid).
-    pub fn controlled_by(self, uid: impl Into<String>) -> Self {
-        self.index(CONTROLLER_UID, uid)
-    }
-
-    /// At most so many objects: the first, of a kind cached in several namespaces those of the first
-    /// of these.
-    pub fn limit(mut self, limit: usize) -> Self {
-        self.limit = Some(limit);
-        self
-    }
-
-    /// Leaves out objects that do not decode, instead of failing because of them.
-    ///
-    /// For those who show or count what is there. Who deletes what a list does not hold, or creates it,
-    /// must not take an unreadable object for an absent one.
-    pub fn skip_malformed(mut self) -> Self {
-        self.skip_malformed = true;
-        self
-    }
-
-    /// The namespace selected, where one is.
-    #[must_use]
-    pub fn selected_namespace(&self) -> Option<&str> {
-        self.namespace.as_deref()
-    }
-
-    /// The labels selected.
-    #[must_use]
-    pub fn selected_labels(&self) -> &LabelSelector {
-        &self.labels
-    }
-
-    /// The first index and value selected, where there are any.
-    #[must_use]
-    pub fn selected_index(&self) -> Option<(&str, &str)> {
-        let (name, value) = self.terms.first()?;
-        Some((name, value))
-    }
-
-    /// Every index and value selected.
-    #[must_use]
-    pub fn selected_indexes(&self) -> &[(String, String)] {
-        &self.terms
-    }
-
-    /// CACHE-9: the first index whose key is of another type than `K`, and the name of that type.
-    pub(crate) fn index_of_another<K: 'static>(&self) -> Option<(&'static str, &'static str)> {
-        let mut indexed = self.indexed.iter();
-        let other = indexed.find(|indexed| indexed.id != TypeId::of::<K>())?;
-        Some((other.index, other.name))
-    }
-
-    /// How many objects are selected at most.
-    #[must_use]
-    pub fn selected_limit(&self) -> Option<usize> {
-        self.limit
-    }
-
-    /// Whether objects that do not decode are left out.
-    #[must_use]
-    pub fn skips_malformed(&self) -> bool {
-        self.skip_malformed
     }
 }
 

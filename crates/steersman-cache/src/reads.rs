@@ -8,15 +8,14 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use steersman_api::Malformed;
-use steersman_informer::{Informer, Query, Selected, Subscription, Unread};
-use steersman_object::{Kind, Object, ObjectKey, ResourceVersion};
+use steersman_informer::{Informer, Selected, Subscription, Unread};
+use steersman_object::{Kind, Object, ObjectKey, ResourceVersion, Selection};
 use tokio::task::coop;
 
 use crate::coverage::Coverage;
 use crate::error::{Error, absent_is_none};
 use crate::listed::{Listed, Versions};
 use crate::metrics::Verb;
-use crate::options::ListOptions;
 use crate::shared::{Shared, Use};
 
 /// Reads the objects of one kind as `K`s: of a kind known only at runtime as `DynamicObject`s, of
@@ -190,7 +189,7 @@ impl<K: Object> Reads<K> {
         async move { absent_is_none(read.await) }
     }
 
-    /// The objects that `options` select, shared, with the versions they were read at.
+    /// The objects that `selection` selects, shared, with the versions they were read at.
     ///
     /// # Errors
     ///
@@ -202,9 +201,9 @@ impl<K: Object> Reads<K> {
     #[track_caller]
     pub fn list(
         &self,
-        options: &ListOptions,
+        selection: &Selection,
     ) -> impl Future<Output = Result<Listed<K>, Error>> + Send {
-        self.list_at(options, Location::caller())
+        self.list_at(selection, Location::caller())
     }
 
     /// As [`list`](Self::list), for those who read on behalf of another place in the code.
@@ -218,14 +217,17 @@ impl<K: Object> Reads<K> {
     /// Cancel safe, as [`list`](Self::list).
     pub async fn list_at(
         &self,
-        options: &ListOptions,
+        selection: &Selection,
         caller: &'static Location<'static>,
     ) -> Result<Listed<K>, Error> {
         let (mut items, mut versions) = (Vec::new(), Versions::new());
-        let mut query = self.query(options)?;
+        let mut query = self.placed(selection)?;
         // One read, however many informers there are.
         let mut verb = Some(Verb::List);
-        for place in self.coverage.informers_for(options.selected_namespace())? {
+        for place in self
+            .coverage
+            .informers_for(selection.selected_namespace())?
+        {
             let informer = self.informer(place.clone(), verb.take(), caller).await?;
             let found = informer.as_store().find(&query);
             let mut found = found.map_err(|_| self.unknown_index(&informer, &query))?;
@@ -235,10 +237,10 @@ impl<K: Object> Reads<K> {
             }
             let found = found.end();
             // CACHE-4
-            if let Some(malformed) = found.unreadable.filter(|_| !options.skips_malformed()) {
+            if let Some(malformed) = found.unreadable.filter(|_| !selection.skips_malformed()) {
                 return Err(self.malformed(malformed));
             }
-            query.limit = query.limit.map(|limit| limit - found.objects.len());
+            query = query.reduce_limit(found.objects.len());
             if items.is_empty() {
                 items = found.objects;
             } else {
@@ -249,7 +251,7 @@ impl<K: Object> Reads<K> {
         Ok(Listed::new(items, versions))
     }
 
-    /// Calls `f` with each object that `options` select, and collects none; answers the versions that were
+    /// Calls `f` with each object that `selection` selects, and collects none; answers the versions that were
     /// read. As long as nobody looks at
     /// the kind as `K`s, this does not either: each object is decoded when its turn comes, for that
     /// turn alone. (Who names an index does look; so do reads and subscriptions.)
@@ -264,16 +266,16 @@ impl<K: Object> Reads<K> {
     #[track_caller]
     pub fn for_each(
         &self,
-        options: &ListOptions,
+        selection: &Selection,
         mut f: impl FnMut(&K) + Send,
     ) -> impl Future<Output = Result<Versions, Error>> + Send {
         let caller = Location::caller();
         async move {
-            let (objects, versions) = self.unread(options, caller).await?;
+            let (objects, versions) = self.unread(selection, caller).await?;
             for object in objects {
                 match object.read() {
                     Ok(object) => f(&object),
-                    Err(_) if options.skips_malformed() => {}
+                    Err(_) if selection.skips_malformed() => {}
                     // CACHE-4
                     Err(malformed) => return Err(self.malformed(malformed)),
                 }
@@ -284,7 +286,7 @@ impl<K: Object> Reads<K> {
         }
     }
 
-    /// The keys of the objects that `options` select. Decodes nothing: as long as nobody looks at the
+    /// The keys of the objects that `selection` selects. Decodes nothing: as long as nobody looks at the
     /// kind as `K`s, the objects that could not be read as such are among them.
     ///
     /// # Errors
@@ -297,9 +299,9 @@ impl<K: Object> Reads<K> {
     #[track_caller]
     pub fn keys(
         &self,
-        options: &ListOptions,
+        selection: &Selection,
     ) -> impl Future<Output = Result<Vec<ObjectKey>, Error>> + Send {
-        let read = self.keys_at(options, Location::caller());
+        let read = self.keys_at(selection, Location::caller());
         async move { Ok(read.await?.0) }
     }
 
@@ -315,9 +317,9 @@ impl<K: Object> Reads<K> {
     #[track_caller]
     pub fn keys_with_versions(
         &self,
-        options: &ListOptions,
+        selection: &Selection,
     ) -> impl Future<Output = Result<(Vec<ObjectKey>, Versions), Error>> + Send {
-        self.keys_at(options, Location::caller())
+        self.keys_at(selection, Location::caller())
     }
 
     /// The values that objects have in an index, in order, each once. Decodes nothing.
@@ -353,10 +355,10 @@ impl<K: Object> Reads<K> {
 
     async fn keys_at(
         &self,
-        options: &ListOptions,
+        selection: &Selection,
         caller: &'static Location<'static>,
     ) -> Result<(Vec<ObjectKey>, Versions), Error> {
-        let (objects, versions) = self.unread(options, caller).await?;
+        let (objects, versions) = self.unread(selection, caller).await?;
         let keys = objects.iter().map(|object| object.key().clone());
         Ok((keys.collect(), versions))
     }
@@ -374,20 +376,23 @@ impl<K: Object> Reads<K> {
     /// As [`list_at`](Self::list_at), for those who go over the objects once.
     async fn unread(
         &self,
-        options: &ListOptions,
+        selection: &Selection,
         caller: &'static Location<'static>,
     ) -> Result<(Vec<Unread<K>>, Versions), Error> {
         // Also where somebody else has the kind in memory.
         self.coverage.allows_read(true)?;
         let (mut found, mut versions) = (Vec::<Unread<K>>::new(), Versions::new());
-        let mut query = self.query(options)?;
+        let mut query = self.placed(selection)?;
         let mut verb = Some(Verb::List);
-        for place in self.coverage.informers_for(options.selected_namespace())? {
+        for place in self
+            .coverage
+            .informers_for(selection.selected_namespace())?
+        {
             let verb = verb.take();
             let looked_at = self.shared.looked_at::<K>(self.kind(), &place, verb);
             let informer = match looked_at {
                 // Indexes are of the types that look.
-                None if !query.terms.is_empty() => {
+                None if !query.selected_indexes().is_empty() => {
                     Some(self.informer(place.clone(), verb, caller).await?)
                 }
                 looked_at => looked_at,
@@ -407,19 +412,19 @@ impl<K: Object> Reads<K> {
                 }
             };
             // CACHE-4
-            if let Some(malformed) = unreadable.filter(|_| !options.skips_malformed()) {
+            if let Some(malformed) = unreadable.filter(|_| !selection.skips_malformed()) {
                 return Err(self.malformed(malformed));
             }
-            query.limit = query.limit.map(|limit| limit - objects.len());
+            query = query.reduce_limit(objects.len());
             found.extend(objects);
             versions.push((place, version));
         }
         Ok((found, versions))
     }
 
-    fn query(&self, options: &ListOptions) -> Result<Query, Error> {
+    fn placed(&self, selection: &Selection) -> Result<Selection, Error> {
         // CACHE-9
-        if let Some((index, of)) = options.index_of_another::<K>() {
+        if let Some((index, of)) = selection.index_of_another_type::<K>() {
             return Err(Error::IndexOfAnother {
                 kind: self.kind().clone(),
                 index: index.to_owned(),
@@ -427,28 +432,33 @@ impl<K: Object> Reads<K> {
                 of,
             });
         }
-        let mut query = Query::new().labels(options.selected_labels().clone());
-        query.namespace = options
-            .selected_namespace()
-            .filter(|_| self.kind().is_namespaced())
-            .map(Into::into);
-        query.terms = options.selected_indexes().to_vec();
-        query.limit = options.selected_limit();
-        Ok(query)
+        if !selection.selected_fields().is_everything() {
+            return Err(Error::FieldsNeedServer {
+                kind: self.kind().clone(),
+            });
+        }
+        let selection = selection.clone();
+        Ok(match self.kind().is_namespaced() {
+            true => selection,
+            false => selection.namespace(""),
+        })
     }
 
     fn malformed(&self, problem: Malformed) -> Error {
         malformed(self.kind(), problem)
     }
 
-    fn select(&self, informer: &Informer<K>, query: &Query) -> Result<Selected<K>, Error> {
+    fn select(&self, informer: &Informer<K>, query: &Selection) -> Result<Selected<K>, Error> {
         let selected = informer.as_store().select(query);
         selected.map_err(|_| self.unknown_index(informer, query))
     }
 
-    fn unknown_index(&self, informer: &Informer<K>, query: &Query) -> Error {
+    fn unknown_index(&self, informer: &Informer<K>, query: &Selection) -> Error {
         let store = informer.as_store();
-        let unknown = query.terms.iter().find(|(name, _)| !store.has_index(name));
+        let unknown = query
+            .selected_indexes()
+            .iter()
+            .find(|(name, _)| !store.has_index(name));
         self.no_index(unknown.map_or("", |(name, _)| name))
     }
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use steersman_cache::{Answer, Asks, ListOptions, Sight};
-use steersman_object::{Kind, Object, ObjectKey};
+use steersman_cache::{Answer, Asks, Sight};
+use steersman_object::{Kind, Object, ObjectKey, Selection};
 
 use crate::error::Error;
 use crate::outcome::is_refused_for_good;
@@ -61,18 +61,18 @@ where
     }
 }
 
-/// The objects that `options` select, as [`get`]; an error where the cache does not come so far in time.
+/// The objects that `selection` selects, as [`get`]; an error where the cache does not come so far in time.
 pub(crate) async fn list<K, F>(
     shared: &Shared,
     kind: &Kind,
-    options: &ListOptions,
+    selection: &Selection,
     cached: impl Fn() -> F,
 ) -> Result<Vec<Arc<K>>, Error>
 where
     K: Object,
     F: Future<Output = Cached<Vec<Arc<K>>>>,
 {
-    let namespace = options
+    let namespace = selection
         .selected_namespace()
         .filter(|_| kind.is_namespaced());
     let read = Read::List(namespace);

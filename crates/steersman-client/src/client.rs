@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steersman_api::{Connection, FieldValidation, Mapper};
-use steersman_cache::{Cache, ListOptions};
-use steersman_object::{Kind, Object, ObjectKey, TypedObject};
+use steersman_cache::Cache;
+use steersman_object::{Kind, Object, ObjectKey, Selection, TypedObject};
 
 use crate::cached;
 use crate::consistency::ReadConsistency;
@@ -232,7 +232,7 @@ impl Client {
         async move { absent_is_none(read.await) }
     }
 
-    /// The objects of a kind that `options` select, from the cache, in no particular order.
+    /// The objects of a kind that `selection` selects, from the cache, in no particular order.
     ///
     /// Waits as [`get`](Self::get). Where nobody knows what became of a write, on behalf of the same request, that
     /// the list could show, the server is asked about that first.
@@ -244,13 +244,13 @@ impl Client {
     #[track_caller]
     pub fn list<K: TypedObject>(
         &self,
-        options: &ListOptions,
+        selection: &Selection,
     ) -> impl Future<Output = Result<Vec<Arc<K>>, Error>> + Send {
         let caller = Location::caller();
         async move {
             let reads = self.cache().typed::<K>();
             let kind = reads.kind();
-            let placed = self.shared.place_options(kind, options)?;
+            let placed = self.shared.place_selection(kind, selection)?;
             match route(reads.is_cached()) {
                 Route::Cache => {
                     let read = || async { Ok(reads.list_at(&placed, caller).await?.items) };

@@ -6,8 +6,7 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::Arc;
 
-use steersman_cache::ListOptions;
-use steersman_object::{Kind, Object, ObjectKey};
+use steersman_object::{Kind, Object, ObjectKey, Selection};
 
 use crate::cached;
 use crate::error::{Error, absent_is_none};
@@ -77,7 +76,7 @@ impl<K: Object> KindClient<K> {
         async move { absent_is_none(read.await) }
     }
 
-    /// The objects that `options` select, from the cache, in no particular order.
+    /// The objects that `selection` selects, from the cache, in no particular order.
     ///
     /// # Errors
     ///
@@ -85,11 +84,11 @@ impl<K: Object> KindClient<K> {
     #[track_caller]
     pub fn list(
         &self,
-        options: &ListOptions,
+        selection: &Selection,
     ) -> impl Future<Output = Result<Vec<Arc<K>>, Error>> + Send {
         let caller = Location::caller();
         async move {
-            let placed = self.shared.place_options(&self.kind, options)?;
+            let placed = self.shared.place_selection(&self.kind, selection)?;
             match self.route() {
                 Route::Cache => {
                     let reads = self.shared.cache().of::<K>(&self.kind);

@@ -1,8 +1,7 @@
 //! Handle: reads that ask the server, whatever the cache knows.
 
-use steersman_api::{Decoded, ListQuery, Malformed};
-use steersman_cache::ListOptions;
-use steersman_object::{Kind, Object, ObjectKey, TypedObject};
+use steersman_api::{Decoded, Malformed, Paging};
+use steersman_object::{Kind, Object, ObjectKey, Selection, TypedObject};
 use tracing::warn;
 
 use crate::error::Error;
@@ -48,17 +47,17 @@ impl Live {
         get_opt(&self.shared, &Kind::of::<K>(), key).await
     }
 
-    /// The objects that `options` select, all pages of them.
+    /// The objects that `selection` selects, all pages of them.
     ///
-    /// With [`ListOptions::skip_malformed`], objects that do not decode as `K` are left out, and the list logs a
+    /// With [`Selection::skip_malformed`], objects that do not decode as `K` are left out, and the list logs a
     /// warning with their number and the first one's key.
     ///
     /// # Errors
     ///
     /// [`Error::IndexNeedsCache`] where an index is named; [`is_malformed`](Error::is_malformed), naming the first
     /// object that does not decode; else what the server says.
-    pub async fn list<K: TypedObject>(&self, options: &ListOptions) -> Result<Vec<K>, Error> {
-        list(&self.shared, &Kind::of::<K>(), options).await
+    pub async fn list<K: TypedObject>(&self, selection: &Selection) -> Result<Vec<K>, Error> {
+        list(&self.shared, &Kind::of::<K>(), selection).await
     }
 
     /// The reads of a kind that is known at runtime only, of objects of any type.
@@ -73,18 +72,20 @@ impl Live {
     ///
     /// ```no_run
     /// # use k8s_openapi::api::core::v1::Pod;
-    /// # use steersman_api::ListQuery;
+    /// # use steersman_api::Paging;
+    /// # use steersman_object::{FieldSelector, Selection};
     /// # async fn f(client: steersman_client::Client) -> Result<(), steersman_client::Error> {
-    /// let running = ListQuery::new().fields("status.phase=Running").limit(100);
-    /// let mut pages = client.live().pages::<Pod>(None, &running);
+    /// let running = FieldSelector::new().equals("status.phase", "Running");
+    /// let running = Selection::new().fields(running);
+    /// let mut pages = client.live().pages::<Pod>(&running, &Paging::new().page_size(100));
     /// let mut many = 0;
     /// while let Some(page) = pages.next_page().await? {
     ///     many += page.items.len();
     /// }
     /// # let _ = many; Ok(()) }
     /// ```
-    pub fn pages<K: TypedObject>(&self, namespace: Option<&str>, query: &ListQuery) -> Pages<K> {
-        Pages::new(self.shared.clone(), Kind::of::<K>(), namespace, query)
+    pub fn pages<K: TypedObject>(&self, selection: &Selection, paging: &Paging) -> Pages<K> {
+        Pages::new(self.shared.clone(), Kind::of::<K>(), selection, paging)
     }
 }
 
@@ -109,31 +110,17 @@ async fn get_opt<K: Object>(
 pub(crate) async fn list<K: Object>(
     shared: &Shared,
     kind: &Kind,
-    options: &ListOptions,
+    selection: &Selection,
 ) -> Result<Vec<K>, Error> {
-    if let Some((index, _)) = options.selected_index() {
-        return Err(Error::IndexNeedsCache {
-            kind: kind.clone(),
-            index: index.to_owned(),
-        });
-    }
-    let labels = options.selected_labels();
-    // A list that wants few objects needs no second page.
-    let few = options
-        .selected_limit()
-        .map(|limit| u32::try_from(limit).unwrap_or(u32::MAX));
-    let mut asked = ListQuery::new().limit(few.unwrap_or(500));
-    if !labels.is_everything() {
-        asked = asked.labels(labels.to_string());
-    }
-    let api = shared.api::<K>(kind).await?;
-    let namespace = shared.place_list(kind, options.selected_namespace())?;
-    let ask = || async {
-        match few {
-            Some(_) => api.list(namespace, &asked).await,
-            None => api.list_all(namespace, &asked).await,
-        }
+    let selection = shared.place_live(kind, selection)?;
+    let limit = selection.selected_limit();
+    // A list with a limit needs no second page.
+    let paging = match limit {
+        Some(_) => Paging::new(),
+        None => Paging::new().page_size(pages::PAGE_SIZE),
     };
+    let api = shared.api::<K>(kind).await?;
+    let ask = || api.list_all(&selection, &paging);
     let page = shared.door().read(kind, ask).await?;
     let mut good = Vec::with_capacity(page.items.len());
     let mut malformed = Vec::new();
@@ -144,11 +131,9 @@ pub(crate) async fn list<K: Object>(
         }
     }
     match malformed.first() {
-        Some(first) if !options.skips_malformed() => Err(pages::malformed(kind, first)),
+        Some(first) if !selection.skips_malformed() => Err(pages::malformed(kind, first)),
         _ => {
             tell(kind, &malformed);
-            // To a server, a limit of nothing is no limit.
-            good.truncate(options.selected_limit().unwrap_or(usize::MAX));
             Ok(good)
         }
     }

@@ -7,8 +7,8 @@ use kube_core::DynamicObject;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use steersman_api::{Api, Connection, Mapper, Patch, PatchOptions, kube_client};
-use steersman_cache::{Cache, ListOptions};
-use steersman_object::{Kind, Object, ObjectKey};
+use steersman_cache::Cache;
+use steersman_object::{Kind, Object, ObjectKey, Selection};
 use tokio::sync::OnceCell;
 
 use crate::change::{Manner, Part, check_version, is_of_another};
@@ -154,27 +154,34 @@ impl Shared {
         place(self.options().namespace.as_deref(), kind, key)
     }
 
-    /// The namespace of a list, the client's where it has one.
-    pub(crate) fn place_list<'a>(
-        &'a self,
-        kind: &Kind,
-        asked: Option<&'a str>,
-    ) -> Result<Option<&'a str>, Error> {
-        place_list(self.options().namespace.as_deref(), kind, asked)
-    }
-
-    /// What a list selects, in the client's namespace where it has one and none is asked for.
-    pub(crate) fn place_options<'a>(
+    /// Returns the selection, in the client's namespace if the client has one and the selection names none.
+    pub(crate) fn place_selection<'a>(
         &self,
         kind: &Kind,
-        options: &'a ListOptions,
-    ) -> Result<Cow<'a, ListOptions>, Error> {
-        let asked = options.selected_namespace();
-        let placed = self.place_list(kind, asked)?;
+        selection: &'a Selection,
+    ) -> Result<Cow<'a, Selection>, Error> {
+        let asked = selection.selected_namespace();
+        let placed = place_list(self.options().namespace.as_deref(), kind, asked)?;
         Ok(match placed.filter(|_| asked.is_none()) {
-            Some(namespace) => Cow::Owned(options.clone().namespace(namespace)),
-            None => Cow::Borrowed(options),
+            Some(namespace) => Cow::Owned(selection.clone().namespace(namespace)),
+            None => Cow::Borrowed(selection),
         })
+    }
+
+    /// Returns the selection as [`place_selection`](Self::place_selection) does, for a request to the server: it
+    /// must not name an index.
+    pub(crate) fn place_live<'a>(
+        &self,
+        kind: &Kind,
+        selection: &'a Selection,
+    ) -> Result<Cow<'a, Selection>, Error> {
+        if let Some((index, _)) = selection.selected_indexes().first() {
+            return Err(Error::IndexNeedsCache {
+                kind: kind.clone(),
+                index: index.clone(),
+            });
+        }
+        self.place_selection(kind, selection)
     }
 
     /// The verbs of one kind. The transport is made by the first request, in its runtime.

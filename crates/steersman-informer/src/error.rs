@@ -3,6 +3,7 @@
 //! What goes wrong between the informer and the server is not here: that is its
 //! [`State`](crate::State), which recovers.
 
+use steersman_object::{Kind, Selection};
 use thiserror::Error;
 
 /// A misuse of an informer, or its end.
@@ -33,6 +34,14 @@ pub enum Error {
         /// The names there are, for people.
         known: String,
     },
+    /// A read selects by fields.
+    #[error(
+        "{kind} cannot be selected by fields in memory: select by labels or an index, or read live"
+    )]
+    FieldsNeedServer {
+        /// The kind of the informer.
+        kind: String,
+    },
     /// The informer stopped before it had seen the initial set.
     #[error("the informer of {kind} stopped before it was synced")]
     Stopped {
@@ -42,6 +51,16 @@ pub enum Error {
 }
 
 impl Error {
+    /// Refuses a selection that only an API server can answer.
+    pub(crate) fn refuse_fields(kind: &Kind, selection: &Selection) -> Result<(), Self> {
+        match selection.selected_fields().is_everything() {
+            true => Ok(()),
+            false => Err(Self::FieldsNeedServer {
+                kind: kind.to_string(),
+            }),
+        }
+    }
+
     /// An index of this name is there already.
     #[must_use]
     pub fn is_index_exists(&self) -> bool {

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use steersman_api::ListWatch;
-use steersman_object::{Kind, Object};
+use steersman_object::{CONTROLLER_UID, Kind, OWNER_UID, Object};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -19,11 +19,6 @@ use crate::options::InformerOptions;
 use crate::pipeline::Core;
 use crate::state::State;
 use crate::store::{Index, IndexFn, LABELS, Store, label_values};
-
-/// The index of the uids of all owners.
-pub const OWNER_UID: &str = "metadata.ownerReferences.uid";
-/// The index of the uid of the controlling owner.
-pub const CONTROLLER_UID: &str = "metadata.controller.uid";
 
 /// Mirrors the objects of one kind in memory and tells its subscribers what happens to them.
 ///

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use steersman_api::{Decoded, ListWatch, Malformed, RawObject};
-use steersman_object::{Kind, Object, ObjectKey};
+use steersman_object::{Kind, Object, ObjectKey, Selection};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -15,7 +15,6 @@ use crate::options::InformerOptions;
 use crate::pass::Pass;
 use crate::pipeline::{self, Core};
 use crate::state::State;
-use crate::store::Query;
 
 /// An informer of a kind, whatever its objects are looked at as. Cheap to clone.
 ///
@@ -111,7 +110,7 @@ impl Mirror {
     /// # Errors
     ///
     /// Where the query names an index: these belong to views.
-    pub fn pass<K: Object>(&self, query: &Query) -> Result<Pass<K>, Error> {
+    pub fn pass<K: Object>(&self, query: &Selection) -> Result<Pass<K>, Error> {
         self.core.pass(query)
     }
 

@@ -16,7 +16,7 @@ mod collect;
 mod reader;
 
 pub use collect::Found;
-pub use query::{IndexedValue, Objects, Query, Selected};
+pub use query::{IndexedValue, Objects, Selected};
 pub use reader::Store;
 
 pub(crate) use index::{Index, IndexFn};

@@ -79,6 +79,12 @@ impl FieldSelector {
         terms.all(|(field, ..)| is_of_name(field)).then_some(true)
     }
 
+    /// Returns whether this selects every object.
+    #[must_use]
+    pub fn is_everything(&self) -> bool {
+        self.terms.is_empty()
+    }
+
     /// The same without the terms about one field.
     pub fn without(mut self, field: &str) -> Self {
         self.terms.retain(|(of, _, _)| of != field);

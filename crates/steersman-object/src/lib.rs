@@ -15,6 +15,7 @@
 //! - [`labels`] has [`Labels`], as caches hold them.
 //! - [`selector`] has [`LabelSelector`], parsed from the text kubectl takes.
 //! - [`field_selector`] has [`FieldSelector`], written as servers take it.
+//! - [`selection`] has [`Selection`]: which objects a list selects.
 //! - [`owner`] finds and builds owner references.
 //! - [`report()`] puts an error and its causes on one line, [`panic_text`] reads the text of a panic.
 
@@ -27,6 +28,7 @@ pub mod whole;
 pub mod labels;
 pub mod selector;
 pub mod field_selector;
+pub mod selection;
 pub mod owner;
 mod report;
 mod panics;
@@ -38,6 +40,7 @@ pub use labels::Labels;
 pub use object::{Object, TypedObject};
 pub use panics::panic_text;
 pub use report::{Report, report};
+pub use selection::{CONTROLLER_UID, IndexKey, OWNER_UID, Selection};
 pub use selector::{LabelSelector, Required};
 pub use uid::Uid;
 pub use version::ResourceVersion;

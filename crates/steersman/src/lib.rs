@@ -91,11 +91,11 @@ pub use steersman_object as object;
 pub use steersman_workqueue as workqueue;
 
 pub use steersman_api::Connection;
-pub use steersman_cache::{ByObject, CacheOptions, ListOptions};
+pub use steersman_cache::{ByObject, CacheOptions};
 pub use steersman_client::{Client, finalizer, owner};
 pub use steersman_controller::{Action, Context, Error, Reconciler, Request, handler, predicate};
 pub use steersman_manager::{Manager, shutdown_signal};
-pub use steersman_object::{Kind, LabelSelector, ObjectKey, report};
+pub use steersman_object::{Kind, LabelSelector, ObjectKey, Selection, report};
 
 /// Makes a custom resource of a struct that is its spec; see [below](crate#custom-resources).
 pub use kube_derive::CustomResource;

@@ -5,7 +5,7 @@ use steersman::k8s_openapi;
 use steersman::k8s_openapi::api::core::v1::ConfigMap;
 use steersman::kube_core::CustomResourceExt as _;
 use steersman::object::{Object as _, TypedObject, WholeObject};
-use steersman::{Client, ListOptions, ObjectKey};
+use steersman::{Client, ObjectKey, Selection};
 use thiserror::Error;
 
 use crate::website::Website;
@@ -81,7 +81,7 @@ pub async fn sample(client: &Client) -> Result<ObjectKey, Error> {
 /// [`Error::NotInstalled`] when it does not serve it; else what the server says, or why it cannot be
 /// reached.
 pub async fn check(client: &Client) -> Result<(), Error> {
-    match client.live().list::<Website>(&ListOptions::new()).await {
+    match client.live().list::<Website>(&Selection::new()).await {
         Ok(_) => Ok(()),
         Err(source) if is_not_served(&source) => Err(Error::NotInstalled {
             endpoint: client.connection().endpoint(),

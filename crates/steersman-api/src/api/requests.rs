@@ -6,14 +6,14 @@ use bytes::Bytes;
 use http::Method;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use steersman_object::{Kind, Object, ObjectKey};
+use steersman_object::{Kind, Object, ObjectKey, Selection};
 
 use super::Api;
 use crate::asked::Asked;
 use crate::decode::{Decoder, place};
 use crate::error::{Error, parse_status};
 use crate::event::Decoded;
-use crate::options::{DeleteOptions, ListQuery, Patch, PatchOptions, WriteOptions};
+use crate::options::{DeleteOptions, PageRequest, Paging, Patch, PatchOptions, WriteOptions};
 use crate::raw;
 use crate::request::Request;
 use crate::transport::Call;
@@ -111,16 +111,15 @@ impl<K: Object> Api<K> {
     /// namespace at a time.
     pub fn delete_all_request(
         &self,
-        namespace: Option<&str>,
-        query: &ListQuery,
+        selection: &Selection,
         options: &DeleteOptions,
     ) -> Result<Request<Vec<ObjectKey>>, Error> {
-        let (asked, url) = self.collection("deletecollection", namespace)?;
-        if self.kind.is_namespaced() && namespace.is_none() {
+        let (asked, url) = self.selected("deletecollection", selection)?;
+        if self.kind.is_namespaced() && selection.selected_namespace().is_none() {
             let problem = "collections are deleted in one namespace at a time, and none is named";
             return Err(Error::invalid_request(asked, problem));
         }
-        let url = url.list(query);
+        let url = url.list(&PageRequest::of(selection, &Paging::new()));
         let call = call(
             Method::DELETE,
             asked,

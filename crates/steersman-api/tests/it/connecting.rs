@@ -3,9 +3,9 @@
 use std::io::Write as _;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use steersman_api::{Api, Connection, ListQuery, kube_client};
+use steersman_api::{Api, Connection, Paging, kube_client};
 use steersman_apiserver::ApiServer;
-use steersman_object::ObjectKey;
+use steersman_object::{ObjectKey, Selection};
 
 #[tokio::test]
 async fn a_kubeconfig_leads_to_the_server_over_https() {
@@ -41,7 +41,10 @@ async fn a_server_that_is_not_there_is_named() {
     let uri: http::Uri = format!("http://{address}").parse().unwrap();
     let connection = Connection::from_config(kube_client::Config::new(uri));
     let api: Api<ConfigMap> = Api::typed(connection.client().unwrap());
-    let error = api.list(None, &ListQuery::new()).await.unwrap_err();
+    let error = api
+        .list(&Selection::new(), &Paging::new())
+        .await
+        .unwrap_err();
     assert!(error.is_transport(), "{error}");
     let text = error.to_string();
     assert!(text.contains("list configmaps"), "{text}");
@@ -63,7 +66,10 @@ async fn a_server_of_another_authority_is_refused_with_the_reason() {
     file.write_all(mixed.as_bytes()).unwrap();
     let connection = Connection::from_kubeconfig(file.path()).await.unwrap();
     let api: Api<ConfigMap> = Api::typed(connection.client().unwrap());
-    let error = api.list(None, &ListQuery::new()).await.unwrap_err();
+    let error = api
+        .list(&Selection::new(), &Paging::new())
+        .await
+        .unwrap_err();
     assert!(error.is_transport(), "{error}");
     assert!(error.to_string().contains("certificate"), "{error}");
     one.stop().await;

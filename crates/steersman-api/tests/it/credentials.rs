@@ -10,9 +10,10 @@ use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
     KeyPair,
 };
-use steersman_api::{Api, Connection, Error, ListQuery, kube_client};
+use steersman_api::{Api, Connection, Error, Paging, kube_client};
 use steersman_apiserver::auth::{Authorization, User};
 use steersman_apiserver::{ApiServer, History, Serving};
+use steersman_object::Selection;
 use tempfile::TempDir;
 use tokio::time::timeout;
 use tracing::span::{Attributes, Id, Record};
@@ -61,8 +62,8 @@ async fn connect(path: &Path) -> Connection {
 
 async fn list(client: &kube_client::Client) -> Result<usize, Error> {
     let api: Api<Namespace> = Api::typed(client.clone());
-    let query = ListQuery::new();
-    let page = timeout(LONG, api.list(None, &query)).await.unwrap();
+    let (all, paging) = (Selection::new(), Paging::new());
+    let page = timeout(LONG, api.list(&all, &paging)).await.unwrap();
     Ok(page?.items.len())
 }
 

@@ -9,11 +9,11 @@ use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 use steersman_api::{
-    Api, ApiListWatch, Connection, ListQuery, ListWatch, WatchEvent, WatchOptions, WatchStream,
+    Api, ApiListWatch, Connection, ListWatch, Paging, WatchEvent, WatchOptions, WatchStream,
     kube_client,
 };
 use steersman_apiserver::{ApiServer, Serving};
-use steersman_object::{Kind, ResourceVersion};
+use steersman_object::{Kind, ResourceVersion, Selection};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -49,8 +49,8 @@ async fn open_watch(client: kube_client::Client, server: &ApiServer) -> WatchStr
 
 async fn list(client: kube_client::Client) -> Result<usize, steersman_api::Error> {
     let api: Api<ConfigMap> = Api::typed(client);
-    let query = ListQuery::new();
-    let page = timeout(LONG, api.list(Some("default"), &query)).await;
+    let (all, paging) = (Selection::new().namespace("default"), Paging::new());
+    let page = timeout(LONG, api.list(&all, &paging)).await;
     Ok(page.unwrap()?.items.len())
 }
 

@@ -6,12 +6,12 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube_core::{DynamicObject, PartialObjectMeta};
 use serde_json::json;
 use steersman_api::{
-    Api, Connection, Decoded, DeleteOptions, ListQuery, Patch, PatchOptions, VersionMatch,
+    Api, Connection, Decoded, DeleteOptions, Paging, Patch, PatchOptions, VersionMatch,
     WriteOptions,
 };
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{Answer, Verb};
-use steersman_object::{Gvk, Kind, ObjectKey, ResourceVersion, Scope};
+use steersman_object::{FieldSelector, Gvk, Kind, ObjectKey, ResourceVersion, Scope, Selection};
 
 fn server() -> (ApiServer, Api<ConfigMap>) {
     let server = ApiServer::builder().seed(1).build();
@@ -94,8 +94,8 @@ async fn of_metadata_the_server_is_asked_for_no_more() {
     assert_eq!(one.metadata.name.as_deref(), Some("a"));
     // Of its own kind, whatever the server calls it.
     assert_eq!(one.types.as_ref().unwrap().kind, "ConfigMap");
-    let all = ListQuery::new();
-    let page = metadata.list(Some("default"), &all).await.unwrap();
+    let all = Selection::new().namespace("default");
+    let page = metadata.list(&all, &Paging::new()).await.unwrap();
     let Decoded::Good(listed) = &page.items[0] else {
         panic!("malformed")
     };
@@ -134,7 +134,10 @@ async fn what_the_server_refuses_is_told_apart() {
     let things: Api<DynamicObject> = Api::new(connection.client().unwrap(), things);
     for error in [
         things.get(&key("x")).await.unwrap_err(),
-        things.list(None, &ListQuery::new()).await.unwrap_err(),
+        things
+            .list(&Selection::new(), &Paging::new())
+            .await
+            .unwrap_err(),
     ] {
         assert!(error.is_kind_not_served(), "{error}");
     }
@@ -188,10 +191,11 @@ async fn pages_are_followed_to_the_end_and_survive_a_token_that_expires() {
             .await
             .unwrap();
     }
-    let all = ListQuery::new().limit(3);
-    let first = api.list(Some("default"), &all).await.unwrap();
+    let all = Selection::new().namespace("default");
+    let three = Paging::new().page_size(3);
+    let first = api.list(&all, &three).await.unwrap();
     assert_eq!((first.items.len(), first.remaining), (3, Some(4)));
-    let whole = api.list_all(Some("default"), &all).await.unwrap();
+    let whole = api.list_all(&all, &three).await.unwrap();
     assert_eq!(whole.into_good().len(), 7);
     server
         .faults()
@@ -200,15 +204,25 @@ async fn pages_are_followed_to_the_end_and_survive_a_token_that_expires() {
             Answer::code(410).times(1),
         )
         .keep();
-    let whole = api.list_all(Some("default"), &all).await.unwrap();
+    let whole = api.list_all(&all, &three).await.unwrap();
     assert!(whole.continue_token.is_none());
     assert_eq!(whole.into_good().len(), 7);
-    let some = ListQuery::new().fields("metadata.name=m3");
-    let selected = api.list(Some("default"), &some).await.unwrap().into_good();
-    assert_eq!(selected.len(), 1);
+    let named = FieldSelector::new().equals("metadata.name", "m3");
+    let named = all.clone().fields(named);
+    let selected = api.list(&named, &Paging::new()).await.unwrap();
+    assert_eq!(selected.into_good().len(), 1);
+    let whole = api.list_all(&all.limit(4), &three).await.unwrap();
+    assert_eq!(
+        (whole.continue_token.as_deref(), whole.remaining),
+        (None, None)
+    );
+    assert_eq!(whole.into_good().len(), 4);
+    let indexed = Selection::new().index("node", "n");
+    let error = api.list(&indexed, &three).await.unwrap_err();
+    assert!(error.to_string().contains("\"node\""), "{error}");
     let version = ResourceVersion::new("1000000");
-    let future = ListQuery::new().resource_version(version);
-    let error = api.list(None, &future).await.unwrap_err();
+    let future = Paging::new().resource_version(version);
+    let error = api.list(&Selection::new(), &future).await.unwrap_err();
     assert!(error.is_version_too_large(), "{error}");
 }
 
@@ -220,8 +234,8 @@ async fn a_list_of_a_version_that_expired_with_its_token_starts_again_at_the_new
             .await
             .unwrap();
     }
-    let newest = ListQuery::new().limit(2);
-    let version = api.list(None, &newest).await.unwrap().version;
+    let (all, newest) = (Selection::new(), Paging::new().page_size(2));
+    let version = api.list(&all, &newest).await.unwrap().version;
     let exact = newest
         .resource_version(version)
         .version_match(VersionMatch::Exact);
@@ -232,7 +246,7 @@ async fn a_list_of_a_version_that_expired_with_its_token_starts_again_at_the_new
             Answer::code(410).times(1),
         )
         .keep();
-    let whole = api.list_all(None, &exact).await.unwrap();
+    let whole = api.list_all(&all, &exact).await.unwrap();
     assert_eq!(whole.into_good().len(), 3);
     let lists = server.requests().matching(|r| r.does(Verb::List));
     let parameters = ["resourceVersion", "resourceVersionMatch", "continue"];
@@ -259,8 +273,9 @@ async fn a_dynamic_object_goes_the_same_ways() {
         object.types.as_ref().map(|t| t.kind.as_str()),
         Some("ConfigMap")
     );
-    let only = ListQuery::new().fields("metadata.name=d");
-    let listed = api.list(Some("default"), &only).await.unwrap().into_good();
+    let only = FieldSelector::new().equals("metadata.name", "d");
+    let only = Selection::new().namespace("default").fields(only);
+    let listed = api.list(&only, &Paging::new()).await.unwrap().into_good();
     assert_eq!(listed[0].types, object.types);
     assert_eq!(listed[0].data, json!({"data": {"v": "1"}}));
 }

@@ -6,7 +6,7 @@ use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 use steersman_api::{
-    ApiListWatch, Connection, Decoded, ListPart, ListQuery, ListWatch, RawObject, WatchEvent,
+    ApiListWatch, Connection, Decoded, ListPart, ListWatch, PageRequest, RawObject, WatchEvent,
     WatchOptions, WatchStream,
 };
 use steersman_apiserver::ApiServer;
@@ -53,7 +53,7 @@ async fn a_watch_follows_a_list_until_the_server_ends_it() {
     let server = ApiServer::builder().seed(1).build();
     put(&server, "a");
     let list_watch = list_watch(&server);
-    let mut page = list_watch.list(&ListQuery::new()).await.unwrap();
+    let mut page = list_watch.list(&PageRequest::default()).await.unwrap();
     let mut listed = Vec::new();
     let end = loop {
         match page.next().await {

@@ -10,9 +10,9 @@ use kube_core::DynamicObject;
 use parking_lot::Mutex;
 use serde_json::json;
 use steersman_api::wire::Wire;
-use steersman_api::{Api, Connection, FieldValidation, ListQuery, WriteOptions};
+use steersman_api::{Api, Connection, FieldValidation, Paging, WriteOptions};
 use steersman_apiserver::ApiServer;
-use steersman_object::{Kind, ObjectKey};
+use steersman_object::{Kind, ObjectKey, Selection};
 use tower::layer::layer_fn;
 use tower::{BoxError, ServiceBuilder, ServiceExt as _};
 
@@ -45,7 +45,9 @@ async fn every_request_of_every_client_passes_the_layers_the_last_one_first() {
         .layer(noting("outer", &seen));
     for _ in 0..2 {
         let api: Api<ConfigMap> = Api::typed(connection.client().unwrap());
-        api.list(Some("default"), &ListQuery::new()).await.unwrap();
+        api.list(&Selection::new().namespace("default"), &Paging::new())
+            .await
+            .unwrap();
     }
     let path = "/api/v1/namespaces/default/configmaps";
     let both = [format!("outer {path}"), format!("inner {path}")];

@@ -9,8 +9,8 @@ use kube_runtime::{WatchStreamExt, reflector, watcher};
 use prometheus::Registry;
 use steersman_api::Connection;
 use steersman_cache::{Cache, CacheMetrics, CacheOptions, Settings};
-use steersman_informer::{Informer, Query};
-use steersman_object::{Kind, LabelSelector, Object, ObjectKey, TypedObject};
+use steersman_informer::Informer;
+use steersman_object::{Kind, LabelSelector, Object, ObjectKey, Selection, TypedObject};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -84,7 +84,7 @@ pub(super) async fn steersman<K: TypedObject, V: Object>(asked: &Asked) -> Outco
     cache.wait_for_sync().await?;
     let mut synced = Synced::now(began)?.and_after().await;
     let store = informer.store();
-    let mut keys = store.keys(&Query::new())?;
+    let mut keys = store.keys(&Selection::new())?;
     keys.retain(|key| asked.of.makes(key.name()));
     expect(keys.len(), asked)?;
     let (keys, store) = read_each(keys, store, |store, key| store.get(key).is_some()).await?;
@@ -144,9 +144,9 @@ fn found<V: Object>(
     };
     synced.index_ns = rounds.timed(many, by_index)?;
     informer.index_label(SHARED)?;
-    let queries: Vec<Query> = names
+    let queries: Vec<Selection> = names
         .iter()
-        .map(|name| Query::new().labels(LabelSelector::label(SHARED, name)))
+        .map(|name| Selection::new().labels(LabelSelector::label(SHARED, name)))
         .collect();
     let by_label = |at: usize| {
         let found = store.objects(&queries[at]);

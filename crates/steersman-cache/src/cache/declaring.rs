@@ -1,11 +1,11 @@
 //! Handle: declares kinds and their indexes.
 
-use steersman_informer::{CONTROLLER_UID, Informer, OWNER_UID};
-use steersman_object::{Kind, Object, TypedObject};
+use steersman_informer::Informer;
+use steersman_object::{CONTROLLER_UID, IndexKey, Kind, OWNER_UID, Object, TypedObject};
 
 use super::Cache;
 use crate::error::Error;
-use crate::field_index::{FieldIndex, IndexKey};
+use crate::field_index::FieldIndex;
 use crate::shared::Use;
 
 impl Cache {
@@ -87,7 +87,7 @@ impl Cache {
     }
 
     /// Indexes the owners of each object: see
-    /// [`ListOptions::owned_by`](crate::ListOptions::owned_by).
+    /// [`Selection::owned_by`](crate::Selection::owned_by).
     ///
     /// # Errors
     ///
@@ -97,7 +97,7 @@ impl Cache {
     }
 
     /// Indexes the controlling owner of each object: see
-    /// [`ListOptions::controlled_by`](crate::ListOptions::controlled_by).
+    /// [`Selection::controlled_by`](crate::Selection::controlled_by).
     ///
     /// # Errors
     ///

@@ -8,7 +8,7 @@ use kube_core::DynamicObject;
 use serde_json::json;
 use steersman_api::{Connection, kube_client};
 use steersman_apiserver::faults::{Answer, RequestRecord, Verb};
-use steersman_cache::{ByObject, CacheOptions, ListOptions, Settings, Sight, Transform};
+use steersman_cache::{ByObject, CacheOptions, Selection, Settings, Sight, Transform};
 use steersman_informer::{Delivery, Origin};
 use steersman_object::{Gvk, Kind, Scope};
 use tower::util::MapRequestLayer;
@@ -78,7 +78,7 @@ async fn a_kind_known_only_at_runtime_is_asked_for_as_its_options_say() {
     world.install_websites();
     world.start();
     let reads = world.cache.of::<DynamicObject>(&websites);
-    soon(reads.list(&ListOptions::new())).await.unwrap();
+    soon(reads.list(&Selection::new())).await.unwrap();
     assert_eq!(asked(&world, "websites"), ["a[app=web][]"]);
     world.stop().await.unwrap();
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use steersman_cache::{CacheOptions, InformerState as State, ListOptions};
+use steersman_cache::{CacheOptions, InformerState as State, Selection};
 use steersman_informer::{Certainty, Delivery, Event, Informer, Reason, Subscription};
 use steersman_testenv::log::capture;
 
@@ -71,7 +71,7 @@ async fn world() -> (World, Informer<Website>, Subscription<Website>) {
 }
 
 async fn listed(world: &World) -> usize {
-    let everything = ListOptions::new();
+    let everything = Selection::new();
     let listed = soon(world.cache.list::<Website>(&everything)).await;
     listed.unwrap().len()
 }
@@ -169,7 +169,7 @@ async fn a_version_that_is_no_longer_served_goes_quiet_and_another_one_is_read()
     // Whoever reads the version that is served is served.
     let v2 = kind("v2");
     let reads = world.cache.of::<kube_core::DynamicObject>(&v2);
-    let found = soon(reads.list(&ListOptions::new())).await.unwrap();
+    let found = soon(reads.list(&Selection::new())).await.unwrap();
     assert_eq!(found.len(), 2);
     tokio::time::sleep(Duration::from_secs(120)).await;
     let of_v1 =

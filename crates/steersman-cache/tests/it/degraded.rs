@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 use steersman_api::{Connection, kube_client};
 use steersman_apiserver::faults::Answer;
-use steersman_cache::{ByObject, Cache, CacheOptions, Error, ListOptions, Reason, Unsynced};
+use steersman_cache::{ByObject, Cache, CacheOptions, Error, Reason, Selection, Unsynced};
 use tokio::time::Instant;
 
 use crate::world::{Website, World, key, soon};
@@ -28,7 +28,7 @@ async fn a_forbidden_kind_is_an_error_at_once_and_the_others_go_on() {
     let before = Instant::now();
     let error = world
         .cache
-        .list::<Service>(&ListOptions::new())
+        .list::<Service>(&Selection::new())
         .await
         .unwrap_err();
     assert_eq!(Instant::now(), before, "known failures are not waited for");
@@ -51,7 +51,7 @@ async fn a_forbidden_kind_is_an_error_at_once_and_the_others_go_on() {
     assert!(
         world
             .cache
-            .list::<Service>(&ListOptions::new())
+            .list::<Service>(&Selection::new())
             .await
             .unwrap()
             .is_empty()
@@ -129,7 +129,7 @@ async fn a_list_that_never_ends_is_waited_for_as_long_as_the_limit() {
         .delay(None, "services", Duration::from_secs(25));
     world.start();
     let before = Instant::now();
-    let error = soon(world.cache.list::<Service>(&ListOptions::new()))
+    let error = soon(world.cache.list::<Service>(&Selection::new()))
         .await
         .unwrap_err();
     assert_eq!(Instant::now() - before, limit);
@@ -221,7 +221,7 @@ async fn each_refusal_has_the_advice_that_fits_it_and_no_other() {
             .faults()
             .answer(None, "services", Answer::code(code));
         world.start();
-        let everything = ListOptions::new();
+        let everything = Selection::new();
         let read = soon(world.cache.list::<Service>(&everything)).await;
         let error = read.unwrap_err();
         let [unsynced] = error.unsynced() else {

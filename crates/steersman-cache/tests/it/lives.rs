@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use serde_json::json;
-use steersman_cache::{ByObject, CacheOptions, Error, ListOptions};
+use steersman_cache::{ByObject, CacheOptions, Error, Selection};
 use steersman_informer::{Delivery, State};
 use steersman_object::Kind;
 
@@ -39,7 +39,7 @@ async fn a_removed_kind_is_watched_no_more_and_read_anew() {
     assert!(removed.store().get(&key("a", "d")).is_none());
     assert_eq!(world.server.requests().watch_lists("configmaps"), 1);
 
-    let everything = ListOptions::new();
+    let everything = Selection::new();
     let read = soon(world.cache.list::<ConfigMap>(&everything)).await;
     assert_eq!(read.unwrap().len(), 2);
     assert_eq!(world.server.requests().watch_lists("configmaps"), 2);
@@ -113,7 +113,7 @@ fn asked(world: &World, resource: &str) -> usize {
 }
 
 async fn services(world: &World) -> usize {
-    let everything = ListOptions::new();
+    let everything = Selection::new();
     soon(world.cache.list::<Service>(&everything))
         .await
         .unwrap()
@@ -208,7 +208,7 @@ async fn what_is_declared_never_ends() {
     let by_object = ByObject::new().namespaces(["a"]);
     let mut world = World::new(CacheOptions::new().by_object::<ConfigMap>(by_object));
     world.start();
-    let everything = ListOptions::new();
+    let everything = Selection::new();
     soon(world.cache.list::<ConfigMap>(&everything))
         .await
         .unwrap();

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::json;
-use steersman_cache::{ByObject, CacheMetrics, CacheOptions, ListOptions};
+use steersman_cache::{ByObject, CacheMetrics, CacheOptions, Selection};
 use steersman_object::Kind;
 
 use crate::world::{Website, World, event_of, initial, key};
@@ -139,7 +139,7 @@ async fn view_7_changes_arrive_while_a_read_looks_at_a_kind_as_a_new_type() {
     let gated = world.cache.of::<GatedWebsite>(&kind);
     let look = tokio::spawn({
         let gated = gated.clone();
-        async move { gated.list(&ListOptions::new()).await }
+        async move { gated.list(&Selection::new()).await }
     });
     tokio::task::spawn_blocking(move || begun.recv())
         .await

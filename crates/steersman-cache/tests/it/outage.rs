@@ -8,7 +8,7 @@ use k8s_openapi::api::rbac::v1::ClusterRole;
 use serde_json::json;
 use steersman_apiserver::History;
 use steersman_apiserver::faults::Restart;
-use steersman_cache::{ByObject, CacheOptions, ListOptions, Settings};
+use steersman_cache::{ByObject, CacheOptions, Selection, Settings};
 
 use super::world::{World, key, soon};
 
@@ -79,7 +79,7 @@ async fn durations_of_zero_disable_and_of_the_maximum_never_fire() {
         world.service("a", "s");
         world.start();
         for _ in 0..3 {
-            let listed = soon(world.cache.list::<Service>(&ListOptions::new())).await;
+            let listed = soon(world.cache.list::<Service>(&Selection::new())).await;
             assert_eq!(listed.unwrap().len(), 1);
             // Informers that do not linger are looked at each millisecond.
             let long = if time.is_zero() { 2 } else { 1800 };
@@ -94,7 +94,7 @@ async fn durations_of_zero_disable_and_of_the_maximum_never_fire() {
     // A read that may not wait says so at once.
     let mut world = World::new(CacheOptions::new().sync_timeout(Duration::ZERO));
     world.start();
-    let error = world.cache.list::<Service>(&ListOptions::new()).await;
+    let error = world.cache.list::<Service>(&Selection::new()).await;
     assert!(error.unwrap_err().is_unavailable());
     world.stop().await.unwrap();
 }

@@ -8,7 +8,7 @@ use kube_core::object::{NotUsed, Object};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::json;
 use steersman_apiserver::faults::Answer;
-use steersman_cache::{ByObject, CacheOptions, Error, ListOptions, Transform};
+use steersman_cache::{ByObject, CacheOptions, Error, Selection, Transform};
 use steersman_informer::{Informer, State};
 use steersman_object::Kind;
 
@@ -52,13 +52,13 @@ async fn a_type_that_panics_while_it_decodes_costs_the_object_alone() {
     assert!(reads.get(&key("a", "good")).await.is_ok());
     assert!(
         reads
-            .list(&ListOptions::new())
+            .list(&Selection::new())
             .await
             .unwrap_err()
             .is_malformed()
     );
     // Nobody else has anything to do with it.
-    let all = soon(world.cache.list::<Service>(&ListOptions::new())).await;
+    let all = soon(world.cache.list::<Service>(&Selection::new())).await;
     assert!(
         all.unwrap()
             .iter()

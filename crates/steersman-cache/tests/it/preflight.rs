@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod, Secret, Service};
 use serde_json::json;
 use steersman_api::Connection;
 use steersman_apiserver::{ApiServer, Authorization, User};
-use steersman_cache::{ByObject, Cache, CacheOptions, ListOptions};
+use steersman_cache::{ByObject, Cache, CacheOptions, Selection};
 use steersman_object::ObjectKey;
 use tokio_util::sync::CancellationToken;
 
@@ -152,7 +152,7 @@ async fn cache_14_a_cache_of_one_object_needs_a_rule_for_that_object_alone() {
     granted.get::<ConfigMap>(&key).await.unwrap();
     assert!(
         granted
-            .list::<Node>(&ListOptions::new())
+            .list::<Node>(&Selection::new())
             .await
             .unwrap()
             .is_empty()

@@ -10,8 +10,8 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, Service};
 use kube_core::{ObjectMeta, Resource};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use steersman_cache::{ByObject, CacheOptions, Error, ListOptions};
-use steersman_object::{Kind, LabelSelector, ObjectKey};
+use steersman_cache::{ByObject, CacheOptions, Error, Selection};
+use steersman_object::{FieldSelector, Kind, LabelSelector, ObjectKey};
 
 use crate::world::{Website, World, event_of, key, shares, soon};
 
@@ -54,34 +54,38 @@ async fn lists_select_by_namespace_labels_and_index() {
         .unwrap();
 
     for (options, expected) in [
-        (ListOptions::new(), vec!["four", "one", "three", "two"]),
+        (Selection::new(), vec!["four", "one", "three", "two"]),
         (
-            ListOptions::new().namespace(""),
+            Selection::new().namespace(""),
             vec!["four", "one", "three", "two"],
         ),
-        (ListOptions::new().namespace("a"), vec!["one", "two"]),
-        (ListOptions::new().labels(front()), vec!["one"]),
+        (Selection::new().namespace("a"), vec!["one", "two"]),
+        (Selection::new().labels(front()), vec!["one"]),
         (
-            ListOptions::new().index("app", "web"),
+            Selection::new().index("app", "web"),
             vec!["one", "three", "two"],
         ),
         (
-            ListOptions::new().index("app", "web").namespace("b"),
+            Selection::new().index("app", "web").namespace("b"),
             vec!["three"],
         ),
         (
-            ListOptions::new().index("app", "web").labels(front()),
+            Selection::new().index("app", "web").labels(front()),
             vec!["one"],
         ),
-        (ListOptions::new().index("label", "tier=front"), vec!["one"]),
-        (ListOptions::new().index("app", "none"), vec![]),
+        (Selection::new().index("label", "tier=front"), vec!["one"]),
+        (Selection::new().index("app", "none"), vec![]),
     ] {
         let found = world.cache.list::<ConfigMap>(&options).await.unwrap();
         assert_eq!(names(&found), expected, "{options:?}");
     }
-    let unknown = ListOptions::new().index("owner", "x");
+    let unknown = Selection::new().index("owner", "x");
     let error = world.cache.list::<ConfigMap>(&unknown).await.unwrap_err();
     assert!(matches!(error, Error::NoIndex { .. }), "{error}");
+    let fields = FieldSelector::new().equals("metadata.name", "one");
+    let by_field = Selection::new().fields(fields);
+    let error = world.cache.list::<ConfigMap>(&by_field).await.unwrap_err();
+    assert!(matches!(error, Error::FieldsNeedServer { .. }), "{error}");
     let error = world
         .cache
         .index_field::<ConfigMap>("app", |_| None)
@@ -213,7 +217,7 @@ async fn keys_are_read_as_the_kind_is_scoped() {
     live.cache.wait_for_sync().await.unwrap();
     let (reads, all) = (
         live.cache.of::<Service>(&Kind::of::<Service>()),
-        ListOptions::new(),
+        Selection::new(),
     );
     let error = reads.for_each(&all, |_| {}).await.unwrap_err();
     assert!(matches!(error, Error::NotCached { .. }), "{error}");
@@ -243,16 +247,16 @@ async fn an_object_that_does_not_decode_is_not_absent_and_its_neighbours_are_the
     assert!(error.is_malformed(), "{error}");
     assert!(error.to_string().contains("a/bad"), "{error}");
     // CACHE-4: who deletes or creates what a list does not hold must not believe it.
-    let in_a = ListOptions::new().namespace("a");
-    for options in [ListOptions::new(), in_a.clone(), in_a.labels(front())] {
+    let in_a = Selection::new().namespace("a");
+    for options in [Selection::new(), in_a.clone(), in_a.labels(front())] {
         let error = world.cache.list::<Website>(&options).await.unwrap_err();
         assert!(error.is_malformed(), "{options:?}: {error}");
         assert!(error.to_string().contains("a/bad"), "{error}");
     }
-    let elsewhere = ListOptions::new().namespace("b");
+    let elsewhere = Selection::new().namespace("b");
     let none = world.cache.list::<Website>(&elsewhere).await.unwrap();
     assert!(none.is_empty());
-    let everything = ListOptions::new();
+    let everything = Selection::new();
     let readable = everything.clone().skip_malformed();
     let found = world.cache.list::<Website>(&readable).await.unwrap();
     assert_eq!(found.len(), 1);
@@ -333,7 +337,7 @@ async fn a_read_does_not_put_the_names_of_its_kind_together_each_time() {
         world.cache.get::<Counted>(&key("a", "c")).await.unwrap();
         world
             .cache
-            .list::<Counted>(&ListOptions::new())
+            .list::<Counted>(&Selection::new())
             .await
             .unwrap();
         assert!(world.cache.typed::<Counted>().is_cached());
@@ -368,7 +372,7 @@ async fn every_read_can_say_what_version_it_is_of() {
     world.cache.metadata::<ConfigMap>().informers().unwrap();
     world.start();
     soon(world.cache.wait_for_sync()).await.unwrap();
-    let (all, here) = (ListOptions::new(), key("a", "c"));
+    let (all, here) = (Selection::new(), key("a", "c"));
     let reads = world.cache.of::<ConfigMap>(&Kind::of::<ConfigMap>());
     let (passed, before) = soon(reads.keys_with_versions(&all)).await.unwrap();
     assert!(passed.is_empty());
@@ -407,7 +411,7 @@ async fn who_reads_many_packed_objects_gives_way() {
     let reads = world.cache.of::<ConfigMap>(&Kind::of::<ConfigMap>());
     reads.informers().unwrap();
     world.start();
-    let all = ListOptions::new();
+    let all = Selection::new();
     assert_eq!(soon(reads.keys(&all)).await.unwrap().len(), OBJECTS);
     let turns = Arc::new(AtomicUsize::new(0));
     let counting = tokio::spawn({

@@ -5,9 +5,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, Service};
 use kube_core::DynamicObject;
 use serde_json::json;
-use steersman_cache::{
-    ByObject, CacheOptions, Error, ListOptions, Settings, Transform, Undeclared,
-};
+use steersman_cache::{ByObject, CacheOptions, Error, Selection, Settings, Transform, Undeclared};
 use steersman_informer::{Delivery, Origin, Subscription};
 use steersman_object::{FieldSelector, Kind, LabelSelector};
 
@@ -91,7 +89,7 @@ async fn other_namespaces_are_asked_for_without_the_named_ones() {
     assert_eq!(asked(&world, "configmaps"), expected);
     // Several informers read as one.
     let reads = world.cache.of::<ConfigMap>(&Kind::of::<ConfigMap>());
-    let listed = reads.list(&ListOptions::new()).await.unwrap();
+    let listed = reads.list(&Selection::new()).await.unwrap();
     let mut names: Vec<&str> = listed
         .iter()
         .filter_map(|m| m.metadata.name.as_deref())
@@ -276,7 +274,7 @@ async fn reads_of_what_nobody_declared_start_fail_or_are_live() {
         let mut world = World::new(CacheOptions::new().on_undeclared(undeclared));
         world.start();
         let cached = world.cache.typed::<Service>().is_cached();
-        let read = soon(world.cache.list::<Service>(&ListOptions::new())).await;
+        let read = soon(world.cache.list::<Service>(&Selection::new())).await;
         (world, cached, read.map(drop))
     };
     let (world, cached, answer) = read(Undeclared::Start).await;
@@ -295,7 +293,7 @@ async fn reads_of_what_nobody_declared_start_fail_or_are_live() {
     );
     assert!(asked(&world, "services").is_empty());
     world.cache.informer::<Service>().unwrap();
-    soon(world.cache.list::<Service>(&ListOptions::new()))
+    soon(world.cache.list::<Service>(&Selection::new()))
         .await
         .unwrap();
 
@@ -305,7 +303,7 @@ async fn reads_of_what_nobody_declared_start_fail_or_are_live() {
     // Declared by a controller, a kind is cached, and read from there.
     world.cache.informer::<Service>().unwrap();
     assert!(world.cache.typed::<Service>().is_cached());
-    soon(world.cache.list::<Service>(&ListOptions::new()))
+    soon(world.cache.list::<Service>(&Selection::new()))
         .await
         .unwrap();
 }
@@ -371,7 +369,7 @@ async fn limits_and_values_are_of_all_the_informers_of_a_kind() {
     let values: Vec<&str> = values.iter().map(|value| &**value).collect();
     assert_eq!(values, ["cron", "db", "web"]);
     for limit in 0..6 {
-        let some = ListOptions::new().limit(limit);
+        let some = Selection::new().limit(limit);
         let expected = limit.min(4);
         assert_eq!(reads.list(&some).await.unwrap().len(), expected);
         assert_eq!(reads.keys(&some).await.unwrap().len(), expected);
@@ -379,16 +377,16 @@ async fn limits_and_values_are_of_all_the_informers_of_a_kind() {
         assert_eq!(reads.keys(&web).await.unwrap().len(), limit.min(2));
         // Those who pass, too.
         let dynamic = world.cache.of::<DynamicObject>(&kind);
-        let some = ListOptions::new().limit(limit);
+        let some = Selection::new().limit(limit);
         let mut passed = 0;
         dynamic.for_each(&some, |_| passed += 1).await.unwrap();
         assert_eq!(passed, expected);
     }
     // Objects of no namespace are in each that a list may name.
-    let everything = ListOptions::new();
+    let everything = Selection::new();
     let all = soon(world.cache.list::<Namespace>(&everything)).await;
     let all = all.unwrap().len();
-    let in_a = ListOptions::new().namespace("a");
+    let in_a = Selection::new().namespace("a");
     let found = world.cache.list::<Namespace>(&in_a).await.unwrap().len();
     assert_eq!(found, all);
     world.stop().await.unwrap();
@@ -401,7 +399,7 @@ async fn an_undeclared_kind_is_one_line_however_often_it_is_read() {
     let mut world = World::new(CacheOptions::new());
     world.start();
     for _ in 0..3 {
-        let all = ListOptions::new();
+        let all = Selection::new();
         soon(world.cache.list::<Service>(&all)).await.unwrap();
     }
     let text = log.text();

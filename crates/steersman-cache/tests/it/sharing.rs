@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use serde_json::json;
 use steersman_apiserver::faults::{Answer, Verb};
-use steersman_cache::{ByObject, CacheOptions, Error, ListOptions};
+use steersman_cache::{ByObject, CacheOptions, Error, Selection};
 use tokio::time::Instant;
 
 use crate::world::{World, event_of, initial, key, soon};
@@ -31,7 +31,7 @@ async fn two_watchers_and_many_readers_cause_one_watch_list() {
         assert_eq!(
             world
                 .cache
-                .list::<ConfigMap>(&ListOptions::new())
+                .list::<ConfigMap>(&Selection::new())
                 .await
                 .unwrap()
                 .len(),
@@ -175,11 +175,11 @@ async fn a_kind_of_several_namespaces_has_one_informer_for_each() {
 
     let all = world
         .cache
-        .list::<ConfigMap>(&ListOptions::new())
+        .list::<ConfigMap>(&Selection::new())
         .await
         .unwrap();
     assert_eq!(all.len(), 2);
-    let of_b = ListOptions::new().namespace("b");
+    let of_b = Selection::new().namespace("b");
     assert_eq!(world.cache.list::<ConfigMap>(&of_b).await.unwrap().len(), 1);
     world.cache.get::<ConfigMap>(&key("b", "y")).await.unwrap();
     let error = world
@@ -188,7 +188,7 @@ async fn a_kind_of_several_namespaces_has_one_informer_for_each() {
         .await
         .unwrap_err();
     assert!(error.is_outside_scope(), "{error}");
-    let of_default = ListOptions::new().namespace("default");
+    let of_default = Selection::new().namespace("default");
     assert!(
         world
             .cache

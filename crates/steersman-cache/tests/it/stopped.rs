@@ -8,7 +8,7 @@ use kube_core::DynamicObject;
 use serde_json::json;
 use steersman_api::Connection;
 use steersman_apiserver::faults::Answer;
-use steersman_cache::{CacheOptions, ListOptions};
+use steersman_cache::{CacheOptions, Selection};
 use steersman_informer::{Informer, State};
 use steersman_object::Kind;
 use tokio_util::sync::CancellationToken;
@@ -39,7 +39,7 @@ async fn nothing_is_read_from_a_cache_that_has_stopped() {
     world.stop().await.unwrap();
     assert!(at_hand().is_none());
 
-    let everything = ListOptions::new();
+    let everything = Selection::new();
     let maps = cache.of::<ConfigMap>(&Kind::of::<ConfigMap>());
     let dynamic = cache.of::<DynamicObject>(&Kind::of::<ConfigMap>());
     let metadata = cache.metadata::<ConfigMap>();

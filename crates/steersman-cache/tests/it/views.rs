@@ -11,7 +11,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::json;
 use steersman_apiserver::faults::RequestRecord;
-use steersman_cache::{ByObject, CacheOptions, Error, IndexKey, ListOptions, Settings};
+use steersman_cache::{ByObject, CacheOptions, Error, IndexKey, Selection, Settings};
 use steersman_object::{Kind, LabelSelector};
 
 use crate::world::{Website, World, initial, key, shares};
@@ -85,7 +85,7 @@ async fn a_typed_key_reads_its_own_type_alone() {
     let none = |_: &Service| Some("red".to_owned());
     world.cache.index_field::<Service>("team", none).unwrap();
     world.start();
-    let red = ListOptions::new().by(&TEAM, "red");
+    let red = Selection::new().by(&TEAM, "red");
     let error = world.cache.list::<Service>(&red).await.unwrap_err();
     assert!(matches!(error, Error::IndexOfAnother { .. }), "{error}");
     let text = error.to_string();
@@ -120,7 +120,7 @@ async fn labels_are_indexed_for_whatever_type_reads_where_the_options_say_so() {
         world.cache.of::<ConfigMap>(&kind),
         world.cache.metadata::<ConfigMap>(),
     );
-    let named = |name: &str, value: &str| ListOptions::new().index(name, value);
+    let named = |name: &str, value: &str| Selection::new().index(name, value);
     let front = typed.list(&named("tier", "front").namespace("a")).await;
     assert_eq!(front.unwrap().items.len(), 1);
     let red = metadata.list(&named("team", "red").namespace("b")).await;
@@ -130,7 +130,7 @@ async fn labels_are_indexed_for_whatever_type_reads_where_the_options_say_so() {
     assert!(matches!(unsaid, Err(Error::NoIndex { .. })));
     // Selectors find the same, indexed or not.
     for (selector, expected) in [("tier=front", 2), ("team in (red)", 3), ("tier", 2)] {
-        let options = ListOptions::new().labels(selector.parse().unwrap());
+        let options = Selection::new().labels(selector.parse().unwrap());
         assert_eq!(typed.list(&options).await.unwrap().items.len(), expected);
         assert_eq!(metadata.keys(&options).await.unwrap().len(), expected);
     }
@@ -153,7 +153,7 @@ async fn cache_13_an_index_that_is_refused_declares_no_kind_and_is_in_no_namespa
     let again = world.cache.index_label::<ConfigMap>("team").unwrap_err();
     assert!(matches!(again, Error::IndexExists { .. }), "{again}");
     world.start();
-    let team = |namespace: &str| ListOptions::new().index("team", "red").namespace(namespace);
+    let team = |namespace: &str| Selection::new().index("team", "red").namespace(namespace);
     let listed = world.cache.list::<ConfigMap>(&team("b")).await.unwrap();
     assert!(listed.is_empty());
     let listed = world.cache.list::<ConfigMap>(&team("a")).await;
@@ -188,8 +188,8 @@ async fn terms_combine_and_keys_and_values_need_no_bodies() {
     assert!(matches!(nameless, Err(Error::IndexWithoutName { .. })));
     world.start();
     let reads = world.cache.of::<ConfigMap>(&Kind::of::<ConfigMap>());
-    let red = ListOptions::new().by(&TEAM, "red");
-    let keys = async |options: ListOptions| -> Vec<String> {
+    let red = Selection::new().by(&TEAM, "red");
+    let keys = async |options: Selection| -> Vec<String> {
         let keys = reads.keys(&options).await.unwrap();
         keys.iter().map(ToString::to_string).collect()
     };
@@ -200,7 +200,7 @@ async fn terms_combine_and_keys_and_values_need_no_bodies() {
     assert_eq!(keys(red.clone().limit(2)).await, ["a/one", "a/two"]);
     let labels: LabelSelector = "tier=front,team notin (blue)".parse().unwrap();
     assert_eq!(
-        keys(ListOptions::new().labels(labels)).await,
+        keys(Selection::new().labels(labels)).await,
         ["a/one", "b/three"]
     );
     let values: Vec<String> = reads
@@ -266,18 +266,15 @@ async fn owners_are_found_by_their_uid() {
     world.cache.index_controller_uid::<Service>().unwrap();
     world.start();
     let reads = world.cache.of::<Service>(&Kind::of::<Service>());
-    let names = async |options: ListOptions| -> Vec<String> {
+    let names = async |options: Selection| -> Vec<String> {
         let keys = reads.keys(&options).await.unwrap();
         keys.iter().map(|key| key.name().to_owned()).collect()
     };
     assert_eq!(
-        names(ListOptions::new().owned_by(&first)).await,
+        names(Selection::new().owned_by(&first)).await,
         ["one", "two"]
     );
-    assert_eq!(
-        names(ListOptions::new().controlled_by(&first)).await,
-        ["one"]
-    );
+    assert_eq!(names(Selection::new().controlled_by(&first)).await, ["one"]);
     world.stop().await.unwrap();
 }
 
@@ -321,7 +318,7 @@ async fn view_5_who_passes_over_objects_leaves_none_decoded_and_who_looked_neith
         world.service("a", name);
     }
     world.start();
-    let all = ListOptions::new();
+    let all = Selection::new();
     let metadata = world.cache.metadata::<Service>();
     assert_eq!(metadata.keys(&all).await.unwrap().len(), 3);
     // The whole is had for it.
@@ -329,7 +326,7 @@ async fn view_5_who_passes_over_objects_leaves_none_decoded_and_who_looked_neith
         .cache
         .of::<Object<Counted, NotUsed>>(&Kind::of::<Service>());
     let mut most = 0;
-    let mut pass = async |options: &ListOptions| {
+    let mut pass = async |options: &Selection| {
         let mut names = Vec::new();
         let pass = reads.for_each(options, |service| {
             names.push(service.metadata.name.clone().unwrap());
@@ -375,7 +372,7 @@ async fn who_passes_over_an_object_that_cannot_be_read_is_told() {
     }
     world.start();
     let reads = world.cache.of::<Website>(&Kind::of::<Website>());
-    let pass = async |options: &ListOptions| {
+    let pass = async |options: &Selection| {
         let mut names = Vec::new();
         let pass = reads.for_each(options, |site| {
             names.push(site.metadata.name.clone().unwrap())
@@ -383,7 +380,7 @@ async fn who_passes_over_an_object_that_cannot_be_read_is_told() {
         let told = pass.await.map(drop).map_err(|error| error.is_malformed());
         (names.concat(), told)
     };
-    let (all, readable) = (ListOptions::new(), ListOptions::new().skip_malformed());
+    let (all, readable) = (Selection::new(), Selection::new().skip_malformed());
     assert_eq!(pass(&all).await, ("a".to_owned(), Err(true)));
     assert_eq!(pass(&readable).await, ("ac".to_owned(), Ok(())));
     assert_eq!(reads.keys(&all).await.unwrap().len(), 3);

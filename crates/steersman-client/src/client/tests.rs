@@ -65,7 +65,7 @@ async fn reads_take_no_lock_for_the_notes_of_others_and_one_at_most_for_their_ow
     );
     for reader in others.iter().chain([&client]) {
         reader.get::<ConfigMap>(&key("there")).await.unwrap();
-        let listed = reader.list::<ConfigMap>(&ListOptions::new()).await.unwrap();
+        let listed = reader.list::<ConfigMap>(&Selection::new()).await.unwrap();
         assert!(
             listed
                 .iter()

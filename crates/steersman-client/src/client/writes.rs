@@ -3,8 +3,8 @@
 use kube_core::DynamicObject;
 use serde::Serialize;
 use serde_json::Value;
-use steersman_api::{DeleteOptions, ListQuery, Patch};
-use steersman_object::{ObjectKey, TypedObject, WholeObject};
+use steersman_api::{DeleteOptions, Patch};
+use steersman_object::{ObjectKey, Selection, TypedObject, WholeObject};
 
 use super::Client;
 use crate::document::gvk_of;
@@ -224,7 +224,7 @@ impl Client {
         self.typed::<K>().delete_with(key, options).await
     }
 
-    /// Deletes the objects that `query` selects by labels and fields, in one request; answers the keys of
+    /// Deletes the selected objects in one request; returns the keys of
     /// those that the server names. Of a namespaced kind, in one namespace.
     ///
     /// The server deletes them one after the other and stops at the first that it cannot: what was deleted by
@@ -238,20 +238,21 @@ impl Client {
     ///
     /// ```no_run
     /// # use k8s_openapi::api::core::v1::Pod;
-    /// # use steersman_api::{DeleteOptions, ListQuery};
+    /// # use steersman_api::DeleteOptions;
+    /// # use steersman_object::{FieldSelector, LabelSelector, Selection};
     /// # async fn f(client: steersman_client::Client) -> Result<(), steersman_client::Error> {
-    /// let done = ListQuery::new().labels("job=import").fields("status.phase=Succeeded");
-    /// client.delete_all::<Pod>(Some("shop"), &done, &DeleteOptions::new()).await?;
+    /// let done = Selection::new()
+    ///     .namespace("shop")
+    ///     .labels(LabelSelector::label("job", "import"))
+    ///     .fields(FieldSelector::new().equals("status.phase", "Succeeded"));
+    /// client.delete_all::<Pod>(&done, &DeleteOptions::new()).await?;
     /// # Ok(()) }
     /// ```
     pub async fn delete_all<K: TypedObject>(
         &self,
-        namespace: Option<&str>,
-        query: &ListQuery,
+        selection: &Selection,
         options: &DeleteOptions,
     ) -> Result<Vec<ObjectKey>, Error> {
-        self.typed::<K>()
-            .delete_all(namespace, query, options)
-            .await
+        self.typed::<K>().delete_all(selection, options).await
     }
 }

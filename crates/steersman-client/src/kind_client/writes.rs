@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use steersman_api::{DeleteOptions, ListQuery, Patch};
-use steersman_object::{Object, ObjectKey, ResourceVersion, WholeObject};
+use steersman_api::{DeleteOptions, Patch};
+use steersman_object::{Object, ObjectKey, ResourceVersion, Selection, WholeObject};
 
 use super::KindClient;
 use crate::change::Part;
@@ -120,21 +120,20 @@ impl<K: Object> KindClient<K> {
         Ok(())
     }
 
-    /// Deletes the objects that `query` selects, in one request.
+    /// Deletes the selected objects in one request.
     ///
     /// # Errors
     ///
     /// As [`Client::delete_all`](crate::Client::delete_all).
     pub async fn delete_all(
         &self,
-        namespace: Option<&str>,
-        query: &ListQuery,
+        selection: &Selection,
         options: &DeleteOptions,
     ) -> Result<Vec<ObjectKey>, Error> {
-        let namespace = self.shared.place_list(&self.kind, namespace)?;
+        let selection = self.shared.place_live(&self.kind, selection)?;
         let options = self.shared.options().delete(options);
         let api = self.shared.api::<K>(&self.kind).await?;
-        let request = api.delete_all_request(namespace, query, &options)?;
+        let request = api.delete_all_request(&selection, &options)?;
         let door = self.shared.door().dry(options.dry_run);
         Ok(door.write(&self.kind, request).await?)
     }

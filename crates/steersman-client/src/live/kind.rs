@@ -3,9 +3,8 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use steersman_api::ListQuery;
-use steersman_cache::ListOptions;
-use steersman_object::{Kind, Object, ObjectKey};
+use steersman_api::Paging;
+use steersman_object::{Kind, Object, ObjectKey, Selection};
 
 use super::Pages;
 use crate::error::Error;
@@ -50,18 +49,18 @@ impl<K: Object> LiveKind<K> {
         super::get_opt(&self.shared, &self.kind, key).await
     }
 
-    /// The objects that `options` select, all pages of them.
+    /// The objects that `selection` selects, all pages of them.
     ///
     /// # Errors
     ///
     /// As [`Live::list`](crate::Live::list).
-    pub async fn list(&self, options: &ListOptions) -> Result<Vec<K>, Error> {
-        super::list(&self.shared, &self.kind, options).await
+    pub async fn list(&self, selection: &Selection) -> Result<Vec<K>, Error> {
+        super::list(&self.shared, &self.kind, selection).await
     }
 
     /// The pages of a list, as [`Live::pages`](crate::Live::pages).
-    pub fn pages(&self, namespace: Option<&str>, query: &ListQuery) -> Pages<K> {
-        Pages::new(self.shared.clone(), self.kind.clone(), namespace, query)
+    pub fn pages(&self, selection: &Selection, paging: &Paging) -> Pages<K> {
+        Pages::new(self.shared.clone(), self.kind.clone(), selection, paging)
     }
 }
 

@@ -4,14 +4,14 @@ use std::collections::VecDeque;
 
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
-use steersman_api::{Api, Decoded, ListQuery, Malformed};
-use steersman_object::{Kind, Object, ResourceVersion};
+use steersman_api::{Api, Decoded, Malformed, Paging};
+use steersman_object::{Kind, Object, ResourceVersion, Selection};
 
 use crate::error::Error;
 use crate::shared::Shared;
 
-/// So many objects a page holds, where nothing else is asked for.
-const PAGE: u32 = 500;
+/// The number of objects in one page if the caller sets none.
+pub(super) const PAGE_SIZE: u32 = 500;
 
 /// The pages of a list. Made by [`Live::pages`](crate::Live::pages).
 ///
@@ -24,8 +24,8 @@ const PAGE: u32 = 500;
 pub struct Pages<K> {
     shared: Shared,
     kind: Kind,
-    namespace: Option<String>,
-    query: ListQuery,
+    selection: Selection,
+    paging: Paging,
     may_be_inconsistent: bool,
     consistent: bool,
     ended: bool,
@@ -49,22 +49,17 @@ pub struct Page<K> {
 }
 
 impl<K: Object> Pages<K> {
-    pub(super) fn new(
-        shared: Shared,
-        kind: Kind,
-        namespace: Option<&str>,
-        query: &ListQuery,
-    ) -> Self {
-        let mut query = query.clone();
-        query.limit = query.limit.or(Some(PAGE));
+    pub(super) fn new(shared: Shared, kind: Kind, selection: &Selection, paging: &Paging) -> Self {
+        let mut paging = paging.clone();
+        paging.page_size = paging.page_size.or(Some(PAGE_SIZE));
         Self {
             shared,
             kind,
-            namespace: namespace.map(ToOwned::to_owned),
-            query,
+            selection: selection.clone(),
+            paging,
             may_be_inconsistent: false,
             consistent: true,
-            ended: false,
+            ended: selection.selected_limit() == Some(0),
             api: None,
         }
     }
@@ -118,17 +113,23 @@ impl<K: Object> Pages<K> {
         .boxed()
     }
 
-    /// The objects as a stream, which ends with the first error. One that does not decode is such an error.
+    /// Returns the objects as a stream, which ends with the first error. An object that does not decode is an error
+    /// unless [`Selection::skip_malformed`] is set.
     #[must_use]
     pub fn into_objects(self) -> BoxStream<'static, Result<K, Error>> {
-        let kind = self.kind.clone();
+        let (kind, skips_malformed) = (self.kind.clone(), self.selection.skips_malformed());
         let objects = self.into_stream().flat_map(move |page| {
             let objects: VecDeque<_> = match page {
                 Ok(page) => page
                     .items
                     .into_iter()
                     .map(Ok)
-                    .chain(page.malformed.first().map(|m| Err(malformed(&kind, m))))
+                    .chain(
+                        page.malformed
+                            .first()
+                            .filter(|_| !skips_malformed)
+                            .map(|m| Err(malformed(&kind, m))),
+                    )
                     .collect(),
                 Err(error) => [Err(error)].into(),
             };
@@ -148,13 +149,12 @@ impl<K: Object> Pages<K> {
             Some(api) => api,
             None => self.api.insert(self.shared.api::<K>(&self.kind).await?),
         };
-        let namespace = self
-            .shared
-            .place_list(&self.kind, self.namespace.as_deref())?;
-        let ask = || api.list(namespace, &self.query);
+        let selection = self.shared.place_live(&self.kind, &self.selection)?;
+        let ask = || api.list(&selection, &self.paging);
         let page = self.shared.door().read(&self.kind, ask).await?;
-        self.ended = page.continue_token.is_none();
-        self.query.continue_token = page.continue_token;
+        self.selection = selection.into_owned().reduce_limit(page.items.len());
+        self.ended = page.continue_token.is_none() || self.selection.selected_limit() == Some(0);
+        self.paging.continue_token = page.continue_token;
         let (mut items, mut malformed) = (Vec::with_capacity(page.items.len()), Vec::new());
         for item in page.items {
             match item {
@@ -178,7 +178,7 @@ impl<K: Object> Pages<K> {
         let token = token.filter(|token| self.may_be_inconsistent && !token.is_empty());
         let goes_on = token.is_some();
         if goes_on {
-            self.query.continue_token = token;
+            self.paging.continue_token = token;
             self.consistent = false;
         }
         goes_on

@@ -68,7 +68,7 @@ async fn a_list_that_leaves_objects_out_says_so() {
         server.create(object).unwrap();
     };
     put("a", &json!({}));
-    let options = ListOptions::new().namespace("default");
+    let options = Selection::new().namespace("default");
     assert_eq!(live.list::<Numbers>(&options).await.unwrap().len(), 1);
     assert!(!said().contains("WARN"), "{}", said());
     put("b", &json!({"n": "many"}));

@@ -8,7 +8,7 @@ use serde_json::json;
 use steersman_api::Connection;
 use steersman_apiserver::faults::{Answer, Verb};
 use steersman_apiserver::{ApiServer, Authorization, User};
-use steersman_cache::{ByObject, CacheOptions, ListOptions, Settings, Transform};
+use steersman_cache::{ByObject, CacheOptions, Selection, Settings, Transform};
 use steersman_client::{Client, ClientOptions};
 use steersman_object::{Object as _, ObjectKey};
 use tokio::time::{Instant, sleep};
@@ -110,7 +110,7 @@ async fn who_may_only_do_what_informers_do_can_ask() {
     made.metadata.namespace = Some("shop".to_owned());
     lose(&world, &client, &made).await;
     hears_after(&world, Duration::from_secs(2));
-    let listed = client.list::<ConfigMap>(&ListOptions::new()).await.unwrap();
+    let listed = client.list::<ConfigMap>(&Selection::new()).await.unwrap();
     assert_eq!((listed.len(), start.elapsed().as_secs()), (2, 2));
     assert!(listed.iter().all(|object| object.data.is_none()));
 }
@@ -206,7 +206,7 @@ async fn each_namespace_is_asked_as_the_informer_that_covers_it_asks() {
     lose(&world, &client, &made).await;
     world.server.requests().clear();
     hears_after(&world, Duration::from_secs(2));
-    let listed = client.list::<ConfigMap>(&ListOptions::new()).await.unwrap();
+    let listed = client.list::<ConfigMap>(&Selection::new()).await.unwrap();
     assert!(
         listed
             .iter()

@@ -8,13 +8,13 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use parking_lot::Mutex;
 use prometheus::Registry;
 use serde_json::json;
-use steersman_api::{DeleteOptions, ListQuery, Patch};
+use steersman_api::{DeleteOptions, Patch};
 use steersman_apiserver::faults::{Answer, Verb};
 use steersman_cache::CacheOptions;
 use steersman_client::{
     ClientMetrics, ClientOptions, Outcome, RequestId, Write, WriteObserver, Written,
 };
-use steersman_object::ResourceVersion;
+use steersman_object::{ResourceVersion, Selection};
 use tokio::time::{Instant, timeout};
 
 use crate::world::{World, config, key, set};
@@ -162,8 +162,8 @@ async fn an_observer_is_not_told_of_an_object_where_the_answer_is_about_none() {
     let (world, ears) = world();
     let client = &world.client;
     // A collection is many objects.
-    let (all, options) = (ListQuery::new(), DeleteOptions::new());
-    let deleted = client.delete_all::<ConfigMap>(Some("default"), &all, &options);
+    let (all, options) = (Selection::new().namespace("default"), DeleteOptions::new());
+    let deleted = client.delete_all::<ConfigMap>(&all, &options);
     deleted.await.unwrap();
     let (write, end) = ears.one();
     assert_eq!((write.verb, write.key), ("deletecollection", None));
@@ -396,10 +396,7 @@ async fn patience_has_an_end() {
         .keep();
     let start = Instant::now();
     let list = world.client.live();
-    let error = list
-        .list::<ConfigMap>(&steersman_cache::ListOptions::new())
-        .await
-        .unwrap_err();
+    let error = list.list::<ConfigMap>(&Selection::new()).await.unwrap_err();
     assert!(error.api().unwrap().is_throttled(), "{error}");
     assert_eq!(start.elapsed(), Duration::from_secs(4));
     assert_eq!(world.count(&[Verb::List]), 3);

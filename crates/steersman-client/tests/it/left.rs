@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use serde_json::{Value, json};
 use steersman_api::{DeleteOptions, Patch};
 use steersman_apiserver::faults::{Answer, Effect, FaultSpec, RequestRecord, Verb};
-use steersman_cache::{ByObject, CacheOptions, ListOptions};
+use steersman_cache::{ByObject, CacheOptions, Selection};
 use steersman_client::{Client, ClientOptions};
 use steersman_object::whole::BuiltIn;
 use steersman_object::{Kind, Object as _, ObjectKey, ResourceVersion, TypedObject, WholeObject};
@@ -492,7 +492,7 @@ async fn a_server_that_does_not_know_the_version_is_asked_for_its_newest() {
         let start = Instant::now();
         let client = mine(&world);
         world.client.cache().informer::<ConfigMap>().unwrap();
-        let found = client.list::<ConfigMap>(&ListOptions::new()).await.unwrap();
+        let found = client.list::<ConfigMap>(&Selection::new()).await.unwrap();
         assert!(
             found
                 .iter()

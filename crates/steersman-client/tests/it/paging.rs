@@ -2,8 +2,9 @@
 
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
-use steersman_api::ListQuery;
+use steersman_api::Paging;
 use steersman_apiserver::faults::{Answer, Verb};
+use steersman_object::Selection;
 
 use crate::world::{World, config, key};
 
@@ -22,11 +23,11 @@ async fn world(many: usize) -> World {
 #[tokio::test(start_paused = true)]
 async fn pages_are_of_one_version_whatever_happens_meanwhile() {
     let world = world(7).await;
-    let three = ListQuery::new().limit(3);
+    let three = Paging::new().page_size(3);
     let mut pages = world
         .client
         .live()
-        .pages::<ConfigMap>(Some("default"), &three);
+        .pages::<ConfigMap>(&Selection::new().namespace("default"), &three);
     assert_eq!(
         world.count(&[Verb::List]),
         0,
@@ -58,12 +59,15 @@ async fn pages_are_of_one_version_whatever_happens_meanwhile() {
 #[tokio::test(start_paused = true)]
 async fn a_version_that_expired_is_told_or_passed_over() {
     let world = world(5).await;
-    let two = ListQuery::new().limit(2);
-    let mut told = world.client.live().pages::<ConfigMap>(None, &two);
+    let two = Paging::new().page_size(2);
+    let mut told = world
+        .client
+        .live()
+        .pages::<ConfigMap>(&Selection::new(), &two);
     let mut goes_on = world
         .client
         .live()
-        .pages::<ConfigMap>(None, &two)
+        .pages::<ConfigMap>(&Selection::new(), &two)
         .inconsistent(true);
     told.next_page().await.unwrap().unwrap();
     goes_on.next_page().await.unwrap().unwrap();
@@ -93,8 +97,13 @@ async fn a_version_that_expired_is_told_or_passed_over() {
 #[tokio::test(start_paused = true)]
 async fn objects_come_as_a_stream_that_ends_with_an_error() {
     let world = world(5).await;
-    let two = ListQuery::new().limit(2);
-    let pages = || world.client.live().pages::<ConfigMap>(None, &two);
+    let two = Paging::new().page_size(2);
+    let pages = || {
+        world
+            .client
+            .live()
+            .pages::<ConfigMap>(&Selection::new(), &two)
+    };
     let all: Vec<_> = pages().into_objects().collect().await;
     assert_eq!(all.iter().filter(|o| o.is_ok()).count(), 5);
     let broken = Answer::code(500);
@@ -119,12 +128,32 @@ async fn objects_come_as_a_stream_that_ends_with_an_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_wants_few_objects_is_one_page_of_so_many() {
+async fn a_list_with_a_limit_is_one_page_of_that_size() {
     let world = world(5).await;
-    let few = steersman_cache::ListOptions::new().limit(2);
+    let few = Selection::new().limit(2);
     let some = world.client.live().list::<ConfigMap>(&few).await.unwrap();
     assert_eq!(some.len(), 2);
     let lists = world.server.requests().matching(|r| r.does(Verb::List));
     assert_eq!(lists.len(), 1);
     assert_eq!(lists[0].parameter("limit"), Some("2"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_end_at_the_limit_of_the_selection() {
+    let world = world(5).await;
+    let paging = Paging::new().page_size(2);
+    for (limit, expected) in [
+        (0, vec![]),
+        (2, vec![2]),
+        (3, vec![2, 1]),
+        (9, vec![2, 2, 1]),
+    ] {
+        let selection = Selection::new().limit(limit);
+        let mut pages = world.client.live().pages::<ConfigMap>(&selection, &paging);
+        let mut sizes = Vec::new();
+        while let Some(page) = pages.next_page().await.unwrap() {
+            sizes.push(page.items.len());
+        }
+        assert_eq!(sizes, expected, "limit {limit}");
+    }
 }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use steersman_api::{Connection, DeleteOptions, Patch};
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{Answer, Verb};
-use steersman_cache::{Cache, CacheOptions, ListOptions, Settings};
+use steersman_cache::{Cache, CacheOptions, Selection, Settings};
 use steersman_client::{Client, ClientOptions, Error, KindClient, RequestId};
 use steersman_object::{Gvk, Kind, Object as _, ObjectKey, Scope};
 use tokio::time::Instant;
@@ -251,8 +251,8 @@ impl Sim {
     async fn list(&mut self, writer: usize, namespace: Option<&'static str>) {
         let start = Instant::now();
         let options = match namespace {
-            Some(namespace) => ListOptions::new().namespace(namespace),
-            None => ListOptions::new(),
+            Some(namespace) => Selection::new().namespace(namespace),
+            None => Selection::new(),
         };
         let floors = self.ledger.floors(writer, namespace);
         let listed = self.clients[writer].list(&options).await;

@@ -4,8 +4,9 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::json;
 use steersman_api::Patch;
 use steersman_apiserver::faults::Verb;
-use steersman_cache::{ByObject, CacheOptions, ListOptions};
+use steersman_cache::{ByObject, CacheOptions, Selection};
 use steersman_client::{ClientOptions, Error};
+use steersman_object::FieldSelector;
 
 use crate::world::{World, config, key, set, until};
 
@@ -31,7 +32,7 @@ async fn reads_send_nothing_and_writes_do_not_touch_the_cache() {
     assert!(
         world
             .client
-            .list::<ConfigMap>(&ListOptions::new())
+            .list::<ConfigMap>(&Selection::new())
             .await
             .unwrap()
             .is_empty()
@@ -113,14 +114,17 @@ async fn live_reads_are_as_new_as_the_server() {
             .unwrap();
     }
     let all = live
-        .list::<ConfigMap>(&ListOptions::new().namespace("default"))
+        .list::<ConfigMap>(&Selection::new().namespace("default"))
         .await
         .unwrap();
     assert_eq!(all.len(), 501);
-    let odd = ListOptions::new().labels("n=1".parse().unwrap());
+    let odd = Selection::new().labels("n=1".parse().unwrap());
     assert_eq!(live.list::<ConfigMap>(&odd).await.unwrap().len(), 250);
     live.get::<ConfigMap>(&key("c007")).await.unwrap();
-    let indexed = ListOptions::new().index("n", "1");
+    let one = FieldSelector::new().equals("metadata.name", "c007");
+    let one = Selection::new().fields(one);
+    assert_eq!(live.list::<ConfigMap>(&one).await.unwrap().len(), 1);
+    let indexed = Selection::new().index("n", "1");
     let error = live.list::<ConfigMap>(&indexed).await.unwrap_err();
     assert!(matches!(error, Error::IndexNeedsCache { .. }), "{error}");
     assert_eq!(world.count(&[Verb::Watch]), 0, "the cache was left alone");
@@ -139,7 +143,7 @@ async fn a_kind_declared_uncached_is_read_from_the_server() {
     assert_eq!(
         world
             .client
-            .list::<Secret>(&ListOptions::new())
+            .list::<Secret>(&Selection::new())
             .await
             .unwrap()
             .len(),

@@ -5,11 +5,12 @@ use kube_core::DynamicObject;
 use kube_core::object::{NotUsed, Object};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use steersman_api::{DeleteOptions, FieldValidation, ListQuery, Patch, Propagation};
+use steersman_api::{DeleteOptions, FieldValidation, Paging, Patch, Propagation};
 use steersman_apiserver::faults::Verb;
-use steersman_cache::ListOptions;
 use steersman_client::{Ensured, Error};
-use steersman_object::{Gvk, Kind, ObjectKey, WholeObject};
+use steersman_object::{
+    FieldSelector, Gvk, Kind, LabelSelector, ObjectKey, Selection, WholeObject,
+};
 
 use crate::world::{World, config, key, set};
 
@@ -59,11 +60,11 @@ async fn a_client_in_one_namespace_fills_it_in_and_refuses_others() {
     world.client.create(&theirs).await.unwrap();
     let live = client
         .live()
-        .list::<ConfigMap>(&ListOptions::new())
+        .list::<ConfigMap>(&Selection::new())
         .await
         .unwrap();
     assert_eq!(live.len(), 1);
-    let cached = client.list::<ConfigMap>(&ListOptions::new()).await.unwrap();
+    let cached = client.list::<ConfigMap>(&Selection::new()).await.unwrap();
     assert!(
         cached
             .iter()
@@ -81,13 +82,13 @@ async fn a_client_in_one_namespace_fills_it_in_and_refuses_others() {
     assert!(is_outside(&client.ensure(theirs.clone(), |_| {}).await));
     assert!(is_outside(
         &client
-            .list::<ConfigMap>(&ListOptions::new().namespace("web"))
+            .list::<ConfigMap>(&Selection::new().namespace("web"))
             .await
     ));
-    let all = (ListQuery::new(), DeleteOptions::new());
+    let options = DeleteOptions::new();
     assert!(is_outside(
         &client
-            .delete_all::<ConfigMap>(Some("web"), &all.0, &all.1)
+            .delete_all::<ConfigMap>(&Selection::new().namespace("web"), &options)
             .await
     ));
     assert_eq!(
@@ -104,7 +105,7 @@ async fn a_client_in_one_namespace_fills_it_in_and_refuses_others() {
         .unwrap();
     client.delete(&created).await.unwrap();
     client
-        .delete_all::<ConfigMap>(None, &all.0, &all.1)
+        .delete_all::<ConfigMap>(&Selection::new(), &options)
         .await
         .unwrap();
     assert!(world.server.get("configmaps", "web", "b").is_some());
@@ -123,8 +124,8 @@ async fn a_dry_run_stores_nothing_whatever_the_verb() {
     dry.modify(&object, |c| set(c, "k", "2")).await.unwrap();
     dry.apply(&changed).await.unwrap();
     dry.delete(&object).await.unwrap();
-    let all = ListQuery::new();
-    dry.delete_all::<ConfigMap>(Some("default"), &all, &DeleteOptions::new())
+    let all = Selection::new().namespace("default");
+    dry.delete_all::<ConfigMap>(&all, &DeleteOptions::new())
         .await
         .unwrap();
     let now: ConfigMap = world.client.live().get(&key("a")).await.unwrap();
@@ -206,17 +207,22 @@ async fn deletes_carry_what_they_are_told() {
     let orphan: ConfigMap = client.live().get(&key("owned")).await.unwrap();
     assert_eq!(orphan.metadata.owner_references.unwrap_or_default(), []);
 
-    let red = ListQuery::new()
-        .labels("colour=red")
-        .fields("metadata.name!=d,metadata.name!=a");
+    let fields = FieldSelector::new()
+        .not_equals("metadata.name", "d")
+        .not_equals("metadata.name", "a");
+    let red = Selection::new()
+        .namespace("default")
+        .labels(LabelSelector::label("colour", "red"))
+        .fields(fields);
     let options = DeleteOptions::new();
-    let deleted = client.delete_all::<ConfigMap>(Some("default"), &red, &options);
+    let deleted = client.delete_all::<ConfigMap>(&red, &options);
     assert_eq!(deleted.await.unwrap(), [key("b")]);
     let asked = world.writes().pop().unwrap();
     assert!(asked.does(Verb::DeleteCollection));
     assert_eq!(asked.parameter("labelSelector"), Some("colour=red"));
     let before = world.writes().len();
-    let everywhere = client.delete_all::<ConfigMap>(None, &red, &options);
+    let everywhere = red.namespace("");
+    let everywhere = client.delete_all::<ConfigMap>(&everywhere, &options);
     everywhere.await.unwrap_err();
     assert_eq!(
         world.writes().len(),
@@ -279,9 +285,8 @@ async fn a_kind_known_at_runtime_has_all_verbs() {
     let live = sites.live();
     let now = live.get(&key("s")).await.unwrap();
     assert_eq!(now.data["spec"]["image"], "d");
-    assert_eq!(live.list(&ListOptions::new()).await.unwrap().len(), 1);
-    let everything = ListQuery::new();
-    let mut pages = live.pages(None, &everything);
+    assert_eq!(live.list(&Selection::new()).await.unwrap().len(), 1);
+    let mut pages = live.pages(&Selection::new(), &Paging::new());
     let page = pages.next_page().await.unwrap().unwrap();
     assert_eq!(page.items.len(), 1);
     assert_eq!(world.count(&[Verb::Watch]), 0, "the cache was left alone");
@@ -290,7 +295,7 @@ async fn a_kind_known_at_runtime_has_all_verbs() {
     let gets = world.count(&[Verb::Get]);
     let read = sites.get(&key("s")).await.unwrap();
     assert_eq!(read.data["spec"]["image"], "d");
-    assert_eq!(sites.list(&ListOptions::new()).await.unwrap().len(), 1);
+    assert_eq!(sites.list(&Selection::new()).await.unwrap().len(), 1);
     assert!(sites.get_opt(&key("nobody")).await.unwrap().is_none());
     assert_eq!(world.count(&[Verb::Get]), gets);
     sites.delete(&created).await.unwrap();
@@ -377,7 +382,7 @@ async fn a_kind_that_is_gone_is_mapped_anew() {
         "nobody has told the mapper"
     );
     let sites = world.client.of::<DynamicObject>(&kind);
-    let error = sites.live().list(&ListOptions::new()).await.unwrap_err();
+    let error = sites.live().list(&Selection::new()).await.unwrap_err();
     assert!(error.api().unwrap().is_kind_not_served(), "{error}");
     assert!(mapper.kind(&gvk).await.unwrap_err().is_kind_not_served());
 }

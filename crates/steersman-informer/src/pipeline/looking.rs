@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use steersman_api::{Decoded, Malformed, RawObject};
-use steersman_object::{Object, ObjectKey};
+use steersman_object::{Object, ObjectKey, Selection};
 
 use super::{Core, Run, Writer};
 use crate::body::Extent;
@@ -14,8 +14,7 @@ use crate::error::Error;
 use crate::fanout::Subscription;
 use crate::pass::{Pass, Unread};
 use crate::store::{
-    Held, Index, IndexFn, Indexer, Misread, Query, Seen, Told, Unseen, View, select, unreadable,
-    values,
+    Held, Index, IndexFn, Indexer, Misread, Seen, Told, Unseen, View, select, unreadable, values,
 };
 
 /// How often what changed meanwhile is looked at without a lock (VIEW-7); what is left then is looked at
@@ -118,7 +117,8 @@ impl Core {
     }
 
     /// What a query selects, whatever anybody looks at it as (VIEW-5).
-    pub(crate) fn pass<K>(&self, query: &Query) -> Result<Pass<K>, Error> {
+    pub(crate) fn pass<K>(&self, query: &Selection) -> Result<Pass<K>, Error> {
+        Error::refuse_fields(&self.kind, query)?;
         let indexer = self.shared.indexer.read();
         let mut objects = Vec::new();
         let selected = select(&indexer, None, query, |entry| {
@@ -132,7 +132,7 @@ impl Core {
         Ok(Pass {
             objects,
             version: indexer.version().clone(),
-            unreadable: unreadable(&indexer, None, query.namespace.as_deref()),
+            unreadable: unreadable(&indexer, None, query.selected_namespace()),
         })
     }
 

@@ -14,7 +14,7 @@ use futures::FutureExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_core::PartialObjectMeta;
 use steersman_api::{Decoded, Malformed, RawObject};
-use steersman_object::{ObjectKey, ResourceVersion};
+use steersman_object::{ObjectKey, ResourceVersion, Selection};
 
 use super::*;
 use crate::delta::{Arrived, Item};

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use futures::StreamExt as _;
 use futures::future::Either;
 use steersman_api::{
-    Decoded, Error, ListPart, ListQuery, ListStream, ListWatch, PageEnd, VersionMatch, WatchEvent,
-    WatchOptions, WatchStream,
+    Decoded, Error, ListPart, ListStream, ListWatch, PageEnd, PageRequest, Paging, VersionMatch,
+    WatchEvent, WatchOptions, WatchStream,
 };
 use steersman_object::ResourceVersion;
 use tokio::sync::OwnedSemaphorePermit;
@@ -168,20 +168,21 @@ where
     }
 
     async fn list(&mut self, version: ResourceVersion, limit: Option<u32>, page: Option<String>) {
-        let mut options = ListQuery::new().limit(limit.unwrap_or(0));
-        options.labels.clone_from(&self.labels);
-        options.fields.clone_from(&self.fields);
-        options.metadata_only = self.extent == Extent::Metadata;
+        let mut paging = Paging::new().page_size(limit.unwrap_or(0));
         // A version without this means the same, where no limit is set.
-        options.version_match = (version.is_exact() && limit.is_none() && page.is_none())
+        paging.version_match = (version.is_exact() && limit.is_none() && page.is_none())
             .then_some(VersionMatch::NotOlderThan);
-        options.resource_version = Some(version);
+        paging.resource_version = Some(version);
         if page.is_none() {
             self.tally.begin_list(now());
             self.gathered.clear();
         }
-        options.continue_token = page;
-        let parts = match self.list_watch.list(&options).await {
+        paging.continue_token = page;
+        let mut request = PageRequest::new(paging);
+        request.labels.clone_from(&self.labels);
+        request.fields.clone_from(&self.fields);
+        request.metadata_only = self.extent == Extent::Metadata;
+        let parts = match self.list_watch.list(&request).await {
             Ok(parts) => parts,
             Err(error) => return self.fail(&Failure::of(&error)),
         };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use steersman_api::Malformed;
-use steersman_object::{LabelSelector, ObjectKey, Required, ResourceVersion};
+use steersman_object::{ObjectKey, Required, ResourceVersion, Selection};
 
 use crate::entry::{Entry, RawEntry};
 use crate::store::index::Index;
@@ -14,20 +14,6 @@ use crate::store::view::View;
 /// The name of the index of labels, see [`label_values`]. No user can take it: names of indexes
 /// are not empty.
 pub(crate) const LABELS: &str = "";
-
-/// What a read of a [`Store`](crate::Store) selects: everything by default. All parts have to hold.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct Query {
-    /// Objects of this namespace.
-    pub namespace: Option<String>,
-    /// Objects with these labels.
-    pub labels: LabelSelector,
-    /// Objects that have each of these values: the name of an index, and the value in it.
-    pub terms: Vec<(String, String)>,
-    /// At most so many of them, the first in the order of their keys.
-    pub limit: Option<usize>,
-}
 
 /// What a read found, all at one version.
 #[derive(Clone, Debug)]
@@ -62,42 +48,6 @@ pub struct IndexedValue {
     pub value: Arc<str>,
     /// How many objects have it.
     pub objects: usize,
-}
-
-impl Query {
-    /// Everything.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Objects of this namespace.
-    #[must_use]
-    pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
-        self.namespace = Some(namespace.into());
-        self
-    }
-
-    /// Objects with these labels.
-    #[must_use]
-    pub fn labels(mut self, labels: LabelSelector) -> Self {
-        self.labels = labels;
-        self
-    }
-
-    /// Objects that have this value in this index, besides what was asked for before.
-    #[must_use]
-    pub fn term(mut self, index: impl Into<String>, value: impl Into<String>) -> Self {
-        self.terms.push((index.into(), value.into()));
-        self
-    }
-
-    /// At most so many.
-    #[must_use]
-    pub fn limit(mut self, limit: usize) -> Self {
-        self.limit = Some(limit);
-        self
-    }
 }
 
 /// What the index of labels files an object under: each of its labels, without and with its value.
@@ -144,26 +94,27 @@ impl<'a> Filed<'a> {
 pub(crate) fn select<'a, 'q>(
     indexer: &'a Indexer,
     view: Option<&'a View>,
-    query: &'q Query,
+    query: &'q Selection,
     found: impl FnMut(&'a RawEntry),
 ) -> Result<(), &'q str> {
     let index = |name: &str| view.and_then(|view| view.index(name));
     let place = narrowest(view, query)?;
     // What the place answers is not asked again of each object.
     let part = place.as_ref().map(|place| place.part);
-    let labelled = query.labels.is_everything()
-        || matches!(part, Some(Part::Label(_))) && query.labels.terms() == 1;
-    let terms = query.terms.iter().enumerate();
+    let labels = query.selected_labels();
+    let labelled =
+        labels.is_everything() || matches!(part, Some(Part::Label(_))) && labels.terms() == 1;
+    let terms = query.selected_indexes().iter().enumerate();
     let terms = terms.filter(|(number, _)| part != Some(Part::Term(*number)));
     let terms = terms.filter_map(|(_, (name, value))| Some((index(name)?, value)));
     let terms: Vec<(&Index, &String)> = terms.collect();
     let selects = |entry: &&RawEntry| {
         let mut terms = terms.iter();
-        (labelled || query.labels.selects(entry.labels()))
+        (labelled || labels.selects(entry.labels()))
             && terms.all(|(index, value)| index.has(entry.key(), value))
     };
-    let limit = query.limit.unwrap_or(usize::MAX);
-    let namespace = query.namespace.as_deref();
+    let limit = query.selected_limit().unwrap_or(usize::MAX);
+    let namespace = query.selected_namespace();
     match place.map(|place| place.filed) {
         None => {
             let entries = indexer.entries(namespace);
@@ -204,7 +155,7 @@ pub(crate) fn having<'a, 'q>(
 /// there is not.
 fn narrowest<'a, 'q>(
     view: Option<&'a View>,
-    query: &'q Query,
+    query: &'q Selection,
 ) -> Result<Option<Place<'a>>, &'q str> {
     let mut least: Option<Place<'a>> = None;
     let mut consider = |part, filed: Filed<'a>| {
@@ -215,12 +166,12 @@ fn narrowest<'a, 'q>(
             least = Some(Place { part, filed });
         }
     };
-    for (number, (name, value)) in query.terms.iter().enumerate() {
+    for (number, (name, value)) in query.selected_indexes().iter().enumerate() {
         let index = view.and_then(|view| view.index(name));
         let index = index.filter(|_| !name.is_empty()).ok_or(&**name)?;
         consider(Part::Term(number), Filed::One(index.get(value)));
     }
-    for (number, required) in query.labels.required().enumerate() {
+    for (number, required) in query.selected_labels().required().enumerate() {
         if let Some(filed) = view.and_then(|view| filed(view, &required)) {
             consider(Part::Label(number), filed);
         }
@@ -351,7 +302,7 @@ mod tests {
         (indexer, held)
     }
 
-    fn keys(indexer: &Indexer, held: &Held, query: &Query) -> Vec<String> {
+    fn keys(indexer: &Indexer, held: &Held, query: &Selection) -> Vec<String> {
         let view = indexer.view(held.id());
         let mut keys = Vec::new();
         select(indexer, view, query, |entry| {
@@ -372,17 +323,20 @@ mod tests {
             digit in prop::option::of(0..10_u8),
             limit in prop::option::of(0..5_usize),
         ) {
-            let query = Query {
-                namespace: namespace.map(Into::into),
-                labels: labels.parse().unwrap(),
-                terms: digit.map(|digit| ("digit".to_owned(), digit.to_string())).into_iter().collect(),
-                limit,
-            };
+            let mut query = Selection::new()
+                .namespace(namespace.unwrap_or_default())
+                .labels(labels.parse().unwrap());
+            if let Some(digit) = digit {
+                query = query.index("digit", digit.to_string());
+            }
+            if let Some(limit) = limit {
+                query = query.limit(limit);
+            }
             let mut expected: Vec<(ObjectKey, u8)> = (0..40)
                 .map(|number| (entry(number).key().clone(), number))
                 .filter(|(key, number)| {
                     namespace.is_none_or(|namespace| key.namespace() == Some(namespace))
-                        && query.labels.selects(entry(*number).labels())
+                        && query.selected_labels().selects(entry(*number).labels())
                         && digit.is_none_or(|digit| number % 10 == digit)
                 })
                 .collect();
@@ -401,7 +355,7 @@ mod tests {
     fn a_selector_looks_where_what_it_wants_is_filed_and_nowhere_else() {
         let looked_at = |indexed, selector: &str| {
             let (indexer, held) = store(indexed);
-            let query = Query::new().labels(selector.parse().unwrap());
+            let query = Selection::new().labels(selector.parse().unwrap());
             let place = narrowest(indexer.view(held.id()), &query).unwrap();
             place.map(|place| place.filed.len())
         };
@@ -442,7 +396,7 @@ mod tests {
         let (indexer, held) = store(Indexed::All);
         let view = indexer.view(held.id()).unwrap();
         for name in ["none", LABELS] {
-            let query = Query::new().term("digit", "1").term(name, "x");
+            let query = Selection::new().index("digit", "1").index(name, "x");
             let found = select(&indexer, Some(view), &query, |_| ());
             assert_eq!(found.unwrap_err(), name);
         }

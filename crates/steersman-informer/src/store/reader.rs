@@ -6,15 +6,13 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 use steersman_api::Malformed;
-use steersman_object::{Kind, LabelSelector, Object, ObjectKey, ResourceVersion};
+use steersman_object::{Kind, LabelSelector, Object, ObjectKey, ResourceVersion, Selection};
 
 use crate::entry::{Entry, RawEntry};
 use crate::error::Error;
 use crate::store::collect::{Collected, Found};
 use crate::store::indexer::Indexer;
-use crate::store::query::{
-    IndexedValue, Objects, Query, Selected, distinct, having, select, unreadable,
-};
+use crate::store::query::{IndexedValue, Objects, Selected, distinct, having, select, unreadable};
 use crate::store::view::{Held, View};
 
 /// The store as its reader and its writer share it.
@@ -132,8 +130,9 @@ impl<K: Object> Store<K> {
     /// the namespace, or, where labels are indexed, at few more than are found.
     #[must_use]
     pub fn list_with(&self, namespace: Option<&str>, labels: &LabelSelector) -> Vec<Arc<K>> {
-        let mut query = Query::new().labels(labels.clone());
-        query.namespace = namespace.map(Into::into);
+        let query = Selection::new()
+            .labels(labels.clone())
+            .namespace(namespace.unwrap_or_default());
         // A query without terms names no index.
         self.objects(&query)
             .map(|found| found.objects)
@@ -145,7 +144,7 @@ impl<K: Object> Store<K> {
     /// # Errors
     ///
     /// Where there is no index of a name that the query has.
-    pub fn objects(&self, query: &Query) -> Result<Objects<K>, Error> {
+    pub fn objects(&self, query: &Selection) -> Result<Objects<K>, Error> {
         Ok(self.find(query)?.end())
     }
 
@@ -154,7 +153,7 @@ impl<K: Object> Store<K> {
     /// # Errors
     ///
     /// As [`objects`](Self::objects).
-    pub fn find(&self, query: &Query) -> Result<Found<K>, Error> {
+    pub fn find(&self, query: &Selection) -> Result<Found<K>, Error> {
         let indexer = self.shared.indexer.read();
         let mut found = Collected::new();
         let (version, unreadable) = self.look(&indexer, query, |entry| found.push(entry))?;
@@ -170,7 +169,7 @@ impl<K: Object> Store<K> {
     /// # Errors
     ///
     /// Where there is no index of a name that the query has.
-    pub fn select(&self, query: &Query) -> Result<Selected<K>, Error> {
+    pub fn select(&self, query: &Selection) -> Result<Selected<K>, Error> {
         let mut entries = Vec::new();
         let indexer = self.shared.indexer.read();
         let (version, unreadable) =
@@ -187,7 +186,7 @@ impl<K: Object> Store<K> {
     /// # Errors
     ///
     /// As [`select`](Self::select).
-    pub fn keys(&self, query: &Query) -> Result<Vec<ObjectKey>, Error> {
+    pub fn keys(&self, query: &Selection) -> Result<Vec<ObjectKey>, Error> {
         let mut keys = Vec::new();
         let indexer = self.shared.indexer.read();
         self.look(&indexer, query, |entry| keys.push(entry.key().clone()))?;
@@ -320,16 +319,17 @@ impl<K: Object> Store<K> {
     fn look<'a>(
         &self,
         indexer: &'a Indexer,
-        query: &Query,
+        query: &Selection,
         found: impl FnMut(&'a RawEntry),
     ) -> Result<(ResourceVersion, Option<Malformed>), Error> {
+        Error::refuse_fields(self.kind(), query)?;
         let version = indexer.version().clone();
         let Some(view) = self.view(indexer) else {
             return Ok((version, None));
         };
         let selected = select(indexer, Some(view), query, found);
         selected.map_err(|name| self.no_such_index(name, Some(view)))?;
-        let unreadable = unreadable(indexer, Some(view), query.namespace.as_deref());
+        let unreadable = unreadable(indexer, Some(view), query.selected_namespace());
         Ok((version, unreadable))
     }
 

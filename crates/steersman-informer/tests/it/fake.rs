@@ -10,7 +10,7 @@ use futures::stream::{self, BoxStream};
 use k8s_openapi::api::core::v1::ConfigMap;
 use steersman_api::error::Status;
 use steersman_api::{
-    Asked, Decoded, Error, ListPage, ListPart, ListQuery, ListStream, ListWatch, Malformed,
+    Asked, Decoded, Error, ListPage, ListPart, ListStream, ListWatch, Malformed, PageRequest,
     RawObject, WatchEvent, WatchOptions,
 };
 use steersman_informer::{Delivery, Event, Informer, InformerOptions, Subscription};
@@ -26,7 +26,7 @@ type Raw = Decoded<RawObject>;
 /// What was asked.
 #[derive(Clone, Debug)]
 pub(crate) enum Asks {
-    List(ListQuery),
+    List(PageRequest),
     Watch(WatchOptions),
 }
 
@@ -155,7 +155,7 @@ impl Fake {
 }
 
 impl ListWatch for Fake {
-    async fn list(&self, options: &ListQuery) -> Result<ListStream, Error> {
+    async fn list(&self, options: &PageRequest) -> Result<ListStream, Error> {
         match self.ask(Asks::List(options.clone())) {
             Some(Answer::Page(page)) => Ok(stream::iter(page?).boxed()),
             Some(Answer::Watch(_)) => panic!("the script has a watch, and a list was asked"),
@@ -173,7 +173,7 @@ impl ListWatch for Fake {
 }
 
 impl Request {
-    pub(crate) fn list(&self) -> &ListQuery {
+    pub(crate) fn list(&self) -> &PageRequest {
         match &self.asks {
             Asks::List(options) => options,
             Asks::Watch(options) => panic!("a watch: {options:?}"),
@@ -194,7 +194,7 @@ impl Request {
 
     /// The version a list starts from.
     pub(crate) fn from(&self) -> &str {
-        let version = self.list().resource_version.as_ref();
+        let version = self.list().paging.resource_version.as_ref();
         version.map_or("", ResourceVersion::as_str)
     }
 }

@@ -16,7 +16,10 @@ async fn a_list_is_followed_by_a_watch_from_its_version() {
     assert_eq!(take(&mut seen, 3).await, ["+c@11", "~a@1>12", "-b@13"]);
     assert_eq!(running.stored(), ["ns/a@12", "ns/c@11"]);
     let (list, watch) = (fake.request(1).await, fake.request(2).await);
-    assert_eq!((list.from(), list.list().limit), ("0", Some(500)));
+    assert_eq!(
+        (list.from(), list.list().paging.page_size),
+        ("0", Some(500))
+    );
     assert_eq!(watch.after(), "10");
     assert!(watch.watch().bookmarks && watch.watch().timeout.is_some());
     assert_eq!(fake.requests().len(), 2);
@@ -114,7 +117,7 @@ async fn all_pages_come_before_synced() {
     let mut seen = running.informer.subscribe();
     assert_eq!(take(&mut seen, 4).await, ["*a@1", "*b@2", "*c@3", "synced"]);
     let second = fake.request(2).await;
-    assert_eq!(second.list().continue_token.as_deref(), Some("t1"));
+    assert_eq!(second.list().paging.continue_token.as_deref(), Some("t1"));
     assert_eq!(fake.request(4).await.after(), "10");
 }
 
@@ -130,8 +133,8 @@ async fn a_token_that_expires_mid_list_restarts_the_list_in_one_page() {
     assert_eq!(running.stored(), ["ns/a@2", "ns/b@15"]);
     let again = fake.request(3).await;
     assert_eq!(again.from(), "");
-    assert_eq!(again.list().continue_token, None);
-    assert_eq!(again.list().limit, None);
+    assert_eq!(again.list().paging.continue_token, None);
+    assert_eq!(again.list().paging.page_size, None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -145,7 +148,7 @@ async fn a_failed_page_is_asked_for_again_and_not_the_whole_list() {
     running.informer.wait_for_sync().await.unwrap();
     assert_eq!(running.stored(), ["ns/a@1", "ns/b@2"]);
     let again = fake.request(3).await;
-    assert_eq!(again.list().continue_token.as_deref(), Some("t1"));
+    assert_eq!(again.list().paging.continue_token.as_deref(), Some("t1"));
 }
 
 // REFL-6
@@ -186,7 +189,7 @@ async fn refl_6_a_page_that_ends_early_is_asked_for_again_and_its_half_is_forgot
     assert_eq!(take(&mut seen, 4).await, ["*a@1", "*b@2", "*c@4", "synced"]);
     assert_eq!(running.stored(), ["ns/a@1", "ns/b@2", "ns/c@4"]);
     let again = fake.request(3).await;
-    assert_eq!(again.list().continue_token.as_deref(), Some("t1"));
+    assert_eq!(again.list().paging.continue_token.as_deref(), Some("t1"));
 }
 
 #[tokio::test(start_paused = true)]

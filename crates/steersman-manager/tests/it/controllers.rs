@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use steersman_api::Connection;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::Verb;
-use steersman_cache::{CacheOptions, ListOptions};
+use steersman_cache::{CacheOptions, Selection};
 use steersman_client::{ClientOptions, owner};
 use steersman_controller::{
     Action, Context, Error as ReconcileError, Reconciler, Request, reconcile,
@@ -42,7 +42,7 @@ async fn two_controllers_of_one_kind_cause_one_watch_list() {
     }
     let all = manager
         .client()
-        .list::<ConfigMap>(&ListOptions::new())
+        .list::<ConfigMap>(&Selection::new())
         .await
         .unwrap();
     assert_eq!(all.len(), 2);

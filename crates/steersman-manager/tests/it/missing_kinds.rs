@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{Answer, FaultGuard, Verb};
-use steersman_cache::{ByObject, CacheOptions, ListOptions};
+use steersman_cache::{ByObject, CacheOptions, Selection};
 use steersman_controller::{
     Action, Context, Error as ReconcileError, Reconciler, Request, handler,
 };
@@ -67,7 +67,7 @@ impl Counts {
 
 impl<K: TypedObject> Reconciler for Lists<K> {
     async fn reconcile(&self, ctx: &Context, _: Request) -> Result<Action, ReconcileError> {
-        let found = ctx.client().list::<K>(&ListOptions::new()).await?.len();
+        let found = ctx.client().list::<K>(&Selection::new()).await?.len();
         let mut counts = self.counts.0.lock();
         let counts = counts.entry(ctx.controller().to_owned()).or_default();
         counts.push(found);

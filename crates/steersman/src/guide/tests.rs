@@ -15,8 +15,8 @@ use crate::api::Patch;
 use crate::kube_core::CustomResourceExt as _;
 use crate::manager::{Group, Shutdown, runnable};
 use crate::{
-    Action, ByObject, CacheOptions, Client, Connection, Context, CustomResource, Error,
-    ListOptions, Manager, ObjectKey, Reconciler, Request, owner,
+    Action, ByObject, CacheOptions, Client, Connection, Context, CustomResource, Error, Manager,
+    ObjectKey, Reconciler, Request, Selection, owner,
 };
 
 const PAGES: [&str; 2] = [
@@ -278,7 +278,7 @@ async fn reading(said: &mut Said, server: &ApiServer) {
     said.note("hidden", client.get::<Deployment>(&key("s")).await);
     said.note("outside", client.get::<Service>(&key("s")).await);
     said.note("undeclared", client.get::<Secret>(&key("s")).await);
-    let by_x = ListOptions::new().index("x", "y");
+    let by_x = Selection::new().index("x", "y");
     said.note("no index", client.list::<Greeting>(&by_x).await);
     let hidden: Deployment = serde_json::from_value(json!({
         "metadata": {"name": "hid", "namespace": "default"},

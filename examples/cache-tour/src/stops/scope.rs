@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::Pod;
 use steersman::cache::Settings;
-use steersman::{ByObject, CacheOptions, ListOptions, ObjectKey};
+use steersman::{ByObject, CacheOptions, ObjectKey, Selection};
 
 use crate::BoxError;
 use crate::cluster::Cluster;
@@ -41,7 +41,7 @@ pub async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
             found.map_or_else(|error| error.to_string(), |_| "found".to_owned())
         }
     };
-    let all = cache.list::<Pod>(&ListOptions::new()).await?;
+    let all = cache.list::<Pod>(&Selection::new()).await?;
     let page = page
         .say("The two read as one, and a read says where it cannot see:")
         .table(

@@ -183,7 +183,7 @@ impl World {
     }
 
     pub(crate) async fn pods(&self) -> Vec<Pod> {
-        let ours = steersman::cache::ListOptions::new().namespace(&self.namespace);
+        let ours = steersman::cache::Selection::new().namespace(&self.namespace);
         self.client.live().list::<Pod>(&ours).await.unwrap()
     }
 
@@ -196,7 +196,7 @@ impl World {
     }
 
     async fn kind_equals_server<K: TypedObject>(&self) {
-        let all = steersman::cache::ListOptions::new();
+        let all = steersman::cache::Selection::new();
         let all = &all;
         let equal = eventually("the cache equals the server", || async move {
             let cached = self.cache.list::<K>(all).await.unwrap();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use kube_core::{DynamicObject, PartialObjectMeta};
 use serde_json::Value;
 use steersman_apiserver::ApiServer;
-use steersman_cache::{Cache, Error, ListOptions, Reads};
+use steersman_cache::{Cache, Error, Reads, Selection};
 use steersman_object::{Kind, Object, ObjectKey, ResourceVersion};
 
 use super::onlooker::{HOUR, Identity, Known, Onlook, Onlooker};
@@ -278,7 +278,7 @@ impl<K: Subject> Scene<K> {
     /// Waits, on the paused clock, until the metadata of the kind is what the server has.
     async fn converge(&self, known: &Known) {
         let reads = self.cache.metadata::<K>();
-        let all = ListOptions::new();
+        let all = Selection::new();
         let mut last = String::new();
         let converged = async {
             let mut pause = Duration::from_millis(1);
@@ -316,7 +316,7 @@ impl<K: Subject> Scene<K> {
         typed: bool,
     ) {
         let listed = reads
-            .list(&ListOptions::new().skip_malformed())
+            .list(&Selection::new().skip_malformed())
             .await
             .unwrap();
         let mut unreadable = 0;
@@ -347,7 +347,7 @@ impl<K: Subject> Scene<K> {
         }
         assert_eq!(listed.len() + unreadable, served.len());
         // CACHE-4
-        let all = reads.list(&ListOptions::new()).await;
+        let all = reads.list(&Selection::new()).await;
         match all {
             Ok(_) => assert_eq!(unreadable, 0),
             Err(error) => assert!(error.is_malformed() && unreadable > 0, "{error}"),
@@ -357,7 +357,7 @@ impl<K: Subject> Scene<K> {
     /// STORE-1: an index has each value that some object has, and no other.
     async fn index_agrees(&self) {
         let reads = self.cache.of::<K>(&self.kind);
-        let all = ListOptions::new().skip_malformed();
+        let all = Selection::new().skip_malformed();
         let objects = reads.list(&all).await.unwrap();
         for index in TERMS {
             let values = objects
@@ -419,7 +419,7 @@ fn all_known(served: &[(Option<&'static str>, Value)]) -> Known {
 
 /// Waits until the objects can be read so.
 async fn available<V: Object>(reads: &Reads<V>) {
-    let readable = ListOptions::new().skip_malformed();
+    let readable = Selection::new().skip_malformed();
     let waits = async {
         while let Err(error) = reads.list(&readable).await {
             assert!(error.is_unavailable(), "{error}");

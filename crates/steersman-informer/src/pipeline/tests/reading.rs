@@ -8,7 +8,6 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::*;
 use crate::reflector::intake::{Change, Ingest as _};
-use crate::store::Query;
 
 /// Who waits at the gate: is told that decoding has begun, and says when it may end.
 type Gate = (mpsc::Sender<()>, mpsc::Receiver<()>);
@@ -257,7 +256,7 @@ fn cache_4_a_list_tells_of_an_object_that_decodes_no_more() {
     list_of(&core, &[false, true, false]);
     let store = core.store::<FickleMap>(&held);
     let list = || {
-        let found = store.objects(&Query::new()).unwrap();
+        let found = store.objects(&Selection::new()).unwrap();
         let unreadable = found.unreadable.map(|malformed| malformed.key);
         (found.objects.len(), unreadable)
     };

@@ -1,0 +1,236 @@
+//! Words: which objects of a kind a list selects.
+
+use std::any::{TypeId, type_name};
+use std::fmt;
+use std::marker::PhantomData;
+
+use crate::field_selector::FieldSelector;
+use crate::selector::LabelSelector;
+
+/// The name of the index of owner uids, which [`Selection::owned_by`] reads.
+pub const OWNER_UID: &str = "metadata.ownerReferences.uid";
+
+/// The name of the index of the controlling owner's uid, which [`Selection::controlled_by`] reads.
+pub const CONTROLLER_UID: &str = "metadata.controller.uid";
+
+/// The objects of one kind that a list selects: all of them by default. An object must meet every condition.
+///
+/// The cache and the API server answer the same selection, with two exceptions: only a cache has
+/// [indexes](Self::index), and only a server can select by [fields](Self::fields). A list that asks the wrong side
+/// fails.
+///
+/// ```
+/// use steersman_object::{LabelSelector, Selection};
+///
+/// let web = Selection::new()
+///     .namespace("shop")
+///     .labels(LabelSelector::label("app", "web"));
+/// assert_eq!(web.selected_namespace(), Some("shop"));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[must_use]
+pub struct Selection {
+    namespace: Option<String>,
+    labels: LabelSelector,
+    fields: FieldSelector,
+    index_terms: Vec<(String, String)>,
+    typed_indexes: Vec<TypedIndex>,
+    limit: Option<usize>,
+    skip_malformed: bool,
+}
+
+/// An index that was named by an [`IndexKey`], and the key's type of object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct TypedIndex {
+    index: &'static str,
+    type_id: TypeId,
+    type_name: &'static str,
+}
+
+/// The name of an index of objects of type `K` with values of type `V`. Declared as a constant, it is shared by
+/// the code that registers the index and the code that reads by it.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::Pod;
+/// use steersman_object::{IndexKey, Selection};
+///
+/// const NODE: IndexKey<Pod, String> = IndexKey::new("spec.nodeName");
+/// let here = Selection::new().by(&NODE, "node-1");
+/// ```
+pub struct IndexKey<K, V> {
+    name: &'static str,
+    of: PhantomData<fn(V) -> K>,
+}
+
+impl Selection {
+    /// Selects every object of the kind.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Selects objects of one namespace; the empty name stands for all namespaces, as in Kubernetes.
+    pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
+        self.namespace = Some(namespace.into()).filter(|name| !name.is_empty());
+        self
+    }
+
+    /// Selects objects with matching labels.
+    pub fn labels(mut self, selector: LabelSelector) -> Self {
+        self.labels = selector;
+        self
+    }
+
+    /// Selects objects with matching fields. Only an API server can evaluate a field selector, and each kind
+    /// supports few fields; a list from the cache fails.
+    pub fn fields(mut self, selector: FieldSelector) -> Self {
+        self.fields = selector;
+        self
+    }
+
+    /// Selects objects that have this value in the index named `name`. Several calls select objects that have all
+    /// of the values. Only a cache has indexes; a list from an API server fails.
+    pub fn index(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.index_terms.push((name.into(), value.into()));
+        self
+    }
+
+    /// Selects by an index as [`index`](Self::index) does, with the index's typed key. A list of objects of another
+    /// type than `K` fails.
+    pub fn by<K: 'static, V: ToString>(
+        mut self,
+        index: &IndexKey<K, V>,
+        value: impl Into<V>,
+    ) -> Self {
+        self.typed_indexes.push(TypedIndex {
+            index: index.name(),
+            type_id: TypeId::of::<K>(),
+            type_name: type_name::<K>(),
+        });
+        self.index(index.name(), value.into().to_string())
+    }
+
+    /// Selects objects with an owner of this uid, by the index [`OWNER_UID`].
+    pub fn owned_by(self, uid: impl Into<String>) -> Self {
+        self.index(OWNER_UID, uid)
+    }
+
+    /// Selects objects with a controlling owner of this uid, by the index [`CONTROLLER_UID`].
+    pub fn controlled_by(self, uid: impl Into<String>) -> Self {
+        self.index(CONTROLLER_UID, uid)
+    }
+
+    /// Selects at most `limit` objects, the first in the order of their keys. Of a kind that is cached in several
+    /// namespaces, the first namespaces' objects come first.
+    pub fn limit(mut self, limit: usize) -> Self {
+        self.limit = Some(limit);
+        self
+    }
+
+    /// Leaves out objects that do not decode, instead of failing because of them.
+    ///
+    /// This is for code that shows or counts objects. Code that deletes or creates objects by comparing with a list
+    /// must not mistake an unreadable object for an absent one.
+    pub fn skip_malformed(mut self) -> Self {
+        self.skip_malformed = true;
+        self
+    }
+
+    /// Subtracts the number of objects that were found elsewhere from the limit, if one is set.
+    pub fn reduce_limit(mut self, found: usize) -> Self {
+        self.limit = self.limit.map(|limit| limit.saturating_sub(found));
+        self
+    }
+
+    /// Returns the selected namespace; `None` stands for all.
+    #[must_use]
+    pub fn selected_namespace(&self) -> Option<&str> {
+        self.namespace.as_deref()
+    }
+
+    /// Returns the label selector; the default one selects every object.
+    #[must_use]
+    pub fn selected_labels(&self) -> &LabelSelector {
+        &self.labels
+    }
+
+    /// Returns the field selector; the default one selects every object.
+    pub fn selected_fields(&self) -> &FieldSelector {
+        &self.fields
+    }
+
+    /// Returns every index that an object is selected by, with the value.
+    #[must_use]
+    pub fn selected_indexes(&self) -> &[(String, String)] {
+        &self.index_terms
+    }
+
+    /// Returns the largest number of objects that is selected.
+    #[must_use]
+    pub fn selected_limit(&self) -> Option<usize> {
+        self.limit
+    }
+
+    /// Returns whether objects that do not decode are left out.
+    #[must_use]
+    pub fn skips_malformed(&self) -> bool {
+        self.skip_malformed
+    }
+
+    /// Returns the first index that was named by a key of another type than `K`, with the name of that type
+    /// (CACHE-9).
+    #[must_use]
+    pub fn index_of_another_type<K: 'static>(&self) -> Option<(&'static str, &'static str)> {
+        let mut indexes = self.typed_indexes.iter();
+        let other = indexes.find(|index| index.type_id != TypeId::of::<K>())?;
+        Some((other.index, other.type_name))
+    }
+}
+
+impl<K, V> IndexKey<K, V> {
+    /// Makes the key of the index named `name`.
+    #[must_use]
+    pub const fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            of: PhantomData,
+        }
+    }
+
+    /// Returns the name of the index.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+}
+
+impl<K, V> fmt::Debug for IndexKey<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("IndexKey").field(&self.name).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_typed_key_fits_only_lists_of_its_own_type() {
+        const LENGTH: IndexKey<String, usize> = IndexKey::new("length");
+        let selection = Selection::new().index("plain", "x").by(&LENGTH, 3_usize);
+        assert_eq!(selection.index_of_another_type::<String>(), None);
+        let (index, of) = selection.index_of_another_type::<u8>().unwrap();
+        assert_eq!((index, of), ("length", type_name::<String>()));
+        let terms = [("plain", "x"), ("length", "3")];
+        assert_eq!(
+            selection.selected_indexes(),
+            terms.map(|(k, v)| (k.into(), v.into()))
+        );
+    }
+
+    #[test]
+    fn an_empty_namespace_selects_all_namespaces() {
+        let shop = Selection::new().namespace("shop");
+        assert_eq!(shop.clone().namespace(""), Selection::new());
+        assert_eq!(shop.selected_namespace(), Some("shop"));
+    }
+}
