@@ -11,7 +11,7 @@ use crate::asked::Asked;
 use crate::decode::{Decoder, Page};
 use crate::error::Error;
 use crate::event::ListPage;
-use crate::options::{DeleteOptions, PageRequest, Paging, Patch, PatchOptions, WriteOptions};
+use crate::options::{DeleteOptions, PageRequest, Paging, Patch, WriteOptions};
 use crate::pages;
 use crate::transport::{Call, DEFAULT_REQUEST_TIMEOUT, METADATA, METADATA_LIST, next_chunk};
 use crate::url::Url;
@@ -206,7 +206,7 @@ impl<K: Object> Api<K> {
         &self,
         key: &ObjectKey,
         patch: &Patch,
-        options: &PatchOptions,
+        options: &WriteOptions,
     ) -> Result<K, Error> {
         let request = self.patch_request(key, patch, options)?;
         Ok(request.send().await?.value)
@@ -221,7 +221,7 @@ impl<K: Object> Api<K> {
         &self,
         key: &ObjectKey,
         patch: &Patch,
-        options: &PatchOptions,
+        options: &WriteOptions,
     ) -> Result<K, Error> {
         let request = self.patch_part_request(key, "status", patch, options)?;
         Ok(request.send().await?.value)

@@ -66,8 +66,8 @@ pub use event::{Decoded, ListPage, ListPart, Malformed, PageEnd, WatchEvent};
 pub use head::{Head, RawObject};
 pub use list_watch::{ApiListWatch, ListStream, ListWatch, WatchStream};
 pub use options::{
-    DeleteOptions, FieldValidation, PageRequest, Paging, Patch, PatchOptions, Propagation,
-    VersionMatch, WatchOptions, WriteOptions,
+    DeleteOptions, FieldValidation, PageRequest, Paging, Patch, Propagation, VersionMatch,
+    WatchOptions, WriteOptions,
 };
 pub use request::{Answer, Request};
 pub use transport::DEFAULT_REQUEST_TIMEOUT;

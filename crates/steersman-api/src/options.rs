@@ -65,31 +65,18 @@ pub struct WatchOptions {
     pub metadata_only: bool,
 }
 
-/// What a create or an update asks for.
+/// The options of a create, an update or a patch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WriteOptions {
-    /// Who owns the fields that are written; the server derives a name where absent.
+    /// The owner of the written fields. Apply needs one; for other writes the server derives a name by default.
     pub field_manager: Option<String>,
-    /// Whether the server should check everything and store nothing.
+    /// Whether the server checks the request and stores nothing.
     pub dry_run: bool,
-    /// What the server does about fields it does not know; it warns where absent.
+    /// What the server does about unknown fields; it warns by default. Not sent with apply, which is always strict.
     pub field_validation: Option<FieldValidation>,
-}
-
-/// What a patch asks for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct PatchOptions {
-    /// Who owns the fields that are written. Apply needs one.
-    pub field_manager: Option<String>,
-    /// Whether the server should check everything and store nothing.
-    pub dry_run: bool,
-    /// Apply only: take fields over from other managers.
+    /// Whether an apply takes fields over from other managers. Sent with apply only.
     pub force: bool,
-    /// What the server does about fields it does not know; it warns where absent. Not sent with apply, which
-    /// is always strict.
-    pub field_validation: Option<FieldValidation>,
 }
 
 /// What the server does about fields that it does not know, or that are there twice (`fieldValidation`).
@@ -299,60 +286,31 @@ impl WriteOptions {
         Self::default()
     }
 
-    /// Who owns the fields that are written.
+    /// Sets the owner of the written fields.
     #[must_use]
     pub fn field_manager(mut self, manager: impl Into<String>) -> Self {
         self.field_manager = Some(manager.into());
         self
     }
 
-    /// Checks everything and stores nothing.
+    /// Sets whether the server checks the request and stores nothing.
     #[must_use]
     pub fn dry_run(mut self, dry_run: bool) -> Self {
         self.dry_run = dry_run;
         self
     }
 
-    /// What the server does about fields it does not know.
+    /// Sets what the server does about unknown fields.
     #[must_use]
     pub fn field_validation(mut self, validation: FieldValidation) -> Self {
         self.field_validation = Some(validation);
         self
     }
-}
 
-impl PatchOptions {
-    /// The server's defaults.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Who owns the fields that are written.
-    #[must_use]
-    pub fn field_manager(mut self, manager: impl Into<String>) -> Self {
-        self.field_manager = Some(manager.into());
-        self
-    }
-
-    /// Checks everything and stores nothing.
-    #[must_use]
-    pub fn dry_run(mut self, dry_run: bool) -> Self {
-        self.dry_run = dry_run;
-        self
-    }
-
-    /// Takes fields over from other managers; apply only.
+    /// Sets whether an apply takes fields over from other managers.
     #[must_use]
     pub fn force(mut self, force: bool) -> Self {
         self.force = force;
-        self
-    }
-
-    /// What the server does about fields it does not know.
-    #[must_use]
-    pub fn field_validation(mut self, validation: FieldValidation) -> Self {
-        self.field_validation = Some(validation);
         self
     }
 }

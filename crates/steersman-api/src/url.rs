@@ -4,9 +4,7 @@ use std::fmt::Write as _;
 
 use steersman_object::{Kind, ObjectKey};
 
-use crate::options::{
-    FieldValidation, PageRequest, PatchOptions, VersionMatch, WatchOptions, WriteOptions,
-};
+use crate::options::{FieldValidation, PageRequest, VersionMatch, WatchOptions, WriteOptions};
 
 /// A path and its query, escaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,6 +93,7 @@ impl Url {
         self
     }
 
+    /// Adds the parameters of a create, an update or a patch other than apply.
     pub(crate) fn write(mut self, options: &WriteOptions) -> Self {
         self.pair_opt("fieldManager", options.field_manager.as_deref());
         let validation = options.field_validation.map(FieldValidation::as_str);
@@ -102,13 +101,12 @@ impl Url {
         self.dry_run(options.dry_run)
     }
 
-    pub(crate) fn patch(mut self, options: &PatchOptions) -> Self {
+    /// Adds the parameters of a server-side apply, which is always strict about unknown fields.
+    pub(crate) fn apply(mut self, options: &WriteOptions) -> Self {
         self.pair_opt("fieldManager", options.field_manager.as_deref());
         if options.force {
             self.pair("force", "true");
         }
-        let validation = options.field_validation.map(FieldValidation::as_str);
-        self.pair_opt("fieldValidation", validation);
         self.dry_run(options.dry_run)
     }
 

@@ -152,7 +152,7 @@ impl<K: Object> Plan<'_, K> {
             self.check_status(&after)?;
             return Ok(Ok(Ensured::Unchanged(Arc::new(after))));
         };
-        let (key, options) = (before.key(), self.options().patch());
+        let (key, options) = (before.key(), self.options().write());
         let request = match self.manner.part {
             Part::Object => self.api.patch_request(&key, &patch, &options)?,
             Part::Status => self

@@ -4,9 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use steersman_api::{
-    DEFAULT_REQUEST_TIMEOUT, DeleteOptions, FieldValidation, PatchOptions, WriteOptions,
-};
+use steersman_api::{DEFAULT_REQUEST_TIMEOUT, DeleteOptions, FieldValidation, WriteOptions};
 
 use crate::consistency::ReadConsistency;
 use crate::metrics::ClientMetrics;
@@ -198,7 +196,7 @@ impl ClientOptions {
 }
 
 impl ClientOptions {
-    /// What creates and updates carry.
+    /// Returns the options of creates, updates and patches.
     pub(crate) fn write(&self) -> WriteOptions {
         let mut options = WriteOptions::new().dry_run(self.dry_run);
         options.field_manager.clone_from(&self.field_manager);
@@ -206,15 +204,7 @@ impl ClientOptions {
         options
     }
 
-    /// What patches carry.
-    pub(crate) fn patch(&self) -> PatchOptions {
-        let mut options = PatchOptions::new().dry_run(self.dry_run);
-        options.field_manager.clone_from(&self.field_manager);
-        options.field_validation = self.field_validation;
-        options
-    }
-
-    /// What deletes carry besides what was asked.
+    /// Returns the options of a delete: those of the caller, and this client's dry run.
     pub(crate) fn delete(&self, options: &DeleteOptions) -> DeleteOptions {
         options.clone().dry_run(self.dry_run || options.dry_run)
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kube_core::DynamicObject;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use steersman_api::{Api, Connection, Mapper, Patch, PatchOptions, kube_client};
+use steersman_api::{Api, Connection, Mapper, Patch, WriteOptions, kube_client};
 use steersman_cache::Cache;
 use steersman_object::{Kind, Object, ObjectKey, Selection};
 use tokio::sync::OnceCell;
@@ -326,8 +326,8 @@ impl Shared {
     }
 
     /// What an apply carries: it has to have a manager.
-    fn applying(&self) -> PatchOptions {
-        let options = self.options().patch().field_manager(self.manager());
+    fn applying(&self) -> WriteOptions {
+        let options = self.options().write().field_manager(self.manager());
         options.force(self.options().force)
     }
 

@@ -97,7 +97,7 @@ impl<K: Object> Subresource<K> {
         key: &ObjectKey,
         patch: &Patch,
     ) -> Result<T, Error> {
-        let options = self.shared.options().patch();
+        let options = self.shared.options().write();
         self.write(key, |api, key| {
             api.patch_part_request(key, &self.name, patch, &options)
         })

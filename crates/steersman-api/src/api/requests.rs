@@ -13,7 +13,7 @@ use crate::asked::Asked;
 use crate::decode::{Decoder, place};
 use crate::error::{Error, parse_status};
 use crate::event::Decoded;
-use crate::options::{DeleteOptions, PageRequest, Paging, Patch, PatchOptions, WriteOptions};
+use crate::options::{DeleteOptions, PageRequest, Paging, Patch, WriteOptions};
 use crate::raw;
 use crate::request::Request;
 use crate::transport::Call;
@@ -71,7 +71,7 @@ impl<K: Object> Api<K> {
         &self,
         key: &ObjectKey,
         patch: &Patch,
-        options: &PatchOptions,
+        options: &WriteOptions,
     ) -> Result<Request<K>, Error> {
         let (asked, url) = self.object("patch", key)?;
         Ok(self.whole(patching(asked, url, patch, options)))
@@ -178,7 +178,7 @@ impl<K: Object> Api<K> {
         key: &ObjectKey,
         subresource: &str,
         patch: &Patch,
-        options: &PatchOptions,
+        options: &WriteOptions,
     ) -> Result<Request<T>, Error> {
         let (asked, url) = self.part("patch", key, subresource)?;
         Ok(self.other(patching(asked, url, patch, options)))
@@ -301,25 +301,17 @@ fn call(method: Method, asked: Asked, url: Url, content_type: &'static str, body
     call
 }
 
-fn patching(asked: Asked, url: Url, patch: &Patch, options: &PatchOptions) -> Call {
+fn patching(asked: Asked, url: Url, patch: &Patch, options: &WriteOptions) -> Call {
     let (content_type, value) = match patch {
         Patch::Merge(value) => ("application/merge-patch+json", value),
         Patch::Json(value) => ("application/json-patch+json", value),
         Patch::Strategic(value) => ("application/strategic-merge-patch+json", value),
         Patch::Apply(value) => ("application/apply-patch+yaml", value),
     };
-    let mut options = options.clone();
-    match patch {
-        // Apply is strict whatever one asks for, and nothing else can be forced.
-        Patch::Apply(_) => options.field_validation = None,
-        _ => options.force = false,
-    }
+    let url = match patch {
+        Patch::Apply(_) => url.apply(options),
+        _ => url.write(options),
+    };
     let body = value.to_string().into();
-    call(
-        Method::PATCH,
-        asked,
-        url.patch(&options),
-        content_type,
-        body,
-    )
+    call(Method::PATCH, asked, url, content_type, body)
 }

@@ -6,8 +6,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube_core::{DynamicObject, PartialObjectMeta};
 use serde_json::json;
 use steersman_api::{
-    Api, Connection, Decoded, DeleteOptions, Paging, Patch, PatchOptions, VersionMatch,
-    WriteOptions,
+    Api, Connection, Decoded, DeleteOptions, Paging, Patch, VersionMatch, WriteOptions,
 };
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{Answer, Verb};
@@ -56,17 +55,17 @@ async fn an_object_lives_through_all_verbs() {
 
     let merge = Patch::Merge(json!({"data": {"v": "3"}}));
     let patched = api
-        .patch(&key("a"), &merge, &PatchOptions::new())
+        .patch(&key("a"), &merge, &WriteOptions::new())
         .await
         .unwrap();
     assert_eq!(value(&patched), "3");
     let json = Patch::Json(json!([{"op": "replace", "path": "/data/v", "value": "4"}]));
     let patched = api
-        .patch(&key("a"), &json, &PatchOptions::new())
+        .patch(&key("a"), &json, &WriteOptions::new())
         .await
         .unwrap();
     assert_eq!(value(&patched), "4");
-    let dry = PatchOptions::new().dry_run(true);
+    let dry = WriteOptions::new().dry_run(true);
     let tried = api.patch(&key("a"), &merge, &dry).await.unwrap();
     assert_eq!(value(&tried), "3");
     assert_eq!(value(&api.get(&key("a")).await.unwrap()), "4");
@@ -293,7 +292,7 @@ async fn the_status_is_written_apart() {
     let mut pod = api.create(&pod, &WriteOptions::new()).await.unwrap();
     let status = Patch::Merge(json!({"status": {"message": "patched"}}));
     let patched = api
-        .patch_status(&key("p"), &status, &PatchOptions::new())
+        .patch_status(&key("p"), &status, &WriteOptions::new())
         .await
         .unwrap();
     pod.metadata.resource_version = patched.metadata.resource_version;

@@ -47,7 +47,7 @@ impl<K: Object> KindClient<K> {
     /// What the server says.
     pub async fn patch(&self, key: &ObjectKey, patch: &Patch) -> Result<K, Error> {
         let key = self.shared.place(&self.kind, key)?;
-        let options = self.shared.options().patch();
+        let options = self.shared.options().write();
         let api = self.shared.api::<K>(&self.kind).await?;
         let request = api.patch_request(&key, patch, &options)?;
         Ok(self.shared.door().write(&self.kind, request).await?)
