@@ -1,4 +1,4 @@
-//! Handle: typed verbs: reads from the cache, writes to the server.
+//! Handle: the client: reads from the cache, writes to the server.
 
 use std::future::Future;
 use std::panic::Location;
@@ -6,15 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steersman_api::{Connection, FieldValidation, Mapper};
-use steersman_cache::Cache;
-use steersman_object::{Kind, Object, ObjectKey, Selection, TypedObject};
+use steersman_cache::{Cache, Reads};
+use steersman_object::{Kind, Object, ObjectKey, Selection};
 
 use crate::cached;
 use crate::consistency::ReadConsistency;
 use crate::error::{Error, absent_is_none};
 use crate::field_manager;
-use crate::kind_client::KindClient;
-use crate::live::Live;
+use crate::kinds::{KindSource, OneKind, TypedKinds};
+use crate::live::{self, Live};
 use crate::options::{ClientOptions, Lock};
 use crate::own_writes::Read;
 use crate::route::{Route, route};
@@ -27,36 +27,56 @@ mod writes;
 mod changes;
 mod parts;
 
-/// Reads from the cache and writes to the api-server. Cheap to clone.
+/// Reads from the cache and writes to the API server. Cheap to clone.
 ///
-/// Making one does no I/O. Its connection to the server opens with the first request, in the runtime that
-/// makes it.
+/// `Client` without a parameter reads and writes every type that names its kind ([`TypedObject`](steersman_object::TypedObject)).
+/// [`KindClient<K>`](KindClient) has the same verbs for one kind that is known at runtime.
+///
+/// Making a client does no I/O. Its connection to the server opens with the first request, in the runtime that sends
+/// the request.
 ///
 /// # Cancel safety
 ///
-/// A read is cancel safe. A write that was sent is finished by a task of its own: where its future is dropped,
-/// the caller does not hear the answer, but those who [observe](ClientOptions::observe_writes) do. `ensure`,
-/// `modify` and the finalizers ask more than once where they have to; what was answered by then stands. All of
-/// them may simply be called again.
+/// A read is cancel safe. A write that was sent is finished by a task of its own: if its future is dropped, the caller
+/// does not get the answer, but the [observers](ClientOptions::observe_writes) do. `ensure`, `modify` and the
+/// finalizer verbs may send several requests; the requests that were answered before the drop stand. All verbs may be
+/// called again.
 #[derive(Clone, Debug)]
 #[must_use]
-pub struct Client {
+pub struct Client<S = TypedKinds> {
     shared: Shared,
+    kinds: S,
 }
 
+/// A [`Client`] of one kind that is known at runtime, with objects of type `K`: `DynamicObject`, or a type that several
+/// kinds decode to. Made by [`Client::of`].
+pub type KindClient<K> = Client<OneKind<K>>;
+
 impl Client {
-    /// A client over a cache and a connection to the same server.
+    /// Makes a client of a cache and a connection to the same server, with the default options.
     pub fn new(cache: Cache, connection: Connection) -> Self {
         Self::with_options(cache, connection, ClientOptions::new())
     }
 
-    /// As [`new`](Self::new), with options.
+    /// Makes a client of a cache and a connection to the same server.
     pub fn with_options(cache: Cache, connection: Connection, options: ClientOptions) -> Self {
         Self {
             shared: Shared::new(cache, connection, options),
+            kinds: TypedKinds,
         }
     }
+}
 
+impl<K: Object> KindClient<K> {
+    /// Returns the kind of the objects.
+    #[must_use]
+    pub fn kind(&self) -> &Kind {
+        self.kinds.kind()
+    }
+}
+
+/// Clients with other options, and what a client is made of.
+impl<S: Clone> Client<S> {
     // ===== the same client, with another option =====
 
     /// The same client, signing its writes with another field manager.
@@ -153,18 +173,14 @@ impl Client {
     /// [observers](ClientOptions::observe_writes), and its cached reads see what was written on behalf of the
     /// same one (`RYOW-1`). A reconciler's client is such a one.
     pub fn for_request(&self, request: RequestId) -> Self {
-        Self {
-            shared: self.shared.with_request(request),
-        }
+        self.over(self.shared.with_request(request))
     }
 
     /// The same client, whose [`writes_finished`](Self::writes_finished) waits for its own writes alone: those
     /// of the result, its clones and the clients made from it. They count as writes of this client too. A
     /// controller has such a one.
     pub fn counting_apart(&self) -> Self {
-        Self {
-            shared: self.shared.counting_apart(),
-        }
+        self.over(self.shared.counting_apart())
     }
 
     /// On whose behalf it works.
@@ -175,8 +191,13 @@ impl Client {
 
     fn with(&self, change: impl FnOnce(ClientOptions) -> ClientOptions) -> Self {
         let options = change(self.shared.options().clone());
+        self.over(self.shared.with_options(options))
+    }
+
+    fn over(&self, shared: Shared) -> Self {
         Self {
-            shared: self.shared.with_options(options),
+            shared,
+            kinds: self.kinds.clone(),
         }
     }
 
@@ -189,89 +210,6 @@ impl Client {
     #[must_use]
     pub fn connection(&self) -> &Connection {
         self.shared.connection()
-    }
-
-    // ===== reads =====
-
-    /// The object, from the cache.
-    ///
-    /// Waits for the kind's first sync, and until the cache has seen what was written to the object [on behalf
-    /// of the same request](Self::for_request). The server is asked past a
-    /// [bound](ClientOptions::own_write_wait), where nobody knows what became of such a write, and of a kind that
-    /// is declared uncached. In the first two cases it is asked what the informer asks, and the answer is what
-    /// the cache would show (`RYOW-6`).
-    ///
-    /// # Errors
-    ///
-    /// [`is_not_found`](Error::is_not_found) where the object is absent, or a selector of the cache hides it
-    /// ([`scoped_by`](Error::scoped_by)); everything [`steersman_cache::Error`] lists; and, where the server is
-    /// asked, what it says.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
-    #[track_caller]
-    pub fn get<K: TypedObject>(
-        &self,
-        key: &ObjectKey,
-    ) -> impl Future<Output = Result<Arc<K>, Error>> + Send {
-        self.read(key, Location::caller())
-    }
-
-    /// As [`get`](Self::get), with `None` for an object that is not there.
-    ///
-    /// # Errors
-    ///
-    /// As [`get`](Self::get), except that an absent object is none.
-    #[track_caller]
-    pub fn get_opt<K: TypedObject>(
-        &self,
-        key: &ObjectKey,
-    ) -> impl Future<Output = Result<Option<Arc<K>>, Error>> + Send {
-        let read = self.read(key, Location::caller());
-        async move { absent_is_none(read.await) }
-    }
-
-    /// The objects of a kind that `selection` selects, from the cache, in no particular order.
-    ///
-    /// Waits as [`get`](Self::get). Where nobody knows what became of a write, on behalf of the same request, that
-    /// the list could show, the server is asked about that first.
-    ///
-    /// # Errors
-    ///
-    /// Everything [`steersman_cache::Error`] lists; of an uncached kind, what the server says;
-    /// [`Error::OwnWritesUnseen`] where the cache is too far behind what was written on behalf of the same request.
-    #[track_caller]
-    pub fn list<K: TypedObject>(
-        &self,
-        selection: &Selection,
-    ) -> impl Future<Output = Result<Vec<Arc<K>>, Error>> + Send {
-        let caller = Location::caller();
-        async move {
-            let reads = self.cache().typed::<K>();
-            let kind = reads.kind();
-            let placed = self.shared.place_selection(kind, selection)?;
-            match route(reads.is_cached()) {
-                Route::Cache => {
-                    let read = || async { Ok(reads.list_at(&placed, caller).await?.items) };
-                    let namespace = placed.selected_namespace();
-                    let namespace = namespace.filter(|_| kind.is_namespaced());
-                    match self.shared.owes(kind, Read::List(namespace)) {
-                        false => Ok(read().await?),
-                        true => Box::pin(cached::list(&self.shared, kind, &placed, read)).await,
-                    }
-                }
-                Route::Live => {
-                    let objects = Box::pin(self.live().list::<K>(&placed)).await?;
-                    Ok(objects.into_iter().map(Arc::new).collect())
-                }
-            }
-        }
-    }
-
-    /// A reader that asks the server.
-    pub fn live(&self) -> Live {
-        Live::new(self.shared.clone())
     }
 
     /// The verbs of a kind that is known at runtime only, of objects of any type: reads from the cache, writes
@@ -291,7 +229,10 @@ impl Client {
     /// # Ok(()) }
     /// ```
     pub fn of<K: Object>(&self, kind: &Kind) -> KindClient<K> {
-        KindClient::new(self.shared.clone(), kind.clone())
+        Client {
+            shared: self.shared.clone(),
+            kinds: OneKind::new(kind.clone()),
+        }
     }
 
     /// Which kinds the server serves, asked when somebody wants to know. What it found of a group is forgotten
@@ -301,9 +242,14 @@ impl Client {
         &self.shared.door().mapper
     }
 
-    /// The status subresource.
-    pub fn status(&self) -> StatusClient {
-        StatusClient::new(self.shared.clone())
+    /// Returns the reads that ask the server.
+    pub fn live(&self) -> Live<S> {
+        Live::new(self.shared.clone(), self.kinds.clone())
+    }
+
+    /// Returns the verbs of the status subresource.
+    pub fn status(&self) -> StatusClient<S> {
+        StatusClient::new(self.shared.clone(), self.kinds.clone())
     }
 
     /// A subresource by its name: `scale`, `resize`, `ephemeralcontainers`, `approval`, and so on.
@@ -322,8 +268,12 @@ impl Client {
     /// }
     /// # Ok(()) }
     /// ```
-    pub fn subresource<K: TypedObject>(&self, name: impl Into<String>) -> Subresource<K> {
-        Subresource::new(self.shared.clone(), Kind::of::<K>(), name)
+    pub fn subresource<K: Object>(&self, name: impl Into<String>) -> Subresource<K>
+    where
+        S: KindSource<K>,
+    {
+        let kind = self.kinds.kind_of().into_owned();
+        Subresource::new(self.shared.clone(), kind, name)
     }
 
     /// Waits until no write of this client, its clones and those made from it with other options is on its
@@ -338,29 +288,115 @@ impl Client {
     pub async fn writes_finished(&self) {
         self.shared.door().under_way.none().await;
     }
+}
 
-    /// The verbs of the kind that `K` is.
-    fn typed<K: TypedObject>(&self) -> KindClient<K> {
-        KindClient::new(self.shared.clone(), Kind::of::<K>())
+/// Reads, from the cache.
+///
+/// # Cancel safety
+///
+/// Every read is cancel safe.
+impl<S> Client<S> {
+    /// Returns an object from the cache.
+    ///
+    /// Waits for the kind's first sync, and until the cache has seen the writes to the object [on behalf of the same
+    /// request](Self::for_request). The server is asked instead in three cases: the wait exceeds its
+    /// [bound](ClientOptions::own_write_wait), the outcome of such a write is unknown, or the kind is declared
+    /// uncached. In the first two cases the client asks what the informer asks, and the answer is what the cache
+    /// would show (`RYOW-6`).
+    ///
+    /// # Errors
+    ///
+    /// [`is_not_found`](Error::is_not_found) if the object is absent, or a selector of the cache hides it
+    /// ([`scoped_by`](Error::scoped_by)); every [`steersman_cache::Error`]; the errors of the server if it is asked.
+    #[track_caller]
+    pub fn get<K: Object>(
+        &self,
+        key: &ObjectKey,
+    ) -> impl Future<Output = Result<Arc<K>, Error>> + Send
+    where
+        S: KindSource<K>,
+    {
+        self.read(key, Location::caller())
     }
 
-    // ===== the way of a read =====
+    /// Returns an object as [`get`](Self::get) does, or `None` if it is absent.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get), except that an absent object is no error.
+    #[track_caller]
+    pub fn get_opt<K: Object>(
+        &self,
+        key: &ObjectKey,
+    ) -> impl Future<Output = Result<Option<Arc<K>>, Error>> + Send
+    where
+        S: KindSource<K>,
+    {
+        let read = self.read(key, Location::caller());
+        async move { absent_is_none(read.await) }
+    }
 
-    async fn read<K: TypedObject>(
+    /// Returns the selected objects from the cache, in no particular order.
+    ///
+    /// Waits as [`get`](Self::get) does. If the outcome of a write of the same request is unknown and the list could
+    /// show that write, the server is asked about it first.
+    ///
+    /// # Errors
+    ///
+    /// Every [`steersman_cache::Error`]; for an uncached kind, the errors of the server;
+    /// [`Error::OwnWritesUnseen`] if the cache is too far behind the writes of the same request.
+    #[track_caller]
+    pub fn list<K: Object>(
+        &self,
+        selection: &Selection,
+    ) -> impl Future<Output = Result<Vec<Arc<K>>, Error>> + Send
+    where
+        S: KindSource<K>,
+    {
+        let caller = Location::caller();
+        async move {
+            let reads = self.reads::<K>();
+            let kind = reads.kind();
+            let placed = self.shared.place_selection(kind, selection)?;
+            match route(reads.is_cached()) {
+                Route::Cache => {
+                    let read = || async { Ok(reads.list_at(&placed, caller).await?.items) };
+                    let namespace = placed.selected_namespace();
+                    let namespace = namespace.filter(|_| kind.is_namespaced());
+                    match self.shared.owes(kind, Read::List(namespace)) {
+                        false => Ok(read().await?),
+                        true => Box::pin(cached::list(&self.shared, kind, &placed, read)).await,
+                    }
+                }
+                Route::Live => {
+                    let objects = Box::pin(live::list::<K>(&self.shared, kind, &placed)).await?;
+                    Ok(objects.into_iter().map(Arc::new).collect())
+                }
+            }
+        }
+    }
+
+    async fn read<K: Object>(
         &self,
         key: &ObjectKey,
         caller: &'static Location<'static>,
-    ) -> Result<Arc<K>, Error> {
-        match self.at_hand(key) {
+    ) -> Result<Arc<K>, Error>
+    where
+        S: KindSource<K>,
+    {
+        match self.decoded(key) {
             Some(found) => Ok(found),
-            // Larger than a read that finds its object at hand should carry along.
+            // Boxed, because this future is larger than one that finds a decoded object.
             None => Box::pin(self.find(key, caller)).await,
         }
     }
 
-    /// The object, where the cache has it at hand and this client may read it there as it is.
-    fn at_hand<K: TypedObject>(&self, key: &ObjectKey) -> Option<Arc<K>> {
-        // RYOW-1: before the cache is read. Mostly nothing is owed to this reader.
+    /// Returns the object if the cache holds it decoded and this client may read it without waiting.
+    fn decoded<K: Object>(&self, key: &ObjectKey) -> Option<Arc<K>>
+    where
+        S: KindSource<K>,
+    {
+        // RYOW-1: checked before the cache is read. Most reads owe nothing.
         if self.shared.may_owe(key.name()) && self.owes::<K>(key) {
             return None;
         }
@@ -368,26 +404,32 @@ impl Client {
         if own.is_some_and(|own| key.namespace() != Some(own)) {
             return None;
         }
-        // Of an uncached kind nothing is at hand (CLIENT-1).
-        self.cache().get_at_hand(key)
+        // The cache holds nothing of an uncached kind (CLIENT-1).
+        self.kinds.decoded(self.shared.cache(), key)
     }
 
-    /// Whether a read of the object has to see a write that the cache may not show yet.
-    fn owes<K: TypedObject>(&self, key: &ObjectKey) -> bool {
-        let reads = self.cache().typed::<K>();
+    /// Returns whether a read of the object must see a write that the cache may not show yet.
+    fn owes<K: Object>(&self, key: &ObjectKey) -> bool
+    where
+        S: KindSource<K>,
+    {
+        let reads = self.reads::<K>();
         let kind = reads.kind();
         self.shared.owes(kind, Read::Object(&key.placed(kind)))
     }
 
-    async fn find<K: TypedObject>(
+    async fn find<K: Object>(
         &self,
         key: &ObjectKey,
         caller: &'static Location<'static>,
-    ) -> Result<Arc<K>, Error> {
-        let reads = self.cache().typed::<K>();
+    ) -> Result<Arc<K>, Error>
+    where
+        S: KindSource<K>,
+    {
+        let reads = self.reads::<K>();
+        let kind = reads.kind();
         match route(reads.is_cached()) {
             Route::Cache => {
-                let kind = reads.kind();
                 let key = self.shared.place(kind, key)?;
                 let read = || reads.get_at(&key, caller);
                 match self.shared.owes(kind, Read::Object(&key.placed(kind))) {
@@ -395,8 +437,15 @@ impl Client {
                     true => cached::get(&self.shared, kind, &key, read).await,
                 }
             }
-            Route::Live => Ok(Arc::new(self.live().get::<K>(key).await?)),
+            Route::Live => Ok(Arc::new(live::get(&self.shared, kind, key).await?)),
         }
+    }
+
+    fn reads<K: Object>(&self) -> Reads<K>
+    where
+        S: KindSource<K>,
+    {
+        self.kinds.reads(self.shared.cache())
     }
 }
 

@@ -30,6 +30,7 @@
 //! - [`error`] has [`Error`].
 //! - [`consistency`] has [`ReadConsistency`]: whose writes a cached read sees; [`metrics`] what is counted.
 //! - [`options`] has [`ClientOptions`] and [`Lock`].
+//! - [`kinds`] says how a client learns the kind of an object: from its type, or from a value.
 //! - `route` is the split between cache and server; `place` the one namespace of a client that has one.
 //! - `diff` computes merge patches, `strategic` those that know the keys of lists.
 //! - `change` turns a mutated copy into a request, and says when to try again.
@@ -45,7 +46,6 @@
 //! - [`live`] has the uncached reader.
 //! - `cached` reads from the cache, once that has seen what it has to see.
 //! - [`status`] has the handles of the status subresource, [`subresource`] that of any.
-//! - [`kind_client`] has the verbs of a kind known at runtime.
 //! - [`client`] has the handle, [`Client`].
 
 pub mod write;
@@ -56,6 +56,7 @@ pub mod metrics;
 pub mod options;
 mod field_manager;
 mod route;
+pub mod kinds;
 mod place;
 mod diff;
 mod strategic;
@@ -74,19 +75,18 @@ pub mod live;
 mod cached;
 pub mod status;
 pub mod subresource;
-pub mod kind_client;
 pub mod client;
 
-pub use client::Client;
+pub use client::{Client, KindClient};
 pub use consistency::ReadConsistency;
 pub use ensure::Ensured;
 pub use error::{Error, FieldConflict};
 pub use extract::extract;
 pub use field_manager::{InvalidFieldManager, check_field_manager};
-pub use kind_client::KindClient;
-pub use live::{Live, LiveKind, Page, Pages};
+pub use kinds::{KindSource, OneKind, TypedKinds};
+pub use live::{Live, Page, Pages};
 pub use metrics::ClientMetrics;
 pub use options::{ClientOptions, Lock};
-pub use status::{KindStatus, StatusClient};
+pub use status::StatusClient;
 pub use subresource::Subresource;
 pub use write::{Outcome, RequestId, Write, WriteObserver, Written};

@@ -1,72 +1,87 @@
-//! Handle: reads that ask the server, whatever the cache knows.
+//! Handle: reads that ask the API server.
 
 use steersman_api::{Decoded, Malformed, Paging};
-use steersman_object::{Kind, Object, ObjectKey, Selection, TypedObject};
+use steersman_object::{Kind, Object, ObjectKey, Selection};
 use tracing::warn;
 
 use crate::error::Error;
+use crate::kinds::{KindSource, OneKind, TypedKinds};
 use crate::shared::Shared;
 
 mod pages;
-mod kind;
 
-pub use kind::LiveKind;
 pub use pages::{Page, Pages};
 
-/// Reads from the api-server: as new as can be, and a request each. Made by [`Client::live`](crate::Client::live).
+/// Reads from the API server: each answer is as new as the server, and costs a request. Made by
+/// [`Client::live`](crate::Client::live).
 ///
 /// # Cancel safety
 ///
 /// Every read is cancel safe.
 #[derive(Clone, Debug)]
 #[must_use]
-pub struct Live {
+pub struct Live<S = TypedKinds> {
     shared: Shared,
+    kinds: S,
 }
 
 impl Live {
-    pub(crate) fn new(shared: Shared) -> Self {
-        Self { shared }
+    /// Returns the reads of one kind that is known at runtime, with objects of type `K`.
+    pub fn of<K: Object>(&self, kind: &Kind) -> Live<OneKind<K>> {
+        Live::new(self.shared.clone(), OneKind::new(kind.clone()))
+    }
+}
+
+impl<S> Live<S> {
+    pub(crate) fn new(shared: Shared, kinds: S) -> Self {
+        Self { shared, kinds }
     }
 
-    /// The object, as the server has it now.
+    /// Returns the object as the server has it now.
     ///
     /// # Errors
     ///
-    /// [`is_not_found`](Error::is_not_found) where there is none; else what the server says.
-    pub async fn get<K: TypedObject>(&self, key: &ObjectKey) -> Result<K, Error> {
-        get(&self.shared, &Kind::of::<K>(), key).await
+    /// [`is_not_found`](Error::is_not_found) if the object is absent; otherwise the errors of the server.
+    pub async fn get<K: Object>(&self, key: &ObjectKey) -> Result<K, Error>
+    where
+        S: KindSource<K>,
+    {
+        get(&self.shared, &self.kinds.kind_of(), key).await
     }
 
-    /// As [`get`](Self::get), with `None` for an object that is not there.
+    /// Returns the object as [`get`](Self::get) does, or `None` if it is absent.
     ///
     /// # Errors
     ///
-    /// What the server says; a kind it does not serve is an error.
-    pub async fn get_opt<K: TypedObject>(&self, key: &ObjectKey) -> Result<Option<K>, Error> {
-        get_opt(&self.shared, &Kind::of::<K>(), key).await
+    /// The errors of the server; a kind that the server does not serve is an error.
+    pub async fn get_opt<K: Object>(&self, key: &ObjectKey) -> Result<Option<K>, Error>
+    where
+        S: KindSource<K>,
+    {
+        let kind = &*self.kinds.kind_of();
+        let key = self.shared.place(kind, key)?;
+        let api = self.shared.api::<K>(kind).await?;
+        Ok(self.shared.door().read(kind, || api.get_opt(&key)).await?)
     }
 
-    /// The objects that `selection` selects, all pages of them.
+    /// Returns the selected objects, of all pages.
     ///
-    /// With [`Selection::skip_malformed`], objects that do not decode as `K` are left out, and the list logs a
-    /// warning with their number and the first one's key.
+    /// With [`Selection::skip_malformed`], objects that do not decode as `K` are left out, and the list logs a warning
+    /// with their number and the first one's key.
     ///
     /// # Errors
     ///
-    /// [`Error::IndexNeedsCache`] where an index is named; [`is_malformed`](Error::is_malformed), naming the first
-    /// object that does not decode; else what the server says.
-    pub async fn list<K: TypedObject>(&self, selection: &Selection) -> Result<Vec<K>, Error> {
-        list(&self.shared, &Kind::of::<K>(), selection).await
+    /// [`Error::IndexNeedsCache`] if the selection names an index; [`is_malformed`](Error::is_malformed), naming the
+    /// first object that does not decode; otherwise the errors of the server.
+    pub async fn list<K: Object>(&self, selection: &Selection) -> Result<Vec<K>, Error>
+    where
+        S: KindSource<K>,
+    {
+        list(&self.shared, &self.kinds.kind_of(), selection).await
     }
 
-    /// The reads of a kind that is known at runtime only, of objects of any type.
-    pub fn of<K: Object>(&self, kind: &Kind) -> LiveKind<K> {
-        LiveKind::new(self.shared.clone(), kind.clone())
-    }
-
-    /// The pages of a list, of one namespace or of all: for lists that need not be held as a whole. Nothing is
-    /// asked before the first page is.
+    /// Returns the pages of a list, for lists that need not be held as a whole. The first request is sent with the
+    /// first page.
     ///
     /// # Examples
     ///
@@ -78,14 +93,18 @@ impl Live {
     /// let running = FieldSelector::new().equals("status.phase", "Running");
     /// let running = Selection::new().fields(running);
     /// let mut pages = client.live().pages::<Pod>(&running, &Paging::new().page_size(100));
-    /// let mut many = 0;
+    /// let mut objects = 0;
     /// while let Some(page) = pages.next_page().await? {
-    ///     many += page.items.len();
+    ///     objects += page.items.len();
     /// }
-    /// # let _ = many; Ok(()) }
+    /// # let _ = objects; Ok(()) }
     /// ```
-    pub fn pages<K: TypedObject>(&self, selection: &Selection, paging: &Paging) -> Pages<K> {
-        Pages::new(self.shared.clone(), Kind::of::<K>(), selection, paging)
+    pub fn pages<K: Object>(&self, selection: &Selection, paging: &Paging) -> Pages<K>
+    where
+        S: KindSource<K>,
+    {
+        let kind = self.kinds.kind_of().into_owned();
+        Pages::new(self.shared.clone(), kind, selection, paging)
     }
 }
 
@@ -98,49 +117,44 @@ pub(crate) async fn get<K: Object>(
     Ok(shared.door().read(kind, || api.get(&key)).await?)
 }
 
-async fn get_opt<K: Object>(
-    shared: &Shared,
-    kind: &Kind,
-    key: &ObjectKey,
-) -> Result<Option<K>, Error> {
-    let (api, key) = (shared.api::<K>(kind).await?, shared.place(kind, key)?);
-    Ok(shared.door().read(kind, || api.get_opt(&key)).await?)
-}
-
 pub(crate) async fn list<K: Object>(
     shared: &Shared,
     kind: &Kind,
     selection: &Selection,
 ) -> Result<Vec<K>, Error> {
     let selection = shared.place_live(kind, selection)?;
-    let limit = selection.selected_limit();
     // A list with a limit needs no second page.
-    let paging = match limit {
+    let paging = match selection.selected_limit() {
         Some(_) => Paging::new(),
         None => Paging::new().page_size(pages::PAGE_SIZE),
     };
     let api = shared.api::<K>(kind).await?;
     let ask = || api.list_all(&selection, &paging);
     let page = shared.door().read(kind, ask).await?;
-    let mut good = Vec::with_capacity(page.items.len());
-    let mut malformed = Vec::new();
-    for item in page.items {
-        match item {
-            Decoded::Good(object) => good.push(object),
-            Decoded::Malformed(object) => malformed.push(*object),
-        }
-    }
+    let (good, malformed) = separate(page.items);
     match malformed.first() {
         Some(first) if !selection.skips_malformed() => Err(pages::malformed(kind, first)),
         _ => {
-            tell(kind, &malformed);
+            warn_of(kind, &malformed);
             Ok(good)
         }
     }
 }
 
-/// Who cleans up by a list has to hear that it is not whole.
-fn tell(kind: &Kind, malformed: &[Malformed]) {
+/// Separates the objects that decode from those that do not.
+fn separate<K>(items: Vec<Decoded<K>>) -> (Vec<K>, Vec<Malformed>) {
+    let (mut good, mut malformed) = (Vec::with_capacity(items.len()), Vec::new());
+    for item in items {
+        match item {
+            Decoded::Good(object) => good.push(object),
+            Decoded::Malformed(object) => malformed.push(*object),
+        }
+    }
+    (good, malformed)
+}
+
+/// Logs the objects that a list leaves out: code that deletes by comparing with a list must not miss them.
+fn warn_of(kind: &Kind, malformed: &[Malformed]) {
     if let Some(first) = malformed.first() {
         warn!(
             kind = %kind.qualified_plural(),

@@ -51,7 +51,7 @@
 //!         let say_so = |greeting: &mut Greeting| {
 //!             greeting.status.get_or_insert_default().published = true;
 //!         };
-//!         client.status().patch(&*greeting, say_so).await?;
+//!         client.status().modify(&*greeting, say_so).await?;
 //!         Ok(Action::requeue_after(Duration::from_secs(300)))
 //!     }
 //! }

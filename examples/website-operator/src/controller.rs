@@ -92,7 +92,7 @@ impl Reconciler for WebsiteReconciler {
         let now = ctx.now();
         client
             .status()
-            .patch(&*site, |site| {
+            .modify(&*site, |site| {
                 site.status = Some(status::status(site, &progress, now))
             })
             .await?;

@@ -1,35 +1,39 @@
-//! Handle: changes by difference.
+//! Handle: the verbs of a client that change an object by difference.
 
 use std::future::Future;
 use std::panic::Location;
 
-use steersman_object::{Kind, TypedObject, WholeObject};
+use steersman_object::{Kind, Object, TypedObject, WholeObject};
 
 use super::Client;
+use crate::change::Part;
 use crate::ensure::Ensured;
-use crate::error::Error;
+use crate::error::{Error, absent_is_none};
+use crate::finalizer;
+use crate::kinds::KindSource;
+use crate::options::Lock;
+use crate::owner::{OwnerError, controller_of, set_controller};
 
-/// Changes by difference: read, mutate a copy, send what differs.
+/// Changes by difference: a copy is mutated, and the difference is sent.
 ///
 /// # Cancel safety
 ///
-/// What was sent is finished, whoever waits for it, and nothing is sent after it; see [`Client`].
-impl Client {
-    /// Creates the object, or changes the one that is there until `mutate` has nothing to change.
+/// A request that was sent is finished even if its future is dropped, and no further request is sent; see [`Client`].
+impl<S> Client<S> {
+    /// Creates the object, or changes the existing one until `mutate` has nothing to change.
     ///
-    /// The object is read from the cache. Where it is absent, `initial`, with `mutate` applied, is created.
-    /// Where it is there, `mutate` is applied to a copy and the difference is sent as a merge patch; nothing
-    /// is sent when there is none. The closure may run several times: it should set what its caller cares
-    /// for, and leave the rest as it finds it. To replace a whole spec is to fight the server's defaults
-    /// on every call.
+    /// The object is read from the cache. If it is absent, `initial` with `mutate` applied is created. If it exists,
+    /// `mutate` is applied to a copy and the difference is sent as a merge patch; nothing is sent if there is no
+    /// difference. The closure may run several times: it should set the fields that its caller cares for and leave the
+    /// others. A closure that replaces the whole spec fights the server's defaults on every call.
     ///
-    /// [`Ensured::Unchanged`] speaks of the object in the cache: what others changed on the server a moment
-    /// ago may be on its way, and its event is what runs a reconciler again.
+    /// [`Ensured::Unchanged`] is about the object in the cache. A change that another client made on the server a
+    /// moment ago may still be on its way; its event runs a reconciler again.
     ///
     /// # Errors
     ///
-    /// [`Error::KeptChanging`] after a bounded number of conflicts, [`Error::Renamed`] when the closure changes
-    /// name or namespace, and what a read or the server says.
+    /// [`Error::KeptChanging`] after a bounded number of conflicts, [`Error::Renamed`] if the closure changes the name
+    /// or namespace, and the errors of a read and of the server.
     ///
     /// # Examples
     ///
@@ -44,26 +48,29 @@ impl Client {
     /// # Ok(()) }
     /// ```
     #[track_caller]
-    pub fn ensure<K: TypedObject + WholeObject<By>, By>(
+    pub fn ensure<K: WholeObject<By>, By>(
         &self,
         initial: K,
         mutate: impl FnMut(&mut K) + Send,
-    ) -> impl Future<Output = Result<Ensured<K>, Error>> + Send {
+    ) -> impl Future<Output = Result<Ensured<K>, Error>> + Send
+    where
+        S: KindSource<K>,
+    {
         let caller = Location::caller();
-        async move { self.typed().ensure_at(&initial, mutate, caller).await }
+        async move { self.ensure_from(&initial, mutate, caller).await }
     }
 
-    /// As [`ensure`](Self::ensure), for an object that `owner` controls: its controller reference is set
-    /// along, on creation and on every change.
+    /// Ensures, as [`ensure`](Self::ensure) does, an object that `owner` controls: its controller reference is set on
+    /// creation and on every change.
     ///
-    /// An object of that name that `owner` does not control is left as it is, and `mutate` does not run
-    /// on it: what users made must not be deleted along with an owner that came later. To adopt such an
-    /// object, set its reference with [`modify`](Self::modify) first.
+    /// An object of that name that `owner` does not control is left alone, and `mutate` does not run on it: an object
+    /// that a user made must not be deleted together with an owner that came later. To adopt such an object, set its
+    /// reference with [`modify`](Self::modify) first.
     ///
     /// # Errors
     ///
-    /// [`Error::Owner`] where the owner was never created, is in another namespace, or is not the one who
-    /// controls the object. Else as [`ensure`](Self::ensure).
+    /// [`Error::Owner`] if the owner was never created, is in another namespace, or does not control the object.
+    /// Otherwise as [`ensure`](Self::ensure).
     ///
     /// # Examples
     ///
@@ -82,60 +89,167 @@ impl Client {
     /// # Ok(()) }
     /// ```
     #[track_caller]
-    pub fn ensure_owned<O: TypedObject, K: TypedObject + WholeObject<By>, By>(
+    pub fn ensure_owned<O: TypedObject, K: WholeObject<By>, By>(
         &self,
         owner: &O,
         initial: K,
         mutate: impl FnMut(&mut K) + Send,
-    ) -> impl Future<Output = Result<Ensured<K>, Error>> + Send {
+    ) -> impl Future<Output = Result<Ensured<K>, Error>> + Send
+    where
+        S: KindSource<K>,
+    {
         let caller = Location::caller();
         async move {
             let owner = (owner, &Kind::of::<O>());
-            let kind = self.typed();
-            kind.ensure_owned_at(owner, initial, mutate, caller).await
+            self.ensure_owned_from(owner, initial, mutate, caller).await
         }
     }
 
-    /// Changes this very object; nothing is sent when `mutate` changes nothing.
-    ///
-    /// Starts from `object` as it was read: [`Ensured::Unchanged`] says that `mutate` had nothing to change in
-    /// it, whatever the server has by now. One of its name with another uid is left alone.
+    /// Ensures, as [`ensure_owned`](Self::ensure_owned) does, an object that `owner` of the kind `owner_kind`
+    /// controls: for owners that do not name their kind, such as `DynamicObject`.
     ///
     /// # Errors
     ///
-    /// As [`ensure`](Self::ensure); [`is_not_found`](Error::is_not_found) where it is gone, or another has its name.
-    pub async fn modify<K: TypedObject>(
+    /// As [`ensure_owned`](Self::ensure_owned).
+    #[track_caller]
+    pub fn ensure_owned_by<O: Object, K: WholeObject<By>, By>(
         &self,
-        object: &K,
+        owner: &O,
+        owner_kind: &Kind,
+        initial: K,
         mutate: impl FnMut(&mut K) + Send,
-    ) -> Result<Ensured<K>, Error> {
-        self.typed().modify(object, mutate).await
+    ) -> impl Future<Output = Result<Ensured<K>, Error>> + Send
+    where
+        S: KindSource<K>,
+    {
+        self.ensure_owned_from((owner, owner_kind), initial, mutate, Location::caller())
     }
 
-    /// Adds a finalizer, behind those that are there; nothing is sent when it is there.
+    /// Changes this object; nothing is sent if `mutate` changes nothing.
+    ///
+    /// Starts from `object` as it was read: [`Ensured::Unchanged`] says that `mutate` had nothing to change in it,
+    /// even if the server's object differs by now. An object of the same name with another uid is left alone.
+    ///
+    /// # Errors
+    ///
+    /// As [`ensure`](Self::ensure); [`is_not_found`](Error::is_not_found) if the object is gone or another object has
+    /// its name.
+    pub async fn modify<K: Object>(
+        &self,
+        object: &K,
+        mut mutate: impl FnMut(&mut K) + Send,
+    ) -> Result<Ensured<K>, Error>
+    where
+        S: KindSource<K>,
+    {
+        let lock = self.shared.options().lock;
+        self.change(object, lock, &mut mutate).await
+    }
+
+    /// Adds a finalizer behind the existing ones; nothing is sent if the object has it already.
     ///
     /// # Errors
     ///
     /// As [`modify`](Self::modify).
-    pub async fn add_finalizer<K: TypedObject>(
+    pub async fn add_finalizer<K: Object>(
         &self,
         object: &K,
         finalizer: &str,
-    ) -> Result<Ensured<K>, Error> {
-        self.typed().add_finalizer(object, finalizer).await
+    ) -> Result<Ensured<K>, Error>
+    where
+        S: KindSource<K>,
+    {
+        let mut add = |object: &mut K| {
+            finalizer::add(object, finalizer);
+        };
+        // Several writers share the list of finalizers, so the patch always carries the version.
+        self.change(object, Lock::Always, &mut add).await
     }
 
-    /// Removes a finalizer; nothing is sent when it is not there. An object that is being deleted and
-    /// held by nothing else is gone afterwards.
+    /// Removes a finalizer; nothing is sent if the object does not have it. An object that is being deleted is gone
+    /// once its last finalizer is removed.
     ///
     /// # Errors
     ///
     /// As [`modify`](Self::modify).
-    pub async fn remove_finalizer<K: TypedObject>(
+    pub async fn remove_finalizer<K: Object>(
         &self,
         object: &K,
         finalizer: &str,
-    ) -> Result<Ensured<K>, Error> {
-        self.typed().remove_finalizer(object, finalizer).await
+    ) -> Result<Ensured<K>, Error>
+    where
+        S: KindSource<K>,
+    {
+        let mut remove = |object: &mut K| {
+            finalizer::remove(object, finalizer);
+        };
+        self.change(object, Lock::Always, &mut remove).await
+    }
+
+    /// Ensures an object for the code at `caller`. Borrows `initial`, because each future that owns an object is as
+    /// large as the object.
+    async fn ensure_from<K: Object>(
+        &self,
+        initial: &K,
+        mut mutate: impl FnMut(&mut K) + Send,
+        caller: &'static Location<'static>,
+    ) -> Result<Ensured<K>, Error>
+    where
+        S: KindSource<K>,
+    {
+        let present = absent_is_none(self.read(&initial.key(), caller).await)?;
+        let kind = self.kinds.kind_of();
+        self.shared
+            .ensure(&kind, initial, present, &mut mutate)
+            .await
+    }
+
+    /// Ensures an owned object for the code at `caller`.
+    async fn ensure_owned_from<O: Object, K: Object>(
+        &self,
+        (owner, owner_kind): (&O, &Kind),
+        mut initial: K,
+        mut mutate: impl FnMut(&mut K) + Send,
+        caller: &'static Location<'static>,
+    ) -> Result<Ensured<K>, Error>
+    where
+        S: KindSource<K>,
+    {
+        // An object that cannot be owned is not created.
+        set_controller(owner, owner_kind, &mut initial)?;
+        let mut refused = None;
+        let own = |object: &mut K| {
+            let uncontrolled = controller_of(object.meta()).is_none();
+            refused = if object.meta().uid.is_some() && uncontrolled {
+                Some(OwnerError::NotControlled {
+                    object: object.key(),
+                })
+            } else {
+                set_controller(owner, owner_kind, object).err()
+            };
+            if refused.is_none() {
+                mutate(object);
+            }
+        };
+        let ensured = self.ensure_from(&initial, own, caller).await;
+        match refused {
+            Some(refused) => Err(refused.into()),
+            None => ensured,
+        }
+    }
+
+    async fn change<K: Object>(
+        &self,
+        object: &K,
+        lock: Lock,
+        mutate: &mut (dyn FnMut(&mut K) + Send),
+    ) -> Result<Ensured<K>, Error>
+    where
+        S: KindSource<K>,
+    {
+        let kind = self.kinds.kind_of();
+        self.shared
+            .change(&kind, object, lock, Part::Object, mutate)
+            .await
     }
 }

@@ -1,39 +1,42 @@
-//! Handle: the verbs that write.
+//! Handle: the verbs of a client that write.
 
 use kube_core::DynamicObject;
 use serde::Serialize;
 use serde_json::Value;
 use steersman_api::{DeleteOptions, Patch};
-use steersman_object::{ObjectKey, Selection, TypedObject, WholeObject};
+use steersman_object::{Object, ObjectKey, ResourceVersion, Selection, WholeObject};
 
 use super::Client;
+use crate::change::Part;
 use crate::document::gvk_of;
 use crate::ensure::Ensured;
 use crate::error::Error;
+use crate::extract::extract;
+use crate::kinds::KindSource;
 
-/// Writes: to the server, and nowhere else.
+/// Writes, to the server.
 ///
 /// # Cancel safety
 ///
-/// What was sent is finished, whoever waits for it; see [`Client`].
-impl Client {
-    /// Creates the object; answers it as the server stored it.
+/// A request that was sent is finished even if its future is dropped; see [`Client`].
+impl<S> Client<S> {
+    /// Creates an object; returns it as the server stored it.
     ///
     /// # Errors
     ///
-    /// [`is_already_exists`](Error::is_already_exists) where there is one of its name; this says so where the
-    /// cache's selectors hide it. Else what the server says.
-    pub async fn create<K: TypedObject + WholeObject<By>, By>(
-        &self,
-        object: &K,
-    ) -> Result<K, Error> {
-        self.typed().create(object).await
+    /// [`is_already_exists`](Error::is_already_exists) if an object of its name exists; the error says so if the
+    /// cache's selectors hide that object. Otherwise the errors of the server.
+    pub async fn create<K: WholeObject<By>, By>(&self, object: &K) -> Result<K, Error>
+    where
+        S: KindSource<K>,
+    {
+        self.shared.create(&self.kinds.kind_of(), object).await
     }
 
-    /// Replaces the object by this one, refused when it changed since it was read.
+    /// Replaces an object by this one. The server refuses the request if the object changed since it was read.
     ///
-    /// What the object lacks is removed from the one on the server. So metadata alone, and any type that is not known
-    /// to hold all of its kind ([`WholeObject`]), do not compile here:
+    /// A field that `object` lacks is removed on the server. So metadata alone, and any type that is not known to hold
+    /// all of its kind ([`WholeObject`]), do not compile here:
     ///
     /// ```compile_fail
     /// # use k8s_openapi::api::core::v1::Pod;
@@ -43,42 +46,51 @@ impl Client {
     /// # }
     /// ```
     ///
-    /// And a kind that the cache holds through a transform is never replaced, wherever the object was read: nothing
-    /// in it says so. [`modify`](Self::modify) and [`merge`](Self::merge) send what differs, which is safe with
-    /// objects that lack something.
+    /// A kind that the cache holds through a transform is never replaced, even if the object was read from the server:
+    /// an object does not tell where it was read. [`modify`](Self::modify) and [`merge`](Self::merge) send only the
+    /// difference, which is safe with an object that lacks fields.
     ///
     /// # Errors
     ///
-    /// [`Error::VersionMissing`] where it has no resource version, [`is_conflict`](Error::is_conflict) where that
-    /// is not the newest, [`is_not_found`](Error::is_not_found) where it is gone or another has its name,
-    /// [`Error::Transformed`] where the kind is cached through a transform. Else what the server says.
-    pub async fn update<K: TypedObject + WholeObject<By>, By>(
-        &self,
-        object: &K,
-    ) -> Result<K, Error> {
-        self.typed().update(object).await
+    /// [`Error::VersionMissing`] if the object has no resource version, [`is_conflict`](Error::is_conflict) if that
+    /// version is not the newest, [`is_not_found`](Error::is_not_found) if the object is gone or another object has
+    /// its name, [`Error::Transformed`] if the kind is cached through a transform. Otherwise the errors of the server.
+    pub async fn update<K: WholeObject<By>, By>(&self, object: &K) -> Result<K, Error>
+    where
+        S: KindSource<K>,
+    {
+        let kind = self.kinds.kind_of();
+        self.shared.replace(&kind, object, Part::Object).await
     }
 
-    /// Sends a patch; answers the object as the server stored it.
+    /// Sends a patch; returns the object as the server stored it.
     ///
     /// # Errors
     ///
-    /// What the server says.
-    pub async fn patch<K: TypedObject>(&self, key: &ObjectKey, patch: &Patch) -> Result<K, Error> {
-        self.typed().patch(key, patch).await
+    /// The errors of the server.
+    pub async fn patch<K: Object>(&self, key: &ObjectKey, patch: &Patch) -> Result<K, Error>
+    where
+        S: KindSource<K>,
+    {
+        let kind = &*self.kinds.kind_of();
+        let key = self.shared.place(kind, key)?;
+        let options = self.shared.options().write();
+        let api = self.shared.api::<K>(kind).await?;
+        let request = api.patch_request(&key, patch, &options)?;
+        Ok(self.shared.door().write(kind, request).await?)
     }
 
-    /// Changes `before` into `after`: sends their difference as a merge patch, once, and nothing where there is
-    /// none. What only the server sets is left out of it, `managedFields` among them.
+    /// Changes `before` into `after`: sends their difference as a merge patch, in one request, or nothing if they do
+    /// not differ. Fields that only the server sets are left out, among them `managedFields`.
     ///
-    /// The patch insists on the version of `before` as [`Lock`](crate::Lock) says, and always on its uid.
-    /// [`modify`](Self::modify) is the same with a closure, which can be run again.
+    /// The patch carries the resource version of `before` as [`Lock`](crate::Lock) says, and always its uid.
+    /// [`modify`](Self::modify) does the same with a closure, and can run the closure again.
     ///
     /// # Errors
     ///
-    /// [`is_conflict`](Error::is_conflict) where the patch insists and the object has changed since;
-    /// [`is_not_found`](Error::is_not_found) where it is gone, or another has its name; [`Error::Renamed`] where the
-    /// two have not one key; else what the server says.
+    /// [`is_conflict`](Error::is_conflict) if the patch carries a version and the object has changed since;
+    /// [`is_not_found`](Error::is_not_found) if the object is gone or another object has its name; [`Error::Renamed`]
+    /// if the keys of the two differ; otherwise the errors of the server.
     ///
     /// # Examples
     ///
@@ -92,23 +104,28 @@ impl Client {
     /// client.lock(Lock::Always).merge(&before, &after).await?;
     /// # Ok(()) }
     /// ```
-    pub async fn merge<K: TypedObject>(&self, before: &K, after: &K) -> Result<Ensured<K>, Error> {
-        self.typed().merge(before, after).await
+    pub async fn merge<K: Object>(&self, before: &K, after: &K) -> Result<Ensured<K>, Error>
+    where
+        S: KindSource<K>,
+    {
+        let kind = self.kinds.kind_of();
+        self.shared.merge(&kind, before, after, Part::Object).await
     }
 
-    /// Applies the object (server-side apply): makes the fields that are set in it what they are in it, whether
-    /// the object is there or not, and leaves all others alone.
+    /// Applies an object (server-side apply): sets the fields that are set in `object` and leaves all other fields
+    /// alone. Creates the object if it is absent.
     ///
-    /// What was applied before and is not in it any more is removed, unless another manager owns it too. What
-    /// only the server sets is left out, and so is what is null, which in Rust is an `Option` that is not set:
-    /// an object read before may be applied as it is. Fields are taken over from other managers unless
-    /// [`force`](Self::force) says otherwise. The manager is the [field manager](Self::field_manager) of the client,
-    /// else what the program calls itself.
+    /// A field that this manager applied before and that `object` lacks is removed, unless another manager owns it
+    /// too. Fields that only the server sets are left out, and so are `null`s, which in Rust are `Option`s that are
+    /// `None`: an object that was read may be applied as it is. Fields are taken over from other managers unless
+    /// [`force`](Self::force) is off. The manager is the [field manager](Self::field_manager) of the client, or the
+    /// name of the program if none is set.
     ///
     /// # Errors
     ///
-    /// [`Error::ApplyConflict`], without force, where another manager set a field to another value: it names
-    /// both. [`Error::NotApplicable`] where the object has no name. Else what the server says.
+    /// [`Error::ApplyConflict`], with `force` off, if another manager set a field to another value: the error names
+    /// the manager and the field. [`Error::NotApplicable`] if the object has no name. Otherwise the errors of the
+    /// server.
     ///
     /// # Examples
     ///
@@ -123,16 +140,19 @@ impl Client {
     /// }
     /// # Ok(()) }
     /// ```
-    pub async fn apply<K: TypedObject>(&self, object: &K) -> Result<K, Error> {
-        self.typed().apply(object).await
+    pub async fn apply<K: Object>(&self, object: &K) -> Result<K, Error>
+    where
+        S: KindSource<K>,
+    {
+        self.apply_part(object).await
     }
 
-    /// Applies a part of an object of kind `K`: anything that encodes as JSON and has a name in its metadata.
+    /// Applies a part of an object of type `K`: any value that encodes as JSON and has a name in its metadata.
     /// `apiVersion` and `kind` are filled in.
     ///
     /// # Errors
     ///
-    /// As [`apply`](Self::apply); [`Error::NotApplicable`] where it calls itself of another kind.
+    /// As [`apply`](Self::apply); [`Error::NotApplicable`] if the part names another kind.
     ///
     /// # Examples
     ///
@@ -147,33 +167,19 @@ impl Client {
     /// client.field_manager("freeze").apply_part::<Deployment>(&paused).await?;
     /// # Ok(()) }
     /// ```
-    pub async fn apply_part<K: TypedObject>(
-        &self,
-        part: &(impl Serialize + Sync),
-    ) -> Result<K, Error> {
-        self.typed().apply(part).await
+    pub async fn apply_part<K: Object>(&self, part: &(impl Serialize + Sync)) -> Result<K, Error>
+    where
+        S: KindSource<K>,
+    {
+        self.shared.apply(&self.kinds.kind_of(), part).await
     }
 
-    /// Applies an object, or a part of one, of whatever kind it says it is: a manifest.
-    ///
-    /// # Errors
-    ///
-    /// As [`apply`](Self::apply); [`Error::NotApplicable`] where it does not name its `apiVersion` and `kind`, and
-    /// an error of the server where that does not serve them.
-    pub async fn apply_manifest(
-        &self,
-        manifest: &(impl Serialize + Sync),
-    ) -> Result<DynamicObject, Error> {
-        let kind = self.mapper().kind(&gvk_of(manifest)?).await?;
-        self.of(&kind).apply(manifest).await
-    }
-
-    /// The fields of an object that this client's manager has applied, as a document that can be changed and
+    /// Returns the fields of an object that this client's manager has applied, as a document that can be changed and
     /// applied again; see [`extract()`](crate::extract()).
     ///
     /// # Errors
     ///
-    /// [`Error::NoManagedFields`] where the object came without them: read it live.
+    /// [`Error::NoManagedFields`] if the object lacks its managed fields: read it live.
     ///
     /// # Examples
     ///
@@ -187,52 +193,92 @@ impl Client {
     /// client.apply_part::<Deployment>(&ours).await?;
     /// # Ok(()) }
     /// ```
-    pub fn extract<K: TypedObject>(&self, object: &K) -> Result<Value, Error> {
-        self.typed().extract(object)
+    pub fn extract<K: Object>(&self, object: &K) -> Result<Value, Error>
+    where
+        S: KindSource<K>,
+    {
+        extract(&self.kinds.kind_of(), object, &self.shared.manager(), None)
     }
 
-    /// Deletes this very object: one of its name with another uid is left alone.
+    /// Deletes this object. An object of the same name with another uid is left alone.
     ///
-    /// The object is gone when this returns, unless finalizers hold it.
+    /// The object is gone when this returns, unless it has finalizers.
     ///
     /// # Errors
     ///
-    /// [`is_not_found`](Error::is_not_found) where it is gone; a conflict where another has its name.
-    pub async fn delete<K: TypedObject>(&self, object: &K) -> Result<(), Error> {
-        self.typed().delete(object).await
+    /// [`is_not_found`](Error::is_not_found) if the object is gone; a conflict if another object has its name.
+    pub async fn delete<K: Object>(&self, object: &K) -> Result<(), Error>
+    where
+        S: KindSource<K>,
+    {
+        let options = match object.uid_str() {
+            "" => DeleteOptions::new(),
+            uid => DeleteOptions::new().uid(uid),
+        };
+        let version = Some(object.stored_version()).filter(ResourceVersion::is_exact);
+        self.delete_knowing::<K>(&object.key(), &options, version)
+            .await
     }
 
-    /// Deletes whatever object has this key.
+    /// Deletes the object of a key, whatever its uid.
     ///
     /// # Errors
     ///
-    /// [`is_not_found`](Error::is_not_found) where there is none.
-    pub async fn delete_key<K: TypedObject>(&self, key: &ObjectKey) -> Result<(), Error> {
-        self.typed::<K>().delete_key(key).await
+    /// [`is_not_found`](Error::is_not_found) if there is none.
+    pub async fn delete_key<K: Object>(&self, key: &ObjectKey) -> Result<(), Error>
+    where
+        S: KindSource<K>,
+    {
+        self.delete_with::<K>(key, &DeleteOptions::new()).await
     }
 
-    /// Deletes by key, with options.
+    /// Deletes the object of a key, with options.
     ///
     /// # Errors
     ///
-    /// As [`delete_key`](Self::delete_key); a conflict where a precondition does not hold.
-    pub async fn delete_with<K: TypedObject>(
+    /// As [`delete_key`](Self::delete_key); a conflict if a precondition does not hold.
+    pub async fn delete_with<K: Object>(
         &self,
         key: &ObjectKey,
         options: &DeleteOptions,
-    ) -> Result<(), Error> {
-        self.typed::<K>().delete_with(key, options).await
+    ) -> Result<(), Error>
+    where
+        S: KindSource<K>,
+    {
+        let version = options.resource_version.clone();
+        self.delete_knowing::<K>(key, options, version).await
     }
 
-    /// Deletes the selected objects in one request; returns the keys of
-    /// those that the server names. Of a namespaced kind, in one namespace.
+    /// Deletes an object that was there at `version`.
+    async fn delete_knowing<K: Object>(
+        &self,
+        key: &ObjectKey,
+        options: &DeleteOptions,
+        version: Option<ResourceVersion>,
+    ) -> Result<(), Error>
+    where
+        S: KindSource<K>,
+    {
+        let kind = &*self.kinds.kind_of();
+        let key = self.shared.place(kind, key)?;
+        let options = self.shared.options().delete(options);
+        let api = self.shared.api::<K>(kind).await?;
+        let request = api.delete_request(&key, &options)?;
+        let door = self.shared.door().dry(options.dry_run);
+        door.write_knowing(kind, request, version).await?;
+        Ok(())
+    }
+
+    /// Deletes the selected objects in one request; returns the keys of those that the server names. For a namespaced
+    /// kind the selection must name a namespace.
     ///
-    /// The server deletes them one after the other and stops at the first that it cannot: what was deleted by
-    /// then stays deleted.
+    /// The server deletes the objects one after the other and stops at the first that it cannot delete: the objects
+    /// before that stay deleted.
     ///
     /// # Errors
     ///
-    /// What the server says; without a namespace, of a namespaced kind, the request is not sent.
+    /// [`Error::IndexNeedsCache`] if the selection names an index; an invalid request, which is not sent, if a
+    /// namespace is missing; otherwise the errors of the server.
     ///
     /// # Examples
     ///
@@ -248,11 +294,36 @@ impl Client {
     /// client.delete_all::<Pod>(&done, &DeleteOptions::new()).await?;
     /// # Ok(()) }
     /// ```
-    pub async fn delete_all<K: TypedObject>(
+    pub async fn delete_all<K: Object>(
         &self,
         selection: &Selection,
         options: &DeleteOptions,
-    ) -> Result<Vec<ObjectKey>, Error> {
-        self.typed::<K>().delete_all(selection, options).await
+    ) -> Result<Vec<ObjectKey>, Error>
+    where
+        S: KindSource<K>,
+    {
+        let kind = &*self.kinds.kind_of();
+        let selection = self.shared.place_live(kind, selection)?;
+        let options = self.shared.options().delete(options);
+        let api = self.shared.api::<K>(kind).await?;
+        let request = api.delete_all_request(&selection, &options)?;
+        let door = self.shared.door().dry(options.dry_run);
+        Ok(door.write(kind, request).await?)
+    }
+}
+
+impl Client {
+    /// Applies an object, or a part of one, of the kind that it names: a manifest.
+    ///
+    /// # Errors
+    ///
+    /// As [`apply`](Self::apply); [`Error::NotApplicable`] if the manifest lacks `apiVersion` or `kind`, and an error
+    /// of the server if the server does not serve that kind.
+    pub async fn apply_manifest(
+        &self,
+        manifest: &(impl Serialize + Sync),
+    ) -> Result<DynamicObject, Error> {
+        let kind = self.mapper().kind(&gvk_of(manifest)?).await?;
+        self.of(&kind).apply_part(manifest).await
     }
 }

@@ -1,10 +1,10 @@
-//! Driver: a long list, a page at a time.
+//! Driver: a live list, page by page.
 
 use std::collections::VecDeque;
 
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
-use steersman_api::{Api, Decoded, Malformed, Paging};
+use steersman_api::{Api, Malformed, Paging};
 use steersman_object::{Kind, Object, ResourceVersion, Selection};
 
 use crate::error::Error;
@@ -13,13 +13,13 @@ use crate::shared::Shared;
 /// The number of objects in one page if the caller sets none.
 pub(super) const PAGE_SIZE: u32 = 500;
 
-/// The pages of a list. Made by [`Live::pages`](crate::Live::pages).
+/// The pages of a live list. Made by [`Live::pages`](crate::Live::pages).
 ///
-/// All pages are of one version, that of the first, however long reading them takes; no two hold the same
-/// object. The server forgets old versions (after five minutes, by default): a page asked for later is the
-/// error [`Expired`](steersman_api::Error::Expired), after which there are no more pages and the list begins
-/// anew with a new [`Pages`]. Or it is not, where [`inconsistent`](Self::inconsistent) is set.
-#[must_use = "nothing is asked before `next_page` is awaited"]
+/// All pages are of one version, that of the first page, however long reading them takes; no two pages hold the same
+/// object. The server forgets old versions, by default after five minutes. A page that is requested later is the error
+/// [`Expired`](steersman_api::Error::Expired), after which there are no more pages and a new [`Pages`] must begin the
+/// list anew, unless [`inconsistent`](Self::inconsistent) is set.
+#[must_use = "no request is sent before `next_page` is awaited"]
 #[derive(Debug)]
 pub struct Pages<K> {
     shared: Shared,
@@ -38,11 +38,11 @@ pub struct Pages<K> {
 pub struct Page<K> {
     /// The objects, in the server's order.
     pub items: Vec<K>,
-    /// What is on this page and does not decode as a `K`.
+    /// The objects on this page that do not decode as a `K`.
     pub malformed: Vec<Malformed>,
-    /// The version of the list: the same on all pages that are consistent.
+    /// The version of the list, the same on all consistent pages.
     pub version: ResourceVersion,
-    /// How many objects follow, where the server says so.
+    /// The number of objects on the following pages, if the server tells it.
     pub remaining: Option<u64>,
     /// Whether the page is of the same version as the first one.
     pub consistent: bool,
@@ -64,29 +64,31 @@ impl<K: Object> Pages<K> {
         }
     }
 
-    /// Whether to go on where the version has expired: with the objects that follow by name, at the newest
-    /// version. What changed in between may be missing or be there twice; [`Page::consistent`] says so.
+    /// Sets whether the list continues after its version has expired: with the objects that follow by name, at the
+    /// newest version. Objects that changed in between may be missing or appear twice; [`Page::consistent`] is false
+    /// from there on.
     pub fn inconsistent(mut self, may_be: bool) -> Self {
         self.may_be_inconsistent = may_be;
         self
     }
 
-    /// The next page; none after the last.
+    /// Requests the next page; returns `None` after the last.
     ///
     /// # Errors
     ///
-    /// [`Expired`](steersman_api::Error::Expired) where the version is forgotten, else what the server says.
-    /// After an error that is not of passing nature there are no more pages; after any other, the same page is
-    /// asked for again.
+    /// [`Expired`](steersman_api::Error::Expired) if the server has forgotten the version, otherwise the errors of the
+    /// server. After an error of the transport or a throttled request the next call requests the same page again;
+    /// after any other error there are no more pages.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: the page that was asked for is asked for again.
+    /// Cancel safe: the next call requests the same page again.
     pub async fn next_page(&mut self) -> Result<Option<Page<K>>, Error> {
         while !self.ended {
-            match self.ask().await {
+            match self.request().await {
                 Ok(page) => return Ok(Some(page)),
-                Err(Error::Api(error)) if error.is_expired() && self.go_on(&error) => {}
+                Err(Error::Api(error))
+                    if error.is_expired() && self.continue_inconsistently(&error) => {}
                 Err(Error::Api(error)) => {
                     self.ended = !(error.is_transport() || error.is_throttled());
                     return Err(Error::Api(error));
@@ -100,7 +102,7 @@ impl<K: Object> Pages<K> {
         Ok(None)
     }
 
-    /// The pages as a stream, which ends with the first error.
+    /// Returns the pages as a stream, which ends with the first error.
     #[must_use]
     pub fn into_stream(self) -> BoxStream<'static, Result<Page<K>, Error>> {
         stream::unfold(Some(self), |pages| async {
@@ -135,7 +137,7 @@ impl<K: Object> Pages<K> {
             };
             stream::iter(objects)
         });
-        // An error is the end.
+        // The stream ends with the first error.
         objects
             .scan(false, |ended, object| {
                 let over = std::mem::replace(ended, object.is_err());
@@ -144,7 +146,8 @@ impl<K: Object> Pages<K> {
             .boxed()
     }
 
-    async fn ask(&mut self) -> Result<Page<K>, Error> {
+    /// Requests one page.
+    async fn request(&mut self) -> Result<Page<K>, Error> {
         let api = match &self.api {
             Some(api) => api,
             None => self.api.insert(self.shared.api::<K>(&self.kind).await?),
@@ -155,13 +158,7 @@ impl<K: Object> Pages<K> {
         self.selection = selection.into_owned().reduce_limit(page.items.len());
         self.ended = page.continue_token.is_none() || self.selection.selected_limit() == Some(0);
         self.paging.continue_token = page.continue_token;
-        let (mut items, mut malformed) = (Vec::with_capacity(page.items.len()), Vec::new());
-        for item in page.items {
-            match item {
-                Decoded::Good(object) => items.push(object),
-                Decoded::Malformed(object) => malformed.push(*object),
-            }
-        }
+        let (items, malformed) = super::separate(page.items);
         Ok(Page {
             items,
             malformed,
@@ -171,21 +168,22 @@ impl<K: Object> Pages<K> {
         })
     }
 
-    /// Takes the token that comes with an expired one, where that is allowed.
-    fn go_on(&mut self, error: &steersman_api::Error) -> bool {
+    /// Takes over the token that the server sends with an expired one, if inconsistent pages are allowed. Returns
+    /// whether the list continues.
+    fn continue_inconsistently(&mut self, error: &steersman_api::Error) -> bool {
         let metadata = error.status().and_then(|status| status.metadata.as_ref());
         let token = metadata.and_then(|metadata| metadata.continue_.clone());
         let token = token.filter(|token| self.may_be_inconsistent && !token.is_empty());
-        let goes_on = token.is_some();
-        if goes_on {
+        let continues = token.is_some();
+        if continues {
             self.paging.continue_token = token;
             self.consistent = false;
         }
-        goes_on
+        continues
     }
 }
 
-/// The error of an object that does not decode.
+/// Returns the error of an object that does not decode.
 pub(super) fn malformed(kind: &Kind, first: &Malformed) -> Error {
     Error::Cache(steersman_cache::Error::Malformed {
         kind: kind.clone(),

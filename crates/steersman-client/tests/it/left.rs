@@ -196,7 +196,7 @@ async fn a_write_under_a_field_selector_is_seen_whether_it_leaves_or_stays() {
         let pod = client.get::<Pod>(&key("p")).await.unwrap();
         let phase = if leaves { "Failed" } else { "Running" };
         let status = client.status();
-        let patched = status.patch(&*pod, |pod| {
+        let patched = status.modify(&*pod, |pod| {
             pod.status.get_or_insert_default().phase = Some(phase.to_owned());
         });
         patched.await.unwrap();

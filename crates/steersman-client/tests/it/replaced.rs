@@ -53,7 +53,7 @@ async fn the_status_of_an_object_that_was_replaced_is_refused_where_no_list_is_w
     world.client.delete(&old).await.unwrap();
     world.client.create(&deployment).await.unwrap();
     let replicas = |d: &mut Deployment| d.status.get_or_insert_default().replicas = Some(1);
-    let patched = world.client.status().patch(&old, replicas).await;
+    let patched = world.client.status().modify(&old, replicas).await;
     let error = patched.unwrap_err();
     assert!(matches!(error, Error::Replaced { .. }), "{error}");
     let mut written = old.clone();

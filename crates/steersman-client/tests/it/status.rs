@@ -45,7 +45,7 @@ fn condition(kind: &str) -> DeploymentCondition {
 async fn a_status_that_is_as_it_should_be_is_not_sent() {
     let world = World::new();
     let before = deployment(&world).await;
-    let patched = world.client.status().patch(&*before, ready).await.unwrap();
+    let patched = world.client.status().modify(&*before, ready).await.unwrap();
     assert!(
         matches!(&patched, Ensured::Updated(d) if d.status.as_ref().unwrap().ready_replicas == Some(1))
     );
@@ -54,7 +54,7 @@ async fn a_status_that_is_as_it_should_be_is_not_sent() {
     assert_eq!(sent[0].subresource.as_deref(), Some("status"));
 
     let after = patched.into_object();
-    let again = world.client.status().patch(&*after, ready).await.unwrap();
+    let again = world.client.status().modify(&*after, ready).await.unwrap();
     assert!(!again.is_changed());
     assert_eq!(world.writes().len(), 1, "no request when nothing changes");
 
@@ -69,7 +69,7 @@ async fn a_status_that_is_as_it_should_be_is_not_sent() {
         !world
             .client
             .status()
-            .patch(&*after, label)
+            .modify(&*after, label)
             .await
             .unwrap()
             .is_changed()
@@ -93,7 +93,7 @@ async fn conditions_of_an_old_object_are_computed_again() {
     let patched = world
         .client
         .status()
-        .patch(&*old, push)
+        .modify(&*old, push)
         .await
         .unwrap()
         .into_object();
@@ -123,13 +123,23 @@ async fn the_status_of_an_object_that_was_replaced_is_not_written() {
     let fault = |d: &mut Deployment| {
         d.status.get_or_insert_default().conditions = Some(vec![condition("Ours")]);
     };
-    let error = world.client.status().patch(&*old, fault).await.unwrap_err();
+    let error = world
+        .client
+        .status()
+        .modify(&*old, fault)
+        .await
+        .unwrap_err();
     assert!(error.is_not_found(), "{error}");
     let mut anew = Deployment::clone(&old);
     anew.metadata.uid = None;
     anew.metadata.resource_version = None;
     world.client.create(&anew).await.unwrap();
-    let error = world.client.status().patch(&*old, fault).await.unwrap_err();
+    let error = world
+        .client
+        .status()
+        .modify(&*old, fault)
+        .await
+        .unwrap_err();
     assert!(
         matches!(error, Error::Replaced { .. }) && error.is_not_found(),
         "{error}"
@@ -164,7 +174,7 @@ async fn a_status_of_a_type_without_one_is_an_error() {
     let status = world.client.status();
     let other = map.clone();
     let errors = [
-        status.patch(&map, |_| {}).await.unwrap_err(),
+        status.modify(&map, |_| {}).await.unwrap_err(),
         status.merge(&map, &other).await.unwrap_err(),
     ];
     for error in errors {
@@ -195,7 +205,7 @@ async fn a_status_that_the_server_does_not_serve_is_an_error() {
     let part = json!({"status": {"ready": true}});
     let status = maps.status();
     for error in [
-        status.patch(&map, ready).await.unwrap_err(),
+        status.modify(&map, ready).await.unwrap_err(),
         status.merge(&map, &replaced).await.unwrap_err(),
         status.update(&replaced).await.unwrap_err(),
         status.apply(&key("a"), &part).await.unwrap_err(),
@@ -214,5 +224,5 @@ async fn a_status_that_the_server_does_not_serve_is_an_error() {
         assert!(error.to_string().contains("subresources.status"), "{error}");
     }
     // Nothing to change is no error where there could be something.
-    assert!(!status.patch(&map, |_| {}).await.unwrap().is_changed());
+    assert!(!status.modify(&map, |_| {}).await.unwrap().is_changed());
 }

@@ -112,7 +112,7 @@ async fn conditions_and_finalizers_of_others_stay() {
         }
     };
     for name in ["One", "Two"] {
-        client.status().patch(&before, hold(name)).await.unwrap();
+        client.status().modify(&before, hold(name)).await.unwrap();
         client.modify(&before, hold(name)).await.unwrap();
     }
     let both: Deployment = client.live().get(&key("d")).await.unwrap();

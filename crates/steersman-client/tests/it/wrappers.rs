@@ -275,10 +275,10 @@ async fn a_kind_known_at_runtime_has_all_verbs() {
     let merged = sites.merge(&changed, &next).await.unwrap().into_object();
     let updated = sites.update(&merged).await.unwrap();
     let ready = |s: &mut DynamicObject| s.data["status"] = json!({"ready": true});
-    let ready = sites.status().patch(&updated, ready).await.unwrap();
+    let ready = sites.status().modify(&updated, ready).await.unwrap();
     assert_eq!(ready.object().data["status"]["ready"], true);
     let part = json!({"metadata": {"name": "s", "namespace": "default"}, "spec": {"replicas": 2}});
-    let applied = sites.apply(&part).await.unwrap();
+    let applied = sites.apply_part(&part).await.unwrap();
     assert_eq!(applied.data["spec"], json!({"image": "c", "replicas": 2}));
     let patch = Patch::Merge(json!({"spec": {"image": "d"}}));
     sites.patch(&key("s"), &patch).await.unwrap();
@@ -321,7 +321,7 @@ async fn a_kind_known_at_runtime_is_ensured_owned_and_finalized() {
         panic!("{made:?}")
     };
     let child = sites
-        .ensure_owned(&*site, &kind, bare("child"), paint)
+        .ensure_owned_by(&*site, &kind, bare("child"), paint)
         .await
         .unwrap()
         .into_object();
@@ -332,7 +332,7 @@ async fn a_kind_known_at_runtime_is_ensured_owned_and_finalized() {
         "{owner:?}"
     );
     // What nobody controls is not taken.
-    let stray = sites.ensure_owned(&*child, &kind, bare("s"), paint).await;
+    let stray = sites.ensure_owned_by(&*child, &kind, bare("s"), paint).await;
     assert!(matches!(stray, Err(Error::Owner(_))), "{stray:?}");
 
     let part = json!({"status": {"ready": true}});
@@ -347,7 +347,7 @@ async fn a_kind_known_at_runtime_is_ensured_owned_and_finalized() {
     assert_eq!(updated.data["status"]["ready"], false);
     let spec =
         json!({"metadata": {"name": "child", "namespace": "default"}, "spec": {"replicas": 2}});
-    let applied = sites.apply(&spec).await.unwrap();
+    let applied = sites.apply_part(&spec).await.unwrap();
     let ours = sites.extract(&applied).unwrap();
     assert_eq!(ours["spec"], json!({"replicas": 2}));
 

@@ -70,7 +70,7 @@ async fn a_failure_that_wrote_its_own_status_keeps_its_backoff() {
                 let status = site.status.get_or_insert_default();
                 status.observed_generation = Some(i64::from(round));
             };
-            ctx.client().status().patch(&*site, write).await?;
+            ctx.client().status().modify(&*site, write).await?;
             Err(Error::msg("not ready"))
         }
     });

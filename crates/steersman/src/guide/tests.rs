@@ -338,7 +338,7 @@ async fn writing(said: &mut Said, server: &ApiServer) {
     drop(refused);
     let mut stateless = nameless;
     stateless.metadata.name = Some("a".to_owned());
-    let status = client.status().patch(&stateless, |_| {}).await;
+    let status = client.status().modify(&stateless, |_| {}).await;
     said.note("no status", status.map(drop));
 
     let mut owned = ConfigMap::default();

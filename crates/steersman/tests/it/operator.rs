@@ -73,7 +73,7 @@ impl Reconciler for Publisher {
         let say_so = |greeting: &mut Greeting| {
             greeting.status.get_or_insert_default().published = uid.clone();
         };
-        client.status().patch(&*greeting, say_so).await?;
+        client.status().modify(&*greeting, say_so).await?;
         Ok(Action::done())
     }
 }

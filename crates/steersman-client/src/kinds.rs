@@ -1,0 +1,101 @@
+//! Words: how a client learns the kind of the objects that it reads and writes.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use steersman_cache::{Cache, Reads};
+use steersman_object::{Kind, Object, ObjectKey, TypedObject};
+
+/// How a [`Client`](crate::Client) learns the kind of objects of type `K`: from the type ([`TypedKinds`]), or from a
+/// [`Kind`] that is a value ([`OneKind`]). Not to be implemented elsewhere.
+#[diagnostic::on_unimplemented(
+    message = "this client does not know the kind of `{K}`",
+    label = "the kind of `{K}` is unknown",
+    note = "a client reads and writes any type that names its kind (`TypedObject`); for `DynamicObject` and other types \
+            without a kind, name one: `client.of::<DynamicObject>(&kind)`"
+)]
+pub trait KindSource<K: Object>: sealed::Sealed + Clone + fmt::Debug + Send + Sync {
+    /// Returns the kind of `K`.
+    fn kind_of(&self) -> Cow<'_, Kind>;
+
+    /// Returns the cache's reads of the kind.
+    #[doc(hidden)]
+    fn reads(&self, cache: &Cache) -> Reads<K>;
+
+    /// Returns the object if the cache can read it at once, without a lookup of the kind.
+    #[doc(hidden)]
+    fn decoded(&self, cache: &Cache, key: &ObjectKey) -> Option<Arc<K>>;
+}
+
+/// Takes each kind from the Rust type of its objects.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct TypedKinds;
+
+/// One kind as a value, whose objects are of type `K`.
+pub struct OneKind<K> {
+    kind: Kind,
+    of: PhantomData<fn() -> K>,
+}
+
+impl<K> OneKind<K> {
+    pub(crate) fn new(kind: Kind) -> Self {
+        Self {
+            kind,
+            of: PhantomData,
+        }
+    }
+
+    pub(crate) fn kind(&self) -> &Kind {
+        &self.kind
+    }
+}
+
+impl<K: TypedObject> KindSource<K> for TypedKinds {
+    fn kind_of(&self) -> Cow<'_, Kind> {
+        Cow::Owned(Kind::of::<K>())
+    }
+
+    fn reads(&self, cache: &Cache) -> Reads<K> {
+        cache.typed()
+    }
+
+    fn decoded(&self, cache: &Cache, key: &ObjectKey) -> Option<Arc<K>> {
+        cache.get_at_hand(key)
+    }
+}
+
+impl<K: Object> KindSource<K> for OneKind<K> {
+    fn kind_of(&self) -> Cow<'_, Kind> {
+        Cow::Borrowed(&self.kind)
+    }
+
+    fn reads(&self, cache: &Cache) -> Reads<K> {
+        cache.of(&self.kind)
+    }
+
+    fn decoded(&self, _: &Cache, _: &ObjectKey) -> Option<Arc<K>> {
+        None
+    }
+}
+
+impl<K> Clone for OneKind<K> {
+    fn clone(&self) -> Self {
+        Self::new(self.kind.clone())
+    }
+}
+
+impl<K> fmt::Debug for OneKind<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("OneKind").field(&self.kind).finish()
+    }
+}
+
+mod sealed {
+    #[expect(unnameable_types, reason = "no other crate may implement `KindSource`")]
+    pub trait Sealed {}
+    impl Sealed for super::TypedKinds {}
+    impl<K> Sealed for super::OneKind<K> {}
+}
