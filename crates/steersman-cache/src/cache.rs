@@ -20,7 +20,6 @@ use crate::shared::{Running, Shared};
 use crate::unsynced::{Trouble, Unsynced};
 
 mod declaring;
-mod holding;
 
 /// One informer per kind and namespace, shared by all who read or watch. Cheap to clone.
 ///
@@ -106,34 +105,18 @@ impl Cache {
         self.get_at(key, Location::caller())
     }
 
-    /// As [`get`](Self::get), for those who read on behalf of another place in the code: it is the one that is
-    /// named where the read starts an informer.
-    ///
-    /// # Errors
-    ///
-    /// As [`get`](Self::get).
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe, as [`get`](Self::get).
-    pub async fn get_at<K: TypedObject>(
+    /// Reads for the code at `caller`.
+    async fn get_at<K: TypedObject>(
         &self,
         key: &ObjectKey,
         caller: &'static Location<'static>,
     ) -> Result<Arc<K>, Error> {
-        if let Some(found) = self.get_at_hand(key) {
+        if let Some(found) = self.shared.typed_at_hand(key) {
             return Ok(found);
         }
         let coverage = self.shared.coverage_of::<K>();
         // Larger than a read that finds its object at hand should carry along.
         Box::pin(get(&self.shared, &coverage, key, caller)).await
-    }
-
-    /// The object, shared, where it is in memory and decoded and may be read as by [`get`](Self::get): this
-    /// waits for nobody and asks for nothing. None says nothing: [`get`](Self::get) does.
-    #[must_use]
-    pub fn get_at_hand<K: TypedObject>(&self, key: &ObjectKey) -> Option<Arc<K>> {
-        self.shared.typed_at_hand(key)
     }
 
     /// As [`get`](Self::get), with `None` for an object that is not there.
@@ -176,16 +159,8 @@ impl Cache {
         self.list_at(selection, Location::caller())
     }
 
-    /// As [`list`](Self::list), for those who read on behalf of another place in the code.
-    ///
-    /// # Errors
-    ///
-    /// As [`list`](Self::list).
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe, as [`get`](Self::get).
-    pub async fn list_at<K: TypedObject>(
+    /// Lists for the code at `caller`.
+    async fn list_at<K: TypedObject>(
         &self,
         selection: &Selection,
         caller: &'static Location<'static>,

@@ -43,12 +43,13 @@
 //! - `floors` says how new the first list of a kind has to be.
 //! - `running` runs one informer, whatever it is looked at as.
 //! - `shared` declares, runs, ends and waits: what the handles of one cache share.
-//! - [`asks`] has [`Asks`], the questions of one informer, for those who cannot wait for it.
+//! - `live_reads` reads from the server in the scope of one informer.
 //! - [`reads`] has [`Reads`], which reads one kind as one type.
 //! - [`grants`] has [`Preflight`], what a cache may not read.
 //! - [`cache`] has the handle, [`Cache`].
 //! - [`preflight`] asks a server what the cache may read.
 //! - [`lives`] ends informers while the cache goes on.
+//! - `internal` is what other crates of this workspace need of a cache.
 
 pub mod unsynced;
 pub mod error;
@@ -66,16 +67,16 @@ mod linger;
 mod floors;
 mod running;
 mod shared;
-pub mod asks;
+mod live_reads;
 pub mod reads;
 pub mod grants;
 pub mod cache;
 pub mod preflight;
 pub mod lives;
+#[doc(hidden)]
+pub mod internal;
 
-pub use asks::{Answer, Asks, Shown, Sight};
 pub use cache::{Begun, Cache};
-pub use coverage::Membership;
 pub use error::Error;
 pub use grants::{MissingRule, Preflight};
 pub use listed::{Listed, Versions};

@@ -124,17 +124,8 @@ impl<K: Object> Reads<K> {
         self.get_at(key, Location::caller())
     }
 
-    /// As [`get`](Self::get), for those who read on behalf of another place in the code: it is the one
-    /// that is named where the read starts an informer.
-    ///
-    /// # Errors
-    ///
-    /// As [`get`](Self::get).
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe, as [`get`](Self::get).
-    pub async fn get_at(
+    /// Reads for the code at `caller`, which is named if the read starts an informer.
+    pub(crate) async fn get_at(
         &self,
         key: &ObjectKey,
         caller: &'static Location<'static>,
@@ -206,16 +197,8 @@ impl<K: Object> Reads<K> {
         self.list_at(selection, Location::caller())
     }
 
-    /// As [`list`](Self::list), for those who read on behalf of another place in the code.
-    ///
-    /// # Errors
-    ///
-    /// As [`list`](Self::list).
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe, as [`list`](Self::list).
-    pub async fn list_at(
+    /// Lists for the code at `caller`.
+    pub(crate) async fn list_at(
         &self,
         selection: &Selection,
         caller: &'static Location<'static>,

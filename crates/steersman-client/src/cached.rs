@@ -1,20 +1,21 @@
-//! Driver: reads from the cache, once it has seen what it has to see.
+//! Driver: reads from the cache, after it has seen the writes that the read must see.
 
 use std::sync::Arc;
 
-use steersman_cache::{Answer, Asks, Sight};
+use steersman_cache::internal::{CacheInternals as _, LiveList, LiveReads};
 use steersman_object::{Kind, Object, ObjectKey, Selection};
 
 use crate::error::Error;
 use crate::outcome::is_refused_for_good;
-use crate::own_reads::{Owed, Settled};
-use crate::own_writes::{Mark, Marked, Note, Read};
 use crate::shared::Shared;
+use crate::unseen_writes::{Note, Question, Read, Subject};
+use crate::write_tracker::{Owed, Waited};
 
+/// The result of a read from the cache.
 type Cached<T> = Result<T, steersman_cache::Error>;
 
-/// The object of a key: from the cache, or from the server where the cache is too far behind (RYOW-1). `cached` reads
-/// the cache, once more where the cache moved meanwhile in a way that matters (RYOW-7).
+/// Returns the object that `cached` reads once the cache has seen the writes to it; RYOW-5: the server's object if
+/// the cache does not get there in time.
 pub(crate) async fn get<K, F>(
     shared: &Shared,
     kind: &Kind,
@@ -27,41 +28,48 @@ where
 {
     let key = &*key.placed(kind);
     let read = Read::Object(key);
-    let is_itself = |mark: &Mark| matches!(mark.marked, Marked::Object(_));
+    let is_of_key = |question: &Question| matches!(question.subject, Subject::Object(_));
     loop {
-        let Owed { marks, mut notes } = shared.owed(kind, read);
-        if marks.is_empty() && notes.is_empty() {
+        let Owed {
+            questions,
+            mut notes,
+        } = shared.owed(kind, read);
+        if questions.is_empty() && notes.is_empty() {
             return Ok(cached().await?);
         }
-        let (marks, others): (Vec<_>, Vec<_>) = marks.into_iter().partition(is_itself);
+        let (questions, others): (Vec<_>, Vec<_>) = questions.into_iter().partition(is_of_key);
         if !others.is_empty() {
-            // Rare and large: it would make the future of each read as large.
-            Box::pin(look(shared, kind, others)).await?;
-            // What the server showed is noted.
+            // Boxed, because this rare and large future would make the future of every read as large.
+            Box::pin(answer(shared, kind, others)).await?;
+            // The answers of the server became notes.
             notes = shared.owed(kind, read).notes;
         }
-        let late = match marks.is_empty() {
+        let late = match questions.is_empty() {
             false => Vec::new(),
-            true => match shared.settle(kind, read, notes).await {
-                Settled::Cache(unstored) => {
+            true => match shared.wait(kind, read, notes).await {
+                Waited::Cache(unstored) => {
                     let found = cached().await;
                     if shared.still_hold(kind, &unstored) {
                         return Ok(found?);
                     }
                     continue;
                 }
-                Settled::Late(late) => late,
+                Waited::Late(late) => late,
             },
         };
-        return match shared.cache().asks_in(kind.gvk(), key.namespace()) {
-            Some(asks) => Box::pin(ask(shared, &asks, key, &marks, &late)).await,
-            // It is not cached any more, and nothing of it is owed.
+        return match shared.cache().live_reads(kind.gvk(), key.namespace()) {
+            Some(reads) => Box::pin(get_live(shared, &reads, key, &questions, &late)).await,
+            // The kind is no longer cached, so no write has to be seen.
             None => Ok(cached().await?),
         };
     }
 }
 
-/// The objects that `selection` selects, as [`get`]; an error where the cache does not come so far in time.
+/// Returns the selected objects as [`get`] returns one.
+///
+/// # Errors
+///
+/// [`Error::OwnWritesUnseen`] if the cache does not see the writes in time.
 pub(crate) async fn list<K, F>(
     shared: &Shared,
     kind: &Kind,
@@ -77,20 +85,23 @@ where
         .filter(|_| kind.is_namespaced());
     let read = Read::List(namespace);
     loop {
-        let Owed { marks, mut notes } = shared.owed(kind, read);
-        if !marks.is_empty() {
-            Box::pin(look(shared, kind, marks)).await?;
-            // What the server showed is noted.
+        let Owed {
+            questions,
+            mut notes,
+        } = shared.owed(kind, read);
+        if !questions.is_empty() {
+            Box::pin(answer(shared, kind, questions)).await?;
+            // The answers of the server became notes.
             notes = shared.owed(kind, read).notes;
         }
-        match shared.settle(kind, read, notes).await {
-            Settled::Cache(unstored) => {
+        match shared.wait(kind, read, notes).await {
+            Waited::Cache(unstored) => {
                 let found = cached().await;
                 if shared.still_hold(kind, &unstored) {
                     return Ok(found?);
                 }
             }
-            Settled::Late(late) => {
+            Waited::Late(late) => {
                 return Err(Error::OwnWritesUnseen {
                     kind: kind.clone(),
                     waited: shared.options().own_write_wait,
@@ -101,59 +112,59 @@ where
     }
 }
 
-/// The object as the server has it and the cache would answer it, which is what a read learns of `marks`, or has
-/// instead of the `late` ones.
-async fn ask<K: Object>(
+/// Reads the object from the server as the cache would return it. This answers `questions`, and replaces the wait for
+/// the `late` notes.
+async fn get_live<K: Object>(
     shared: &Shared,
-    asks: &Asks,
+    reads: &LiveReads,
     key: &ObjectKey,
-    marks: &[Mark],
+    questions: &[Question],
     late: &[Note],
 ) -> Result<Arc<K>, Error> {
-    let (kind, own) = (asks.mirror().kind(), &shared.door().own);
-    let question = |client| asks.object::<K>(client, key.name());
-    let answer = shared.ask(kind, question).await;
-    if answer.as_ref().err().is_some_and(is_final) {
+    let (kind, own) = (reads.mirror().kind(), &shared.sender().own);
+    let request = |client| reads.object::<K>(client, key.name());
+    let live = shared.read_live(kind, request).await;
+    if live.as_ref().err().is_some_and(is_final) {
         own.give_up(kind.gvk(), late);
     }
-    let sight = answer.as_ref().map(|answer| &answer.sight);
-    for mark in marks {
-        settle(shared, kind, mark, sight);
+    let list = live.as_ref().map(|live| &live.list);
+    for question in questions {
+        close(shared, kind, question, list);
     }
-    let Answer { read, .. } = answer?;
-    Ok(read?)
+    Ok(live?.object?)
 }
 
-/// Asks the server about each mark as narrowly as it can be asked, so that it is settled whatever is read: the
-/// cache answers then, once it has what the server showed (RYOW-3).
-async fn look(shared: &Shared, kind: &Kind, marks: Vec<Mark>) -> Result<(), Error> {
-    for mark in marks {
-        let Some(asks) = shared.cache().asks_in(kind.gvk(), mark.marked.namespace()) else {
+/// Asks the server each question with the narrowest request that answers it, whatever the read selects. The cache
+/// answers the read afterwards, once it has what the server listed (RYOW-3).
+async fn answer(shared: &Shared, kind: &Kind, questions: Vec<Question>) -> Result<(), Error> {
+    for question in questions {
+        let namespace = question.subject.namespace();
+        let Some(reads) = shared.cache().live_reads(kind.gvk(), namespace) else {
             continue;
         };
-        let question = |client| {
-            let (asks, marked) = (&asks, &mark.marked);
+        let request = |client| {
+            let (reads, subject) = (&reads, &question.subject);
             async move {
-                match marked {
-                    Marked::Object(key) => asks.one(client, key.name()).await,
-                    Marked::Generated { .. } => asks.all(client).await,
+                match subject {
+                    Subject::Object(key) => reads.identity(client, key.name()).await,
+                    Subject::Generated { .. } => reads.identities(client).await,
                 }
             }
         };
-        let sight = shared.ask(kind, question).await;
-        settle(shared, kind, &mark, sight.as_ref());
-        sight?;
+        let list = shared.read_live(kind, request).await;
+        close(shared, kind, &question, list.as_ref());
+        list?;
     }
     Ok(())
 }
 
-/// What a question about a mark comes to. Where the server refuses it for good, one read has that answer, and
-/// later ones are not kept from the cache.
-fn settle(shared: &Shared, kind: &Kind, mark: &Mark, sight: Result<&Sight, &Error>) {
-    let (own, gvk) = (&shared.door().own, kind.gvk());
-    match sight {
-        Ok(sight) => own.learn(gvk, mark, sight),
-        Err(refused) if is_final(refused) => own.asked(gvk, mark),
+/// Closes a question with the server's answer. A refusal that will not change closes it too: one read has that error,
+/// and later reads are answered by the cache.
+fn close(shared: &Shared, kind: &Kind, question: &Question, list: Result<&LiveList, &Error>) {
+    let (own, gvk) = (&shared.sender().own, kind.gvk());
+    match list {
+        Ok(list) => own.learn(gvk, question, list),
+        Err(refused) if is_final(refused) => own.close(gvk, question),
         Err(_) => {}
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steersman_api::{Connection, FieldValidation, Mapper};
+use steersman_cache::internal::ReadsInternals as _;
 use steersman_cache::{Cache, Reads};
 use steersman_object::{Kind, Object, ObjectKey, Selection};
 
@@ -16,11 +17,11 @@ use crate::field_manager;
 use crate::kinds::{KindSource, OneKind, TypedKinds};
 use crate::live::{self, Live};
 use crate::options::{ClientOptions, Lock};
-use crate::own_writes::Read;
 use crate::route::{Route, route};
 use crate::shared::Shared;
 use crate::status::StatusClient;
 use crate::subresource::Subresource;
+use crate::unseen_writes::Read;
 use crate::write::RequestId;
 
 mod writes;
@@ -186,7 +187,7 @@ impl<S: Clone> Client<S> {
     /// On whose behalf it works.
     #[must_use]
     pub fn request(&self) -> Option<&RequestId> {
-        self.shared.door().request.as_ref()
+        self.shared.sender().request.as_ref()
     }
 
     fn with(&self, change: impl FnOnce(ClientOptions) -> ClientOptions) -> Self {
@@ -239,7 +240,7 @@ impl<S: Clone> Client<S> {
     /// when the server answers a request of this client that it does not serve a kind of it.
     #[must_use]
     pub fn mapper(&self) -> &Mapper {
-        &self.shared.door().mapper
+        &self.shared.sender().mapper
     }
 
     /// Returns the reads that ask the server.
@@ -286,7 +287,7 @@ impl<S: Clone> Client<S> {
     ///
     /// Cancel safe.
     pub async fn writes_finished(&self) {
-        self.shared.door().under_way.none().await;
+        self.shared.sender().in_flight.none().await;
     }
 }
 
@@ -357,10 +358,10 @@ impl<S> Client<S> {
         async move {
             let reads = self.reads::<K>();
             let kind = reads.kind();
-            let placed = self.shared.place_selection(kind, selection)?;
+            let placed = self.shared.selection_in_namespace(kind, selection)?;
             match route(reads.is_cached()) {
                 Route::Cache => {
-                    let read = || async { Ok(reads.list_at(&placed, caller).await?.items) };
+                    let read = || async { Ok(reads.list_for(&placed, caller).await?.items) };
                     let namespace = placed.selected_namespace();
                     let namespace = namespace.filter(|_| kind.is_namespaced());
                     match self.shared.owes(kind, Read::List(namespace)) {
@@ -430,8 +431,8 @@ impl<S> Client<S> {
         let kind = reads.kind();
         match route(reads.is_cached()) {
             Route::Cache => {
-                let key = self.shared.place(kind, key)?;
-                let read = || reads.get_at(&key, caller);
+                let key = self.shared.key_in_namespace(kind, key)?;
+                let read = || reads.get_for(&key, caller);
                 match self.shared.owes(kind, Read::Object(&key.placed(kind))) {
                     false => Ok(read().await?),
                     true => cached::get(&self.shared, kind, &key, read).await,

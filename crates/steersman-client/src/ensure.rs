@@ -7,9 +7,9 @@ use steersman_object::{Kind, Object, ObjectKey};
 use tracing::debug;
 
 use crate::change::{Manner, Part, Retry, change, is_another, is_of_another, retry};
-use crate::door::Door;
 use crate::error::Error;
 use crate::options::ClientOptions;
+use crate::send::RequestSender;
 use crate::status_field::has_status;
 
 /// What became of an object that was to be as a closure says, and the object, shared as reads give it.
@@ -52,7 +52,7 @@ impl<K> Ensured<K> {
 /// How one change is made: what of, and how carefully.
 pub(crate) struct Plan<'a, K> {
     pub(crate) api: &'a Api<K>,
-    pub(crate) door: &'a Door,
+    pub(crate) sender: &'a RequestSender,
     pub(crate) kind: &'a Kind,
     pub(crate) manner: Manner,
 }
@@ -109,7 +109,7 @@ impl<K: Object> Plan<'_, K> {
                 return Err(self.replaced(key));
             }
             self.try_again(&key, attempt, refused)?;
-            let read = self.door.read(self.kind, || self.api.get(&key)).await?;
+            let read = self.sender.read(self.kind, || self.api.get(&key)).await?;
             if is_another(before, &read) {
                 return Err(self.replaced(key));
             }
@@ -138,7 +138,7 @@ impl<K: Object> Plan<'_, K> {
         // The same closure shapes the new object, so that it is written once.
         let empty = change(self.kind, initial, self.manner, mutate)?.0;
         let request = self.api.create_request(&empty, &self.options().write())?;
-        let created = self.door.write(self.kind, request).await;
+        let created = self.sender.write(self.kind, request).await;
         Ok(created.map(|created| Ensured::Created(Arc::new(created))))
     }
 
@@ -159,7 +159,7 @@ impl<K: Object> Plan<'_, K> {
                 .api
                 .patch_part_request(&key, "status", &patch, &options)?,
         };
-        let answer = self.door.write(self.kind, request).await;
+        let answer = self.sender.write(self.kind, request).await;
         Ok(answer.map(|updated| Ensured::Updated(Arc::new(updated))))
     }
 
@@ -176,11 +176,11 @@ impl<K: Object> Plan<'_, K> {
     }
 
     async fn read(&self, key: &ObjectKey) -> Result<Option<K>, steersman_api::Error> {
-        self.door.read(self.kind, || self.api.get_opt(key)).await
+        self.sender.read(self.kind, || self.api.get_opt(key)).await
     }
 
     fn options(&self) -> &ClientOptions {
-        &self.door.options
+        &self.sender.options
     }
 
     fn replaced(&self, key: ObjectKey) -> Error {

@@ -5,6 +5,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use steersman_cache::internal::CacheInternals as _;
 use steersman_cache::{Cache, Reads};
 use steersman_object::{Kind, Object, ObjectKey, TypedObject};
 
@@ -63,7 +64,7 @@ impl<K: TypedObject> KindSource<K> for TypedKinds {
     }
 
     fn decoded(&self, cache: &Cache, key: &ObjectKey) -> Option<Arc<K>> {
-        cache.get_at_hand(key)
+        cache.get_decoded(key)
     }
 }
 

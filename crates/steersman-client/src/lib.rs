@@ -31,16 +31,18 @@
 //! - [`consistency`] has [`ReadConsistency`]: whose writes a cached read sees; [`metrics`] what is counted.
 //! - [`options`] has [`ClientOptions`] and [`Lock`].
 //! - [`kinds`] says how a client learns the kind of an object: from its type, or from a value.
-//! - `route` is the split between cache and server; `place` the one namespace of a client that has one.
+//! - `route` decides whether the cache or the server answers a read; `namespace` fills in the namespace of a client
+//!   that has one.
 //! - `diff` computes merge patches, `strategic` those that know the keys of lists.
 //! - `change` turns a mutated copy into a request, and says when to try again.
 //! - `document` makes what an apply sends, and reads its conflicts.
 //! - [`mod@extract`] finds the fields that one manager owns.
 //! - `status_field` says whether a type has a status.
-//! - `own_writes` remembers what was written and not seen yet; `own_reads` notes it, and lets reads wait.
+//! - `unseen_writes` remembers the writes that the cache has not seen yet; `write_tracker` notes them and lets reads
+//!   wait for them.
 //! - [`owner`] sets owner references.
 //! - [`finalizer`] adds and removes finalizers, and says whose turn it is.
-//! - `door` is what every write goes through.
+//! - `send` sends every request, and repeats it if the server says when.
 //! - `ensure` drives changes: read, mutate, send, read again on conflict.
 //! - `shared` is what every handle of one client stands on.
 //! - [`live`] has the uncached reader.
@@ -57,18 +59,18 @@ pub mod options;
 mod field_manager;
 mod route;
 pub mod kinds;
-mod place;
+mod namespace;
 mod diff;
 mod strategic;
 mod change;
 mod status_field;
 mod document;
 pub mod extract;
-mod own_writes;
-mod own_reads;
+mod unseen_writes;
+mod write_tracker;
 pub mod owner;
 pub mod finalizer;
-mod door;
+mod send;
 mod ensure;
 mod shared;
 pub mod live;

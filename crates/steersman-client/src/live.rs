@@ -59,9 +59,13 @@ impl<S> Live<S> {
         S: KindSource<K>,
     {
         let kind = &*self.kinds.kind_of();
-        let key = self.shared.place(kind, key)?;
+        let key = self.shared.key_in_namespace(kind, key)?;
         let api = self.shared.api::<K>(kind).await?;
-        Ok(self.shared.door().read(kind, || api.get_opt(&key)).await?)
+        Ok(self
+            .shared
+            .sender()
+            .read(kind, || api.get_opt(&key))
+            .await?)
     }
 
     /// Returns the selected objects, of all pages.
@@ -113,8 +117,11 @@ pub(crate) async fn get<K: Object>(
     kind: &Kind,
     key: &ObjectKey,
 ) -> Result<K, Error> {
-    let (api, key) = (shared.api::<K>(kind).await?, shared.place(kind, key)?);
-    Ok(shared.door().read(kind, || api.get(&key)).await?)
+    let (api, key) = (
+        shared.api::<K>(kind).await?,
+        shared.key_in_namespace(kind, key)?,
+    );
+    Ok(shared.sender().read(kind, || api.get(&key)).await?)
 }
 
 pub(crate) async fn list<K: Object>(
@@ -122,7 +129,7 @@ pub(crate) async fn list<K: Object>(
     kind: &Kind,
     selection: &Selection,
 ) -> Result<Vec<K>, Error> {
-    let selection = shared.place_live(kind, selection)?;
+    let selection = shared.live_selection(kind, selection)?;
     // A list with a limit needs no second page.
     let paging = match selection.selected_limit() {
         Some(_) => Paging::new(),
@@ -130,7 +137,7 @@ pub(crate) async fn list<K: Object>(
     };
     let api = shared.api::<K>(kind).await?;
     let ask = || api.list_all(&selection, &paging);
-    let page = shared.door().read(kind, ask).await?;
+    let page = shared.sender().read(kind, ask).await?;
     let (good, malformed) = separate(page.items);
     match malformed.first() {
         Some(first) if !selection.skips_malformed() => Err(pages::malformed(kind, first)),

@@ -13,21 +13,21 @@ use tokio::sync::OnceCell;
 
 use crate::change::{Manner, Part, check_version, is_of_another};
 use crate::document::{conflicts, document, in_namespace, part_document};
-use crate::door::Door;
 use crate::ensure::{Ensured, Plan};
 use crate::error::Error;
 use crate::field_manager;
+use crate::namespace::{key_in_namespace, list_namespace, object_in_namespace};
 use crate::options::{ClientOptions, Lock};
-use crate::own_reads::{Owed, OwnReads, Settled, Unstored};
-use crate::own_writes::{Note, Read, Writer};
-use crate::place::{place, place_list, place_object};
+use crate::send::RequestSender;
+use crate::unseen_writes::{Note, Read, Writer};
 use crate::write::RequestId;
+use crate::write_tracker::{Owed, Unstored, Waited, WriteTracker};
 
 /// Cheap to clone; clones share one transport.
 #[derive(Clone)]
 pub(crate) struct Shared {
     inner: Arc<Inner>,
-    door: Door,
+    sender: RequestSender,
 }
 
 struct Inner {
@@ -39,7 +39,7 @@ struct Inner {
 impl Shared {
     pub(crate) fn new(cache: Cache, connection: Connection, options: ClientOptions) -> Self {
         let mapper = Mapper::new(connection.clone());
-        let own = Arc::new(OwnReads::new(cache.clone()));
+        let own = Arc::new(WriteTracker::new(cache.clone()));
         let endpoint = connection.endpoint();
         let host = endpoint
             .split_once("://")
@@ -53,34 +53,34 @@ impl Shared {
         let options = Arc::new(options);
         Self {
             inner: Arc::new(inner),
-            door: Door {
+            sender: RequestSender {
                 options,
                 mapper,
                 request: None,
                 writer: None,
                 own,
                 host,
-                under_way: Arc::default(),
+                in_flight: Arc::default(),
             },
         }
     }
 
     pub(crate) fn with_options(&self, options: ClientOptions) -> Self {
         let mut other = self.clone();
-        other.door.options = Arc::new(options);
+        other.sender.options = Arc::new(options);
         other
     }
 
     pub(crate) fn with_request(&self, request: RequestId) -> Self {
         let mut other = self.clone();
-        other.door.writer = Some(Writer::of(Some(&request)));
-        other.door.request = Some(request);
+        other.sender.writer = Some(Writer::of(Some(&request)));
+        other.sender.request = Some(request);
         other
     }
 
     pub(crate) fn counting_apart(&self) -> Self {
         let mut other = self.clone();
-        other.door.under_way = self.door.under_way.part();
+        other.sender.in_flight = self.sender.in_flight.part();
         other
     }
 
@@ -93,44 +93,48 @@ impl Shared {
     }
 
     pub(crate) fn options(&self) -> &ClientOptions {
-        &self.door.options
+        &self.sender.options
     }
 
-    pub(crate) fn door(&self) -> &Door {
-        &self.door
+    pub(crate) fn sender(&self) -> &RequestSender {
+        &self.sender
     }
 
     /// Whether a read of an object of this name may have to see a write; takes no lock (RYOW-11).
     pub(crate) fn may_owe(&self, name: &str) -> bool {
-        let door = &self.door;
-        door.own.may_owe(&door.options, door.writer, Some(name))
+        let sender = &self.sender;
+        sender
+            .own
+            .may_owe(&sender.options, sender.writer, Some(name))
     }
 
     /// Whether a read has to see a write, or to ask about one.
     pub(crate) fn owes(&self, kind: &Kind, read: Read<'_>) -> bool {
-        let door = &self.door;
-        door.own.owes(&door.options, door.writer, kind.gvk(), read)
+        let sender = &self.sender;
+        sender
+            .own
+            .owes(&sender.options, sender.writer, kind.gvk(), read)
     }
 
     /// What a read has to see, or to ask about.
     pub(crate) fn owed(&self, kind: &Kind, read: Read<'_>) -> Owed {
-        let door = &self.door;
-        door.own.owed(&door.options, door.writer, kind, read)
+        let sender = &self.sender;
+        sender.own.owed(&sender.options, sender.writer, kind, read)
     }
 
     /// Waits until the cache has seen what a read has to see.
-    pub(crate) async fn settle(&self, kind: &Kind, read: Read<'_>, notes: Vec<Note>) -> Settled {
-        let door = &self.door;
-        door.own.settle(&door.options, kind, read, notes).await
+    pub(crate) async fn wait(&self, kind: &Kind, read: Read<'_>, notes: Vec<Note>) -> Waited {
+        let sender = &self.sender;
+        sender.own.wait(&sender.options, kind, read, notes).await
     }
 
-    /// Whether what was read from the cache since [`settle`](Self::settle) counts.
+    /// Whether what was read from the cache since [`wait`](Self::wait) counts.
     pub(crate) fn still_hold(&self, kind: &Kind, unstored: &[Unstored]) -> bool {
-        self.door.own.still_hold(kind.gvk(), unstored)
+        self.sender.own.still_hold(kind.gvk(), unstored)
     }
 
-    /// Asks what an informer asks, with the patience of a read.
-    pub(crate) async fn ask<T, F>(
+    /// LiveReads what an informer asks, with the patience of a read.
+    pub(crate) async fn read_live<T, F>(
         &self,
         kind: &Kind,
         question: impl Fn(kube_client::Client) -> F,
@@ -140,7 +144,7 @@ impl Shared {
     {
         let client = self.transport().await?;
         let ask = || question(client.clone());
-        Ok(self.door.read(kind, ask).await?)
+        Ok(self.sender.read(kind, ask).await?)
     }
 
     /// The manager that applies: where none is given, the one that the server names for other writes.
@@ -150,27 +154,31 @@ impl Shared {
     }
 
     /// The key, in the client's namespace where it has one.
-    pub(crate) fn place(&self, kind: &Kind, key: &ObjectKey) -> Result<ObjectKey, Error> {
-        place(self.options().namespace.as_deref(), kind, key)
+    pub(crate) fn key_in_namespace(
+        &self,
+        kind: &Kind,
+        key: &ObjectKey,
+    ) -> Result<ObjectKey, Error> {
+        key_in_namespace(self.options().namespace.as_deref(), kind, key)
     }
 
     /// Returns the selection, in the client's namespace if the client has one and the selection names none.
-    pub(crate) fn place_selection<'a>(
+    pub(crate) fn selection_in_namespace<'a>(
         &self,
         kind: &Kind,
         selection: &'a Selection,
     ) -> Result<Cow<'a, Selection>, Error> {
         let asked = selection.selected_namespace();
-        let placed = place_list(self.options().namespace.as_deref(), kind, asked)?;
+        let placed = list_namespace(self.options().namespace.as_deref(), kind, asked)?;
         Ok(match placed.filter(|_| asked.is_none()) {
             Some(namespace) => Cow::Owned(selection.clone().namespace(namespace)),
             None => Cow::Borrowed(selection),
         })
     }
 
-    /// Returns the selection as [`place_selection`](Self::place_selection) does, for a request to the server: it
+    /// Returns the selection as [`selection_in_namespace`](Self::selection_in_namespace) does, for a request to the server: it
     /// must not name an index.
-    pub(crate) fn place_live<'a>(
+    pub(crate) fn live_selection<'a>(
         &self,
         kind: &Kind,
         selection: &'a Selection,
@@ -181,7 +189,7 @@ impl Shared {
                 index: index.clone(),
             });
         }
-        self.place_selection(kind, selection)
+        self.selection_in_namespace(kind, selection)
     }
 
     /// The verbs of one kind. The transport is made by the first request, in its runtime.
@@ -191,12 +199,12 @@ impl Shared {
     }
 
     pub(crate) async fn create<K: Object>(&self, kind: &Kind, object: &K) -> Result<K, Error> {
-        let object = place_object(self.options().namespace.as_deref(), kind, object)?;
+        let object = object_in_namespace(self.options().namespace.as_deref(), kind, object)?;
         let request = self
             .api::<K>(kind)
             .await?
             .create_request(&object, &self.options().write())?;
-        let created = self.door.write(kind, request).await;
+        let created = self.sender.write(kind, request).await;
         created.map_err(|source| match self.cache().scoped_by(kind) {
             Some(scoped_by) if source.is_already_exists() => Error::Hidden {
                 key: object.key(),
@@ -224,14 +232,14 @@ impl Shared {
             });
         }
         check_version(kind, object)?;
-        let object = place_object(self.options().namespace.as_deref(), kind, object)?;
+        let object = object_in_namespace(self.options().namespace.as_deref(), kind, object)?;
         let (api, options) = (self.api::<K>(kind).await?, self.options().write());
         let key = object.key();
         let request = match part {
             Part::Object => api.update_request(&object, &options)?,
             Part::Status => api.update_part_request(&key, "status", &*object, &options)?,
         };
-        let answer = self.door.write(kind, request).await;
+        let answer = self.sender.write(kind, request).await;
         answer.map_err(|refused| match is_of_another(&refused) {
             true => Error::Replaced {
                 kind: kind.clone(),
@@ -250,7 +258,7 @@ impl Shared {
         part: Part,
         mutate: &mut (dyn FnMut(&mut K) + Send),
     ) -> Result<Ensured<K>, Error> {
-        let object = place_object(self.options().namespace.as_deref(), kind, object)?;
+        let object = object_in_namespace(self.options().namespace.as_deref(), kind, object)?;
         let api = self.api::<K>(kind).await?;
         let plan = self.plan(&api, kind, lock, part);
         let changed = Box::pin(plan.modify(&object, mutate)).await;
@@ -281,7 +289,7 @@ impl Shared {
         present: Option<Arc<K>>,
         mutate: &mut (dyn FnMut(&mut K) + Send),
     ) -> Result<Ensured<K>, Error> {
-        let initial = place_object(self.options().namespace.as_deref(), kind, initial)?;
+        let initial = object_in_namespace(self.options().namespace.as_deref(), kind, initial)?;
         let api = self.api::<K>(kind).await?;
         let plan = self.plan(&api, kind, self.options().lock, Part::Object);
         Box::pin(plan.ensure(&initial, present, mutate)).await
@@ -294,11 +302,11 @@ impl Shared {
         part: &(impl Serialize + Sync),
     ) -> Result<K, Error> {
         let (key, document) = document(kind, part)?;
-        let key = self.place(kind, &key)?;
+        let key = self.key_in_namespace(kind, &key)?;
         let patch = Patch::Apply(in_namespace(document, &key));
         let api = self.api::<K>(kind).await?;
         let request = api.patch_request(&key, &patch, &self.applying())?;
-        let answer = self.door.write(kind, request).await;
+        let answer = self.sender.write(kind, request).await;
         answer.map_err(|refused| self.conflict(kind, key, refused))
     }
 
@@ -310,11 +318,11 @@ impl Shared {
         subresource: &str,
         body: &(impl Serialize + Sync),
     ) -> Result<T, Error> {
-        let key = self.place(kind, key)?;
+        let key = self.key_in_namespace(kind, key)?;
         let patch = Patch::Apply(part_document(kind, &key, body)?);
         let api = self.api::<DynamicObject>(kind).await?;
         let request = api.patch_part_request(&key, subresource, &patch, &self.applying())?;
-        let answer = self.door.write(kind, request).await;
+        let answer = self.sender.write(kind, request).await;
         let part = match subresource {
             "status" => Part::Status,
             _ => Part::Object,
@@ -356,7 +364,7 @@ impl Shared {
         let strategic = self.options().strategic;
         Plan {
             api,
-            door: &self.door,
+            sender: &self.sender,
             kind,
             manner: Manner {
                 part,
@@ -390,7 +398,7 @@ impl std::fmt::Debug for Shared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Shared")
             .field("endpoint", &self.inner.connection.endpoint())
-            .field("options", &self.door.options)
+            .field("options", &self.sender.options)
             .finish_non_exhaustive()
     }
 }

@@ -47,10 +47,10 @@ impl<K: Object> Subresource<K> {
     /// [`is_not_found`](Error::is_not_found) where there is no such object, or its kind has no such subresource;
     /// else what the server says.
     pub async fn get<T: DeserializeOwned>(&self, key: &ObjectKey) -> Result<T, Error> {
-        let key = self.shared.place(&self.kind, key)?;
+        let key = self.shared.key_in_namespace(&self.kind, key)?;
         let api = self.shared.api::<K>(&self.kind).await?;
         let ask = || api.get_part(&key, &self.name);
-        Ok(self.shared.door().read(&self.kind, ask).await?)
+        Ok(self.shared.sender().read(&self.kind, ask).await?)
     }
 
     /// POSTs to it: an eviction, a binding, a request for a token.
@@ -134,10 +134,10 @@ impl<K: Object> Subresource<K> {
         key: &ObjectKey,
         request: impl FnOnce(&Api<K>, &ObjectKey) -> Result<Request<T>, steersman_api::Error>,
     ) -> Result<T, Error> {
-        let key = self.shared.place(&self.kind, key)?;
+        let key = self.shared.key_in_namespace(&self.kind, key)?;
         let api = self.shared.api::<K>(&self.kind).await?;
         let request = request(&api, &key)?;
-        Ok(self.shared.door().write(&self.kind, request).await?)
+        Ok(self.shared.sender().write(&self.kind, request).await?)
     }
 }
 

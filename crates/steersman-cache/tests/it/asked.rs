@@ -8,7 +8,8 @@ use kube_core::DynamicObject;
 use serde_json::json;
 use steersman_api::{Connection, kube_client};
 use steersman_apiserver::faults::{Answer, RequestRecord, Verb};
-use steersman_cache::{ByObject, CacheOptions, Selection, Settings, Sight, Transform};
+use steersman_cache::internal::{CacheInternals as _, LiveList};
+use steersman_cache::{ByObject, CacheOptions, Selection, Settings, Transform};
 use steersman_informer::{Delivery, Origin};
 use steersman_object::{Gvk, Kind, Scope};
 use tower::util::MapRequestLayer;
@@ -378,24 +379,24 @@ async fn a_question_about_one_object_is_answered_by_no_other() {
     let connection = Connection::in_process(world.server.service(), "default").layer(ignores);
     let client = connection.client().unwrap();
     let kind = Kind::of::<ConfigMap>();
-    let asks = world.cache.asks_in(kind.gvk(), Some("a")).unwrap();
+    let reads = world.cache.live_reads(kind.gvk(), Some("a")).unwrap();
     for (name, found) in [("b", true), ("c", false)] {
-        let answer = asks.object::<ConfigMap>(client.clone(), name).await;
+        let answer = reads.object::<ConfigMap>(client.clone(), name).await;
         let answer = answer.unwrap();
         let here = [key("a", name)];
         let expected = if found { &here[..] } else { &[] };
-        let keys = |sight: &Sight| -> Vec<_> {
-            let objects = sight.objects.iter();
-            objects.map(|shown| shown.key.clone()).collect()
+        let keys = |list: &LiveList| -> Vec<_> {
+            let objects = list.objects.iter();
+            objects.map(|object| object.key.clone()).collect()
         };
-        assert_eq!(keys(&answer.sight), expected);
-        match answer.read {
+        assert_eq!(keys(&answer.list), expected);
+        match answer.object {
             Ok(object) => assert_eq!(object.metadata.name.as_deref(), Some(name)),
             Err(error) => assert!(error.is_not_found() && !found, "{error}"),
         }
-        let sight = asks.one(client.clone(), name).await.unwrap();
-        assert_eq!(keys(&sight), expected);
-        assert!(sight.at.is_exact(), "{}", sight.at);
+        let list = reads.identity(client.clone(), name).await.unwrap();
+        assert_eq!(keys(&list), expected);
+        assert!(list.version.is_exact(), "{}", list.version);
     }
     world.stop().await.unwrap();
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use serde_json::json;
+use steersman_cache::internal::CacheInternals as _;
 use steersman_cache::{ByObject, CacheOptions, Error, Selection};
 use steersman_informer::{Delivery, State};
 use steersman_object::Kind;

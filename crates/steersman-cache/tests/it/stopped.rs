@@ -8,6 +8,7 @@ use kube_core::DynamicObject;
 use serde_json::json;
 use steersman_api::Connection;
 use steersman_apiserver::faults::Answer;
+use steersman_cache::internal::CacheInternals as _;
 use steersman_cache::{CacheOptions, Selection};
 use steersman_informer::{Informer, State};
 use steersman_object::Kind;
@@ -30,7 +31,7 @@ async fn nothing_is_read_from_a_cache_that_has_stopped() {
     let cache = world.cache.clone();
     let here = key("a", "c");
     let read = cache.get::<ConfigMap>(&here).await.unwrap();
-    let at_hand = || cache.get_at_hand::<ConfigMap>(&here);
+    let at_hand = || cache.get_decoded::<ConfigMap>(&here);
     // Nothing is, where nothing is kept decoded.
     assert_eq!(
         at_hand().is_some_and(|at_hand| Arc::ptr_eq(&read, &at_hand)),

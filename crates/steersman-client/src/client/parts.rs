@@ -22,7 +22,7 @@ impl Client {
     /// A 429 ([`is_throttled`](steersman_api::Error::is_throttled)) where a budget forbids it: try again later. Else
     /// what the server says.
     pub async fn evict(&self, pod: &ObjectKey, options: &DeleteOptions) -> Result<(), Error> {
-        let pod = self.shared.place(&Kind::of::<Pod>(), pod)?;
+        let pod = self.shared.key_in_namespace(&Kind::of::<Pod>(), pod)?;
         let eviction = json!({
             "apiVersion": "policy/v1",
             "kind": "Eviction",
@@ -40,7 +40,7 @@ impl Client {
     ///
     /// [`is_conflict`](Error::is_conflict) where it is bound already; else what the server says.
     pub async fn bind(&self, pod: &ObjectKey, node: &str) -> Result<(), Error> {
-        let pod = self.shared.place(&Kind::of::<Pod>(), pod)?;
+        let pod = self.shared.key_in_namespace(&Kind::of::<Pod>(), pod)?;
         let binding = json!({
             "apiVersion": "v1",
             "kind": "Binding",
@@ -52,7 +52,7 @@ impl Client {
         Ok(())
     }
 
-    /// Asks for a token of a service account; the answer's status has it.
+    /// LiveReads for a token of a service account; the answer's status has it.
     ///
     /// # Errors
     ///

@@ -48,10 +48,10 @@ async fn reads_take_no_lock_for_the_notes_of_others_and_one_at_most_for_their_ow
             .await
             .unwrap();
     }
-    let own = &client.shared.door().own;
+    let own = &client.shared.sender().own;
     let may_owe = |client: &Client| {
-        let door = client.shared.door();
-        own.may_owe(&door.options, door.writer, None)
+        let sender = client.shared.sender();
+        own.may_owe(&sender.options, sender.writer, None)
     };
     // Of these no counter is shared with one that wrote.
     let others: Vec<Client> = (1000..1400)
@@ -86,8 +86,8 @@ async fn reads_take_no_lock_for_the_notes_of_others_and_one_at_most_for_their_ow
     let all = client.read_consistency(ReadConsistency::Process);
     let before = own.locked();
     let name = (0..100).map(|number| format!("absent-{number}"));
-    let door = all.shared.door();
-    let free = |name: &String| !own.may_owe(&door.options, door.writer, Some(name));
+    let sender = all.shared.sender();
+    let free = |name: &String| !own.may_owe(&sender.options, sender.writer, Some(name));
     let name = name.into_iter().find(free).unwrap();
     let absent = all.get_opt::<ConfigMap>(&key(&name)).await.unwrap();
     assert_eq!((absent, own.locked()), (None, before));

@@ -73,11 +73,11 @@ impl<S> Client<S> {
         S: KindSource<K>,
     {
         let kind = &*self.kinds.kind_of();
-        let key = self.shared.place(kind, key)?;
+        let key = self.shared.key_in_namespace(kind, key)?;
         let options = self.shared.options().write();
         let api = self.shared.api::<K>(kind).await?;
         let request = api.patch_request(&key, patch, &options)?;
-        Ok(self.shared.door().write(kind, request).await?)
+        Ok(self.shared.sender().write(kind, request).await?)
     }
 
     /// Changes `before` into `after`: sends their difference as a merge patch, in one request, or nothing if they do
@@ -260,12 +260,12 @@ impl<S> Client<S> {
         S: KindSource<K>,
     {
         let kind = &*self.kinds.kind_of();
-        let key = self.shared.place(kind, key)?;
+        let key = self.shared.key_in_namespace(kind, key)?;
         let options = self.shared.options().delete(options);
         let api = self.shared.api::<K>(kind).await?;
         let request = api.delete_request(&key, &options)?;
-        let door = self.shared.door().dry(options.dry_run);
-        door.write_knowing(kind, request, version).await?;
+        let sender = self.shared.sender().dry(options.dry_run);
+        sender.write_knowing(kind, request, version).await?;
         Ok(())
     }
 
@@ -303,12 +303,12 @@ impl<S> Client<S> {
         S: KindSource<K>,
     {
         let kind = &*self.kinds.kind_of();
-        let selection = self.shared.place_live(kind, selection)?;
+        let selection = self.shared.live_selection(kind, selection)?;
         let options = self.shared.options().delete(options);
         let api = self.shared.api::<K>(kind).await?;
         let request = api.delete_all_request(&selection, &options)?;
-        let door = self.shared.door().dry(options.dry_run);
-        Ok(door.write(kind, request).await?)
+        let sender = self.shared.sender().dry(options.dry_run);
+        Ok(sender.write(kind, request).await?)
     }
 }
 

@@ -152,9 +152,9 @@ impl<K: Object> Pages<K> {
             Some(api) => api,
             None => self.api.insert(self.shared.api::<K>(&self.kind).await?),
         };
-        let selection = self.shared.place_live(&self.kind, &self.selection)?;
+        let selection = self.shared.live_selection(&self.kind, &self.selection)?;
         let ask = || api.list(&selection, &self.paging);
-        let page = self.shared.door().read(&self.kind, ask).await?;
+        let page = self.shared.sender().read(&self.kind, ask).await?;
         self.selection = selection.into_owned().reduce_limit(page.items.len());
         self.ended = page.continue_token.is_none() || self.selection.selected_limit() == Some(0);
         self.paging.continue_token = page.continue_token;

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests say what is wrong by failing")]
 
 mod world;
-mod split;
+mod cache_or_server;
 mod ensure;
 mod owned;
 mod status;
@@ -10,12 +10,13 @@ mod finalizers;
 mod replaced;
 mod transport;
 mod connections;
-mod door;
+mod sending;
 mod own_writes;
-mod left;
-mod several;
-mod unknown;
-mod asked;
+mod leaving_selectors;
+mod first_lists;
+mod several_informers;
+mod unknown_outcomes;
+mod live_reads;
 mod apply;
 mod merge;
 mod strategic;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use kube_core::{DynamicObject, PartialObjectMeta};
 use serde_json::Value;
 use steersman_apiserver::ApiServer;
+use steersman_cache::internal::CacheInternals as _;
 use steersman_cache::{Cache, Error, Reads, Selection};
 use steersman_object::{Kind, Object, ObjectKey, ResourceVersion};
 

@@ -8,15 +8,15 @@ use super::Writer;
 
 /// What an informer has of one object.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Look<'a> {
+pub(crate) struct CacheState<'a> {
     /// Up to where the informer has applied what the server said.
     pub(crate) applied: &'a ResourceVersion,
-    pub(crate) stored: Option<Stored<'a>>,
+    pub(crate) stored: Option<StoredObject<'a>>,
 }
 
 /// An object as an informer has it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Stored<'a> {
+pub(crate) struct StoredObject<'a> {
     pub(crate) uid: &'a str,
     pub(crate) version: &'a ResourceVersion,
     pub(crate) is_deleting: bool,
@@ -52,7 +52,7 @@ impl Note {
     }
 
     /// Whether an informer has seen the write (RYOW-2).
-    pub(crate) fn is_seen(&self, look: Look<'_>) -> bool {
+    pub(crate) fn is_seen(&self, look: CacheState<'_>) -> bool {
         let has_come = |version| look.has_come(version);
         self.is_shown(look) && self.absent.as_ref().is_none_or(has_come)
     }
@@ -60,11 +60,11 @@ impl Note {
     /// Whether a read of what an informer has finds nothing else than what is known, though it may not have come so
     /// far: what was absent and is not stored is not waited for (RYOW-7). The note stays, for what was stored before
     /// that may still come, and go.
-    pub(crate) fn is_shown(&self, look: Look<'_>) -> bool {
+    pub(crate) fn is_shown(&self, look: CacheState<'_>) -> bool {
         let has_come = self.version.as_ref().is_none_or(|v| look.has_come(v));
         // Another object that has the name since is as good as none; one that had it before is older than
         // what was written, and so it has not come.
-        let is_gone = |stored: Stored<'_>| {
+        let is_gone = |stored: StoredObject<'_>| {
             stored.is_deleting && !self.is_final || Some(stored.uid) != self.uid.as_deref()
         };
         let is_absent = look.stored.is_none() && look.applied.is_exact();
@@ -132,7 +132,7 @@ impl Note {
     }
 }
 
-impl Look<'_> {
+impl CacheState<'_> {
     /// Whether the informer has come as far as a version, all in all or with this object.
     pub(crate) fn has_come(&self, version: &ResourceVersion) -> bool {
         let stored = self.stored.map(|stored| stored.version);

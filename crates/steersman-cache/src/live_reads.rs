@@ -1,4 +1,4 @@
-//! Driver: asks the server what an informer asks it, for those who cannot wait until it is told.
+//! Driver: reads from the API server what an informer would receive, for a read that must not wait for the informer.
 
 use std::sync::Arc;
 
@@ -11,64 +11,63 @@ use steersman_object::{FieldSelector, Kind, Object, ObjectKey, ResourceVersion};
 use crate::error::Error;
 use crate::settings::Settings;
 
-/// So many objects a page holds, as those that an informer asks for.
+/// The number of objects in one page, as in the lists of informers.
 const PAGE: u32 = 500;
 
-/// What one informer asks of its server, in one namespace: see [`Cache::asks_in`](crate::Cache::asks_in).
+/// Reads from the API server in the scope of one informer: its namespace, its selectors and its transform.
 ///
-/// RYOW-6: the questions need no rights but the informer's. One object is a list of the one name, which
-/// kube-apiserver looks up by its key (apiserver, `SelectionPredicate.MatchesSingle`).
+/// RYOW-6: the requests need no rights but the informer's. One object is read by a list of its name, which
+/// kube-apiserver looks up by the key (apiserver, `SelectionPredicate.MatchesSingle`).
 #[derive(Debug)]
-pub struct Asks {
+pub struct LiveReads {
     pub(crate) mirror: Mirror,
     pub(crate) namespace: Option<String>,
     pub(crate) settings: Settings,
 }
 
-/// An object as the server showed it, by what tells it from others.
+/// The identity and the version of an object on the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Shown {
-    /// Its key.
+pub struct LiveIdentity {
+    /// The object's key.
     pub key: ObjectKey,
-    /// Its uid.
+    /// The object's uid.
     pub uid: String,
-    /// Its version.
+    /// The object's resource version.
     pub version: ResourceVersion,
 }
 
-/// What the server showed, and when: there was nothing else then of what it was asked for.
+/// The objects that the server listed. At the version of the list, there was no other object of the requested names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Sight {
-    /// The objects that the informer would be told of.
-    pub objects: Vec<Shown>,
-    /// The version of the whole answer.
-    pub at: ResourceVersion,
+pub struct LiveList {
+    /// The objects that the informer would receive.
+    pub objects: Vec<LiveIdentity>,
+    /// The resource version of the list.
+    pub version: ResourceVersion,
 }
 
-/// What the server said of one object, and what the cache would make of it.
+/// One object on the server, as the server lists it and as the cache would return it.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Answer<K> {
-    /// Which object the server showed, if any, and when.
-    pub sight: Sight,
-    /// What [`Cache::get`](crate::Cache::get) would answer if it were told: transformed, and with the same
-    /// errors.
-    pub read: Result<Arc<K>, Error>,
+pub struct LiveObject<K> {
+    /// The list of the object's name, which is empty if the object is absent.
+    pub list: LiveList,
+    /// The result that [`Cache::get`](crate::Cache::get) would have: the transformed object, or the same errors.
+    pub object: Result<Arc<K>, Error>,
 }
 
-impl Asks {
-    /// The informer.
+impl LiveReads {
+    /// Returns the informer.
     pub fn mirror(&self) -> &Mirror {
         &self.mirror
     }
 
-    /// The object of a name.
+    /// Reads the object of a name.
     ///
     /// # Errors
     ///
-    /// What the server says.
+    /// The errors of the server.
     ///
     /// # Cancel safety
     ///
@@ -77,56 +76,60 @@ impl Asks {
         &self,
         client: kube_client::Client,
         name: &str,
-    ) -> Result<Answer<K>, ApiError> {
+    ) -> Result<LiveObject<K>, ApiError> {
         let mut page = self.list(client, self.named(name)).await?;
         self.keep_named(&mut page, name);
-        let (sight, kind) = (Sight::of(&page), self.kind());
+        let (list, kind) = (LiveList::of(&page), self.kind());
         let Some(arrived) = page.items.pop() else {
             let not_found = Error::NotFound {
                 kind: kind.clone(),
                 key: self.key(name),
                 scoped_by: self.settings.scoped_by(),
             };
-            let read = Err(not_found);
-            return Ok(Answer { sight, read });
+            let object = Err(not_found);
+            return Ok(LiveObject { list, object });
         };
-        let read = self.mirror.look_at(arrived);
-        let read = read.map_err(|malformed| Error::Malformed {
+        let object = self.mirror.look_at(arrived);
+        let object = object.map_err(|malformed| Error::Malformed {
             kind: kind.clone(),
             key: malformed.key,
             problem: malformed.error,
         });
-        Ok(Answer { sight, read })
+        Ok(LiveObject { list, object })
     }
 
-    /// Whether there is an object of a name, and which: its metadata is asked for.
+    /// Lists the object of a name, with its metadata alone.
     ///
     /// # Errors
     ///
-    /// What the server says.
+    /// The errors of the server.
     ///
     /// # Cancel safety
     ///
     /// Cancel safe.
-    pub async fn one(&self, client: kube_client::Client, name: &str) -> Result<Sight, ApiError> {
+    pub async fn identity(
+        &self,
+        client: kube_client::Client,
+        name: &str,
+    ) -> Result<LiveList, ApiError> {
         let mut page = self.metadata(client, self.named(name)).await?;
         self.keep_named(&mut page, name);
-        Ok(Sight::of(&page))
+        Ok(LiveList::of(&page))
     }
 
-    /// All objects that the informer would be told of: their metadata is asked for.
+    /// Lists every object that the informer would receive, with its metadata alone.
     ///
     /// # Errors
     ///
-    /// What the server says.
+    /// The errors of the server.
     ///
     /// # Cancel safety
     ///
     /// Cancel safe.
-    pub async fn all(&self, client: kube_client::Client) -> Result<Sight, ApiError> {
+    pub async fn identities(&self, client: kube_client::Client) -> Result<LiveList, ApiError> {
         let mut request = self.everything();
         request.paging = Paging::new().page_size(PAGE);
-        Ok(Sight::of(&self.metadata(client, request).await?))
+        Ok(LiveList::of(&self.metadata(client, request).await?))
     }
 
     async fn metadata(
@@ -148,7 +151,7 @@ impl Asks {
         list_watch.list_all(request).await
     }
 
-    /// What the informer selects.
+    /// Returns the request of everything that the informer selects.
     fn everything(&self) -> PageRequest {
         let settings = &self.settings;
         let mut request = PageRequest::default();
@@ -157,12 +160,12 @@ impl Asks {
         request
     }
 
-    /// What the informer selects, of one name.
+    /// Returns the request of the object of a name, if the informer selects it.
     fn named(&self, name: &str) -> PageRequest {
         let name = FieldSelector::new().equals("metadata.name", name);
         let mut request = self.everything();
         request.fields = Some(match &request.fields {
-            // First, because it is the first name that rights for single names are judged by.
+            // RBAC for single names judges a request by its first name, so the informer's own selector comes first.
             Some(fields) => format!("{fields},{name}"),
             None => name.into(),
         });
@@ -188,16 +191,16 @@ impl Asks {
     }
 }
 
-impl Sight {
+impl LiveList {
     fn of(page: &ListPage<RawObject>) -> Self {
         Self {
-            objects: page.items.iter().map(Shown::of).collect(),
-            at: page.version.clone(),
+            objects: page.items.iter().map(LiveIdentity::of).collect(),
+            version: page.version.clone(),
         }
     }
 }
 
-impl Shown {
+impl LiveIdentity {
     fn of(arrived: &Decoded<RawObject>) -> Self {
         let (uid, version) = match arrived {
             Decoded::Good(object) => (&object.head().uid, &object.head().version),

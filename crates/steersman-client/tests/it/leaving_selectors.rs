@@ -6,15 +6,15 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use serde_json::{Value, json};
 use steersman_api::{DeleteOptions, Patch};
-use steersman_apiserver::faults::{Answer, Effect, FaultSpec, RequestRecord, Verb};
-use steersman_cache::{ByObject, CacheOptions, Selection};
+use steersman_apiserver::faults::{Effect, FaultSpec, RequestRecord, Verb};
+use steersman_cache::{ByObject, CacheOptions};
 use steersman_client::{Client, ClientOptions};
 use steersman_object::whole::BuiltIn;
-use steersman_object::{Kind, Object as _, ObjectKey, ResourceVersion, TypedObject, WholeObject};
+use steersman_object::{Object as _, TypedObject, WholeObject};
 use tokio::time::{Instant, sleep};
 
 use crate::own_writes::{all, deaf, hears_after, lagging, mine, names, reads};
-use crate::world::{World, config, key, set};
+use crate::world::{World, config, key};
 
 const THREE: Duration = Duration::from_secs(3);
 
@@ -372,136 +372,4 @@ async fn a_held_object_that_comes_late_is_shown_as_going() {
     let going = client.get::<ConfigMap>(&key("a")).await.unwrap();
     assert!(going.metadata.deletion_timestamp.is_some());
     assert_eq!(start.elapsed(), THREE);
-}
-
-// ===== the first list of a kind (RYOW-10) =====
-
-fn first_list(world: &World) -> RequestRecord {
-    let requests = world.server.requests();
-    let asks = requests.matching(|request| {
-        (request.does(Verb::List) || request.does(Verb::Watch)) && request.is_for("configmaps")
-    });
-    asks.into_iter().next().unwrap()
-}
-
-fn version_of(world: &World, name: &str) -> String {
-    let object = world.server.get("configmaps", "default", name).unwrap();
-    object["metadata"]["resourceVersion"]
-        .as_str()
-        .unwrap()
-        .to_owned()
-}
-
-/// RYOW-10: a kind that nothing has cached yet begins at what this process wrote, streamed or in pages.
-#[tokio::test(start_paused = true)]
-async fn the_first_list_of_a_kind_is_as_new_as_what_was_written() {
-    for streams in [true, false] {
-        let cache = CacheOptions::new().watch_list(streams);
-        let world = World::with(cache, ClientOptions::new());
-        // The floor counts the writes of every client of the process.
-        mine(&world).create(&config("a")).await.unwrap();
-        let mut object = world.client.create(&config("b")).await.unwrap();
-        set(&mut object, "k", "v");
-        world.client.update(&object).await.unwrap();
-        world.client.dry_run().create(&config("c")).await.unwrap();
-        world
-            .server
-            .create(json!({
-                "apiVersion": "v1", "kind": "ConfigMap",
-                "metadata": {"name": "other", "namespace": "default"},
-            }))
-            .unwrap();
-        world.server.requests().clear();
-        drop(world.cached::<ConfigMap>().await);
-        let first = first_list(&world);
-        assert_eq!(first.does(Verb::Watch), streams);
-        let version = version_of(&world, "b");
-        assert_eq!(first.parameter("resourceVersion"), Some(&*version));
-        assert_eq!(
-            first.parameter("resourceVersionMatch"),
-            Some("NotOlderThan")
-        );
-    }
-}
-
-/// RYOW-10: where the answer of a write names no version, the first list is the newest.
-#[tokio::test(start_paused = true)]
-async fn after_a_delete_or_a_lost_answer_the_first_list_is_the_newest() {
-    for lost in [false, true] {
-        let cache = CacheOptions::new().watch_list(false);
-        let world = World::with(cache, ClientOptions::new());
-        world.client.create(&config("a")).await.unwrap();
-        if lost {
-            let answer = Answer::code(504).times(1).after_commit();
-            let faults = world.server.faults();
-            let _lost = faults.answer(Verb::Create, "configmaps", answer);
-            world.client.create(&config("b")).await.unwrap_err();
-        } else {
-            world
-                .client
-                .delete_key::<ConfigMap>(&key("a"))
-                .await
-                .unwrap();
-        }
-        world.server.requests().clear();
-        drop(world.cached::<ConfigMap>().await);
-        assert_eq!(first_list(&world).parameter("resourceVersion"), None);
-    }
-}
-
-/// RYOW-10: an informer that had lingered out begins anew no earlier than what was written meanwhile.
-#[tokio::test(start_paused = true)]
-async fn an_informer_that_lingered_out_begins_at_what_was_written_meanwhile() {
-    let cache = CacheOptions::new()
-        .watch_list(false)
-        .linger(Duration::from_secs(60))
-        .default_namespaces(["default"]);
-    let world = World::with(cache, ClientOptions::new());
-    let client = mine(&world);
-    names(&client).await;
-    sleep(Duration::from_secs(300)).await;
-    let gvk = Kind::of::<ConfigMap>();
-    let runs = || {
-        world
-            .client
-            .cache()
-            .mirror_of(gvk.gvk(), &key("a"))
-            .is_some()
-    };
-    assert!(!runs(), "it has lingered out");
-    client.create(&config("a")).await.unwrap();
-    world.server.requests().clear();
-    assert_eq!(names(&client).await, ["a"]);
-    let version = version_of(&world, "a");
-    assert_eq!(
-        first_list(&world).parameter("resourceVersion"),
-        Some(&*version)
-    );
-}
-
-/// RYOW-10: a server that has not come so far, and never does, is asked for its newest state.
-#[tokio::test(start_paused = true)]
-async fn a_server_that_does_not_know_the_version_is_asked_for_its_newest() {
-    for streams in [true, false] {
-        let cache = CacheOptions::new().watch_list(streams);
-        let world = World::with(cache, ClientOptions::new());
-        world.client.create(&config("a")).await.unwrap();
-        let kind = Kind::of::<ConfigMap>();
-        let beyond = ResourceVersion::new("999999999");
-        world.client.cache().note_written(kind.gvk(), &beyond);
-        let start = Instant::now();
-        let client = mine(&world);
-        world.client.cache().informer::<ConfigMap>().unwrap();
-        let found = client.list::<ConfigMap>(&Selection::new()).await.unwrap();
-        assert!(
-            found
-                .iter()
-                .any(|c| c.key() == ObjectKey::namespaced("default", "a"))
-        );
-        assert!(
-            start.elapsed() < Duration::from_secs(10),
-            "{:?}",
-            start.elapsed()
-        );
-    }
 }

@@ -1,4 +1,4 @@
-//! Driver: the door that every write goes through, and the patience of reads.
+//! Driver: the sender that every write goes through, and the patience of reads.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use tracing::Instrument as _;
 
 use crate::options::ClientOptions;
 use crate::outcome::{Repeats, outcome};
-use crate::own_reads::{OwnReads, is_noted};
-use crate::own_writes::Writer;
+use crate::unseen_writes::Writer;
 use crate::write::{RequestId, Write, WriteObserver};
+use crate::write_tracker::{WriteTracker, is_noted};
 
 /// Where requests leave the client. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(crate) struct Door {
+pub(crate) struct RequestSender {
     pub(crate) options: Arc<ClientOptions>,
     pub(crate) mapper: Mapper,
     /// The request of a controller that the client works for.
@@ -26,25 +26,25 @@ pub(crate) struct Door {
     /// The same request, as notes of writes name it.
     pub(crate) writer: Option<Writer>,
     /// Notes of the writes that later reads have to see.
-    pub(crate) own: Arc<OwnReads>,
+    pub(crate) own: Arc<WriteTracker>,
     /// The address of the server, for metrics.
     pub(crate) host: Arc<str>,
     /// The writes in flight of the clients that are counted together.
-    pub(crate) under_way: Arc<UnderWay>,
+    pub(crate) in_flight: Arc<WritesInFlight>,
 }
 
 /// The number of writes in flight of one client and of those made from it.
 #[derive(Debug, Default)]
-pub(crate) struct UnderWay {
+pub(crate) struct WritesInFlight {
     writes: watch::Sender<usize>,
     /// The count of the client that this one was made from, which includes this one's.
     whole: Option<Arc<Self>>,
 }
 
 /// One write in flight; it has ended when this is dropped, also where its task was.
-struct OnItsWay(Arc<UnderWay>);
+struct InFlight(Arc<WritesInFlight>);
 
-impl UnderWay {
+impl WritesInFlight {
     /// A count for a part of the clients that are counted here.
     pub(crate) fn part(self: &Arc<Self>) -> Arc<Self> {
         Arc::new(Self {
@@ -59,9 +59,9 @@ impl UnderWay {
         let _ = self.writes.subscribe().wait_for(|many| *many == 0).await;
     }
 
-    fn begin(self: &Arc<Self>) -> OnItsWay {
+    fn begin(self: &Arc<Self>) -> InFlight {
         self.add(1);
-        OnItsWay(Arc::clone(self))
+        InFlight(Arc::clone(self))
     }
 
     fn add(&self, change: isize) {
@@ -75,13 +75,13 @@ impl UnderWay {
     }
 }
 
-impl Drop for OnItsWay {
+impl Drop for InFlight {
     fn drop(&mut self) {
         self.0.add(-1);
     }
 }
 
-impl Door {
+impl RequestSender {
     /// Sends a write, and answers what came back.
     ///
     /// CLIENT-7: each attempt is finished and noted by a task of its own. A caller that is dropped does not hear
@@ -130,11 +130,11 @@ impl Door {
 
     /// The same, for a request that may say of itself that it is a dry run.
     pub(crate) fn dry(&self, dry_run: bool) -> Self {
-        let mut door = self.clone();
-        if dry_run && !door.options.dry_run {
-            door.options = Arc::new(ClientOptions::clone(&door.options).dry_run(true));
+        let mut sender = self.clone();
+        if dry_run && !sender.options.dry_run {
+            sender.options = Arc::new(ClientOptions::clone(&sender.options).dry_run(true));
         }
-        door
+        sender
     }
 
     /// Returns the observers of a write; a dry run has none.
@@ -161,11 +161,11 @@ impl Door {
         for observer in &observers {
             guarded(&write, || observer.began(&write));
         }
-        let on_its_way = self.under_way.begin();
+        let in_flight_write = self.in_flight.begin();
         let attempt = async move {
             let sent = request.send().await;
             note(own.as_deref(), &observers, &write, &sent);
-            drop(on_its_way);
+            drop(in_flight_write);
             sent
         };
         match tokio::spawn(attempt.in_current_span()).await {
@@ -230,7 +230,7 @@ impl Door {
 }
 
 fn note<T>(
-    own: Option<&OwnReads>,
+    own: Option<&WriteTracker>,
     observers: &[Arc<dyn WriteObserver>],
     write: &Write,
     sent: &Result<Answer<T>, Error>,

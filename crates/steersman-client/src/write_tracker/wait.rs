@@ -5,14 +5,15 @@ use std::time::Duration;
 use steersman_object::{Gvk, Kind, ResourceVersion};
 use tokio::time::{Instant, timeout};
 
-use super::{OwnReads, is_stuck, look};
+use super::{WriteTracker, is_stuck, look};
 use crate::options::ClientOptions;
-use crate::own_writes::{Note, Read};
+use crate::unseen_writes::{Note, Read};
+use steersman_cache::internal::CacheInternals as _;
 
 /// How a read goes on.
-pub(crate) enum Settled {
+pub(crate) enum Waited {
     /// The cache shows all that this read has to see. Of these objects it shows none while it has not come further;
-    /// what is read counts if they [still hold](OwnReads::still_hold) afterwards.
+    /// what is read counts if they [still hold](WriteTracker::still_hold) afterwards.
     Cache(Vec<Unstored>),
     /// These were not seen in time.
     Late(Vec<Note>),
@@ -34,19 +35,19 @@ pub(super) enum Progress {
     Pending,
 }
 
-impl OwnReads {
+impl WriteTracker {
     /// Waits until the cache has seen these notes, which [`owed`](Self::owed) answered.
     ///
     /// Cancel safe.
-    pub(crate) async fn settle(
+    pub(crate) async fn wait(
         &self,
         options: &ClientOptions,
         kind: &Kind,
         read: Read<'_>,
         mut notes: Vec<Note>,
-    ) -> Settled {
+    ) -> Waited {
         if notes.is_empty() {
-            return Settled::Cache(Vec::new());
+            return Waited::Cache(Vec::new());
         }
         let started = Instant::now();
         let most = options.own_write_wait;
@@ -56,7 +57,7 @@ impl OwnReads {
                 break Ok(unstored);
             }
             let mut late = pending.clone();
-            if !self.wait(kind.gvk(), &mut late, most).await {
+            if !self.wait_until(kind.gvk(), &mut late, most).await {
                 break Err(late);
             }
             // Again, of all: meanwhile the cache may have come to store what it had not.
@@ -69,7 +70,7 @@ impl OwnReads {
             metrics.waited(kind, waited);
         }
         match settled {
-            Ok(unstored) => Settled::Cache(unstored),
+            Ok(unstored) => Waited::Cache(unstored),
             Err(late) => Self::too_late(options, kind, read, late),
         }
     }
@@ -98,7 +99,7 @@ impl OwnReads {
 
     /// Waits until the cache has seen these, or `most` is over for some of them, which are left then. Those that
     /// reads waited for before have so much less (RYOW-5).
-    async fn wait(&self, gvk: &Gvk, notes: &mut Vec<Note>, most: Duration) -> bool {
+    async fn wait_until(&self, gvk: &Gvk, notes: &mut Vec<Note>, most: Duration) -> bool {
         loop {
             let now = Instant::now().into_std();
             self.lock().await_all(gvk, notes, now);
@@ -123,7 +124,7 @@ impl OwnReads {
         }
     }
 
-    fn too_late(options: &ClientOptions, kind: &Kind, read: Read<'_>, notes: Vec<Note>) -> Settled {
+    fn too_late(options: &ClientOptions, kind: &Kind, read: Read<'_>, notes: Vec<Note>) -> Waited {
         if let Some(metrics) = &options.metrics {
             let verb = match read {
                 Read::Object(_) => "get",
@@ -131,7 +132,7 @@ impl OwnReads {
             };
             metrics.expired(kind, verb);
         }
-        Settled::Late(notes)
+        Waited::Late(notes)
     }
 
     async fn until_over(&self, gvk: &Gvk, note: &Note) {

@@ -8,7 +8,7 @@ use crate::error::Error;
 
 /// The key with the client's namespace filled in; another namespace is refused. Without a namespace of the
 /// client, and of a cluster-scoped kind, the key as it is.
-pub(crate) fn place(
+pub(crate) fn key_in_namespace(
     namespace: Option<&str>,
     kind: &Kind,
     key: &ObjectKey,
@@ -28,13 +28,13 @@ pub(crate) fn place(
 }
 
 /// The object with the client's namespace filled in.
-pub(crate) fn place_object<'a, K: Object>(
+pub(crate) fn object_in_namespace<'a, K: Object>(
     namespace: Option<&str>,
     kind: &Kind,
     object: &'a K,
 ) -> Result<Cow<'a, K>, Error> {
     let key = object.key();
-    let placed = place(namespace, kind, &key)?;
+    let placed = key_in_namespace(namespace, kind, &key)?;
     if placed == key {
         return Ok(Cow::Borrowed(object));
     }
@@ -44,7 +44,7 @@ pub(crate) fn place_object<'a, K: Object>(
 }
 
 /// The namespace of a list: that which was asked for, else the client's.
-pub(crate) fn place_list<'a>(
+pub(crate) fn list_namespace<'a>(
     namespace: Option<&'a str>,
     kind: &Kind,
     asked: Option<&'a str>,
@@ -71,19 +71,22 @@ mod tests {
     fn a_namespace_is_filled_in_kept_or_refused() {
         let (maps, spaces) = (Kind::of::<ConfigMap>(), Kind::of::<Namespace>());
         let (bare, there) = (ObjectKey::cluster("a"), ObjectKey::namespaced("web", "a"));
-        assert_eq!(place(Some("web"), &maps, &bare).unwrap(), there);
-        assert_eq!(place(Some("web"), &maps, &there).unwrap(), there);
-        assert_eq!(place(Some("web"), &spaces, &bare).unwrap(), bare);
-        assert_eq!(place(None, &maps, &bare).unwrap(), bare);
-        let error = place(Some("other"), &maps, &there).unwrap_err();
+        assert_eq!(key_in_namespace(Some("web"), &maps, &bare).unwrap(), there);
+        assert_eq!(key_in_namespace(Some("web"), &maps, &there).unwrap(), there);
+        assert_eq!(key_in_namespace(Some("web"), &spaces, &bare).unwrap(), bare);
+        assert_eq!(key_in_namespace(None, &maps, &bare).unwrap(), bare);
+        let error = key_in_namespace(Some("other"), &maps, &there).unwrap_err();
         assert!(matches!(error, Error::OtherNamespace { .. }), "{error}");
 
-        assert_eq!(place_list(Some("web"), &maps, None).unwrap(), Some("web"));
-        assert_eq!(place_list(Some("web"), &spaces, None).unwrap(), None);
-        assert!(place_list(Some("web"), &maps, Some("other")).is_err());
+        assert_eq!(
+            list_namespace(Some("web"), &maps, None).unwrap(),
+            Some("web")
+        );
+        assert_eq!(list_namespace(Some("web"), &spaces, None).unwrap(), None);
+        assert!(list_namespace(Some("web"), &maps, Some("other")).is_err());
 
         let map = ConfigMap::default();
-        let placed = place_object(Some("web"), &maps, &map).unwrap();
+        let placed = object_in_namespace(Some("web"), &maps, &map).unwrap();
         assert_eq!(placed.metadata.namespace.as_deref(), Some("web"));
     }
 }

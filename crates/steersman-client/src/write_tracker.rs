@@ -4,26 +4,28 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
-use steersman_cache::{Cache, Glimpse, InformerState as State, Membership, Mirror, Shown, Sight};
+use steersman_cache::internal::{CacheInternals as _, LiveIdentity, LiveList, Membership};
+use steersman_cache::{Cache, Glimpse, InformerState as State, Mirror};
 use steersman_object::{Gvk, Kind, ObjectKey, ResourceVersion};
 use tokio::time::Instant;
 
 use crate::consistency::ReadConsistency;
 use crate::options::ClientOptions;
-use crate::own_writes::{
-    Filter, Look, Mark, Marked, Note, OwnWrites, Read, Stored, Writer, Written as Noted,
+use crate::unseen_writes::{
+    CacheState, Filter, Note, NotedWrite, Question, Read, StoredObject, Subject, UnseenWrites,
+    Writer,
 };
 use crate::write::{Before, Outcome, RequestId, Write, WriteObserver, Written};
 
-mod settle;
+mod wait;
 
-use settle::Progress;
-pub(crate) use settle::{Settled, Unstored};
+use wait::Progress;
+pub(crate) use wait::{Unstored, Waited};
 
 /// The writes of all clients that were made from one another, over one cache.
-pub(crate) struct OwnReads {
+pub(crate) struct WriteTracker {
     cache: Cache,
-    writes: Mutex<OwnWrites>,
+    writes: Mutex<UnseenWrites>,
     /// Tells most reads that nothing concerns them, without the lock (RYOW-11).
     filter: Arc<Filter>,
     /// How often the lock was taken.
@@ -35,7 +37,7 @@ pub(crate) struct OwnReads {
 #[derive(Debug, Default)]
 pub(crate) struct Owed {
     /// The server has to be asked about each of these first (RYOW-3).
-    pub(crate) marks: Vec<Mark>,
+    pub(crate) questions: Vec<Question>,
     /// The cache has to see each of these (RYOW-1).
     pub(crate) notes: Vec<Note>,
 }
@@ -57,9 +59,9 @@ pub(crate) fn is_noted(options: &ClientOptions, request: Option<&RequestId>) -> 
     }
 }
 
-impl OwnReads {
+impl WriteTracker {
     pub(crate) fn new(cache: Cache) -> Self {
-        let writes = OwnWrites::default();
+        let writes = UnseenWrites::default();
         Self {
             cache,
             filter: writes.filter(),
@@ -69,7 +71,7 @@ impl OwnReads {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, OwnWrites> {
+    fn lock(&self) -> MutexGuard<'_, UnseenWrites> {
         #[cfg(test)]
         self.locked
             .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -119,53 +121,57 @@ impl OwnReads {
         else {
             return Owed::default();
         };
-        let (mut marks, mut notes) = {
+        let (mut questions, mut notes) = {
             let writes = self.lock();
             (
-                writes.marks(reader, gvk, read),
+                writes.questions(reader, gvk, read),
                 writes.owed(reader, gvk, read),
             )
         };
-        marks.retain(|mark| {
-            match self.cache.asks_in(gvk, mark.marked.namespace()) {
+        questions.retain(|question| {
+            match self.cache.live_reads(gvk, question.subject.namespace()) {
                 // CACHE-2: what is known about a kind that never synced is told at once, by the read.
-                Some(asks) if is_stuck(asks.mirror()) => return false,
-                Some(_) if !self.is_passed(gvk, mark) => return true,
+                Some(reads) if is_stuck(reads.mirror()) => return false,
+                Some(_) if !self.is_passed(gvk, question) => return true,
                 _ => {}
             }
-            self.asked(gvk, mark);
+            self.close(gvk, question);
             false
         });
         notes.retain(|note| !matches!(self.progress(gvk, note), Progress::Over));
-        if let Some(metrics) = options.metrics.as_ref().filter(|_| !marks.is_empty()) {
+        if let Some(metrics) = options.metrics.as_ref().filter(|_| !questions.is_empty()) {
             metrics.asked(kind);
         }
-        Owed { marks, notes }
+        Owed { questions, notes }
     }
 
-    /// Notes what the server showed of what was marked, where the cache has not come so far; with that the mark
+    /// Notes what the server showed of what was subject, where the cache has not come so far; with that the question
     /// has served.
-    pub(crate) fn learn(&self, gvk: &Gvk, mark: &Mark, sight: &Sight) {
-        let could_be = |shown: &&Shown| mark.marked.could_be(&shown.key);
-        let is_news = |shown: &&Shown| self.is_news(gvk, &shown.key, &shown.version);
-        for shown in sight.objects.iter().filter(could_be).filter(is_news) {
-            let (key, uid) = (shown.key.clone(), shown.uid.clone());
-            let version = shown.version.clone();
-            self.note(mark.writer, gvk, Noted::Stored { key, uid, version });
+    pub(crate) fn learn(&self, gvk: &Gvk, question: &Question, list: &LiveList) {
+        let could_be = |object: &&LiveIdentity| question.subject.could_be(&object.key);
+        let is_news = |object: &&LiveIdentity| self.is_news(gvk, &object.key, &object.version);
+        for object in list.objects.iter().filter(could_be).filter(is_news) {
+            let (key, uid) = (object.key.clone(), object.uid.clone());
+            let version = object.version.clone();
+            self.note(
+                question.writer,
+                gvk,
+                NotedWrite::Stored { key, uid, version },
+            );
         }
-        if let (Marked::Object(key), []) = (&mark.marked, &*sight.objects)
-            && self.is_news(gvk, key, &sight.at)
+        if let (Subject::Object(key), []) = (&question.subject, &*list.objects)
+            && self.is_news(gvk, key, &list.version)
         {
-            let (key, at) = (key.clone(), sight.at.clone());
-            self.note(mark.writer, gvk, Noted::Absent { key, at });
+            let (key, at) = (key.clone(), list.version.clone());
+            self.note(question.writer, gvk, NotedWrite::Absent { key, at });
         }
         // Last, so that no read finds neither.
-        self.asked(gvk, mark);
+        self.close(gvk, question);
     }
 
-    /// The server was asked about what was marked.
-    pub(crate) fn asked(&self, gvk: &Gvk, mark: &Mark) {
-        self.lock().asked(gvk, mark);
+    /// The server was asked about what was subject.
+    pub(crate) fn close(&self, gvk: &Gvk, question: &Question) {
+        self.lock().close(gvk, question);
     }
 
     /// Nobody waits any more for what was not seen in time.
@@ -182,7 +188,7 @@ impl OwnReads {
         glimpse.is_some_and(|has| !look(&has).has_come(version))
     }
 
-    fn note(&self, writer: Writer, gvk: &Gvk, noted: Noted) {
+    fn note(&self, writer: Writer, gvk: &Gvk, noted: NotedWrite) {
         let now = Instant::now().into_std();
         let mut writes = self.lock();
         writes.note(writer, gvk, noted, now);
@@ -190,18 +196,18 @@ impl OwnReads {
             let glimpse = self.glimpse(gvk, &note.key);
             glimpse.is_none_or(|has| note.is_seen(look(&has)))
         };
-        let is_passed = |gvk: &Gvk, mark: &Mark| self.is_passed(gvk, mark);
-        let follows = |gvk: &Gvk, mark: &Mark| {
-            let asks = self.cache.asks_in(gvk, mark.marked.namespace());
-            asks.is_none_or(|asks| asks.mirror().state().is_synced())
+        let is_passed = |gvk: &Gvk, question: &Question| self.is_passed(gvk, question);
+        let follows = |gvk: &Gvk, question: &Question| {
+            let reads = self.cache.live_reads(gvk, question.subject.namespace());
+            reads.is_none_or(|reads| reads.mirror().state().is_synced())
         };
         writes.sweep(now, is_seen, is_passed, follows);
     }
 
-    /// Whether the informer that covers the object of a mark shows what became of the write, or there is none.
-    fn is_passed(&self, gvk: &Gvk, mark: &Mark) -> bool {
-        match (&mark.marked, &mark.version) {
-            (Marked::Object(key), Some(version)) => {
+    /// Whether the informer that covers the object of a question shows what became of the write, or there is none.
+    fn is_passed(&self, gvk: &Gvk, question: &Question) -> bool {
+        match (&question.subject, &question.version) {
+            (Subject::Object(key), Some(version)) => {
                 let glimpse = self.glimpse(gvk, key);
                 glimpse.is_none_or(|has| look(&has).has_come(version))
             }
@@ -235,7 +241,7 @@ impl OwnReads {
     }
 
     /// RYOW-4: what a write is noted as; nothing where no informer covers what was written.
-    fn noted(&self, write: &Write, outcome: &Outcome<'_>) -> Option<Noted> {
+    fn noted(&self, write: &Write, outcome: &Outcome<'_>) -> Option<NotedWrite> {
         match outcome {
             Outcome::Done(written) => {
                 let written = written.as_ref()?;
@@ -249,23 +255,25 @@ impl OwnReads {
             // Of its labels nothing is known: one that covers the namespace is enough.
             Outcome::Unknown(_) => {
                 let namespace = write.namespace.as_deref();
-                self.cache.asks_in(write.kind.gvk(), namespace)?;
-                Some(Noted::Unknown(match (&write.key, &write.generate_name) {
-                    (Some(key), _) => Marked::Object(key.clone()),
-                    (None, Some(begins)) => Marked::generated(namespace, begins),
-                    // What is deleted of a collection is not noted where it is known either.
-                    (None, None) => return None,
-                }))
+                self.cache.live_reads(write.kind.gvk(), namespace)?;
+                Some(NotedWrite::Unknown(
+                    match (&write.key, &write.generate_name) {
+                        (Some(key), _) => Subject::Object(key.clone()),
+                        (None, Some(begins)) => Subject::generated(namespace, begins),
+                        // What is deleted of a collection is not noted where it is known either.
+                        (None, None) => return None,
+                    },
+                ))
             }
         }
     }
 
-    fn deleted(&self, write: &Write, written: &Written) -> Option<Noted> {
+    fn deleted(&self, write: &Write, written: &Written) -> Option<NotedWrite> {
         let key = written.key.clone();
         let _covering = self.cache.mirror_of(write.kind.gvk(), &key)?;
         let Before { stored, version } = &write.before;
         let answered = Some(&written.version).filter(|version| version.is_exact());
-        Some(Noted::Deleted {
+        Some(NotedWrite::Deleted {
             key,
             was_stored: stored.as_ref() == Some(&written.uid),
             at: answered.or(version.as_ref()).cloned(),
@@ -274,23 +282,23 @@ impl OwnReads {
         })
     }
 
-    fn stored(&self, write: &Write, written: &Written) -> Option<Noted> {
+    fn stored(&self, write: &Write, written: &Written) -> Option<NotedWrite> {
         let (gvk, key) = (write.kind.gvk(), written.key.clone());
         let (uid, version) = (written.uid.clone(), written.version.clone());
         let membership = self.cache.membership(gvk, &key, written.labels.as_ref())?;
         let has = self.glimpse(gvk, &key)?;
         let stored = has.stored.as_ref();
         match membership {
-            Membership::Inside => Some(Noted::Stored { key, uid, version }),
+            Membership::Inside => Some(NotedWrite::Stored { key, uid, version }),
             // RYOW-8: what was created outside was never inside, unless another object had the name.
             Membership::Outside if write.verb == "create" && stored.is_none() => None,
-            Membership::Outside => Some(Noted::Absent { key, at: version }),
+            Membership::Outside => Some(NotedWrite::Absent { key, at: version }),
             _ if look(&has).has_come(&version) => None,
             // The informer hears of the write either way: the object changes, or leaves.
             _ if stored.is_some_and(|stored| stored.uid == uid) => {
-                Some(Noted::Stored { key, uid, version })
+                Some(NotedWrite::Stored { key, uid, version })
             }
-            _ => Some(Noted::Unjudged { key, version }),
+            _ => Some(NotedWrite::Unjudged { key, version }),
         }
     }
 
@@ -309,7 +317,7 @@ fn reader(options: &ClientOptions, writer: Option<Writer>) -> Option<Option<Writ
     }
 }
 
-impl WriteObserver for OwnReads {
+impl WriteObserver for WriteTracker {
     fn ended(&self, write: &Write, outcome: &Outcome<'_>) {
         if let Some(noted) = self.noted(write, outcome) {
             let writer = Writer::of(write.request.as_ref());
@@ -318,9 +326,9 @@ impl WriteObserver for OwnReads {
     }
 }
 
-impl std::fmt::Debug for OwnReads {
+impl std::fmt::Debug for WriteTracker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("OwnReads")
+        f.debug_struct("WriteTracker")
             .field("unseen", &self.filter.len())
             .finish_non_exhaustive()
     }
@@ -334,13 +342,13 @@ fn is_delete(write: &Write, written: &Written) -> bool {
     }
 }
 
-fn look(has: &Glimpse) -> Look<'_> {
-    let stored = has.stored.as_ref().map(|stored| Stored {
+fn look(has: &Glimpse) -> CacheState<'_> {
+    let stored = has.stored.as_ref().map(|stored| StoredObject {
         uid: &stored.uid,
         version: &stored.version,
         is_deleting: stored.is_deleting,
     });
-    Look {
+    CacheState {
         applied: &has.applied,
         stored,
     }

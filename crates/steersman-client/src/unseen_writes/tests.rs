@@ -1,6 +1,6 @@
 //! Which writes a read has to see, as tables.
 
-use super::mark::UNKNOWN_FOR;
+use super::question::UNKNOWN_FOR;
 use super::*;
 
 mod judged;
@@ -20,16 +20,16 @@ fn key(name: &str) -> ObjectKey {
     ObjectKey::namespaced("default", name)
 }
 
-fn stored(name: &str, uid: &str, version: &str) -> Written {
-    Written::Stored {
+fn stored(name: &str, uid: &str, version: &str) -> NotedWrite {
+    NotedWrite::Stored {
         key: key(name),
         uid: uid.to_owned(),
         version: ResourceVersion::new(version),
     }
 }
 
-fn deleted(name: &str, uid: &str) -> Written {
-    Written::Deleted {
+fn deleted(name: &str, uid: &str) -> NotedWrite {
+    NotedWrite::Deleted {
         key: key(name),
         uid: uid.to_owned(),
         at: None,
@@ -38,15 +38,15 @@ fn deleted(name: &str, uid: &str) -> Written {
     }
 }
 
-fn absent(name: &str, at: &str) -> Written {
-    Written::Absent {
+fn absent(name: &str, at: &str) -> NotedWrite {
+    NotedWrite::Absent {
         key: key(name),
         at: ResourceVersion::new(at),
     }
 }
 
-fn noted(written: impl IntoIterator<Item = Written>) -> OwnWrites {
-    let mut writes = OwnWrites::default();
+fn noted(written: impl IntoIterator<Item = NotedWrite>) -> UnseenWrites {
+    let mut writes = UnseenWrites::default();
     for written in written {
         writes.note(ME, &gvk(), written, now());
     }
@@ -54,44 +54,44 @@ fn noted(written: impl IntoIterator<Item = Written>) -> OwnWrites {
 }
 
 /// The notes that a read of `name` waits for.
-fn owed(writes: &OwnWrites, name: &str) -> Vec<Note> {
+fn owed(writes: &UnseenWrites, name: &str) -> Vec<Note> {
     writes.owed(Some(ME), &gvk(), Read::Object(&key(name)))
 }
 
-/// The marks that a read asks the server about.
-fn asks(writes: &OwnWrites, read: Read<'_>) -> Vec<Marked> {
-    let marks = writes.marks(Some(ME), &gvk(), read).into_iter();
-    marks.map(|mark| mark.marked).collect()
+/// The questions that a read asks the server about.
+fn asks(writes: &UnseenWrites, read: Read<'_>) -> Vec<Subject> {
+    let questions = writes.questions(Some(ME), &gvk(), read).into_iter();
+    questions.map(|question| question.subject).collect()
 }
 
-fn named(name: &str) -> Marked {
-    Marked::Object(key(name))
+fn named(name: &str) -> Subject {
+    Subject::Object(key(name))
 }
 
-fn generated(begins: &str) -> Marked {
-    Marked::generated(Some("default"), begins)
+fn generated(begins: &str) -> Subject {
+    Subject::generated(Some("default"), begins)
 }
 
 /// Whether an informer that has applied `applied`, and stores this (uid, version, deleting), has seen
 /// the one note of `a`.
-fn seen(writes: &OwnWrites, applied: &str, has: Option<(&str, &str, bool)>) -> bool {
+fn seen(writes: &UnseenWrites, applied: &str, has: Option<(&str, &str, bool)>) -> bool {
     looked(writes, applied, has).0
 }
 
 /// As [`seen`], and whether a read need not wait for it.
-fn looked(writes: &OwnWrites, applied: &str, has: Option<(&str, &str, bool)>) -> (bool, bool) {
+fn looked(writes: &UnseenWrites, applied: &str, has: Option<(&str, &str, bool)>) -> (bool, bool) {
     let applied = ResourceVersion::new(applied);
     let version = has.map(|(_, version, _)| ResourceVersion::new(version));
     let stored = has
         .zip(version.as_ref())
-        .map(|((uid, _, is_deleting), version)| Stored {
+        .map(|((uid, _, is_deleting), version)| StoredObject {
             uid,
             version,
             is_deleting,
         });
     let notes = owed(writes, "a");
     assert_eq!(notes.len(), 1);
-    let look = Look {
+    let look = CacheState {
         applied: &applied,
         stored,
     };
@@ -106,7 +106,7 @@ fn a_read_owes_what_its_own_key_wrote_there() {
 
     assert_eq!(owed(&writes, "a").len(), 1);
     assert_eq!(owed(&writes, "b").len(), 0);
-    let list = |writes: &OwnWrites, writer, namespace| {
+    let list = |writes: &UnseenWrites, writer, namespace| {
         let owed = writes.owed(writer, &gvk(), Read::List(namespace));
         owed.len()
     };
@@ -180,7 +180,7 @@ fn what_was_seen_is_dropped_and_a_newer_write_of_it_is_not() {
     writes.note(ME, &gvk(), stored("a", "u1", "11"), now());
     writes.seen(&gvk(), &old);
     let new = owed(&writes, "a").remove(0);
-    assert!(!new.is_seen(Look {
+    assert!(!new.is_seen(CacheState {
         applied: &ResourceVersion::new("10"),
         stored: None
     }));
@@ -277,12 +277,12 @@ fn what_was_absent_once_may_be_alive() {
     );
 }
 
-/// RYOW-3: a mark is asked about by what could show it, and by nothing else.
+/// RYOW-3: a question is asked about by what could show it, and by nothing else.
 #[test]
 fn a_mark_concerns_the_reads_that_could_show_it() {
     let (a, b) = (key("a"), key("b"));
     let elsewhere = ObjectKey::namespaced("kube-system", "a");
-    let writes = noted([named("a"), named("a")].map(Written::Unknown));
+    let writes = noted([named("a"), named("a")].map(NotedWrite::Unknown));
     assert_eq!(writes.len(), 1);
     for read in [
         Read::Object(&b),
@@ -300,7 +300,7 @@ fn a_mark_concerns_the_reads_that_could_show_it() {
     }
 
     let made = key("made-x7f2k");
-    let writes = noted([Written::Unknown(generated("made-"))]);
+    let writes = noted([NotedWrite::Unknown(generated("made-"))]);
     for read in [
         Read::Object(&a),
         Read::Object(&ObjectKey::namespaced("kube-system", "made-x7f2k")),
@@ -314,21 +314,21 @@ fn a_mark_concerns_the_reads_that_could_show_it() {
     assert!(generated(&"m".repeat(60)).could_be(&key(&("m".repeat(58) + "x7f2k"))));
 }
 
-/// RYOW-3: a mark goes when it was asked about, whoever read; a newer one of the same object does not.
+/// RYOW-3: a question goes when it was asked about, whoever read; a newer one of the same object does not.
 #[test]
 fn a_mark_stays_until_the_server_was_asked_about_it() {
-    let mut writes = noted([named("a"), named("b"), generated("made-")].map(Written::Unknown));
-    writes.note(OTHER, &gvk(), Written::Unknown(named("a")), now());
-    let all = writes.marks(None, &gvk(), Read::List(None));
+    let mut writes = noted([named("a"), named("b"), generated("made-")].map(NotedWrite::Unknown));
+    writes.note(OTHER, &gvk(), NotedWrite::Unknown(named("a")), now());
+    let all = writes.questions(None, &gvk(), Read::List(None));
     assert_eq!(all.len(), 4, "reading takes nothing");
-    writes.note(ME, &gvk(), Written::Unknown(named("b")), now());
-    for mark in &all {
-        writes.asked(&gvk(), mark);
+    writes.note(ME, &gvk(), NotedWrite::Unknown(named("b")), now());
+    for question in &all {
+        writes.close(&gvk(), question);
     }
     assert_eq!(asks(&writes, Read::List(None)), [named("b")]);
     assert_eq!(writes.len(), 1);
-    let newer = writes.marks(Some(ME), &gvk(), Read::List(None));
-    writes.asked(&gvk(), &newer[0]);
+    let newer = writes.questions(Some(ME), &gvk(), Read::List(None));
+    writes.close(&gvk(), &newer[0]);
     assert_eq!(writes.len(), 0);
     assert!(writes.of.is_empty(), "an empty shell would stay for ever");
 }
@@ -336,7 +336,7 @@ fn a_mark_stays_until_the_server_was_asked_about_it() {
 /// Keys that never read again must not fill the memory.
 #[test]
 fn writes_of_keys_that_never_read_again_are_swept() {
-    let mut writes = OwnWrites::default();
+    let mut writes = UnseenWrites::default();
     for number in 0..10_000_u64 {
         let version = (number + 1).to_string();
         writes.note(
@@ -347,7 +347,7 @@ fn writes_of_keys_that_never_read_again_are_swept() {
         );
         let applied = ResourceVersion::new(number.saturating_sub(10).to_string());
         let is_seen = |_: &Gvk, note: &Note| {
-            note.is_seen(Look {
+            note.is_seen(CacheState {
                 applied: &applied,
                 stored: None,
             })
@@ -362,17 +362,17 @@ fn writes_of_keys_that_never_read_again_are_swept() {
 fn unknown_writes_of_keys_that_never_read_again_are_swept_after_a_while() {
     let start = now();
     let kept_after = |gap: Duration, follows: bool| {
-        let mut writes = OwnWrites::default();
+        let mut writes = UnseenWrites::default();
         let mut at = start;
         for number in 0..10_000_u64 {
-            let marked = Marked::Object(ObjectKey::cluster(format!("o{number}")));
-            writes.note(Writer(number), &gvk(), Written::Unknown(marked), at);
+            let subject = Subject::Object(ObjectKey::cluster(format!("o{number}")));
+            writes.note(Writer(number), &gvk(), NotedWrite::Unknown(subject), at);
             writes.sweep(at, |_, _| true, |_, _| false, |_, _| follows);
             at += gap;
         }
         let read = Read::Object(&ObjectKey::cluster("o9999"));
-        let marks = writes.marks(Some(Writer(9_999)), &gvk(), read);
-        assert_eq!(marks.len(), 1, "the newest stays");
+        let questions = writes.questions(Some(Writer(9_999)), &gvk(), read);
+        assert_eq!(questions.len(), 1, "the newest stays");
         writes.len()
     };
     let in_an_hour = 360;
@@ -387,17 +387,17 @@ fn unknown_writes_of_keys_that_never_read_again_are_swept_after_a_while() {
 #[test]
 fn what_was_seen_goes_after_a_while_and_what_was_not_stays() {
     let start = now();
-    let mut writes = OwnWrites::default();
+    let mut writes = UnseenWrites::default();
     for number in 0..1000_u64 {
         let (name, version) = (format!("o{number}"), (number + 1).to_string());
         writes.note(Writer(number), &gvk(), stored(&name, "u", &version), start);
     }
-    writes.note(ME, &gvk(), Written::Unknown(named("a")), start);
-    let sweep = |writes: &mut OwnWrites, after: Duration, applied: &str| {
+    writes.note(ME, &gvk(), NotedWrite::Unknown(named("a")), start);
+    let sweep = |writes: &mut UnseenWrites, after: Duration, applied: &str| {
         let applied = ResourceVersion::new(applied);
         let is_seen = |_: &Gvk, note: &Note| {
             let stored = None;
-            note.is_seen(Look {
+            note.is_seen(CacheState {
                 applied: &applied,
                 stored,
             })
@@ -410,7 +410,7 @@ fn what_was_seen_goes_after_a_while_and_what_was_not_stays() {
     assert_eq!(
         sweep(&mut writes, SWEEP_AFTER, "990"),
         11,
-        "ten, and a mark"
+        "ten, and a question"
     );
     assert_eq!(sweep(&mut writes, SWEEP_AFTER * 3 / 2, "1000"), 11);
     assert_eq!(sweep(&mut writes, SWEEP_AFTER * 2, "1000"), 1);
@@ -426,7 +426,7 @@ fn what_reads_waited_for_is_waited_for_so_much_less_until_it_is_written_anew() {
     let start = now();
     let at = |seconds| start + Duration::from_secs(seconds);
     let most = Duration::from_secs(10);
-    let left = |writes: &OwnWrites, seconds| owed(writes, "a")[0].patience(most, at(seconds));
+    let left = |writes: &UnseenWrites, seconds| owed(writes, "a")[0].patience(most, at(seconds));
     assert_eq!(left(&writes, 5), most, "nobody waits yet");
     let mut notes = owed(&writes, "a");
     writes.await_all(&gvk(), &mut notes, at(5));

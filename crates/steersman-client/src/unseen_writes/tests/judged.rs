@@ -3,8 +3,8 @@
 use super::*;
 
 /// A delete that was answered with a Status, of an object that the caller knew at `at` and the cache did not hold.
-fn deleted_at(name: &str, uid: &str, at: &str) -> Written {
-    Written::Deleted {
+fn deleted_at(name: &str, uid: &str, at: &str) -> NotedWrite {
+    NotedWrite::Deleted {
         key: key(name),
         uid: uid.to_owned(),
         at: Some(ResourceVersion::new(at)).filter(ResourceVersion::is_exact),
@@ -51,18 +51,18 @@ fn a_delete_of_what_was_never_seen_is_asked_about() {
 /// RYOW-8: it is asked about until a later write is judged; what is unknown of an earlier one stays unknown.
 #[test]
 fn a_write_that_cannot_be_judged_is_asked_about_until_a_later_one_is_known() {
-    let unjudged = |version: &str| Written::Unjudged {
+    let unjudged = |version: &str| NotedWrite::Unjudged {
         key: key("a"),
         version: ResourceVersion::new(version),
     };
-    let version = |writes: &OwnWrites| {
-        let marks = writes.marks(Some(ME), &gvk(), Read::Object(&key("a")));
-        assert_eq!((marks.len(), writes.len()), (1, 1));
-        marks[0].version.as_ref().map(|v| v.as_str().to_owned())
+    let version = |writes: &UnseenWrites| {
+        let questions = writes.questions(Some(ME), &gvk(), Read::Object(&key("a")));
+        assert_eq!((questions.len(), writes.len()), (1, 1));
+        questions[0].version.as_ref().map(|v| v.as_str().to_owned())
     };
     let writes = noted([unjudged("10"), unjudged("12"), unjudged("11")]);
     assert_eq!(version(&writes).as_deref(), Some("12"));
-    let unknown = Written::Unknown(named("a"));
+    let unknown = NotedWrite::Unknown(named("a"));
     assert_eq!(version(&noted([unknown.clone(), unjudged("10")])), None);
     assert_eq!(version(&noted([unjudged("10"), unknown.clone()])), None);
     for later in [stored("a", "u1", "11"), absent("a", "11")] {
@@ -104,7 +104,7 @@ fn what_a_read_owes_is_told_by_its_writer_kind_and_object() {
     ] {
         assert!(!writes.owes(reader, kind, read), "{reader:?} {read:?}");
     }
-    writes.note(ME, &gvk(), Written::Unknown(generated("made-")), now());
+    writes.note(ME, &gvk(), NotedWrite::Unknown(generated("made-")), now());
     let made = key("made-1");
     assert!(writes.owes(Some(ME), &gvk(), Read::Object(&made)));
     let all = writes.owed(None, &gvk(), Read::List(None));
@@ -112,8 +112,8 @@ fn what_a_read_owes_is_told_by_its_writer_kind_and_object() {
         writes.seen(&gvk(), note);
     }
     assert!(!writes.owes(Some(ME), &gvk(), Read::Object(&a)));
-    let marks = writes.marks(None, &gvk(), Read::List(None));
-    writes.asked(&gvk(), &marks[0]);
+    let questions = writes.questions(None, &gvk(), Read::List(None));
+    writes.close(&gvk(), &questions[0]);
     assert!(writes.of.is_empty() && writes.names.is_empty());
     assert_eq!(writes.len(), 0);
 }

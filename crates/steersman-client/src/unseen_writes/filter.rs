@@ -8,7 +8,7 @@ use super::Writer;
 /// those that no note concerns takes the lock all the same.
 const SLOTS: usize = 1 << 14;
 
-/// Counts the outstanding notes and marks by writer and by object name (RYOW-11).
+/// Counts the outstanding notes and questions by writer and by object name (RYOW-11).
 ///
 /// Two writers, or two names, may share a counter: a counter above zero means that a read has to look under the
 /// lock, and zero means that nothing concerns it. It changes under the lock of the notes, and is read without.
@@ -34,7 +34,7 @@ impl Default for Filter {
 }
 
 impl Filter {
-    /// The number of notes and marks.
+    /// The number of notes and questions.
     pub(crate) fn len(&self) -> usize {
         self.len.load(Ordering::Acquire)
     }
@@ -49,7 +49,7 @@ impl Filter {
         by_writer && name.is_none_or(|name| self.may_name(name))
     }
 
-    /// Whether there are marks of names that the server was to make.
+    /// Whether there are questions of names that the server was to make.
     pub(super) fn has_generated(&self) -> bool {
         self.generated.load(Ordering::Acquire) > 0
     }
@@ -58,7 +58,7 @@ impl Filter {
         self.has_generated() || is_set(&self.names, hash(name))
     }
 
-    /// Counts a note or mark of a writer; `name` is `None` where the server makes the name.
+    /// Counts a note or question of a writer; `name` is `None` where the server makes the name.
     pub(super) fn add(&self, writer: Writer, name: Option<&str>) {
         for counter in self.counters(writer, name) {
             counter.fetch_add(1, Ordering::Release);

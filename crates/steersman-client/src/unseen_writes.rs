@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use steersman_object::{Gvk, ObjectKey, ResourceVersion};
 
 mod filter;
-mod mark;
+mod question;
 mod note;
 
 pub(crate) use filter::Filter;
-pub(crate) use mark::{Mark, Marked};
-pub(crate) use note::{Look, Note, Stored};
+pub(crate) use note::{CacheState, Note, StoredObject};
+pub(crate) use question::{Question, Subject};
 
 /// How many notes may be there before those that were seen are looked for, at least.
 const SWEEP_AT_LEAST: usize = 256;
@@ -26,7 +26,7 @@ pub(crate) struct Writer(pub(crate) u64);
 
 /// What a write came to, as far as reads are concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Written {
+pub(crate) enum NotedWrite {
     /// The server stored the object at this version, and the cache holds it there.
     Stored {
         key: ObjectKey,
@@ -54,7 +54,7 @@ pub(crate) enum Written {
         version: ResourceVersion,
     },
     /// It is not known whether the server did it.
-    Unknown(Marked),
+    Unknown(Subject),
 }
 
 /// What is read.
@@ -67,9 +67,9 @@ pub(crate) enum Read<'a> {
 
 /// Everything that was written through one client and not seen since (RYOW-1).
 #[derive(Debug, Default)]
-pub(crate) struct OwnWrites {
+pub(crate) struct UnseenWrites {
     of: HashMap<Gvk, HashMap<Writer, Notes>>,
-    /// The number of notes and marks of each object name, by the hash of the name.
+    /// The number of notes and questions of each object name, by the hash of the name.
     names: HashMap<u64, usize>,
     filter: Arc<Filter>,
     sweep_at: usize,
@@ -81,10 +81,10 @@ pub(crate) struct OwnWrites {
 struct Notes {
     /// One for each key: a newer write makes the older one part of its past.
     unseen: HashMap<ObjectKey, Note>,
-    marks: Vec<Mark>,
+    questions: Vec<Question>,
 }
 
-/// Counts notes and marks as they come and go: the names exactly, and what reads look at without the lock.
+/// Counts notes and questions as they come and go: the names exactly, and what reads look at without the lock.
 struct Tally<'a> {
     names: &'a mut HashMap<u64, usize>,
     filter: &'a Filter,
@@ -100,14 +100,14 @@ impl<'a> Read<'a> {
     }
 }
 
-impl OwnWrites {
+impl UnseenWrites {
     /// What tells reads without a lock that nothing concerns them.
     pub(crate) fn filter(&self) -> Arc<Filter> {
         Arc::clone(&self.filter)
     }
 
     /// Notes a write that is finished.
-    pub(crate) fn note(&mut self, writer: Writer, gvk: &Gvk, written: Written, now: Instant) {
+    pub(crate) fn note(&mut self, writer: Writer, gvk: &Gvk, written: NotedWrite, now: Instant) {
         self.serial += 1;
         self.swept.get_or_insert(now);
         let serial = self.serial;
@@ -122,8 +122,8 @@ impl OwnWrites {
             serial,
             writer,
         };
-        let mark = |marked, version| Mark {
-            marked,
+        let question = |subject, version| Question {
+            subject,
             writer,
             version,
             since: now,
@@ -132,21 +132,21 @@ impl OwnWrites {
         let known = |key: &ObjectKey| self.of.get(gvk)?.get(&writer)?.unseen.get(key);
         let new = match written {
             // A version that cannot be compared could be waited for in vain.
-            Written::Stored { version, .. }
-            | Written::Absent { at: version, .. }
-            | Written::Unjudged { version, .. }
+            NotedWrite::Stored { version, .. }
+            | NotedWrite::Absent { at: version, .. }
+            | NotedWrite::Unjudged { version, .. }
                 if version.compare(&version).is_none() =>
             {
                 None
             }
-            Written::Stored { key, uid, version } => {
+            NotedWrite::Stored { key, uid, version } => {
                 let new = Note {
                     version: Some(version),
                     ..note(&key, Some(uid))
                 };
                 new.after(known(&key))
             }
-            Written::Deleted {
+            NotedWrite::Deleted {
                 key,
                 uid,
                 at,
@@ -159,15 +159,15 @@ impl OwnWrites {
                 new.is_final |= is_final;
                 // RYOW-9: without any version nothing says when the object cannot come any more.
                 if !is_dated && new.version.is_none() {
-                    return self.mark(gvk, mark(Marked::Object(key), None));
+                    return self.question(gvk, question(Subject::Object(key), None));
                 }
                 Some(new)
             }
-            Written::Absent { key, at } => note(&key, None).absent(known(&key), at),
-            Written::Unjudged { key, version } => {
-                return self.mark(gvk, mark(Marked::Object(key), Some(version)));
+            NotedWrite::Absent { key, at } => note(&key, None).absent(known(&key), at),
+            NotedWrite::Unjudged { key, version } => {
+                return self.question(gvk, question(Subject::Object(key), Some(version)));
             }
-            Written::Unknown(marked) => return self.mark(gvk, mark(marked, None)),
+            NotedWrite::Unknown(subject) => return self.question(gvk, question(subject, None)),
         };
         if let Some(new) = new {
             self.put(gvk, new);
@@ -185,12 +185,12 @@ impl OwnWrites {
         // What is noted at a version is what was not known of the object at that version, or before it.
         let newest = note.version.iter().chain(&note.absent);
         let newest: Vec<ResourceVersion> = newest.cloned().collect();
-        notes.marks.retain(|mark| {
+        notes.questions.retain(|question| {
             let is_past = |version| newest.iter().any(|new| new.is_at_least(version));
-            let is_over = matches!(&mark.marked, Marked::Object(marked) if *marked == key)
-                && mark.version.as_ref().is_some_and(is_past);
+            let is_over = matches!(&question.subject, Subject::Object(subject) if *subject == key)
+                && question.version.as_ref().is_some_and(is_past);
             if is_over {
-                tally.remove(writer, mark.marked.name());
+                tally.remove(writer, question.subject.name());
             }
             !is_over
         });
@@ -199,19 +199,19 @@ impl OwnWrites {
         }
     }
 
-    fn mark(&mut self, gvk: &Gvk, mark: Mark) {
+    fn question(&mut self, gvk: &Gvk, question: Question) {
         let notes = self.of.entry(gvk.clone()).or_default();
-        let notes = notes.entry(mark.writer).or_default();
-        let mut marks = notes.marks.iter_mut();
-        match marks.find(|known| known.marked == mark.marked) {
-            Some(known) => *known = mark.joined(known),
+        let notes = notes.entry(question.writer).or_default();
+        let mut questions = notes.questions.iter_mut();
+        match questions.find(|known| known.subject == question.subject) {
+            Some(known) => *known = question.joined(known),
             None => {
                 let mut tally = Tally {
                     names: &mut self.names,
                     filter: &self.filter,
                 };
-                tally.add(mark.writer, mark.marked.name());
-                notes.marks.push(mark);
+                tally.add(question.writer, question.subject.name());
+                notes.questions.push(question);
             }
         }
     }
@@ -233,7 +233,11 @@ impl OwnWrites {
                     keys.any(|key| is_within(namespace, key.namespace()))
                 }
             };
-            is_noted || notes.marks.iter().any(|mark| mark.marked.concerns(read))
+            is_noted
+                || notes
+                    .questions
+                    .iter()
+                    .any(|question| question.subject.concerns(read))
         })
     }
 
@@ -252,9 +256,14 @@ impl OwnWrites {
 
     /// The writes that a read on behalf of `writer` could show and of which nobody knows what became: the server
     /// has to be asked about them first (RYOW-3).
-    pub(crate) fn marks(&self, writer: Option<Writer>, gvk: &Gvk, read: Read<'_>) -> Vec<Mark> {
-        let marks = self.notes(writer, gvk).flat_map(|notes| &notes.marks);
-        let concerned = marks.filter(|mark| mark.marked.concerns(read));
+    pub(crate) fn questions(
+        &self,
+        writer: Option<Writer>,
+        gvk: &Gvk,
+        read: Read<'_>,
+    ) -> Vec<Question> {
+        let questions = self.notes(writer, gvk).flat_map(|notes| &notes.questions);
+        let concerned = questions.filter(|question| question.subject.concerns(read));
         concerned.cloned().collect()
     }
 
@@ -284,27 +293,29 @@ impl OwnWrites {
         });
     }
 
-    /// Drops a mark that was asked about; not a newer one of the same object.
-    pub(crate) fn asked(&mut self, gvk: &Gvk, mark: &Mark) {
-        self.drop_from(mark.writer, gvk, |notes, tally| {
-            let before = notes.marks.len();
-            notes.marks.retain(|known| known.serial != mark.serial);
-            if notes.marks.len() < before {
-                tally.remove(mark.writer, mark.marked.name());
+    /// Drops a question that was asked about; not a newer one of the same object.
+    pub(crate) fn close(&mut self, gvk: &Gvk, question: &Question) {
+        self.drop_from(question.writer, gvk, |notes, tally| {
+            let before = notes.questions.len();
+            notes
+                .questions
+                .retain(|known| known.serial != question.serial);
+            if notes.questions.len() < before {
+                tally.remove(question.writer, question.subject.name());
             }
         });
     }
 
-    /// Drops what was seen by now of keys that never read again, and marks that the server was never asked about,
+    /// Drops what was seen by now of keys that never read again, and questions that the server was never asked about,
     /// once there is enough of it to be worth the look, or after a while. `is_seen` asks the informer that covers
-    /// the object, `is_passed` whether that one has passed the version of a mark, and `follows` whether one that
+    /// the object, `is_passed` whether that one has passed the version of a question, and `follows` whether one that
     /// covers the name follows the server; all are true where there is none.
     pub(crate) fn sweep(
         &mut self,
         now: Instant,
         mut is_seen: impl FnMut(&Gvk, &Note) -> bool,
-        mut is_passed: impl FnMut(&Gvk, &Mark) -> bool,
-        mut follows: impl FnMut(&Gvk, &Mark) -> bool,
+        mut is_passed: impl FnMut(&Gvk, &Question) -> bool,
+        mut follows: impl FnMut(&Gvk, &Question) -> bool,
     ) {
         let is_old = |at: Instant| now.saturating_duration_since(at) >= SWEEP_AFTER;
         let is_much = self.len() >= self.sweep_at.max(SWEEP_AT_LEAST);
@@ -324,10 +335,11 @@ impl OwnWrites {
                     }
                     stays
                 });
-                notes.marks.retain(|mark| {
-                    let is_over = is_passed(gvk, mark) || mark.is_old(now) && follows(gvk, mark);
+                notes.questions.retain(|question| {
+                    let is_over =
+                        is_passed(gvk, question) || question.is_old(now) && follows(gvk, question);
                     if is_over {
-                        tally.remove(*writer, mark.marked.name());
+                        tally.remove(*writer, question.subject.name());
                     }
                     !is_over
                 });
@@ -405,7 +417,7 @@ impl Tally<'_> {
 
 impl Notes {
     fn is_empty(&self) -> bool {
-        self.unseen.is_empty() && self.marks.is_empty()
+        self.unseen.is_empty() && self.questions.is_empty()
     }
 }
 

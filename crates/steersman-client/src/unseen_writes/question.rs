@@ -6,7 +6,7 @@ use steersman_object::{ObjectKey, ResourceVersion};
 
 use super::{Read, Writer, is_within};
 
-/// How long a mark is kept at least, where no version ends it. Whatever became of the write was over within the
+/// How long a question is kept at least, where no version ends it. Whatever became of the write was over within the
 /// minute that a server gives a request, and an informer that follows the server has seen it long before this: a
 /// later read has it from the cache.
 pub(super) const UNKNOWN_FOR: Duration = Duration::from_secs(3600);
@@ -16,7 +16,7 @@ const GENERATED_FROM: usize = 58;
 
 /// What a write was about of which it is not known what the cache has to show.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Marked {
+pub(crate) enum Subject {
     Object(ObjectKey),
     /// An object whose name the server was to make.
     Generated {
@@ -25,11 +25,11 @@ pub(crate) enum Marked {
     },
 }
 
-/// That it is not known what the cache has to show of a write. A mark stays until the server was asked about exactly
+/// That it is not known what the cache has to show of a write. A question stays until the server was asked about exactly
 /// that (RYOW-3), or the informer has passed the version of the write, where that is known (RYOW-8).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Mark {
-    pub(crate) marked: Marked,
+pub(crate) struct Question {
+    pub(crate) subject: Subject,
     pub(crate) writer: Writer,
     /// The version of the write: an informer that has come so far shows what became of it.
     pub(crate) version: Option<ResourceVersion>,
@@ -37,13 +37,13 @@ pub(crate) struct Mark {
     pub(super) serial: u64,
 }
 
-impl Mark {
+impl Question {
     /// Whether it may be forgotten though the server was never asked.
     pub(super) fn is_old(&self, now: Instant) -> bool {
         now.saturating_duration_since(self.since) >= UNKNOWN_FOR
     }
 
-    /// The same mark, once more: where one of the two writes has no known version, no version ends it.
+    /// The same question, once more: where one of the two writes has no known version, no version ends it.
     pub(super) fn joined(mut self, known: &Self) -> Self {
         let newer = |a: &ResourceVersion, b: &ResourceVersion| match a.is_at_least(b) {
             true => a.clone(),
@@ -55,7 +55,7 @@ impl Mark {
     }
 }
 
-impl Marked {
+impl Subject {
     /// An object whose name the server was to make of this.
     pub(crate) fn generated(namespace: Option<&str>, generate_name: &str) -> Self {
         let prefix = generate_name.get(..GENERATED_FROM);
@@ -84,7 +84,7 @@ impl Marked {
     /// Whether the write could have been about the object of this key.
     pub(crate) fn could_be(&self, key: &ObjectKey) -> bool {
         match self {
-            Self::Object(marked) => marked == key,
+            Self::Object(subject) => subject == key,
             Self::Generated { namespace, prefix } => {
                 namespace.as_deref() == key.namespace() && key.name().starts_with(&**prefix)
             }

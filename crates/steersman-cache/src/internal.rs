@@ -1,0 +1,130 @@
+//! Handle: what the other crates of this workspace need of a cache. Not a part of the public interface: anything here
+//! may change in any release.
+//!
+//! `steersman-client` waits until the cache has seen a write, so it has to know which informer holds an object and how
+//! far that informer has come. It also reads on behalf of its own caller, whose place in the code is named if the read
+//! starts an informer.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::panic::Location;
+use std::sync::Arc;
+
+use steersman_informer::Mirror;
+use steersman_object::{Gvk, Object, ObjectKey, ResourceVersion, Selection, TypedObject};
+
+use crate::cache::Cache;
+use crate::error::Error;
+use crate::listed::Listed;
+use crate::reads::Reads;
+use crate::registry::Slot;
+
+pub use crate::coverage::Membership;
+pub use crate::live_reads::{LiveIdentity, LiveList, LiveObject, LiveReads};
+
+/// What `steersman-client` needs of a [`Cache`].
+pub trait CacheInternals {
+    /// Returns an object if it is in memory, decoded, and may be read as [`Cache::get`] reads it. Never waits, and
+    /// starts no informer; `None` does not mean that the object is absent.
+    fn get_decoded<K: TypedObject>(&self, key: &ObjectKey) -> Option<Arc<K>>;
+
+    /// Returns the running informer that holds the objects of a key, if there is one. Declares nothing.
+    fn mirror_of(&self, gvk: &Gvk, key: &ObjectKey) -> Option<Mirror>;
+
+    /// Returns the live reads of the running informer that covers a namespace, if there is one; of a cluster-scoped
+    /// kind, `namespace` is ignored. Declares nothing and sends no request.
+    fn live_reads(&self, gvk: &Gvk, namespace: Option<&str>) -> Option<LiveReads>;
+
+    /// Returns whether the informer of a key's namespace holds an object of this key with these labels (`None`:
+    /// unknown labels) once it has received the object. `None` if no such informer runs.
+    fn membership(
+        &self,
+        gvk: &Gvk,
+        key: &ObjectKey,
+        labels: Option<&BTreeMap<String, String>>,
+    ) -> Option<Membership>;
+
+    /// Notes that this process wrote an object of a kind at this version, which is unset if the answer named none. The
+    /// first list of an informer that starts later is at least as new (RYOW-10). Running informers are not affected.
+    fn note_written(&self, gvk: &Gvk, version: &ResourceVersion);
+}
+
+/// What `steersman-client` needs of [`Reads`].
+pub trait ReadsInternals<K> {
+    /// Reads as [`Reads::get`] does, for the code at `caller`.
+    fn get_for(
+        &self,
+        key: &ObjectKey,
+        caller: &'static Location<'static>,
+    ) -> impl Future<Output = Result<Arc<K>, Error>> + Send;
+
+    /// Reads as [`Reads::list`] does, for the code at `caller`.
+    fn list_for(
+        &self,
+        selection: &Selection,
+        caller: &'static Location<'static>,
+    ) -> impl Future<Output = Result<Listed<K>, Error>> + Send;
+}
+
+impl CacheInternals for Cache {
+    fn get_decoded<K: TypedObject>(&self, key: &ObjectKey) -> Option<Arc<K>> {
+        self.shared.typed_at_hand(key)
+    }
+
+    fn mirror_of(&self, gvk: &Gvk, key: &ObjectKey) -> Option<Mirror> {
+        let coverage = self.shared.known(gvk)?;
+        mirror_at(self, gvk, coverage.informer_for(key).ok()?)
+    }
+
+    fn live_reads(&self, gvk: &Gvk, namespace: Option<&str>) -> Option<LiveReads> {
+        let coverage = self.shared.known(gvk)?;
+        let somewhere = ObjectKey::namespaced(namespace.unwrap_or_default(), "");
+        let place = coverage.informer_for(&somewhere).ok()?;
+        let settings = coverage.settings(place.as_deref())?.clone();
+        let mirror = mirror_at(self, gvk, place)?;
+        let namespace = namespace.filter(|_| mirror.kind().is_namespaced());
+        Some(LiveReads {
+            namespace: namespace.map(ToOwned::to_owned),
+            settings,
+            mirror,
+        })
+    }
+
+    fn membership(
+        &self,
+        gvk: &Gvk,
+        key: &ObjectKey,
+        labels: Option<&BTreeMap<String, String>>,
+    ) -> Option<Membership> {
+        let membership = self.shared.known(gvk)?.membership(key, labels)?;
+        self.mirror_of(gvk, key).map(|_| membership)
+    }
+
+    fn note_written(&self, gvk: &Gvk, version: &ResourceVersion) {
+        self.shared.floors.raise(gvk, version);
+    }
+}
+
+impl<K: Object> ReadsInternals<K> for Reads<K> {
+    fn get_for(
+        &self,
+        key: &ObjectKey,
+        caller: &'static Location<'static>,
+    ) -> impl Future<Output = Result<Arc<K>, Error>> + Send {
+        self.get_at(key, caller)
+    }
+
+    fn list_for(
+        &self,
+        selection: &Selection,
+        caller: &'static Location<'static>,
+    ) -> impl Future<Output = Result<Listed<K>, Error>> + Send {
+        self.list_at(selection, caller)
+    }
+}
+
+fn mirror_at(cache: &Cache, gvk: &Gvk, namespace: Option<Arc<str>>) -> Option<Mirror> {
+    let gvk = gvk.clone();
+    let entry = cache.shared.registry.read().get(&Slot { gvk, namespace })?;
+    Some(entry.mirror().clone()).filter(Mirror::is_running)
+}
