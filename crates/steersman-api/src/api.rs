@@ -8,7 +8,8 @@ use serde::de::DeserializeOwned;
 use steersman_object::{Kind, Object, ObjectKey, Selection, TypedObject, WholeObject};
 
 use crate::asked::Asked;
-use crate::decode::{Decoder, Page};
+use crate::bodies::Page;
+use crate::decode::Decoder;
 use crate::error::Error;
 use crate::event::ListPage;
 use crate::options::{DeleteOptions, PageRequest, Paging, Patch, WriteOptions};

@@ -5,20 +5,20 @@ use std::fmt;
 
 use steersman_object::{Kind, ObjectKey};
 
-/// What was asked of the server: the verb, the kind and the place.
+/// What was asked of the server: the verb, the kind and the target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
     verb: &'static str,
     kind: String,
     plural: String,
-    place: Place,
+    target: Target,
     part: Option<String>,
     /// What a name that the server makes begins with.
     generate_name: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Place {
+enum Target {
     Everywhere,
     Namespace(String),
     Object(ObjectKey),
@@ -30,17 +30,17 @@ impl Asked {
     /// A request for one object.
     #[must_use]
     pub fn of_object(verb: &'static str, kind: &Kind, key: &ObjectKey) -> Self {
-        Self::new(verb, kind, Place::Object(key.clone()))
+        Self::new(verb, kind, Target::Object(key.clone()))
     }
 
     /// A request for a collection: of one namespace, or of the whole cluster.
     #[must_use]
     pub fn of_collection(verb: &'static str, kind: &Kind, namespace: Option<&str>) -> Self {
-        let place = match namespace {
-            Some(namespace) => Place::Namespace(namespace.to_owned()),
-            None => Place::Everywhere,
+        let target = match namespace {
+            Some(namespace) => Target::Namespace(namespace.to_owned()),
+            None => Target::Everywhere,
         };
-        Self::new(verb, kind, place)
+        Self::new(verb, kind, target)
     }
 
     /// A request for what the server says of itself: `what` is the kind, or the group version, asked for.
@@ -51,7 +51,7 @@ impl Asked {
             verb,
             plural: what.clone(),
             kind: what,
-            place: Place::Document,
+            target: Target::Document,
             part: None,
             generate_name: None,
         }
@@ -82,12 +82,12 @@ impl Asked {
         }
     }
 
-    fn new(verb: &'static str, kind: &Kind, place: Place) -> Self {
+    fn new(verb: &'static str, kind: &Kind, target: Target) -> Self {
         Self {
             verb,
             kind: kind.to_string(),
             plural: kind.qualified_plural(),
-            place,
+            target,
             part: None,
             generate_name: None,
         }
@@ -105,32 +105,32 @@ impl Asked {
         &self.kind
     }
 
-    /// The verb and the place, without the kind.
+    /// The verb and the target, without the kind.
     pub(crate) fn brief(&self) -> String {
         let verb = self.verb;
-        match &self.place {
-            Place::Everywhere | Place::Document => verb.to_owned(),
-            Place::Namespace(namespace) => format!("{verb} of namespace {namespace}"),
-            Place::Object(key) => format!("{verb} of {}", self.shown(key)),
+        match &self.target {
+            Target::Everywhere | Target::Document => verb.to_owned(),
+            Target::Namespace(namespace) => format!("{verb} of namespace {namespace}"),
+            Target::Object(key) => format!("{verb} of {}", self.shown(key)),
         }
     }
 
     /// The key, where one object was asked for.
     #[must_use]
     pub fn key(&self) -> Option<&ObjectKey> {
-        match &self.place {
-            Place::Object(key) => Some(key),
-            Place::Namespace(_) | Place::Everywhere | Place::Document => None,
+        match &self.target {
+            Target::Object(key) => Some(key),
+            Target::Namespace(_) | Target::Everywhere | Target::Document => None,
         }
     }
 
     /// The namespace, where the request was about one or an object in one.
     #[must_use]
     pub fn namespace(&self) -> Option<&str> {
-        match &self.place {
-            Place::Object(key) => key.namespace(),
-            Place::Namespace(namespace) => Some(namespace),
-            Place::Everywhere | Place::Document => None,
+        match &self.target {
+            Target::Object(key) => key.namespace(),
+            Target::Namespace(namespace) => Some(namespace),
+            Target::Everywhere | Target::Document => None,
         }
     }
 
@@ -146,16 +146,16 @@ impl fmt::Display for Asked {
         let Self {
             verb, kind, plural, ..
         } = self;
-        match &self.place {
-            Place::Everywhere => write!(f, "{verb} {plural} of all namespaces"),
-            Place::Namespace(namespace) => {
+        match &self.target {
+            Target::Everywhere => write!(f, "{verb} {plural} of all namespaces"),
+            Target::Namespace(namespace) => {
                 write!(f, "{verb} {plural} of namespace {namespace}")
             }
-            Place::Object(key) => match &self.part {
+            Target::Object(key) => match &self.part {
                 Some(part) => write!(f, "{verb} {part} of {kind} {key}"),
                 None => write!(f, "{verb} {kind} {}", self.shown(key)),
             },
-            Place::Document => write!(f, "{verb} {kind}"),
+            Target::Document => write!(f, "{verb} {kind}"),
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::plugin::settle;
 
 /// Where the configuration is looked for; a value, so that tests need no environment.
 #[derive(Debug, Default)]
-pub(crate) struct Surroundings {
+pub(crate) struct Environment {
     /// The value of `KUBECONFIG`.
     pub(crate) kubeconfig: Option<OsString>,
     pub(crate) home: Option<PathBuf>,
@@ -24,7 +24,7 @@ pub(crate) struct Surroundings {
     pub(crate) service_account: PathBuf,
 }
 
-impl Surroundings {
+impl Environment {
     pub(crate) fn of_process() -> Self {
         Self {
             kubeconfig: std::env::var_os("KUBECONFIG"),
@@ -46,7 +46,7 @@ pub(crate) struct Found {
 
 /// The configuration that these surroundings name: `KUBECONFIG`, else `~/.kube/config`, else the
 /// service account of the pod.
-pub(crate) async fn find(surroundings: &Surroundings) -> Result<Found, Error> {
+pub(crate) async fn find(surroundings: &Environment) -> Result<Found, Error> {
     let named = surroundings.kubeconfig.as_deref().unwrap_or_default();
     let paths: Vec<PathBuf> = std::env::split_paths(named)
         .filter(|path| !path.as_os_str().is_empty())
@@ -84,7 +84,7 @@ pub(crate) async fn find(surroundings: &Surroundings) -> Result<Found, Error> {
 }
 
 /// Finds what a pod's configuration is made of, and names the variable or file that is missing.
-fn check_pod(surroundings: &Surroundings) -> Result<(), String> {
+fn check_pod(surroundings: &Environment) -> Result<(), String> {
     let port = surroundings.service_port.as_deref().unwrap_or_default();
     if port.is_empty() {
         return Err(

@@ -13,11 +13,11 @@ use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 use tower::{BoxError, Layer, Service};
 
-use crate::config::{Found, Surroundings, find, read};
+use crate::config::{Environment, Found, find, read};
 use crate::error::Error;
 use crate::link::{LinkOptions, Network};
 use crate::warning::Warning;
-use crate::wire::{Around, Wire};
+use crate::wire::{Middleware, Wire};
 
 /// How to reach one api-server: a recipe that makes clients, cheap to clone.
 ///
@@ -59,7 +59,7 @@ pub struct Connection {
     endpoint: Arc<str>,
     default_namespace: Arc<str>,
     credentials: Option<Arc<str>>,
-    around: Around,
+    around: Middleware,
 }
 
 /// Where the clients of a connection send their requests.
@@ -69,7 +69,7 @@ enum Way {
     InProcess(Arc<Make>),
 }
 
-type Make = dyn Fn(&Around) -> Result<kube_client::Client, Error> + Send + Sync;
+type Make = dyn Fn(&Middleware) -> Result<kube_client::Client, Error> + Send + Sync;
 
 impl Connection {
     /// The api-server that the surroundings name: the kubeconfig files in `KUBECONFIG`, else
@@ -84,7 +84,7 @@ impl Connection {
     ///
     /// Cancel safe.
     pub async fn infer() -> Result<Self, Error> {
-        Self::checked(find(&Surroundings::of_process()).await?)
+        Self::checked(find(&Environment::of_process()).await?)
     }
 
     /// The api-server that the current context of a kubeconfig file names.
@@ -121,7 +121,7 @@ impl Connection {
             endpoint,
             default_namespace,
             credentials: None,
-            around: Around::new(agent),
+            around: Middleware::new(agent),
         }
     }
 
@@ -140,7 +140,7 @@ impl Connection {
     {
         let default_namespace: Arc<str> = default_namespace.into();
         let namespace = Arc::clone(&default_namespace);
-        let make = move |around: &Around| {
+        let make = move |around: &Middleware| {
             let service = around.wrap(service.clone());
             Ok(kube_client::Client::new(service, namespace.to_string()))
         };
@@ -149,7 +149,7 @@ impl Connection {
             endpoint: "an api-server in this process".into(),
             default_namespace,
             credentials: None,
-            around: Around::new(user_agent()),
+            around: Middleware::new(user_agent()),
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! An object is found by its brackets and texts alone, and handed on as soon as its last byte is
 //! there. Whether what stands between them is JSON is seen by whoever reads the object: where it
-//! is not, that is this object's problem and no other's. Around the objects all is checked.
+//! is not, that is this object's problem and no other's. Middleware the objects all is checked.
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use serde::de::IgnoredAny;

@@ -14,10 +14,12 @@
 //! - [`head`] has [`RawObject`], the JSON of an object that nobody has decoded yet, and its [`Head`].
 //! - [`event`] has [`ListPart`], [`ListPage`], [`WatchEvent`] and [`Decoded`].
 //! - `about` reads which object an answer is about; `warning` reads what a server warns of.
-//! - `url` builds paths and queries; `scan` finds where a value ends; `raw` looks into an object's bytes before they are decoded;
-//!   `lines` cuts a watch body into lines and `items` that of a list into its objects; `decode` makes
-//!   pages and events of them.
-//! - `transport` sends a request and collects its answer within bounds of time; `pages` puts those of a list together.
+//! - `url` builds paths and queries.
+//! - `scan` finds the end of a JSON value, `lines` cuts a watch body into lines, and `items` cuts a list body into its
+//!   objects.
+//! - `raw` inspects the bytes of an object before it is decoded; `decode` decodes it, or only its metadata.
+//! - `bodies` turns the bodies of lists and watches into objects and events.
+//! - `transport` sends a request and collects its answer within time limits; `pages` joins the pages of a list.
 //! - [`request`] has [`Request`], one that is ready to be sent.
 //! - [`list_watch`] has the [`ListWatch`] trait that reflectors are driven by.
 //! - `plugin` says what is wrong with a credential plugin.
@@ -41,6 +43,7 @@ mod raw;
 mod lines;
 mod items;
 mod decode;
+mod bodies;
 mod transport;
 mod pages;
 pub mod request;

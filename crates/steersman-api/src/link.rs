@@ -3,10 +3,10 @@
 mod options;
 mod table;
 mod form;
-mod files;
+mod credentials;
 mod dial;
 mod signing;
-mod greet;
+mod handshake;
 mod body;
 mod pool;
 mod access;

@@ -9,7 +9,8 @@ use kube_client::client::Body;
 use steersman_object::Kind;
 
 use crate::asked::Asked;
-use crate::decode::{Decoder, Events, Page};
+use crate::bodies::{Events, Page};
+use crate::decode::Decoder;
 use crate::error::Error;
 use crate::event::{ListPage, ListPart, WatchEvent};
 use crate::head::RawObject;

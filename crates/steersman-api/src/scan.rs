@@ -17,7 +17,7 @@ const LANES: usize = 16;
 /// A value, and how far into it the bytes have come.
 #[derive(Debug)]
 pub(crate) struct Scan {
-    place: Place,
+    position: Position,
 }
 
 /// A value has more levels than anybody reads.
@@ -25,7 +25,7 @@ pub(crate) struct Scan {
 pub(crate) struct TooDeep;
 
 #[derive(Debug)]
-enum Place {
+enum Position {
     /// In a number or a word, which ends where something else begins.
     Bare,
     /// At or in a value that is a text. Most are short: a plain loop is best.
@@ -57,23 +57,23 @@ impl Scan {
     /// At the first byte of a value, which is looked at again as the first it [goes on](Self::go_on)
     /// through; `None` where no value begins so.
     pub(crate) fn begin(byte: u8) -> Option<Self> {
-        let place = match byte {
-            b'"' => Place::Text {
+        let position = match byte {
+            b'"' => Position::Text {
                 open: false,
                 escape: false,
             },
-            b'{' | b'[' => Place::Nested(Nested::default()),
-            byte if is_bare(byte) => Place::Bare,
+            b'{' | b'[' => Position::Nested(Nested::default()),
+            byte if is_bare(byte) => Position::Bare,
             _ => return None,
         };
-        Some(Self { place })
+        Some(Self { position })
     }
 
     /// Goes on through the bytes; how many of them are the value's, if it ends there.
     pub(crate) fn go_on(&mut self, bytes: &[u8]) -> Result<Option<usize>, TooDeep> {
-        match &mut self.place {
-            Place::Bare => Ok(bytes.iter().position(|byte| !is_bare(*byte))),
-            Place::Text { open, escape } => {
+        match &mut self.position {
+            Position::Bare => Ok(bytes.iter().position(|byte| !is_bare(*byte))),
+            Position::Text { open, escape } => {
                 for (at, byte) in bytes.iter().enumerate() {
                     match byte {
                         _ if std::mem::take(escape) => {}
@@ -84,7 +84,7 @@ impl Scan {
                 }
                 Ok(None)
             }
-            Place::Nested(nested) => nested.go_on(bytes),
+            Position::Nested(nested) => nested.go_on(bytes),
         }
     }
 }

@@ -23,12 +23,12 @@ pub struct Warning {
 
 /// The warnings said before, bounded.
 #[derive(Debug, Default)]
-pub(crate) struct Said {
+pub(crate) struct SeenWarnings {
     texts: HashSet<String>,
     order: VecDeque<String>,
 }
 
-impl Said {
+impl SeenWarnings {
     /// Notes a text; true where it is new.
     pub(crate) fn note(&mut self, text: &str) -> bool {
         if !self.texts.insert(text.to_owned()) {
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_text_is_new_once_until_many_others_came() {
-        let mut said = Said::default();
+        let mut said = SeenWarnings::default();
         assert!(said.note("a") && !said.note("a"));
         for n in 0..REMEMBERED {
             assert!(said.note(&n.to_string()));

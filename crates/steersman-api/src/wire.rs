@@ -20,7 +20,7 @@ use tower::util::BoxService;
 use tower::{BoxError, Layer, Service, ServiceExt as _};
 use tracing::{error, warn};
 
-use crate::warning::{Said, Warning, texts};
+use crate::warning::{SeenWarnings, Warning, texts};
 
 /// A way to a server, as a layer on a connection sees it.
 pub type Wire = BoxService<Request<Body>, Response<AnswerBody>, BoxError>;
@@ -30,9 +30,9 @@ pub type AnswerBody = UnsyncBoxBody<Bytes, BoxError>;
 
 /// What is put around the way to a server. Cheap to clone; clones share what was said.
 #[derive(Clone)]
-pub(crate) struct Around {
+pub(crate) struct Middleware {
     pub(crate) agent: HeaderValue,
-    said: Arc<Mutex<Said>>,
+    said: Arc<Mutex<SeenWarnings>>,
     hooks: Vec<Arc<Hook>>,
     layers: Vec<Arc<Wrap>>,
 }
@@ -40,7 +40,7 @@ pub(crate) struct Around {
 type Hook = dyn Fn(&Warning) + Send + Sync;
 type Wrap = dyn Fn(Wire) -> Wire + Send + Sync;
 
-impl Around {
+impl Middleware {
     pub(crate) fn new(agent: HeaderValue) -> Self {
         Self {
             agent,
@@ -76,7 +76,7 @@ impl Around {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        let marked = Marked {
+        let marked = UserAgentAndWarnings {
             inner: erase(service),
             agent: self.agent.clone(),
             said: Arc::clone(&self.said),
@@ -84,15 +84,15 @@ impl Around {
         };
         let mut wire = BoxService::new(marked);
         for layer in &self.layers {
-            wire = BoxService::new(Guarded { inner: layer(wire) });
+            wire = BoxService::new(CatchPanic { inner: layer(wire) });
         }
         wire
     }
 }
 
-impl fmt::Debug for Around {
+impl fmt::Debug for Middleware {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Around")
+        f.debug_struct("Middleware")
             .field("agent", &self.agent)
             .field("layers", &self.layers.len())
             .finish_non_exhaustive()
@@ -116,14 +116,14 @@ where
 }
 
 /// Names the program to the server, and says what the server warns of.
-struct Marked {
+struct UserAgentAndWarnings {
     inner: Wire,
     agent: HeaderValue,
-    said: Arc<Mutex<Said>>,
+    said: Arc<Mutex<SeenWarnings>>,
     hooks: Vec<Arc<Hook>>,
 }
 
-impl Service<Request<Body>> for Marked {
+impl Service<Request<Body>> for UserAgentAndWarnings {
     type Response = Response<AnswerBody>;
     type Error = BoxError;
     type Future = BoxFuture<'static, Result<Response<AnswerBody>, BoxError>>;
@@ -165,11 +165,11 @@ impl Service<Request<Body>> for Marked {
 }
 
 /// A layer of somebody else: where it panics, one request fails, and not the client for good.
-struct Guarded {
+struct CatchPanic {
     inner: Wire,
 }
 
-impl Service<Request<Body>> for Guarded {
+impl Service<Request<Body>> for CatchPanic {
     type Response = Response<AnswerBody>;
     type Error = BoxError;
     type Future = BoxFuture<'static, Result<Response<AnswerBody>, BoxError>>;

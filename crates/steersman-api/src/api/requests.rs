@@ -10,7 +10,7 @@ use steersman_object::{Kind, Object, ObjectKey, Selection};
 
 use super::Api;
 use crate::asked::Asked;
-use crate::decode::{Decoder, place};
+use crate::decode::{Decoder, error_position};
 use crate::error::{Error, parse_status};
 use crate::event::Decoded;
 use crate::options::{DeleteOptions, PageRequest, Paging, Patch, WriteOptions};
@@ -255,7 +255,7 @@ pub(super) fn read_object<K: Object>(
 
 /// A subresource may hold a secret (a token), so the error says only where.
 pub(super) fn read_part<T: DeserializeOwned>(asked: &Asked, body: &[u8]) -> Result<T, Error> {
-    serde_json::from_slice(body).map_err(|error| Error::decode(asked, place(&error)))
+    serde_json::from_slice(body).map_err(|error| Error::decode(asked, error_position(&error)))
 }
 
 /// The keys of a list; of any other answer none.
@@ -283,7 +283,7 @@ fn read_keys(_: &Asked, body: &Bytes) -> Result<Vec<ObjectKey>, Error> {
 
 fn encode(asked: &Asked, body: &impl Serialize) -> Result<Vec<u8>, Error> {
     serde_json::to_vec(body).map_err(|error| {
-        let problem = format!("it does not encode: {}", place(&error));
+        let problem = format!("it does not encode: {}", error_position(&error));
         Error::invalid_request(asked.clone(), problem)
     })
 }

@@ -25,10 +25,10 @@ fn file(dir: &TempDir, name: &str, content: &str) -> PathBuf {
     path
 }
 
-fn kubeconfig(value: impl Into<OsString>) -> Surroundings {
-    Surroundings {
+fn kubeconfig(value: impl Into<OsString>) -> Environment {
+    Environment {
         kubeconfig: Some(value.into()),
-        ..Surroundings::default()
+        ..Environment::default()
     }
 }
 
@@ -66,11 +66,11 @@ async fn a_whole_one_is_taken() {
 async fn where_there_is_none_that_is_another_error() {
     let dir = TempDir::new().unwrap();
     for surroundings in [
-        Surroundings::default(),
+        Environment::default(),
         kubeconfig(""),
-        Surroundings {
+        Environment {
             home: Some(dir.path().to_owned()),
-            ..Surroundings::default()
+            ..Environment::default()
         },
     ] {
         let error = find(&surroundings).await.unwrap_err();
@@ -84,11 +84,11 @@ async fn the_default_file_is_used_where_no_variable_is_set() {
     let dir = TempDir::new().unwrap();
     std::fs::create_dir(dir.path().join(".kube")).unwrap();
     file(&dir, ".kube/config", WHOLE);
-    let surroundings = Surroundings {
+    let surroundings = Environment {
         home: Some(dir.path().to_owned()),
         // A file comes before the pod's service account.
         service_host: Some("10.0.0.1".into()),
-        ..Surroundings::default()
+        ..Environment::default()
     };
     assert_eq!(
         find(&surroundings).await.unwrap().config.default_namespace,
@@ -99,11 +99,11 @@ async fn the_default_file_is_used_where_no_variable_is_set() {
 #[tokio::test]
 async fn a_pod_without_its_service_account_names_what_is_missing() {
     let dir = TempDir::new().unwrap();
-    let pod = |port: Option<&str>| Surroundings {
+    let pod = |port: Option<&str>| Environment {
         service_host: Some("10.0.0.1".into()),
         service_port: port.map(OsString::from),
         service_account: dir.path().to_owned(),
-        ..Surroundings::default()
+        ..Environment::default()
     };
     let said = async |port: Option<&str>, parts: &[&str]| {
         let error = find(&pod(port)).await.unwrap_err();

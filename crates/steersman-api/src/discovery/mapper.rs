@@ -14,7 +14,7 @@ use super::document::{self, Group, Index, Served, Version};
 use super::table::Table;
 use crate::asked::Asked;
 use crate::connection::Connection;
-use crate::decode::place;
+use crate::decode::error_position;
 use crate::error::{Error, Status};
 use crate::transport::Call;
 use crate::url::Url;
@@ -391,7 +391,7 @@ fn group_version(group: &str, version: &str) -> String {
 }
 
 fn unreadable(what: &str, error: &serde_json::Error) -> Error {
-    Error::decode(&Asked::of_document("read", what), place(error))
+    Error::decode(&Asked::of_document("read", what), error_position(error))
 }
 
 fn not_served(what: &str, because: &str) -> Error {

@@ -13,7 +13,7 @@ use kube_client::client::Body;
 use tower::{BoxError, Service};
 
 use super::body::LinkBody;
-use super::files::Credentials;
+use super::credentials::Credentials;
 use super::pool::Links;
 use super::signing::Signer;
 

@@ -19,7 +19,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tower::{BoxError, ServiceExt as _};
 
-use super::files::Credentials;
+use super::credentials::Credentials;
 use super::options::LinkOptions;
 use super::table::Protocol;
 

@@ -13,14 +13,14 @@ use tower::{BoxError, Layer as _};
 use tracing::warn;
 
 use super::access::{Access, Sending};
+use super::credentials::{Credentials, has_token_file};
 use super::dial::Dialer;
-use super::files::{Credentials, has_token_file};
 use super::options::LinkOptions;
 use super::pool::Links;
 use super::signing::Signer;
 use crate::config::{PROXY, explain_client};
 use crate::error::{Error, Unreachable};
-use crate::wire::Around;
+use crate::wire::Middleware;
 
 /// A server on the network.
 ///
@@ -61,7 +61,7 @@ impl Network {
     /// Makes a client in the current runtime.
     ///
     /// Waits for a credential plugin, where there is one.
-    pub(crate) fn client(&self, around: &Around) -> Result<kube_client::Client, Error> {
+    pub(crate) fn client(&self, around: &Middleware) -> Result<kube_client::Client, Error> {
         let access = self.access()?;
         let endpoint = Arc::clone(&self.endpoint);
         // The error of an unreachable server names it.

@@ -23,7 +23,7 @@ use tracing::debug;
 use super::body::LinkBody;
 use super::dial::{Dial, Dialed, Io};
 use super::form::{origin_form, refusal};
-use super::greet::{Http2, greet};
+use super::handshake::{Http2, greet};
 use super::options::LinkOptions;
 use super::table::{Choice, IDLE, LinkId, Protocol, Table};
 use crate::error::chain;
@@ -122,7 +122,7 @@ impl Drop for Lease {
 }
 
 /// A lease, and the handle that sends a request on its link.
-struct Place {
+struct Slot {
     lease: Lease,
     /// The handle of an HTTP/2 link; the handle of an HTTP/1.1 link is in the lease.
     http2: Option<http2::SendRequest<Full<Bytes>>>,
@@ -161,9 +161,9 @@ impl Links {
         }
         let mut sends = 1;
         loop {
-            let place = self.place().await?;
-            let id = place.lease.id;
-            let failure = match place.send(request.clone()).await {
+            let slot = self.slot().await?;
+            let id = slot.lease.id;
+            let failure = match slot.send(request.clone()).await {
                 Ok(response) => return Ok(response),
                 Err(failure) => failure,
             };
@@ -239,14 +239,14 @@ impl Links {
     }
 
     /// Returns a lease for a request, on an open link or on a new one.
-    async fn place(self: &Arc<Self>) -> Result<Place, BoxError> {
+    async fn slot(self: &Arc<Self>) -> Result<Slot, BoxError> {
         loop {
             let mut dial = match self.choose() {
-                Chosen::Place(place) => return Ok(place),
+                Chosen::Slot(slot) => return Ok(slot),
                 Chosen::DialAlone => {
                     let dialed = (self.dial)(false).await?;
-                    if let Some(place) = self.open_alone(dialed).await? {
-                        return Ok(place);
+                    if let Some(slot) = self.open_alone(dialed).await? {
+                        return Ok(slot);
                     }
                     continue;
                 }
@@ -280,7 +280,7 @@ impl Links {
                         _ => (None, None),
                     },
                 };
-                Chosen::Place(Place {
+                Chosen::Slot(Slot {
                     lease: Lease {
                         links: Arc::downgrade(self),
                         id,
@@ -344,7 +344,7 @@ impl Links {
 
     /// Makes an HTTP/1.1 link for one request. Returns `None` if the server speaks HTTP/2 by now: that link is shared
     /// by all requests.
-    async fn open_alone(self: &Arc<Self>, dialed: Dialed) -> Result<Option<Place>, BoxError> {
+    async fn open_alone(self: &Arc<Self>, dialed: Dialed) -> Result<Option<Slot>, BoxError> {
         let (id, generation) = (self.next_id(), dialed.generation);
         if dialed.protocol == Protocol::Http2 {
             self.open(dialed).await?;
@@ -356,7 +356,7 @@ impl Links {
             id,
             exclusive: Some(Exclusive { sender, generation }),
         };
-        Ok(Some(Place { lease, http2: None }))
+        Ok(Some(Slot { lease, http2: None }))
     }
 
     /// Sends a request that upgrades its connection (exec, attach, port-forward), on an HTTP/1.1 link of its own that
@@ -409,7 +409,7 @@ impl Links {
 
 /// The next step of a request.
 enum Chosen {
-    Place(Place),
+    Slot(Slot),
     DialAlone,
     Wait(watch::Receiver<Dialing>),
 }
@@ -424,7 +424,7 @@ impl Sender {
     }
 }
 
-impl Place {
+impl Slot {
     async fn send(mut self, request: Request<Bytes>) -> Result<Response<LinkBody>, Failure> {
         let sent = match (&mut self.http2, &mut self.lease.exclusive) {
             (Some(sender), _) => sender.try_send_request(request.map(Full::new)).await,

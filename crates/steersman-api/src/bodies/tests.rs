@@ -5,10 +5,12 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube_core::DynamicObject;
 use proptest::prelude::*;
 use serde_json::json;
-use steersman_object::ObjectKey;
+use steersman_object::{Kind, Object, ObjectKey};
 
 use super::*;
+use crate::decode::decode_json;
 use crate::event::ListPage;
+use crate::head::RawObject;
 
 fn decoder<K: steersman_object::TypedObject>() -> Decoder {
     Decoder::new(Kind::of::<K>(), true)

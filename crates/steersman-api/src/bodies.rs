@@ -1,0 +1,259 @@
+//! Machine: turns the bodies of lists and watches into objects and events, one at a time.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use memchr::memchr;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use steersman_object::ResourceVersion;
+
+use crate::asked::Asked;
+use crate::decode::{Decoder, error_position, plain_object};
+use crate::error::{Error, parse_status};
+use crate::event::{Decoded, PageEnd, WatchEvent};
+use crate::items::{Items, MAX_VALUE, NoList};
+use crate::lines::{Lines, MAX_LINE, TooLong};
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ListMetadata {
+    resource_version: String,
+    r#continue: String,
+    remaining_item_count: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct RawEvent<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct BookmarkObject {
+    metadata: BookmarkMetadata,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct BookmarkMetadata {
+    resource_version: String,
+    #[serde(default)]
+    annotations: Option<BTreeMap<String, String>>,
+}
+
+/// The body of one page of a list as objects, for a [`Decoder`].
+#[derive(Debug)]
+pub(crate) struct Page {
+    asked: Asked,
+    items: Items,
+    chunk: Bytes,
+}
+
+impl Page {
+    pub(crate) fn new(asked: Asked) -> Self {
+        Self {
+            asked,
+            items: Items::new(MAX_VALUE),
+            chunk: Bytes::new(),
+        }
+    }
+
+    /// Takes what has arrived, once there is no next item of what came before.
+    pub(crate) fn push(&mut self, chunk: Bytes) {
+        self.chunk = chunk;
+    }
+
+    /// The bytes of the next object that has arrived; after an error the page is over.
+    pub(crate) fn next_item(&mut self) -> Result<Option<Bytes>, Error> {
+        let item = self.items.next_item(&mut self.chunk);
+        item.map_err(|problem| no_list(&self.asked, &problem))
+    }
+
+    /// What the page says of the list, when the body has ended.
+    pub(crate) fn finish(self) -> Result<PageEnd, Error> {
+        let asked = self.asked;
+        let metadata = self.items.finish();
+        let metadata: ListMetadata = match metadata.map_err(|problem| no_list(&asked, &problem))? {
+            Some(metadata) => serde_json::from_slice(&metadata).map_err(|error| {
+                let problem = format!("it is not a list: its metadata: {}", error_position(&error));
+                Error::decode(&asked, problem)
+            })?,
+            None => ListMetadata::default(),
+        };
+        Ok(PageEnd {
+            version: ResourceVersion::new(metadata.resource_version),
+            continue_token: Some(metadata.r#continue).filter(|token| !token.is_empty()),
+            remaining: metadata.remaining_item_count,
+        })
+    }
+}
+
+fn no_list(asked: &Asked, problem: &NoList) -> Error {
+    match problem {
+        NoList::Cut => Error::transport(asked, problem.to_string()),
+        _ => Error::decode(asked, format!("it is not a list: {problem}")),
+    }
+}
+
+/// The lines of a watch body as events.
+#[derive(Debug)]
+pub(crate) struct Events {
+    decoder: Decoder,
+    asked: Asked,
+    lines: Lines,
+    /// The beginning of a value that spans lines: a pretty-printed `Status`.
+    open: Vec<u8>,
+}
+
+/// What one line is.
+enum Line {
+    Event(WatchEvent),
+    /// The line is the beginning of something longer.
+    Open,
+    Broken(String),
+}
+
+impl Events {
+    pub(crate) fn new(decoder: Decoder, asked: Asked) -> Self {
+        Self {
+            decoder,
+            asked,
+            lines: Lines::new(MAX_LINE),
+            open: Vec::new(),
+        }
+    }
+
+    /// Takes what has arrived, once there is no next event of what came before.
+    pub(crate) fn push(&mut self, chunk: Bytes) {
+        self.lines.push(chunk);
+    }
+
+    /// The next event of what has arrived; after an error the watch is over.
+    pub(crate) fn next_event(&mut self) -> Option<Result<WatchEvent, Error>> {
+        loop {
+            let line = match self.lines.next_line() {
+                Ok(line) => line?,
+                Err(TooLong { max }) => {
+                    let problem = format!("an event is longer than {} MiB", max >> 20);
+                    return Some(Err(Error::decode(&self.asked, problem)));
+                }
+            };
+            if let Some(event) = self.line(&line) {
+                return Some(event);
+            }
+        }
+    }
+
+    /// What is left at the end of the body: an event without a line end, or a cut one.
+    pub(crate) fn finish(&mut self) -> Option<Result<WatchEvent, Error>> {
+        let rest = self.lines.rest();
+        if let Some(event) = self.line(&rest) {
+            return Some(event);
+        }
+        let cut = !self.open.is_empty();
+        cut.then(|| {
+            Err(Error::transport(
+                &self.asked,
+                "the answer ends inside an event",
+            ))
+        })
+    }
+
+    fn line(&mut self, line: &[u8]) -> Option<Result<WatchEvent, Error>> {
+        if self.open.is_empty() && line.iter().all(u8::is_ascii_whitespace) {
+            return None;
+        }
+        let text: Cow<'_, [u8]> = if self.open.is_empty() {
+            Cow::Borrowed(line)
+        } else {
+            self.open.extend_from_slice(line);
+            Cow::Owned(std::mem::take(&mut self.open))
+        };
+        match self.decode(&text) {
+            Line::Event(event) => Some(Ok(event)),
+            Line::Open if text.len() <= MAX_LINE => {
+                self.open = text.into_owned();
+                // Between lines a string cannot be open, so a space changes nothing.
+                self.open.push(b' ');
+                None
+            }
+            Line::Open => Some(Err(Error::decode(&self.asked, "an event never ends"))),
+            Line::Broken(problem) => Some(Err(Error::decode(&self.asked, problem))),
+        }
+    }
+
+    fn decode(&self, text: &[u8]) -> Line {
+        let plain = self.plain_event(text).map(Line::Event);
+        plain.unwrap_or_else(|| self.parsed_event(text))
+    }
+
+    /// An event of an object as servers spell it, type first and nothing behind the object: what it is
+    /// shows without a parser. `None` for anything else, which a parser takes.
+    fn plain_event(&self, text: &[u8]) -> Option<WatchEvent> {
+        let text = text.trim_ascii_end().strip_prefix(b"{\"type\":\"")?;
+        let end = memchr(b'"', text)?;
+        let event = match &text[..end] {
+            b"ADDED" => WatchEvent::Added,
+            b"MODIFIED" => WatchEvent::Modified,
+            b"DELETED" => WatchEvent::Deleted,
+            _ => return None,
+        };
+        let object = text[end..].strip_prefix(b"\",\"object\":")?;
+        let object = plain_object(self.decoder.prepared(object.strip_suffix(b"}")?));
+        object.ok().map(|object| event(Decoded::Good(object)))
+    }
+
+    fn parsed_event(&self, text: &[u8]) -> Line {
+        let event: RawEvent<'_> = match serde_json::from_slice(text) {
+            Ok(event) => event,
+            Err(error) if error.is_eof() => return Line::Open,
+            // A server (or a proxy) that answers 200 and then a Status without an envelope.
+            Err(error) => {
+                return match parse_status(text) {
+                    Some(status) => Line::Event(WatchEvent::Error(Error::from_status(
+                        self.asked.clone(),
+                        status,
+                        None,
+                    ))),
+                    None => Line::Broken(error_position(&error)),
+                };
+            }
+        };
+        let raw = event.object.get().as_bytes();
+        Line::Event(match event.kind.as_ref() {
+            "ADDED" => WatchEvent::Added(self.decoder.raw_object(raw)),
+            "MODIFIED" => WatchEvent::Modified(self.decoder.raw_object(raw)),
+            "DELETED" => WatchEvent::Deleted(self.decoder.raw_object(raw)),
+            "BOOKMARK" => match serde_json::from_slice::<BookmarkObject>(raw) {
+                Ok(BookmarkObject { metadata }) => WatchEvent::Bookmark {
+                    version: ResourceVersion::new(metadata.resource_version),
+                    initial_events_end: is_initial_events_end(metadata.annotations.as_ref()),
+                },
+                Err(error) => {
+                    return Line::Broken(format!("a bookmark: {}", error_position(&error)));
+                }
+            },
+            "ERROR" => {
+                let status = parse_status(raw).unwrap_or_default();
+                WatchEvent::Error(Error::from_status(self.asked.clone(), status, None))
+            }
+            other => {
+                let other: String = other.chars().take(40).collect();
+                return Line::Broken(format!("an event of the unknown type {other:?}"));
+            }
+        })
+    }
+}
+
+/// The value counts, not the presence of the key (KEP-3157).
+fn is_initial_events_end(annotations: Option<&BTreeMap<String, String>>) -> bool {
+    let value = annotations.and_then(|a| a.get("k8s.io/initial-events-end"));
+    value.is_some_and(|v| v == "true")
+}
+
+#[cfg(test)]
+mod tests;
