@@ -1,4 +1,4 @@
-//! Machine: what a mutated copy of an object asks the server for, and when to try again.
+//! Machine: turns a mutated copy of an object into a patch, and decides whether to try again after a conflict.
 
 use serde_json::{Map, Value, json};
 use steersman_api::Patch;
@@ -9,8 +9,8 @@ use crate::error::Error;
 use crate::options::Lock;
 use crate::strategic::{Inexpressible, fields_of, strategic_diff};
 
-/// Metadata that only the server sets. A closure that replaces the metadata as a whole would otherwise ask
-/// for their removal.
+/// The metadata that only the server sets. Without this list, a closure that replaces the whole metadata would ask
+/// the server to remove them.
 pub(crate) const SERVER_SET: &[&str] = &[
     "creationTimestamp",
     "deletionGracePeriodSeconds",
@@ -22,39 +22,39 @@ pub(crate) const SERVER_SET: &[&str] = &[
     "uid",
 ];
 
-/// Which part of an object a change is about.
+/// The part of an object that a change is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// Everything but what the server sets itself.
+    /// Every field except the metadata that only the server sets.
     Object,
-    /// The status alone, through its subresource.
+    /// The status, through its subresource.
     Status,
 }
 
 /// How a difference is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Manner {
-    /// Which part of the object it is about.
+    /// The part of the object that is changed.
     pub(crate) part: Part,
-    /// Whether it insists on the version it was computed from.
+    /// When the patch carries the resource version that it was computed from.
     pub(crate) lock: Lock,
-    /// Whether it is a strategic merge patch, where the kind has those.
+    /// Whether to send a strategic merge patch if the kind has merge keys.
     pub(crate) strategic: bool,
 }
 
-/// What to do after a change was refused.
+/// The next step after a change was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Retry {
-    /// Read the object from the server and compute the difference anew.
+    /// Read the object from the server and compute the difference again.
     ReadLive,
-    /// Answer the caller.
+    /// Return the error to the caller.
     GiveUp,
 }
 
-/// The mutated copy, and the patch that leads to it: `None` where nothing is to be sent.
+/// The mutated copy, and the patch that leads to it; `None` if there is nothing to send.
 pub(crate) type Change<K> = (K, Option<Patch>);
 
-/// Applies `mutate` to a copy of `before` and computes what to send.
+/// Applies `mutate` to a copy of `before` and computes the patch.
 pub(crate) fn change<K: Object>(
     kind: &Kind,
     before: &K,
@@ -83,13 +83,13 @@ pub(crate) fn change<K: Object>(
     };
     let insists = match (lock, part) {
         (Lock::Never, _) => false,
-        // Where a status is written, the server does not look at the uid of a custom resource.
+        // For a write of a status, the server does not compare the uid of a custom resource.
         (Lock::Always, _) | (Lock::Lists, Part::Status) => true,
         (Lock::Lists, Part::Object) => difference.writes_list,
     };
     let mut patch = difference.patch;
     let meta = before.meta();
-    // CLIENT-3: the uid is what tells this object from another of its name.
+    // CLIENT-3: the uid tells this object from another of its name.
     stamp(&mut patch, "uid", meta.uid.as_deref());
     let version = meta.resource_version.as_deref().filter(|_| insists);
     stamp(&mut patch, "resourceVersion", version);
@@ -100,7 +100,7 @@ pub(crate) fn change<K: Object>(
     Ok((after, Some(patch)))
 }
 
-/// Whether to try once more, after `attempts` were made and the last one failed with `error`.
+/// Returns the next step after `attempts` attempts, of which the last failed with `error`.
 pub(crate) fn retry(error: &steersman_api::Error, attempts: u32, allowed: u32) -> Retry {
     let passing = error.is_conflict() || error.is_already_exists() || is_of_another(error);
     if passing && attempts < allowed {
@@ -110,23 +110,23 @@ pub(crate) fn retry(error: &steersman_api::Error, attempts: u32, allowed: u32) -
     }
 }
 
-/// Whether the server refused because another object has the name now.
+/// Returns whether the server refused the change because another object has the name now.
 pub(crate) fn is_of_another(error: &steersman_api::Error) -> bool {
     let Some(status) = error.status() else {
         return false;
     };
-    // A PATCH of another uid is an invalid change of it, a PUT fails a precondition of the storage.
+    // For another uid, a PATCH is an invalid change of the uid, and a PUT fails a precondition of the storage.
     let mut causes = status.details.iter().flat_map(|details| &details.causes);
     (error.is_conflict() && status.message.contains("UID in precondition"))
         || (error.is_invalid() && causes.any(|cause| cause.field == "metadata.uid"))
 }
 
-/// Whether `read` is another object than `before`, which has its name.
+/// Returns whether `read` is another object than `before` of the same name.
 pub(crate) fn is_another<K: Object>(before: &K, read: &K) -> bool {
     !before.uid_str().is_empty() && before.uid_str() != read.uid_str()
 }
 
-/// Refuses to replace an object by one that was never read: nothing would tell whose work is lost.
+/// Refuses to replace an object by one without a resource version, which was never read.
 pub(crate) fn check_version<K: Object>(kind: &Kind, object: &K) -> Result<(), Error> {
     let version = object.meta().resource_version.as_deref();
     if version.unwrap_or_default().is_empty() {
@@ -138,7 +138,7 @@ pub(crate) fn check_version<K: Object>(kind: &Kind, object: &K) -> Result<(), Er
     Ok(())
 }
 
-/// The object as the JSON that goes over the wire, its type named.
+/// Encodes the object as the JSON that is sent, with its type.
 pub(crate) fn encode<K: Object>(kind: &Kind, object: &K) -> Result<Value, Error> {
     serde_json::to_value(object).map_err(|source| Error::Encode {
         kind: kind.clone(),
@@ -147,7 +147,7 @@ pub(crate) fn encode<K: Object>(kind: &Kind, object: &K) -> Result<Value, Error>
     })
 }
 
-/// Keeps the part that may be changed.
+/// Keeps only the part of the object that may be changed.
 fn cut(mut body: Value, part: Part) -> Value {
     match part {
         Part::Status => {
@@ -163,7 +163,7 @@ fn cut(mut body: Value, part: Part) -> Value {
     }
 }
 
-/// Names in `metadata` what the object has to have, where it is known.
+/// Adds the uid and the resource version to `metadata` as preconditions, if they are known.
 fn stamp(patch: &mut Value, field: &str, value: Option<&str>) {
     let (Value::Object(members), Some(value)) = (patch, value.filter(|v| !v.is_empty())) else {
         return;
@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(patch_of(Lock::Always, |_| {}), None);
         assert_eq!(
             patch_of(Lock::Lists, |c| {
-                // What the server sets is not ours to take away.
+                // Removals of fields that only the server sets are not sent.
                 c.metadata.uid = None;
                 c.metadata.resource_version = None;
                 c.metadata.creation_timestamp = None;
@@ -346,7 +346,7 @@ mod tests {
             panic!("no strategic patch")
         };
         assert_eq!(patch["metadata"]["resourceVersion"], "7");
-        // What would be read as a directive goes as a merge patch.
+        // A value that would be read as a directive is sent as a merge patch.
         let mut odd = |c: &mut ConfigMap| {
             let data = c.data.get_or_insert_default();
             data.insert("$patch".into(), "delete".into());

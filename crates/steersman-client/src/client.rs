@@ -1,4 +1,4 @@
-//! Handle: the client: reads from the cache, writes to the server.
+//! Handle: the client: reads from the cache, writes to the API server.
 
 use std::future::Future;
 use std::panic::Location;
@@ -30,8 +30,9 @@ mod parts;
 
 /// Reads from the cache and writes to the API server. Cheap to clone.
 ///
-/// `Client` without a parameter reads and writes every type that names its kind ([`TypedObject`](steersman_object::TypedObject)).
-/// [`KindClient<K>`](KindClient) has the same verbs for one kind that is known at runtime.
+/// `Client` without a parameter reads and writes every type that names its kind
+/// ([`TypedObject`](steersman_object::TypedObject)). [`KindClient<K>`](KindClient) has the same verbs for one kind
+/// that is known at runtime.
 ///
 /// Making a client does no I/O. Its connection to the server opens with the first request, in the runtime that sends
 /// the request.
@@ -78,53 +79,53 @@ impl<K: Object> KindClient<K> {
 
 /// Clients with other options, and what a client is made of.
 impl<S: Clone> Client<S> {
-    // ===== the same client, with another option =====
+    // ===== copies with another option =====
 
-    /// The same client, signing its writes with another field manager.
+    /// Returns a copy of this client with another field manager.
     pub fn field_manager(&self, name: impl Into<String>) -> Self {
         self.with(|options| options.field_manager(name))
     }
 
-    /// The same client, signing its writes as a controller of this program does by default:
-    /// `program/controller`.
+    /// Returns a copy of this client with the default field manager of a controller: `program/controller`.
     ///
-    /// The program is [`Connection::program`]: the first word of the `User-Agent`, which
-    /// [`Connection::user_agent`] sets and which is the name of the executable otherwise. Characters that
-    /// are not printable become `_`. Of a name longer than the 128 bytes that servers take the beginning
-    /// and the end are kept, with a hash between them.
+    /// The program is [`Connection::program`]: the first word of the `User-Agent`, which [`Connection::user_agent`]
+    /// sets; by default the name of the executable. Characters that are not printable become `_`. A name longer than
+    /// the server's limit of 128 bytes is shortened in the middle, with a hash in place of the cut part.
     pub fn for_controller(&self, controller: &str) -> Self {
         let program = self.shared.connection().program();
         self.field_manager(field_manager::of_controller(&program, controller))
     }
 
-    /// The same client, in one namespace: it is filled in where an object, a key or a list of a namespaced
-    /// kind names none, and another one is refused ([`Error::OtherNamespace`]). Cluster-scoped kinds pass.
+    /// Returns a copy of this client that is limited to one namespace. The namespace is filled in if an object, key
+    /// or list of a namespaced kind names none; another namespace is refused ([`Error::OtherNamespace`]).
+    /// Cluster-scoped kinds are not affected.
     pub fn in_namespace(&self, namespace: impl Into<String>) -> Self {
         self.with(|options| options.namespace(namespace))
     }
 
-    /// The same client, whose writes are checked by the server and not stored.
+    /// Returns a copy of this client whose writes the server checks and does not store.
     pub fn dry_run(&self) -> Self {
         self.with(|options| options.dry_run(true))
     }
 
-    /// The same client, with another answer to fields that the server does not know.
+    /// Returns a copy of this client with another treatment of unknown fields.
     pub fn field_validation(&self, validation: FieldValidation) -> Self {
         self.with(|options| options.field_validation(validation))
     }
 
-    /// The same client, whose `apply` takes fields over from other managers, or does not.
+    /// Returns a copy of this client whose `apply` takes fields over from other managers, or does not.
     pub fn force(&self, force: bool) -> Self {
         self.with(|options| options.force(force))
     }
 
-    /// The same client, whose differences insist on the version they were computed from, or do not.
+    /// Returns a copy of this client whose differences carry the resource version they were computed from as `lock`
+    /// says.
     pub fn lock(&self, lock: Lock) -> Self {
         self.with(|options| options.lock(lock))
     }
 
-    /// The same client, whose differences change the lists of Kubernetes' own kinds element by element, or do not:
-    /// see [`ClientOptions::strategic`].
+    /// Returns a copy of this client whose differences are strategic merge patches, or not: see
+    /// [`ClientOptions::strategic`].
     ///
     /// # Examples
     ///
@@ -147,8 +148,8 @@ impl<S: Clone> Client<S> {
         self.with(|options| options.strategic(strategic))
     }
 
-    /// The same client, with another time limit of requests: see [`ClientOptions::request_timeout`]. For one call,
-    /// call it on what this returns.
+    /// Returns a copy of this client with another time limit of requests: see [`ClientOptions::request_timeout`]. For
+    /// a single call, call the verb on the result.
     ///
     /// # Examples
     ///
@@ -165,26 +166,26 @@ impl<S: Clone> Client<S> {
         self.with(|options| options.request_timeout(limit))
     }
 
-    /// The same client, whose cached reads see other writes: see [`ReadConsistency`].
+    /// Returns a copy of this client whose cached reads see other writes: see [`ReadConsistency`].
     pub fn read_consistency(&self, consistency: ReadConsistency) -> Self {
         self.with(|options| options.read_consistency(consistency))
     }
 
-    /// The same client, working on behalf of a request: its writes carry it to the
-    /// [observers](ClientOptions::observe_writes), and its cached reads see what was written on behalf of the
-    /// same one (`RYOW-1`). A reconciler's client is such a one.
+    /// Returns a copy of this client for a reconcile request: its writes name the request to the
+    /// [observers](ClientOptions::observe_writes), and its cached reads see the earlier writes of the same request
+    /// (`RYOW-1`). Each reconcile gets such a client.
     pub fn for_request(&self, request: RequestId) -> Self {
         self.over(self.shared.with_request(request))
     }
 
-    /// The same client, whose [`writes_finished`](Self::writes_finished) waits for its own writes alone: those
-    /// of the result, its clones and the clients made from it. They count as writes of this client too. A
-    /// controller has such a one.
+    /// Returns a copy of this client whose [`writes_finished`](Self::writes_finished) waits only for its own writes:
+    /// those of the copy, its clones and the clients made from it. They count as writes of this client too. Each
+    /// controller has such a copy.
     pub fn counting_apart(&self) -> Self {
         self.over(self.shared.counting_apart())
     }
 
-    /// On whose behalf it works.
+    /// Returns the reconcile request that the client works for.
     #[must_use]
     pub fn request(&self) -> Option<&RequestId> {
         self.shared.sender().request.as_ref()
@@ -202,19 +203,18 @@ impl<S: Clone> Client<S> {
         }
     }
 
-    /// The cache it reads from.
+    /// Returns the cache that the client reads from.
     pub fn cache(&self) -> &Cache {
         self.shared.cache()
     }
 
-    /// The server it writes to.
+    /// Returns the connection to the server that the client writes to.
     #[must_use]
     pub fn connection(&self) -> &Connection {
         self.shared.connection()
     }
 
-    /// The verbs of a kind that is known at runtime only, of objects of any type: reads from the cache, writes
-    /// to the server.
+    /// Returns a client of one kind that is known at runtime, with objects of type `K`.
     ///
     /// # Examples
     ///
@@ -236,8 +236,8 @@ impl<S: Clone> Client<S> {
         }
     }
 
-    /// Which kinds the server serves, asked when somebody wants to know. What it found of a group is forgotten
-    /// when the server answers a request of this client that it does not serve a kind of it.
+    /// Returns the mapper, which asks the server for its kinds on demand. It forgets a group when the server answers
+    /// a request of this client that it does not serve a kind of the group.
     #[must_use]
     pub fn mapper(&self) -> &Mapper {
         &self.shared.sender().mapper
@@ -253,7 +253,7 @@ impl<S: Clone> Client<S> {
         StatusClient::new(self.shared.clone(), self.kinds.clone())
     }
 
-    /// A subresource by its name: `scale`, `resize`, `ephemeralcontainers`, `approval`, and so on.
+    /// Returns the verbs of a subresource: `scale`, `resize`, `ephemeralcontainers`, `approval`, and so on.
     ///
     /// # Examples
     ///
@@ -277,11 +277,11 @@ impl<S: Clone> Client<S> {
         Subresource::new(self.shared.clone(), kind, name)
     }
 
-    /// Waits until no write of this client, its clones and those made from it with other options is on its
-    /// way: what a program does before it ends, because writes outlive those who wait for them.
+    /// Waits until no write is in flight of this client, its clones, and the clients made from it. A program calls
+    /// this before it ends, because a write outlives the future that sent it.
     ///
-    /// An answer may take a minute. A controller that is shut down waits for the writes of its own client
-    /// ([`counting_apart`](Self::counting_apart)), for what is left of its grace.
+    /// The answer to a write may take a minute. A controller that shuts down waits for the writes of its own client
+    /// ([`counting_apart`](Self::counting_apart)) within its grace period.
     ///
     /// # Cancel safety
     ///
@@ -291,7 +291,7 @@ impl<S: Clone> Client<S> {
     }
 }
 
-/// Reads, from the cache.
+/// Reads from the cache.
 ///
 /// # Cancel safety
 ///
@@ -397,7 +397,7 @@ impl<S> Client<S> {
     where
         S: KindSource<K>,
     {
-        // RYOW-1: checked before the cache is read. Most reads owe nothing.
+        // RYOW-1: checked before the cache is read. Most reads have no write to wait for.
         if self.shared.may_owe(key.name()) && self.owes::<K>(key) {
             return None;
         }

@@ -1,15 +1,15 @@
-//! Words: whose writes a cached read sees.
+//! Words: which writes a cached read must see.
 
-/// Whose writes a read from the cache has to see before it answers.
+/// The writes that a read from the cache must see before it answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReadConsistency {
-    /// Those of the same request key ([`Client::for_request`](crate::Client::for_request)): what a reconcile
-    /// wrote, that one and the next of its key read. A client without a request waits for nothing.
+    /// The writes of the same request key ([`Client::for_request`](crate::Client::for_request)): a reconcile reads
+    /// its own writes and those of earlier reconciles of its key. A client without a request waits for nothing.
     #[default]
     OwnKey,
-    /// Those of all clients that were made from one another and note their writes, whatever the key.
+    /// The writes of all clients that were made from one another and note their writes, for any key.
     Process,
-    /// Nobody's. What such a client writes is not noted either.
+    /// No writes. The writes of such a client are not noted either.
     None,
 }

@@ -1,54 +1,54 @@
-//! Reads from the cache, writes to the api-server, and says which is which.
+//! A client that reads from the cache and writes to the API server.
 //!
-//! A [`Client`] reads from memory and writes over the network (`CLIENT-1`). The two meet again only when the
-//! api-server's events reach the cache. A reconciler still reads what it wrote: a cached read waits until the
-//! cache has seen what the same key wrote before (`RYOW-1`, [`ReadConsistency`]). What others wrote may be on
-//! its way. Where an answer must be as new as the server, [`Client::live`] asks it.
+//! A [`Client`] reads from memory and writes over the network (`CLIENT-1`). A write reaches the cache only as an
+//! event of the API server. A reconciler still reads its own writes: a cached read waits until the cache has seen the
+//! earlier writes of the same key (`RYOW-1`, [`ReadConsistency`]). Writes of other clients may not have arrived yet;
+//! [`Client::live`] reads from the server itself.
 //!
-//! What one does most:
+//! The verbs used most:
 //!
 //! - [`Client::get`], [`get_opt`](Client::get_opt), [`list`](Client::list): shared objects from memory.
-//! - [`Client::ensure`]: creates an object, or sends the difference to the one that is there. Nothing is
-//!   sent when there is none.
+//! - [`Client::ensure`]: creates an object, or sends the difference to the existing one. Nothing is sent if there is
+//!   no difference.
 //! - [`Client::apply`], [`apply_part`](Client::apply_part): server-side apply.
-//! - [`Client::status`]: the status, by difference too.
-//! - [`Client::add_finalizer`], [`Client::remove_finalizer`]: without losing anyone else's.
-//! - [`owner::set_controller_reference`]: what the reconciler makes goes with its owner.
+//! - [`Client::status`]: changes of the status, by difference too.
+//! - [`Client::add_finalizer`], [`Client::remove_finalizer`]: leave the finalizers of others in place.
+//! - [`owner::set_controller_reference`]: lets the garbage collector delete an object with its owner.
 //!
-//! Changes made through a closure ([`ensure`](Client::ensure), [`modify`](Client::modify), the status,
-//! finalizers) start from a cached object. Where the difference writes a list, the server is told which
-//! version it was computed from; when that is not the newest, the object is read live and the closure runs
-//! again, a bounded number of times (`CLIENT-2`).
+//! Changes through a closure ([`ensure`](Client::ensure), [`modify`](Client::modify), the status, finalizers) start
+//! from a cached object. If the difference writes a whole list, the patch carries the resource version that it was
+//! computed from. If that version is not the newest, the object is read live and the closure runs again, a bounded
+//! number of times (`CLIENT-2`).
 //!
-//! A write that was sent is finished by a task of its own, and is never repeated where it may have been done
+//! A write that was sent is finished by a task of its own, and is never repeated if the server may have executed it
 //! (`CLIENT-7`).
 //!
 //! Modules, words first:
 //!
-//! - [`mod@write`] has [`Write`] and [`WriteObserver`]: what was written, what became of it, and who hears of it.
-//! - `outcome` tells what became of a write from its answer.
+//! - [`mod@write`] has [`Write`], one write with its outcome, and [`WriteObserver`], which is called for every write.
+//! - `outcome` derives the outcome of a write from the server's answer.
 //! - [`error`] has [`Error`].
-//! - [`consistency`] has [`ReadConsistency`]: whose writes a cached read sees; [`metrics`] what is counted.
+//! - [`consistency`] has [`ReadConsistency`]: which writes a cached read must see. [`metrics`] has [`ClientMetrics`].
 //! - [`options`] has [`ClientOptions`] and [`Lock`].
-//! - [`kinds`] says how a client learns the kind of an object: from its type, or from a value.
+//! - [`kinds`] has [`KindSource`]: how a client learns the kind of an object, from its type or from a value.
 //! - `route` decides whether the cache or the server answers a read; `namespace` fills in the namespace of a client
 //!   that has one.
-//! - `diff` computes merge patches, `strategic` those that know the keys of lists.
-//! - `change` turns a mutated copy into a request, and says when to try again.
-//! - `document` makes what an apply sends, and reads its conflicts.
+//! - `diff` computes merge patches, `strategic` strategic merge patches.
+//! - `change` turns a mutated copy into a patch, and decides when to try again.
+//! - `document` makes the body of an apply, and reads the conflicts of a refused one.
 //! - [`mod@extract`] finds the fields that one manager owns.
-//! - `status_field` says whether a type has a status.
+//! - `status_field` finds out whether a type has a status.
 //! - `unseen_writes` remembers the writes that the cache has not seen yet; `write_tracker` notes them and lets reads
 //!   wait for them.
 //! - [`owner`] sets owner references.
-//! - [`finalizer`] adds and removes finalizers, and says whose turn it is.
+//! - [`finalizer`] adds and removes finalizers, and decides which finalizer may act.
 //! - `send` sends every request, and repeats it if the server says when.
-//! - `ensure` drives changes: read, mutate, send, read again on conflict.
-//! - `shared` is what every handle of one client stands on.
-//! - [`live`] has the uncached reader.
-//! - `cached` reads from the cache, once that has seen what it has to see.
-//! - [`status`] has the handles of the status subresource, [`subresource`] that of any.
-//! - [`client`] has the handle, [`Client`].
+//! - `ensure` runs a change: read, mutate, send, and read again after a conflict.
+//! - `shared` has the state that all handles of one client share.
+//! - [`live`] has the reads that ask the server.
+//! - `cached` reads from the cache once it has seen the writes that the read must see.
+//! - [`status`] has the verbs of the status subresource, [`subresource`] those of any subresource.
+//! - [`client`] has [`Client`].
 
 pub mod write;
 mod outcome;

@@ -1,14 +1,14 @@
-//! Words: what clients count.
+//! Words: the metrics of clients.
 
 use std::time::Duration;
 
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
 use steersman_object::Kind;
 
-/// The counters of all clients of one registry; cheap to clone.
+/// The metrics of all clients of one registry. Cheap to clone.
 ///
-/// Their label `name` is `Kind.version.group`, as that of informers. `rest_client_request_retries_total` is that
-/// of client-go.
+/// The label `name` is `Kind.version.group`, as in the metrics of informers. `rest_client_request_retries_total` is
+/// the metric of client-go with that name.
 #[derive(Clone, Debug)]
 pub struct ClientMetrics {
     waits: HistogramVec,
@@ -22,7 +22,7 @@ impl ClientMetrics {
     ///
     /// # Errors
     ///
-    /// Where the registry has metrics of these names: make one set per registry, and clone it.
+    /// If the registry already has metrics of these names: make one set per registry, and clone it.
     pub fn register(registry: &Registry) -> prometheus::Result<Self> {
         let metrics = Self {
             waits: HistogramVec::new(

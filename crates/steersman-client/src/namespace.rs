@@ -1,4 +1,4 @@
-//! Machine: the one namespace of a client that has one.
+//! Machine: fills in the namespace of a client that is limited to one.
 
 use std::borrow::Cow;
 
@@ -6,8 +6,12 @@ use steersman_object::{Kind, Object, ObjectKey};
 
 use crate::error::Error;
 
-/// The key with the client's namespace filled in; another namespace is refused. Without a namespace of the
-/// client, and of a cluster-scoped kind, the key as it is.
+/// Returns the key with the client's namespace filled in. Without a namespace of the client, and for a cluster-scoped
+/// kind, returns the key unchanged.
+///
+/// # Errors
+///
+/// [`Error::OtherNamespace`] if the key names another namespace.
 pub(crate) fn key_in_namespace(
     namespace: Option<&str>,
     kind: &Kind,
@@ -27,7 +31,7 @@ pub(crate) fn key_in_namespace(
     }
 }
 
-/// The object with the client's namespace filled in.
+/// Returns the object with the client's namespace filled in.
 pub(crate) fn object_in_namespace<'a, K: Object>(
     namespace: Option<&str>,
     kind: &Kind,
@@ -43,7 +47,7 @@ pub(crate) fn object_in_namespace<'a, K: Object>(
     Ok(Cow::Owned(filled))
 }
 
-/// The namespace of a list: that which was asked for, else the client's.
+/// Returns the namespace of a list: the requested one, or else the client's.
 pub(crate) fn list_namespace<'a>(
     namespace: Option<&'a str>,
     kind: &Kind,

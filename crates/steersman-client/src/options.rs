@@ -1,4 +1,4 @@
-//! Words: how a client signs its writes, where they land, and when a difference insists on a version.
+//! Words: the options of a client: field manager, namespace, locking, time limits and consistency.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::consistency::ReadConsistency;
 use crate::metrics::ClientMetrics;
 use crate::write::WriteObserver;
 
-/// How a [`Client`](crate::Client) writes, and what its reads wait for.
+/// The options of a [`Client`](crate::Client).
 #[derive(Clone)]
 #[must_use]
 pub struct ClientOptions {
@@ -30,16 +30,17 @@ pub struct ClientOptions {
     pub(crate) metrics: Option<ClientMetrics>,
 }
 
-/// Whether a difference that is sent names the version it was computed from.
+/// When a difference carries the resource version that it was computed from.
 ///
-/// The server refuses such a patch (conflict) when the object has changed since; the client then reads
-/// it live and computes the difference anew.
+/// The server refuses such a patch with a conflict if the object has changed since; the client then reads the object
+/// live and computes the difference again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Lock {
-    /// Where the patch sets or removes a list as a whole: what others added to it meanwhile would be lost. A merge
-    /// patch has no smaller unit; a [strategic](ClientOptions::strategic) one has. And where it is one of a status, because the server does not
-    /// tell custom resources of one name apart by the uid there.
+    /// If the patch sets or removes a whole list, because elements that others added in the meantime would be lost.
+    /// (A merge patch cannot change a part of a list; a [strategic](ClientOptions::strategic) one can.) And if the
+    /// patch is one of a status, because the server does not compare the uid when it patches the status of a custom
+    /// resource.
     #[default]
     Lists,
     /// Always.
@@ -49,8 +50,8 @@ pub enum Lock {
 }
 
 impl ClientOptions {
-    /// The server's default field manager and field validation, [`Lock::Lists`], five attempts, a patience of
-    /// 10 s, and an apply that takes fields over.
+    /// The server's default field manager and field validation, [`Lock::Lists`], five attempts, a patience of 10 s,
+    /// and an apply that takes fields over.
     pub fn new() -> Self {
         Self {
             field_manager: None,
@@ -70,125 +71,125 @@ impl ClientOptions {
         }
     }
 
-    /// The name under which the server notes who set which field (`fieldManager`): at most 128 bytes of
-    /// printable characters. Without one, it is what the program calls itself in its `User-Agent`.
+    /// Sets the field manager (`fieldManager`): the name under which the server records the owner of each field, at
+    /// most 128 bytes of printable characters. By default it is the program's name in the `User-Agent`.
     ///
-    /// Of a manager's client it is the name of each controller that was declared without one of its own; without
-    /// one here as well, that is `program/controller`.
+    /// In the options of a manager, the name is the default of all controllers; without it, the default of each
+    /// controller is `program/controller`.
     pub fn field_manager(mut self, name: impl Into<String>) -> Self {
         self.field_manager = Some(name.into());
         self
     }
 
-    /// The field manager that was set, if one was.
+    /// Returns the field manager that was set, if any.
     #[must_use]
     pub fn given_field_manager(&self) -> Option<&str> {
         self.field_manager.as_deref()
     }
 
-    /// What the server does about fields that it does not know (`fieldValidation`): it warns where nothing is
-    /// set here. Apply is always strict.
+    /// Sets what the server does about unknown fields (`fieldValidation`); by default it warns. Apply is always
+    /// strict.
     pub fn field_validation(mut self, validation: FieldValidation) -> Self {
         self.field_validation = Some(validation);
         self
     }
 
-    /// The one namespace in which the client reads and writes: it is filled in where an object, a key or a
-    /// list of a namespaced kind names none, and another one is refused. Cluster-scoped kinds are not concerned.
+    /// Limits the client to one namespace. The namespace is filled in if an object, key or list of a namespaced kind
+    /// names none; another namespace is refused. Cluster-scoped kinds are not affected.
     pub fn namespace(mut self, namespace: impl Into<String>) -> Self {
         self.namespace = Some(namespace.into());
         self
     }
 
-    /// Whether the server should check every write and store nothing (`dryRun=All`).
+    /// Sets whether the server checks every write and stores nothing (`dryRun=All`).
     pub fn dry_run(mut self, dry_run: bool) -> Self {
         self.dry_run = dry_run;
         self
     }
 
-    /// Whether `apply` takes fields over from other managers. It does, because a controller that is the
-    /// authority on a field has nobody to ask; without it, a field that another manager set to another value is
+    /// Sets whether `apply` takes fields over from other managers. On by default, because a controller is the
+    /// authority on its fields. If off, a field that another manager set to another value is
     /// [`Error::ApplyConflict`](crate::Error::ApplyConflict).
     pub fn force(mut self, force: bool) -> Self {
         self.force = force;
         self
     }
 
-    /// When differences insist on the version they were computed from.
+    /// Sets when differences carry the resource version that they were computed from.
     pub fn lock(mut self, lock: Lock) -> Self {
         self.lock = lock;
         self
     }
 
-    /// Whether differences are sent as strategic merge patches, which change lists element by element where the
-    /// type of a list has a merge key: the containers of a Pod, the conditions of a status, owner references. What
-    /// others put into such a list stays, so that [`Lock::Lists`] does not insist on a version for it.
+    /// Sets whether differences are sent as strategic merge patches. Those change a list element by element if its
+    /// type has a merge key: the containers of a Pod, the conditions of a status, owner references. Elements that
+    /// others added stay, so that [`Lock::Lists`] needs no version for such a list.
     ///
-    /// Only Kubernetes' own kinds have merge keys; differences of any other are merge patches all the same, and so
-    /// are those of an object with two elements of one key (ports that differ in their protocol alone). An
-    /// element that is changed here, and was removed by somebody else meanwhile, comes back with what is changed
-    /// and nothing else, unless [`Lock::Always`] is set. Off by default.
+    /// Only Kubernetes' own kinds have merge keys. Differences of other kinds stay merge patches, and so do those of
+    /// an object with two elements of one key (ports that differ only in their protocol). If another client removed
+    /// an element that is changed here, the element comes back with the changed fields only, unless [`Lock::Always`]
+    /// is set. Off by default.
     pub fn strategic(mut self, strategic: bool) -> Self {
         self.strategic = strategic;
         self
     }
 
-    /// How often a change is tried when the object keeps changing; at least once. Five by default.
+    /// Sets the number of attempts to change an object that keeps changing; at least 1. Five by default.
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.attempts = attempts.max(1);
         self
     }
 
-    /// How long, in all, one request waits where the server says when to come again (`Retry-After`): any request
-    /// that was answered 429, and reads that were answered 5xx. A write that was answered 5xx may have been done,
-    /// and is not sent again.
+    /// Sets the total time that one request waits for repetitions if the server names a time (`Retry-After`): any
+    /// request that was answered 429, and reads that were answered 5xx. A write that was answered 5xx may have been
+    /// executed, and is not sent again.
     ///
-    /// 10 s by default. Beyond it, after ten repetitions, and where the server names no time, the error is the
-    /// answer. Zero means that nothing is sent again; `Duration::MAX` leaves the bound to the number.
+    /// 10 s by default. The error is returned once this time or ten repetitions are used up, or if the server names
+    /// no time. With zero, no request is sent again; with `Duration::MAX`, only the number of repetitions is bounded.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// How long the server may take until its answer to one request begins: each attempt of a write, each page of
-    /// a list. 65 s by default, a little more than kube-apiserver gives itself (`--request-timeout`, 60 s). Zero
+    /// Sets the time limit until the server begins to answer one request: each attempt of a write, each page of a
+    /// list. 65 s by default, a little more than the limit of kube-apiserver itself (`--request-timeout`, 60 s). Zero
     /// and `Duration::MAX` mean no limit.
     ///
-    /// Past it the request has failed with an error of transport; what became of a write is unknown then
-    /// ([`is_outcome_unknown`](crate::Error::is_outcome_unknown)). An answer that has begun fails where it pauses
-    /// for 30 s. Watches of the cache, and
-    /// cached reads that ask the server about their own writes, are not concerned.
+    /// A request past the limit fails with a transport error; the outcome of a write is unknown then
+    /// ([`is_outcome_unknown`](crate::Error::is_outcome_unknown)). An answer that has begun fails if it pauses for 30
+    /// s. Watches of the cache, and cached reads that ask the server about their own writes, keep the default.
     pub fn request_timeout(mut self, limit: Duration) -> Self {
         self.request_timeout = limit;
         self
     }
 
-    /// Whose writes a cached read sees; those of its own key by default.
+    /// Sets which writes a cached read must see; by default those of its own request key.
     pub fn read_consistency(mut self, consistency: ReadConsistency) -> Self {
         self.consistency = consistency;
         self
     }
 
-    /// How long a cached read waits for the cache to see what it has to see; 10 s by default. Past it a get
-    /// asks the server, once, and a list is an error ([`Error::OwnWritesUnseen`](crate::Error::OwnWritesUnseen)).
+    /// Sets how long a cached read waits until the cache has seen the writes that the read must see; 10 s by default.
+    /// After that a get asks the server once, and a list fails with
+    /// [`Error::OwnWritesUnseen`](crate::Error::OwnWritesUnseen).
     pub fn own_write_wait(mut self, bound: Duration) -> Self {
         self.own_write_wait = bound;
         self
     }
 
-    /// Counts waits for one's own writes; a manager sets it.
+    /// Sets the metrics that the client updates. A manager sets them.
     pub fn metrics(mut self, metrics: ClientMetrics) -> Self {
         self.metrics = Some(metrics);
         self
     }
 
-    /// Whether metrics were set.
+    /// Returns whether metrics were set.
     #[must_use]
     pub fn has_metrics(&self) -> bool {
         self.metrics.is_some()
     }
 
-    /// Who hears of every write, besides those who are there already.
+    /// Adds an observer of every write.
     pub fn observe_writes(mut self, observer: Arc<dyn WriteObserver>) -> Self {
         self.observers.push(observer);
         self

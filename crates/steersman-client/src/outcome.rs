@@ -1,4 +1,5 @@
-//! Machine: the outcome of a write, judged by its answer, and whether a request is sent again after a `Retry-After`.
+//! Machine: derives the outcome of a write from its answer, and decides whether a request is sent again after a
+//! `Retry-After`.
 
 use std::time::Duration;
 
@@ -6,10 +7,10 @@ use steersman_api::{About, Error};
 
 use crate::write::{Outcome, Write, Written};
 
-/// The shortest wait before a repetition: a `Retry-After` of zero would be a hot loop.
+/// The shortest wait before a repetition, so that a `Retry-After` of zero does not become a busy loop.
 const SHORTEST_WAIT: Duration = Duration::from_secs(1);
 
-/// Judges the outcome of a write by its answer.
+/// Returns the outcome of a write.
 pub(crate) fn outcome<'a>(write: &Write, sent: Result<Option<&About>, &'a Error>) -> Outcome<'a> {
     match sent {
         Ok(about) => Outcome::Done(about.and_then(|about| written(write, about))),
@@ -18,10 +19,10 @@ pub(crate) fn outcome<'a>(write: &Write, sent: Result<Option<&About>, &'a Error>
     }
 }
 
-/// Whether a write that failed so may have been done all the same.
+/// Returns whether the server may have executed a write that failed with this error.
 ///
-/// An answer that does not decode was a success, and any 5xx may come from behind the commit, or from a proxy
-/// that lost the server: etcd that timed out is a 500, a request that took too long a 504.
+/// An answer that does not decode was a success. A 5xx may come after the commit, or from a proxy that lost the
+/// server: a timeout of etcd is a 500, a request that took too long is a 504.
 pub(crate) fn is_unknown(error: &Error) -> bool {
     match error.code() {
         Some(code) => code == 408 || (code >= 500 && code != 501),
@@ -29,7 +30,8 @@ pub(crate) fn is_unknown(error: &Error) -> bool {
     }
 }
 
-/// Returns whether the same request would be refused again until an administrator changes something, such as a Role. Credentials that are not valid (401) are renewed, and what is expired (410) is asked anew.
+/// Returns whether the same request would be refused again until an administrator changes something, such as a Role.
+/// Invalid credentials (401) are renewed, and an expired version (410) is requested anew.
 pub(crate) fn is_refused_for_good(error: &Error) -> bool {
     match error.code() {
         Some(code) => (400..500).contains(&code) && !matches!(code, 401 | 408 | 410 | 429),
@@ -37,7 +39,7 @@ pub(crate) fn is_refused_for_good(error: &Error) -> bool {
     }
 }
 
-/// The number of times that one request is sent again at most, as in client-go.
+/// The largest number of repetitions of one request, as in client-go.
 const MOST_REPEATS: u32 = 10;
 
 /// The repetitions of one request so far.
@@ -48,10 +50,10 @@ pub(crate) struct Repeats {
 }
 
 impl Repeats {
-    /// The time to wait before a request that failed so is sent again; `None` where it is not.
+    /// Returns the time to wait before the failed request is sent again, or `None` if it is not sent again.
     ///
-    /// CLIENT-7: a server that answers 429 with `Retry-After` has not executed the request, whatever its verb. A
-    /// 5xx with `Retry-After` may come from behind the commit of a write, so that only reads are repeated.
+    /// CLIENT-7: a server that answers 429 with `Retry-After` has not executed the request, whatever its verb. A 5xx
+    /// with `Retry-After` may come after the commit of a write, so only reads are repeated.
     pub(crate) fn wait(
         &mut self,
         error: &Error,
@@ -77,8 +79,8 @@ impl Repeats {
 /// Returns the written object if the answer is about that object.
 fn written(write: &Write, about: &About) -> Option<Written> {
     let itself = about.gvk.same_group_kind(write.kind.gvk());
-    // A Scale has the uid and the version of the object that is scaled; the Status of a delete has the uid of
-    // what is gone, and no namespace.
+    // A Scale has the uid and the version of the scaled object. The Status of a delete has the uid of the deleted
+    // object, and no namespace.
     let scale = (about.gvk.group(), about.gvk.kind()) == ("autoscaling", "Scale");
     let gone = about.gvk.kind() == "Status" && write.verb == "delete";
     let fits = itself || scale || gone;
@@ -174,7 +176,7 @@ mod tests {
             assert_eq!(repeats.wait(&throttled, false, Duration::MAX), four);
         }
         assert_eq!(repeats.wait(&throttled, false, Duration::MAX), None);
-        // Without patience nothing is repeated.
+        // Without patience, no request is repeated.
         assert_eq!(
             Repeats::default().wait(&throttled, true, Duration::ZERO),
             None

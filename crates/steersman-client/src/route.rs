@@ -1,16 +1,16 @@
-//! Machine: the split: what is answered from the cache, and what by the server.
+//! Machine: decides whether the cache or the API server answers a read.
 
-/// Who answers a read.
+/// The side that answers a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
     /// The cache, without a request.
     Cache,
-    /// The api-server, without a look at the cache.
+    /// The API server, without a look at the cache.
     Live,
 }
 
-/// CLIENT-1: a read through the client goes to the server where its kind is declared uncached, and nowhere
-/// else. Writes, and reads through `live()`, are not routed: they know only the server.
+/// Returns the side that answers a read through the client (CLIENT-1): the server if the kind is declared uncached,
+/// otherwise the cache. Writes, and reads through `live()`, always go to the server.
 pub(crate) fn route(kind_is_cached: bool) -> Route {
     if kind_is_cached {
         Route::Cache

@@ -1,4 +1,4 @@
-//! Driver: the sender that every write goes through, and the patience of reads.
+//! Driver: sends each write in a task of its own, and repeats requests if the server says when.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -16,16 +16,16 @@ use crate::unseen_writes::Writer;
 use crate::write::{RequestId, Write, WriteObserver};
 use crate::write_tracker::{WriteTracker, is_noted};
 
-/// Where requests leave the client. Cheap to clone.
+/// Sends the requests of a client. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestSender {
     pub(crate) options: Arc<ClientOptions>,
     pub(crate) mapper: Mapper,
-    /// The request of a controller that the client works for.
+    /// The reconcile request that the client works for.
     pub(crate) request: Option<RequestId>,
-    /// The same request, as notes of writes name it.
+    /// The same request, as the notes of writes name it.
     pub(crate) writer: Option<Writer>,
-    /// Notes of the writes that later reads have to see.
+    /// Tracks the writes that later reads must see.
     pub(crate) own: Arc<WriteTracker>,
     /// The address of the server, for metrics.
     pub(crate) host: Arc<str>,
@@ -33,19 +33,19 @@ pub(crate) struct RequestSender {
     pub(crate) in_flight: Arc<WritesInFlight>,
 }
 
-/// The number of writes in flight of one client and of those made from it.
+/// The number of writes in flight of one client and of the clients made from it.
 #[derive(Debug, Default)]
 pub(crate) struct WritesInFlight {
     writes: watch::Sender<usize>,
-    /// The count of the client that this one was made from, which includes this one's.
+    /// The count of the client that this one was made from. It includes the writes counted here.
     whole: Option<Arc<Self>>,
 }
 
-/// One write in flight; it has ended when this is dropped, also where its task was.
+/// One write in flight. Dropping it ends the write in the count, also if the write's task was dropped.
 struct InFlight(Arc<WritesInFlight>);
 
 impl WritesInFlight {
-    /// A count for a part of the clients that are counted here.
+    /// Makes a count for some of the clients that are counted here.
     pub(crate) fn part(self: &Arc<Self>) -> Arc<Self> {
         Arc::new(Self {
             writes: watch::Sender::default(),
@@ -55,7 +55,7 @@ impl WritesInFlight {
 
     /// Waits until no write is in flight.
     pub(crate) async fn none(&self) {
-        // The sender lives as long as this.
+        // The sender lives as long as `self`, so the wait cannot fail.
         let _ = self.writes.subscribe().wait_for(|many| *many == 0).await;
     }
 
@@ -82,10 +82,10 @@ impl Drop for InFlight {
 }
 
 impl RequestSender {
-    /// Sends a write, and answers what came back.
+    /// Sends a write and returns the answer's value.
     ///
-    /// CLIENT-7: each attempt is finished and noted by a task of its own. A caller that is dropped does not hear
-    /// the answer, and the observers do.
+    /// CLIENT-7: a task of its own finishes each attempt and notes the outcome. If the caller is dropped, it does not
+    /// get the answer, but the observers do.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
         kind: &Kind,
@@ -94,7 +94,8 @@ impl RequestSender {
         self.write_knowing(kind, request, None).await
     }
 
-    /// The same, of an object that was there at `version`: it tells how long a deleted object may still come (RYOW-9).
+    /// Sends a write to an object that was there at `version`, which bounds how long a deleted object may still
+    /// appear in the cache (RYOW-9).
     pub(crate) async fn write_knowing<T: Send + 'static>(
         &self,
         kind: &Kind,
@@ -113,7 +114,7 @@ impl RequestSender {
         }
     }
 
-    /// Reads with patience: `ask` makes one request each time.
+    /// Reads, and repeats the read if the server says when: `ask` sends one request each time.
     pub(crate) async fn read<T, F: Future<Output = Result<T, Error>>>(
         &self,
         kind: &Kind,
@@ -128,7 +129,7 @@ impl RequestSender {
         }
     }
 
-    /// The same, for a request that may say of itself that it is a dry run.
+    /// Returns this sender for a request that may be a dry run by itself.
     pub(crate) fn dry(&self, dry_run: bool) -> Self {
         let mut sender = self.clone();
         if dry_run && !sender.options.dry_run {
@@ -181,8 +182,8 @@ impl RequestSender {
         }
     }
 
-    /// Waits where the server asks for it and the request may be sent again; else hands the error on. `method` is
-    /// that of a write.
+    /// Waits if the server names a time and the request may be sent again; otherwise returns the error. `method` is
+    /// the HTTP method of a write, and `None` for a read.
     async fn pause(
         &self,
         error: Error,
@@ -191,7 +192,7 @@ impl RequestSender {
         repeats: &mut Repeats,
     ) -> Result<(), Error> {
         if error.is_kind_not_served() {
-            // The next request for a kind of this group asks the server for its kinds again.
+            // The mapper then asks the server again for the kinds of this group.
             self.mapper.forget(kind.gvk().group());
         }
         let Some(wait) = repeats.wait(&error, method.is_none(), self.options.patience) else {
@@ -238,7 +239,8 @@ fn note<T>(
     let about = sent.as_ref().map(|answer| answer.about.as_ref());
     let outcome = outcome(write, about);
     if let Some(own) = own {
-        // Before the notes: an informer that starts meanwhile finds the version, or the notes find the informer.
+        // The version is noted before the outcome: an informer that starts in between either finds the version, or is
+        // found when the outcome is noted.
         own.note_version(write, &outcome);
     }
     for observer in observers {
@@ -246,7 +248,7 @@ fn note<T>(
     }
 }
 
-/// Calls an observer. A panic of one costs neither the write nor what the others hear of it (MGR-7).
+/// Calls an observer. A panic of an observer affects neither the write nor other observers (MGR-7).
 fn guarded(write: &Write, tell: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(tell)) {
         tracing::error!(

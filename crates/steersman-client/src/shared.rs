@@ -1,4 +1,4 @@
-//! Driver: what every handle of one client stands on: its cache, its connection, its options.
+//! Driver: the state that all handles of one client share (cache, connection, options), and the verbs over it.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::unseen_writes::{Note, Read, Writer};
 use crate::write::RequestId;
 use crate::write_tracker::{Owed, Unstored, Waited, WriteTracker};
 
-/// Cheap to clone; clones share one transport.
+/// The state behind a handle. Cheap to clone; clones share one transport.
 #[derive(Clone)]
 pub(crate) struct Shared {
     inner: Arc<Inner>,
@@ -100,7 +100,7 @@ impl Shared {
         &self.sender
     }
 
-    /// Whether a read of an object of this name may have to see a write; takes no lock (RYOW-11).
+    /// Returns whether a read of an object of this name may have to see a write. Takes no lock (RYOW-11).
     pub(crate) fn may_owe(&self, name: &str) -> bool {
         let sender = &self.sender;
         sender
@@ -108,7 +108,7 @@ impl Shared {
             .may_owe(&sender.options, sender.writer, Some(name))
     }
 
-    /// Whether a read has to see a write, or to ask about one.
+    /// Returns whether a read must see a write, or must ask the server about one.
     pub(crate) fn owes(&self, kind: &Kind, read: Read<'_>) -> bool {
         let sender = &self.sender;
         sender
@@ -116,24 +116,24 @@ impl Shared {
             .owes(&sender.options, sender.writer, kind.gvk(), read)
     }
 
-    /// What a read has to see, or to ask about.
+    /// Returns the writes that a read must see, and those that it must ask the server about.
     pub(crate) fn owed(&self, kind: &Kind, read: Read<'_>) -> Owed {
         let sender = &self.sender;
         sender.own.owed(&sender.options, sender.writer, kind, read)
     }
 
-    /// Waits until the cache has seen what a read has to see.
+    /// Waits until the cache has seen the noted writes.
     pub(crate) async fn wait(&self, kind: &Kind, read: Read<'_>, notes: Vec<Note>) -> Waited {
         let sender = &self.sender;
         sender.own.wait(&sender.options, kind, read, notes).await
     }
 
-    /// Whether what was read from the cache since [`wait`](Self::wait) counts.
+    /// Returns whether a result that was read from the cache since [`wait`](Self::wait) is valid.
     pub(crate) fn still_hold(&self, kind: &Kind, unstored: &[Unstored]) -> bool {
         self.sender.own.still_hold(kind.gvk(), unstored)
     }
 
-    /// LiveReads what an informer asks, with the patience of a read.
+    /// Sends a request in the scope of an informer, and repeats it as any read.
     pub(crate) async fn read_live<T, F>(
         &self,
         kind: &Kind,
@@ -147,13 +147,13 @@ impl Shared {
         Ok(self.sender.read(kind, ask).await?)
     }
 
-    /// The manager that applies: where none is given, the one that the server names for other writes.
+    /// Returns the field manager of an apply: the client's, or the one that the server derives for other writes.
     pub(crate) fn manager(&self) -> String {
         let given = self.options().field_manager.clone();
         given.unwrap_or_else(|| field_manager::of_program(&self.connection().program()))
     }
 
-    /// The key, in the client's namespace where it has one.
+    /// Returns the key, in the client's namespace if the client has one.
     pub(crate) fn key_in_namespace(
         &self,
         kind: &Kind,
@@ -176,8 +176,12 @@ impl Shared {
         })
     }
 
-    /// Returns the selection as [`selection_in_namespace`](Self::selection_in_namespace) does, for a request to the server: it
-    /// must not name an index.
+    /// Returns the selection as [`selection_in_namespace`](Self::selection_in_namespace) does, for a request to the
+    /// server.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::IndexNeedsCache`] if the selection names an index.
     pub(crate) fn live_selection<'a>(
         &self,
         kind: &Kind,
@@ -192,7 +196,7 @@ impl Shared {
         self.selection_in_namespace(kind, selection)
     }
 
-    /// The verbs of one kind. The transport is made by the first request, in its runtime.
+    /// Returns the verbs of one kind. The first request makes the transport, in the runtime of that request.
     pub(crate) async fn api<K: Object>(&self, kind: &Kind) -> Result<Api<K>, Error> {
         let api = Api::new(self.transport().await?, kind.clone());
         Ok(api.request_timeout(self.options().request_timeout))
@@ -216,14 +220,14 @@ impl Shared {
         })
     }
 
-    /// Replaces an object, or its status, by `object`, under the version it was read at.
+    /// Replaces an object, or its status, by `object`, at the resource version of `object`.
     pub(crate) async fn replace<K: Object>(
         &self,
         kind: &Kind,
         object: &K,
         part: Part,
     ) -> Result<K, Error> {
-        // CLIENT-6: where the object was read cannot be told from it.
+        // CLIENT-6: an object does not tell whether it was read through the transform.
         if let Some(transform) = self.cache().transformed(kind) {
             return Err(Error::Transformed {
                 kind: kind.clone(),
@@ -249,7 +253,7 @@ impl Shared {
         })
     }
 
-    /// Changes an object that is there by the difference that `mutate` makes.
+    /// Changes an existing object by the difference that `mutate` makes.
     pub(crate) async fn change<K: Object>(
         &self,
         kind: &Kind,
@@ -265,7 +269,7 @@ impl Shared {
         changed.map_err(|refused| without_status(refused, kind, object.key(), part))
     }
 
-    /// Changes `before` into `after` by their difference, once.
+    /// Changes `before` into `after` by their difference, in one request.
     pub(crate) async fn merge<K: Object>(
         &self,
         kind: &Kind,
@@ -281,7 +285,7 @@ impl Shared {
         merged.map_err(|refused| without_status(refused, kind, before.key(), part))
     }
 
-    /// Creates an object, or changes the one that is there; `present` is what was read of it.
+    /// Creates an object, or changes the existing one; `present` is the object as it was read.
     pub(crate) async fn ensure<K: Object>(
         &self,
         kind: &Kind,
@@ -333,13 +337,13 @@ impl Shared {
         })
     }
 
-    /// What an apply carries: it has to have a manager.
+    /// Returns the options of an apply, which always name a manager.
     fn applying(&self) -> WriteOptions {
         let options = self.options().write().field_manager(self.manager());
         options.force(self.options().force)
     }
 
-    /// The error of an apply that was refused, naming whose the fields are where that is why.
+    /// Returns the error of a refused apply; for a conflict, with the managers that own the fields.
     fn conflict(&self, kind: &Kind, key: ObjectKey, refused: steersman_api::Error) -> Error {
         let conflicts = conflicts(&refused);
         if conflicts.is_empty() {
@@ -380,7 +384,7 @@ impl Shared {
     }
 }
 
-/// CLIENT-8: the error of a write of a status, named for what it is where the server serves no such subresource.
+/// CLIENT-8: turns a 404 of the status subresource into [`Error::NoStatus`].
 fn without_status(refused: Error, kind: &Kind, key: ObjectKey, part: Part) -> Error {
     match refused {
         Error::Api(refused) if part == Part::Status && refused.is_kind_not_served() => {

@@ -1,4 +1,4 @@
-//! Machine: remembers what was written, and says what a read has to see before it is answered.
+//! Machine: remembers the writes that the cache has not seen, and decides which of them a read must see.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,20 +14,20 @@ pub(crate) use filter::Filter;
 pub(crate) use note::{CacheState, Note, StoredObject};
 pub(crate) use question::{Question, Subject};
 
-/// How many notes may be there before those that were seen are looked for, at least.
+/// The smallest number of notes at which seen notes are swept.
 const SWEEP_AT_LEAST: usize = 256;
-/// How long those that were seen may stay, however few they are, as long as something is written now and then.
+/// The time after which seen notes are swept even if there are few. The sweep runs with a write, never by itself.
 const SWEEP_AFTER: Duration = Duration::from_secs(600);
 
-/// Identifies the request key (of one controller) that writes and reads, as a hash. Two keys with one hash would
-/// wait for each other's writes, and lose nothing.
+/// Identifies the request key (of one controller) that writes and reads, as a hash. Two keys with the same hash wait
+/// for each other's writes, and lose nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Writer(pub(crate) u64);
 
-/// What a write came to, as far as reads are concerned.
+/// The result of a write, as far as reads are concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NotedWrite {
-    /// The server stored the object at this version, and the cache holds it there.
+    /// The server stored the object at this version, and the cache will hold it at this version.
     Stored {
         key: ObjectKey,
         uid: String,
@@ -37,35 +37,37 @@ pub(crate) enum NotedWrite {
     Deleted {
         key: ObjectKey,
         uid: String,
-        /// A version at which the object was there, where one is known.
+        /// A resource version at which the object existed, if one is known.
         at: Option<ResourceVersion>,
-        /// Whether the cache held the object as the delete was sent: then it cannot come any more (RYOW-9).
+        /// Whether the cache held the object when the delete was sent. If so, the object cannot appear in the cache
+        /// later (RYOW-9).
         was_stored: bool,
-        /// Whether no finalizer and no grace period holds the object: then one that the cache has as terminating is
-        /// an older state of it (RYOW-2).
+        /// Whether the deleted object had neither finalizers nor a grace period. If so, a terminating object in the
+        /// cache is an older state of it (RYOW-2).
         is_final: bool,
     },
-    /// The cache holds no object of this key at this version: the server has none (RYOW-7), or a selector of the
-    /// cache excludes it (RYOW-8).
+    /// The cache holds no object of this key at this version: the object is absent on the server (RYOW-7), or a
+    /// selector of the cache excludes it (RYOW-8).
     Absent { key: ObjectKey, at: ResourceVersion },
-    /// The server stored the object at this version, and whether the cache holds it there is not known (RYOW-8).
+    /// The server stored the object at this version, and it is unknown whether the cache's selectors include it
+    /// (RYOW-8).
     Unjudged {
         key: ObjectKey,
         version: ResourceVersion,
     },
-    /// It is not known whether the server did it.
+    /// It is unknown whether the server executed the write.
     Unknown(Subject),
 }
 
-/// What is read.
+/// The objects that a read is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Read<'a> {
     Object(&'a ObjectKey),
-    /// The objects of a namespace, or of all, whatever else selects some of them.
+    /// The objects of one namespace, or of all (`None`); the selectors of the list are not considered.
     List(Option<&'a str>),
 }
 
-/// Everything that was written through one client and not seen since (RYOW-1).
+/// The writes of one client that the cache has not seen (RYOW-1).
 #[derive(Debug, Default)]
 pub(crate) struct UnseenWrites {
     of: HashMap<Gvk, HashMap<Writer, Notes>>,
@@ -79,19 +81,20 @@ pub(crate) struct UnseenWrites {
 
 #[derive(Debug, Default)]
 struct Notes {
-    /// One for each key: a newer write makes the older one part of its past.
+    /// One note per key: a newer write of the key takes over what the older note knows.
     unseen: HashMap<ObjectKey, Note>,
     questions: Vec<Question>,
 }
 
-/// Counts notes and questions as they come and go: the names exactly, and what reads look at without the lock.
+/// Updates the two counts of notes and questions: the exact one by name, and the filter that reads check without the
+/// lock.
 struct Tally<'a> {
     names: &'a mut HashMap<u64, usize>,
     filter: &'a Filter,
 }
 
 impl<'a> Read<'a> {
-    /// The name of the object; `None` for a list.
+    /// Returns the name of the object; `None` for a list.
     pub(crate) fn name(self) -> Option<&'a str> {
         match self {
             Self::Object(key) => Some(key.name()),
@@ -101,12 +104,12 @@ impl<'a> Read<'a> {
 }
 
 impl UnseenWrites {
-    /// What tells reads without a lock that nothing concerns them.
+    /// Returns the filter that tells most reads without a lock that they owe nothing.
     pub(crate) fn filter(&self) -> Arc<Filter> {
         Arc::clone(&self.filter)
     }
 
-    /// Notes a write that is finished.
+    /// Notes a finished write.
     pub(crate) fn note(&mut self, writer: Writer, gvk: &Gvk, written: NotedWrite, now: Instant) {
         self.serial += 1;
         self.swept.get_or_insert(now);
@@ -131,7 +134,7 @@ impl UnseenWrites {
         };
         let known = |key: &ObjectKey| self.of.get(gvk)?.get(&writer)?.unseen.get(key);
         let new = match written {
-            // A version that cannot be compared could be waited for in vain.
+            // A version that cannot be compared could be awaited forever.
             NotedWrite::Stored { version, .. }
             | NotedWrite::Absent { at: version, .. }
             | NotedWrite::Unjudged { version, .. }
@@ -157,7 +160,7 @@ impl UnseenWrites {
                 let is_dated = was_stored || at.is_some();
                 let mut new = note(&key, Some(uid)).gone(known(&key), at);
                 new.is_final |= is_final;
-                // RYOW-9: without any version nothing says when the object cannot come any more.
+                // RYOW-9: without any version, there is no moment after which the object can no longer appear.
                 if !is_dated && new.version.is_none() {
                     return self.question(gvk, question(Subject::Object(key), None));
                 }
@@ -182,7 +185,7 @@ impl UnseenWrites {
             names: &mut self.names,
             filter: &self.filter,
         };
-        // What is noted at a version is what was not known of the object at that version, or before it.
+        // A note at a version answers the questions about this object at that version or an earlier one.
         let newest = note.version.iter().chain(&note.absent);
         let newest: Vec<ResourceVersion> = newest.cloned().collect();
         notes.questions.retain(|question| {
@@ -216,7 +219,7 @@ impl UnseenWrites {
         }
     }
 
-    /// Whether a read on behalf of `writer`, or (`None`) of all, has to see anything.
+    /// Returns whether a read for `writer`, or for all writers (`None`), must see any write.
     pub(crate) fn owes(&self, writer: Option<Writer>, gvk: &Gvk, read: Read<'_>) -> bool {
         if let Read::Object(key) = read
             && !self.names.contains_key(&filter::hash(key.name()))
@@ -241,7 +244,7 @@ impl UnseenWrites {
         })
     }
 
-    /// What a read on behalf of `writer` has to wait for; of everybody's writes where it is none.
+    /// Returns the notes that a read for `writer`, or for all writers (`None`), must wait for.
     pub(crate) fn owed(&self, writer: Option<Writer>, gvk: &Gvk, read: Read<'_>) -> Vec<Note> {
         let concerned = |notes: &Notes| match read {
             Read::Object(key) => notes.unseen.get(key).cloned().into_iter().collect(),
@@ -254,8 +257,8 @@ impl UnseenWrites {
         self.notes(writer, gvk).flat_map(concerned).collect()
     }
 
-    /// The writes that a read on behalf of `writer` could show and of which nobody knows what became: the server
-    /// has to be asked about them first (RYOW-3).
+    /// Returns the questions about writes that a read for `writer` could show. The server must be asked about them
+    /// first (RYOW-3).
     pub(crate) fn questions(
         &self,
         writer: Option<Writer>,
@@ -267,8 +270,8 @@ impl UnseenWrites {
         concerned.cloned().collect()
     }
 
-    /// Reads wait for these from `now` on, or from when the first of them did: one that is given up in the
-    /// middle leaves the rest of the time to those that follow it (RYOW-5).
+    /// Starts the wait for these notes at `now`, unless an earlier read started it: a read that is dropped leaves
+    /// only the rest of the time to later reads (RYOW-5).
     pub(crate) fn await_all(&mut self, gvk: &Gvk, notes: &mut [Note], now: Instant) {
         for note in notes {
             let of = self.of.get_mut(gvk);
@@ -282,7 +285,7 @@ impl UnseenWrites {
         }
     }
 
-    /// Drops a note that was seen; not a newer one of the same object.
+    /// Drops a note that was seen, unless a newer note of the same object replaced it.
     pub(crate) fn seen(&mut self, gvk: &Gvk, note: &Note) {
         self.drop_from(note.writer, gvk, |notes, tally| {
             let known = notes.unseen.get(&note.key);
@@ -293,7 +296,7 @@ impl UnseenWrites {
         });
     }
 
-    /// Drops a question that was asked about; not a newer one of the same object.
+    /// Drops a question that was answered, unless a newer question about the same object replaced it.
     pub(crate) fn close(&mut self, gvk: &Gvk, question: &Question) {
         self.drop_from(question.writer, gvk, |notes, tally| {
             let before = notes.questions.len();
@@ -306,10 +309,10 @@ impl UnseenWrites {
         });
     }
 
-    /// Drops what was seen by now of keys that never read again, and questions that the server was never asked about,
-    /// once there is enough of it to be worth the look, or after a while. `is_seen` asks the informer that covers
-    /// the object, `is_passed` whether that one has passed the version of a question, and `follows` whether one that
-    /// covers the name follows the server; all are true where there is none.
+    /// Sweeps notes that the cache has seen but no read asked for again, and questions that no read asked. Runs once
+    /// there are enough of them, or after [`SWEEP_AFTER`]. `is_seen` asks the informer that covers the object;
+    /// `is_passed` returns whether that informer has passed the version of a question; `follows` returns whether it
+    /// follows the server. All three return true if no informer covers the object.
     pub(crate) fn sweep(
         &mut self,
         now: Instant,
@@ -349,17 +352,17 @@ impl UnseenWrites {
             !writers.is_empty()
         });
         self.names.shrink_to(self.names.len() * 2);
-        // What stays is waited for, or soon seen: the next look comes when there is twice as much.
+        // The remaining notes are awaited or seen soon, so the next sweep runs at twice their number.
         self.sweep_at = self.len() * 2;
         self.swept = Some(now);
     }
 
-    /// How many writes were not seen yet.
+    /// Returns the number of writes that were not seen yet.
     pub(crate) fn len(&self) -> usize {
         self.filter.len()
     }
 
-    /// The notes of one writer, or of all: only who reads for all goes through all.
+    /// Returns the notes of one writer, or of all. Only a read for all writers visits all of them.
     fn notes(&self, writer: Option<Writer>, gvk: &Gvk) -> impl Iterator<Item = &Notes> {
         let of_kind = self.of.get(gvk);
         let (one, all) = match writer {
@@ -421,7 +424,7 @@ impl Notes {
     }
 }
 
-/// Whether a list of `listed`, or of all namespaces, could hold an object of `namespace`.
+/// Returns whether a list of `listed`, or of all namespaces, could hold an object of `namespace`.
 fn is_within(listed: Option<&str>, namespace: Option<&str>) -> bool {
     listed.is_none() || namespace.is_none() || listed == namespace
 }

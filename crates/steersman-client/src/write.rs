@@ -1,4 +1,4 @@
-//! Words: a write, what became of it, and who is told.
+//! Words: a write, its outcome, and its observers.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -8,96 +8,96 @@ use std::sync::Arc;
 
 use steersman_object::{Kind, ObjectKey, ResourceVersion};
 
-/// Names the request on whose behalf a client works: a controller, and the key that it reconciles.
+/// Identifies the reconcile request that a client works for: a controller, and the key that it reconciles.
 ///
-/// Equal for the same controller and an equal key of the same type. Cheap to clone.
+/// Two ids are equal if they have the same controller and an equal key of the same type. Cheap to clone.
 #[derive(Clone)]
 pub struct RequestId(Arc<dyn Erased>);
 
-/// One write, from when it is sent until it is known what became of it.
+/// One write, from the moment it is sent until its outcome is known.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Write {
-    /// A number that no other write of this process has.
+    /// A number that is unique among the writes of this process.
     pub id: u64,
-    /// On whose behalf; `None` where the client was not made for a request.
+    /// The reconcile request that the write belongs to; `None` if the client was not made for a request.
     pub request: Option<RequestId>,
-    /// The verb, in the words of Kubernetes: `create`, `patch`, `deletecollection`, and so on.
+    /// The verb, as in RBAC rules: `create`, `patch`, `deletecollection`, and so on.
     pub verb: &'static str,
-    /// The kind of the object written, or of the one whose subresource is.
+    /// The kind of the object that is written, or that has the written subresource.
     pub kind: Kind,
     /// The namespace; `None` for a cluster-scoped kind.
     pub namespace: Option<String>,
-    /// The object; `None` where the server makes the name, and for a collection.
+    /// The key of the object; `None` for a collection, and if the server makes the name.
     pub key: Option<ObjectKey>,
-    /// What the name begins with that the server makes (`metadata.generateName`), where it does.
+    /// The prefix of the name that the server makes (`metadata.generateName`), if it makes one.
     pub generate_name: Option<String>,
-    /// The subresource, where it is one that is written.
+    /// The subresource, if the write is to one.
     pub subresource: Option<String>,
-    /// Of a delete: what was known of the object before it was sent.
+    /// For a delete: what was known of the object before the request was sent.
     pub(crate) before: Before,
 }
 
-/// What was known of an object before a delete of it was sent.
+/// What was known of an object before its delete was sent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Before {
     /// The uid of the object that the cache held.
     pub(crate) stored: Option<String>,
-    /// A version at which the object was there.
+    /// A resource version at which the object existed.
     pub(crate) version: Option<ResourceVersion>,
 }
 
-/// What the server said the object is after a write.
+/// The written object, as the server's answer describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Written {
-    /// Its key, with the name that the server made.
+    /// The key, with the name that the server made.
     pub key: ObjectKey,
-    /// Its uid.
+    /// The uid.
     pub uid: String,
-    /// Its version; unset where the answer names none: a delete that left nothing.
+    /// The resource version; unset if the answer names none, as that of a delete that left no object.
     pub version: ResourceVersion,
-    /// Its labels, by which one tells whether a cache would hold it; none where the answer is not the object
-    /// itself: that of a scale, and that of a delete that left nothing.
+    /// The labels, which tell whether a cache selects the object. `None` if the answer is not the object itself: that
+    /// of a scale, and that of a delete that left no object.
     pub labels: Option<BTreeMap<String, String>>,
-    /// Whether it carries a deletion timestamp.
+    /// Whether the object has a deletion timestamp.
     pub deleting: bool,
-    /// Whether it carries a deletion timestamp and nothing holds it: a write that took its last finalizer is answered
-    /// so, at the version before that write, and the object is gone.
+    /// Whether the object has a deletion timestamp and no finalizer or grace period. The answer to a write that
+    /// removed the last finalizer looks like this, with the version before that write, and the object is gone.
     pub finalized: bool,
 }
 
-/// What became of a write.
+/// The outcome of a write.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Outcome<'a> {
-    /// It was done. What the object is now, where the answer is about it: that of an eviction, a binding or a
-    /// token is not, and that of a collection is about many.
+    /// The server executed the write. The object is `None` if the answer is not about one: that of an eviction, a
+    /// binding or a token, and that of a collection.
     Done(Option<Written>),
-    /// The server refused it, so nothing was done.
+    /// The server refused the write and changed nothing.
     Refused(&'a steersman_api::Error),
-    /// Nobody knows: the answer was lost, could not be read, or says that the server does not know either
-    /// (any 5xx). The object may be as it was, or as was asked.
+    /// The outcome is unknown: the answer was lost or could not be read, or the server does not know either (any
+    /// 5xx). The server may or may not have executed the write.
     Unknown(&'a steersman_api::Error),
 }
 
-/// Hears of every write of a client, from its beginning to its end.
+/// Is called for every write of a client, when it begins and when its outcome is known.
 ///
-/// Dry runs are not writes. What is not sent (an invalid key, nothing to change) is not heard of either.
+/// A dry run is not a write. Requests that are not sent (an invalid key, nothing to change) are not reported either.
 ///
 /// # For implementors
 ///
-/// `began` runs where the write is called, `ended` in the task that finishes it, which outlives a caller who
-/// was dropped: for each `began` there is one `ended` before the caller has the answer, unless the runtime
-/// ends first. A write that was throttled and is sent again begins again. Both must be quick, and must not
-/// block. A panic is logged, and costs neither the write nor what other observers hear.
+/// `began` runs in the caller's task, `ended` in the task that finishes the write, which outlives a dropped caller.
+/// For each `began` there is one `ended` before the caller gets the answer, unless the runtime ends first. A write
+/// that was throttled and is sent again begins again. Both methods must be quick and must not block. A panic is
+/// logged; it affects neither the write nor other observers.
 pub trait WriteObserver: Send + Sync + 'static {
-    /// A write is about to be sent.
+    /// Is called before a write is sent.
     fn began(&self, write: &Write) {
         let _ = write;
     }
 
-    /// It is known what became of a write, or that nobody knows.
+    /// Is called when the outcome of a write is known, or is known to stay unknown.
     fn ended(&self, write: &Write, outcome: &Outcome<'_>);
 }
 
@@ -118,7 +118,7 @@ struct Named<K> {
 // ===== impl RequestId =====
 
 impl RequestId {
-    /// The request `key` of the controller of this name.
+    /// Makes the id of the request `key` of the controller with this name.
     #[must_use]
     pub fn new<K>(controller: impl Into<Arc<str>>, key: K) -> Self
     where
@@ -130,7 +130,7 @@ impl RequestId {
         }))
     }
 
-    /// The name of the controller.
+    /// Returns the name of the controller.
     #[must_use]
     pub fn controller(&self) -> &str {
         self.0.controller()

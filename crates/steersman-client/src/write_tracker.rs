@@ -1,4 +1,4 @@
-//! Driver: notes what is written, and lets a read wait until the cache has seen what it has to see.
+//! Driver: notes the writes of clients, and lets reads wait until the cache has seen them.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -26,19 +26,19 @@ pub(crate) use wait::{Unstored, Waited};
 pub(crate) struct WriteTracker {
     cache: Cache,
     writes: Mutex<UnseenWrites>,
-    /// Tells most reads that nothing concerns them, without the lock (RYOW-11).
+    /// Tells most reads without the lock that they owe nothing (RYOW-11).
     filter: Arc<Filter>,
-    /// How often the lock was taken.
+    /// The number of times that the lock was taken.
     #[cfg(test)]
     locked: std::sync::atomic::AtomicUsize,
 }
 
-/// What a read has to see before the cache is read.
+/// The writes that a read must see.
 #[derive(Debug, Default)]
 pub(crate) struct Owed {
-    /// The server has to be asked about each of these first (RYOW-3).
+    /// The server must answer each of these first (RYOW-3).
     pub(crate) questions: Vec<Question>,
-    /// The cache has to see each of these (RYOW-1).
+    /// The cache must see each of these (RYOW-1).
     pub(crate) notes: Vec<Note>,
 }
 
@@ -50,7 +50,8 @@ impl Writer {
     }
 }
 
-/// Whether the writes of such a client are noted: those for a key, and all where any key waits for them.
+/// Returns whether the writes of a client are noted: those of a client with a request, and all under
+/// [`ReadConsistency::Process`].
 pub(crate) fn is_noted(options: &ClientOptions, request: Option<&RequestId>) -> bool {
     match options.consistency {
         ReadConsistency::OwnKey => request.is_some(),
@@ -78,14 +79,14 @@ impl WriteTracker {
         self.writes.lock()
     }
 
-    /// How often the lock was taken.
+    /// Returns the number of times that the lock was taken.
     #[cfg(test)]
     pub(crate) fn locked(&self) -> usize {
         self.locked.load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    /// Whether a read may have to see something: of the object of this name, or (`None`) of a list. Takes no lock,
-    /// and is mostly false where only others wrote (RYOW-11).
+    /// Returns whether a read of the object with this name (`None`: a list) may have to see a write. Takes no lock,
+    /// and is mostly false if only other keys wrote (RYOW-11).
     pub(crate) fn may_owe(
         &self,
         options: &ClientOptions,
@@ -95,7 +96,7 @@ impl WriteTracker {
         reader(options, writer).is_some_and(|reader| self.filter.may_owe(reader, name))
     }
 
-    /// Whether a read has to see something.
+    /// Returns whether a read must see a write.
     pub(crate) fn owes(
         &self,
         options: &ClientOptions,
@@ -107,7 +108,7 @@ impl WriteTracker {
             && reader(options, writer).is_some_and(|reader| self.lock().owes(reader, gvk, read))
     }
 
-    /// What a read has to see: what was written before this was called.
+    /// Returns the writes before this call that a read must see.
     pub(crate) fn owed(
         &self,
         options: &ClientOptions,
@@ -130,7 +131,7 @@ impl WriteTracker {
         };
         questions.retain(|question| {
             match self.cache.live_reads(gvk, question.subject.namespace()) {
-                // CACHE-2: what is known about a kind that never synced is told at once, by the read.
+                // CACHE-2: the read itself fails at once if the kind never synced.
                 Some(reads) if is_stuck(reads.mirror()) => return false,
                 Some(_) if !self.is_passed(gvk, question) => return true,
                 _ => {}
@@ -145,8 +146,8 @@ impl WriteTracker {
         Owed { questions, notes }
     }
 
-    /// Notes what the server showed of what was subject, where the cache has not come so far; with that the question
-    /// has served.
+    /// Notes what the server listed about the subject of a question, if the cache has not come as far, and closes the
+    /// question.
     pub(crate) fn learn(&self, gvk: &Gvk, question: &Question, list: &LiveList) {
         let could_be = |object: &&LiveIdentity| question.subject.could_be(&object.key);
         let is_news = |object: &&LiveIdentity| self.is_news(gvk, &object.key, &object.version);
@@ -165,16 +166,16 @@ impl WriteTracker {
             let (key, at) = (key.clone(), list.version.clone());
             self.note(question.writer, gvk, NotedWrite::Absent { key, at });
         }
-        // Last, so that no read finds neither.
+        // Closed last, so that a concurrent read finds the question or the note.
         self.close(gvk, question);
     }
 
-    /// The server was asked about what was subject.
+    /// Drops a question that the server has answered.
     pub(crate) fn close(&self, gvk: &Gvk, question: &Question) {
         self.lock().close(gvk, question);
     }
 
-    /// Nobody waits any more for what was not seen in time.
+    /// Drops notes that the cache did not see in time; later reads do not wait for them.
     pub(crate) fn give_up(&self, gvk: &Gvk, late: &[Note]) {
         let mut writes = self.lock();
         for note in late {
@@ -182,7 +183,7 @@ impl WriteTracker {
         }
     }
 
-    /// Whether an informer that covers the object runs, and has not come as far as a version of it.
+    /// Returns whether a running informer covers the object and has not reached this version of it.
     fn is_news(&self, gvk: &Gvk, key: &ObjectKey, version: &ResourceVersion) -> bool {
         let glimpse = self.glimpse(gvk, key);
         glimpse.is_some_and(|has| !look(&has).has_come(version))
@@ -204,7 +205,8 @@ impl WriteTracker {
         writes.sweep(now, is_seen, is_passed, follows);
     }
 
-    /// Whether the informer that covers the object of a question shows what became of the write, or there is none.
+    /// Returns whether the informer that covers a question's object has passed the version of the write, or no
+    /// informer covers the object.
     fn is_passed(&self, gvk: &Gvk, question: &Question) -> bool {
         match (&question.subject, &question.version) {
             (Subject::Object(key), Some(version)) => {
@@ -215,7 +217,8 @@ impl WriteTracker {
         }
     }
 
-    /// What the cache has of an object that is about to be deleted, and `version`, at which the caller knows it.
+    /// Returns what the cache holds of an object before its delete is sent. `version` is the version that the caller
+    /// knows.
     pub(crate) fn before_delete(
         &self,
         gvk: &Gvk,
@@ -229,30 +232,30 @@ impl WriteTracker {
         }
     }
 
-    /// Notes what a write came to for first lists: those of informers that do not run yet (RYOW-10).
+    /// Notes the version of a write for the first lists of informers that do not run yet (RYOW-10).
     pub(crate) fn note_version(&self, write: &Write, outcome: &Outcome<'_>) {
         let version = match outcome {
             Outcome::Refused(_) => return,
-            // The version in the answer of a delete may be the one before it.
+            // The answer of a delete may name the version before the delete.
             Outcome::Done(Some(written)) if !is_delete(write, written) => written.version.clone(),
             Outcome::Done(_) | Outcome::Unknown(_) => ResourceVersion::unset(),
         };
         self.cache.note_written(write.kind.gvk(), &version);
     }
 
-    /// RYOW-4: what a write is noted as; nothing where no informer covers what was written.
+    /// Returns the result to note of a write (RYOW-4); `None` if no informer covers the object.
     fn noted(&self, write: &Write, outcome: &Outcome<'_>) -> Option<NotedWrite> {
         match outcome {
             Outcome::Done(written) => {
                 let written = written.as_ref()?;
-                // What a finalizer or a grace period holds is there at the version in the answer.
+                // An object with a finalizer or a grace period exists at the version in the answer.
                 match is_delete(write, written) {
                     true => self.deleted(write, written),
                     false => self.stored(write, written),
                 }
             }
             Outcome::Refused(_) => None,
-            // Of its labels nothing is known: one that covers the namespace is enough.
+            // The labels are unknown, so an informer that covers the namespace is enough.
             Outcome::Unknown(_) => {
                 let namespace = write.namespace.as_deref();
                 self.cache.live_reads(write.kind.gvk(), namespace)?;
@@ -260,7 +263,7 @@ impl WriteTracker {
                     match (&write.key, &write.generate_name) {
                         (Some(key), _) => Subject::Object(key.clone()),
                         (None, Some(begins)) => Subject::generated(namespace, begins),
-                        // What is deleted of a collection is not noted where it is known either.
+                        // The deletes of a collection are not noted if they succeed either.
                         (None, None) => return None,
                     },
                 ))
@@ -290,11 +293,12 @@ impl WriteTracker {
         let stored = has.stored.as_ref();
         match membership {
             Membership::Inside => Some(NotedWrite::Stored { key, uid, version }),
-            // RYOW-8: what was created outside was never inside, unless another object had the name.
+            // RYOW-8: an object that was created outside the selectors was never inside, unless another object had
+            // the name.
             Membership::Outside if write.verb == "create" && stored.is_none() => None,
             Membership::Outside => Some(NotedWrite::Absent { key, at: version }),
             _ if look(&has).has_come(&version) => None,
-            // The informer hears of the write either way: the object changes, or leaves.
+            // The informer receives the write in either case, as a change of the object or as its deletion.
             _ if stored.is_some_and(|stored| stored.uid == uid) => {
                 Some(NotedWrite::Stored { key, uid, version })
             }
@@ -302,13 +306,14 @@ impl WriteTracker {
         }
     }
 
-    /// What the cache has of an object, where an informer runs that covers it.
+    /// Returns the state of an object in the running informer that covers it, if there is one.
     fn glimpse(&self, gvk: &Gvk, key: &ObjectKey) -> Option<Glimpse> {
         Some(self.cache.mirror_of(gvk, key)?.glimpse(key))
     }
 }
 
-/// The writer whose writes a read has to see; `Some(None)` for the writes of every key, `None` for none at all.
+/// Returns the writer of the writes that a read must see: `Some(None)` for the writes of every key, `None` for no
+/// writes.
 fn reader(options: &ClientOptions, writer: Option<Writer>) -> Option<Option<Writer>> {
     match options.consistency {
         ReadConsistency::OwnKey => writer.map(Some),
@@ -334,7 +339,8 @@ impl std::fmt::Debug for WriteTracker {
     }
 }
 
-/// Whether a write left no object: a delete of what nothing held, or a write that took the last finalizer.
+/// Returns whether a write left no object: a delete without finalizers or grace period, or a write that removed the
+/// last finalizer.
 fn is_delete(write: &Write, written: &Written) -> bool {
     match write.verb {
         "delete" => !written.deleting,
@@ -354,7 +360,7 @@ fn look(has: &Glimpse) -> CacheState<'_> {
     }
 }
 
-/// Whether it stands still before its first list was complete.
+/// Returns whether an informer is degraded and has not completed its first list.
 fn is_stuck(mirror: &Mirror) -> bool {
     matches!(mirror.state(), State::Degraded { .. }) && !mirror.has_synced()
 }

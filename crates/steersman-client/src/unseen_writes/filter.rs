@@ -1,22 +1,23 @@
-//! Machine: tells a read without a lock that no note concerns it.
+//! Machine: tells most reads without a lock that no note is about them.
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use super::Writer;
 
-/// The number of counters of each table; a power of two. With a thousand notes outstanding, one read in sixteen of
-/// those that no note concerns takes the lock all the same.
+/// The number of counters of each table; a power of two. With 1,000 notes, about one unrelated read in sixteen takes
+/// the lock without need.
 const SLOTS: usize = 1 << 14;
 
-/// Counts the outstanding notes and questions by writer and by object name (RYOW-11).
+/// Counts the notes and questions by writer and by object name (RYOW-11).
 ///
-/// Two writers, or two names, may share a counter: a counter above zero means that a read has to look under the
-/// lock, and zero means that nothing concerns it. It changes under the lock of the notes, and is read without.
+/// Two writers, or two names, may share a counter. A counter above zero means that a read must check under the lock;
+/// zero means that no note is about the read. The counters change under the lock of the notes and are read without
+/// it.
 #[derive(Debug)]
 pub(crate) struct Filter {
     writers: Box<[AtomicU32]>,
     names: Box<[AtomicU32]>,
-    /// Marks of names that the server was to make: reads of any name may be concerned.
+    /// The number of questions about generated names, which may be about any name.
     generated: AtomicUsize,
     len: AtomicUsize,
 }
@@ -34,13 +35,13 @@ impl Default for Filter {
 }
 
 impl Filter {
-    /// The number of notes and questions.
+    /// Returns the number of notes and questions.
     pub(crate) fn len(&self) -> usize {
         self.len.load(Ordering::Acquire)
     }
 
-    /// Whether a note may concern a read on behalf of `writer` (`None`: of the writes of all), of the object of this
-    /// name, or (`None`) of a list.
+    /// Returns whether a note may be about a read for `writer` (`None`: for all writers) of the object with this name
+    /// (`None`: a list).
     pub(crate) fn may_owe(&self, writer: Option<Writer>, name: Option<&str>) -> bool {
         if self.len() == 0 {
             return false;
@@ -49,7 +50,7 @@ impl Filter {
         by_writer && name.is_none_or(|name| self.may_name(name))
     }
 
-    /// Whether there are questions of names that the server was to make.
+    /// Returns whether there are questions about generated names.
     pub(super) fn has_generated(&self) -> bool {
         self.generated.load(Ordering::Acquire) > 0
     }
@@ -58,7 +59,7 @@ impl Filter {
         self.has_generated() || is_set(&self.names, hash(name))
     }
 
-    /// Counts a note or question of a writer; `name` is `None` where the server makes the name.
+    /// Counts a note or question of a writer; `name` is `None` if the server generates the name.
     pub(super) fn add(&self, writer: Writer, name: Option<&str>) {
         for counter in self.counters(writer, name) {
             counter.fetch_add(1, Ordering::Release);
@@ -69,7 +70,7 @@ impl Filter {
         self.len.fetch_add(1, Ordering::Release);
     }
 
-    /// Counts one less, as [`add`](Self::add) counted one more.
+    /// Takes back what [`add`](Self::add) counted.
     pub(super) fn remove(&self, writer: Writer, name: Option<&str>) {
         for counter in self.counters(writer, name) {
             counter.fetch_sub(1, Ordering::Release);
@@ -92,9 +93,9 @@ fn is_set(counters: &[AtomicU32], hash: u64) -> bool {
     counter.is_some_and(|counter| counter.load(Ordering::Acquire) > 0)
 }
 
-/// The hash of an object's name.
+/// Returns the hash of an object's name.
 pub(super) fn hash(name: &str) -> u64 {
-    // FNV-1a: names are short, and a collision costs no more than a look under the lock.
+    // FNV-1a: names are short, and a collision only costs a check under the lock.
     name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })

@@ -1,4 +1,4 @@
-//! Machine: what a read has to see of one object before it is answered.
+//! Machine: decides whether an informer has seen the writes of one object.
 
 use std::time::{Duration, Instant};
 
@@ -6,15 +6,15 @@ use steersman_object::{ObjectKey, ResourceVersion};
 
 use super::Writer;
 
-/// What an informer has of one object.
+/// The state of one object in an informer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CacheState<'a> {
-    /// Up to where the informer has applied what the server said.
+    /// The resource version up to which the informer has applied everything that the server sent.
     pub(crate) applied: &'a ResourceVersion,
     pub(crate) stored: Option<StoredObject<'a>>,
 }
 
-/// An object as an informer has it.
+/// An object that an informer stores.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StoredObject<'a> {
     pub(crate) uid: &'a str,
@@ -22,48 +22,51 @@ pub(crate) struct StoredObject<'a> {
     pub(crate) is_deleting: bool,
 }
 
-/// What a read of one object has to see. Each of it is true of the server, so an informer comes to see all of it.
+/// The writes of one object that a read must see. Each field is a fact about the server, so the informer reaches all
+/// of them in time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Note {
     pub(crate) key: ObjectKey,
-    /// Of what was written, where something was.
+    /// The uid of the written object, if one was written.
     pub(super) uid: Option<String>,
-    /// The newest version that the server stored, where one is known.
+    /// The newest resource version that the server stored, if one is known.
     pub(super) version: Option<ResourceVersion>,
-    /// Whether what has the uid was deleted after that.
+    /// Whether the object of `uid` was deleted after `version`.
     pub(super) deleted: bool,
-    /// Whether no finalizer and no grace period held the object as it was deleted: then one that the cache has as
-    /// terminating is an older state of it.
+    /// Whether the deleted object had neither finalizers nor a grace period. If so, a terminating object in the cache
+    /// is an older state of it.
     pub(super) is_final: bool,
-    /// The newest version at which the server said that it has no such object. It names no uid: what the cache
-    /// has since then, under whatever uid, may be alive.
+    /// The newest resource version at which the server had no object of this key. It is not about a uid: an object
+    /// that the cache receives later, of any uid, may be alive.
     pub(super) absent: Option<ResourceVersion>,
-    /// When a read first waited for it.
+    /// The time at which a read first waited for the note.
     pub(super) awaited: Option<Instant>,
     pub(super) serial: u64,
     pub(crate) writer: Writer,
 }
 
 impl Note {
-    /// Returns the time that reads may still wait for the note: `most`, less the time since the first read began to wait.
+    /// Returns the time that reads may still wait for the note: `most`, less the time since the first read began to
+    /// wait.
     pub(crate) fn patience(&self, most: Duration, now: Instant) -> Duration {
         let waited = |since| now.saturating_duration_since(since);
         most.saturating_sub(self.awaited.map_or(Duration::ZERO, waited))
     }
 
-    /// Whether an informer has seen the write (RYOW-2).
+    /// Returns whether an informer has seen the write (RYOW-2).
     pub(crate) fn is_seen(&self, look: CacheState<'_>) -> bool {
         let has_come = |version| look.has_come(version);
         self.is_shown(look) && self.absent.as_ref().is_none_or(has_come)
     }
 
-    /// Whether a read of what an informer has finds nothing else than what is known, though it may not have come so
-    /// far: what was absent and is not stored is not waited for (RYOW-7). The note stays, for what was stored before
-    /// that may still come, and go.
+    /// Returns whether a read of the informer now shows no older state than the note, even if the informer has not
+    /// come as far as the note: for an object that is absent from the server and from the informer, there is nothing
+    /// to wait for (RYOW-7). The note is kept, because an older version of the object may still arrive and be deleted
+    /// again.
     pub(crate) fn is_shown(&self, look: CacheState<'_>) -> bool {
         let has_come = self.version.as_ref().is_none_or(|v| look.has_come(v));
-        // Another object that has the name since is as good as none; one that had it before is older than
-        // what was written, and so it has not come.
+        // An object of another uid either replaced the written one, which is gone then, or preceded it, and then the
+        // informer has not reached the write.
         let is_gone = |stored: StoredObject<'_>| {
             stored.is_deleting && !self.is_final || Some(stored.uid) != self.uid.as_deref()
         };
@@ -73,8 +76,8 @@ impl Note {
             && (is_absent || self.absent.as_ref().is_none_or(|at| look.has_come(at)))
     }
 
-    /// The note of an object that was stored, where another one of its key is known; none where that is of a later
-    /// write: of two at once, either answer may come first.
+    /// Returns the note of a stored object, merged with the known note of its key; `None` if the known note is of a
+    /// later write. The answers of two concurrent writes may arrive in any order.
     pub(super) fn after(mut self, known: Option<&Self>) -> Option<Self> {
         let Some(known) = known else {
             return Some(self);
@@ -83,20 +86,20 @@ impl Note {
             (Some(a), Some(b)) => a.is_at_least(b),
             _ => false,
         };
-        // An object that was absent after this write is not waited for.
+        // If the object was absent after this write, there is nothing to wait for.
         if is_newer(&known.version, &self.version) || is_newer(&known.absent, &self.version) {
             return None;
         }
-        // What was once deleted does not come back.
+        // A deleted uid never comes back.
         self.deleted = known.deleted && known.uid == self.uid;
         self.is_final = self.deleted && known.is_final;
         self.absent.clone_from(&known.absent);
         Some(self)
     }
 
-    /// The note of an object that is gone, and that was there at version `at`, where one is known. What was stored
-    /// before has to be seen too: an object that never appeared is not gone. And the note stays until the informer
-    /// has passed `at`: the object may still come, and go (RYOW-9).
+    /// Returns the note of a deleted object that existed at version `at`, if that is known. The version stored before
+    /// must be seen too, because an object that the cache never received does not count as gone. The note is kept
+    /// until the informer has passed `at`, because the object may still arrive and be deleted again (RYOW-9).
     pub(super) fn gone(mut self, known: Option<&Self>, at: Option<ResourceVersion>) -> Self {
         let before = known.filter(|known| known.uid == self.uid);
         self.version = before.and_then(|known| known.version.clone());
@@ -114,8 +117,8 @@ impl Note {
         self
     }
 
-    /// The note of an object that was absent at a version, and of what is known of it besides; none where that is
-    /// newer: it was written, or asked about, while the question was under way.
+    /// Returns the note of an object that was absent at a version, merged with the known note; `None` if the known
+    /// note is newer: the object was written, or asked about, in the meantime.
     pub(super) fn absent(mut self, known: Option<&Self>, at: ResourceVersion) -> Option<Self> {
         if let Some(known) = known {
             let mut versions = [&known.version, &known.absent].into_iter().flatten();
@@ -133,7 +136,7 @@ impl Note {
 }
 
 impl CacheState<'_> {
-    /// Whether the informer has come as far as a version, all in all or with this object.
+    /// Returns whether the informer has reached a version, as a whole or for this object.
     pub(crate) fn has_come(&self, version: &ResourceVersion) -> bool {
         let stored = self.stored.map(|stored| stored.version);
         self.applied.is_at_least(version) || stored.is_some_and(|s| s.is_at_least(version))

@@ -1,4 +1,4 @@
-//! Machine: what the server has to be asked about before the cache is read again.
+//! Machine: the questions that the server must answer before the cache is read again.
 
 use std::time::{Duration, Instant};
 
@@ -6,44 +6,44 @@ use steersman_object::{ObjectKey, ResourceVersion};
 
 use super::{Read, Writer, is_within};
 
-/// How long a question is kept at least, where no version ends it. Whatever became of the write was over within the
-/// minute that a server gives a request, and an informer that follows the server has seen it long before this: a
-/// later read has it from the cache.
+/// The shortest time that a question without a version is kept. A server gives a request one minute, and an informer
+/// that follows the server has seen the result long before this time is over, so the cache answers a later read.
 pub(super) const UNKNOWN_FOR: Duration = Duration::from_secs(3600);
-/// The number of characters of a generated name that are the `generateName`; the server adds the rest
-/// (apiserver, `names.MaxGeneratedNameLength`).
+/// The length of the `generateName` in a generated name, in characters; the server adds the rest (apiserver,
+/// `names.MaxGeneratedNameLength`).
 const GENERATED_FROM: usize = 58;
 
-/// What a write was about of which it is not known what the cache has to show.
+/// The object of a write with an unknown result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Subject {
     Object(ObjectKey),
-    /// An object whose name the server was to make.
+    /// An object with a name that the server generates.
     Generated {
         namespace: Option<String>,
         prefix: String,
     },
 }
 
-/// That it is not known what the cache has to show of a write. A question stays until the server was asked about exactly
-/// that (RYOW-3), or the informer has passed the version of the write, where that is known (RYOW-8).
+/// A write with a result that the cache must show and the client does not know. A question is kept until the server
+/// has answered it (RYOW-3), or the informer has passed the version of the write, if that is known (RYOW-8).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Question {
     pub(crate) subject: Subject,
     pub(crate) writer: Writer,
-    /// The version of the write: an informer that has come so far shows what became of it.
+    /// The resource version of the write. An informer that has reached it shows the result of the write.
     pub(crate) version: Option<ResourceVersion>,
     pub(super) since: Instant,
     pub(super) serial: u64,
 }
 
 impl Question {
-    /// Whether it may be forgotten though the server was never asked.
+    /// Returns whether the question may be dropped although the server was never asked.
     pub(super) fn is_old(&self, now: Instant) -> bool {
         now.saturating_duration_since(self.since) >= UNKNOWN_FOR
     }
 
-    /// The same question, once more: where one of the two writes has no known version, no version ends it.
+    /// Merges two questions about the same object. If either write has no known version, no version answers the
+    /// question.
     pub(super) fn joined(mut self, known: &Self) -> Self {
         let newer = |a: &ResourceVersion, b: &ResourceVersion| match a.is_at_least(b) {
             true => a.clone(),
@@ -56,7 +56,7 @@ impl Question {
 }
 
 impl Subject {
-    /// An object whose name the server was to make of this.
+    /// Makes the subject of a write with a `generateName`.
     pub(crate) fn generated(namespace: Option<&str>, generate_name: &str) -> Self {
         let prefix = generate_name.get(..GENERATED_FROM);
         Self::Generated {
@@ -65,7 +65,7 @@ impl Subject {
         }
     }
 
-    /// The namespace that it is in, where it is in one.
+    /// Returns the namespace, if there is one.
     pub(crate) fn namespace(&self) -> Option<&str> {
         match self {
             Self::Object(key) => key.namespace(),
@@ -73,7 +73,7 @@ impl Subject {
         }
     }
 
-    /// The name; `None` where the server was to make it.
+    /// Returns the name; `None` if the server generates it.
     pub(super) fn name(&self) -> Option<&str> {
         match self {
             Self::Object(key) => Some(key.name()),
@@ -81,7 +81,7 @@ impl Subject {
         }
     }
 
-    /// Whether the write could have been about the object of this key.
+    /// Returns whether the write may have been about the object of this key.
     pub(crate) fn could_be(&self, key: &ObjectKey) -> bool {
         match self {
             Self::Object(subject) => subject == key,
@@ -91,8 +91,8 @@ impl Subject {
         }
     }
 
-    /// Whether a read could show what became of the write. What a list selects by is not looked at: a write may
-    /// have changed it.
+    /// Returns whether a read could show the result of the write. The selectors of a list are not considered, because
+    /// the write may have changed what they match.
     pub(super) fn concerns(&self, read: Read<'_>) -> bool {
         match read {
             Read::Object(key) => self.could_be(key),

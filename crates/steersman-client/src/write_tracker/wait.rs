@@ -1,4 +1,4 @@
-//! Driver: lets a read wait until the cache has seen what it has to see.
+//! Driver: lets a read wait until the cache has seen the writes that the read must see.
 
 use std::time::Duration;
 
@@ -10,33 +10,34 @@ use crate::options::ClientOptions;
 use crate::unseen_writes::{Note, Read};
 use steersman_cache::internal::CacheInternals as _;
 
-/// How a read goes on.
+/// The result of a wait.
 pub(crate) enum Waited {
-    /// The cache shows all that this read has to see. Of these objects it shows none while it has not come further;
-    /// what is read counts if they [still hold](WriteTracker::still_hold) afterwards.
+    /// The cache shows every write that the read must see. It stores none of these absent objects now; a result that
+    /// is read afterwards is valid if they [still hold](WriteTracker::still_hold).
     Cache(Vec<Unstored>),
-    /// These were not seen in time.
+    /// The cache did not see these writes in time.
     Late(Vec<Note>),
 }
 
-/// An absent object that the cache has not stored, and may still come to store and drop (RYOW-7).
+/// An object that is absent from the server and from the cache, but that the cache may still receive and delete
+/// (RYOW-7).
 pub(crate) struct Unstored {
     note: Note,
-    /// How far the informer had come.
+    /// The version that the informer had applied.
     applied: ResourceVersion,
 }
 
-/// How far an informer has come with a note.
+/// The progress of an informer with respect to a note.
 pub(super) enum Progress {
-    /// Nothing has to be waited for, and nothing older can come.
+    /// There is nothing to wait for, and no older state can appear.
     Over,
-    /// A read finds nothing older now; the informer has come this far.
+    /// A read finds no older state now, while the informer is at this version.
     Unstored(ResourceVersion),
     Pending,
 }
 
 impl WriteTracker {
-    /// Waits until the cache has seen these notes, which [`owed`](Self::owed) answered.
+    /// Waits until the cache has seen these notes, which [`owed`](Self::owed) returned.
     ///
     /// Cancel safe.
     pub(crate) async fn wait(
@@ -60,7 +61,7 @@ impl WriteTracker {
             if !self.wait_until(kind.gvk(), &mut late, most).await {
                 break Err(late);
             }
-            // Again, of all: meanwhile the cache may have come to store what it had not.
+            // All notes are checked again, because the cache may have stored an object in the meantime.
             notes = pending;
             notes.extend(unstored.into_iter().map(|unstored| unstored.note));
         };
@@ -75,8 +76,8 @@ impl WriteTracker {
         }
     }
 
-    /// Whether the cache is where it was when these objects were found not to be stored: then what was read
-    /// meanwhile shows none of them.
+    /// Returns whether the informers are where they were when these objects were found to be absent: then a result
+    /// that was read in between shows none of them.
     pub(crate) fn still_hold(&self, gvk: &Gvk, unstored: &[Unstored]) -> bool {
         unstored.iter().all(|Unstored { note, applied }| {
             let has = self.glimpse(gvk, &note.key);
@@ -84,7 +85,7 @@ impl WriteTracker {
         })
     }
 
-    /// Those of the notes whose objects are not stored, and those that have to be waited for.
+    /// Splits the notes into those of absent objects, and those to wait for.
     fn sorted(&self, gvk: &Gvk, notes: Vec<Note>) -> (Vec<Unstored>, Vec<Note>) {
         let (mut unstored, mut pending) = (Vec::new(), Vec::new());
         for note in notes {
@@ -97,8 +98,8 @@ impl WriteTracker {
         (unstored, pending)
     }
 
-    /// Waits until the cache has seen these, or `most` is over for some of them, which are left then. Those that
-    /// reads waited for before have so much less (RYOW-5).
+    /// Waits until the cache has seen these notes. Returns false if the time of some of them is over, which remain in
+    /// `notes` then. The time of a note includes the waits of earlier reads (RYOW-5).
     async fn wait_until(&self, gvk: &Gvk, notes: &mut Vec<Note>, most: Duration) -> bool {
         loop {
             let now = Instant::now().into_std();
@@ -136,9 +137,9 @@ impl WriteTracker {
     }
 
     async fn until_over(&self, gvk: &Gvk, note: &Note) {
-        // Each time anew: a kind may be removed from the cache, and begin again.
+        // Looked up each time, because a kind may be removed from the cache and started again.
         while let Some(mirror) = self.cache.mirror_of(gvk, &note.key) {
-            // Before the look, so that what comes between the look and the wait ends the wait.
+            // Subscribed before the check, so that a change between the check and the wait ends the wait.
             let mut applied = mirror.applied();
             if !self.is_pending(gvk, note) || applied.changed().await.is_err() {
                 return;
@@ -150,7 +151,7 @@ impl WriteTracker {
         matches!(self.progress(gvk, note), Progress::Pending)
     }
 
-    /// How far the informer that covers a note has come with it; forgets a note that was seen.
+    /// Returns the progress of the informer that covers a note; drops a note that was seen.
     pub(super) fn progress(&self, gvk: &Gvk, note: &Note) -> Progress {
         let Some(mirror) = self.cache.mirror_of(gvk, &note.key) else {
             self.lock().seen(gvk, note);
@@ -162,7 +163,7 @@ impl WriteTracker {
             self.lock().seen(gvk, note);
             return Progress::Over;
         }
-        // CACHE-2: what is known about a kind that never synced is told at once, by the read.
+        // CACHE-2: the read itself fails at once if the kind never synced.
         match (note.is_shown(look), is_stuck(&mirror)) {
             (true, _) => Progress::Unstored(glimpse.applied),
             (false, true) => Progress::Over,
