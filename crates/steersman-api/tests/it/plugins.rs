@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use k8s_openapi::api::core::v1::Namespace;
 use serde_json::{Value, json};
-use steersman_api::{Api, Connection, Error, ListQuery, kube_client};
+use steersman_api::{Api, Connection, Error, Paging, kube_client};
 use steersman_apiserver::auth::{Authorization, User};
 use steersman_apiserver::{ApiServer, Serving};
+use steersman_object::Selection;
 use tempfile::TempDir;
 
 use crate::credentials::{client_of, issuer, last_user};
@@ -116,7 +117,7 @@ impl Login {
 
 async fn list(client: &kube_client::Client) -> Result<usize, Error> {
     let api: Api<Namespace> = Api::typed(client.clone());
-    let page = api.list(None, &ListQuery::new()).await?;
+    let page = api.list(&Selection::new(), &Paging::new()).await?;
     Ok(page.items.len())
 }
 

@@ -332,7 +332,9 @@ async fn a_kind_known_at_runtime_is_ensured_owned_and_finalized() {
         "{owner:?}"
     );
     // What nobody controls is not taken.
-    let stray = sites.ensure_owned_by(&*child, &kind, bare("s"), paint).await;
+    let stray = sites
+        .ensure_owned_by(&*child, &kind, bare("s"), paint)
+        .await;
     assert!(matches!(stray, Err(Error::Owner(_))), "{stray:?}");
 
     let part = json!({"status": {"ready": true}});
