@@ -1,7 +1,7 @@
 //! Machine: the body of one object: packed, and what the types that look at it made of that.
 
 mod forms;
-pub(crate) mod kept;
+pub(crate) mod peek;
 mod read;
 
 use std::any::TypeId;
@@ -15,9 +15,9 @@ use steersman_object::Object;
 
 use crate::body::forms::{Form, Forms};
 use crate::metrics::gauges::Gauges;
-use crate::pack::{Budget, Holder, Leavers, Packed, Place, Shelf};
+use crate::pack::{Budget, Evictable, Evictions, PackContext, Packed, SlotId};
 
-pub(crate) use crate::body::forms::Shown;
+pub(crate) use crate::body::forms::DecodeResult;
 
 /// How much of an object there is, or is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,34 +34,34 @@ pub(crate) enum Extent {
 /// packs shares the bytes, and does so without it (STORE-7).
 pub(crate) struct Body {
     /// None of a body that was made of an object, not of JSON: it is never packed.
-    shelf: Option<Arc<Shelf>>,
-    held: RwLock<Held>,
+    context: Option<Arc<PackContext>>,
+    state: RwLock<BodyState>,
     /// How long its JSON is: who counts takes no lock.
     length: AtomicU32,
     /// Whether it was read since the budget asked.
-    touched: AtomicBool,
+    visited: AtomicBool,
     /// When the budget let it go, as the budget tells the time.
-    left: AtomicU32,
+    evicted_at: AtomicU32,
     /// The types it has decoded as, as the shelf numbers them: it decodes as them again (VIEW-1).
     reads_as: AtomicU8,
 }
 
-struct Held {
+struct BodyState {
     packed: Packed,
     extent: Extent,
     forms: Forms,
     /// What its forms are charged with, and where.
     charge: usize,
-    place: Place,
+    slot: SlotId,
 }
 
 /// How what was made of a body gets a place in the budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Room {
+enum Admission {
     /// Others go for it, if need be: somebody reads it.
-    Made,
+    Evicting,
     /// Where there is some: somebody judges it, and may never read it.
-    Found,
+    IfRoom,
 }
 
 impl Extent {
@@ -76,10 +76,10 @@ impl Extent {
 }
 
 impl Body {
-    pub(crate) fn new(json: Box<[u8]>, extent: Extent, shelf: &Arc<Shelf>) -> Self {
-        shelf.enter();
+    pub(crate) fn new(json: Box<[u8]>, extent: Extent, context: &Arc<PackContext>) -> Self {
+        context.add_body();
         let packed = Packed::Fresh(Arc::new(json));
-        Self::with(packed, extent, Some(Arc::clone(shelf)))
+        Self::with(packed, extent, Some(Arc::clone(context)))
     }
 
     /// A body that was never JSON.
@@ -87,25 +87,25 @@ impl Body {
         let json = serde_json::to_vec(&**object).unwrap_or_default();
         let packed = Packed::Fresh(Arc::new(json.into_boxed_slice()));
         let body = Self::with(packed, Extent::Whole, None);
-        body.held.write().forms = Forms::One(Arc::clone(object) as _);
+        body.state.write().forms = Forms::One(Arc::clone(object) as _);
         body
     }
 
-    fn with(packed: Packed, extent: Extent, shelf: Option<Arc<Shelf>>) -> Self {
+    fn with(packed: Packed, extent: Extent, context: Option<Arc<PackContext>>) -> Self {
         let length = AtomicU32::new(length(&packed));
-        let held = Held {
+        let state = BodyState {
             packed,
             extent,
             forms: Forms::Nothing,
             charge: 0,
-            place: Place::NONE,
+            slot: SlotId::NONE,
         };
         Self {
-            shelf,
-            held: RwLock::new(held),
+            context,
+            state: RwLock::new(state),
             length,
-            touched: AtomicBool::new(false),
-            left: AtomicU32::new(0),
+            visited: AtomicBool::new(false),
+            evicted_at: AtomicU32::new(0),
             reads_as: AtomicU8::new(0),
         }
     }
@@ -120,112 +120,112 @@ impl Body {
     /// Makes a body of which only metadata was there a whole one. What types made of the metadata
     /// stays right: it is the same version.
     pub(crate) fn complete(&self, whole: RawObject) {
-        let mut held = self.held.write();
-        if held.extent == Extent::Metadata {
-            self.put(&mut held, Packed::Fresh(Arc::new(whole.into_parts().1)));
-            held.extent = Extent::Whole;
+        let mut state = self.state.write();
+        if state.extent == Extent::Metadata {
+            self.replace_packed(&mut state, Packed::Fresh(Arc::new(whole.into_parts().1)));
+            state.extent = Extent::Whole;
         }
     }
 
     /// As [`complete`](Self::complete), from another body of the same version.
     pub(crate) fn complete_as(&self, other: &Self) {
         // Both may be one: never under two locks.
-        if self.held.read().extent == Extent::Whole {
+        if self.state.read().extent == Extent::Whole {
             return;
         }
         let whole = {
-            let other = other.held.read();
+            let other = other.state.read();
             (other.extent == Extent::Whole).then(|| other.packed.clone())
         };
         if let Some(packed) = whole {
-            let mut held = self.held.write();
-            self.put(&mut held, packed);
-            held.extent = Extent::Whole;
+            let mut state = self.state.write();
+            self.replace_packed(&mut state, packed);
+            state.extent = Extent::Whole;
         }
     }
 
     /// Packs what came, and lets go of its JSON; of what types made of it too, unless there is room. Says
     /// whether there is something to learn of it.
-    pub(crate) fn pack(&self, holder: impl Fn() -> Weak<dyn Holder>) -> bool {
-        let Some(shelf) = &self.shelf else {
+    pub(crate) fn pack(&self, holder: impl Fn() -> Weak<dyn Evictable>) -> bool {
+        let Some(context) = &self.context else {
             return false;
         };
-        let Some(json) = self.held.read().packed.fresh() else {
+        let Some(json) = self.state.read().packed.fresh() else {
             return false;
         };
         // First, so that what is packed is not laid behind what goes, which would leave a hole.
-        self.settled(shelf.budget(), &holder);
-        let (packed, due) = shelf.pack(&json);
-        let (_gone, leavers) = {
-            let mut held = self.held.write();
+        self.settle_fresh_first(context.budget(), &holder);
+        let (packed, due) = context.pack(&json);
+        let (_gone, evictions) = {
+            let mut state = self.state.write();
             // Whoever packed it meanwhile has done the rest too.
-            let is_as_it_was = held.packed.fresh();
+            let is_as_it_was = state.packed.fresh();
             if is_as_it_was.is_none_or(|now| !Arc::ptr_eq(&now, &json)) {
                 return due;
             }
-            self.put(&mut held, packed);
-            self.settle(&mut held, shelf.budget(), &holder)
+            self.replace_packed(&mut state, packed);
+            self.settle_fresh(&mut state, context.budget(), &holder)
         };
-        leavers.leave();
+        evictions.evict_all();
         due
     }
 
-    fn settled(&self, budget: &Budget, holder: impl Fn() -> Weak<dyn Holder>) {
-        let (_gone, leavers) = self.settle(&mut self.held.write(), budget, holder);
-        leavers.leave();
+    fn settle_fresh_first(&self, budget: &Budget, holder: impl Fn() -> Weak<dyn Evictable>) {
+        let (_gone, evictions) = self.settle_fresh(&mut self.state.write(), budget, holder);
+        evictions.evict_all();
     }
 
     /// Charges what was made of it while it was fresh, if it fits, and lets go of it else: it is answered
     /// to be dropped without a lock.
-    fn settle(
+    fn settle_fresh(
         &self,
-        held: &mut Held,
+        state: &mut BodyState,
         budget: &Budget,
-        holder: impl Fn() -> Weak<dyn Holder>,
-    ) -> (Vec<Form>, Leavers) {
-        let charge = held.charge;
+        holder: impl Fn() -> Weak<dyn Evictable>,
+    ) -> (Vec<Form>, Evictions) {
+        let charge = state.charge;
         if charge == 0 {
             return Default::default();
         }
-        match held.admit(budget, charge, holder, Room::Found) {
-            Some(leavers) => (Vec::new(), leavers),
+        match state.admit(budget, charge, holder, Admission::IfRoom) {
+            Some(evictions) => (Vec::new(), evictions),
             None => {
-                let gone = self.drain(held, |form| form.decoded.is_err());
-                (gone, Leavers::default())
+                let gone = self.remove_forms(state, |form| form.decoded.is_err());
+                (gone, Evictions::default())
             }
         }
     }
 
     /// Packs anew what was packed by no dictionary, or another one. Says whether it was.
     pub(crate) fn repack(&self) -> bool {
-        let Some(shelf) = &self.shelf else {
+        let Some(context) = &self.context else {
             return false;
         };
-        let packed = self.held.read().packed.clone();
-        let Some(again) = shelf.repack(&packed) else {
+        let packed = self.state.read().packed.clone();
+        let Some(again) = context.repack(&packed) else {
             return false;
         };
-        let mut held = self.held.write();
+        let mut state = self.state.write();
         // Completed meanwhile, it is another.
-        if held.packed.is(&packed) {
-            self.put(&mut held, again);
+        if state.packed.is(&packed) {
+            self.replace_packed(&mut state, again);
         }
         true
     }
 
     /// Looks at its JSON.
-    pub(crate) fn sample<R>(&self, look: impl FnOnce(&[u8]) -> R) -> Option<R> {
-        let packed = self.held.read().packed.clone();
-        self.shelf.as_ref()?.unpack(&packed, look).ok()
+    pub(crate) fn with_json<R>(&self, look: impl FnOnce(&[u8]) -> R) -> Option<R> {
+        let packed = self.state.read().packed.clone();
+        self.context.as_ref()?.unpack(&packed, look).ok()
     }
 
     /// In place of what is held.
-    fn put(&self, held: &mut Held, packed: Packed) {
-        let before = held.counted();
+    fn replace_packed(&self, state: &mut BodyState, packed: Packed) {
+        let before = state.counted();
         self.length.store(length(&packed), Ordering::Relaxed);
-        held.packed = packed;
+        state.packed = packed;
         if let Some(gauges) = self.gauges() {
-            gauges.pack(before, held.counted());
+            gauges.pack(before, state.counted());
         }
     }
 
@@ -233,122 +233,127 @@ impl Body {
 
     /// Lets go of what these types made of it.
     pub(crate) fn forget(&self, types: &[TypeId]) {
-        if let Some(shelf) = &self.shelf {
-            let bits = types.iter().fold(0, |bits, of| bits | shelf.bit(*of));
+        if let Some(context) = &self.context {
+            let bits = types
+                .iter()
+                .fold(0, |bits, of| bits | context.type_bit(*of));
             self.reads_as.fetch_and(!bits, Ordering::Relaxed);
         }
         // Freeing what is large takes a while, and needs no lock.
-        let (_gone, leavers) = self.retain(|form| !types.contains(&form.of));
-        leavers.leave();
+        let (_gone, evictions) = self.retain(|form| !types.contains(&form.of));
+        evictions.evict_all();
     }
 
     /// Lets go of the other forms, which are answered to be dropped without a lock.
-    fn retain(&self, stays: impl Fn(&Form) -> bool) -> (Vec<Form>, Leavers) {
-        let mut held = self.held.write();
-        let gone = self.drain(&mut held, stays);
-        let (charge, is_decoded) = (held.charge, held.forms.is_decoded());
-        let mut leavers = Leavers::default();
-        if let Some(shelf) = &self.shelf {
-            let budget = shelf.budget();
+    fn retain(&self, stays: impl Fn(&Form) -> bool) -> (Vec<Form>, Evictions) {
+        let mut state = self.state.write();
+        let gone = self.remove_forms(&mut state, stays);
+        let (charge, is_decoded) = (state.charge, state.forms.is_decoded());
+        let mut evictions = Evictions::default();
+        if let Some(context) = &self.context {
+            let budget = context.budget();
             if !is_decoded {
-                budget.release(std::mem::take(&mut held.place));
-            } else if let Some(others) = budget.charge(held.place, charge) {
-                leavers = others;
+                budget.release(std::mem::take(&mut state.slot));
+            } else if let Some(others) = budget.charge(state.slot, charge) {
+                evictions = others;
             }
         }
-        (gone, leavers)
+        (gone, evictions)
     }
 
     /// Takes the other forms out, and no longer counts them.
-    fn drain(&self, held: &mut Held, stays: impl Fn(&Form) -> bool) -> Vec<Form> {
-        let before = held.charge;
-        let mut forms = held.forms.take(before);
+    fn remove_forms(&self, state: &mut BodyState, stays: impl Fn(&Form) -> bool) -> Vec<Form> {
+        let before = state.charge;
+        let mut forms = state.forms.take(before);
         let gone = forms.extract_if(.., |form| !stays(form)).collect();
         let charge = forms.iter().map(|form| form.charge).sum();
-        held.forms = Forms::of(forms);
-        self.count(held, charge);
+        state.forms = Forms::of(forms);
+        self.count(state, charge);
         gone
     }
 
-    fn count(&self, held: &mut Held, charge: usize) {
-        let before = std::mem::replace(&mut held.charge, charge);
+    fn count(&self, state: &mut BodyState, charge: usize) {
+        let before = std::mem::replace(&mut state.charge, charge);
         if let Some(gauges) = self.gauges() {
             gauges.decode(before, charge);
         }
     }
 
     fn gauges(&self) -> Option<&Gauges> {
-        self.shelf.as_ref()?.counters().gauges()
+        self.context.as_ref()?.counters().gauges()
     }
 
-    fn bit<K: Object>(&self) -> u8 {
-        let shelf = self.shelf.as_ref();
-        shelf.map_or(0, |shelf| shelf.bit(TypeId::of::<K>()))
+    fn type_bit<K: Object>(&self) -> u8 {
+        let context = self.context.as_ref();
+        context.map_or(0, |context| context.type_bit(TypeId::of::<K>()))
     }
 }
 
 impl Body {
     /// Whether it was read since this was last asked.
-    pub(crate) fn take_touched(&self) -> bool {
-        self.touched.swap(false, Ordering::Relaxed)
+    pub(crate) fn take_visited(&self) -> bool {
+        self.visited.swap(false, Ordering::Relaxed)
     }
 
-    pub(crate) fn left(&self) -> &AtomicU32 {
-        &self.left
+    pub(crate) fn evicted_at(&self) -> &AtomicU32 {
+        &self.evicted_at
     }
 
     /// Lets go of all that is decoded.
     pub(crate) fn evict(&self) {
-        let (gone, leavers) = self.retain(|form| form.decoded.is_err());
-        if let Some(shelf) = self.shelf.as_ref().filter(|_| !gone.is_empty()) {
-            shelf.counters().evict();
+        let (gone, evictions) = self.retain(|form| form.decoded.is_err());
+        if let Some(context) = self.context.as_ref().filter(|_| !gone.is_empty()) {
+            context.counters().evict();
         }
-        leavers.leave();
+        evictions.evict_all();
     }
 }
 
 impl Drop for Body {
     fn drop(&mut self) {
-        let Some(shelf) = &self.shelf else {
+        let Some(context) = &self.context else {
             return;
         };
-        shelf.leave();
-        let held = self.held.get_mut();
-        shelf.budget().release(held.place);
-        if let Some(gauges) = shelf.counters().gauges() {
-            gauges.pack(held.counted(), 0);
-            gauges.decode(held.charge, 0);
+        context.remove_body();
+        let state = self.state.get_mut();
+        context.budget().release(state.slot);
+        if let Some(gauges) = context.counters().gauges() {
+            gauges.pack(state.counted(), 0);
+            gauges.decode(state.charge, 0);
         }
     }
 }
 
-impl Held {
+impl BodyState {
     /// Charges its place with so much, or gets it one (PACK-2); none where there is no room. Answers who
     /// has to go for that, once no lock is held.
     fn admit(
         &mut self,
         budget: &Budget,
         charge: usize,
-        holder: impl Fn() -> Weak<dyn Holder>,
-        room: Room,
-    ) -> Option<Leavers> {
-        if let Some(leavers) = budget.charge(self.place, charge) {
-            return Some(leavers);
+        holder: impl Fn() -> Weak<dyn Evictable>,
+        room: Admission,
+    ) -> Option<Evictions> {
+        if let Some(evictions) = budget.charge(self.slot, charge) {
+            return Some(evictions);
         }
-        budget.release(std::mem::take(&mut self.place));
-        let (place, leavers) = match room {
-            Room::Made => budget.admit(holder(), charge)?,
-            Room::Found => (budget.admit_if_room(holder(), charge)?, Leavers::default()),
+        budget.release(std::mem::take(&mut self.slot));
+        let (slot, evictions) = match room {
+            Admission::Evicting => budget.admit(holder(), charge)?,
+            Admission::IfRoom => (
+                budget.admit_if_room(holder(), charge)?,
+                Evictions::default(),
+            ),
         };
-        self.place = place;
-        Some(leavers)
+        self.slot = slot;
+        Some(evictions)
     }
 
     /// How much is packed: what has not been tried will be in a moment.
     fn counted(&self) -> usize {
         match &self.packed {
             Packed::Fresh(_) => 0,
-            packed => packed.held(),
+            packed => packed.size(),
         }
     }
 }

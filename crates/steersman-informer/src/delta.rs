@@ -6,9 +6,9 @@ use steersman_api::Decoded;
 use steersman_object::{ObjectKey, ResourceVersion};
 
 use crate::body::Extent;
+use crate::chunked_vec::ChunkedVec;
 use crate::entry::RawEntry;
-use crate::finding::Judged;
-use crate::pieces::Pieces;
+use crate::judgement::Judgement;
 
 /// An object of a delta: an entry, or an object that nobody can read.
 pub(crate) type Item = Decoded<RawEntry>;
@@ -17,7 +17,7 @@ pub(crate) type Item = Decoded<RawEntry>;
 #[derive(Clone, Debug)]
 pub(crate) struct Arrived {
     pub(crate) item: Item,
-    pub(crate) judged: Option<Judged>,
+    pub(crate) judged: Option<Judgement>,
 }
 
 /// One thing the server said, in the order it said it.
@@ -30,7 +30,7 @@ pub(crate) enum Delta {
     /// This is all there is: a list, or the beginning of a streaming list. Each key once.
     Replaced {
         version: ResourceVersion,
-        items: Pieces<Arrived>,
+        items: ChunkedVec<Arrived>,
         /// How much of each object was asked for.
         extent: Extent,
     },

@@ -13,9 +13,9 @@ use parking_lot::Mutex;
 use steersman_api::{Head, Malformed, RawObject};
 use steersman_object::{Labels, Object, ObjectKey, ResourceVersion, Uid};
 
-use crate::body::{Body, Extent, Shown};
-use crate::pack::{Holder, Shelf};
-use crate::pool::Pool;
+use crate::body::{Body, DecodeResult, Extent};
+use crate::intern::Interner;
+use crate::pack::{Evictable, PackContext};
 
 /// One object as a store and its events hold it, looked at as a `K`.
 ///
@@ -41,7 +41,7 @@ struct Inner {
     version: ResourceVersion,
     generation: Generation,
     labels: Arc<Labels>,
-    ties: Arc<Ties>,
+    owners_and_finalizers: Arc<OwnersAndFinalizers>,
     deleting: bool,
     body: Body,
 }
@@ -52,16 +52,16 @@ struct Generation(i64);
 
 /// What holds an object: its owners, and its finalizers.
 #[derive(Debug, PartialEq)]
-struct Ties {
+struct OwnersAndFinalizers {
     owners: Box<[OwnerReference]>,
     finalizers: Box<[String]>,
 }
 
 /// What objects of one informer have in common (POOL-1).
 #[derive(Debug, Default)]
-pub(crate) struct Pools {
-    labels: Mutex<Pool<Labels>>,
-    ties: Mutex<Pool<Ties>>,
+pub(crate) struct Interners {
+    labels: Mutex<Interner<Labels>>,
+    owners_and_finalizers: Mutex<Interner<OwnersAndFinalizers>>,
 }
 
 static NO_ANNOTATIONS: BTreeMap<String, String> = BTreeMap::new();
@@ -72,7 +72,7 @@ impl<K: Object> Entry<K> {
     pub fn new(object: impl Into<Arc<K>>) -> Self {
         let object = object.into();
         let head = Head::of_meta(object.meta());
-        Self::of_parts(head, Body::of(&object), None, &Pools::default())
+        Self::of_parts(head, Body::of(&object), None, &Interners::default())
     }
 
     /// The whole object. It may have to be unpacked and decoded, which takes some tens of microseconds.
@@ -91,9 +91,9 @@ impl<K: Object> Entry<K> {
 
     /// As [`body`](Self::body), for those who go over many objects once: it keeps none of them at hand.
     #[expect(clippy::expect_used, reason = "as of `body`")]
-    pub(crate) fn read(&self) -> Arc<K> {
-        let read = self.inner.body.read();
-        read.expect("an entry of a type has decoded as it, and does so again")
+    pub(crate) fn decode_once(&self) -> Arc<K> {
+        let decoded = self.inner.body.decode_once();
+        decoded.expect("an entry of a type has decoded as it, and does so again")
     }
 
     /// The object's annotations. They may have to be decoded.
@@ -146,13 +146,13 @@ impl<K> Entry<K> {
     /// Who owns the object.
     #[must_use]
     pub fn owner_references(&self) -> &[OwnerReference] {
-        &self.inner.ties.owners
+        &self.inner.owners_and_finalizers.owners
     }
 
     /// The object's finalizers.
     #[must_use]
     pub fn finalizers(&self) -> &[String] {
-        &self.inner.ties.finalizers
+        &self.inner.owners_and_finalizers.finalizers
     }
 
     /// Whether both are the same object at the same version. Without a uid and a version, an
@@ -182,7 +182,7 @@ impl<K> Entry<K> {
         }
     }
 
-    fn of_parts(head: Head, body: Body, before: Option<&Self>, pools: &Pools) -> Self {
+    fn of_parts(head: Head, body: Body, before: Option<&Self>, interners: &Interners) -> Self {
         let inner = Inner {
             key: match before {
                 Some(before) if *before.key() == head.key => before.key().clone(),
@@ -191,11 +191,13 @@ impl<K> Entry<K> {
             uid: Uid::new(&head.uid),
             version: head.version,
             generation: Generation::new(head.generation),
-            labels: pools.labels.lock().share((&head.labels).into()),
-            ties: pools.ties.lock().share(Ties {
-                owners: head.owners.into(),
-                finalizers: head.finalizers.into(),
-            }),
+            labels: interners.labels.lock().share((&head.labels).into()),
+            owners_and_finalizers: interners.owners_and_finalizers.lock().share(
+                OwnersAndFinalizers {
+                    owners: head.owners.into(),
+                    finalizers: head.finalizers.into(),
+                },
+            ),
             deleting: head.deleting,
             body,
         };
@@ -212,28 +214,28 @@ impl RawEntry {
     pub(crate) fn ingest(
         object: RawObject,
         extent: Extent,
-        shelf: &Arc<Shelf>,
+        context: &Arc<PackContext>,
         before: Option<&Self>,
-        pools: &Pools,
+        interners: &Interners,
     ) -> Self {
         let (head, json) = object.into_parts();
-        Self::of_parts(head, Body::new(json, extent, shelf), before, pools)
+        Self::of_parts(head, Body::new(json, extent, context), before, interners)
     }
 
     /// The object as a `K`, where it is at hand: a read that costs next to nothing.
-    pub(crate) fn at_hand<K: Object>(&self) -> Option<Shown<K>> {
-        self.inner.body.at_hand()
+    pub(crate) fn cached<K: Object>(&self) -> Option<DecodeResult<K>> {
+        self.inner.body.cached()
     }
 
     /// The object as a `K`, which may have to be unpacked and decoded: not to be asked for under a lock
     /// that others wait for.
-    pub(crate) fn decoded<K: Object>(&self) -> Shown<K> {
+    pub(crate) fn decoded<K: Object>(&self) -> DecodeResult<K> {
         self.inner.decoded()
     }
 
     /// The object as a `K`, for those who judge it as it arrives, or all there are: this is no read.
-    pub(crate) fn judged<K: Object>(&self) -> Shown<K> {
-        self.inner.body.judged(|| self.inner.holder())
+    pub(crate) fn decode_if_room<K: Object>(&self) -> DecodeResult<K> {
+        self.inner.body.decode_if_room(|| self.inner.holder())
     }
 
     /// Packs what came; says whether there is something to learn of it.
@@ -286,10 +288,10 @@ impl Generation {
 
 // ===== impl Ties =====
 
-impl Eq for Ties {}
+impl Eq for OwnersAndFinalizers {}
 
 /// Owners are told apart by their uids.
-impl Hash for Ties {
+impl Hash for OwnersAndFinalizers {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.finalizers.hash(state);
         for owner in &self.owners {
@@ -300,34 +302,34 @@ impl Hash for Ties {
 
 // ===== impl Pools =====
 
-impl Pools {
+impl Interners {
     /// Lets go of what nobody has any more, of so many objects.
     pub(crate) fn sweep(&self, objects: usize) {
         self.labels.lock().sweep(objects);
-        self.ties.lock().sweep(objects);
+        self.owners_and_finalizers.lock().sweep(objects);
     }
 }
 
 // ===== impl Inner =====
 
 impl Inner {
-    fn decoded<K: Object>(self: &Arc<Self>) -> Shown<K> {
+    fn decoded<K: Object>(self: &Arc<Self>) -> DecodeResult<K> {
         self.body.decoded(|| self.holder())
     }
 
-    fn holder(self: &Arc<Self>) -> Weak<dyn Holder> {
+    fn holder(self: &Arc<Self>) -> Weak<dyn Evictable> {
         Arc::downgrade(self) as _
     }
 }
 
 /// What is evicted of an entry is what its body holds decoded.
-impl Holder for Inner {
-    fn take_touched(&self) -> bool {
-        self.body.take_touched()
+impl Evictable for Inner {
+    fn take_visited(&self) -> bool {
+        self.body.take_visited()
     }
 
-    fn left(&self) -> &AtomicU32 {
-        self.body.left()
+    fn evicted_at(&self) -> &AtomicU32 {
+        self.body.evicted_at()
     }
 
     fn evict(&self) {

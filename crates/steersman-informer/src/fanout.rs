@@ -1,6 +1,6 @@
 //! Machine: who is subscribed, and what each has not yet seen.
 
-mod synced;
+mod sync_marker;
 mod mailbox;
 mod subscription;
 
@@ -9,22 +9,22 @@ use std::sync::Arc;
 use crate::entry::RawEntry;
 use crate::event::{Event, Origin, RawEvent};
 use crate::fanout::mailbox::Mailbox;
-use crate::fanout::subscription::Seat;
-use crate::store::{Held, ViewId};
+use crate::fanout::subscription::SharedMailbox;
+use crate::store::{ViewHandle, ViewId};
 
 pub use crate::fanout::subscription::{Delivery, Subscription};
 
 /// The subscribers of one informer, each to what one view makes of it.
 #[derive(Debug)]
 pub(crate) struct Fanout {
-    seats: Vec<(ViewId, Arc<Seat>)>,
+    mailboxes: Vec<(ViewId, Arc<SharedMailbox>)>,
     bound: usize,
 }
 
 impl Fanout {
     pub(crate) fn new(bound: usize) -> Self {
         Self {
-            seats: Vec::new(),
+            mailboxes: Vec::new(),
             bound,
         }
     }
@@ -33,33 +33,34 @@ impl Fanout {
     /// the marker after it. To be called under the lock that distributes.
     pub(crate) fn join<'a, K>(
         &mut self,
-        held: &Arc<Held>,
+        handle: &Arc<ViewHandle>,
         present: impl Iterator<Item = &'a RawEntry>,
-        synced: bool,
+        sync_marker: bool,
     ) -> Subscription<K> {
         let mut mailbox = Mailbox::new(self.bound);
         mailbox.fill(present.cloned());
-        if synced {
+        if sync_marker {
             mailbox.mark_synced();
         }
-        let seat = Arc::new(Seat::new(mailbox));
+        let mailbox = Arc::new(SharedMailbox::new(mailbox));
         // Where nothing happens, nobody else clears the seats that were left.
-        self.seats.retain(|(_, seat)| !seat.is_left());
-        self.seats.push((held.id(), Arc::clone(&seat)));
-        Subscription::new(seat, Arc::clone(held))
+        self.mailboxes
+            .retain(|(_, mailbox)| !mailbox.is_abandoned());
+        self.mailboxes.push((handle.id(), Arc::clone(&mailbox)));
+        Subscription::new(mailbox, Arc::clone(handle))
     }
 
     /// Whether somebody is subscribed to what a view makes of the objects.
-    pub(crate) fn has_seat(&self, view: ViewId) -> bool {
-        self.seats.iter().any(|(of, _)| *of == view)
+    pub(crate) fn has_subscriber(&self, view: ViewId) -> bool {
+        self.mailboxes.iter().any(|(of, _)| *of == view)
     }
 
     /// Puts a view's events into the mailboxes of its subscribers; nobody waits for anybody
     /// (FAN-2).
     pub(crate) fn distribute(&mut self, view: ViewId, events: &[RawEvent]) {
         if !events.is_empty() {
-            self.seats
-                .retain(|(of, seat)| *of != view || seat.push(events));
+            self.mailboxes
+                .retain(|(of, mailbox)| *of != view || mailbox.push(events));
         }
     }
 
@@ -72,32 +73,32 @@ impl Fanout {
 
     /// Everything that was there at the start has been distributed to a view's subscribers.
     pub(crate) fn mark_synced(&self, view: ViewId) {
-        for (of, seat) in &self.seats {
+        for (of, mailbox) in &self.mailboxes {
             if *of == view {
-                seat.mark_synced();
+                mailbox.mark_synced();
             }
         }
     }
 
     /// No more events will come.
     pub(crate) fn close(&mut self) {
-        for (_, seat) in self.seats.drain(..) {
-            seat.close();
+        for (_, mailbox) in self.mailboxes.drain(..) {
+            mailbox.close();
         }
     }
 
     /// Those who may have something to take, to be woken after the lock is released.
-    pub(crate) fn seats(&self) -> Vec<Arc<Seat>> {
-        self.seats
+    pub(crate) fn mailboxes(&self) -> Vec<Arc<SharedMailbox>> {
+        self.mailboxes
             .iter()
-            .map(|(_, seat)| Arc::clone(seat))
+            .map(|(_, mailbox)| Arc::clone(mailbox))
             .collect()
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.seats
+        self.mailboxes
             .iter()
-            .filter(|(_, seat)| !seat.is_left())
+            .filter(|(_, mailbox)| !mailbox.is_abandoned())
             .count()
     }
 }

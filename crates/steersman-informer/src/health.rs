@@ -31,10 +31,10 @@ const LISTS: usize = 10;
 #[derive(Clone)]
 #[must_use]
 pub struct ServerHealth {
-    shared: Arc<Shared>,
+    state: Arc<HealthState>,
 }
 
-struct Shared {
+struct HealthState {
     machine: Mutex<HealthMachine>,
     /// Marked changed when waiting informers have to look again.
     changed: watch::Sender<()>,
@@ -46,7 +46,7 @@ impl ServerHealth {
     pub fn new(lists: usize) -> Self {
         let lists = lists.clamp(1, Semaphore::MAX_PERMITS);
         Self {
-            shared: Arc::new(Shared {
+            state: Arc::new(HealthState {
                 machine: Mutex::new(HealthMachine::new()),
                 changed: watch::Sender::new(()),
                 lists: Arc::new(Semaphore::new(lists)),
@@ -56,16 +56,16 @@ impl ServerHealth {
 
     /// Notes a failure that all requests have while a server is away. Returns how often the server has returned.
     pub(crate) fn handle_failure(&self, now: Instant) -> u64 {
-        let mut machine = self.shared.machine.lock();
+        let mut machine = self.state.machine.lock();
         machine.handle_failure(now);
         machine.returns()
     }
 
     /// Notes that the server answered a request.
     pub(crate) fn handle_answer(&self) {
-        let returned = self.shared.machine.lock().handle_answer();
+        let returned = self.state.machine.lock().handle_answer();
         if returned {
-            self.shared.changed.send_replace(());
+            self.state.changed.send_replace(());
         }
     }
 
@@ -80,11 +80,11 @@ impl ServerHealth {
         share: f64,
         list_watch: &impl ListWatch,
     ) -> bool {
-        let mut changed = self.shared.changed.subscribe();
+        let mut changed = self.state.changed.subscribe();
         let mut asked = false;
         loop {
             changed.borrow_and_update();
-            let turn = self.shared.machine.lock().turn(pause, now());
+            let turn = self.state.machine.lock().turn(pause, now());
             match turn {
                 Turn::Go => return false,
                 // The informer that found the server goes first.
@@ -99,8 +99,8 @@ impl ServerHealth {
                         Err(_) => Answer::Nothing,
                     };
                     asked = true;
-                    self.shared.machine.lock().handle_ready(answer, now());
-                    self.shared.changed.send_replace(());
+                    self.state.machine.lock().handle_ready(answer, now());
+                    self.state.changed.send_replace(());
                 }
                 Turn::Wait(until) => tokio::select! {
                     () = sleep_until(until.into()) => {}
@@ -115,7 +115,7 @@ impl ServerHealth {
     ///
     /// Cancel safe.
     pub(crate) async fn list_turn(&self) -> Option<OwnedSemaphorePermit> {
-        let turn = Arc::clone(&self.shared.lists).acquire_owned();
+        let turn = Arc::clone(&self.state.lists).acquire_owned();
         timeout(TURN, turn).await.ok()?.ok()
     }
 }
@@ -129,7 +129,7 @@ impl Default for ServerHealth {
 impl fmt::Debug for ServerHealth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("ServerHealth")
-            .field(&*self.shared.machine.lock())
+            .field(&*self.state.machine.lock())
             .finish()
     }
 }

@@ -127,7 +127,7 @@ impl<K: Object> Informer<K> {
     /// Subscribes, at any time: what is there comes first, then what happens, without a gap and
     /// without anything twice (`FAN-1`).
     pub fn subscribe(&self) -> Subscription<K> {
-        self.core().subscribe(self.store.held())
+        self.core().subscribe(self.store.handle())
     }
 
     /// How many subscribers there are, whatever they look at the objects as.
@@ -154,7 +154,7 @@ impl<K: Object> Informer<K> {
         self.check_name(name)?;
         let function = index_function(name, function);
         self.core()
-            .add_index(self.store.held(), Index::new(name, function))
+            .add_index(self.store.handle(), Index::new(name, function))
     }
 
     /// Indexes labels, so that a list under a label selector that requires some costs the size of
@@ -164,7 +164,7 @@ impl<K: Object> Informer<K> {
         // It is there already.
         let _again = self
             .core()
-            .add_index(self.store.held(), Index::new(LABELS, function));
+            .add_index(self.store.handle(), Index::new(LABELS, function));
     }
 
     /// Indexes the uids of the owners of an object, under [`OWNER_UID`].
@@ -204,7 +204,7 @@ impl<K: Object> Informer<K> {
     pub fn index_label(&self, label: &str) -> Result<(), Error> {
         self.check_name(label)?;
         self.core()
-            .add_index(self.store.held(), Index::of_label(label))
+            .add_index(self.store.handle(), Index::of_label(label))
     }
 
     fn check_name(&self, name: &str) -> Result<(), Error> {
@@ -223,7 +223,7 @@ impl<K: Object> Informer<K> {
     ) -> Result<(), Error> {
         let function: IndexFn = Arc::new(move |entry| Ok(function(entry)));
         self.core()
-            .add_index(self.store.held(), Index::new(name, function))
+            .add_index(self.store.handle(), Index::new(name, function))
     }
 
     /// How it is doing.
@@ -274,7 +274,7 @@ impl Mirror {
 
 impl<K> Informer<K> {
     fn needs(&self) -> Extent {
-        self.store.held().needs()
+        self.store.handle().needs()
     }
 
     fn core(&self) -> &Core {
@@ -290,7 +290,7 @@ where
 {
     let panicked: Arc<str> = format!("the index function {name:?} panicked").into();
     Arc::new(move |entry: &RawEntry| {
-        let object = entry.judged::<K>()?;
+        let object = entry.decode_if_room::<K>()?;
         let values = catch_unwind(AssertUnwindSafe(|| function(&object)));
         values.map_err(|_| Arc::clone(&panicked))
     })

@@ -32,11 +32,11 @@
 //!   [`Transform`], what is changed of objects before anybody sees them.
 //! - `pack` has how bodies are held: packed, and decoded within a [`Budget`]; [`health`] has [`ServerHealth`], what the
 //!   informers of one connection know of their server.
-//! - `body` has one object, packed, and what types made of it; `pool` what objects have in common;
+//! - `body` has one object, packed, and what types made of it; `intern` what objects have in common;
 //!   [`entry`] has [`Entry`], an object
 //!   as it is held.
 //! - [`pass`] has [`Pass`], objects that are looked at once.
-//! - [`event`] has [`Event`], what happened to one object; `finding` what views make of one, and `delta`
+//! - [`event`] has [`Event`], what happened to one object; `judgement` what views make of one, and `delta`
 //!   what the server said.
 //! - `reflector`, `queue`, [`store`], [`fanout`]: the rooms, in the order of the data.
 //! - `pipeline` joins them; [`mirror`] and [`informer`] have the handles.
@@ -49,13 +49,13 @@ mod pack;
 pub mod health;
 pub mod options;
 mod body;
-mod pool;
+mod intern;
 pub mod entry;
 pub mod pass;
 pub mod event;
 pub mod glimpse;
-mod finding;
-mod pieces;
+mod judgement;
+mod chunked_vec;
 mod delta;
 mod reflector;
 mod queue;
@@ -74,7 +74,7 @@ pub use health::ServerHealth;
 pub use informer::Informer;
 pub use metrics::InformerMetrics;
 pub use mirror::Mirror;
-pub use options::{Failed, FirstVersion, InformerOptions, Lanes, OnFailure, WaysOut};
+pub use options::{DecodeBatches, Failed, FailureAdvice, FirstVersion, InformerOptions, OnFailure};
 pub use pack::Budget;
 pub use pass::{Pass, Unread};
 pub use state::{Reason, State};

@@ -54,11 +54,11 @@ pub struct InformerOptions {
     pub health: ServerHealth,
     /// How the objects of a list are decoded beside each other. Default: by as many threads as the runtime has, four
     /// at most.
-    pub lanes: Option<Lanes>,
+    pub decode_batches: Option<DecodeBatches>,
     /// Where to count. Default: nowhere.
     pub metrics: Option<InformerMetrics>,
     /// What to advise in the log when requests fail. Default: nothing.
-    pub ways_out: WaysOut,
+    pub failure_advice: FailureAdvice,
     /// Who is told of each request that fails. Default: nobody.
     pub on_failure: OnFailure,
     /// How new the first list has to be. Default: any version that the server has at hand.
@@ -68,7 +68,7 @@ pub struct InformerOptions {
 /// How the objects of a list are decoded beside each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Lanes {
+pub struct DecodeBatches {
     /// The number of batches that are worked on at once; 0 for each object as it is read.
     pub batches: usize,
     /// The size of a batch, in bytes of JSON.
@@ -97,7 +97,7 @@ type Hook = dyn Fn(&Failed) + Send + Sync;
 
 /// What to do about a failure, as far as whoever declares an informer knows. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct WaysOut(Option<Arc<Advise>>);
+pub struct FailureAdvice(Option<Arc<Advise>>);
 
 type Advise = dyn Fn(Reason) -> Option<String> + Send + Sync;
 
@@ -139,9 +139,9 @@ impl Default for InformerOptions {
             indexed_labels: Vec::new(),
             seed: RandomState::new().hash_one("steersman"),
             health: ServerHealth::default(),
-            lanes: None,
+            decode_batches: None,
             metrics: None,
-            ways_out: WaysOut::default(),
+            failure_advice: FailureAdvice::default(),
             on_failure: OnFailure::default(),
             first_version: FirstVersion::default(),
         }
@@ -273,8 +273,8 @@ impl InformerOptions {
     /// Decodes the objects of a list in batches of `bytes` of JSON, `batches` of them at once (0 for each object as it
     /// is read), whatever the runtime has. For tests that fix what else depends on the machine.
     #[must_use]
-    pub fn lanes(mut self, batches: usize, bytes: usize) -> Self {
-        self.lanes = Some(Lanes { batches, bytes });
+    pub fn decode_batches(mut self, batches: usize, bytes: usize) -> Self {
+        self.decode_batches = Some(DecodeBatches { batches, bytes });
         self
     }
 
@@ -287,11 +287,11 @@ impl InformerOptions {
 
     /// What to advise in the log when requests fail.
     #[must_use]
-    pub fn ways_out(
+    pub fn failure_advice(
         mut self,
         advise: impl Fn(Reason) -> Option<String> + Send + Sync + 'static,
     ) -> Self {
-        self.ways_out = WaysOut(Some(Arc::new(advise)));
+        self.failure_advice = FailureAdvice(Some(Arc::new(advise)));
         self
     }
 
@@ -319,7 +319,7 @@ impl fmt::Debug for OnFailure {
     }
 }
 
-impl WaysOut {
+impl FailureAdvice {
     /// The advice for one reason, where there is some.
     #[must_use]
     pub fn of(&self, reason: Reason) -> Option<String> {
@@ -327,9 +327,9 @@ impl WaysOut {
     }
 }
 
-impl fmt::Debug for WaysOut {
+impl fmt::Debug for FailureAdvice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let known = if self.0.is_some() { "known" } else { "unknown" };
-        f.debug_tuple("WaysOut").field(&known).finish()
+        f.debug_tuple("FailureAdvice").field(&known).finish()
     }
 }

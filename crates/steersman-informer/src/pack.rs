@@ -4,13 +4,13 @@ mod codec;
 mod samples;
 mod training;
 mod weight;
-mod ring;
+mod s3_fifo;
 mod budget;
-mod shelf;
+mod context;
 
 pub use budget::Budget;
 
-pub(crate) use budget::{Holder, Leavers, Place};
+pub(crate) use budget::{Evictable, Evictions, SlotId};
 pub(crate) use codec::{Broken, Dictionary, Packed};
-pub(crate) use samples::{KEPT_BACK, Lesson, Samples, Share};
-pub(crate) use shelf::Shelf;
+pub(crate) use context::PackContext;
+pub(crate) use samples::{KEPT_BACK, PackRatio, Samples, TrainedDictionary};

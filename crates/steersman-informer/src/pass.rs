@@ -51,7 +51,7 @@ impl<K: Object> Unread<K> {
     ///
     /// What is known of it, where it cannot be read as a `K`.
     pub fn read(&self) -> Result<Arc<K>, Malformed> {
-        let read = self.entry.raw_body().read();
+        let read = self.entry.raw_body().decode_once();
         read.map_err(|problem| self.entry.malformed(&problem))
     }
 }

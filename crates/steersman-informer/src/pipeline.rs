@@ -5,12 +5,12 @@
 //! so under the same lock and so misses nothing and gets nothing twice. Readers take only the
 //! store's own lock, which is held no longer than a batch takes to be filed (STORE-7).
 
-mod telling;
-mod standing;
-mod changes;
-mod looking;
-mod inlet;
-mod learning;
+mod problem_log;
+mod status;
+mod apply;
+mod views;
+mod sink;
+mod dictionary;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,23 +24,23 @@ use tokio_util::sync::CancellationToken;
 
 use crate::body::Extent;
 use crate::delta::Delta;
-use crate::entry::{Pools, RawEntry};
+use crate::entry::{Interners, RawEntry};
 use crate::error::Error;
 use crate::fanout::Fanout;
 use crate::glimpse::{Glimpse, Identity};
 use crate::metrics::Counters;
 use crate::options::InformerOptions;
-use crate::pack::Shelf;
-use crate::pipeline::inlet::Inlet;
-use crate::pipeline::telling::Telling;
+use crate::pack::PackContext;
+use crate::pipeline::problem_log::ProblemLog;
+use crate::pipeline::sink::ReflectorSink;
 use crate::queue::Bounds;
 use crate::queue::channel::channel;
 use crate::reflector::backoff::Jitter;
-use crate::reflector::driver::Driver;
+use crate::reflector::driver::Reflector;
+use crate::reflector::request_metrics::RequestMetrics;
 use crate::reflector::step::Problem;
-use crate::reflector::tally::Tally;
 use crate::state::State;
-use crate::store::{Held, Indexer, Shared, Store};
+use crate::store::{Indexer, Store, StoreState, ViewHandle};
 
 /// The shortest time between two resyncs, as of client-go (`minimumResyncPeriod`).
 const RESYNC: Duration = Duration::from_secs(1);
@@ -53,19 +53,19 @@ pub(crate) struct Core {
     name: String,
     options: InformerOptions,
     counters: Counters,
-    pools: Pools,
+    interners: Interners,
     /// What the bodies of its objects share.
-    shelf: Arc<Shelf>,
+    context: Arc<PackContext>,
     /// Rings where there may be something to learn of how to pack.
-    learn: Notify,
-    shared: Arc<Shared>,
+    train: Notify,
+    shared: Arc<StoreState>,
     writer: Mutex<Writer>,
     /// Held while a view or an index is made, without the writer's lock: one at a time (VIEW-7). Taken
     /// before the writer's lock.
     looks: Mutex<()>,
     /// As those see it who need no more than metadata, and those who need the whole.
     states: [watch::Sender<State>; 2],
-    progress: watch::Sender<Progress>,
+    progress: watch::Sender<SyncProgress>,
     /// What of that each read asks.
     synced: [AtomicBool; 2],
     /// Counts what was applied.
@@ -78,7 +78,7 @@ struct Writer {
     fanout: Fanout,
     run: Run,
     problem: Option<Problem>,
-    telling: Telling,
+    problem_log: ProblemLog,
     views: u64,
 }
 
@@ -91,7 +91,7 @@ enum Run {
 
 /// How far the initial set has come. It changes under the writer's lock alone, and is read without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Progress {
+struct SyncProgress {
     /// How much of each object the store holds; nothing before the first list.
     reached: Option<Extent>,
     stopped: bool,
@@ -104,13 +104,13 @@ impl Core {
         let counters = Counters::new(options.metrics.as_ref(), kind.to_string());
         // A Secret's values go nowhere, neither into an error nor into what packs another object.
         let secret = kind.gvk().kind() == "Secret";
-        let shelf = Shelf::new(options.budget.clone(), counters.clone(), secret);
+        let context = PackContext::new(options.budget.clone(), counters.clone(), secret);
         Self {
             counters,
-            pools: Pools::default(),
-            shelf: Arc::new(shelf),
-            learn: Notify::new(),
-            shared: Arc::new(Shared {
+            interners: Interners::default(),
+            context: Arc::new(context),
+            train: Notify::new(),
+            shared: Arc::new(StoreState {
                 kind: kind.clone(),
                 indexer,
             }),
@@ -118,12 +118,12 @@ impl Core {
                 fanout: Fanout::new(options.mailbox_bound),
                 run: Run::Declared,
                 problem: None,
-                telling: Telling::default(),
+                problem_log: ProblemLog::default(),
                 views: 0,
             }),
             looks: Mutex::new(()),
             states: [declared(), declared()],
-            progress: watch::Sender::new(Progress {
+            progress: watch::Sender::new(SyncProgress {
                 reached: None,
                 stopped: false,
             }),
@@ -144,16 +144,16 @@ impl Core {
         &self.kind
     }
 
-    pub(crate) fn store<K: Object>(&self, held: &Arc<Held>) -> Store<K> {
-        Store::new(Arc::clone(&self.shared), Arc::clone(held))
+    pub(crate) fn store<K: Object>(&self, handle: &Arc<ViewHandle>) -> Store<K> {
+        Store::new(Arc::clone(&self.shared), Arc::clone(handle))
     }
 
     pub(crate) fn state(&self, needs: Extent) -> State {
-        self.states[place(needs)].borrow().clone()
+        self.states[extent_index(needs)].borrow().clone()
     }
 
     pub(crate) fn state_changes(&self, needs: Extent) -> watch::Receiver<State> {
-        self.states[place(needs)].subscribe()
+        self.states[extent_index(needs)].subscribe()
     }
 
     pub(crate) fn applied(&self) -> watch::Receiver<u64> {
@@ -175,7 +175,7 @@ impl Core {
 
     /// Asked at each read, so it does not wait for whoever writes (STORE-7).
     pub(crate) fn has_synced(&self, needs: Extent) -> bool {
-        self.synced[place(needs)].load(Ordering::Acquire)
+        self.synced[extent_index(needs)].load(Ordering::Acquire)
     }
 
     /// How much of each object the store holds; nothing before the first list.
@@ -194,7 +194,7 @@ impl Core {
 
     pub(crate) async fn wait_for_sync(&self, needs: Extent) -> Result<(), Error> {
         let mut progress = self.progress.subscribe();
-        let enough = |progress: &Progress| progress.reached >= Some(needs);
+        let enough = |progress: &SyncProgress| progress.reached >= Some(needs);
         let arrived = progress.wait_for(|p| p.stopped || enough(p)).await;
         match arrived.as_deref() {
             Ok(progress) if enough(progress) => Ok(()),
@@ -206,7 +206,7 @@ impl Core {
 }
 
 /// Which of two states is for those who need so much.
-fn place(needs: Extent) -> usize {
+fn extent_index(needs: Extent) -> usize {
     match needs {
         Extent::Metadata => 0,
         Extent::Whole => 1,
@@ -219,7 +219,7 @@ pub(crate) async fn run<L: ListWatch>(core: Arc<Core>, list_watch: L, cancel: Ca
         tracing::error!(kind = %core.name, "the informer runs already or has stopped");
         return;
     }
-    let running = Running {
+    let running = StopOnDrop {
         core: Arc::clone(&core),
     };
     if cancel.is_cancelled() {
@@ -229,12 +229,12 @@ pub(crate) async fn run<L: ListWatch>(core: Arc<Core>, list_watch: L, cancel: Ca
         deltas: core.options.queue_bound,
         bytes: core.options.queue_bytes,
     });
-    let inlet = Inlet {
+    let sink = ReflectorSink {
         core: Arc::clone(&core),
         sender,
     };
-    let tally = Tally::new(core.counters.clone());
-    let driver = Driver::new(list_watch, inlet, &core.options, tally);
+    let request_metrics = RequestMetrics::new(core.counters.clone());
+    let driver = Reflector::new(list_watch, sink, &core.options, request_metrics);
     let apply = async {
         while let Some(batch) = receiver.recv_batch().await {
             let applied = Applied {
@@ -256,7 +256,7 @@ pub(crate) async fn run<L: ListWatch>(core: Arc<Core>, list_watch: L, cancel: Ca
         () = driver.run() => {}
         () = apply => {}
         () = resync(&core) => {}
-        () = learning::learn(&core) => {}
+        () = dictionary::train_dictionaries(&core) => {}
     }
     drop(running);
 }
@@ -292,11 +292,11 @@ impl Drop for Applied<'_> {
 }
 
 /// Marks the informer as stopped, however its run ends.
-struct Running {
+struct StopOnDrop {
     core: Arc<Core>,
 }
 
-impl Drop for Running {
+impl Drop for StopOnDrop {
     fn drop(&mut self) {
         self.core.stop();
     }

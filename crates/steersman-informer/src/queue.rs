@@ -24,7 +24,7 @@ pub(crate) struct Bounds {
 
 /// Deltas in arrival order; nothing is coalesced, and a relist is one element (QUEUE-1).
 #[derive(Debug)]
-pub(crate) struct Queue {
+pub(crate) struct DeltaQueue {
     waiting: VecDeque<Queued>,
     /// Of all that waits.
     bytes: usize,
@@ -43,7 +43,7 @@ impl Queued {
     }
 }
 
-impl Queue {
+impl DeltaQueue {
     pub(crate) fn new(bounds: Bounds) -> Self {
         Self {
             waiting: VecDeque::new(),
@@ -118,7 +118,7 @@ mod tests {
     // QUEUE-1
     #[test]
     fn deltas_leave_in_arrival_order_and_past_the_bound_they_are_given_back() {
-        let mut queue = Queue::new(Bounds {
+        let mut queue = DeltaQueue::new(Bounds {
             deltas: 2,
             bytes: usize::MAX,
         });
@@ -145,7 +145,7 @@ mod tests {
             };
             Queued::new(replaced, now())
         };
-        let mut queue = Queue::new(Bounds {
+        let mut queue = DeltaQueue::new(Bounds {
             deltas: 3,
             bytes: usize::MAX,
         });
@@ -179,7 +179,7 @@ mod tests {
             deltas: 100,
             bytes: 10_000,
         };
-        let mut queue = Queue::new(bounds);
+        let mut queue = DeltaQueue::new(bounds);
         assert!(queue.push(map(4_000)).is_none());
         assert!(queue.push(map(4_000)).is_none());
         let third = queue.push(map(4_000)).unwrap();

@@ -13,13 +13,13 @@
 
 pub(crate) mod backoff;
 pub(crate) mod failure;
-pub(crate) mod gathered;
+pub(crate) mod partial_list;
 pub(crate) mod step;
-pub(crate) mod hearing;
-pub(crate) mod trouble;
+pub(crate) mod watch_activity;
+pub(crate) mod problems;
 pub(crate) mod pauses;
 pub(crate) mod phase;
 pub(crate) mod machine;
-pub(crate) mod tally;
-pub(crate) mod intake;
+pub(crate) mod request_metrics;
+pub(crate) mod ingest_stream;
 pub(crate) mod driver;

@@ -8,8 +8,8 @@
 mod table;
 mod index;
 mod view;
-mod replace;
-mod seen;
+mod transition;
+mod entry_diff;
 mod indexer;
 mod query;
 mod collect;
@@ -19,9 +19,9 @@ pub use collect::Found;
 pub use query::{IndexedValue, Objects, Selected};
 pub use reader::Store;
 
+pub(crate) use entry_diff::{EntryDiff, KnownEntries};
 pub(crate) use index::{Index, IndexFn};
-pub(crate) use indexer::{Applied, Change, Indexer, Judges, Relist};
+pub(crate) use indexer::{Effects, Indexer, Judges, Relist, StoreChange};
 pub(crate) use query::{LABELS, label_values, select, unreadable};
-pub(crate) use reader::Shared;
-pub(crate) use seen::{Seen, Unseen};
-pub(crate) use view::{Held, Misread, Told, View, ViewId, values};
+pub(crate) use reader::StoreState;
+pub(crate) use view::{IndexFailure, View, ViewEffects, ViewHandle, ViewId, values};

@@ -23,11 +23,11 @@ use steersman_object::Object;
 #[must_use]
 pub struct Transform {
     name: Arc<str>,
-    change: Option<Arc<Change>>,
+    change: Option<Arc<ChangeFn>>,
 }
 
 /// The changed JSON, or nothing where it stays as it is.
-type Change = dyn Fn(&[u8], bool) -> Result<Option<Vec<u8>>, String> + Send + Sync;
+type ChangeFn = dyn Fn(&[u8], bool) -> Result<Option<Vec<u8>>, String> + Send + Sync;
 
 /// What `kubectl apply` notes of an object: all of its manifest. (kubectl, `LastAppliedConfigAnnotation`)
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";

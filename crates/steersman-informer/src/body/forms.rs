@@ -23,7 +23,7 @@ pub(crate) struct Form {
 }
 
 /// A body as a type, or why it cannot be read as it.
-pub(crate) type Shown<K> = Result<Arc<K>, Arc<str>>;
+pub(crate) type DecodeResult<K> = Result<Arc<K>, Arc<str>>;
 
 impl Forms {
     /// Of one form it is known by itself whose it is, and by who holds it what it is charged with.
@@ -78,7 +78,7 @@ impl Forms {
         }
     }
 
-    pub(crate) fn get<K: Object>(&self) -> Option<Shown<K>> {
+    pub(crate) fn get<K: Object>(&self) -> Option<DecodeResult<K>> {
         match self {
             Self::Nothing => None,
             Self::One(object) => Arc::clone(object).downcast().ok().map(Ok),

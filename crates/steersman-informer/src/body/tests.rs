@@ -14,13 +14,13 @@ type Metadata = PartialObjectMeta<ConfigMap>;
 /// A body as an entry holds it.
 struct Held(Body);
 
-impl Holder for Held {
-    fn take_touched(&self) -> bool {
-        self.0.take_touched()
+impl Evictable for Held {
+    fn take_visited(&self) -> bool {
+        self.0.take_visited()
     }
 
-    fn left(&self) -> &AtomicU32 {
-        self.0.left()
+    fn evicted_at(&self) -> &AtomicU32 {
+        self.0.evicted_at()
     }
 
     fn evict(&self) {
@@ -28,40 +28,45 @@ impl Holder for Held {
     }
 }
 
-fn fresh(json: &[u8], extent: Extent, shelf: &Arc<Shelf>) -> Arc<Held> {
-    Arc::new(Held(Body::new(json.into(), extent, shelf)))
+fn fresh(json: &[u8], extent: Extent, context: &Arc<PackContext>) -> Arc<Held> {
+    Arc::new(Held(Body::new(json.into(), extent, context)))
 }
 
-fn held(json: &[u8], extent: Extent, shelf: &Arc<Shelf>) -> Arc<Held> {
-    let held = fresh(json, extent, shelf);
+fn held(json: &[u8], extent: Extent, context: &Arc<PackContext>) -> Arc<Held> {
+    let held = fresh(json, extent, context);
     pack(&held);
     held
 }
 
 fn pack(held: &Arc<Held>) -> bool {
-    held.0.pack(|| Arc::downgrade(held) as Weak<dyn Holder>)
+    held.0.pack(|| Arc::downgrade(held) as Weak<dyn Evictable>)
 }
 
 fn check(held: &Arc<Held>) -> Result<(), Arc<str>> {
-    let holder = || Arc::downgrade(held) as Weak<dyn Holder>;
+    let holder = || Arc::downgrade(held) as Weak<dyn Evictable>;
     held.0.check::<ConfigMap>(holder)
 }
 
 fn body() -> Arc<Held> {
-    held(JSON, Extent::Whole, &Shelf::alone(Budget::unlimited()))
+    held(
+        JSON,
+        Extent::Whole,
+        &PackContext::alone(Budget::unlimited()),
+    )
 }
 
-fn decoded<K: Object>(held: &Arc<Held>) -> Shown<K> {
-    held.0.decoded(|| Arc::downgrade(held) as Weak<dyn Holder>)
+fn decoded<K: Object>(held: &Arc<Held>) -> DecodeResult<K> {
+    held.0
+        .decoded(|| Arc::downgrade(held) as Weak<dyn Evictable>)
 }
 
-fn judged(held: &Arc<Held>) -> Arc<ConfigMap> {
-    let holder = || Arc::downgrade(held) as Weak<dyn Holder>;
-    held.0.judged(holder).unwrap()
+fn decode_if_room(held: &Arc<Held>) -> Arc<ConfigMap> {
+    let holder = || Arc::downgrade(held) as Weak<dyn Evictable>;
+    held.0.decode_if_room(holder).unwrap()
 }
 
-fn is_at_hand(held: &Arc<Held>) -> bool {
-    held.0.at_hand::<ConfigMap>().is_some()
+fn is_cached(held: &Arc<Held>) -> bool {
+    held.0.cached::<ConfigMap>().is_some()
 }
 
 // STORE-2
@@ -79,20 +84,20 @@ fn store_2_all_who_look_at_an_object_as_one_type_share_it() {
 fn view_5_what_is_read_in_passing_is_not_kept_and_what_is_kept_is_shared() {
     let body = body();
     let (one, two) = (
-        body.0.read::<ConfigMap>().unwrap(),
-        body.0.read::<ConfigMap>().unwrap(),
+        body.0.decode_once::<ConfigMap>().unwrap(),
+        body.0.decode_once::<ConfigMap>().unwrap(),
     );
     assert!(one == two && !Arc::ptr_eq(&one, &two));
     assert_eq!(Arc::strong_count(&one), 1);
-    let kept = decoded::<ConfigMap>(&body).unwrap();
-    assert!(Arc::ptr_eq(&kept, &body.0.read().unwrap()));
+    let try_peek = decoded::<ConfigMap>(&body).unwrap();
+    assert!(Arc::ptr_eq(&try_peek, &body.0.decode_once().unwrap()));
 }
 
 // VIEW-4
 #[test]
 fn view_4_what_one_type_made_goes_without_what_the_others_did() {
     for budget in [Budget::unlimited(), Budget::default()] {
-        let body = held(JSON, Extent::Whole, &Shelf::alone(budget.clone()));
+        let body = held(JSON, Extent::Whole, &PackContext::alone(budget.clone()));
         let first = decoded::<ConfigMap>(&body).unwrap();
         let alone = budget.charged();
         let other = decoded::<Metadata>(&body).unwrap();
@@ -109,9 +114,9 @@ fn view_4_what_one_type_made_goes_without_what_the_others_did() {
 
 #[test]
 fn a_body_of_metadata_becomes_whole_and_what_was_made_of_it_stays() {
-    let shelf = Shelf::alone(Budget::default());
+    let context = PackContext::alone(Budget::default());
     let json = br#"{"metadata":{"name":"a"}}"#;
-    let body = held(json, Extent::Metadata, &shelf);
+    let body = held(json, Extent::Metadata, &context);
     let metadata = decoded::<Metadata>(&body).unwrap();
     assert!(decoded::<ConfigMap>(&body).is_err());
     body.0.complete(RawObject::from_json(JSON).unwrap());
@@ -125,19 +130,19 @@ fn a_body_of_metadata_becomes_whole_and_what_was_made_of_it_stays() {
 fn pack_2_who_has_to_go_for_a_body_that_became_whole_lets_go() {
     // What a body takes as metadata and whole, beside another that is whole.
     let fill = |budget: &Budget| {
-        let shelf = Shelf::alone(budget.clone());
+        let context = PackContext::alone(budget.clone());
         let json = br#"{"metadata":{"name":"a"}}"#;
         let (grows, other) = (
-            held(json, Extent::Metadata, &shelf),
-            held(JSON, Extent::Whole, &shelf),
+            held(json, Extent::Metadata, &context),
+            held(JSON, Extent::Whole, &context),
         );
         decoded::<Metadata>(&grows).unwrap();
         decoded::<ConfigMap>(&other).unwrap();
         grows.0.complete(RawObject::from_json(JSON).unwrap());
         decoded::<ConfigMap>(&grows).unwrap();
         pack(&grows);
-        let all = [is_at_hand(&grows), is_at_hand(&other)];
-        (all.iter().all(|at_hand| *at_hand), budget.charged())
+        let all = [is_cached(&grows), is_cached(&other)];
+        (all.iter().all(|cached| *cached), budget.charged())
     };
     let (fits, charged) = fill(&Budget::default());
     assert!(fits);
@@ -151,8 +156,8 @@ fn pack_2_who_has_to_go_for_a_body_that_became_whole_lets_go() {
 fn what_does_not_decode_is_told_and_not_quoted_where_it_is_secret() {
     let json = br#"{"metadata":{"name":"a"},"data":"hunter2"}"#;
     let error = |secret| {
-        let shelf = Shelf::new(Budget::default(), Counters::default(), secret);
-        decoded::<ConfigMap>(&held(json, Extent::Whole, &Arc::new(shelf))).unwrap_err()
+        let context = PackContext::new(Budget::default(), Counters::default(), secret);
+        decoded::<ConfigMap>(&held(json, Extent::Whole, &Arc::new(context))).unwrap_err()
     };
     assert!(
         error(false).starts_with("data: invalid type"),
@@ -165,21 +170,21 @@ fn what_does_not_decode_is_told_and_not_quoted_where_it_is_secret() {
 // PACK-2
 #[test]
 fn pack_2_a_budget_of_nothing_keeps_nothing_and_none_keeps_everything() {
-    for (budget, kept) in [
+    for (budget, try_peek) in [
         (Budget::bytes(0), false),
         (Budget::default(), true),
         (Budget::unlimited(), true),
     ] {
-        let body = fresh(JSON, Extent::Whole, &Shelf::alone(budget));
+        let body = fresh(JSON, Extent::Whole, &PackContext::alone(budget));
         // All who judge it when it arrives share what it was decoded to.
-        assert!(check(&body).is_ok() && is_at_hand(&body) && !pack(&body));
-        assert_eq!(is_at_hand(&body), kept);
+        assert!(check(&body).is_ok() && is_cached(&body) && !pack(&body));
+        assert_eq!(is_cached(&body), try_peek);
         assert!(check(&body).is_ok());
         assert_eq!(
             decoded::<ConfigMap>(&body).unwrap().data.as_ref().unwrap()["k"],
             "v"
         );
-        assert_eq!(is_at_hand(&body), kept);
+        assert_eq!(is_cached(&body), try_peek);
     }
 }
 
@@ -187,8 +192,8 @@ fn pack_2_a_budget_of_nothing_keeps_nothing_and_none_keeps_everything() {
 #[test]
 fn pack_2_what_goes_for_another_is_decoded_again_where_it_is_read() {
     let budget = Budget::default();
-    let shelf = Shelf::alone(budget.clone());
-    let one = held(JSON, Extent::Whole, &shelf);
+    let context = PackContext::alone(budget.clone());
+    let one = held(JSON, Extent::Whole, &context);
     decoded::<ConfigMap>(&one).unwrap();
     decoded::<DynamicObject>(&one).unwrap();
     let charge = budget.charged();
@@ -196,16 +201,18 @@ fn pack_2_what_goes_for_another_is_decoded_again_where_it_is_read() {
     assert_eq!(budget.charged(), 0);
 
     let budget = Budget::bytes(charge * 5 / 2);
-    let shelf = Shelf::alone(budget.clone());
-    let bodies: Vec<_> = (0..10).map(|_| held(JSON, Extent::Whole, &shelf)).collect();
+    let context = PackContext::alone(budget.clone());
+    let bodies: Vec<_> = (0..10)
+        .map(|_| held(JSON, Extent::Whole, &context))
+        .collect();
     for body in &bodies {
         decoded::<ConfigMap>(body).unwrap();
         decoded::<DynamicObject>(body).unwrap();
         assert!(budget.charged() <= charge * 5 / 2);
     }
-    let kept = bodies.iter().filter(|body| is_at_hand(body)).count();
-    assert_eq!(kept, 2);
-    assert!(!is_at_hand(&bodies[0]));
+    let try_peek = bodies.iter().filter(|body| is_cached(body)).count();
+    assert_eq!(try_peek, 2);
+    assert!(!is_cached(&bodies[0]));
     let again = decoded::<ConfigMap>(&bodies[0]).unwrap();
     assert!(Arc::ptr_eq(&again, &decoded(&bodies[0]).unwrap()));
     drop(bodies);
@@ -216,52 +223,54 @@ fn pack_2_what_goes_for_another_is_decoded_again_where_it_is_read() {
 #[test]
 fn pack_3_what_arrives_drives_nothing_out() {
     let budget = Budget::default();
-    let shelf = Shelf::alone(budget.clone());
-    let one = held(JSON, Extent::Whole, &shelf);
+    let context = PackContext::alone(budget.clone());
+    let one = held(JSON, Extent::Whole, &context);
     decoded::<ConfigMap>(&one).unwrap();
     let charge = budget.charged();
 
     let budget = Budget::bytes(charge * 3 / 2);
-    let shelf = Shelf::alone(budget.clone());
+    let context = PackContext::alone(budget.clone());
     let (one, another) = (
-        fresh(JSON, Extent::Whole, &shelf),
-        fresh(JSON, Extent::Whole, &shelf),
+        fresh(JSON, Extent::Whole, &context),
+        fresh(JSON, Extent::Whole, &context),
     );
     for body in [&one, &another] {
         check(body).unwrap();
         pack(body);
     }
-    assert!(is_at_hand(&one) && !is_at_hand(&another));
+    assert!(is_cached(&one) && !is_cached(&another));
     assert_eq!(budget.charged(), charge);
     // Only a read makes room.
-    judged(&another);
-    assert!(is_at_hand(&one) && !is_at_hand(&another));
-    one.0.take_touched();
-    judged(&one);
+    decode_if_room(&another);
+    assert!(is_cached(&one) && !is_cached(&another));
+    one.0.take_visited();
+    decode_if_room(&one);
     decoded::<ConfigMap>(&another).unwrap();
-    assert!(!is_at_hand(&one) && is_at_hand(&another));
+    assert!(!is_cached(&one) && is_cached(&another));
 }
 
 // PACK-3
 #[test]
 fn pack_3_a_list_keeps_nothing_at_hand_and_drives_nothing_out() {
-    let shelf = Shelf::alone(Budget::bytes(1 << 20));
-    let body = held(JSON, Extent::Whole, &shelf);
-    body.0.read::<ConfigMap>().unwrap();
-    assert!(!is_at_hand(&body));
+    let context = PackContext::alone(Budget::bytes(1 << 20));
+    let body = held(JSON, Extent::Whole, &context);
+    body.0.decode_once::<ConfigMap>().unwrap();
+    assert!(!is_cached(&body));
     decoded::<ConfigMap>(&body).unwrap();
-    body.0.take_touched();
-    body.0.read::<ConfigMap>().unwrap();
-    assert!(!body.0.take_touched());
-    assert!(is_at_hand(&body) && body.0.take_touched());
+    body.0.take_visited();
+    body.0.decode_once::<ConfigMap>().unwrap();
+    assert!(!body.0.take_visited());
+    assert!(is_cached(&body) && body.0.take_visited());
 }
 
 // PACK-2
 #[test]
 fn pack_2_many_at_once_lose_no_byte_of_the_budget() {
     let budget = Budget::bytes(20_000);
-    let shelf = Shelf::alone(budget.clone());
-    let bodies: Vec<_> = (0..40).map(|_| held(JSON, Extent::Whole, &shelf)).collect();
+    let context = PackContext::alone(budget.clone());
+    let bodies: Vec<_> = (0..40)
+        .map(|_| held(JSON, Extent::Whole, &context))
+        .collect();
     std::thread::scope(|scope| {
         for thread in 0..4 {
             let bodies = &bodies;
@@ -289,11 +298,15 @@ fn pack_2_many_at_once_lose_no_byte_of_the_budget() {
 fn store_7_who_goes_over_many_waits_for_nobody_who_changes_one_of_them() {
     let body = body();
     decoded::<ConfigMap>(&body).unwrap();
-    let kept = || body.0.kept::<ConfigMap>().map(|kept| kept.shared_by());
-    assert!(is_at_hand(&body) && kept() == Some(1));
-    assert!(body.0.kept::<Metadata>().is_none(), "of another type");
-    let changing = body.0.held.write();
-    assert!(kept().is_none());
+    let peeked = || {
+        body.0
+            .try_peek::<ConfigMap>()
+            .map(|guard| guard.shared_by())
+    };
+    assert!(is_cached(&body) && peeked() == Some(1));
+    assert!(body.0.try_peek::<Metadata>().is_none(), "of another type");
+    let changing = body.0.state.write();
+    assert!(peeked().is_none());
     drop(changing);
-    assert!(is_at_hand(&body) && kept() == Some(1));
+    assert!(is_cached(&body) && peeked() == Some(1));
 }

@@ -6,7 +6,7 @@ use steersman_object::ObjectKey;
 
 use crate::entry::RawEntry;
 use crate::event::{Certainty, Event, Origin, RawEvent};
-use crate::fanout::synced::Marker;
+use crate::fanout::sync_marker::SyncMarker;
 
 /// The places of so many keys are kept for the next time: a subscriber who is slow again and again needs
 /// them again and again.
@@ -23,24 +23,24 @@ const KEPT: usize = 2048;
 pub(crate) struct Mailbox {
     waiting: BTreeMap<u64, Waiting>,
     /// Where the step of each key waits; kept only while collapsed.
-    places: HashMap<ObjectKey, u64>,
+    positions: HashMap<ObjectKey, u64>,
     next: u64,
     bound: usize,
     collapsed: bool,
     /// The second half of a step that is two events.
     half: VecDeque<RawEvent>,
-    marker: Marker,
+    marker: SyncMarker,
 }
 
 #[derive(Debug)]
 enum Waiting {
     Event(RawEvent),
-    Step(Step),
+    CollapsedChange(CollapsedChange),
 }
 
 /// From what the subscriber last took of a key to what is.
 #[derive(Debug)]
-struct Step {
+struct CollapsedChange {
     taken: Option<RawEntry>,
     /// How the object that was taken ended.
     ended: Option<(RawEntry, Certainty)>,
@@ -59,12 +59,12 @@ impl Mailbox {
     pub(crate) fn new(bound: usize) -> Self {
         Self {
             waiting: BTreeMap::new(),
-            places: HashMap::new(),
+            positions: HashMap::new(),
             next: 0,
             bound,
             collapsed: false,
             half: VecDeque::new(),
-            marker: Marker::default(),
+            marker: SyncMarker::default(),
         }
     }
 }
@@ -99,23 +99,26 @@ impl Mailbox {
             return Taken::Event(event);
         }
         loop {
-            let first = self.waiting.first_key_value().map(|(place, _)| *place);
+            let first = self
+                .waiting
+                .first_key_value()
+                .map(|(position, _)| *position);
             if self.marker.due(first) {
                 return Taken::Synced;
             }
             let Some((_, waiting)) = self.waiting.pop_first() else {
                 self.collapsed = false;
-                self.places.clear();
+                self.positions.clear();
                 // It may never again be so much as the initial set was (STORE-8).
-                if self.places.capacity() > KEPT {
-                    self.places = HashMap::new();
+                if self.positions.capacity() > KEPT {
+                    self.positions = HashMap::new();
                 }
                 return Taken::Nothing;
             };
             match waiting {
                 Waiting::Event(event) => return Taken::Event(event),
-                Waiting::Step(step) => {
-                    self.places.remove(step.key());
+                Waiting::CollapsedChange(step) => {
+                    self.positions.remove(step.key());
                     self.half.extend(step.events());
                     if let Some(event) = self.half.pop_front() {
                         return Taken::Event(event);
@@ -131,54 +134,56 @@ impl Mailbox {
     }
 
     fn append(&mut self, waiting: Waiting) -> u64 {
-        let place = self.next;
+        let position = self.next;
         self.next += 1;
-        self.waiting.insert(place, waiting);
-        place
+        self.waiting.insert(position, waiting);
+        position
     }
 
     fn collapse(&mut self) {
         self.collapsed = true;
-        for (place, waiting) in std::mem::take(&mut self.waiting) {
+        for (position, waiting) in std::mem::take(&mut self.waiting) {
             match waiting {
-                Waiting::Event(event) => self.fold_at(event, place),
-                Waiting::Step(step) => {
-                    self.places.insert(step.key().clone(), place);
-                    self.waiting.insert(place, Waiting::Step(step));
+                Waiting::Event(event) => self.fold_at(event, position),
+                Waiting::CollapsedChange(step) => {
+                    self.positions.insert(step.key().clone(), position);
+                    self.waiting
+                        .insert(position, Waiting::CollapsedChange(step));
                 }
             }
         }
     }
 
     fn fold(&mut self, event: RawEvent) {
-        let place = self.next;
+        let position = self.next;
         self.next += 1;
-        self.fold_at(event, place);
+        self.fold_at(event, position);
     }
 
-    /// Merges an event, which would wait at `place`, with what waits for its key.
-    fn fold_at(&mut self, event: RawEvent, place: u64) {
+    /// Merges an event, which would wait at `position`, with what waits for its key.
+    fn fold_at(&mut self, event: RawEvent, position: u64) {
         let key = event.key().clone();
-        let before = self.places.remove(&key);
+        let before = self.positions.remove(&key);
         let waiting = before.and_then(|at| Some((at, self.waiting.remove(&at)?)));
-        let (step, place) = match waiting {
-            Some((at, Waiting::Step(mut step))) => {
+        let (step, position) = match waiting {
+            Some((at, Waiting::CollapsedChange(mut step))) => {
                 step.fold(event);
                 // The initial set is complete only once this was taken.
                 let stays = self.marker.is_initial(at) && step.taken.is_none();
-                (step, if stays { at } else { place })
+                (step, if stays { at } else { position })
             }
-            Some((_, Waiting::Event(_))) | None => (Step::of(event), place),
+            Some((_, Waiting::Event(_))) | None => (CollapsedChange::of(event), position),
         };
         if step.is_nothing() {
             return;
         }
-        self.places.insert(key, place);
-        self.waiting.insert(place, Waiting::Step(step));
+        self.positions.insert(key, position);
+        self.waiting
+            .insert(position, Waiting::CollapsedChange(step));
     }
 }
 
-impl Step {
+impl CollapsedChange {
     fn of(event: RawEvent) -> Self {
         match event {
             Event::Created { new, origin } => Self {

@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use crate::event::{Event, RawEvent};
 use crate::fanout::mailbox::{Mailbox, Taken};
-use crate::store::Held;
+use crate::store::ViewHandle;
 
 /// What a subscriber gets.
 #[derive(Clone, Debug)]
@@ -31,19 +31,19 @@ pub enum Delivery<K> {
 /// Dropping it unsubscribes.
 #[must_use = "a subscription that is dropped gets nothing"]
 pub struct Subscription<K> {
-    seat: Arc<Seat>,
+    mailbox: Arc<SharedMailbox>,
     /// Events come as long as somebody looks at objects as `K`.
-    _held: Arc<Held>,
+    _held: Arc<ViewHandle>,
     of: PhantomData<fn() -> K>,
 }
 
 /// A mailbox and the bell that rings when something was put into it.
-pub(crate) struct Seat {
-    inside: Mutex<Inside>,
-    bell: Notify,
+pub(crate) struct SharedMailbox {
+    state: Mutex<MailboxState>,
+    notify: Notify,
 }
 
-struct Inside {
+struct MailboxState {
     mailbox: Mailbox,
     /// Nothing will come any more.
     closed: bool,
@@ -52,10 +52,10 @@ struct Inside {
 }
 
 impl<K> Subscription<K> {
-    pub(crate) fn new(seat: Arc<Seat>, held: Arc<Held>) -> Self {
+    pub(crate) fn new(mailbox: Arc<SharedMailbox>, handle: Arc<ViewHandle>) -> Self {
         Self {
-            seat,
-            _held: held,
+            mailbox,
+            _held: handle,
             of: PhantomData,
         }
     }
@@ -71,15 +71,15 @@ impl<K> Subscription<K> {
         tokio::task::coop::consume_budget().await;
         loop {
             let (taken, closed) = {
-                let mut inside = self.seat.inside.lock();
-                (inside.mailbox.take(), inside.closed)
+                let mut state = self.mailbox.state.lock();
+                (state.mailbox.take(), state.closed)
             };
             match taken {
                 Taken::Event(event) => return Some(Delivery::Event(event.cast())),
                 Taken::Synced => return Some(Delivery::Synced),
                 Taken::Nothing if closed => return None,
                 // The bell keeps one ring for whoever was not waiting: no wake-up is lost.
-                Taken::Nothing => self.seat.bell.notified().await,
+                Taken::Nothing => self.mailbox.notify.notified().await,
             }
         }
     }
@@ -87,16 +87,16 @@ impl<K> Subscription<K> {
     /// How many deliveries wait.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.seat.inside.lock().mailbox.len()
+        self.mailbox.state.lock().mailbox.len()
     }
 }
 
 impl<K> Drop for Subscription<K> {
     fn drop(&mut self) {
         let waited = {
-            let mut inside = self.seat.inside.lock();
-            inside.left = true;
-            std::mem::replace(&mut inside.mailbox, Mailbox::new(0))
+            let mut state = self.mailbox.state.lock();
+            state.left = true;
+            std::mem::replace(&mut state.mailbox, Mailbox::new(0))
         };
         // Dropped after the lock: freeing many objects takes a while.
         drop(waited);
@@ -109,51 +109,51 @@ impl<K> fmt::Debug for Subscription<K> {
     }
 }
 
-impl fmt::Debug for Seat {
+impl fmt::Debug for SharedMailbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Seat").finish_non_exhaustive()
+        f.debug_struct("SharedMailbox").finish_non_exhaustive()
     }
 }
 
-impl Seat {
+impl SharedMailbox {
     pub(crate) fn new(mailbox: Mailbox) -> Self {
         Self {
-            inside: Mutex::new(Inside {
+            state: Mutex::new(MailboxState {
                 mailbox,
                 closed: false,
                 left: false,
             }),
-            bell: Notify::new(),
+            notify: Notify::new(),
         }
     }
 
     /// Puts events in; says whether somebody still sits here.
     pub(crate) fn push(&self, events: &[RawEvent]) -> bool {
-        let mut inside = self.inside.lock();
-        if inside.left {
+        let mut state = self.state.lock();
+        if state.left {
             return false;
         }
         for event in events {
-            inside.mailbox.push(event.clone());
+            state.mailbox.push(event.clone());
         }
         true
     }
 
     /// Whether nobody sits here any more.
-    pub(crate) fn is_left(&self) -> bool {
-        self.inside.lock().left
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.state.lock().left
     }
 
     pub(crate) fn mark_synced(&self) {
-        self.inside.lock().mailbox.mark_synced();
+        self.state.lock().mailbox.mark_synced();
     }
 
     pub(crate) fn close(&self) {
-        self.inside.lock().closed = true;
-        self.bell.notify_one();
+        self.state.lock().closed = true;
+        self.notify.notify_one();
     }
 
-    pub(crate) fn ring(&self) {
-        self.bell.notify_one();
+    pub(crate) fn notify(&self) {
+        self.notify.notify_one();
     }
 }

@@ -21,11 +21,11 @@ pub(crate) struct Gauges {
     queued: AtomicUsize,
     /// The version up to which everything was applied; 0 where it is no number.
     version: AtomicU64,
-    seen: Mutex<Seen>,
+    last_seen: Mutex<LastSeen>,
 }
 
 #[derive(Debug, Default)]
-struct Seen {
+struct LastSeen {
     state: Option<&'static str>,
     event: Option<Instant>,
     bookmark: Option<Instant>,
@@ -80,15 +80,15 @@ impl Gauges {
     }
 
     pub(crate) fn hear_event(&self, now: Instant) {
-        self.seen.lock().event = Some(now);
+        self.last_seen.lock().event = Some(now);
     }
 
     pub(crate) fn hear_bookmark(&self, now: Instant) {
-        self.seen.lock().bookmark = Some(now);
+        self.last_seen.lock().bookmark = Some(now);
     }
 
     pub(crate) fn enter(&self, state: &State) {
-        self.seen.lock().state = Some(state.as_str());
+        self.last_seen.lock().state = Some(state.as_str());
     }
 }
 
@@ -96,8 +96,8 @@ impl Sum {
     /// Adds what an informer shows; one that has stopped shows nothing.
     pub(crate) fn add(&mut self, gauges: &Gauges, now: Instant) {
         let (state, event, bookmark) = {
-            let seen = gauges.seen.lock();
-            (seen.state, seen.event, seen.bookmark)
+            let last_seen = gauges.last_seen.lock();
+            (last_seen.state, last_seen.event, last_seen.bookmark)
         };
         if state == Some(State::Stopped.as_str()) {
             return;

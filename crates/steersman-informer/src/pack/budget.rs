@@ -5,10 +5,10 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-use crate::pack::codec::Tools;
-use crate::pack::ring::Ring;
+use crate::pack::codec::Codec;
+use crate::pack::s3_fifo::S3Fifo;
 
-pub(crate) use crate::pack::ring::{Holder, Leavers, Place};
+pub(crate) use crate::pack::s3_fifo::{Evictable, Evictions, SlotId};
 
 /// What is kept decoded where nobody says otherwise.
 const DEFAULT: usize = 64 << 20;
@@ -20,13 +20,13 @@ const DEFAULT: usize = 64 << 20;
 /// and so is what this bounds.
 #[derive(Clone)]
 pub struct Budget {
-    shared: Arc<Shared>,
+    state: Arc<BudgetState>,
 }
 
-struct Shared {
+struct BudgetState {
     limit: Option<usize>,
-    ring: Mutex<Ring>,
-    tools: Tools,
+    s3_fifo: Mutex<S3Fifo>,
+    codec: Codec,
 }
 
 impl Budget {
@@ -45,64 +45,71 @@ impl Budget {
     /// So many bytes, or everything.
     #[must_use]
     pub fn new(limit: Option<usize>) -> Self {
-        let shared = Shared {
+        let state = BudgetState {
             limit,
-            ring: Mutex::default(),
-            tools: Tools::default(),
+            s3_fifo: Mutex::default(),
+            codec: Codec::default(),
         };
         Self {
-            shared: Arc::new(shared),
+            state: Arc::new(state),
         }
     }
 
     /// How many bytes are kept at most; `None` where everything is.
     #[must_use]
     pub fn limit(&self) -> Option<usize> {
-        self.shared.limit
+        self.state.limit
     }
 
     /// How many bytes are charged now; 0 where there is no limit.
     #[must_use]
     pub fn charged(&self) -> usize {
-        self.shared.ring.lock().charged()
+        self.state.s3_fifo.lock().charged()
     }
 
-    pub(crate) fn tools(&self) -> &Tools {
-        &self.shared.tools
+    pub(crate) fn codec(&self) -> &Codec {
+        &self.state.codec
     }
 
     /// Takes in what was decoded, if it is not larger than all there may be (PACK-2). The holder may hold
     /// its own lock.
     pub(crate) fn admit(
         &self,
-        holder: Weak<dyn Holder>,
+        holder: Weak<dyn Evictable>,
         charge: usize,
-    ) -> Option<(Place, Leavers)> {
-        let Some(limit) = self.shared.limit else {
+    ) -> Option<(SlotId, Evictions)> {
+        let Some(limit) = self.state.limit else {
             return Some(Default::default());
         };
-        let mut ring = self.shared.ring.lock();
-        (charge <= limit).then(|| ring.admit(holder, charge, limit))
+        let mut s3_fifo = self.state.s3_fifo.lock();
+        (charge <= limit).then(|| s3_fifo.admit(holder, charge, limit))
     }
 
     /// As [`admit`](Self::admit), where nobody has to go for it: nobody has read it yet (PACK-3).
-    pub(crate) fn admit_if_room(&self, holder: Weak<dyn Holder>, charge: usize) -> Option<Place> {
-        let Some(limit) = self.shared.limit else {
-            return Some(Place::NONE);
+    pub(crate) fn admit_if_room(
+        &self,
+        holder: Weak<dyn Evictable>,
+        charge: usize,
+    ) -> Option<SlotId> {
+        let Some(limit) = self.state.limit else {
+            return Some(SlotId::NONE);
         };
-        self.shared.ring.lock().admit_if_room(holder, charge, limit)
+        self.state
+            .s3_fifo
+            .lock()
+            .admit_if_room(holder, charge, limit)
     }
 
     /// A holder holds another amount from now on; none where it has been told to go.
-    pub(crate) fn charge(&self, place: Place, charge: usize) -> Option<Leavers> {
-        let limit = self.shared.limit?;
-        self.shared.ring.lock().charge(place, charge, limit)
+    pub(crate) fn charge(&self, slot: SlotId, charge: usize) -> Option<Evictions> {
+        let limit = self.state.limit?;
+        self.state.s3_fifo.lock().charge(slot, charge, limit)
     }
 
     /// A holder gives its place back.
-    pub(crate) fn release(&self, place: Place) {
-        if place != Place::NONE {
-            self.shared.ring.lock().release(place);
+    pub(crate) fn release(&self, slot: SlotId) {
+        if slot != SlotId::NONE {
+            self.state.s3_fifo.lock().release(slot);
         }
     }
 }

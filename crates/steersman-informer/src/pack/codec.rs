@@ -42,7 +42,7 @@ pub(crate) struct Dictionary {
 }
 
 /// Contexts and buffers, which are costly to make: each is used by one at a time, and again.
-pub(crate) struct Tools {
+pub(crate) struct Codec {
     packers: Mutex<Vec<Packer>>,
     unpackers: Mutex<Unpackers>,
     /// So many of a sort are kept.
@@ -80,7 +80,7 @@ impl Packed {
     }
 
     /// How many bytes are held of it.
-    pub(crate) fn held(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         match self {
             Self::Fresh(json) => json.len(),
             Self::Plain(bytes) | Self::Alone { bytes, .. } | Self::By { bytes, .. } => bytes.len(),
@@ -121,7 +121,7 @@ impl Packed {
 impl fmt::Debug for Packed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Without the bytes, which may be those of a Secret.
-        write!(f, "{} bytes held as {}", self.length(), self.held())
+        write!(f, "{} bytes held as {}", self.length(), self.size())
     }
 }
 
@@ -150,14 +150,14 @@ impl fmt::Debug for Dictionary {
 
 // ===== impl Tools =====
 
-impl Default for Tools {
+impl Default for Codec {
     fn default() -> Self {
         let cores = available_parallelism().map_or(1, usize::from);
         Self::keeping(cores.min(IDLE))
     }
 }
 
-impl Tools {
+impl Codec {
     fn keeping(most: usize) -> Self {
         Self {
             packers: Mutex::default(),
@@ -169,7 +169,7 @@ impl Tools {
     /// Packs JSON; it stays as it is where that makes it no smaller.
     pub(crate) fn pack(&self, json: &[u8], dictionary: Option<&Arc<Dictionary>>) -> Packed {
         let packed = self.tried(json, dictionary);
-        let packed = packed.filter(|packed| packed.held() < json.len());
+        let packed = packed.filter(|packed| packed.size() < json.len());
         let packed = packed.unwrap_or_else(|| Packed::Plain(json.into()));
         debug_assert!(
             self.unpack(&packed, |again| again == json).unwrap_or(false),
@@ -237,9 +237,9 @@ impl Tools {
     }
 }
 
-impl fmt::Debug for Tools {
+impl fmt::Debug for Codec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tools").finish_non_exhaustive()
+        f.debug_struct("Codec").finish_non_exhaustive()
     }
 }
 
@@ -306,27 +306,27 @@ mod tests {
     // PACK-1
     #[test]
     fn pack_1_what_is_packed_comes_back_and_what_does_not_shrink_is_not_packed() {
-        let tools = Tools::default();
+        let codec = Codec::default();
         let dictionary = dictionary();
         let shrinks = json(5).repeat(20);
         for (by, text) in [(None, &shrinks), (Some(&dictionary), &json(8))] {
-            let packed = tools.pack(text, by);
-            assert!(packed.held() < text.len() / 2, "{packed:?}");
+            let packed = codec.pack(text, by);
+            assert!(packed.size() < text.len() / 2, "{packed:?}");
             assert_eq!(packed.length(), text.len());
             assert_eq!(packed.dictionary().is_some(), by.is_some());
-            let same = tools.unpack(&packed, |unpacked| unpacked == &text[..]);
+            let same = codec.unpack(&packed, |unpacked| unpacked == &text[..]);
             assert!(same.unwrap());
         }
-        let short = tools.pack(b"{}", None);
+        let short = codec.pack(b"{}", None);
         assert!(matches!(&short, Packed::Plain(json) if **json == *b"{}"));
     }
 
     // PACK-1
     #[test]
     fn pack_1_what_does_not_come_back_is_told_and_nothing_breaks_by_it() {
-        let tools = Tools::default();
+        let codec = Codec::default();
         let dictionary = dictionary();
-        let packed = tools.pack(&json(8), Some(&dictionary));
+        let packed = codec.pack(&json(8), Some(&dictionary));
         let Packed::By { bytes, length, .. } = packed else {
             panic!("{packed:?}");
         };
@@ -348,11 +348,11 @@ mod tests {
             },
         ];
         for broken in broken {
-            assert!(tools.unpack(&broken, <[u8]>::len).is_err(), "{broken:?}");
+            assert!(codec.unpack(&broken, <[u8]>::len).is_err(), "{broken:?}");
         }
         assert!(
-            tools
-                .unpack(&tools.pack(&json(1), None), <[u8]>::len)
+            codec
+                .unpack(&codec.pack(&json(1), None), <[u8]>::len)
                 .is_ok()
         );
     }
@@ -361,57 +361,57 @@ mod tests {
         // PACK-1
         #[test]
         fn pack_1_whatever_is_packed_comes_back(
-            pieces in prop::collection::vec((0..40_usize, any::<Vec<u8>>()), 0..40),
+            chunked_vec in prop::collection::vec((0..40_usize, any::<Vec<u8>>()), 0..40),
             by in any::<bool>(),
         ) {
-            let tools = Tools::default();
+            let codec = Codec::default();
             let mut text = Vec::new();
-            for (number, bytes) in pieces {
+            for (number, bytes) in chunked_vec {
                 text.extend(json(number));
                 text.extend(bytes);
             }
             let dictionary = by.then(dictionary);
-            let packed = tools.pack(&text, dictionary.as_ref());
-            prop_assert!(tools.unpack(&packed, |again| again == text).unwrap());
+            let packed = codec.pack(&text, dictionary.as_ref());
+            prop_assert!(codec.unpack(&packed, |again| again == text).unwrap());
         }
     }
 
     #[test]
     fn tools_are_used_again_and_large_ones_are_not_kept() {
-        let tools = Tools::default();
+        let codec = Codec::default();
         let idle = || {
-            let unpackers = tools.unpackers.lock();
+            let unpackers = codec.unpackers.lock();
             let (contexts, buffers) = (unpackers.contexts.len(), unpackers.buffers.len());
-            (tools.packers.lock().len(), contexts, buffers)
+            (codec.packers.lock().len(), contexts, buffers)
         };
         for number in 0..10 {
-            let packed = tools.pack(&json(number).repeat(9), None);
-            tools.unpack(&packed, |_| ()).unwrap();
+            let packed = codec.pack(&json(number).repeat(9), None);
+            codec.unpack(&packed, |_| ()).unwrap();
         }
         assert_eq!(idle(), (1, 1, 1));
-        let large = tools.pack(&json(1).repeat(LARGE / 20), None);
-        tools.unpack(&large, |_| ()).unwrap();
+        let large = codec.pack(&json(1).repeat(LARGE / 20), None);
+        codec.unpack(&large, |_| ()).unwrap();
         assert_eq!(idle(), (0, 1, 0));
     }
 
     #[test]
     fn who_looks_at_json_holds_no_context() {
         /// So many who look at the same time.
-        fn look(tools: &Tools, packed: &Packed, many: usize) {
+        fn look(codec: &Codec, packed: &Packed, many: usize) {
             if many > 0 {
-                let looked = tools.unpack(packed, |_| {
-                    assert_eq!(tools.unpackers.lock().contexts.len(), 1);
-                    look(tools, packed, many - 1);
+                let looked = codec.unpack(packed, |_| {
+                    assert_eq!(codec.unpackers.lock().contexts.len(), 1);
+                    look(codec, packed, many - 1);
                 });
                 looked.unwrap();
             }
         }
-        let tools = Tools::keeping(3);
-        let packed = tools.pack(&json(5).repeat(20), None);
+        let codec = Codec::keeping(3);
+        let packed = codec.pack(&json(5).repeat(20), None);
         for _ in 0..2 {
-            look(&tools, &packed, 8);
+            look(&codec, &packed, 8);
             // Of the buffers that took, so many are kept.
-            assert_eq!(tools.unpackers.lock().buffers.len(), 3);
+            assert_eq!(codec.unpackers.lock().buffers.len(), 3);
         }
     }
 }

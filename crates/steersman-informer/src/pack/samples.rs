@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use structured_zstd::dictionary::{FinalizeOptions, finalize_raw_dict};
 
-use crate::pack::codec::{Dictionary, LEVEL, Tools};
+use crate::pack::codec::{Codec, Dictionary, LEVEL};
 
 /// So many objects are looked at to learn.
 pub(crate) const ENOUGH: usize = 300;
@@ -39,21 +39,21 @@ pub(crate) struct Samples {
 }
 
 /// A dictionary, and what it left of objects that it does not know.
-type Tried = (Arc<Dictionary>, Share);
+type Tried = (Arc<Dictionary>, PackRatio);
 
 /// What learning came to.
 #[derive(Debug)]
-pub(crate) struct Lesson {
+pub(crate) struct TrainedDictionary {
     pub(crate) dictionary: Dictionary,
     /// What it saves of each object, in bytes.
     pub(super) saves: usize,
     /// What it left of objects that it does not know.
-    pub(super) share: Share,
+    pub(super) share: PackRatio,
 }
 
 /// What packing left of so many bytes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Share {
+pub(crate) struct PackRatio {
     json: usize,
     pub(super) packed: usize,
 }
@@ -87,35 +87,45 @@ impl Samples {
 
     /// Learns a dictionary, where it would pack by a fifth better than none, and as well as the present one.
     /// It may take long: a tenth of a second and more.
-    pub(crate) fn train(&self, tools: &Tools, present: Option<&Arc<Dictionary>>) -> Option<Lesson> {
-        let (known, unknown) = self.parted();
-        let size = LARGEST.min(known.bytes.len() / SAMPLES_PER_BYTE);
+    pub(crate) fn train(
+        &self,
+        codec: &Codec,
+        present: Option<&Arc<Dictionary>>,
+    ) -> Option<TrainedDictionary> {
+        let (training_part, test_part) = self.split_for_test();
+        let size = LARGEST.min(training_part.bytes.len() / SAMPLES_PER_BYTE);
         let tried = |bytes: &[u8]| {
             let dictionary = Arc::new(Dictionary::new(bytes)?);
-            let share = unknown.packed(tools, Some(&dictionary));
+            let share = test_part.packed(codec, Some(&dictionary));
             Some((dictionary, share))
         };
-        let some = known.some(size / 2);
-        let coded = known.coded(&some).and_then(|coded| tried(&coded));
-        let mut best = smaller(coded, tried(&some))?;
+        let excerpt = training_part.excerpt(size / 2);
+        let with_entropy_tables = training_part
+            .with_entropy_tables(&excerpt)
+            .and_then(|with_entropy_tables| tried(&with_entropy_tables));
+        let mut best = smaller(with_entropy_tables, tried(&excerpt))?;
         if best.1.packed * ALIKE > best.1.json {
             let mut trained = Vec::with_capacity(size);
-            let done = zstd_safe::train_from_buffer(&mut trained, &known.bytes, &known.sizes);
+            let done = zstd_safe::train_from_buffer(
+                &mut trained,
+                &training_part.bytes,
+                &training_part.sizes,
+            );
             if let (Ok(_), Some(name)) = (done, trained.get_mut(NAMED)) {
                 name.copy_from_slice(&NAME.to_le_bytes());
                 best = smaller(Some(best), tried(&trained))?;
             }
         }
         let (dictionary, share) = best;
-        let without = unknown.packed(tools, None).packed;
+        let without = test_part.packed(codec, None).packed;
         let with = share.packed;
-        if present.is_some_and(|present| unknown.packed(tools, Some(present)).packed < with) {
+        if present.is_some_and(|present| test_part.packed(codec, Some(present)).packed < with) {
             return None;
         }
         // What was packed with it here is gone again.
         let dictionary = Arc::into_inner(dictionary)?;
-        let saves = without.saturating_sub(with) / unknown.sizes.len().max(1);
-        (with * 5 <= without * 4).then_some(Lesson {
+        let saves = without.saturating_sub(with) / test_part.sizes.len().max(1);
+        (with * 5 <= without * 4).then_some(TrainedDictionary {
             dictionary,
             saves,
             share,
@@ -123,52 +133,52 @@ impl Samples {
     }
 
     /// A dictionary of this and of how samples are coded by it, so that none has to tell that by itself.
-    fn coded(&self, some: &[u8]) -> Option<Vec<u8>> {
+    fn with_entropy_tables(&self, excerpt: &[u8]) -> Option<Vec<u8>> {
         let options = FinalizeOptions {
             dict_id: Some(NAME),
             level: LEVEL,
         };
-        let room = some.len() + TABLES;
-        let made = || finalize_raw_dict(some, &self.bytes, &self.sizes, room, options);
+        let room = excerpt.len() + TABLES;
+        let made = || finalize_raw_dict(excerpt, &self.bytes, &self.sizes, room, options);
         // It reads what servers send, and there is a way without it.
         catch_unwind(AssertUnwindSafe(made)).ok()?.ok()
     }
 
-    pub(super) fn packed(&self, tools: &Tools, by: Option<&Arc<Dictionary>>) -> Share {
-        let mut share = Share::default();
+    pub(super) fn packed(&self, codec: &Codec, by: Option<&Arc<Dictionary>>) -> PackRatio {
+        let mut share = PackRatio::default();
         for json in self.each() {
-            share.add(json.len(), tools.pack(json, by).held());
+            share.add(json.len(), codec.pack(json, by).size());
         }
         share
     }
 
     /// Some of them from all over, as they are: what fits of these, and the beginning of the first at least.
-    fn some(&self, bytes: usize) -> Vec<u8> {
+    fn excerpt(&self, bytes: usize) -> Vec<u8> {
         let many = self.sizes.len() * bytes / self.bytes.len().max(1);
         let step = self.sizes.len().div_ceil(many.max(1)).max(1);
-        let mut some = Vec::with_capacity(bytes);
+        let mut excerpt = Vec::with_capacity(bytes);
         for json in self.each().step_by(step) {
-            if some.is_empty() {
-                some.extend_from_slice(&json[..json.len().min(bytes)]);
-            } else if some.len() + json.len() <= bytes {
-                some.extend_from_slice(json);
+            if excerpt.is_empty() {
+                excerpt.extend_from_slice(&json[..json.len().min(bytes)]);
+            } else if excerpt.len() + json.len() <= bytes {
+                excerpt.extend_from_slice(json);
             }
         }
-        some
+        excerpt
     }
 
     /// Those to learn from, and those to try it on.
-    fn parted(&self) -> (Self, Self) {
-        let (mut known, mut unknown) = (Self::default(), Self::default());
+    fn split_for_test(&self) -> (Self, Self) {
+        let (mut training_part, mut test_part) = (Self::default(), Self::default());
         for (number, json) in self.each().enumerate() {
             let part = if number % KEPT_BACK == 0 {
-                &mut unknown
+                &mut test_part
             } else {
-                &mut known
+                &mut training_part
             };
             part.add(json);
         }
-        (known, unknown)
+        (training_part, test_part)
     }
 
     pub(super) fn each(&self) -> impl Iterator<Item = &[u8]> {
@@ -187,21 +197,21 @@ fn smaller(one: Option<Tried>, other: Option<Tried>) -> Option<Tried> {
     each.min_by_key(|(_, share)| share.packed)
 }
 
-impl Lesson {
+impl TrainedDictionary {
     /// Whether it saves more of so many objects than it takes.
-    pub(super) fn is_worth(&self, objects: usize) -> bool {
+    pub(super) fn is_worth_for(&self, objects: usize) -> bool {
         self.saves.saturating_mul(objects) > 2 * self.dictionary.size()
     }
 
     /// Of fewer objects than these it saves only half of what it takes.
-    pub(crate) fn few(&self) -> usize {
+    pub(crate) fn min_bodies(&self) -> usize {
         self.dictionary.size() / 2 / self.saves.max(1)
     }
 }
 
 // ===== impl Share =====
 
-impl Share {
+impl PackRatio {
     /// An object of so many bytes was packed into so many.
     pub(crate) fn add(&mut self, json: usize, packed: usize) {
         self.json += json;
@@ -257,10 +267,13 @@ pub(super) mod tests {
         samples
     }
 
-    pub(in crate::pack) fn lesson(object: fn(usize) -> Vec<u8>, objects: usize) -> Option<Lesson> {
+    pub(in crate::pack) fn trained(
+        object: fn(usize) -> Vec<u8>,
+        objects: usize,
+    ) -> Option<TrainedDictionary> {
         let mut samples = Samples::default();
         (0..objects).for_each(|number| samples.add(&object(number)));
-        samples.train(&Tools::default(), None)
+        samples.train(&Codec::default(), None)
     }
 
     /// Objects of some size, of which hardly anything is their own.
@@ -286,35 +299,46 @@ pub(super) mod tests {
     // PACK-5
     #[test]
     fn pack_5_some_samples_do_where_others_resemble_them_and_else_training_does_more() {
-        let tools = Tools::default();
+        let codec = Codec::default();
         let share_of_some = |samples: &Samples| {
-            let (known, unknown) = samples.parted();
-            let bytes = LARGEST.min(known.bytes.len() / SAMPLES_PER_BYTE) / 2;
-            let some = known.some(bytes);
-            assert!(some.len() <= bytes);
+            let (training_part, test_part) = samples.split_for_test();
+            let bytes = LARGEST.min(training_part.bytes.len() / SAMPLES_PER_BYTE) / 2;
+            let excerpt = training_part.excerpt(bytes);
+            assert!(excerpt.len() <= bytes);
             let left = |dictionary: &[u8]| {
                 let dictionary = Arc::new(Dictionary::new(dictionary).unwrap());
-                unknown.packed(&tools, Some(&dictionary)).packed
+                test_part.packed(&codec, Some(&dictionary)).packed
             };
-            (left(&known.coded(&some).unwrap()), left(&some))
+            (
+                left(&training_part.with_entropy_tables(&excerpt).unwrap()),
+                left(&excerpt),
+            )
         };
         let large = samples(large);
-        let lesson = large.train(&tools, None).unwrap();
-        let (coded, as_they_are) = share_of_some(&large);
-        assert_eq!(lesson.share.packed, coded);
-        assert!(coded < as_they_are, "it says how their bytes are coded");
+        let trained = large.train(&codec, None).unwrap();
+        let (with_entropy_tables, as_they_are) = share_of_some(&large);
+        assert_eq!(trained.share.packed, with_entropy_tables);
+        assert!(
+            with_entropy_tables < as_they_are,
+            "it says how their bytes are with_entropy_tables"
+        );
         let mixed = samples(mixed);
-        let lesson = mixed.train(&tools, None).unwrap();
-        assert!(lesson.share.packed < share_of_some(&mixed).0);
+        let trained = mixed.train(&codec, None).unwrap();
+        assert!(trained.share.packed < share_of_some(&mixed).0);
     }
 
     // PACK-5
     #[test]
     fn pack_5_samples_of_which_nothing_is_to_be_said_are_a_dictionary_as_they_are() {
         let nothing = Samples::default();
-        for some in [&b""[..], b"{}", &alike(1)] {
-            let coded = nothing.coded(some);
-            assert!(coded.is_none_or(|coded| Dictionary::new(&coded).is_some()));
+        for excerpt in [&b""[..], b"{}", &alike(1)] {
+            let with_entropy_tables = nothing.with_entropy_tables(excerpt);
+            assert!(
+                with_entropy_tables
+                    .is_none_or(
+                        |with_entropy_tables| Dictionary::new(&with_entropy_tables).is_some()
+                    )
+            );
         }
         // Whatever a server sends.
         for object in [
@@ -323,10 +347,10 @@ pub(super) mod tests {
             |_| vec![7; 300_000],
         ] {
             let samples = samples(object);
-            if let Some(lesson) = samples.train(&Tools::default(), None) {
-                let (tools, by) = (Tools::default(), Arc::new(lesson.dictionary));
-                let packed = tools.pack(&object(3), Some(&by));
-                let again = tools.unpack(&packed, <[u8]>::to_vec).unwrap();
+            if let Some(trained) = samples.train(&Codec::default(), None) {
+                let (codec, by) = (Codec::default(), Arc::new(trained.dictionary));
+                let packed = codec.pack(&object(3), Some(&by));
+                let again = codec.unpack(&packed, <[u8]>::to_vec).unwrap();
                 assert_eq!(again, object(3));
             }
         }
@@ -336,14 +360,14 @@ pub(super) mod tests {
     fn some_samples_are_whole_and_from_all_over() {
         let samples = samples(alike);
         let each = alike(0).len();
-        let some = String::from_utf8(samples.some(4 * each)).unwrap();
-        let names: Vec<&str> = some
+        let excerpt = String::from_utf8(samples.excerpt(4 * each)).unwrap();
+        let names: Vec<&str> = excerpt
             .split("\"nodeName\":\"node-")
             .skip(1)
             .map(|rest| rest.split('"').next().unwrap())
             .collect();
         assert_eq!(names, ["0", "100", "200"]);
-        assert_eq!(samples.some(1), alike(0)[..1]);
+        assert_eq!(samples.excerpt(1), alike(0)[..1]);
         // One that is larger than all of it takes no more, and one that is later takes nothing.
         let mut uneven = Samples::default();
         for number in 0..40 {
@@ -351,15 +375,15 @@ pub(super) mod tests {
             uneven.add(&alike(number).repeat(many));
         }
         let room = 20 * each;
-        assert_eq!(uneven.some(room), alike(0).repeat(50)[..room]);
+        assert_eq!(uneven.excerpt(room), alike(0).repeat(50)[..room]);
     }
 
     #[test]
     fn shares_of_whatever_size_are_compared() {
         let json = usize::MAX / 2;
         let (all, half) = (
-            Share { json, packed: json },
-            Share {
+            PackRatio { json, packed: json },
+            PackRatio {
                 json,
                 packed: json / 2,
             },

@@ -1,6 +1,6 @@
 //! Machine: when a kind gets a dictionary, and whether that is worth having.
 
-use crate::pack::samples::{Lesson, Samples, Share};
+use crate::pack::samples::{PackRatio, Samples, TrainedDictionary};
 
 /// Of fewer objects than these nothing is learned: what could be saved is less than a dictionary takes.
 pub(crate) const FEW: usize = 200;
@@ -16,15 +16,15 @@ const SETTLED: u32 = 8;
 
 /// When to train.
 #[derive(Debug)]
-pub(crate) struct Learning {
+pub(crate) struct TrainingPlan {
     stage: Stage,
     window: Window,
     /// How well the dictionary is expected to pack, where there is one.
-    expected: Option<Share>,
+    expected: Option<PackRatio>,
     /// What is known was learned of what arrived, and nobody has looked at what is stored.
     is_early: bool,
     /// What it came to then, while somebody looks.
-    before: Option<Share>,
+    before: Option<PackRatio>,
     /// How many windows in turn were packed badly, and how many have to be for another dictionary.
     worse: u32,
     patience: u32,
@@ -56,13 +56,13 @@ enum Stage {
 
 #[derive(Debug, Default)]
 struct Window {
-    share: Share,
+    share: PackRatio,
     objects: usize,
 }
 
 // ===== impl Learning =====
 
-impl Learning {
+impl TrainingPlan {
     /// `trains` says whether anything may be learned of the objects at all: nothing of a Secret is put
     /// where another's bytes are (PACK-4).
     pub(crate) fn new(trains: bool) -> Self {
@@ -161,7 +161,7 @@ impl Learning {
 
     /// The present dictionary left so much of what is stored: whether that is as it was of what it was learned
     /// of, and there is nothing more to do.
-    pub(crate) fn confirms(&mut self, share: Share) -> bool {
+    pub(crate) fn confirms(&mut self, share: PackRatio) -> bool {
         let as_before = self
             .before
             .is_some_and(|before| !share.is_worse_than(&before));
@@ -175,12 +175,12 @@ impl Learning {
     }
 
     /// What there is already of the samples that somebody is about to complete.
-    pub(crate) fn so_far(&mut self) -> Samples {
+    pub(crate) fn collected_samples(&mut self) -> Samples {
         match &mut self.stage {
             Stage::Mixing(samples) => {
-                let so_far = std::mem::take(samples);
+                let collected_samples = std::mem::take(samples);
                 self.stage = Stage::Completing;
-                so_far
+                collected_samples
             }
             _ => Samples::default(),
         }
@@ -207,7 +207,7 @@ impl Learning {
     }
 
     /// The dictionary is given up; there may be use for one where there are so many objects.
-    pub(crate) fn give_up(&mut self, until: usize) {
+    pub(crate) fn drop_dictionary(&mut self, until: usize) {
         self.stage = Stage::Waiting(Some(until.max(FEW)));
         self.window = Window::default();
         (self.worse, self.well, self.patience) = (0, 0, 1);
@@ -217,15 +217,15 @@ impl Learning {
     /// lesson whose dictionary is to be used from now on, where it is a new one.
     pub(crate) fn end(
         &mut self,
-        lesson: Option<Lesson>,
+        trained: Option<TrainedDictionary>,
         objects: usize,
         has_dictionary: bool,
-    ) -> Option<Lesson> {
+    ) -> Option<TrainedDictionary> {
         self.window = Window::default();
-        let lesson = lesson.filter(|lesson| lesson.is_worth(objects));
-        self.stage = match (&lesson, has_dictionary) {
-            (Some(lesson), _) => {
-                self.expected = Some(lesson.share);
+        let trained = trained.filter(|trained| trained.is_worth_for(objects));
+        self.stage = match (&trained, has_dictionary) {
+            (Some(trained), _) => {
+                self.expected = Some(trained.share);
                 Stage::Learned
             }
             // It is tried again, each time later, where objects go on to be packed worse than was expected.
@@ -236,13 +236,13 @@ impl Learning {
         if has_dictionary {
             self.patience = PATIENCE.min(2 * self.patience);
         }
-        lesson
+        trained
     }
 }
 
 impl Window {
     /// What packing left of the objects of a window, at its end.
-    fn put(&mut self, json: usize, packed: usize) -> Option<Share> {
+    fn put(&mut self, json: usize, packed: usize) -> Option<PackRatio> {
         self.share.add(json, packed);
         self.objects += 1;
         (self.objects >= WINDOW).then(|| std::mem::take(self).share)
@@ -254,15 +254,19 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::pack::codec::{Dictionary, Tools};
-    use crate::pack::samples::tests::{alike, apart, lesson, others, samples};
+    use crate::pack::codec::{Codec, Dictionary};
+    use crate::pack::samples::tests::{alike, apart, others, samples, trained};
     use crate::pack::samples::{ENOUGH, KEPT_BACK};
 
     /// Puts in so many objects; says whether there was something to do at any of them.
-    fn note(learning: &mut Learning, objects: std::ops::Range<usize>, packed: usize) -> bool {
+    fn note(
+        training_plan: &mut TrainingPlan,
+        objects: std::ops::Range<usize>,
+        packed: usize,
+    ) -> bool {
         let mut due = false;
         for number in objects {
-            due |= learning.note(&alike(number), packed, number + 1);
+            due |= training_plan.note(&alike(number), packed, number + 1);
         }
         due
     }
@@ -270,82 +274,86 @@ mod tests {
     // PACK-5
     #[test]
     fn pack_5_a_dictionary_is_had_where_objects_are_many_and_alike() {
-        let mut learning = Learning::new(true);
-        assert!(!note(&mut learning, 0..FEW - 1, 300));
-        assert!(learning.begin().is_none());
-        assert!(note(&mut learning, FEW - 1..FEW + ENOUGH, 300));
-        let samples = learning.begin().unwrap();
+        let mut training_plan = TrainingPlan::new(true);
+        assert!(!note(&mut training_plan, 0..FEW - 1, 300));
+        assert!(training_plan.begin().is_none());
+        assert!(note(&mut training_plan, FEW - 1..FEW + ENOUGH, 300));
+        let samples = training_plan.begin().unwrap();
         assert_eq!(samples.each().count(), ENOUGH);
         // Somebody is at it.
-        assert!(learning.begin().is_none() && !note(&mut learning, 600..9_000, 300));
-        let lesson = samples.train(&Tools::default(), None).unwrap();
-        assert!(lesson.saves > 100, "{lesson:?}");
-        let few = learning.end(self::lesson(alike, ENOUGH), FEW, false);
-        assert!(few.is_none(), "it takes more than it saves");
-        assert!(!note(&mut learning, FEW..FEW * LATER - 1, 300));
-        assert!(note(&mut learning, FEW * LATER..FEW * LATER + 1, 300));
-        assert!(learning.end(Some(lesson), 50_000, false).is_some());
-        assert!(self::lesson(apart, ENOUGH).is_none());
+        assert!(training_plan.begin().is_none() && !note(&mut training_plan, 600..9_000, 300));
+        let trained = samples.train(&Codec::default(), None).unwrap();
+        assert!(trained.saves > 100, "{trained:?}");
+        let min_bodies = training_plan.end(self::trained(alike, ENOUGH), FEW, false);
+        assert!(min_bodies.is_none(), "it takes more than it saves");
+        assert!(!note(&mut training_plan, FEW..FEW * LATER - 1, 300));
+        assert!(note(&mut training_plan, FEW * LATER..FEW * LATER + 1, 300));
+        assert!(training_plan.end(Some(trained), 50_000, false).is_some());
+        assert!(self::trained(apart, ENOUGH).is_none());
     }
 
     // PACK-5
     #[test]
     fn pack_5_what_packs_no_longer_as_it_did_is_learned_anew() {
-        let mut learning = Learning::new(true);
-        let lesson = learning.end(lesson(alike, ENOUGH), 50_000, false).unwrap();
-        let usual = lesson.share.packed / ENOUGH.div_ceil(KEPT_BACK);
-        assert!(!note(&mut learning, 0..3 * WINDOW, usual));
-        assert!(!note(&mut learning, 0..WINDOW, usual * 5 / 4));
-        assert!(!note(&mut learning, 0..WINDOW, 2 * usual));
-        assert!(note(&mut learning, 0..ENOUGH / 2, 2 * usual));
-        assert!(learning.is_collecting());
-        learning.complete(Samples::default());
-        assert!(learning.begin().is_some());
+        let mut training_plan = TrainingPlan::new(true);
+        let trained = training_plan
+            .end(trained(alike, ENOUGH), 50_000, false)
+            .unwrap();
+        let usual = trained.share.packed / ENOUGH.div_ceil(KEPT_BACK);
+        assert!(!note(&mut training_plan, 0..3 * WINDOW, usual));
+        assert!(!note(&mut training_plan, 0..WINDOW, usual * 5 / 4));
+        assert!(!note(&mut training_plan, 0..WINDOW, 2 * usual));
+        assert!(note(&mut training_plan, 0..ENOUGH / 2, 2 * usual));
+        assert!(training_plan.is_collecting());
+        training_plan.complete(Samples::default());
+        assert!(training_plan.begin().is_some());
         // Nothing better is to be had: it is tried again, but later.
-        assert!(learning.end(None, 50_000, true).is_none());
-        assert!(!note(&mut learning, 0..2 * WINDOW, 2 * usual));
-        assert!(note(&mut learning, 0..ENOUGH / 2, 2 * usual));
+        assert!(training_plan.end(None, 50_000, true).is_none());
+        assert!(!note(&mut training_plan, 0..2 * WINDOW, 2 * usual));
+        assert!(note(&mut training_plan, 0..ENOUGH / 2, 2 * usual));
         // Nobody looks at what is stored, as nothing is yet: what arrives is enough.
-        assert!(note(&mut learning, 0..ENOUGH / 2, 2 * usual));
-        assert!(learning.begin().is_some() && learning.may_want());
-        assert!(learning.end(None, 50_000, true).is_none());
-        assert_eq!(learning.patience, 4);
+        assert!(note(&mut training_plan, 0..ENOUGH / 2, 2 * usual));
+        assert!(training_plan.begin().is_some() && training_plan.may_want());
+        assert!(training_plan.end(None, 50_000, true).is_none());
+        assert_eq!(training_plan.patience, 4);
         // Where all is well for a while, it is as at first.
         let settled = usize::try_from(SETTLED).unwrap();
-        assert!(!note(&mut learning, 0..settled * WINDOW, usual));
-        assert!(!note(&mut learning, 0..WINDOW, 2 * usual));
-        assert!(note(&mut learning, 0..ENOUGH / 2, 2 * usual));
+        assert!(!note(&mut training_plan, 0..settled * WINDOW, usual));
+        assert!(!note(&mut training_plan, 0..WINDOW, 2 * usual));
+        assert!(note(&mut training_plan, 0..ENOUGH / 2, 2 * usual));
     }
 
     // PACK-5
     #[test]
     fn pack_5_a_new_shape_is_learned_while_most_of_what_is_stored_has_the_old_one() {
-        let tools = Tools::default();
-        let mut learning = Learning::new(true);
-        let old = learning.end(lesson(alike, ENOUGH), 50_000, false).unwrap();
+        let codec = Codec::default();
+        let mut training_plan = TrainingPlan::new(true);
+        let old = training_plan
+            .end(trained(alike, ENOUGH), 50_000, false)
+            .unwrap();
         let old = Arc::new(old.dictionary);
-        let arrive = |learning: &mut Learning, numbers: std::ops::Range<usize>| {
-            let packed = |json: &[u8]| tools.pack(json, Some(&old)).held();
+        let arrive = |training_plan: &mut TrainingPlan, numbers: std::ops::Range<usize>| {
+            let packed = |json: &[u8]| codec.pack(json, Some(&old)).size();
             numbers.fold(false, |due, number| {
                 let json = others(number);
-                learning.note(&json, packed(&json), 50_000) | due
+                training_plan.note(&json, packed(&json), 50_000) | due
             })
         };
-        assert!(!arrive(&mut learning, 0..WINDOW));
+        assert!(!arrive(&mut training_plan, 0..WINDOW));
         assert!(
-            !learning.wants(),
+            !training_plan.wants(),
             "what is stored says nothing of the new ones"
         );
-        assert!(arrive(&mut learning, WINDOW..WINDOW + ENOUGH / 2));
-        assert!(learning.wants());
-        let mut mixed = learning.so_far();
+        assert!(arrive(&mut training_plan, WINDOW..WINDOW + ENOUGH / 2));
+        assert!(training_plan.wants());
+        let mut mixed = training_plan.collected_samples();
         (0..ENOUGH).for_each(|number| mixed.add(&alike(number)));
-        learning.complete(mixed);
-        let lesson = learning.begin().unwrap().train(&tools, Some(&old));
-        let new = learning.end(lesson, 50_000, true).unwrap();
+        training_plan.complete(mixed);
+        let trained = training_plan.begin().unwrap().train(&codec, Some(&old));
+        let new = training_plan.end(trained, 50_000, true).unwrap();
         let new = Arc::new(new.dictionary);
         let held = |object: fn(usize) -> Vec<u8>, by: &Arc<Dictionary>| {
-            let each = (9_000..9_050).map(|number| tools.pack(&object(number), Some(by)).held());
+            let each = (9_000..9_050).map(|number| codec.pack(&object(number), Some(by)).size());
             each.sum::<usize>()
         };
         assert!(held(others, &new) * 3 < held(others, &old) * 2);
@@ -355,15 +363,15 @@ mod tests {
     // PACK-5
     #[test]
     fn pack_5_a_dictionary_that_helps_nobody_from_the_first_is_seen_and_not_tried_for_ever() {
-        let mut learning = Learning::new(true);
+        let mut training_plan = TrainingPlan::new(true);
         let plain = alike(1).len();
         let mut trainings = 0;
         let mut has_dictionary = false;
         for _ in 0..1000 {
             trainings += 1;
-            learning.end(lesson(alike, ENOUGH), 50_000, has_dictionary);
+            training_plan.end(trained(alike, ENOUGH), 50_000, has_dictionary);
             has_dictionary = true;
-            let windows = (1..=200).find(|_| note(&mut learning, 0..WINDOW, plain));
+            let windows = (1..=200).find(|_| note(&mut training_plan, 0..WINDOW, plain));
             // The one after them brings the samples.
             assert_eq!(windows, Some(1 + (1 << (trainings - 1).min(6))));
             if trainings == 9 {
@@ -378,51 +386,54 @@ mod tests {
         // Nothing came of them, or a dictionary that packs none of the others; once they are stored, samples
         // of all are taken.
         for odd in [apart as fn(usize) -> Vec<u8>, others] {
-            let mut learning = Learning::new(true);
+            let mut training_plan = TrainingPlan::new(true);
             for number in 0..FEW + ENOUGH {
-                learning.note(&odd(number), 300, number + 1);
+                training_plan.note(&odd(number), 300, number + 1);
             }
-            let early = learning.begin().unwrap();
-            let early = early.train(&Tools::default(), None);
-            let early = learning.end(early, 20_000, false);
-            assert!(!learning.is_collecting());
-            assert!(learning.wants());
-            let (tools, stored) = (Tools::default(), samples(alike));
-            let present = early.map(|lesson| Arc::new(lesson.dictionary));
-            let share = present.as_ref().map(|by| stored.packed(&tools, Some(by)));
-            assert!(!share.is_some_and(|share| learning.confirms(share)));
-            learning.complete(stored);
-            let late = learning.begin().unwrap().train(&tools, present.as_ref());
-            assert!(learning.end(late, 20_000, present.is_some()).is_some());
+            let early = training_plan.begin().unwrap();
+            let early = early.train(&Codec::default(), None);
+            let early = training_plan.end(early, 20_000, false);
+            assert!(!training_plan.is_collecting());
+            assert!(training_plan.wants());
+            let (codec, stored) = (Codec::default(), samples(alike));
+            let present = early.map(|trained| Arc::new(trained.dictionary));
+            let share = present.as_ref().map(|by| stored.packed(&codec, Some(by)));
+            assert!(!share.is_some_and(|share| training_plan.confirms(share)));
+            training_plan.complete(stored);
+            let late = training_plan
+                .begin()
+                .unwrap()
+                .train(&codec, present.as_ref());
+            assert!(training_plan.end(late, 20_000, present.is_some()).is_some());
             // Once is enough.
-            assert!(!learning.wants());
+            assert!(!training_plan.wants());
         }
     }
 
     // PACK-5
     #[test]
     fn pack_5_what_arrived_first_and_was_like_the_rest_is_not_learned_twice() {
-        let mut learning = Learning::new(true);
-        note(&mut learning, 0..FEW + ENOUGH, 300);
-        let tools = Tools::default();
-        let early = learning.begin().unwrap().train(&tools, None);
-        let early = learning.end(early, 20_000, false).unwrap();
-        assert!(learning.wants() && learning.doubts());
+        let mut training_plan = TrainingPlan::new(true);
+        note(&mut training_plan, 0..FEW + ENOUGH, 300);
+        let codec = Codec::default();
+        let early = training_plan.begin().unwrap().train(&codec, None);
+        let early = training_plan.end(early, 20_000, false).unwrap();
+        assert!(training_plan.wants() && training_plan.doubts());
         let stored = samples(alike);
-        let share = stored.packed(&tools, Some(&Arc::new(early.dictionary)));
-        assert!(learning.confirms(share));
-        assert!(learning.begin().is_none() && !learning.wants());
+        let share = stored.packed(&codec, Some(&Arc::new(early.dictionary)));
+        assert!(training_plan.confirms(share));
+        assert!(training_plan.begin().is_none() && !training_plan.wants());
         let usual = share.packed / ENOUGH;
-        assert!(!note(&mut learning, 0..3 * WINDOW, usual));
+        assert!(!note(&mut training_plan, 0..3 * WINDOW, usual));
     }
 
     // PACK-4
     #[test]
     fn pack_4_nothing_is_learned_of_secrets() {
-        let mut learning = Learning::new(false);
-        assert!(!note(&mut learning, 0..4 * ENOUGH, 300));
-        assert!(!learning.wants());
-        learning.complete(Samples::default());
-        assert!(learning.begin().is_none());
+        let mut training_plan = TrainingPlan::new(false);
+        assert!(!note(&mut training_plan, 0..4 * ENOUGH, 300));
+        assert!(!training_plan.wants());
+        training_plan.complete(Samples::default());
+        assert!(training_plan.begin().is_none());
     }
 }

@@ -27,14 +27,16 @@ pub(crate) fn weigh<K: DeserializeOwned>(json: &[u8]) -> Option<usize> {
     let scale = Scale(Cell::new(allocated(size_of::<K>() + GRAIN)));
     let weighed = catch_unwind(AssertUnwindSafe(|| {
         let mut json = serde_json::Deserializer::from_slice(json);
-        K::deserialize(Onlooker {
-            looked_at: &mut json,
+        K::deserialize(WeighingDeserializer {
+            inner: &mut json,
             scale: &scale,
         })
         .is_ok()
     }));
-    let pieces = scale.0.into_inner();
-    weighed.unwrap_or(false).then_some(pieces + pieces / LOST)
+    let chunked_vec = scale.0.into_inner();
+    weighed
+        .unwrap_or(false)
+        .then_some(chunked_vec + chunked_vec / LOST)
 }
 
 fn allocated(bytes: usize) -> usize {
@@ -60,21 +62,21 @@ fn grown(count: usize, each: usize) -> usize {
 struct Scale(Cell<usize>);
 
 /// Hands on what it looks at, and weighs what passes.
-struct Onlooker<'s, T> {
-    looked_at: T,
+struct WeighingDeserializer<'s, T> {
+    inner: T,
     scale: &'s Scale,
 }
 
 /// The same, of what is about to be visited.
-struct Visits<'s, V> {
+struct WeighingVisitor<'s, V> {
     visitor: V,
     scale: &'s Scale,
-    what: What,
+    requested: Requested,
 }
 
 /// What is asked for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum What {
+enum Requested {
     /// Something that holds a text, or may.
     Text,
     /// Something that holds entries, or may.
@@ -86,8 +88,8 @@ enum What {
 }
 
 /// A list or a map, and how large an element of it is.
-struct Several<'s, A> {
-    several: A,
+struct WeighingAccess<'s, A> {
+    access: A,
     scale: &'s Scale,
     count: usize,
     each: usize,
@@ -102,19 +104,19 @@ impl Scale {
 }
 
 macro_rules! asks {
-    ($($method:ident($($argument:ident: $type:ty),*) => $what:ident,)*) => {
+    ($($method:ident($($argument:ident: $type:ty),*) => $requested:ident,)*) => {
         $(fn $method<V: Visitor<'de>>(
             self,
             $($argument: $type,)*
             visitor: V,
         ) -> Result<V::Value, D::Error> {
-            let visits = Visits { visitor, scale: self.scale, what: What::$what };
-            self.looked_at.$method($($argument,)* visits)
+            let visits = WeighingVisitor { visitor, scale: self.scale, requested: Requested::$requested };
+            self.inner.$method($($argument,)* visits)
         })*
     };
 }
 
-impl<'de, D: Deserializer<'de>> Deserializer<'de> for Onlooker<'_, D> {
+impl<'de, D: Deserializer<'de>> Deserializer<'de> for WeighingDeserializer<'_, D> {
     type Error = D::Error;
 
     asks! {
@@ -150,7 +152,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Onlooker<'_, D> {
     }
 
     fn is_human_readable(&self) -> bool {
-        self.looked_at.is_human_readable()
+        self.inner.is_human_readable()
     }
 }
 
@@ -162,15 +164,15 @@ macro_rules! visits {
     };
 }
 
-impl<V> Visits<'_, V> {
+impl<V> WeighingVisitor<'_, V> {
     fn text(&self, length: usize) {
-        if matches!(self.what, What::Text | What::Any) {
+        if matches!(self.requested, Requested::Text | Requested::Any) {
             self.scale.add(allocated(length));
         }
     }
 }
 
-impl<'de, V: Visitor<'de>> Visitor<'de> for Visits<'_, V> {
+impl<'de, V: Visitor<'de>> Visitor<'de> for WeighingVisitor<'_, V> {
     type Value = V::Value;
 
     visits! {
@@ -213,35 +215,33 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Visits<'_, V> {
         self.visitor.visit_unit()
     }
 
-    fn visit_some<D: Deserializer<'de>>(self, looked_at: D) -> Result<V::Value, D::Error> {
+    fn visit_some<D: Deserializer<'de>>(self, inner: D) -> Result<V::Value, D::Error> {
         let scale = self.scale;
-        self.visitor.visit_some(Onlooker { looked_at, scale })
+        self.visitor
+            .visit_some(WeighingDeserializer { inner, scale })
     }
 
-    fn visit_newtype_struct<D: Deserializer<'de>>(
-        self,
-        looked_at: D,
-    ) -> Result<V::Value, D::Error> {
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, inner: D) -> Result<V::Value, D::Error> {
         let scale = self.scale;
-        let inner = Onlooker { looked_at, scale };
+        let inner = WeighingDeserializer { inner, scale };
         self.visitor.visit_newtype_struct(inner)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<V::Value, A::Error> {
-        let mut several = Several::new(list, self.scale, true);
-        let made = self.visitor.visit_seq(&mut several)?;
-        let room = grown(several.count, several.each) * several.each;
+        let mut access = WeighingAccess::new(list, self.scale, true);
+        let made = self.visitor.visit_seq(&mut access)?;
+        let room = grown(access.count, access.each) * access.each;
         self.scale.add(allocated(room));
         Ok(made)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<V::Value, A::Error> {
-        let holds = matches!(self.what, What::Map | What::Any);
-        let mut several = Several::new(map, self.scale, holds);
-        let made = self.visitor.visit_map(&mut several)?;
+        let holds = matches!(self.requested, Requested::Map | Requested::Any);
+        let mut access = WeighingAccess::new(map, self.scale, holds);
+        let made = self.visitor.visit_map(&mut access)?;
         if holds {
-            let node = allocated(NODE * several.each + GRAIN);
-            self.scale.add(several.count.div_ceil(FILLED) * node);
+            let node = allocated(NODE * access.each + GRAIN);
+            self.scale.add(access.count.div_ceil(FILLED) * node);
         }
         Ok(made)
     }
@@ -251,10 +251,10 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Visits<'_, V> {
     }
 }
 
-impl<'s, A> Several<'s, A> {
-    fn new(several: A, scale: &'s Scale, holds: bool) -> Self {
+impl<'s, A> WeighingAccess<'s, A> {
+    fn new(access: A, scale: &'s Scale, holds: bool) -> Self {
         Self {
-            several,
+            access,
             scale,
             count: 0,
             each: 0,
@@ -263,7 +263,7 @@ impl<'s, A> Several<'s, A> {
     }
 }
 
-impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for &mut Several<'_, A> {
+impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for &mut WeighingAccess<'_, A> {
     type Error = A::Error;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(
@@ -271,10 +271,10 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for &mut Several<'_, A> {
         seed: T,
     ) -> Result<Option<T::Value>, A::Error> {
         let scale = self.scale;
-        let looked_at = seed;
+        let inner = seed;
         let next = self
-            .several
-            .next_element_seed(Onlooker { looked_at, scale })?;
+            .access
+            .next_element_seed(WeighingDeserializer { inner, scale })?;
         if next.is_some() {
             self.count += 1;
             self.each = self.each.max(size_of::<T::Value>());
@@ -283,11 +283,11 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for &mut Several<'_, A> {
     }
 
     fn size_hint(&self) -> Option<usize> {
-        self.several.size_hint()
+        self.access.size_hint()
     }
 }
 
-impl<'de, A: MapAccess<'de>> MapAccess<'de> for &mut Several<'_, A> {
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for &mut WeighingAccess<'_, A> {
     type Error = A::Error;
 
     fn next_key_seed<T: DeserializeSeed<'de>>(
@@ -296,30 +296,34 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for &mut Several<'_, A> {
     ) -> Result<Option<T::Value>, A::Error> {
         // The names of fields are compared and let go of.
         if !self.holds {
-            return self.several.next_key_seed(seed);
+            return self.access.next_key_seed(seed);
         }
         let scale = self.scale;
-        let looked_at = seed;
-        let next = self.several.next_key_seed(Onlooker { looked_at, scale })?;
+        let inner = seed;
+        let next = self
+            .access
+            .next_key_seed(WeighingDeserializer { inner, scale })?;
         self.count += usize::from(next.is_some());
         Ok(next)
     }
 
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, A::Error> {
         let scale = self.scale;
-        let looked_at = seed;
+        let inner = seed;
         // Keys are text, as in all JSON.
         self.each = self.each.max(size_of::<String>() + size_of::<T::Value>());
-        self.several.next_value_seed(Onlooker { looked_at, scale })
+        self.access
+            .next_value_seed(WeighingDeserializer { inner, scale })
     }
 }
 
-impl<'de, T: DeserializeSeed<'de>> DeserializeSeed<'de> for Onlooker<'_, T> {
+impl<'de, T: DeserializeSeed<'de>> DeserializeSeed<'de> for WeighingDeserializer<'_, T> {
     type Value = T::Value;
 
-    fn deserialize<D: Deserializer<'de>>(self, looked_at: D) -> Result<T::Value, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, inner: D) -> Result<T::Value, D::Error> {
         let scale = self.scale;
-        self.looked_at.deserialize(Onlooker { looked_at, scale })
+        self.inner
+            .deserialize(WeighingDeserializer { inner, scale })
     }
 }
 

@@ -57,12 +57,12 @@ fn value(map: &Map) -> Vec<String> {
 }
 
 /// A core, and a view of it.
-fn core(mailbox_bound: usize) -> (Core, Arc<Held>) {
+fn core(mailbox_bound: usize) -> (Core, Arc<ViewHandle>) {
     let options = InformerOptions::new().mailbox_bound(mailbox_bound);
     let core = Core::new(Kind::of::<Map>(), options);
     core.start();
-    let held = core.view::<Map>();
-    (core, held)
+    let handle = core.view::<Map>();
+    (core, handle)
 }
 
 fn index(name: &str, values: impl Fn(&Map) -> Vec<String> + Send + Sync + 'static) -> Index {
@@ -106,8 +106,8 @@ fn while_writing(versions: u64, write: impl Fn(u64) + Send, mut look: impl FnMut
 }
 
 /// Whether an index files exactly what is there.
-fn assert_agrees(indexer: &Indexer, held: &Held, index: &str) {
-    let view = indexer.view(held.id()).unwrap();
+fn assert_agrees(indexer: &Indexer, handle: &ViewHandle, index: &str) {
+    let view = indexer.view(handle.id()).unwrap();
     let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for entry in indexer.entries(None) {
         for value in value(&entry.cast::<Map>().body()) {
@@ -127,8 +127,8 @@ fn assert_agrees(indexer: &Indexer, held: &Held, index: &str) {
 // STORE-1
 #[test]
 fn store_1_a_reader_sees_each_batch_whole_and_its_indexes_with_it() {
-    let (core, held) = core(1 << 20);
-    core.add_index(&held, index("value", value)).unwrap();
+    let (core, handle) = core(1 << 20);
+    core.add_index(&handle, index("value", value)).unwrap();
     let write = |version: u64| {
         let batch = if version.is_multiple_of(50) {
             vec![replaced(version, 0..KEYS)]
@@ -137,19 +137,19 @@ fn store_1_a_reader_sees_each_batch_whole_and_its_indexes_with_it() {
         };
         core.apply(batch);
     };
-    let store = core.store::<Map>(&held);
+    let store = core.store::<Map>(&handle);
     while_writing(3000, write, || {
         let listed = store.list();
         let values: BTreeSet<_> = listed.iter().flat_map(|map| value(map)).collect();
         assert!(values.len() <= 1, "parts of several batches: {values:?}");
-        assert_agrees(&core.shared.indexer.read(), &held, "value");
+        assert_agrees(&core.shared.indexer.read(), &handle, "value");
     });
 }
 
 // STORE-1
 #[test]
 fn store_1_an_index_that_is_added_during_writes_misses_none() {
-    let (core, held) = core(1 << 20);
+    let (core, handle) = core(1 << 20);
     core.apply(vec![replaced(1, 0..100)]);
     let mut added = 0;
     // Time enough for a write that nothing holds up.
@@ -161,8 +161,8 @@ fn store_1_an_index_that_is_added_during_writes_misses_none() {
     while_writing(2000, write, || {
         if added < 20 {
             let name = format!("i{added}");
-            core.add_index(&held, index(&name, slow)).unwrap();
-            assert_agrees(&core.shared.indexer.read(), &held, &name);
+            core.add_index(&handle, index(&name, slow)).unwrap();
+            assert_agrees(&core.shared.indexer.read(), &handle, &name);
             added += 1;
         }
     });
@@ -171,7 +171,7 @@ fn store_1_an_index_that_is_added_during_writes_misses_none() {
 // FAN-1
 #[test]
 fn fan_1_who_joins_during_writes_sees_everything_once() {
-    let (core, held) = core(1 << 20);
+    let (core, handle) = core(1 << 20);
     core.apply(vec![replaced(1, 0..KEYS)]);
     let mut subscriptions = Vec::new();
     let write = |version: u64| {
@@ -184,11 +184,11 @@ fn fan_1_who_joins_during_writes_sees_everything_once() {
     };
     while_writing(2000, write, || {
         if subscriptions.len() < 100 {
-            subscriptions.push(core.subscribe::<Map>(&held));
+            subscriptions.push(core.subscribe::<Map>(&handle));
         }
     });
     core.stop();
-    let entries = core.store::<Map>(&held).entries(None);
+    let entries = core.store::<Map>(&handle).entries(None);
     let expected: Vec<String> = entries.iter().map(|entry| format!("{entry:?}")).collect();
     for mut subscription in subscriptions {
         let mut world: BTreeMap<ObjectKey, String> = BTreeMap::new();
@@ -214,11 +214,11 @@ fn fan_1_who_joins_during_writes_sees_everything_once() {
 // FAN-3
 #[test]
 fn fan_3_nobody_is_told_of_what_the_store_does_not_have_yet() {
-    let (core, held) = core(0);
-    let store = core.store::<Map>(&held);
-    let mut subscription = core.subscribe::<Map>(&held);
+    let (core, handle) = core(0);
+    let store = core.store::<Map>(&handle);
+    let mut subscription = core.subscribe::<Map>(&handle);
     // Those who are served after it, so that it is told well before the writer is done.
-    let others: Vec<_> = (0..200).map(|_| core.subscribe::<Map>(&held)).collect();
+    let others: Vec<_> = (0..200).map(|_| core.subscribe::<Map>(&handle)).collect();
     let write = |version: u64| {
         core.apply(vec![match version % 2 {
             0 => replaced(version, 0..KEYS),
@@ -238,10 +238,10 @@ fn fan_3_nobody_is_told_of_what_the_store_does_not_have_yet() {
 
 #[test]
 fn what_waited_for_a_subscriber_goes_with_it() {
-    let (core, held) = core(1 << 20);
+    let (core, handle) = core(1 << 20);
     core.apply(vec![replaced(1, 0..1)]);
-    let subscription = core.subscribe::<Map>(&held);
-    let store = core.store::<Map>(&held);
+    let subscription = core.subscribe::<Map>(&handle);
+    let store = core.store::<Map>(&handle);
     let object = Arc::downgrade(&store.list()[0]);
     core.apply(vec![Delta::Removed(entry(0, 2).into())]);
     assert!(store.is_empty() && object.upgrade().is_some());
@@ -250,9 +250,9 @@ fn what_waited_for_a_subscriber_goes_with_it() {
     assert!(object.upgrade().is_none());
     assert_eq!(core.subscribers(), 0);
     for _ in 0..10 {
-        drop(core.subscribe::<Map>(&held));
+        drop(core.subscribe::<Map>(&handle));
     }
-    assert!(core.writer.lock().fanout.seats().len() <= 1);
+    assert!(core.writer.lock().fanout.mailboxes().len() <= 1);
 }
 
 type Metadata = PartialObjectMeta<Map>;
@@ -265,8 +265,8 @@ fn arrived(extent: Extent) -> Item {
 }
 
 fn ingested(object: RawObject, extent: Extent) -> Item {
-    let (shelf, pools) = (Shelf::alone(Budget::default()), Pools::default());
-    Decoded::Good(RawEntry::ingest(object, extent, &shelf, None, &pools))
+    let (context, interners) = (PackContext::alone(Budget::default()), Interners::default());
+    Decoded::Good(RawEntry::ingest(object, extent, &context, None, &interners))
 }
 
 fn listed(items: Vec<Item>, extent: Extent) -> Delta {
@@ -331,7 +331,7 @@ fn view_3_what_was_put_as_metadata_while_the_whole_was_listed_becomes_whole() {
 }
 
 /// A subscriber who needs the whole, and has come while the store holds the metadata of `m1`.
-fn widening() -> (Core, Arc<Held>, Subscription<Map>) {
+fn widening() -> (Core, Arc<ViewHandle>, Subscription<Map>) {
     let core = Core::new(Kind::of::<Map>(), InformerOptions::new());
     core.start();
     core.apply(vec![listed(
@@ -393,14 +393,17 @@ fn view_4_a_type_that_is_looked_at_again_keeps_what_it_makes() {
     let _again = core.view::<Map>();
     let indexer = core.shared.indexer.read();
     let stored = indexer.get(&ObjectKey::cluster("m1")).unwrap();
-    let (one, two) = (stored.raw_body().read::<Map>(), stored.raw_body().read());
+    let (one, two) = (
+        stored.raw_body().decode_once::<Map>(),
+        stored.raw_body().decode_once(),
+    );
     assert!(Arc::ptr_eq(&one.unwrap(), &two.unwrap()));
 }
 
 // STORE-7
 #[test]
 fn store_7_who_reads_does_not_wait_for_an_index_that_is_being_made() {
-    let (core, held) = core(8);
+    let (core, handle) = core(8);
     core.apply(vec![replaced(1, 0..1)]);
     let (begins, begun) = mpsc::channel();
     let (has_read, meanwhile) = mpsc::channel();
@@ -412,18 +415,18 @@ fn store_7_who_reads_does_not_wait_for_an_index_that_is_being_made() {
         vec![format!("{read:?}")]
     };
     std::thread::scope(|threads| {
-        threads.spawn(|| core.add_index(&held, index("slow", slow)).unwrap());
+        threads.spawn(|| core.add_index(&handle, index("slow", slow)).unwrap());
         begun.recv().unwrap();
         assert!(core.has_synced(Extent::Whole));
         assert!(
-            core.store::<Map>(&held)
+            core.store::<Map>(&handle)
                 .get(&ObjectKey::cluster("m0"))
                 .is_some()
         );
         has_read.send(()).unwrap();
     });
     let indexer = core.shared.indexer.read();
-    let index = indexer.view(held.id()).unwrap().index("slow").unwrap();
+    let index = indexer.view(handle.id()).unwrap().index("slow").unwrap();
     assert!(index.has(&ObjectKey::cluster("m0"), "Ok(())"));
 }
 
@@ -468,7 +471,7 @@ fn ryow_2_events_bookmarks_and_lists_say_how_far_the_informer_has_come() {
 #[test]
 fn an_object_that_heals_while_it_is_read_is_never_absent() {
     const OBJECTS: u64 = 8000;
-    let (core, held) = core(0);
+    let (core, handle) = core(0);
     let key = |number: u64| ObjectKey::cluster(format!("m{number}"));
     let malformed = |number: u64| {
         let version = ResourceVersion::new("1");
@@ -480,7 +483,7 @@ fn an_object_that_heals_while_it_is_read_is_never_absent() {
         items: (1..=OBJECTS).map(malformed).map(Arrived::from).collect(),
         extent: Extent::Whole,
     }]);
-    let store = core.store::<Map>(&held);
+    let store = core.store::<Map>(&handle);
     let mut next = 1;
     let heal = |version| core.apply(vec![put(version, version + 1)]);
     while_writing(OBJECTS, heal, || {

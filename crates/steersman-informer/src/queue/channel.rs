@@ -5,34 +5,34 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::queue::{Bounds, Queue, Queued};
+use crate::queue::{Bounds, DeltaQueue, Queued};
 
-struct Shared {
-    queue: Mutex<Queue>,
+struct Channel {
+    queue: Mutex<DeltaQueue>,
     filled: Notify,
     drained: Notify,
 }
 
 /// The reflector's end; dropping it lets the other end finish.
 pub(crate) struct Sender {
-    shared: Arc<Shared>,
+    channel: Arc<Channel>,
 }
 
 /// The store's end.
 pub(crate) struct Receiver {
-    shared: Arc<Shared>,
+    channel: Arc<Channel>,
 }
 
 pub(crate) fn channel(bounds: Bounds) -> (Sender, Receiver) {
-    let shared = Arc::new(Shared {
-        queue: Mutex::new(Queue::new(bounds)),
+    let channel = Arc::new(Channel {
+        queue: Mutex::new(DeltaQueue::new(bounds)),
         filled: Notify::new(),
         drained: Notify::new(),
     });
     let sender = Sender {
-        shared: Arc::clone(&shared),
+        channel: Arc::clone(&channel),
     };
-    (sender, Receiver { shared })
+    (sender, Receiver { channel })
 }
 
 impl Sender {
@@ -40,26 +40,26 @@ impl Sender {
     pub(crate) async fn send(&self, delta: Queued) {
         let mut delta = delta;
         loop {
-            let pushed = self.shared.queue.lock().push(delta);
+            let pushed = self.channel.queue.lock().push(delta);
             match pushed {
-                None => break self.shared.filled.notify_one(),
+                None => break self.channel.filled.notify_one(),
                 Some(refused) => delta = refused,
             }
             // A permit is kept where room was made since, so no wake-up is lost.
-            self.shared.drained.notified().await;
+            self.channel.drained.notified().await;
         }
     }
 
     /// How many deltas wait.
     pub(crate) fn waiting(&self) -> usize {
-        self.shared.queue.lock().len()
+        self.channel.queue.lock().len()
     }
 }
 
 impl Drop for Sender {
     fn drop(&mut self) {
-        self.shared.queue.lock().close();
-        self.shared.filled.notify_one();
+        self.channel.queue.lock().close();
+        self.channel.filled.notify_one();
     }
 }
 
@@ -68,17 +68,17 @@ impl Receiver {
     pub(crate) async fn recv_batch(&self) -> Option<Vec<Queued>> {
         loop {
             let (batch, closed) = {
-                let mut queue = self.shared.queue.lock();
+                let mut queue = self.channel.queue.lock();
                 (queue.pop_batch(), queue.is_closed())
             };
             if !batch.is_empty() {
-                self.shared.drained.notify_one();
+                self.channel.drained.notify_one();
                 return Some(batch);
             }
             if closed {
                 return None;
             }
-            self.shared.filled.notified().await;
+            self.channel.filled.notified().await;
         }
     }
 }

@@ -12,16 +12,18 @@ use steersman_object::ResourceVersion;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::body::Extent;
+use crate::chunked_vec::ChunkedVec;
 use crate::delta::{Arrived, Delta};
 use crate::health::{Pause, ServerHealth};
-use crate::options::{Failed, InformerOptions, Lanes, OnFailure};
-use crate::pieces::Pieces;
+use crate::options::{DecodeBatches, Failed, InformerOptions, OnFailure};
 use crate::reflector::failure::{Failure, is_timeout};
-use crate::reflector::gathered::Gathered;
-use crate::reflector::intake::{Change, Ingest, Intake, Part, listed, watched};
-use crate::reflector::machine::Machine;
-use crate::reflector::step::{End, Marked, Problem, Step};
-use crate::reflector::tally::Tally;
+use crate::reflector::ingest_stream::{
+    EventType, Ingest, IngestStream, StreamPart, listed, watched,
+};
+use crate::reflector::machine::ReflectorMachine;
+use crate::reflector::partial_list::PartialList;
+use crate::reflector::request_metrics::RequestMetrics;
+use crate::reflector::step::{BookmarkEffect, Problem, Step, WatchEnd};
 
 /// Where the reflector's findings go.
 pub(crate) trait Sink: Send + Sync {
@@ -45,19 +47,19 @@ pub(crate) trait Sink: Send + Sync {
 }
 
 /// Runs a machine against a server, until it is dropped.
-pub(crate) struct Driver<L, S> {
+pub(crate) struct Reflector<L, S> {
     list_watch: L,
     sink: S,
-    machine: Machine,
+    machine: ReflectorMachine,
     labels: Option<String>,
     fields: Option<String>,
     bookmarks: bool,
-    tally: Tally,
+    request_metrics: RequestMetrics,
     on_failure: OnFailure,
-    gathered: Gathered,
+    partial_list: PartialList,
     /// How much of each object is asked for.
     extent: Extent,
-    lanes: Option<Lanes>,
+    decode_batches: Option<DecodeBatches>,
     health: ServerHealth,
     /// How often the server had returned when a request failed last, and when that was.
     failed: (u64, Instant),
@@ -70,17 +72,22 @@ pub(crate) struct Driver<L, S> {
 /// No server that seems to be away keeps an informer from asking for longer.
 const AT_LAST: Duration = Duration::from_secs(30);
 
-impl<L, S> Driver<L, S>
+impl<L, S> Reflector<L, S>
 where
     L: ListWatch,
     S: Sink,
 {
-    pub(crate) fn new(list_watch: L, sink: S, options: &InformerOptions, tally: Tally) -> Self {
+    pub(crate) fn new(
+        list_watch: L,
+        sink: S,
+        options: &InformerOptions,
+        request_metrics: RequestMetrics,
+    ) -> Self {
         Self {
             list_watch,
             extent: sink.wanted(),
             sink,
-            machine: Machine::new(
+            machine: ReflectorMachine::new(
                 // The end of a streaming list is a bookmark.
                 options.watch_list && options.bookmarks,
                 options.page_size,
@@ -90,10 +97,10 @@ where
             labels: options.labels.clone(),
             fields: options.fields.clone(),
             bookmarks: options.bookmarks,
-            tally,
+            request_metrics,
             on_failure: options.on_failure.clone(),
-            gathered: Gathered::default(),
-            lanes: options.lanes,
+            partial_list: PartialList::default(),
+            decode_batches: options.decode_batches,
             health: options.health.clone(),
             failed: (0, now()),
             listed: false,
@@ -122,15 +129,15 @@ where
                 Step::Watch { after, timeout } => {
                     let options = WatchOptions::after(after);
                     self.watch(options, timeout).await;
-                    self.tally.end_watch(now());
+                    self.request_metrics.end_watch(now());
                 }
                 Step::Stream { version, timeout } => {
                     self.take_turn().await;
-                    self.tally.begin_list(now());
-                    self.gathered.clear();
+                    self.request_metrics.begin_list(now());
+                    self.partial_list.clear();
                     let options = WatchOptions::streaming_list(version);
                     self.watch(options, timeout).await;
-                    self.tally.end_watch(now());
+                    self.request_metrics.end_watch(now());
                 }
                 Step::Sleep { until, away } => {
                     self.turn = None;
@@ -174,8 +181,8 @@ where
             .then_some(VersionMatch::NotOlderThan);
         paging.resource_version = Some(version);
         if page.is_none() {
-            self.tally.begin_list(now());
-            self.gathered.clear();
+            self.request_metrics.begin_list(now());
+            self.partial_list.clear();
         }
         paging.continue_token = page;
         let mut request = PageRequest::new(paging);
@@ -191,7 +198,7 @@ where
         match self.page(parts).await {
             Ok((items, end)) => {
                 for item in items.into_items() {
-                    self.gathered.put(item);
+                    self.partial_list.put(item);
                 }
                 if self.machine.handle_page(&end.version, end.continue_token) {
                     self.replace(end.version).await;
@@ -203,17 +210,23 @@ where
 
     /// One page, whose objects become entries as they arrive (STORE-5); of a page that ends early
     /// there are none (REFL-6).
-    async fn page(&self, parts: ListStream) -> Result<(Pieces<Arrived>, PageEnd), Failure> {
+    async fn page(&self, parts: ListStream) -> Result<(ChunkedVec<Arrived>, PageEnd), Failure> {
         let parts = parts.map(listed);
-        let mut parts = Intake::new(parts, self.sink.ingest(), self.extent, true, self.lanes);
-        let mut items = Pieces::default();
+        let mut parts = IngestStream::new(
+            parts,
+            self.sink.ingest(),
+            self.extent,
+            true,
+            self.decode_batches,
+        );
+        let mut items = ChunkedVec::default();
         while let Some(part) = parts.next().await {
             match part {
-                Part::Object(_, item) => items.push(item),
-                Part::Other(Ok(ListPart::End(end))) => return Ok((items, end)),
+                StreamPart::Object(_, item) => items.push(item),
+                StreamPart::Other(Ok(ListPart::End(end))) => return Ok((items, end)),
                 // Parts that are not known yet say nothing.
-                Part::Other(Ok(_)) => {}
-                Part::Other(Err(error)) => return Err(Failure::within(&error)),
+                StreamPart::Other(Ok(_)) => {}
+                StreamPart::Other(Err(error)) => return Err(Failure::within(&error)),
             }
             // A chunk may hold many objects, and others want to go on.
             tokio::task::coop::consume_budget().await;
@@ -227,16 +240,22 @@ where
         options.metadata_only = self.extent == Extent::Metadata;
         options.bookmarks = self.bookmarks;
         options.timeout = Some(timeout);
-        self.tally.ask_watch();
+        self.request_metrics.ask_watch();
         let events = match self.open(&options).await {
             Ok(events) => events.map(watched),
             Err(error) => return self.fail(&Failure::of(&error)),
         };
         self.machine.handle_open(now());
         self.health.handle_answer();
-        self.tally.open_watch(now());
+        self.request_metrics.open_watch(now());
         let mut initial = options.initial_events;
-        let mut events = Intake::new(events, self.sink.ingest(), self.extent, initial, self.lanes);
+        let mut events = IngestStream::new(
+            events,
+            self.sink.ingest(),
+            self.extent,
+            initial,
+            self.decode_batches,
+        );
         loop {
             let deadline = self.machine.deadline(now()).into();
             let event = tokio::select! {
@@ -246,7 +265,7 @@ where
             let event = match event {
                 Ok(event) => event,
                 Err(_) if self.machine.handle_tick(now()) => {
-                    return self.end(End::Silent);
+                    return self.end(WatchEnd::Silent);
                 }
                 Err(_) => {
                     self.sink.report(self.machine.problem());
@@ -254,38 +273,45 @@ where
                 }
             };
             let degraded = self.machine.problem().is_some();
-            if matches!(event, Some(Part::Object(..) | Part::Other(Ok(_)))) {
-                self.tally.hear();
+            if matches!(
+                event,
+                Some(StreamPart::Object(..) | StreamPart::Other(Ok(_)))
+            ) {
+                self.request_metrics.hear();
             }
             match event {
-                Some(Part::Object(change, arrived)) => {
+                Some(StreamPart::Object(change, arrived)) => {
                     self.object(change, arrived, initial).await;
                 }
                 // The connection broke.
-                Some(Part::Other(Ok(WatchEvent::Error(error)) | Err(error)))
+                Some(StreamPart::Other(Ok(WatchEvent::Error(error)) | Err(error)))
                     if error.is_transport() =>
                 {
                     // Silence that the transport has established is no end that may be ordinary.
                     let silent = is_timeout(&error);
-                    return self.end(if silent { End::Silent } else { End::Broken });
+                    return self.end(if silent {
+                        WatchEnd::Silent
+                    } else {
+                        WatchEnd::Broken
+                    });
                 }
-                Some(Part::Other(Ok(WatchEvent::Error(error)) | Err(error))) => {
+                Some(StreamPart::Other(Ok(WatchEvent::Error(error)) | Err(error))) => {
                     return self.fail(&Failure::within(&error));
                 }
-                Some(Part::Other(Ok(WatchEvent::Bookmark {
+                Some(StreamPart::Other(Ok(WatchEvent::Bookmark {
                     version,
                     initial_events_end,
                 }))) => match self.bookmark(version, initial_events_end).await {
-                    Marked::Complete => {
+                    BookmarkEffect::Complete => {
                         initial = false;
                         events.calm();
                     }
-                    Marked::Position => {}
-                    Marked::NoStream => return,
+                    BookmarkEffect::Position => {}
+                    BookmarkEffect::NoStream => return,
                 },
                 // Kinds of events that are not known yet say nothing.
-                Some(Part::Other(Ok(_))) => {}
-                None => return self.end(End::Closed),
+                Some(StreamPart::Other(Ok(_))) => {}
+                None => return self.end(WatchEnd::Closed),
             }
             if degraded {
                 self.sink.report(self.machine.problem());
@@ -309,8 +335,8 @@ where
     }
 
     /// Hands an object on, or keeps it until a streaming list is whole.
-    async fn object(&mut self, change: Change, arrived: Arrived, initial: bool) {
-        if change != Change::Added {
+    async fn object(&mut self, change: EventType, arrived: Arrived, initial: bool) {
+        if change != EventType::Added {
             self.machine.handle_live_event(now());
         }
         let version = match &arrived.item {
@@ -319,31 +345,37 @@ where
         };
         self.machine.handle_event(version, now());
         match (initial, change) {
-            (true, Change::Deleted) => self.gathered.remove(&arrived.item),
-            (true, Change::Added | Change::Modified) => self.gathered.put(arrived),
-            (false, Change::Deleted) => self.sink.send(Delta::Removed(arrived)).await,
-            (false, Change::Added | Change::Modified) => self.sink.send(Delta::Put(arrived)).await,
+            (true, EventType::Deleted) => self.partial_list.remove(&arrived.item),
+            (true, EventType::Added | EventType::Modified) => self.partial_list.put(arrived),
+            (false, EventType::Deleted) => self.sink.send(Delta::Removed(arrived)).await,
+            (false, EventType::Added | EventType::Modified) => {
+                self.sink.send(Delta::Put(arrived)).await
+            }
         }
     }
 
-    async fn bookmark(&mut self, version: ResourceVersion, initial_events_end: bool) -> Marked {
+    async fn bookmark(
+        &mut self,
+        version: ResourceVersion,
+        initial_events_end: bool,
+    ) -> BookmarkEffect {
         let now = now();
         let marked = self
             .machine
             .handle_bookmark(&version, initial_events_end, now);
         match marked {
-            Marked::Complete => self.replace(version).await,
-            Marked::Position => self.sink.send(Delta::Bookmark { version }).await,
-            Marked::NoStream => {}
+            BookmarkEffect::Complete => self.replace(version).await,
+            BookmarkEffect::Position => self.sink.send(Delta::Bookmark { version }).await,
+            BookmarkEffect::NoStream => {}
         }
         marked
     }
 
     async fn replace(&mut self, version: ResourceVersion) {
-        let items = self.gathered.take();
+        let items = self.partial_list.take();
         self.listed = true;
         self.turn = None;
-        self.tally.complete_list(items.len(), now());
+        self.request_metrics.complete_list(items.len(), now());
         let extent = self.extent;
         let replaced = Delta::Replaced {
             version,
@@ -353,7 +385,7 @@ where
         self.sink.send(replaced).await;
     }
 
-    fn end(&mut self, end: End) {
+    fn end(&mut self, end: WatchEnd) {
         if let Some(failed) = self.machine.handle_end(end, now()) {
             self.tell(&failed);
         }
@@ -375,7 +407,7 @@ where
     }
 
     fn tell(&self, failed: &Failed) {
-        self.tally.fail(failed.reason.as_str());
+        self.request_metrics.fail(failed.reason.as_str());
         self.on_failure.tell(failed);
     }
 }

@@ -6,11 +6,11 @@ use steersman_object::ResourceVersion;
 
 use crate::options::Failed;
 use crate::reflector::failure::{Class, Failure};
-use crate::reflector::hearing::{Bookmarks, Hearing, SHORT, STALL};
 use crate::reflector::pauses::Pauses;
 use crate::reflector::phase::{Phase, Streams};
-use crate::reflector::step::{End, Marked, Problem, Step};
-use crate::reflector::trouble::Trouble;
+use crate::reflector::problems::ProblemTracker;
+use crate::reflector::step::{BookmarkEffect, Problem, Step, WatchEnd};
+use crate::reflector::watch_activity::{Bookmarks, SHORT, STALL, WatchActivity};
 use crate::state::Reason;
 
 /// The longest a watch may last; the server ends it. Shortened by jitter, so that the watches of
@@ -34,7 +34,7 @@ const ANSWER_OF_BROKEN: Duration = Duration::from_secs(1);
 
 /// Mirrors one kind: which requests to make, from which version, and when.
 #[derive(Debug)]
-pub(crate) struct Machine {
+pub(crate) struct ReflectorMachine {
     phase: Phase,
     /// Where the watch has got to (REFL-1).
     position: ResourceVersion,
@@ -56,12 +56,12 @@ pub(crate) struct Machine {
     pauses: Pauses,
     /// The connection of the last watch broke.
     broke: bool,
-    watch: Hearing,
+    watch: WatchActivity,
     bookmarks: Bookmarks,
-    trouble: Trouble,
+    problems: ProblemTracker,
 }
 
-impl Machine {
+impl ReflectorMachine {
     pub(crate) fn new(streaming: bool, page_size: u32, seed: u64) -> Self {
         Self {
             phase: Phase::Empty,
@@ -77,9 +77,9 @@ impl Machine {
             short: 0,
             pauses: Pauses::new(seed),
             broke: false,
-            watch: Hearing::default(),
+            watch: WatchActivity::default(),
             bookmarks: Bookmarks::default(),
-            trouble: Trouble::default(),
+            problems: ProblemTracker::default(),
         }
     }
 
@@ -91,7 +91,7 @@ impl Machine {
 
     /// Why requests fail at the moment, if they do.
     pub(crate) fn problem(&self) -> Option<&Problem> {
-        self.trouble.problem()
+        self.problems.problem()
     }
 
     /// What to do now.
@@ -132,7 +132,7 @@ impl Machine {
 
     /// A page arrived. Says whether the list is complete.
     pub(crate) fn handle_page(&mut self, version: &ResourceVersion, next: Option<String>) -> bool {
-        self.trouble.listed();
+        self.problems.listed();
         let complete = next.is_none();
         if complete {
             self.complete(version);
@@ -202,16 +202,16 @@ impl Machine {
         version: &ResourceVersion,
         initial_events_end: bool,
         now: Instant,
-    ) -> Marked {
+    ) -> BookmarkEffect {
         match self.phase {
             Phase::Streaming if initial_events_end => {
                 self.watch.heard = Some(now);
                 self.broken = 0;
-                self.trouble.listed();
+                self.problems.listed();
                 self.complete(version);
                 self.watch.live = Some(now);
                 self.watch.news = true;
-                Marked::Complete
+                BookmarkEffect::Complete
             }
             Phase::Streaming => {
                 self.hear(now);
@@ -220,15 +220,15 @@ impl Machine {
                 self.streams = Streams::No;
                 self.phase = Phase::Empty;
                 self.close(now);
-                Marked::NoStream
+                BookmarkEffect::NoStream
             }
             Phase::Watching => {
                 self.bookmarks.handle_bookmark(&mut self.watch, now);
                 self.advance(version);
                 self.hear(now);
-                Marked::Position
+                BookmarkEffect::Position
             }
-            Phase::Empty | Phase::Listing { .. } => Marked::Position,
+            Phase::Empty | Phase::Listing { .. } => BookmarkEffect::Position,
         }
     }
 
@@ -259,30 +259,30 @@ impl Machine {
         if now >= opened + SHORT {
             // It stayed open: whatever went wrong before is over.
             self.short = 0;
-            self.trouble.settle(silent);
+            self.problems.settle(silent);
         }
         silent
     }
 
     /// An open watch came to its end. Answers what to tell of it, where it is a failure.
     #[must_use = "somebody may want to be told"]
-    pub(crate) fn handle_end(&mut self, end: End, now: Instant) -> Option<Failed> {
+    pub(crate) fn handle_end(&mut self, end: WatchEnd, now: Instant) -> Option<Failed> {
         let watch = self.close(now);
         let opened = watch.opened.unwrap_or(now);
         let short = now < opened + SHORT;
-        self.broke = end != End::Closed;
+        self.broke = end != WatchEnd::Closed;
         let failed = match end {
-            End::Silent => Some((
+            WatchEnd::Silent => Some((
                 Reason::Silent,
                 "nothing was heard of the watch for too long",
             )),
-            End::Broken | End::Closed if short && !watch.news => {
+            WatchEnd::Broken | WatchEnd::Closed if short && !watch.news => {
                 Some((Reason::ShortWatch, "the server ended the watch at once"))
             }
-            End::Broken | End::Closed if self.phase == Phase::Streaming => {
+            WatchEnd::Broken | WatchEnd::Closed if self.phase == Phase::Streaming => {
                 Some((Reason::Network, "a list ended early"))
             }
-            End::Broken | End::Closed => None,
+            WatchEnd::Broken | WatchEnd::Closed => None,
         };
         if self.phase == Phase::Streaming {
             self.phase = Phase::Empty;
@@ -292,7 +292,7 @@ impl Machine {
                 // No failure: it was never asked for more than it has.
                 self.streams = Streams::No;
                 return None;
-            } else if end == End::Silent || self.broken_streams >= STREAMS {
+            } else if end == WatchEnd::Silent || self.broken_streams >= STREAMS {
                 self.streams = Streams::NotNow;
             } else {
                 self.pauses.fail(now, None);
@@ -301,15 +301,15 @@ impl Machine {
             self.resume(&watch, end, now);
         }
         if failed.is_none() {
-            self.trouble.forget_attempts();
+            self.problems.forget_attempts();
         }
-        failed.map(|(reason, message)| self.trouble.failed(reason, message))
+        failed.map(|(reason, message)| self.problems.failed(reason, message))
     }
 
     /// REFL-8: a watch that ended is resumed from where it got to, and nothing is listed.
-    fn resume(&mut self, watch: &Hearing, end: End, now: Instant) {
+    fn resume(&mut self, watch: &WatchActivity, end: WatchEnd, now: Instant) {
         let settled = watch.opened.unwrap_or(now) + SHORT;
-        if end == End::Silent {
+        if end == WatchEnd::Silent {
             // What is held is old by now, and stays so until the next watch is open.
             let message = "nothing was heard of the watch for too long";
             self.degrade(Reason::Silent, message, now);
@@ -337,7 +337,7 @@ impl Machine {
     pub(crate) fn handle_failure(&mut self, failure: &Failure, now: Instant) -> Failed {
         self.fall_back(failure, now);
         let reason = failure.class.reason();
-        self.trouble.failed(reason, &failure.message)
+        self.problems.failed(reason, &failure.message)
     }
 
     /// Decides how to go on after a failure.
@@ -427,7 +427,7 @@ impl Machine {
     }
 
     /// The watch is over, however it ended.
-    fn close(&mut self, now: Instant) -> Hearing {
+    fn close(&mut self, now: Instant) -> WatchActivity {
         let watch = std::mem::take(&mut self.watch);
         if watch.live.is_some_and(|since| now >= since + WELL) {
             self.expired = 0;
@@ -462,7 +462,7 @@ impl Machine {
             .opened
             .is_some_and(|opened| now >= opened + SHORT);
         if self.watch.news || settled {
-            self.trouble.succeed();
+            self.problems.succeed();
             self.short = 0;
         }
     }
@@ -473,7 +473,7 @@ impl Machine {
     }
 
     fn degrade(&mut self, reason: Reason, message: &str, now: Instant) {
-        self.trouble.degrade(reason, message, now);
+        self.problems.degrade(reason, message, now);
     }
 
     fn watch_timeout(&mut self) -> Duration {

@@ -36,7 +36,7 @@ pub(crate) enum Step {
 
 /// What a bookmark comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Marked {
+pub(crate) enum BookmarkEffect {
     /// The position, at most.
     Position,
     /// A streaming list is complete.
@@ -47,7 +47,7 @@ pub(crate) enum Marked {
 
 /// How an open watch came to its end, other than by an error of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum WatchEnd {
     /// The stream ended.
     Closed,
     /// The connection broke.

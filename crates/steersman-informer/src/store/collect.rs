@@ -7,7 +7,7 @@ use std::vec::IntoIter;
 use steersman_api::Malformed;
 use steersman_object::{Object, ResourceVersion};
 
-use crate::body::kept::Kept;
+use crate::body::peek::PeekGuard;
 use crate::entry::RawEntry;
 use crate::store::query::Objects;
 
@@ -20,7 +20,7 @@ const TOGETHER: usize = 16;
 /// what it works on. Entries and objects lie all over the memory: one after another, ten of them are ten
 /// waits for the entry and ten for the object. So some at a time are only looked at first, which is
 /// waited for all at once, and worked on when they are near.
-pub(crate) struct Collected<'a, K> {
+pub(crate) struct ListCollector<'a, K> {
     objects: Vec<Arc<K>>,
     /// The first that was not at hand, and whatever came after it.
     later: Vec<RawEntry>,
@@ -44,7 +44,7 @@ pub struct Found<K> {
     pub(crate) unreadable: Option<Malformed>,
 }
 
-impl<'a, K: Object> Collected<'a, K> {
+impl<'a, K: Object> ListCollector<'a, K> {
     pub(crate) fn new() -> Self {
         Self {
             objects: Vec::new(),
@@ -75,9 +75,9 @@ impl<'a, K: Object> Collected<'a, K> {
         let waiting = std::mem::take(&mut self.waiting);
         let entries = || ahead.iter().flatten();
         // Each of the two passes only looks, so that what the next one works on is near by then.
-        black_box(entries().fold(false, |any, entry| any ^ entry.raw_body().is_touched()));
-        let kept = ahead.map(|entry| entry?.raw_body().kept::<K>());
-        black_box(kept.iter().flatten().map(Kept::shared_by).max());
+        black_box(entries().fold(false, |any, entry| any ^ entry.raw_body().is_visited()));
+        let kept = ahead.map(|entry| entry?.raw_body().try_peek::<K>());
+        black_box(kept.iter().flatten().map(PeekGuard::shared_by).max());
         self.objects.reserve(waiting);
         for (entry, kept) in entries().zip(kept) {
             match kept {
@@ -93,7 +93,7 @@ impl<K: Object> Pending<K> {
     fn decode_next(&mut self) -> Option<Result<(), Malformed>> {
         let entry = self.later.next()?;
         // STORE-7: no lock is held.
-        let decoded = entry.raw_body().read();
+        let decoded = entry.raw_body().decode_once();
         let decoded = decoded.map(|object| self.objects.push(object));
         Some(decoded.map_err(|problem| entry.malformed(&problem)))
     }
@@ -144,7 +144,7 @@ mod tests {
     }
 
     fn collected(entries: &[RawEntry]) -> (Vec<usize>, Vec<usize>) {
-        let mut collected = Collected::<ConfigMap>::new();
+        let mut collected = ListCollector::<ConfigMap>::new();
         entries.iter().for_each(|entry| collected.push(entry));
         let Pending { objects, later } = collected.end();
         let names = objects.iter().map(|map| map.metadata.name.clone().unwrap());

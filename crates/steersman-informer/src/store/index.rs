@@ -6,7 +6,7 @@ use hashbrown::HashMap;
 use steersman_object::ObjectKey;
 
 use crate::entry::RawEntry;
-use crate::finding::IndexValues;
+use crate::judgement::IndexValues;
 use crate::store::table::{Keyed, Ordered, Table};
 
 /// What an index says about one object, or what went wrong. Pure: the same object gives the same
@@ -20,21 +20,21 @@ pub(crate) struct Index {
     function: IndexFn,
     /// Whether the values are those of the label that it is named after.
     of_label: bool,
-    by_value: HashMap<Arc<str>, Having>,
+    by_value: HashMap<Arc<str>, IndexBucket>,
     /// What each object was found to have, so that leaving the index needs no second opinion.
-    filed: Table<Filed>,
+    by_key: Table<IndexedEntry>,
 }
 
 /// The objects that have a value.
 #[derive(Clone)]
-struct Having {
+struct IndexBucket {
     /// The values of those that have this one alone, so that all of them share it.
     alone: IndexValues,
     entries: Ordered,
 }
 
 #[derive(Clone)]
-struct Filed {
+struct IndexedEntry {
     entry: RawEntry,
     values: IndexValues,
 }
@@ -46,7 +46,7 @@ impl Index {
             function,
             of_label: false,
             by_value: HashMap::new(),
-            filed: Table::default(),
+            by_key: Table::default(),
         }
     }
 
@@ -77,8 +77,8 @@ impl Index {
 
     /// Files an entry under its values, in place of the one before.
     pub(crate) fn put(&mut self, entry: &RawEntry, values: &IndexValues) {
-        match self.filed.get_mut(entry.key()) {
-            Some(filed) if filed.values == *values => filed.entry = entry.clone(),
+        match self.by_key.get_mut(entry.key()) {
+            Some(by_key) if by_key.values == *values => by_key.entry = entry.clone(),
             _ => {
                 self.remove(entry.key());
                 // An object without a value takes no room.
@@ -87,12 +87,12 @@ impl Index {
                 }
                 let values = self.shared(values);
                 let entry = entry.clone();
-                self.filed.insert(Filed { entry, values });
+                self.by_key.insert(IndexedEntry { entry, values });
             }
         }
         for value in values.iter() {
-            if let Some(having) = self.by_value.get_mut(value) {
-                having.entries.insert(entry.clone());
+            if let Some(bucket) = self.by_value.get_mut(value) {
+                bucket.entries.insert(entry.clone());
             }
         }
     }
@@ -100,15 +100,15 @@ impl Index {
     /// The same values as objects before have them, where some do (POOL-1).
     fn shared(&mut self, values: &IndexValues) -> IndexValues {
         let mut share = |value: &Arc<str>| {
-            if let Some(having) = self.by_value.get(value) {
-                return Arc::clone(&having.alone);
+            if let Some(bucket) = self.by_value.get(value) {
+                return Arc::clone(&bucket.alone);
             }
             let alone: IndexValues = [Arc::clone(value)].into();
-            let having = Having {
+            let bucket = IndexBucket {
                 alone: Arc::clone(&alone),
                 entries: Ordered::default(),
             };
-            self.by_value.insert(Arc::clone(value), having);
+            self.by_value.insert(Arc::clone(value), bucket);
             alone
         };
         if let [value] = &**values {
@@ -122,13 +122,13 @@ impl Index {
     }
 
     pub(crate) fn remove(&mut self, key: &ObjectKey) {
-        let Some(Filed { values, .. }) = self.filed.remove(key) else {
+        let Some(IndexedEntry { values, .. }) = self.by_key.remove(key) else {
             return;
         };
         for value in values.iter() {
-            if let Some(having) = self.by_value.get_mut(value) {
-                having.entries.remove(key);
-                if having.entries.is_empty() {
+            if let Some(bucket) = self.by_value.get_mut(value) {
+                bucket.entries.remove(key);
+                if bucket.entries.is_empty() {
                     self.by_value.remove(value);
                 }
             }
@@ -142,17 +142,17 @@ impl Index {
 
     /// Each value that an object has, with how many have it.
     pub(crate) fn values(&self) -> impl Iterator<Item = (&Arc<str>, usize)> {
-        let having = self.by_value.iter();
-        having.map(|(value, having)| (value, having.entries.len()))
+        let bucket = self.by_value.iter();
+        bucket.map(|(value, bucket)| (value, bucket.entries.len()))
     }
 
     /// The entries that have a value.
     pub(crate) fn get(&self, value: &str) -> Option<&Ordered> {
-        self.by_value.get(value).map(|having| &having.entries)
+        self.by_value.get(value).map(|bucket| &bucket.entries)
     }
 }
 
-impl Keyed for Filed {
+impl Keyed for IndexedEntry {
     fn key(&self) -> &ObjectKey {
         self.entry.key()
     }

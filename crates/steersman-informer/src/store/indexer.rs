@@ -13,15 +13,17 @@ use crate::body::Extent;
 use crate::delta::{Item, key_of};
 use crate::entry::RawEntry;
 use crate::event::{Event, Origin};
-use crate::finding::{Findings, Judged, Outlook};
+use crate::judgement::{Findings, Judgement, ViewsVersion};
 use crate::store::index::Index;
-use crate::store::replace::{Fate, fate, is_of};
 use crate::store::table::{Ordered, Table};
-use crate::store::view::{Check, Counts, Fact, Held, Judge, Misread, Told, View, ViewId};
+use crate::store::transition::{Fate, fate, is_of};
+use crate::store::view::{
+    Check, Counts, Fact, IndexFailure, Judge, View, ViewEffects, ViewHandle, ViewId,
+};
 
 /// A change that was judged before any lock.
 #[derive(Debug)]
-pub(crate) enum Change {
+pub(crate) enum StoreChange {
     Put(Item, Findings),
     Removed(Item, Findings),
     Advance(ResourceVersion),
@@ -40,18 +42,18 @@ pub(crate) struct Relist {
 
 /// What changes came to.
 #[derive(Debug, Default)]
-pub(crate) struct Applied {
+pub(crate) struct Effects {
     /// The changes of stored objects.
     pub(crate) counts: Counts,
     /// Objects that nobody can read, at versions not seen before.
     pub(crate) malformed: Vec<Malformed>,
     /// What the onlookers of each view are told.
-    pub(crate) told: Vec<Told>,
+    pub(crate) views: Vec<ViewEffects>,
 }
 
 /// How the views of a store judge objects, for those who ask before they take a lock.
 pub(crate) struct Judges {
-    outlook: Outlook,
+    views_version: ViewsVersion,
     each: Vec<Judge>,
 }
 
@@ -61,7 +63,7 @@ pub(crate) struct Indexer {
     by_key: Table<RawEntry>,
     ordered: Ordered,
     views: Vec<View>,
-    outlook: Outlook,
+    views_version: ViewsVersion,
     malformed: BTreeMap<ObjectKey, Malformed>,
     /// How many objects somebody cannot read.
     unreadable: usize,
@@ -111,9 +113,9 @@ impl Indexer {
     }
 
     /// The view of a type, where somebody holds one.
-    pub(crate) fn held(&self, of: TypeId) -> Option<Arc<Held>> {
+    pub(crate) fn handle(&self, of: TypeId) -> Option<Arc<ViewHandle>> {
         let view = self.views.iter().find(|view| view.type_id() == of)?;
-        view.held()
+        view.handle()
     }
 
     /// What a view sees of a namespace or of all, in the order of keys.
@@ -128,7 +130,7 @@ impl Indexer {
     /// How each view judges objects, in the order of the views.
     pub(crate) fn judges(&self) -> Judges {
         Judges {
-            outlook: self.outlook,
+            views_version: self.views_version,
             each: self.views.iter().map(View::judge).collect(),
         }
     }
@@ -166,24 +168,24 @@ impl Indexer {
 
 impl Judges {
     /// What the views make of an object that arrived, or of the last state of one that is gone.
-    pub(crate) fn judge(&self, entry: &RawEntry, gone: bool) -> Judged {
+    pub(crate) fn judge(&self, entry: &RawEntry, gone: bool) -> Judgement {
         let each = self.each.iter();
         let findings = if gone {
             each.map(|judge| judge.check(entry)).collect()
         } else {
             each.map(|judge| judge.finding(entry)).collect()
         };
-        Judged {
-            outlook: self.outlook,
+        Judgement {
+            views_version: self.views_version,
             findings,
         }
     }
 
     /// What was found when it arrived, where the views are the same, or what is found now (VIEW-6).
-    pub(crate) fn findings(&self, item: &Item, judged: Option<Judged>, gone: bool) -> Findings {
+    pub(crate) fn findings(&self, item: &Item, judged: Option<Judgement>, gone: bool) -> Findings {
         match (item, judged) {
             (Decoded::Malformed(_), _) => Findings::default(),
-            (_, Some(judged)) if judged.outlook == self.outlook => judged.findings,
+            (_, Some(judged)) if judged.views_version == self.views_version => judged.findings,
             (Decoded::Good(entry), _) => self.judge(entry, gone).findings,
         }
     }
@@ -194,7 +196,7 @@ impl Judges {
 impl Indexer {
     /// Adds a view with what it makes of the objects there are.
     pub(crate) fn add_view(&mut self, view: View) {
-        self.outlook.change();
+        self.views_version.change();
         self.views.push(view);
         self.count();
     }
@@ -204,19 +206,19 @@ impl Indexer {
         &mut self,
         id: ViewId,
         index: Index,
-        misread: Vec<Misread>,
-        told: &mut Told,
+        failures: Vec<IndexFailure>,
+        told: &mut ViewEffects,
     ) {
-        self.outlook.change();
+        self.views_version.change();
         if let Some(view) = self.views.iter_mut().find(|view| view.id() == id) {
-            view.add_index(index, misread, told);
+            view.add_index(index, failures, told);
         }
         self.count();
     }
 
     /// Removes the views that nobody holds any more; answers the types that looked.
     pub(crate) fn drop_left_views(&mut self) -> Vec<TypeId> {
-        self.outlook.change();
+        self.views_version.change();
         let left = self.views.extract_if(.., |view| !view.is_held());
         let types = left.map(|view| view.type_id()).collect();
         self.count();
@@ -224,86 +226,86 @@ impl Indexer {
     }
 
     /// Nothing has changed yet.
-    pub(crate) fn unchanged(&self) -> Applied {
-        Applied {
-            told: self
+    pub(crate) fn unchanged(&self) -> Effects {
+        Effects {
+            views: self
                 .views
                 .iter()
-                .map(|view| Told::nothing(view.id()))
+                .map(|view| ViewEffects::nothing(view.id()))
                 .collect(),
-            ..Applied::default()
+            ..Effects::default()
         }
     }
 
-    /// Applies one change; `applied` was made by [`unchanged`](Self::unchanged).
-    pub(crate) fn apply(&mut self, change: Change, applied: &mut Applied) {
+    /// Applies one change; `effects` was made by [`unchanged`](Self::unchanged).
+    pub(crate) fn apply(&mut self, change: StoreChange, effects: &mut Effects) {
         let key = match &change {
-            Change::Put(item, _) | Change::Removed(item, _) => key_of(item).clone(),
-            Change::Advance(version) => return self.advance(version),
+            StoreChange::Put(item, _) | StoreChange::Removed(item, _) => key_of(item).clone(),
+            StoreChange::Advance(version) => return self.advance(version),
         };
         // It is counted as it changes: all of them may be many.
         let before = self.is_unreadable(&key);
-        self.change(change, applied);
+        self.change(change, effects);
         let now = self.is_unreadable(&key);
         self.unreadable = self.unreadable + usize::from(now) - usize::from(before);
     }
 
-    fn change(&mut self, change: Change, applied: &mut Applied) {
+    fn change(&mut self, change: StoreChange, effects: &mut Effects) {
         match change {
-            Change::Put(Decoded::Good(entry), findings) => {
+            StoreChange::Put(Decoded::Good(entry), findings) => {
                 self.advance(entry.version());
-                self.put(entry, &findings, applied);
+                self.put(entry, &findings, effects);
             }
-            Change::Put(Decoded::Malformed(malformed), _) => {
+            StoreChange::Put(Decoded::Malformed(malformed), _) => {
                 self.advance(&malformed.version);
-                self.set_aside(*malformed, applied);
+                self.set_aside(*malformed, effects);
             }
-            Change::Removed(Decoded::Good(last), findings) => {
+            StoreChange::Removed(Decoded::Good(last), findings) => {
                 self.advance(last.version());
                 self.malformed.remove(last.key());
                 if let Some(stored) = self.take(last.key()) {
                     let last = (stored.uid() == last.uid()).then_some(last);
-                    self.tell(&Fact::Gone { stored, last }, &findings, applied);
+                    self.tell(&Fact::Gone { stored, last }, &findings, effects);
                 }
             }
-            Change::Removed(Decoded::Malformed(malformed), _) => {
+            StoreChange::Removed(Decoded::Malformed(malformed), _) => {
                 self.advance(&malformed.version);
                 self.malformed.remove(&malformed.key);
                 if let Some(stored) = self.take(&malformed.key) {
-                    self.tell(&gone(stored), &Findings::default(), applied);
+                    self.tell(&gone(stored), &Findings::default(), effects);
                 }
             }
-            Change::Advance(version) => self.advance(&version),
+            StoreChange::Advance(version) => self.advance(&version),
         }
     }
 
     /// Everything once more, as it is. Nothing changes, so nobody who reads waits for it.
-    pub(crate) fn repeated(&self) -> Applied {
-        let mut applied = self.unchanged();
-        applied.counts.updated = self.len() as u64;
-        for (view, told) in self.views.iter().zip(&mut applied.told) {
+    pub(crate) fn repeated(&self) -> Effects {
+        let mut effects = self.unchanged();
+        effects.counts.updated = self.len() as u64;
+        for (view, told) in self.views.iter().zip(&mut effects.views) {
             let seen = self.seen(view, None);
             let again = seen.map(|seen| Event::updated(seen.clone(), seen.clone(), Origin::Resync));
             told.events.extend(again);
         }
-        applied
+        effects
     }
 
     /// Makes the views ready that need no more than `extent` and were not: what is there is judged
     /// for them. Answers which these are, with what they keep aside.
-    pub(crate) fn reach(&mut self, extent: Extent) -> Vec<Told> {
+    pub(crate) fn reach(&mut self, extent: Extent) -> Vec<ViewEffects> {
         let Self {
             ordered,
             views,
-            outlook,
+            views_version,
             ..
         } = self;
         let mut ready = Vec::new();
         for view in views {
             if view.needs() <= extent && !view.is_ready() {
                 view.set_ready(true);
-                outlook.change();
-                let mut told = Told::nothing(view.id());
+                views_version.change();
+                let mut told = ViewEffects::nothing(view.id());
                 let judge = view.judge();
                 for entry in ordered.iter() {
                     view.file(entry, &judge.finding(entry), &mut told);
@@ -315,50 +317,50 @@ impl Indexer {
         ready
     }
 
-    fn put(&mut self, entry: RawEntry, findings: &Findings, applied: &mut Applied) {
+    fn put(&mut self, entry: RawEntry, findings: &Findings, effects: &mut Effects) {
         // A good version heals.
         self.malformed.remove(entry.key());
         let stored = self.get(entry.key()).cloned();
         match fate(stored.as_ref(), Some(&Decoded::Good(entry))) {
             Fate::Changed { old, new } => {
                 self.insert(&new);
-                self.tell(&Fact::Changed { old, new }, findings, applied);
+                self.tell(&Fact::Changed { old, new }, findings, effects);
             }
             Fate::Recreated { old, new } => {
                 self.insert(&new);
-                self.tell(&gone(old), &Findings::default(), applied);
+                self.tell(&gone(old), &Findings::default(), effects);
                 let origin = Origin::Live;
-                self.tell(&Fact::Appeared { new, origin }, findings, applied);
+                self.tell(&Fact::Appeared { new, origin }, findings, effects);
             }
             Fate::Appeared(new) => {
                 self.insert(&new);
                 let origin = Origin::Live;
-                self.tell(&Fact::Appeared { new, origin }, findings, applied);
+                self.tell(&Fact::Appeared { new, origin }, findings, effects);
             }
-            Fate::Same { .. } | Fate::Kept(_) | Fate::Gone(_) | Fate::Nothing => {}
+            Fate::Same { .. } | Fate::PeekGuard(_) | Fate::Gone(_) | Fate::Nothing => {}
         }
     }
 
     /// Keeps an object aside that nobody can read. A good version of the same object stays
     /// readable; one of another object under the name is gone.
-    fn set_aside(&mut self, malformed: Malformed, applied: &mut Applied) {
+    fn set_aside(&mut self, malformed: Malformed, effects: &mut Effects) {
         let stored = self.get(&malformed.key);
         if stored.is_some_and(|stored| !is_of(&malformed, stored))
             && let Some(old) = self.take(&malformed.key)
         {
-            self.tell(&gone(old), &Findings::default(), applied);
+            self.tell(&gone(old), &Findings::default(), effects);
         }
         if self.malformed.get(&malformed.key) != Some(&malformed) {
-            applied.malformed.push(malformed.clone());
+            effects.malformed.push(malformed.clone());
         }
         self.malformed.insert(malformed.key.clone(), malformed);
     }
 
     /// Lets each view see what happened.
-    fn tell(&mut self, fact: &Fact, findings: &Findings, applied: &mut Applied) {
-        applied.counts.count(fact);
+    fn tell(&mut self, fact: &Fact, findings: &Findings, effects: &mut Effects) {
+        effects.counts.count(fact);
         for (number, view) in self.views.iter_mut().enumerate() {
-            if let Some(told) = applied.told.get_mut(number) {
+            if let Some(told) = effects.views.get_mut(number) {
                 view.see(fact, findings.get(number), told);
             }
         }

@@ -64,23 +64,23 @@ fn labelled(key: &str, value: &str) -> String {
 
 /// A part of a query that an index answers: which of the terms, or of what the labels require.
 #[derive(Clone, Copy, PartialEq)]
-enum Part {
+enum QueryPart {
     Term(usize),
     Label(usize),
 }
 
 /// Where everything is that a part of a query leaves.
-struct Place<'a> {
-    part: Part,
-    filed: Filed<'a>,
+struct Candidates<'a> {
+    part: QueryPart,
+    entries_of: CandidateEntries<'a>,
 }
 
-enum Filed<'a> {
+enum CandidateEntries<'a> {
     One(Option<&'a Ordered>),
     Several(Vec<&'a Ordered>),
 }
 
-impl<'a> Filed<'a> {
+impl<'a> CandidateEntries<'a> {
     fn len(&self) -> usize {
         match self {
             Self::One(entries) => entries.map_or(0, Ordered::len),
@@ -98,14 +98,14 @@ pub(crate) fn select<'a, 'q>(
     found: impl FnMut(&'a RawEntry),
 ) -> Result<(), &'q str> {
     let index = |name: &str| view.and_then(|view| view.index(name));
-    let place = narrowest(view, query)?;
+    let candidates = narrowest(view, query)?;
     // What the place answers is not asked again of each object.
-    let part = place.as_ref().map(|place| place.part);
+    let part = candidates.as_ref().map(|candidates| candidates.part);
     let labels = query.selected_labels();
     let labelled =
-        labels.is_everything() || matches!(part, Some(Part::Label(_))) && labels.terms() == 1;
+        labels.is_everything() || matches!(part, Some(QueryPart::Label(_))) && labels.terms() == 1;
     let terms = query.selected_indexes().iter().enumerate();
-    let terms = terms.filter(|(number, _)| part != Some(Part::Term(*number)));
+    let terms = terms.filter(|(number, _)| part != Some(QueryPart::Term(*number)));
     let terms = terms.filter_map(|(_, (name, value))| Some((index(name)?, value)));
     let terms: Vec<(&Index, &String)> = terms.collect();
     let selects = |entry: &&RawEntry| {
@@ -115,17 +115,17 @@ pub(crate) fn select<'a, 'q>(
     };
     let limit = query.selected_limit().unwrap_or(usize::MAX);
     let namespace = query.selected_namespace();
-    match place.map(|place| place.filed) {
+    match candidates.map(|candidates| candidates.entries_of) {
         None => {
             let entries = indexer.entries(namespace);
             let seen = entries.filter_map(|entry| sees(view, entry));
             seen.filter(selects).take(limit).for_each(found);
         }
-        Some(Filed::One(entries)) => {
+        Some(CandidateEntries::One(entries)) => {
             let within = entries.into_iter().flat_map(|one| one.within(namespace));
             within.filter(selects).take(limit).for_each(found);
         }
-        Some(Filed::Several(several)) => {
+        Some(CandidateEntries::Several(several)) => {
             // An object has one value of a label, so it is in one of the places.
             let all = several.iter().flat_map(|entries| entries.within(namespace));
             let mut all: Vec<&RawEntry> = all.filter(selects).collect();
@@ -156,42 +156,45 @@ pub(crate) fn having<'a, 'q>(
 fn narrowest<'a, 'q>(
     view: Option<&'a View>,
     query: &'q Selection,
-) -> Result<Option<Place<'a>>, &'q str> {
-    let mut least: Option<Place<'a>> = None;
-    let mut consider = |part, filed: Filed<'a>| {
+) -> Result<Option<Candidates<'a>>, &'q str> {
+    let mut least: Option<Candidates<'a>> = None;
+    let mut consider = |part, entries_of: CandidateEntries<'a>| {
         if least
             .as_ref()
-            .is_none_or(|place| filed.len() < place.filed.len())
+            .is_none_or(|candidates| entries_of.len() < candidates.entries_of.len())
         {
-            least = Some(Place { part, filed });
+            least = Some(Candidates { part, entries_of });
         }
     };
     for (number, (name, value)) in query.selected_indexes().iter().enumerate() {
         let index = view.and_then(|view| view.index(name));
         let index = index.filter(|_| !name.is_empty()).ok_or(&**name)?;
-        consider(Part::Term(number), Filed::One(index.get(value)));
+        consider(
+            QueryPart::Term(number),
+            CandidateEntries::One(index.get(value)),
+        );
     }
     for (number, required) in query.selected_labels().required().enumerate() {
-        if let Some(filed) = view.and_then(|view| filed(view, &required)) {
-            consider(Part::Label(number), filed);
+        if let Some(entries_of) = view.and_then(|view| entries_of(view, &required)) {
+            consider(QueryPart::Label(number), entries_of);
         }
     }
     Ok(least)
 }
 
 /// Where a view has filed what has a label, if that is indexed.
-fn filed<'a>(view: &'a View, required: &Required<'_>) -> Option<Filed<'a>> {
+fn entries_of<'a>(view: &'a View, required: &Required<'_>) -> Option<CandidateEntries<'a>> {
     let label = |key: &str| view.label_index(key);
     let all = || view.index(LABELS);
     Some(match *required {
-        Required::Key(key) => Filed::One(all()?.get(key)),
-        Required::Is(key, value) => Filed::One(match label(key) {
+        Required::Key(key) => CandidateEntries::One(all()?.get(key)),
+        Required::Is(key, value) => CandidateEntries::One(match label(key) {
             Some(index) => index.get(value),
             None => all()?.get(&labelled(key, value)),
         }),
         Required::OneOf(key, values) => {
             let values = values.iter();
-            Filed::Several(match label(key) {
+            CandidateEntries::Several(match label(key) {
                 Some(index) => values.filter_map(|value| index.get(value)).collect(),
                 None => {
                     let all = all()?;
@@ -247,9 +250,9 @@ mod tests {
     use steersman_api::Decoded;
 
     use super::*;
-    use crate::finding::Findings;
-    use crate::store::indexer::Change;
-    use crate::store::view::{Held, Told};
+    use crate::judgement::Findings;
+    use crate::store::indexer::StoreChange;
+    use crate::store::view::{ViewEffects, ViewHandle};
 
     fn entry(number: u8) -> RawEntry {
         let mut map = ConfigMap::default();
@@ -270,11 +273,11 @@ mod tests {
     }
 
     /// Forty objects, with indexes by the last digit of their number and, if asked, by label.
-    fn store(labels: Indexed) -> (Indexer, Arc<Held>) {
+    fn store(labels: Indexed) -> (Indexer, Arc<ViewHandle>) {
         let mut indexer = Indexer::default();
-        let held = Arc::new(Held::new::<ConfigMap>(1));
-        let mut view = View::new::<ConfigMap>(&held, true);
-        let mut told = Told::nothing(held.id());
+        let handle = Arc::new(ViewHandle::new::<ConfigMap>(1));
+        let mut view = View::new::<ConfigMap>(&handle, true);
+        let mut told = ViewEffects::nothing(handle.id());
         let name = |entry: &RawEntry| entry.key().name().to_owned();
         let digit = move |entry: &RawEntry| Ok(vec![name(entry).split_off(name(entry).len() - 1)]);
         view.add_index(Index::new("digit", Arc::new(digit)), Vec::new(), &mut told);
@@ -293,17 +296,17 @@ mod tests {
         for number in 0..40 {
             let entry = entry(number);
             let finding = judge.finding(&entry);
-            let mut applied = indexer.unchanged();
+            let mut effects = indexer.unchanged();
             indexer.apply(
-                Change::Put(Decoded::Good(entry), Findings::from_iter([finding])),
-                &mut applied,
+                StoreChange::Put(Decoded::Good(entry), Findings::from_iter([finding])),
+                &mut effects,
             );
         }
-        (indexer, held)
+        (indexer, handle)
     }
 
-    fn keys(indexer: &Indexer, held: &Held, query: &Selection) -> Vec<String> {
-        let view = indexer.view(held.id());
+    fn keys(indexer: &Indexer, handle: &ViewHandle, query: &Selection) -> Vec<String> {
+        let view = indexer.view(handle.id());
         let mut keys = Vec::new();
         select(indexer, view, query, |entry| {
             keys.push(entry.key().to_string())
@@ -345,8 +348,8 @@ mod tests {
             let expected: Vec<String> = expected.iter().map(|(key, _)| key.to_string()).collect();
             use Indexed::{All, None, One};
             for indexed in [None, One("half"), One("fifth"), One("gone"), All] {
-                let (indexer, held) = store(indexed);
-                prop_assert_eq!(&keys(&indexer, &held, &query), &expected);
+                let (indexer, handle) = store(indexed);
+                prop_assert_eq!(&keys(&indexer, &handle, &query), &expected);
             }
         }
     }
@@ -354,10 +357,10 @@ mod tests {
     #[test]
     fn a_selector_looks_where_what_it_wants_is_filed_and_nowhere_else() {
         let looked_at = |indexed, selector: &str| {
-            let (indexer, held) = store(indexed);
+            let (indexer, handle) = store(indexed);
             let query = Selection::new().labels(selector.parse().unwrap());
-            let place = narrowest(indexer.view(held.id()), &query).unwrap();
-            place.map(|place| place.filed.len())
+            let candidates = narrowest(indexer.view(handle.id()), &query).unwrap();
+            candidates.map(|candidates| candidates.entries_of.len())
         };
         for (indexed, selector, expected) in [
             (Indexed::One("half"), "half=1", Some(20)),
@@ -375,16 +378,17 @@ mod tests {
 
     #[test]
     fn of_several_objects_that_cannot_be_read_the_first_in_the_namespace_is_told() {
-        let (mut indexer, held) = store(Indexed::None);
+        let (mut indexer, handle) = store(Indexed::None);
         for (namespace, name) in [("ns1", "z"), ("ns0", "y"), ("ns1", "b")] {
             let key = ObjectKey::namespaced(namespace, name);
             let version = ResourceVersion::new("7");
             let malformed = Malformed::new(key, "", version, "broken");
-            let change = Change::Put(Decoded::Malformed(malformed.into()), Findings::default());
-            let mut applied = indexer.unchanged();
-            indexer.apply(change, &mut applied);
+            let change =
+                StoreChange::Put(Decoded::Malformed(malformed.into()), Findings::default());
+            let mut effects = indexer.unchanged();
+            indexer.apply(change, &mut effects);
         }
-        let view = indexer.view(held.id());
+        let view = indexer.view(handle.id());
         let told = |namespace| unreadable(&indexer, view, namespace).map(|m| m.key.to_string());
         assert_eq!(told(None).as_deref(), Some("ns0/y"));
         assert_eq!(told(Some("ns1")).as_deref(), Some("ns1/b"));
@@ -393,8 +397,8 @@ mod tests {
 
     #[test]
     fn an_index_that_is_not_there_is_named_and_the_index_of_labels_has_no_name() {
-        let (indexer, held) = store(Indexed::All);
-        let view = indexer.view(held.id()).unwrap();
+        let (indexer, handle) = store(Indexed::All);
+        let view = indexer.view(handle.id()).unwrap();
         for name in ["none", LABELS] {
             let query = Selection::new().index("digit", "1").index(name, "x");
             let found = select(&indexer, Some(view), &query, |_| ());

@@ -10,13 +10,13 @@ use steersman_object::{Kind, LabelSelector, Object, ObjectKey, ResourceVersion, 
 
 use crate::entry::{Entry, RawEntry};
 use crate::error::Error;
-use crate::store::collect::{Collected, Found};
+use crate::store::collect::{Found, ListCollector};
 use crate::store::indexer::Indexer;
 use crate::store::query::{IndexedValue, Objects, Selected, distinct, having, select, unreadable};
-use crate::store::view::{Held, View};
+use crate::store::view::{View, ViewHandle};
 
 /// The store as its reader and its writer share it.
-pub(crate) struct Shared {
+pub(crate) struct StoreState {
     pub(crate) kind: Kind,
     pub(crate) indexer: RwLock<Indexer>,
 }
@@ -32,16 +32,16 @@ pub(crate) struct Shared {
 /// An object that does not decode as `K` does not appear, or, where an earlier version of it did
 /// decode, stays as it last was; [`malformed`](Self::malformed) tells which.
 pub struct Store<K> {
-    shared: Arc<Shared>,
-    held: Arc<Held>,
+    shared: Arc<StoreState>,
+    handle: Arc<ViewHandle>,
     of: PhantomData<fn() -> K>,
 }
 
 impl<K: Object> Store<K> {
-    pub(crate) fn new(shared: Arc<Shared>, held: Arc<Held>) -> Self {
+    pub(crate) fn new(shared: Arc<StoreState>, handle: Arc<ViewHandle>) -> Self {
         Self {
             shared,
-            held,
+            handle,
             of: PhantomData,
         }
     }
@@ -58,7 +58,7 @@ impl<K: Object> Store<K> {
         let entry = {
             let indexer = self.shared.indexer.read();
             let entry = self.view(&indexer)?.sees(indexer.get(key)?)?;
-            match entry.at_hand() {
+            match entry.cached() {
                 Some(object) => return object.ok(),
                 None => entry.clone(),
             }
@@ -73,7 +73,7 @@ impl<K: Object> Store<K> {
     pub fn get_at_hand(&self, key: &ObjectKey) -> Option<Arc<K>> {
         let indexer = self.shared.indexer.try_read()?;
         let entry = self.view(&indexer)?.sees(indexer.get(key)?)?;
-        entry.at_hand()?.ok()
+        entry.cached()?.ok()
     }
 
     /// One object, where an object that is there and cannot be read is no absent one.
@@ -102,7 +102,7 @@ impl<K: Object> Store<K> {
                 let absent = malformed.map_or(Ok(None), |malformed| Err(malformed.clone()));
                 return (absent, version);
             };
-            match entry.at_hand() {
+            match entry.cached() {
                 Some(Ok(object)) => return (Ok(Some(object)), version),
                 _ => (entry.clone(), version),
             }
@@ -155,7 +155,7 @@ impl<K: Object> Store<K> {
     /// As [`objects`](Self::objects).
     pub fn find(&self, query: &Selection) -> Result<Found<K>, Error> {
         let indexer = self.shared.indexer.read();
-        let mut found = Collected::new();
+        let mut found = ListCollector::new();
         let (version, unreadable) = self.look(&indexer, query, |entry| found.push(entry))?;
         Ok(Found {
             pending: found.end(),
@@ -245,7 +245,7 @@ impl<K: Object> Store<K> {
             let Some(view) = self.view(&indexer) else {
                 return Ok(Vec::new());
             };
-            let mut found = Collected::new();
+            let mut found = ListCollector::new();
             having(view, name, value, namespace, |entry| found.push(entry))
                 .map_err(|name| self.no_such_index(name, Some(view)))?;
             found.end()
@@ -264,7 +264,7 @@ impl<K: Object> Store<K> {
     /// Calls `f` with each object of a namespace (or of all), without holding a lock.
     pub fn for_each(&self, namespace: Option<&str>, mut f: impl FnMut(&K)) {
         for entry in self.entries(namespace) {
-            f(&entry.read());
+            f(&entry.decode_once());
         }
     }
 
@@ -335,7 +335,7 @@ impl<K: Object> Store<K> {
 
     /// It is there as long as this handle is.
     fn view<'a>(&self, indexer: &'a Indexer) -> Option<&'a View> {
-        indexer.view(self.held.id())
+        indexer.view(self.handle.id())
     }
 
     fn no_such_index(&self, name: &str, view: Option<&View>) -> Error {
@@ -355,8 +355,8 @@ impl<K: Object> Store<K> {
 }
 
 impl<K> Store<K> {
-    pub(crate) fn held(&self) -> &Arc<Held> {
-        &self.held
+    pub(crate) fn handle(&self) -> &Arc<ViewHandle> {
+        &self.handle
     }
 }
 
@@ -364,7 +364,7 @@ impl<K> Clone for Store<K> {
     fn clone(&self) -> Self {
         Self {
             shared: Arc::clone(&self.shared),
-            held: Arc::clone(&self.held),
+            handle: Arc::clone(&self.handle),
             of: PhantomData,
         }
     }

@@ -11,7 +11,7 @@ use steersman_object::{Object, ObjectKey};
 use crate::body::Extent;
 use crate::entry::RawEntry;
 use crate::event::{Certainty, Event, Origin, RawEvent};
-use crate::finding::{Finding, IndexValues};
+use crate::judgement::{Finding, IndexValues};
 use crate::store::index::{Index, IndexFn};
 
 /// Names a view within its informer.
@@ -20,13 +20,13 @@ pub(crate) struct ViewId(u64);
 
 /// A view is kept as long as somebody holds one of these.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct ViewHandle {
     id: ViewId,
     needs: Extent,
 }
 
 /// An object for which a new index fails, and why.
-pub(crate) type Misread = (RawEntry, Arc<str>);
+pub(crate) type IndexFailure = (RawEntry, Arc<str>);
 
 /// Whether an object can be read as the type of a view.
 pub(crate) type Check = fn(&RawEntry) -> Result<(), Arc<str>>;
@@ -74,7 +74,7 @@ pub(crate) struct View {
     id: ViewId,
     of: TypeId,
     needs: Extent,
-    held: Weak<Held>,
+    handle: Weak<ViewHandle>,
     check: Check,
     /// Whether the store holds as much of its objects as the type needs.
     ready: bool,
@@ -92,17 +92,17 @@ struct Aside {
 
 /// What the onlookers of one view are told.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct ViewEffects {
     pub(crate) view: ViewId,
     /// Whether there are any.
-    heard: bool,
+    has_subscribers: bool,
     /// In the order in which subscribers shall see them.
     pub(crate) events: Vec<RawEvent>,
     /// Objects that were put aside, at versions not seen before.
     pub(crate) malformed: Vec<Malformed>,
 }
 
-impl Held {
+impl ViewHandle {
     pub(crate) fn new<K: Object>(number: u64) -> Self {
         Self {
             id: ViewId(number),
@@ -170,29 +170,29 @@ impl Counts {
     }
 }
 
-impl Told {
+impl ViewEffects {
     pub(crate) fn nothing(view: ViewId) -> Self {
         Self {
             view,
-            heard: true,
+            has_subscribers: true,
             events: Vec::new(),
             malformed: Vec::new(),
         }
     }
 
     /// Nobody listens: no events are kept for them.
-    pub(crate) fn unheard(&mut self) {
-        self.heard = false;
+    pub(crate) fn drop_events(&mut self) {
+        self.has_subscribers = false;
     }
 }
 
 impl View {
-    pub(crate) fn new<K: Object>(held: &Arc<Held>, ready: bool) -> Self {
+    pub(crate) fn new<K: Object>(handle: &Arc<ViewHandle>, ready: bool) -> Self {
         Self {
-            id: held.id,
+            id: handle.id,
             of: TypeId::of::<K>(),
-            needs: held.needs,
-            held: Arc::downgrade(held),
+            needs: handle.needs,
+            handle: Arc::downgrade(handle),
             check: RawEntry::check::<K>,
             ready,
             aside: BTreeMap::new(),
@@ -213,12 +213,12 @@ impl View {
     }
 
     /// Whoever holds it, where somebody does.
-    pub(crate) fn held(&self) -> Option<Arc<Held>> {
-        self.held.upgrade()
+    pub(crate) fn handle(&self) -> Option<Arc<ViewHandle>> {
+        self.handle.upgrade()
     }
 
     pub(crate) fn is_held(&self) -> bool {
-        self.held.strong_count() > 0
+        self.handle.strong_count() > 0
     }
 
     /// How to see whether it can read an object, where somebody holds it.
@@ -287,38 +287,53 @@ impl View {
 
     /// Looks at an object that is stored already; nobody is told. For a view that is new, or
     /// just became ready.
-    pub(crate) fn file(&mut self, stored: &RawEntry, finding: &Finding, told: &mut Told) {
-        self.settle(stored, finding, None, told);
+    pub(crate) fn file(&mut self, stored: &RawEntry, finding: &Finding, effects: &mut ViewEffects) {
+        self.settle(stored, finding, None, effects);
     }
 
     /// As [`file`](Self::file), in place of what was filed of the object before.
-    pub(crate) fn refile(&mut self, stored: &RawEntry, finding: &Finding, told: &mut Told) {
+    pub(crate) fn refile(
+        &mut self,
+        stored: &RawEntry,
+        finding: &Finding,
+        effects: &mut ViewEffects,
+    ) {
         self.forget(stored.key());
-        self.file(stored, finding, told);
+        self.file(stored, finding, effects);
     }
 
     /// Adds an index that has filed each object that the view sees. An object for which it fails is
     /// kept aside, and stays as it is seen.
-    pub(crate) fn add_index(&mut self, index: Index, misread: Vec<Misread>, told: &mut Told) {
-        for (entry, problem) in misread {
-            self.put_aside(&entry, &problem, Some(entry.clone()), told);
+    pub(crate) fn add_index(
+        &mut self,
+        index: Index,
+        failures: Vec<IndexFailure>,
+        effects: &mut ViewEffects,
+    ) {
+        for (entry, problem) in failures {
+            self.put_aside(&entry, &problem, Some(entry.clone()), effects);
         }
         self.indexes.push(index);
     }
 
     /// Takes note of what happened; `finding` is of the newest state that it names.
-    pub(crate) fn see(&mut self, fact: &Fact, finding: Option<&Finding>, told: &mut Told) {
+    pub(crate) fn see(
+        &mut self,
+        fact: &Fact,
+        finding: Option<&Finding>,
+        effects: &mut ViewEffects,
+    ) {
         if !self.ready {
             return;
         }
         let event = match fact {
             Fact::Appeared { new, origin } => {
-                let good = self.settle_if(new, finding, None, told);
+                let good = self.settle_if(new, finding, None, effects);
                 good.then(|| Event::created(new.clone(), *origin))
             }
             Fact::Changed { old, new } => {
                 let before = self.sees(old).cloned();
-                if !self.settle_if(new, finding, before.clone(), told) {
+                if !self.settle_if(new, finding, before.clone(), effects) {
                     return;
                 }
                 Some(match before {
@@ -337,7 +352,9 @@ impl View {
                 })
             }
         };
-        told.events.extend(event.filter(|_| told.heard));
+        effects
+            .events
+            .extend(event.filter(|_| effects.has_subscribers));
     }
 
     fn settle_if(
@@ -345,9 +362,9 @@ impl View {
         new: &RawEntry,
         finding: Option<&Finding>,
         before: Option<RawEntry>,
-        told: &mut Told,
+        effects: &mut ViewEffects,
     ) -> bool {
-        finding.is_some_and(|finding| self.settle(new, finding, before, told))
+        finding.is_some_and(|finding| self.settle(new, finding, before, effects))
     }
 
     /// Says whether the view can read the object.
@@ -356,7 +373,7 @@ impl View {
         new: &RawEntry,
         finding: &Finding,
         before: Option<RawEntry>,
-        told: &mut Told,
+        effects: &mut ViewEffects,
     ) -> bool {
         match finding {
             Ok(values) => {
@@ -369,7 +386,7 @@ impl View {
                 true
             }
             Err(problem) => {
-                self.put_aside(new, problem, before, told);
+                self.put_aside(new, problem, before, effects);
                 false
             }
         }
@@ -380,7 +397,7 @@ impl View {
         entry: &RawEntry,
         problem: &Arc<str>,
         last_good: Option<RawEntry>,
-        told: &mut Told,
+        effects: &mut ViewEffects,
     ) {
         let malformed = Malformed::new(
             entry.key().clone(),
@@ -390,7 +407,7 @@ impl View {
         );
         let known = self.aside.get(entry.key());
         if known.is_none_or(|known| known.malformed != malformed) {
-            told.malformed.push(malformed.clone());
+            effects.malformed.push(malformed.clone());
         }
         let aside = Aside {
             malformed,

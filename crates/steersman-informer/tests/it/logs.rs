@@ -15,7 +15,7 @@ async fn a_failure_is_one_line_until_its_reason_changes() {
     fake.list_refused(500, "InternalError");
     fake.page("10", []);
     let _wire = fake.watch();
-    let advised = listing().ways_out(|reason| {
+    let advised = listing().failure_advice(|reason| {
         (reason == Reason::Unauthorized).then(|| "renew the credentials".to_owned())
     });
     let running = run(&fake, advised);
@@ -116,7 +116,7 @@ async fn a_kind_whose_definition_was_deleted_is_one_line_without_advice() {
     let fake = Fake::new();
     fake.page("10", []);
     let wire = fake.watch();
-    let advised = listing().ways_out(|_| Some("install its definition".to_owned()));
+    let advised = listing().failure_advice(|_| Some("install its definition".to_owned()));
     let running = run(&fake, advised);
     let mut states = running.informer.state_changes();
     states.wait_for(State::is_synced).await.unwrap();

@@ -127,7 +127,7 @@ struct Server {
 }
 
 /// The text of an answer, piece by piece.
-fn pieces(server: &Server, query: &str) -> Box<dyn Iterator<Item = String> + Send> {
+fn chunked_vec(server: &Server, query: &str) -> Box<dyn Iterator<Item = String> + Send> {
     if query.contains("watch=") && !query.contains("sendInitialEvents=") {
         return Box::new(std::iter::empty());
     }
@@ -167,11 +167,13 @@ fn pieces(server: &Server, query: &str) -> Box<dyn Iterator<Item = String> + Sen
     Box::new([start].into_iter().chain(items).chain(["]}".to_owned()]))
 }
 
-fn chunks(mut pieces: Box<dyn Iterator<Item = String> + Send>) -> impl Iterator<Item = Bytes> {
+fn chunks(mut chunked_vec: Box<dyn Iterator<Item = String> + Send>) -> impl Iterator<Item = Bytes> {
     let mut open = BytesMut::new();
     std::iter::from_fn(move || {
         while open.len() < CHUNK {
-            let Some(piece) = pieces.next() else { break };
+            let Some(piece) = chunked_vec.next() else {
+                break;
+            };
             open.extend_from_slice(piece.as_bytes());
         }
         let chunk = open.split_to(open.len().min(CHUNK)).freeze();
@@ -182,7 +184,7 @@ fn chunks(mut pieces: Box<dyn Iterator<Item = String> + Send>) -> impl Iterator<
 type Body = UnsyncBoxBody<Bytes, Infallible>;
 
 fn answer(server: &Arc<Server>, query: &str) -> Response<Body> {
-    let frames = chunks(pieces(server, query)).map(|chunk| Ok(http_body::Frame::data(chunk)));
+    let frames = chunks(chunked_vec(server, query)).map(|chunk| Ok(http_body::Frame::data(chunk)));
     let frames = stream::iter(frames);
     if query.contains("watch=") {
         // What was asked for has been said, and nothing happens after but its end.

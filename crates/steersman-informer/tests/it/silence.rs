@@ -181,9 +181,9 @@ async fn a_quiet_watch_that_stays_open_is_healthy() {
 }
 
 /// What a hook was told: the reason, and which failure it is since the last success.
-type Told = Arc<Mutex<Vec<(Reason, u32)>>>;
+type ViewEffects = Arc<Mutex<Vec<(Reason, u32)>>>;
 
-fn telling(told: &Told) -> InformerOptions {
+fn problem_log(told: &ViewEffects) -> InformerOptions {
     let told = Arc::clone(told);
     listing().on_failure(move |failed| {
         assert!(!failed.message.is_empty());
@@ -193,14 +193,14 @@ fn telling(told: &Told) -> InformerOptions {
 
 #[tokio::test(start_paused = true)]
 async fn whoever_asked_is_told_of_watches_that_end_at_once() {
-    let (fake, told) = (Fake::new(), Told::default());
+    let (fake, told) = (Fake::new(), ViewEffects::default());
     fake.page("10", []);
     for _ in 0..3 {
         drop(fake.watch());
     }
     fake.page("10", []);
     let wire = fake.watch();
-    let running = run(&fake, telling(&told));
+    let running = run(&fake, problem_log(&told));
     fake.request(6).await;
     wire.unbounded_send(added("a", 11)).unwrap();
     running.applied(11).await;
@@ -216,11 +216,11 @@ async fn whoever_asked_is_told_of_watches_that_end_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn whoever_asked_is_told_of_connections_that_are_silent() {
-    let (fake, told) = (Fake::new(), Told::default());
+    let (fake, told) = (Fake::new(), ViewEffects::default());
     fake.page("10", []);
     let _dead = (fake.watch(), fake.watch());
     let wire = fake.watch();
-    let running = run(&fake, telling(&told));
+    let running = run(&fake, problem_log(&told));
     fake.request(4).await;
     wire.unbounded_send(added("a", 11)).unwrap();
     running.applied(11).await;
@@ -230,11 +230,11 @@ async fn whoever_asked_is_told_of_connections_that_are_silent() {
 
 #[tokio::test(start_paused = true)]
 async fn whoever_asked_is_told_of_a_streaming_list_that_breaks_off() {
-    let (fake, told) = (Fake::new(), Told::default());
+    let (fake, told) = (Fake::new(), ViewEffects::default());
     let (wire, _stalled) = (fake.watch(), fake.watch());
     fake.page("10", []);
     let _wire = fake.watch();
-    let running = run(&fake, telling(&told).watch_list(true));
+    let running = run(&fake, problem_log(&told).watch_list(true));
     fake.request(1).await;
     wire.unbounded_send(added("a", 5)).unwrap();
     wire.unbounded_send(Err(broken())).unwrap();

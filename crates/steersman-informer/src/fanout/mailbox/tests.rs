@@ -213,13 +213,13 @@ fn store_8_a_mailbox_that_was_emptied_takes_little_and_needs_no_new_table_each_t
             }
             while !matches!(mailbox.take(), Taken::Nothing) {}
         });
-        (counted.bytes_current, mailbox.places.capacity())
+        (counted.bytes_current, mailbox.positions.capacity())
     };
     // What a step in two events waits in is of no more than two.
     assert!(go_through(&objects).0 < 1024);
-    let (_, places) = go_through(&objects[..1000]);
-    assert!((1000..=KEPT).contains(&places), "{places}");
-    assert_eq!(go_through(&objects[..1000]), (0, places));
+    let (_, positions) = go_through(&objects[..1000]);
+    assert!((1000..=KEPT).contains(&positions), "{positions}");
+    assert_eq!(go_through(&objects[..1000]), (0, positions));
 }
 
 #[test]

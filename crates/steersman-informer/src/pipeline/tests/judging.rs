@@ -1,19 +1,19 @@
 //! What views and indexes make of an object: found when it arrives, and found again where they are others.
 
 use super::*;
-use crate::reflector::intake::{Change, Ingest as _};
+use crate::reflector::ingest_stream::{EventType, Ingest as _};
 
 /// A core that runs, with a view, and an index that counts how often it is asked.
-fn counting() -> (Arc<Core>, Arc<Held>, Arc<AtomicU64>) {
-    let (core, held) = core(16);
+fn counting() -> (Arc<Core>, Arc<ViewHandle>, Arc<AtomicU64>) {
+    let (core, handle) = core(16);
     let asked = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&asked);
     let value = move |map: &Map| {
         counted.fetch_add(1, Ordering::Relaxed);
         value(map)
     };
-    core.add_index(&held, index("value", value)).unwrap();
-    (Arc::new(core), held, asked)
+    core.add_index(&handle, index("value", value)).unwrap();
+    (Arc::new(core), handle, asked)
 }
 
 /// As the reflector hands it on.
@@ -21,7 +21,7 @@ fn handed_on(core: &Arc<Core>, version: u64) -> Arrived {
     let metadata = format!(r#"{{"name":"m1","uid":"u","resourceVersion":"{version}"}}"#);
     let json = format!(r#"{{"metadata":{metadata},"data":{{"v":"{version}"}}}}"#);
     let object = RawObject::from_json(json.into_bytes()).unwrap();
-    core.ingest(Change::Added, Decoded::Good(object), Extent::Whole)
+    core.ingest(EventType::Added, Decoded::Good(object), Extent::Whole)
 }
 
 fn all_of(arrived: Arrived) -> Delta {
@@ -35,22 +35,22 @@ fn all_of(arrived: Arrived) -> Delta {
 // VIEW-6
 #[test]
 fn view_6_an_index_is_asked_once_of_each_version_that_arrives() {
-    let (core, held, asked) = counting();
+    let (core, handle, asked) = counting();
     core.apply(vec![all_of(handed_on(&core, 1))]);
     core.apply(vec![Delta::Put(handed_on(&core, 2))]);
     // A list that brings nothing new.
     core.apply(vec![all_of(handed_on(&core, 2))]);
     assert_eq!(asked.load(Ordering::Relaxed), 2);
-    assert_agrees(&core.shared.indexer.read(), &held, "value");
+    assert_agrees(&core.shared.indexer.read(), &handle, "value");
 }
 
 // VIEW-6
 #[test]
 fn view_6_what_arrived_before_an_index_or_a_view_was_there_is_judged_by_it() {
     for list in [true, false] {
-        let (core, held, asked) = counting();
+        let (core, handle, asked) = counting();
         let arrived = handed_on(&core, 1);
-        core.add_index(&held, index("later", value)).unwrap();
+        core.add_index(&handle, index("later", value)).unwrap();
         let other = core.view::<Metadata>();
         core.apply(vec![if list {
             all_of(arrived)
@@ -58,7 +58,7 @@ fn view_6_what_arrived_before_an_index_or_a_view_was_there_is_judged_by_it() {
             Delta::Put(arrived)
         }]);
         for index in ["value", "later"] {
-            assert_agrees(&core.shared.indexer.read(), &held, index);
+            assert_agrees(&core.shared.indexer.read(), &handle, index);
         }
         let key = ObjectKey::cluster("m1");
         assert!(core.store::<Metadata>(&other).get(&key).is_some());

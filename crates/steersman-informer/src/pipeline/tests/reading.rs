@@ -7,7 +7,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::*;
-use crate::reflector::intake::{Change, Ingest as _};
+use crate::reflector::ingest_stream::{EventType, Ingest as _};
 
 /// Who waits at the gate: is told that decoding has begun, and says when it may end.
 type Gate = (mpsc::Sender<()>, mpsc::Receiver<()>);
@@ -73,7 +73,7 @@ fn handed_on(core: &Arc<Core>, number: u64, version: u64, spec: bool) -> Arrived
     let metadata = format!(r#""name":"m{number}","uid":"u{number}","resourceVersion":"{version}""#);
     let json = format!(r#"{{"metadata":{{{metadata}}},"data":{{"v":"v"}},"spec":{spec}}}"#);
     let object = RawObject::from_json(json.into_bytes()).unwrap();
-    let arrived = core.ingest(Change::Added, Decoded::Good(object), Extent::Whole);
+    let arrived = core.ingest(EventType::Added, Decoded::Good(object), Extent::Whole);
     core.pack(&arrived);
     arrived
 }
@@ -130,7 +130,7 @@ fn view_7_a_first_look_holds_up_neither_readers_nor_the_writer_and_misses_nothin
     let (opens, open) = mpsc::channel();
     *GATES[1].lock() = Some((begins, open));
     let maps = core.store::<Map>(&maps);
-    let held = std::thread::scope(|threads| {
+    let handle = std::thread::scope(|threads| {
         let look = threads.spawn(|| core.view::<SlowMap>());
         begun.recv().unwrap();
         assert!(maps.get(&key(1)).is_some());
@@ -149,7 +149,7 @@ fn view_7_a_first_look_holds_up_neither_readers_nor_the_writer_and_misses_nothin
         opens.send(()).unwrap();
         look.join().unwrap()
     });
-    let slow = core.store::<SlowMap>(&held);
+    let slow = core.store::<SlowMap>(&handle);
     let first = slow.get(&key(1)).unwrap();
     assert!(first.spec.was_let_in, "somebody waited for it");
     let seen: Vec<String> = slow
@@ -164,7 +164,7 @@ fn view_7_a_first_look_holds_up_neither_readers_nor_the_writer_and_misses_nothin
         .map(|odd| (&odd.key, odd.version.as_str()))
         .collect();
     assert_eq!(odd, [(&key(2), "2")]);
-    let mut subscription = core.subscribe::<SlowMap>(&held);
+    let mut subscription = core.subscribe::<SlowMap>(&handle);
     core.apply(vec![Delta::Put(handed_on(&core, 1, 7, true))]);
     let told = waiting(&mut subscription);
     assert_eq!(told, ["m1@1", "m4@4", "m6@6", "synced", "m1@7"]);
@@ -174,7 +174,7 @@ fn view_7_a_first_look_holds_up_neither_readers_nor_the_writer_and_misses_nothin
 #[test]
 fn view_7_an_index_that_is_being_made_holds_up_no_writer_and_misses_nothing() {
     let core = running(Budget::default());
-    let held = core.view::<Map>();
+    let handle = core.view::<Map>();
     list_of(&core, &[true, true, true]);
     let (begins, begun) = mpsc::channel();
     let (opens, open) = mpsc::channel::<()>();
@@ -190,7 +190,7 @@ fn view_7_an_index_that_is_being_made_holds_up_no_writer_and_misses_nothing() {
         values
     };
     std::thread::scope(|threads| {
-        threads.spawn(|| core.add_index(&held, index("slow", slow)).unwrap());
+        threads.spawn(|| core.add_index(&handle, index("slow", slow)).unwrap());
         begun.recv().unwrap();
         core.apply(vec![
             Delta::Put(handed_on(&core, 2, 2, true)),
@@ -200,7 +200,7 @@ fn view_7_an_index_that_is_being_made_holds_up_no_writer_and_misses_nothing() {
         opens.send(()).unwrap();
     });
     let indexer = core.shared.indexer.read();
-    let index = indexer.view(held.id()).unwrap().index("slow").unwrap();
+    let index = indexer.view(handle.id()).unwrap().index("slow").unwrap();
     let having = |value: &str| -> Vec<String> {
         let entries = index.get(value).into_iter().flat_map(|found| found.iter());
         entries.map(|entry| format!("{entry:?}")).collect()
@@ -227,9 +227,9 @@ fn view_7_a_type_that_looks_for_the_first_time_during_writes_misses_none() {
     while_writing(2000, write, || {
         if looks < 50 {
             // Of the last view nothing is left, so each of these is a first look.
-            let held = core.view::<StrictMap>();
+            let handle = core.view::<StrictMap>();
             let indexer = core.shared.indexer.read();
-            let view = indexer.view(held.id()).unwrap();
+            let view = indexer.view(handle.id()).unwrap();
             let mut aside = 0;
             for entry in indexer.entries(None) {
                 let version: u64 = entry.version().as_str().parse().unwrap();
@@ -252,9 +252,9 @@ fn view_7_a_type_that_looks_for_the_first_time_during_writes_misses_none() {
 fn cache_4_a_list_tells_of_an_object_that_decodes_no_more() {
     type FickleMap = Object<Fickle, NotUsed>;
     let core = running(Budget::bytes(0));
-    let held = core.view::<FickleMap>();
+    let handle = core.view::<FickleMap>();
     list_of(&core, &[false, true, false]);
-    let store = core.store::<FickleMap>(&held);
+    let store = core.store::<FickleMap>(&handle);
     let list = || {
         let found = store.objects(&Selection::new()).unwrap();
         let unreadable = found.unreadable.map(|malformed| malformed.key);

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use steersman_api::Decoded;
 use steersman_object::ResourceVersion;
 
-use super::{Applied, Indexer, Relist, Version, gone};
+use super::{Effects, Indexer, Relist, Version, gone};
 use crate::body::Extent;
 use crate::delta::{Item, key_of};
 use crate::event::Origin;
-use crate::finding::Findings;
-use crate::store::replace::{Fate, fate};
+use crate::judgement::Findings;
 use crate::store::table::{Ordered, Table};
-use crate::store::view::{Fact, Told, ViewId};
+use crate::store::transition::{Fate, fate};
+use crate::store::view::{Fact, ViewEffects, ViewId};
 
 impl Indexer {
     /// Builds what a relist makes of this, beside it: deletes first, then the rest in the order of
@@ -22,7 +22,7 @@ impl Indexer {
         items: impl Iterator<Item = (Item, Findings)>,
         relist: Relist,
         is_listened_to: impl Fn(ViewId) -> bool,
-    ) -> (Self, Applied) {
+    ) -> (Self, Effects) {
         let Relist {
             objects,
             version,
@@ -30,13 +30,13 @@ impl Indexer {
             extent,
         } = relist;
         let mut next = self.emptied(objects, version, extent);
-        let mut applied = self.unchanged();
-        let unheard = |told: &&mut Told| !is_listened_to(told.view);
-        applied
-            .told
+        let mut effects = self.unchanged();
+        let drop_events = |told: &&mut ViewEffects| !is_listened_to(told.view);
+        effects
+            .views
             .iter_mut()
-            .filter(unheard)
-            .for_each(Told::unheard);
+            .filter(drop_events)
+            .for_each(ViewEffects::drop_events);
         let mut listed = Vec::with_capacity(objects);
         let mut gone_first = Vec::new();
         let mut changes = Vec::new();
@@ -49,7 +49,7 @@ impl Indexer {
                     listed.push(new.clone());
                     let appeared = Fact::Appeared { new, origin };
                     if is_first {
-                        next.tell(&appeared, &findings, &mut applied);
+                        next.tell(&appeared, &findings, &mut effects);
                     } else {
                         changes.push((appeared, findings));
                     }
@@ -60,7 +60,7 @@ impl Indexer {
                     old.raw_body().complete_as(new.raw_body());
                     listed.push(old);
                 }
-                Fate::Kept(old) => listed.push(old),
+                Fate::PeekGuard(old) => listed.push(old),
                 Fate::Changed { old, new } => {
                     listed.push(new.clone());
                     changes.push((Fact::Changed { old, new }, findings));
@@ -78,7 +78,7 @@ impl Indexer {
             if let Decoded::Malformed(malformed) = item {
                 let malformed = *malformed;
                 if self.malformed.get(&malformed.key) != Some(&malformed) {
-                    applied.malformed.push(malformed.clone());
+                    effects.malformed.push(malformed.clone());
                 }
                 next.malformed.insert(malformed.key.clone(), malformed);
             }
@@ -97,13 +97,13 @@ impl Indexer {
             }
         }
         for fact in gone_first {
-            next.tell(&fact, &Findings::default(), &mut applied);
+            next.tell(&fact, &Findings::default(), &mut effects);
         }
         for (fact, findings) in changes {
-            next.tell(&fact, &findings, &mut applied);
+            next.tell(&fact, &findings, &mut effects);
         }
         next.count();
-        (next, applied)
+        (next, effects)
     }
 
     /// The same without objects, for so many of which so much was listed.
@@ -112,7 +112,7 @@ impl Indexer {
             by_key: Table::with_capacity(objects),
             ordered: Ordered::default(),
             views: self.views.clone(),
-            outlook: self.outlook,
+            views_version: self.views_version,
             malformed: BTreeMap::new(),
             unreadable: 0,
             bytes: 0,
@@ -122,7 +122,7 @@ impl Indexer {
             // Until the first list nobody knew how much of the objects there would be.
             if view.is_ready() && view.needs() > extent {
                 view.set_ready(false);
-                next.outlook.change();
+                next.views_version.change();
             }
         }
         next

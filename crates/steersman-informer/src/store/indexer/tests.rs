@@ -99,7 +99,7 @@ fn said() -> impl Strategy<Value = Said> {
 /// Runs what the server said through an indexer and a naive world beside it.
 struct Bench {
     indexer: Indexer,
-    held: Arc<Held>,
+    handle: Arc<ViewHandle>,
     /// What the view sees.
     world: World,
     bad: BTreeSet<u8>,
@@ -112,15 +112,15 @@ struct Bench {
 impl Bench {
     fn new() -> Self {
         let mut indexer = Indexer::default();
-        let held = Arc::new(Held::new::<Map>(1));
-        let mut view = View::new::<Map>(&held, true);
+        let handle = Arc::new(ViewHandle::new::<Map>(1));
+        let mut view = View::new::<Map>(&handle, true);
         let function: IndexFn = Arc::new(|_| Ok(Vec::new()));
-        let mut told = Told::nothing(held.id());
+        let mut told = ViewEffects::nothing(handle.id());
         view.add_index(Index::new("facts", function), Vec::new(), &mut told);
         indexer.add_view(view);
         Self {
             indexer,
-            held,
+            handle,
             world: World::new(),
             bad: BTreeSet::new(),
             version: 1,
@@ -130,7 +130,7 @@ impl Bench {
     }
 
     fn view(&self) -> &View {
-        self.indexer.view(self.held.id()).unwrap()
+        self.indexer.view(self.handle.id()).unwrap()
     }
 
     fn uid(&mut self, name: u8, fresh: bool) -> u8 {
@@ -141,10 +141,10 @@ impl Bench {
         self.known[&name]
     }
 
-    fn step(&mut self, said: Said) -> Applied {
+    fn step(&mut self, said: Said) -> Effects {
         self.version += 1;
         let version = self.version;
-        let mut applied = self.indexer.unchanged();
+        let mut effects = self.indexer.unchanged();
         let change = match said {
             Said::Put(name) | Said::Recreated(name) => {
                 let uid = self.uid(name, matches!(said, Said::Recreated(_)));
@@ -152,7 +152,7 @@ impl Bench {
                 self.bad.remove(&name);
                 let entry = object(name, uid, version);
                 let findings = filed(&entry);
-                Change::Put(Decoded::Good(entry), findings)
+                StoreChange::Put(Decoded::Good(entry), findings)
             }
             Said::Removed(name) => {
                 let uid = self.uid(name, false);
@@ -161,26 +161,26 @@ impl Bench {
                 self.known.remove(&name);
                 let entry = object(name, uid, version);
                 let findings = filed(&entry);
-                Change::Removed(Decoded::Good(entry), findings)
+                StoreChange::Removed(Decoded::Good(entry), findings)
             }
             Said::Broken(name) => {
                 let uid = self.uid(name, false);
                 self.bad.insert(name);
-                Change::Put(broken(name, uid, version), Findings::default())
+                StoreChange::Put(broken(name, uid, version), Findings::default())
             }
             Said::Odd(name) => {
                 let uid = self.uid(name, false);
                 self.bad.insert(name);
-                Change::Put(Decoded::Good(object(name, uid, version)), unreadable())
+                StoreChange::Put(Decoded::Good(object(name, uid, version)), unreadable())
             }
             Said::Resync => return self.indexer.repeated(),
             Said::Relist(listed) => return self.relist(listed),
         };
-        self.indexer.apply(change, &mut applied);
-        applied
+        self.indexer.apply(change, &mut effects);
+        effects
     }
 
-    fn relist(&mut self, listed: Vec<(u8, Listed)>) -> Applied {
+    fn relist(&mut self, listed: Vec<(u8, Listed)>) -> Effects {
         let version = self.version;
         let mut items = Vec::new();
         let mut world = World::new();
@@ -220,9 +220,9 @@ impl Bench {
         }
         self.world = world;
         let relist = relist(items.len(), &version.to_string());
-        let (next, applied) = self.indexer.replaced(items.into_iter(), relist, |_| true);
+        let (next, effects) = self.indexer.replaced(items.into_iter(), relist, |_| true);
         self.indexer = next;
-        applied
+        effects
     }
 }
 
@@ -264,8 +264,8 @@ proptest! {
         let mut seen: BTreeMap<u8, RawEntry> = BTreeMap::new();
         for said in script {
             let resync = matches!(said, Said::Resync);
-            let applied = bench.step(said);
-            for event in applied.told.into_iter().flat_map(|told| told.events) {
+            let effects = bench.step(said);
+            for event in effects.views.into_iter().flat_map(|told| told.events) {
                 let name = name_of(&event);
                 match &event {
                     Event::Created { new, .. } => {
@@ -331,80 +331,80 @@ fn check_indexes(bench: &Bench) -> Result<(), TestCaseError> {
 #[test]
 fn a_malformed_version_is_told_once() {
     let mut bench = Bench::new();
-    let mut applied = bench.indexer.unchanged();
+    let mut effects = bench.indexer.unchanged();
     for _ in 0..3 {
-        let change = Change::Put(broken(1, 7, 5), Findings::default());
-        bench.indexer.apply(change, &mut applied);
+        let change = StoreChange::Put(broken(1, 7, 5), Findings::default());
+        bench.indexer.apply(change, &mut effects);
     }
-    assert_eq!(applied.malformed.len(), 1);
+    assert_eq!(effects.malformed.len(), 1);
     let items = [(broken(1, 7, 5), Findings::default())];
-    let (next, applied) = bench
+    let (next, effects) = bench
         .indexer
         .replaced(items.into_iter(), relist(1, "9"), |_| true);
-    assert!(applied.malformed.is_empty());
+    assert!(effects.malformed.is_empty());
     bench.indexer = next;
-    let mut applied = bench.indexer.unchanged();
-    let change = Change::Put(broken(1, 7, 6), Findings::default());
-    bench.indexer.apply(change, &mut applied);
-    assert_eq!(applied.malformed.len(), 1);
+    let mut effects = bench.indexer.unchanged();
+    let change = StoreChange::Put(broken(1, 7, 6), Findings::default());
+    bench.indexer.apply(change, &mut effects);
+    assert_eq!(effects.malformed.len(), 1);
 }
 
 // VIEW-1
 #[test]
 fn view_1_what_a_view_cannot_read_is_told_once_to_it_alone() {
     let mut bench = Bench::new();
-    let mut applied = bench.indexer.unchanged();
+    let mut effects = bench.indexer.unchanged();
     for version in [5, 5, 6] {
         let odd = Decoded::Good(object(1, 7, version));
         bench
             .indexer
-            .apply(Change::Put(odd, unreadable()), &mut applied);
+            .apply(StoreChange::Put(odd, unreadable()), &mut effects);
     }
-    assert!(applied.malformed.is_empty());
-    assert_eq!(applied.told[0].malformed.len(), 2);
-    assert!(applied.told[0].events.is_empty());
+    assert!(effects.malformed.is_empty());
+    assert_eq!(effects.views[0].malformed.len(), 2);
+    assert!(effects.views[0].events.is_empty());
     assert_eq!(bench.indexer.len(), 1);
 }
 
 #[test]
 fn how_many_cannot_be_read_is_known_and_not_counted_each_time() {
     let mut bench = Bench::new();
-    let mut applied = bench.indexer.unchanged();
+    let mut effects = bench.indexer.unchanged();
     for name in 0..100 {
         let odd = Decoded::Good(object(name, 7, 5));
-        let change = Change::Put(odd, unreadable());
-        bench.indexer.apply(change, &mut applied);
+        let change = StoreChange::Put(odd, unreadable());
+        bench.indexer.apply(change, &mut effects);
     }
     let counted = allocation_counter::measure(|| assert_eq!(bench.indexer.unreadable(), 100));
     assert_eq!(counted.count_total, 0);
     // Nobody looks any more.
     drop(std::mem::replace(
-        &mut bench.held,
-        Arc::new(Held::new::<Map>(2)),
+        &mut bench.handle,
+        Arc::new(ViewHandle::new::<Map>(2)),
     ));
     bench.indexer.drop_left_views();
     assert_eq!(bench.indexer.unreadable(), 0);
     // Another who looks, and misses one that nobody can read as well.
-    let view = View::new::<Map>(&bench.held, true);
+    let view = View::new::<Map>(&bench.handle, true);
     bench.indexer.add_view(view);
-    let broken = Change::Put(broken(1, 7, 6), Findings::default());
-    let odd = Change::Put(Decoded::Good(object(2, 7, 6)), unreadable());
-    let mut applied = bench.indexer.unchanged();
-    bench.indexer.apply(broken, &mut applied);
-    bench.indexer.apply(odd, &mut applied);
+    let broken = StoreChange::Put(broken(1, 7, 6), Findings::default());
+    let odd = StoreChange::Put(Decoded::Good(object(2, 7, 6)), unreadable());
+    let mut effects = bench.indexer.unchanged();
+    bench.indexer.apply(broken, &mut effects);
+    bench.indexer.apply(odd, &mut effects);
     assert_eq!(bench.indexer.unreadable(), 2);
-    let misread = [1, 3].map(|name| {
+    let failures = [1, 3].map(|name| {
         let stored = bench.indexer.get(&key(name)).unwrap().clone();
         (stored, "odd".into())
     });
     let (index, id) = (
         Index::new("odd", Arc::new(|_| Ok(Vec::new()))),
-        bench.held.id(),
+        bench.handle.id(),
     );
-    let mut told = Told::nothing(id);
+    let mut told = ViewEffects::nothing(id);
     bench
         .indexer
-        .add_index(id, index, misread.into(), &mut told);
+        .add_index(id, index, failures.into(), &mut told);
     assert_eq!(bench.indexer.unreadable(), 3);
 }
 
@@ -414,9 +414,11 @@ fn a_view_that_nobody_holds_is_dropped() {
     bench.indexer.drop_left_views();
     assert_eq!(bench.indexer.views().len(), 1);
     let Bench {
-        mut indexer, held, ..
+        mut indexer,
+        handle,
+        ..
     } = bench;
-    drop(held);
+    drop(handle);
     indexer.drop_left_views();
     assert!(indexer.views().is_empty());
 }
@@ -424,21 +426,21 @@ fn a_view_that_nobody_holds_is_dropped() {
 #[test]
 fn an_event_that_was_seen_before_says_nothing() {
     let mut bench = Bench::new();
-    let mut applied = bench.indexer.unchanged();
+    let mut effects = bench.indexer.unchanged();
     for _ in 0..2 {
         let entry = object(1, 1, 5);
         let findings = filed(&entry);
-        let change = Change::Put(Decoded::Good(entry), findings);
-        bench.indexer.apply(change, &mut applied);
+        let change = StoreChange::Put(Decoded::Good(entry), findings);
+        bench.indexer.apply(change, &mut effects);
     }
-    assert_eq!(applied.told[0].events.len(), 1);
+    assert_eq!(effects.views[0].events.len(), 1);
 }
 
 /// What one change comes to for the view, in words.
-fn told(bench: &mut Bench, change: Change) -> Vec<String> {
-    let mut applied = bench.indexer.unchanged();
-    bench.indexer.apply(change, &mut applied);
-    let events = applied.told.iter().flat_map(|told| &told.events);
+fn told(bench: &mut Bench, change: StoreChange) -> Vec<String> {
+    let mut effects = bench.indexer.unchanged();
+    bench.indexer.apply(change, &mut effects);
+    let events = effects.views.iter().flat_map(|told| &told.events);
     let words = events.map(|event| {
         let certain = if event.final_state_unknown() { "?" } else { "" };
         let sign = if event.is_delete() { "-" } else { "+" };
@@ -454,11 +456,11 @@ fn store_4_what_is_said_of_another_uid_is_no_final_state_and_no_version_of_what_
     bench.step(Said::Put(1));
     let other = object(1, 99, 50);
     let findings = filed(&other);
-    let removed = Change::Removed(Decoded::Good(other), findings);
+    let removed = StoreChange::Removed(Decoded::Good(other), findings);
     assert_eq!(told(&mut bench, removed), ["-1?"]);
 
     bench.step(Said::Put(2));
-    let broken = Change::Put(broken(2, 99, 60), Findings::default());
+    let broken = StoreChange::Put(broken(2, 99, 60), Findings::default());
     assert_eq!(told(&mut bench, broken), ["-2?"]);
     assert!(bench.indexer.get(&key(2)).is_none());
     assert_eq!(bench.indexer.malformed()[&key(2)].uid, "99");

@@ -81,7 +81,7 @@ pub(super) struct Options {
     /// Of what is held decoded, in bytes: nothing, one or two objects, some, all.
     pub(super) budget: Option<usize>,
     /// How lists are decoded: the number of batches at once, and the bytes of each.
-    pub(super) lanes: (usize, usize),
+    pub(super) decode_batches: (usize, usize),
 }
 
 fn which() -> impl Strategy<Value = Which> {
@@ -175,7 +175,7 @@ fn options() -> impl Strategy<Value = Options> {
         ),
     )
         .prop_map(
-            |(watch_list, mailbox, queue, page, resync, selects, budget, lanes)| Options {
+            |(watch_list, mailbox, queue, page, resync, selects, budget, decode_batches)| Options {
                 watch_list,
                 mailbox,
                 queue,
@@ -183,7 +183,7 @@ fn options() -> impl Strategy<Value = Options> {
                 resync,
                 selects,
                 budget,
-                lanes,
+                decode_batches,
             },
         )
 }

@@ -92,7 +92,7 @@ impl<K: Object> Watched<K> {
             .page_size(options.page)
             .budget(Budget::new(options.budget))
             .metrics(InformerMetrics::register(&registry).unwrap())
-            .lanes(options.lanes.0, options.lanes.1)
+            .decode_batches(options.decode_batches.0, options.decode_batches.1)
             .health(health.clone())
             .seed(seed);
         if let Some(millis) = options.resync {

@@ -4,12 +4,12 @@ use steersman_api::{Decoded, RawObject};
 use steersman_object::ResourceVersion;
 
 use crate::body::{Body, Extent};
-use crate::entry::{Pools, RawEntry};
+use crate::entry::{Interners, RawEntry};
 use crate::event::Origin;
-use crate::finding::Findings;
-use crate::pack::{Budget, Shelf};
+use crate::judgement::Findings;
+use crate::pack::{Budget, PackContext};
 use crate::store::Relist;
-use crate::store::indexer::{Change, Indexer};
+use crate::store::indexer::{Indexer, StoreChange};
 
 /// The Pod of a number as it comes over the wire, without a spec; those of ten are of one ReplicaSet.
 fn pod(number: usize) -> RawObject {
@@ -34,11 +34,12 @@ fn bytes_each(put: impl Fn(&mut Indexer, Vec<RawEntry>)) -> usize {
     const PODS: usize = 20_000;
     let pods: Vec<RawObject> = (0..PODS).map(pod).collect();
     let json: usize = pods.iter().map(|pod| pod.json().len()).sum();
-    let (mut indexer, pools) = (Indexer::default(), Pools::default());
-    let shelf = Shelf::alone(Budget::default());
+    let (mut indexer, interners) = (Indexer::default(), Interners::default());
+    let context = PackContext::alone(Budget::default());
     let counted = allocation_counter::measure(|| {
-        let ingest =
-            |pod: &RawObject| RawEntry::ingest(pod.clone(), Extent::Whole, &shelf, None, &pools);
+        let ingest = |pod: &RawObject| {
+            RawEntry::ingest(pod.clone(), Extent::Whole, &context, None, &interners)
+        };
         let entries = pods.iter().map(ingest).collect();
         put(&mut indexer, entries);
     });
@@ -66,10 +67,10 @@ fn store_8_what_is_kept_of_an_object_besides_its_body_is_little() {
     });
     let one_by_one = bytes_each(|indexer, entries| {
         for entry in entries {
-            let mut applied = indexer.unchanged();
+            let mut effects = indexer.unchanged();
             indexer.apply(
-                Change::Put(Decoded::Good(entry), Findings::default()),
-                &mut applied,
+                StoreChange::Put(Decoded::Good(entry), Findings::default()),
+                &mut effects,
             );
         }
     });

@@ -12,14 +12,14 @@ use crate::entry::RawEntry;
 use crate::queue::Queued;
 use crate::queue::channel::Sender;
 use crate::reflector::driver::Sink;
-use crate::reflector::intake::{Change, Ingest};
+use crate::reflector::ingest_stream::{EventType, Ingest};
 use crate::reflector::step::Problem;
 
 /// No more live events than these are on their way to the store without being packed.
 const FRESH: usize = 16;
 
 /// The reflector's end of the pipeline.
-pub(super) struct Inlet {
+pub(super) struct ReflectorSink {
     pub(super) core: Arc<Core>,
     pub(super) sender: Sender,
 }
@@ -28,13 +28,13 @@ impl Core {
     /// Packs what came, where that was not done yet.
     pub(super) fn pack_all(&self, entries: &[RawEntry]) {
         if entries.iter().fold(false, |due, entry| entry.pack() | due) {
-            self.learn.notify_one();
+            self.train.notify_one();
         }
     }
 }
 
 impl Ingest for Arc<Core> {
-    fn ingest(&self, change: Change, decoded: Decoded<RawObject>, extent: Extent) -> Arrived {
+    fn ingest(&self, change: EventType, decoded: Decoded<RawObject>, extent: Extent) -> Arrived {
         let object = match decoded {
             Decoded::Good(object) => object,
             Decoded::Malformed(malformed) => return Decoded::Malformed(malformed).into(),
@@ -56,8 +56,8 @@ impl Ingest for Arc<Core> {
             }
             stored => match self.transformed(object) {
                 Ok(object) => {
-                    let (shelf, before) = (&self.shelf, stored.as_ref());
-                    RawEntry::ingest(object, extent, shelf, before, &self.pools)
+                    let (context, before) = (&self.context, stored.as_ref());
+                    RawEntry::ingest(object, extent, context, before, &self.interners)
                 }
                 Err(malformed) => return Item::from(malformed).into(),
             },
@@ -68,7 +68,7 @@ impl Ingest for Arc<Core> {
         }
         // VIEW-6: so do their indexes. What is stored was judged when it came.
         let judges = judges.filter(|_| is_new);
-        let judged = judges.map(|judges| judges.judge(&entry, change == Change::Deleted));
+        let judged = judges.map(|judges| judges.judge(&entry, change == EventType::Deleted));
         Arrived {
             item: Decoded::Good(entry),
             judged,
@@ -82,7 +82,7 @@ impl Ingest for Arc<Core> {
     }
 }
 
-impl Sink for Inlet {
+impl Sink for ReflectorSink {
     type Ingest = Arc<Core>;
 
     fn ingest(&self) -> Arc<Core> {

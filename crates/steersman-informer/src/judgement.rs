@@ -22,12 +22,12 @@ pub(crate) enum Findings {
 
 /// Stands for the views of a store with their indexes: another one where any of them is another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Outlook(u64);
+pub(crate) struct ViewsVersion(u64);
 
 /// What the views made of an object when it arrived.
 #[derive(Clone, Debug)]
-pub(crate) struct Judged {
-    pub(crate) outlook: Outlook,
+pub(crate) struct Judgement {
+    pub(crate) views_version: ViewsVersion,
     pub(crate) findings: Findings,
 }
 
@@ -66,7 +66,7 @@ impl FromIterator<Finding> for Findings {
     }
 }
 
-impl Outlook {
+impl ViewsVersion {
     pub(crate) fn change(&mut self) {
         self.0 += 1;
     }

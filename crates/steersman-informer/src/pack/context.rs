@@ -11,8 +11,8 @@ use steersman_object::Object;
 use crate::metrics::Counters;
 use crate::pack::budget::Budget;
 use crate::pack::codec::{Broken, Dictionary, Packed};
-use crate::pack::samples::{Lesson, Samples, Share, spread};
-use crate::pack::training::{FEW, Learning};
+use crate::pack::samples::{PackRatio, Samples, TrainedDictionary, spread};
+use crate::pack::training::{FEW, TrainingPlan};
 use crate::pack::weight::weigh;
 
 /// How much more memory a decoded object takes than its JSON, before any has been weighed.
@@ -24,17 +24,17 @@ const SAMPLED: u32 = 64;
 const REMEMBERED: usize = 4 << 20;
 
 /// What the bodies of one informer share.
-pub(crate) struct Shelf {
+pub(crate) struct PackContext {
     budget: Budget,
     counters: Counters,
     quotes: bool,
     dictionary: RwLock<Option<Arc<Dictionary>>>,
-    learning: Mutex<Learning>,
+    training_plan: Mutex<TrainingPlan>,
     types: Mutex<Vec<Known>>,
     /// How many bodies there are, those that only events hold included.
     bodies: AtomicUsize,
     /// Of fewer bodies than these the dictionary is given up; 0 where there is none.
-    few: AtomicUsize,
+    min_bodies: AtomicUsize,
 }
 
 /// What is known of a type that somebody looked as.
@@ -46,7 +46,7 @@ struct Known {
     bytes: usize,
 }
 
-impl Shelf {
+impl PackContext {
     /// `secret` says that the objects are: errors do not quote them, and nothing is learned of them
     /// (PACK-4).
     pub(crate) fn new(budget: Budget, counters: Counters, secret: bool) -> Self {
@@ -55,10 +55,10 @@ impl Shelf {
             counters,
             quotes: !secret,
             dictionary: RwLock::default(),
-            learning: Mutex::new(Learning::new(!secret)),
+            training_plan: Mutex::new(TrainingPlan::new(!secret)),
             types: Mutex::default(),
             bodies: AtomicUsize::new(0),
-            few: AtomicUsize::new(0),
+            min_bodies: AtomicUsize::new(0),
         }
     }
 
@@ -76,12 +76,12 @@ impl Shelf {
     }
 
     /// There is one body more.
-    pub(crate) fn enter(&self) {
+    pub(crate) fn add_body(&self) {
         self.bodies.fetch_add(1, Ordering::Relaxed);
     }
 
     /// There is one less.
-    pub(crate) fn leave(&self) {
+    pub(crate) fn remove_body(&self) {
         self.bodies.fetch_sub(1, Ordering::Relaxed);
     }
 
@@ -90,9 +90,9 @@ impl Shelf {
     /// Packs JSON as is best by now; says too whether there is something to learn.
     pub(crate) fn pack(&self, json: &[u8]) -> (Packed, bool) {
         let dictionary = self.dictionary.read().clone();
-        let packed = self.budget.tools().pack(json, dictionary.as_ref());
+        let packed = self.budget.codec().pack(json, dictionary.as_ref());
         let bodies = self.bodies.load(Ordering::Relaxed);
-        let due = self.learning.lock().note(json, packed.held(), bodies);
+        let due = self.training_plan.lock().note(json, packed.size(), bodies);
         (packed, due)
     }
 
@@ -103,12 +103,12 @@ impl Shelf {
         if !is_outdated(packed, dictionary.as_ref()) {
             return None;
         }
-        let tools = self.budget.tools();
-        let again = tools.unpack(packed, |json| tools.pack(json, dictionary.as_ref()));
+        let codec = self.budget.codec();
+        let again = codec.unpack(packed, |json| codec.pack(json, dictionary.as_ref()));
         let frees = packed.dictionary().is_some();
         again
             .ok()
-            .filter(|again| frees || again.held() < packed.held())
+            .filter(|again| frees || again.size() < packed.size())
     }
 
     /// Looks at the JSON.
@@ -117,7 +117,7 @@ impl Shelf {
         packed: &Packed,
         look: impl FnOnce(&[u8]) -> R,
     ) -> Result<R, Broken> {
-        self.budget.tools().unpack(packed, look)
+        self.budget.codec().unpack(packed, look)
     }
 
     // ----- learning -----
@@ -130,76 +130,76 @@ impl Shelf {
     /// The dictionary, and the samples to train another with, where it is time to.
     pub(crate) fn samples(&self) -> Option<(Samples, Option<Arc<Dictionary>>)> {
         let dictionary = self.dictionary.read().clone();
-        let samples = self.learning.lock().begin()?;
+        let samples = self.training_plan.lock().begin()?;
         Some((samples, dictionary))
     }
 
     /// Whether samples of what is stored may be wanted.
-    pub(crate) fn wants(&self) -> bool {
-        self.learning.lock().may_want()
+    pub(crate) fn wants_samples(&self) -> bool {
+        self.training_plan.lock().may_want()
     }
 
     /// Of which of so many stored objects samples are wanted. None where none are.
-    pub(crate) fn wanted(
+    pub(crate) fn sample_positions(
         &self,
         stored: usize,
     ) -> Option<impl Iterator<Item = usize> + Clone + use<>> {
-        let wants = stored >= FEW && self.learning.lock().wants();
-        wants.then(|| spread(stored))
+        let wanted = stored >= FEW && self.training_plan.lock().wants();
+        wanted.then(|| spread(stored))
     }
 
     /// The dictionary, where it matters how well it packs what is stored.
-    pub(crate) fn doubted(&self) -> Option<Arc<Dictionary>> {
-        let doubts = self.learning.lock().doubts();
+    pub(crate) fn doubted_dictionary(&self) -> Option<Arc<Dictionary>> {
+        let doubts = self.training_plan.lock().doubts();
         self.dictionary.read().clone().filter(|_| doubts)
     }
 
     /// Tries it on the JSON of an object.
-    pub(crate) fn try_on(&self, by: &Arc<Dictionary>, json: &[u8], share: &mut Share) {
-        share.add(json.len(), self.budget.tools().pack(json, Some(by)).held());
+    pub(crate) fn try_on(&self, by: &Arc<Dictionary>, json: &[u8], share: &mut PackRatio) {
+        share.add(json.len(), self.budget.codec().pack(json, Some(by)).size());
     }
 
     /// That is what came of it: whether the dictionary is as good as it seemed.
-    pub(crate) fn confirms(&self, share: Share) -> bool {
-        self.learning.lock().confirms(share)
+    pub(crate) fn confirms(&self, share: PackRatio) -> bool {
+        self.training_plan.lock().confirms(share)
     }
 
     /// What there is already of the samples that are wanted.
-    pub(crate) fn so_far(&self) -> Samples {
-        self.learning.lock().so_far()
+    pub(crate) fn collected_samples(&self) -> Samples {
+        self.training_plan.lock().collected_samples()
     }
 
     /// These are the samples that were wanted.
     pub(crate) fn complete(&self, samples: Samples) {
-        self.learning.lock().complete(samples);
+        self.training_plan.lock().complete(samples);
     }
 
     /// What learning came to.
-    pub(crate) fn learn(&self, lesson: Option<Lesson>) {
+    pub(crate) fn finish_training(&self, trained: Option<TrainedDictionary>) {
         let mut dictionary = self.dictionary.write();
         let bodies = self.bodies.load(Ordering::Relaxed);
-        let (mut learning, known) = (self.learning.lock(), dictionary.is_some());
-        if let Some(new) = learning.end(lesson, bodies, known) {
-            self.few.store(new.few(), Ordering::Relaxed);
+        let (mut training_plan, known) = (self.training_plan.lock(), dictionary.is_some());
+        if let Some(new) = training_plan.end(trained, bodies, known) {
+            self.min_bodies.store(new.min_bodies(), Ordering::Relaxed);
             *dictionary = Some(Arc::new(new.dictionary));
         }
     }
 
     /// Whether there is a dictionary that is no longer worth it: most of the objects went.
-    pub(crate) fn is_left(&self) -> bool {
-        self.bodies.load(Ordering::Relaxed) < self.few.load(Ordering::Relaxed)
+    pub(crate) fn is_dictionary_unused(&self) -> bool {
+        self.bodies.load(Ordering::Relaxed) < self.min_bodies.load(Ordering::Relaxed)
     }
 
     /// Gives up a dictionary that is no longer worth it; what it packed is to be packed again. Says whether
     /// it did.
-    pub(crate) fn give_up(&self) -> bool {
-        if !self.is_left() {
+    pub(crate) fn drop_unused_dictionary(&self) -> bool {
+        if !self.is_dictionary_unused() {
             return false;
         }
         let mut dictionary = self.dictionary.write();
-        let few = self.few.swap(0, Ordering::Relaxed);
+        let min_bodies = self.min_bodies.swap(0, Ordering::Relaxed);
         // At so many it would be worth it again.
-        self.learning.lock().give_up(4 * few);
+        self.training_plan.lock().drop_dictionary(4 * min_bodies);
         dictionary.take().is_some()
     }
 
@@ -228,7 +228,7 @@ impl Shelf {
     }
 
     /// The bit that stands for a type; none of types past the first few.
-    pub(crate) fn bit(&self, of: TypeId) -> u8 {
+    pub(crate) fn type_bit(&self, of: TypeId) -> u8 {
         let number = number_of(&mut self.types.lock(), of);
         u32::try_from(number)
             .ok()
@@ -281,38 +281,38 @@ impl Known {
 }
 
 #[cfg(test)]
-impl Shelf {
+impl PackContext {
     /// One of no informer.
     pub(crate) fn alone(budget: Budget) -> Arc<Self> {
         Arc::new(Self::new(budget, Counters::default(), false))
     }
 }
 
-impl fmt::Debug for Shelf {
+impl fmt::Debug for PackContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shelf").finish_non_exhaustive()
+        f.debug_struct("PackContext").finish_non_exhaustive()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pack::samples::tests::{alike, lesson, others};
+    use crate::pack::samples::tests::{alike, others, trained};
 
-    fn of(bodies: usize) -> Arc<Shelf> {
-        let shelf = Shelf::alone(Budget::default());
-        (0..bodies).for_each(|_| shelf.enter());
-        shelf
+    fn of(bodies: usize) -> Arc<PackContext> {
+        let context = PackContext::alone(Budget::default());
+        (0..bodies).for_each(|_| context.add_body());
+        context
     }
 
-    fn dictionary(shelf: &Shelf) -> Arc<Dictionary> {
-        shelf.dictionary.read().clone().unwrap()
+    fn dictionary(context: &PackContext) -> Arc<Dictionary> {
+        context.dictionary.read().clone().unwrap()
     }
 
     /// Packs again what can be packed better.
-    fn repack(shelf: &Shelf, all: &mut [Packed]) {
+    fn repack(context: &PackContext, all: &mut [Packed]) {
         for packed in all {
-            if let Some(again) = shelf.repack(packed) {
+            if let Some(again) = context.repack(packed) {
                 *packed = again;
             }
         }
@@ -321,49 +321,49 @@ mod tests {
     // PACK-5
     #[test]
     fn pack_5_what_another_dictionary_packed_is_packed_again_and_that_one_goes() {
-        let shelf = of(50_000);
-        let mut all: Vec<Packed> = (0..3).map(|at| shelf.pack(&alike(at)).0).collect();
-        shelf.learn(lesson(alike, 300));
-        let first = Arc::downgrade(&dictionary(&shelf));
-        all.extend((3..30).map(|at| shelf.pack(&alike(at)).0));
-        all.extend((30..60).map(|at| shelf.pack(&others(at)).0));
-        shelf.learn(lesson(others, 300));
+        let context = of(50_000);
+        let mut all: Vec<Packed> = (0..3).map(|at| context.pack(&alike(at)).0).collect();
+        context.finish_training(trained(alike, 300));
+        let first = Arc::downgrade(&dictionary(&context));
+        all.extend((3..30).map(|at| context.pack(&alike(at)).0));
+        all.extend((30..60).map(|at| context.pack(&others(at)).0));
+        context.finish_training(trained(others, 300));
         assert!(first.upgrade().is_some());
-        repack(&shelf, &mut all);
-        let newest = dictionary(&shelf);
+        repack(&context, &mut all);
+        let newest = dictionary(&context);
         for packed in &all[3..] {
             assert!(
                 packed
                     .dictionary()
                     .is_some_and(|by| Arc::ptr_eq(by, &newest))
             );
-            assert!(shelf.repack(packed).is_none());
+            assert!(context.repack(packed).is_none());
         }
         assert!(first.upgrade().is_none());
-        let json = shelf.unpack(&all[40], <[u8]>::to_vec).unwrap();
+        let json = context.unpack(&all[40], <[u8]>::to_vec).unwrap();
         assert_eq!(json, others(40));
         // What came just now waits for who brought it.
         let fresh = Packed::Fresh(Arc::new(json.into_boxed_slice()));
-        assert!(shelf.repack(&fresh).is_none());
+        assert!(context.repack(&fresh).is_none());
     }
 
     // PACK-5
     #[test]
     fn pack_5_a_dictionary_goes_where_most_of_the_objects_went() {
-        let shelf = of(50_000);
-        shelf.learn(lesson(alike, 300));
-        let first = Arc::downgrade(&dictionary(&shelf));
-        let mut all: Vec<Packed> = (0..10).map(|at| shelf.pack(&alike(at)).0).collect();
-        assert!(!shelf.is_left() && !shelf.give_up());
-        (0..49_990).for_each(|_| shelf.leave());
-        assert!(shelf.is_left() && shelf.give_up());
-        assert!(!shelf.is_left() && !shelf.give_up());
-        repack(&shelf, &mut all);
+        let context = of(50_000);
+        context.finish_training(trained(alike, 300));
+        let first = Arc::downgrade(&dictionary(&context));
+        let mut all: Vec<Packed> = (0..10).map(|at| context.pack(&alike(at)).0).collect();
+        assert!(!context.is_dictionary_unused() && !context.drop_unused_dictionary());
+        (0..49_990).for_each(|_| context.remove_body());
+        assert!(context.is_dictionary_unused() && context.drop_unused_dictionary());
+        assert!(!context.is_dictionary_unused() && !context.drop_unused_dictionary());
+        repack(&context, &mut all);
         assert!(first.upgrade().is_none());
-        assert_eq!(shelf.unpack(&all[7], <[u8]>::to_vec).unwrap(), alike(7));
-        assert!(!shelf.pack(&alike(10)).1);
+        assert_eq!(context.unpack(&all[7], <[u8]>::to_vec).unwrap(), alike(7));
+        assert!(!context.pack(&alike(10)).1);
         // They come back, and so does it.
-        (0..49_990).for_each(|_| shelf.enter());
-        assert!(shelf.pack(&alike(10)).1);
+        (0..49_990).for_each(|_| context.add_body());
+        assert!(context.pack(&alike(10)).1);
     }
 }

@@ -7,15 +7,15 @@ use steersman_api::{Decoded, Malformed};
 use steersman_object::ResourceVersion;
 use tokio::time::Instant;
 
-use super::{Core, Writer, place};
+use super::{Core, Writer, extent_index};
 use crate::body::Extent;
+use crate::chunked_vec::ChunkedVec;
 use crate::delta::{Arrived, Delta};
 use crate::entry::RawEntry;
 use crate::event::Origin;
-use crate::finding::Findings;
-use crate::pieces::Pieces;
+use crate::judgement::Findings;
 use crate::queue::Queued;
-use crate::store::{Applied, Change, Judges, Relist};
+use crate::store::{Effects, Judges, Relist, StoreChange};
 
 /// How many changes become visible together at most: these take a fraction of a millisecond.
 const TOGETHER: usize = 64;
@@ -24,10 +24,10 @@ impl Core {
     /// Applies what waited in the queue, and counts how long that took from when it came. Answers the
     /// objects of it, which may have to be packed.
     pub(super) fn apply_queued(&self, batch: Vec<Queued>) -> Vec<RawEntry> {
-        let applied = batch.iter().filter_map(|queued| entry(&queued.delta));
-        let applied = applied.collect();
+        let effects = batch.iter().filter_map(|queued| entry(&queued.delta));
+        let effects = effects.collect();
         self.apply_counted(batch);
-        applied
+        effects
     }
 
     fn apply_counted(&self, batch: Vec<Queued>) {
@@ -54,13 +54,13 @@ impl Core {
             match delta {
                 Delta::Put(Arrived { item, judged }) => {
                     let findings = judges.findings(&item, judged, false);
-                    changes.push(Change::Put(item, findings));
+                    changes.push(StoreChange::Put(item, findings));
                 }
                 Delta::Removed(Arrived { item, judged }) => {
                     let findings = judges.findings(&item, judged, true);
-                    changes.push(Change::Removed(item, findings));
+                    changes.push(StoreChange::Removed(item, findings));
                 }
-                Delta::Bookmark { version } => changes.push(Change::Advance(version)),
+                Delta::Bookmark { version } => changes.push(StoreChange::Advance(version)),
                 Delta::Resync => {
                     self.change(&mut writer, std::mem::take(&mut changes));
                     let repeated = self.shared.indexer.read().repeated();
@@ -79,16 +79,16 @@ impl Core {
             }
         }
         self.change(&mut writer, changes);
-        self.pools.sweep(self.shared.indexer.read().len());
-        if self.shelf.is_left() {
-            self.learn.notify_one();
+        self.interners.sweep(self.shared.indexer.read().len());
+        if self.context.is_dictionary_unused() {
+            self.train.notify_one();
         }
-        let seats = writer.fanout.seats();
+        let mailboxes = writer.fanout.mailboxes();
         drop(writer);
         // RYOW-2: after the store has it, so that who looks again sees it.
         self.bump();
-        for seat in seats {
-            seat.ring();
+        for mailbox in mailboxes {
+            mailbox.notify();
         }
     }
 
@@ -103,27 +103,27 @@ impl Core {
     }
 
     /// Applies single changes, so many at a time visible together (STORE-1).
-    fn change(&self, writer: &mut Writer, changes: Vec<Change>) {
+    fn change(&self, writer: &mut Writer, changes: Vec<StoreChange>) {
         if changes.is_empty() {
             return;
         }
-        let mut applied = self.shared.indexer.read().unchanged();
+        let mut effects = self.shared.indexer.read().unchanged();
         for together in sections(changes) {
             let mut indexer = self.shared.indexer.write();
             for change in together {
-                indexer.apply(change, &mut applied);
+                indexer.apply(change, &mut effects);
             }
             // STORE-9: who waits to read by now comes before the next ones.
             RwLockWriteGuard::unlock_fair(indexer);
         }
-        self.distribute(writer, &applied);
+        self.distribute(writer, &effects);
     }
 
     /// Builds the store that a relist makes beside the one there is, and swaps it in (STORE-1).
     fn replace(
         &self,
         writer: &mut Writer,
-        items: Pieces<Arrived>,
+        items: ChunkedVec<Arrived>,
         version: ResourceVersion,
         extent: Extent,
     ) {
@@ -147,21 +147,21 @@ impl Core {
             };
             (item, findings)
         });
-        let is_listened_to = |view| writer.fanout.has_seat(view);
+        let is_listened_to = |view| writer.fanout.has_subscriber(view);
         let relist = Relist {
             objects,
             version,
             origin,
             extent,
         };
-        let (mut next, applied) = stored.replaced(items, relist, is_listened_to);
+        let (mut next, effects) = stored.replaced(items, relist, is_listened_to);
         drop(stored);
         // Nobody sees it yet: what users wrote runs without a lock that readers wait for.
         let fresh = next.reach(extent);
         let before = std::mem::replace(&mut *self.shared.indexer.write(), next);
         // Dropped after the lock: freeing many objects takes a while.
         drop(before);
-        self.distribute(writer, &applied);
+        self.distribute(writer, &effects);
         for told in fresh {
             self.tell(&told.malformed);
             let indexer = self.shared.indexer.read();
@@ -172,7 +172,7 @@ impl Core {
         if reached < Some(extent) {
             self.reach(writer, extent);
         }
-        self.learn.notify_one();
+        self.train.notify_one();
     }
 
     /// The store is complete, for all who need no more than `extent`.
@@ -190,7 +190,7 @@ impl Core {
             }
         }
         for needs in [Extent::Metadata, extent] {
-            self.synced[place(needs)].store(true, Ordering::Release);
+            self.synced[extent_index(needs)].store(true, Ordering::Release);
         }
         self.progress
             .send_modify(|progress| progress.reached = Some(extent));
@@ -198,15 +198,15 @@ impl Core {
     }
 
     /// Tells the subscribers of changes that the store has by now (FAN-3).
-    fn distribute(&self, writer: &mut Writer, applied: &Applied) {
-        self.tell(&applied.malformed);
-        self.counters.events(applied.counts.in_words());
+    fn distribute(&self, writer: &mut Writer, effects: &Effects) {
+        self.tell(&effects.malformed);
+        self.counters.events(effects.counts.in_words());
         if let Some(gauges) = self.counters.gauges() {
             let indexer = self.shared.indexer.read();
             gauges.hold(indexer.len(), indexer.unreadable(), indexer.bytes());
             gauges.reach(indexer.version());
         }
-        for told in &applied.told {
+        for told in &effects.views {
             self.tell(&told.malformed);
             writer.fanout.distribute(told.view, &told.events);
         }
@@ -238,10 +238,10 @@ fn entry(delta: &Delta) -> Option<RawEntry> {
 }
 
 /// The same in their order, so many at a time as readers may have to wait for (STORE-9).
-fn sections(changes: Vec<Change>) -> impl Iterator<Item = Vec<Change>> {
+fn sections(changes: Vec<StoreChange>) -> impl Iterator<Item = Vec<StoreChange>> {
     let mut rest = changes.into_iter();
     std::iter::from_fn(move || {
-        let together: Vec<Change> = rest.by_ref().take(TOGETHER).collect();
+        let together: Vec<StoreChange> = rest.by_ref().take(TOGETHER).collect();
         (!together.is_empty()).then_some(together)
     })
 }
@@ -266,12 +266,12 @@ mod tests {
     #[test]
     fn store_9_many_changes_are_applied_a_few_at_a_time_in_their_order() {
         let version = |number: usize| ResourceVersion::new(number.to_string());
-        let changes = (0..2 * TOGETHER + 1).map(|number| Change::Advance(version(number)));
-        let sections: Vec<Vec<Change>> = sections(changes.collect()).collect();
+        let changes = (0..2 * TOGETHER + 1).map(|number| StoreChange::Advance(version(number)));
+        let sections: Vec<Vec<StoreChange>> = sections(changes.collect()).collect();
         let lengths: Vec<usize> = sections.iter().map(Vec::len).collect();
         assert_eq!(lengths, [TOGETHER, TOGETHER, 1]);
         for (number, change) in sections.into_iter().flatten().enumerate() {
-            assert!(matches!(change, Change::Advance(at) if at == version(number)));
+            assert!(matches!(change, StoreChange::Advance(at) if at == version(number)));
         }
     }
 }

@@ -11,7 +11,7 @@ const FEW: usize = 64;
 
 /// Equal values, shared. Those of one ReplicaSet's Pods have the same labels and owners.
 #[derive(Debug)]
-pub(crate) struct Pool<T> {
+pub(crate) struct Interner<T> {
     held: HashTable<Arc<T>>,
     hasher: DefaultHashBuilder,
     /// How many were in use when it was last swept.
@@ -20,7 +20,7 @@ pub(crate) struct Pool<T> {
     objects: usize,
 }
 
-impl<T: Eq + Hash> Pool<T> {
+impl<T: Eq + Hash> Interner<T> {
     /// The value, shared with those who have an equal one.
     pub(crate) fn share(&mut self, value: T) -> Arc<T> {
         let Self { held, hasher, .. } = self;
@@ -63,7 +63,7 @@ impl<T: Eq + Hash> Pool<T> {
     }
 }
 
-impl<T> Default for Pool<T> {
+impl<T> Default for Interner<T> {
     fn default() -> Self {
         Self {
             held: HashTable::new(),
@@ -81,59 +81,63 @@ mod tests {
     // POOL-1
     #[test]
     fn pool_1_equal_values_are_one_and_what_nobody_uses_is_let_go_of() {
-        let mut pool = Pool::default();
-        let all: Vec<Arc<usize>> = (0..1000).map(|number| pool.share(number)).collect();
-        assert!(Arc::ptr_eq(&all[7], &pool.share(7)));
-        pool.sweep(1000);
-        assert_eq!(pool.len(), 1000);
+        let mut interner = Interner::default();
+        let all: Vec<Arc<usize>> = (0..1000).map(|number| interner.share(number)).collect();
+        assert!(Arc::ptr_eq(&all[7], &interner.share(7)));
+        interner.sweep(1000);
+        assert_eq!(interner.len(), 1000);
         let (kept, gone) = all.split_at(100);
         let (kept, gone) = (kept.to_vec(), gone.len());
         drop(all);
         // Half of them may be of objects that are there.
-        pool.sweep(1000 - gone / 2);
-        assert_eq!(pool.len(), 1000);
-        pool.sweep(100);
-        assert_eq!(pool.len(), 100);
-        assert!(Arc::ptr_eq(&kept[7], &pool.share(7)));
+        interner.sweep(1000 - gone / 2);
+        assert_eq!(interner.len(), 1000);
+        interner.sweep(100);
+        assert_eq!(interner.len(), 100);
+        assert!(Arc::ptr_eq(&kept[7], &interner.share(7)));
     }
 
     // POOL-1
     #[test]
     fn pool_1_what_objects_had_goes_with_them_however_much_was_in_use_before() {
-        let mut pool = Pool::default();
-        let mut all: Vec<Arc<usize>> = (0..1000).map(|number| pool.share(number)).collect();
+        let mut interner = Interner::default();
+        let mut all: Vec<Arc<usize>> = (0..1000).map(|number| interner.share(number)).collect();
         for more in 0..1100 {
-            drop(pool.share(5000 + more));
+            drop(interner.share(5000 + more));
         }
-        pool.sweep(1000);
-        assert_eq!(pool.len(), 1000);
+        interner.sweep(1000);
+        assert_eq!(interner.len(), 1000);
         // Half of them, and half of these: each sweep is paid for by as many that went.
         while all.len() > 1 {
             all.truncate(all.len() / 2);
-            pool.sweep(all.len());
-            assert!(pool.len() <= FEW + 4 * all.len() + 2, "{}", pool.len());
+            interner.sweep(all.len());
+            assert!(
+                interner.len() <= FEW + 4 * all.len() + 2,
+                "{}",
+                interner.len()
+            );
         }
         all.clear();
-        pool.sweep(0);
-        assert!(pool.len() <= FEW, "{}", pool.len());
+        interner.sweep(0);
+        assert!(interner.len() <= FEW, "{}", interner.len());
     }
 
     // POOL-1
     #[test]
     fn pool_1_what_is_used_without_an_object_is_not_looked_at_each_time() {
-        let mut pool = Pool::default();
-        let used: Vec<Arc<usize>> = (0..1000).map(|number| pool.share(number)).collect();
-        pool.sweep(0);
+        let mut interner = Interner::default();
+        let used: Vec<Arc<usize>> = (0..1000).map(|number| interner.share(number)).collect();
+        interner.sweep(0);
         drop(used);
         for more in 0..1000 {
-            drop(pool.share(5000 + more));
-            pool.sweep(0);
+            drop(interner.share(5000 + more));
+            interner.sweep(0);
         }
-        assert_eq!(pool.len(), 2000);
+        assert_eq!(interner.len(), 2000);
         for more in 0..100 {
-            drop(pool.share(9000 + more));
-            pool.sweep(0);
+            drop(interner.share(9000 + more));
+            interner.sweep(0);
         }
-        assert!(pool.len() < 100, "{}", pool.len());
+        assert!(interner.len() < 100, "{}", interner.len());
     }
 }

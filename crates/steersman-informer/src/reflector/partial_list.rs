@@ -6,32 +6,32 @@ use hashbrown::hash_table::Entry;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use steersman_object::ObjectKey;
 
+use crate::chunked_vec::ChunkedVec;
 use crate::delta::{Arrived, Item, key_of};
-use crate::pieces::Pieces;
 
 /// The items of a list that is not complete yet, each key once, the newest of it.
 #[derive(Debug, Default)]
-pub(crate) struct Gathered {
-    items: Pieces<Arrived>,
+pub(crate) struct PartialList {
+    items: ChunkedVec<Arrived>,
     /// Where the item of a key is.
-    places: HashTable<usize>,
+    indexes: HashTable<usize>,
     hasher: DefaultHashBuilder,
 }
 
-impl Gathered {
+impl PartialList {
     pub(crate) fn put(&mut self, arrived: Arrived) {
         let Self {
             items,
-            places,
+            indexes,
             hasher,
         } = self;
         let key = key_of(&arrived.item);
-        let is_here = |place: &usize| key_at(items, *place) == Some(key);
-        let rehash = |place: &usize| hasher.hash_one(key_at(items, *place));
-        match places.entry(hasher.hash_one(Some(key)), is_here, rehash) {
-            Entry::Occupied(place) => items.set(*place.get(), Some(arrived)),
+        let is_here = |index: &usize| key_at(items, *index) == Some(key);
+        let rehash = |index: &usize| hasher.hash_one(key_at(items, *index));
+        match indexes.entry(hasher.hash_one(Some(key)), is_here, rehash) {
+            Entry::Occupied(index) => items.set(*index.get(), Some(arrived)),
             Entry::Vacant(vacant) => {
-                vacant.insert(items.next_place());
+                vacant.insert(items.next_index());
                 items.push(arrived);
             }
         }
@@ -40,13 +40,13 @@ impl Gathered {
     pub(crate) fn remove(&mut self, item: &Item) {
         let Self {
             items,
-            places,
+            indexes,
             hasher,
         } = self;
         let key = key_of(item);
-        let is_here = |place: &usize| key_at(items, *place) == Some(key);
-        if let Ok(place) = places.find_entry(hasher.hash_one(Some(key)), is_here) {
-            items.set(place.remove().0, None);
+        let is_here = |index: &usize| key_at(items, *index) == Some(key);
+        if let Ok(index) = indexes.find_entry(hasher.hash_one(Some(key)), is_here) {
+            items.set(index.remove().0, None);
         }
     }
 
@@ -56,13 +56,13 @@ impl Gathered {
 
     /// Takes what was gathered, in the order of arrival. Nothing of it stays: the next list may be days
     /// away (STORE-8).
-    pub(crate) fn take(&mut self) -> Pieces<Arrived> {
+    pub(crate) fn take(&mut self) -> ChunkedVec<Arrived> {
         std::mem::take(self).items
     }
 }
 
-fn key_at(items: &Pieces<Arrived>, place: usize) -> Option<&ObjectKey> {
-    Some(key_of(&items.get(place)?.item))
+fn key_at(items: &ChunkedVec<Arrived>, index: usize) -> Option<&ObjectKey> {
+    Some(key_of(&items.get(index)?.item))
 }
 
 #[cfg(test)]
@@ -83,13 +83,13 @@ mod tests {
     #[test]
     fn store_8_what_was_taken_leaves_nothing_behind() {
         let items: Vec<Item> = (0..10_000).map(item).collect();
-        let mut gathered = Gathered::default();
+        let mut partial_list = PartialList::default();
         let counted = allocation_counter::measure(|| {
             for item in &items {
-                gathered.put(item.clone().into());
+                partial_list.put(item.clone().into());
             }
-            gathered.remove(&items[3]);
-            assert_eq!(gathered.take().len(), 9_999);
+            partial_list.remove(&items[3]);
+            assert_eq!(partial_list.take().len(), 9_999);
         });
         assert_eq!(counted.bytes_current, 0);
     }

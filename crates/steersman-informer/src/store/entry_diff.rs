@@ -8,13 +8,13 @@ use crate::entry::RawEntry;
 ///
 /// They are looked at while others change the store (VIEW-7).
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct KnownEntries {
     entries: Vec<RawEntry>,
 }
 
 /// The difference between the entries that were looked at and those of the store.
 #[derive(Debug, Default)]
-pub(crate) struct Unseen {
+pub(crate) struct EntryDiff {
     /// Entries that were looked at and are not in the store any more. An entry that was replaced is
     /// not among them: another one of its key is in `new`.
     pub(crate) gone: Vec<RawEntry>,
@@ -22,35 +22,35 @@ pub(crate) struct Unseen {
     pub(crate) new: Vec<RawEntry>,
 }
 
-impl Seen {
+impl KnownEntries {
     /// Takes over the entries of the store, and returns what has to be looked at for it. `now` is in the
     /// order of keys.
-    pub(crate) fn update<'a>(&mut self, now: impl Iterator<Item = &'a RawEntry>) -> Unseen {
+    pub(crate) fn update<'a>(&mut self, now: impl Iterator<Item = &'a RawEntry>) -> EntryDiff {
         let mut before = take(&mut self.entries).into_iter().peekable();
-        let mut unseen = Unseen::default();
+        let mut diff = EntryDiff::default();
         for entry in now {
             // Most entries are those that were there before: no keys are compared for them.
-            if let Some(seen) = before.next_if(|seen| seen.is_identical_to(entry)) {
-                self.entries.push(seen);
+            if let Some(known) = before.next_if(|known| known.is_identical_to(entry)) {
+                self.entries.push(known);
                 continue;
             }
-            while let Some(gone) = before.next_if(|seen| seen.key() < entry.key()) {
-                unseen.gone.push(gone);
+            while let Some(gone) = before.next_if(|known| known.key() < entry.key()) {
+                diff.gone.push(gone);
             }
-            match before.next_if(|seen| seen.key() == entry.key()) {
-                Some(seen) if seen.is_identical_to(entry) => self.entries.push(seen),
+            match before.next_if(|known| known.key() == entry.key()) {
+                Some(known) if known.is_identical_to(entry) => self.entries.push(known),
                 _ => {
-                    unseen.new.push(entry.clone());
+                    diff.new.push(entry.clone());
                     self.entries.push(entry.clone());
                 }
             }
         }
-        unseen.gone.extend(before);
-        unseen
+        diff.gone.extend(before);
+        diff
     }
 }
 
-impl Unseen {
+impl EntryDiff {
     pub(crate) fn is_empty(&self) -> bool {
         self.gone.is_empty() && self.new.is_empty()
     }
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn view_7_each_change_since_the_last_look_is_looked_at_once() {
         let mut store: BTreeMap<&str, RawEntry> = BTreeMap::new();
-        let mut seen = Seen::default();
+        let mut known = KnownEntries::default();
         let steps = [
             // What is put, what is removed, and what has to be looked at for that.
             ("b d f", "", "", "b d f"),
@@ -98,12 +98,12 @@ mod tests {
             for name in removed.split_whitespace() {
                 store.remove(name);
             }
-            let unseen = seen.update(store.values());
+            let diff = known.update(store.values());
             assert_eq!(
-                (names(&unseen.gone), names(&unseen.new)),
+                (names(&diff.gone), names(&diff.new)),
                 (gone.into(), new.into())
             );
-            assert_eq!(unseen.is_empty(), gone.is_empty() && new.is_empty());
+            assert_eq!(diff.is_empty(), gone.is_empty() && new.is_empty());
         }
     }
 }

@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 
 use crate::body::Extent;
 use crate::delta::Arrived;
-use crate::options::Lanes;
+use crate::options::DecodeBatches;
 
 /// The size of a batch in bytes of JSON, about: long enough to be worth the way to another thread.
 const BATCH: usize = 64 << 10;
@@ -24,7 +24,7 @@ const MOST: usize = 4;
 pub(crate) trait Ingest: Clone + Send + Sync + 'static {
     /// Makes an entry of what arrived, reusing the stored one where it is the same. `extent` says
     /// how much of it was asked for.
-    fn ingest(&self, change: Change, decoded: Decoded<RawObject>, extent: Extent) -> Arrived;
+    fn ingest(&self, change: EventType, decoded: Decoded<RawObject>, extent: Extent) -> Arrived;
 
     /// Packs what came of it.
     fn pack(&self, arrived: &Arrived);
@@ -32,14 +32,14 @@ pub(crate) trait Ingest: Clone + Send + Sync + 'static {
 
 /// What a stream brings: objects, and what there is to say besides.
 #[derive(Debug)]
-pub(crate) enum Part<O, T> {
-    Object(Change, O),
+pub(crate) enum StreamPart<O, T> {
+    Object(EventType, O),
     Other(T),
 }
 
 /// What became of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum EventType {
     Added,
     Modified,
     Deleted,
@@ -52,7 +52,7 @@ pub(crate) enum Change {
 /// Where the runtime has one thread alone, and where nothing but live events is left, each object is worked
 /// on as it is read. Live events are packed once those who wait for them were told (PACK-6).
 #[derive(Debug)]
-pub(crate) struct Intake<S, I, T> {
+pub(crate) struct IngestStream<S, I, T> {
     parts: S,
     ingest: I,
     extent: Extent,
@@ -62,18 +62,18 @@ pub(crate) struct Intake<S, I, T> {
     /// The size of a batch, in bytes of JSON.
     batch: usize,
     /// What waits to be worked on, and how much JSON it is.
-    waiting: Vec<Part<Decoded<RawObject>, T>>,
+    waiting: Vec<StreamPart<Decoded<RawObject>, T>>,
     bytes: usize,
     working: VecDeque<JoinHandle<Ready<T>>>,
     ready: Ready<T>,
     ended: bool,
 }
 
-type Ready<T> = VecDeque<Part<Arrived, T>>;
+type Ready<T> = VecDeque<StreamPart<Arrived, T>>;
 
-impl<S, I, T> Intake<S, I, T>
+impl<S, I, T> IngestStream<S, I, T>
 where
-    S: Stream<Item = Part<Decoded<RawObject>, T>> + Send + Unpin,
+    S: Stream<Item = StreamPart<Decoded<RawObject>, T>> + Send + Unpin,
     I: Ingest,
     T: Send + 'static,
 {
@@ -83,10 +83,10 @@ where
         ingest: I,
         extent: Extent,
         crowd: bool,
-        lanes: Option<Lanes>,
+        decode_batches: Option<DecodeBatches>,
     ) -> Self {
-        let (batches, batch) = match lanes {
-            Some(lanes) => (lanes.batches, lanes.bytes.max(1)),
+        let (batches, batch) = match decode_batches {
+            Some(decode_batches) => (decode_batches.batches, decode_batches.bytes.max(1)),
             None => (if crowd { threads() } else { 0 }, BATCH),
         };
         Self {
@@ -113,11 +113,11 @@ where
     /// The next part, once its object is an entry; `None` at the end.
     ///
     /// What is under way stays with the intake when the future is dropped.
-    pub(crate) async fn next(&mut self) -> Option<Part<Arrived, T>> {
+    pub(crate) async fn next(&mut self) -> Option<StreamPart<Arrived, T>> {
         future::poll_fn(|context| self.poll_next(context)).await
     }
 
-    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Part<Arrived, T>>> {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<StreamPart<Arrived, T>>> {
         loop {
             if let Some(part) = self.ready.pop_front() {
                 return Poll::Ready(Some(part));
@@ -174,14 +174,14 @@ where
         self.bytes = 0;
         let work = move || {
             let parts = parts.into_iter().map(|part| match part {
-                Part::Object(change, object) => {
+                StreamPart::Object(change, object) => {
                     let arrived = ingest.ingest(change, object, extent);
                     if crowd {
                         ingest.pack(&arrived);
                     }
-                    Part::Object(change, arrived)
+                    StreamPart::Object(change, arrived)
                 }
-                Part::Other(other) => Part::Other(other),
+                StreamPart::Other(other) => StreamPart::Other(other),
             });
             parts.collect::<Ready<T>>()
         };
@@ -198,30 +198,30 @@ where
 /// The parts of a list.
 pub(crate) fn listed(
     part: Result<ListPart, Error>,
-) -> Part<Decoded<RawObject>, Result<ListPart, Error>> {
+) -> StreamPart<Decoded<RawObject>, Result<ListPart, Error>> {
     match part {
-        Ok(ListPart::Object(object)) => Part::Object(Change::Added, object),
-        other => Part::Other(other),
+        Ok(ListPart::Object(object)) => StreamPart::Object(EventType::Added, object),
+        other => StreamPart::Other(other),
     }
 }
 
 /// The events of a watch.
 pub(crate) fn watched(
     event: Result<WatchEvent, Error>,
-) -> Part<Decoded<RawObject>, Result<WatchEvent, Error>> {
+) -> StreamPart<Decoded<RawObject>, Result<WatchEvent, Error>> {
     match event {
-        Ok(WatchEvent::Added(object)) => Part::Object(Change::Added, object),
-        Ok(WatchEvent::Modified(object)) => Part::Object(Change::Modified, object),
-        Ok(WatchEvent::Deleted(object)) => Part::Object(Change::Deleted, object),
-        other => Part::Other(other),
+        Ok(WatchEvent::Added(object)) => StreamPart::Object(EventType::Added, object),
+        Ok(WatchEvent::Modified(object)) => StreamPart::Object(EventType::Modified, object),
+        Ok(WatchEvent::Deleted(object)) => StreamPart::Object(EventType::Deleted, object),
+        other => StreamPart::Other(other),
     }
 }
 
-fn bytes<T>(part: &Part<Decoded<RawObject>, T>) -> usize {
+fn bytes<T>(part: &StreamPart<Decoded<RawObject>, T>) -> usize {
     match part {
-        Part::Object(_, Decoded::Good(object)) => object.json().len(),
-        Part::Object(_, Decoded::Malformed(malformed)) => malformed.error.len(),
-        Part::Other(_) => 0,
+        StreamPart::Object(_, Decoded::Good(object)) => object.json().len(),
+        StreamPart::Object(_, Decoded::Malformed(malformed)) => malformed.error.len(),
+        StreamPart::Other(_) => 0,
     }
 }
 

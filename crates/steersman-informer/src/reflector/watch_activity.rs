@@ -16,7 +16,7 @@ const BOOKMARK_CAP: Duration = Duration::from_secs(240);
 
 /// The times at which something came over the open watch.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Hearing {
+pub(crate) struct WatchActivity {
     pub(crate) opened: Option<Instant>,
     pub(crate) heard: Option<Instant>,
     /// Whether it brought anything newer than what was known before it.
@@ -41,7 +41,7 @@ pub(crate) struct Bookmarks {
     every: Option<Duration>,
 }
 
-impl Hearing {
+impl WatchActivity {
     /// The watch was opened; what was heard of the one before is nothing of it.
     pub(crate) fn open(&self, live: bool, now: Instant) -> Self {
         Self {
@@ -55,30 +55,37 @@ impl Hearing {
 
 impl Bookmarks {
     /// A bookmark came on an ordinary watch.
-    pub(crate) fn handle_bookmark(&mut self, hearing: &mut Hearing, now: Instant) {
-        let before = hearing.marked.or(hearing.live);
-        hearing.marked = Some(now);
+    pub(crate) fn handle_bookmark(&mut self, watch_activity: &mut WatchActivity, now: Instant) {
+        let before = watch_activity.marked.or(watch_activity.live);
+        watch_activity.marked = Some(now);
         let gap = before.map_or(BOOKMARK, |before| now.saturating_duration_since(before));
         let known = self.every.unwrap_or(BOOKMARK);
         self.every = Some(gap.clamp(known, BOOKMARK_CAP));
     }
 
     /// Forgets the promise where a watch that was silent for too long brought no bookmark at all.
-    pub(crate) fn handle_silence(&mut self, hearing: &Hearing) {
-        if hearing.marked.is_none() {
+    pub(crate) fn handle_silence(&mut self, watch_activity: &WatchActivity) {
+        if watch_activity.marked.is_none() {
             self.every = None;
         }
     }
 
     /// When an open watch is silent for too long.
-    pub(crate) fn silent_at(&self, hearing: &Hearing, streaming: bool, now: Instant) -> Instant {
-        let opened = hearing.opened.unwrap_or(now);
-        let last = hearing.heard.unwrap_or(opened);
+    pub(crate) fn silent_at(
+        &self,
+        watch_activity: &WatchActivity,
+        streaming: bool,
+        now: Instant,
+    ) -> Instant {
+        let opened = watch_activity.opened.unwrap_or(now);
+        let last = watch_activity.heard.unwrap_or(opened);
         if streaming {
             let stalled = last + STALL;
-            return hearing.end_due.map_or(stalled, |due| due.min(stalled));
+            return watch_activity
+                .end_due
+                .map_or(stalled, |due| due.min(stalled));
         }
-        let overdue = (opened + hearing.timeout + MARGIN).max(last + MARGIN);
+        let overdue = (opened + watch_activity.timeout + MARGIN).max(last + MARGIN);
         let missed = self.every.map(|every| last + every + MARGIN);
         missed.map_or(overdue, |missed| missed.min(overdue))
     }
@@ -94,12 +101,12 @@ mod tests {
         Instant::now()
     }
 
-    fn open(now: Instant) -> Hearing {
-        Hearing {
+    fn open(now: Instant) -> WatchActivity {
+        WatchActivity {
             opened: Some(now),
             live: Some(now),
             timeout: Duration::from_secs(280),
-            ..Hearing::default()
+            ..WatchActivity::default()
         }
     }
 
@@ -109,22 +116,22 @@ mod tests {
         let start = origin();
         let at = |seconds: u64| start + Duration::from_secs(seconds);
         let mut bookmarks = Bookmarks::default();
-        let mut hearing = open(start);
-        assert_eq!(bookmarks.silent_at(&hearing, false, start), at(295));
-        hearing.heard = Some(at(60));
-        bookmarks.handle_bookmark(&mut hearing, at(60));
-        assert_eq!(bookmarks.silent_at(&hearing, false, start), at(135));
+        let mut watch_activity = open(start);
+        assert_eq!(bookmarks.silent_at(&watch_activity, false, start), at(295));
+        watch_activity.heard = Some(at(60));
+        bookmarks.handle_bookmark(&mut watch_activity, at(60));
+        assert_eq!(bookmarks.silent_at(&watch_activity, false, start), at(135));
         // The next watch has the same server.
         assert_eq!(bookmarks.silent_at(&open(start), false, start), at(75));
         // One that sends them more often is not held to that: it may be busy.
         for seconds in [62, 64, 66] {
-            hearing.heard = Some(at(seconds));
-            bookmarks.handle_bookmark(&mut hearing, at(seconds));
+            watch_activity.heard = Some(at(seconds));
+            bookmarks.handle_bookmark(&mut watch_activity, at(seconds));
         }
-        assert_eq!(bookmarks.silent_at(&hearing, false, start), at(141));
+        assert_eq!(bookmarks.silent_at(&watch_activity, false, start), at(141));
         // One that sends them less often is waited for.
-        hearing.heard = Some(at(186));
-        bookmarks.handle_bookmark(&mut hearing, at(186));
+        watch_activity.heard = Some(at(186));
+        bookmarks.handle_bookmark(&mut watch_activity, at(186));
         assert_eq!(bookmarks.silent_at(&open(start), false, start), at(135));
     }
 }

@@ -14,20 +14,20 @@ use super::*;
 /// Whoever waits gives up then: a test that fails does not hang.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-fn object(name: &str, size: usize) -> Part<Decoded<RawObject>, &'static str> {
+fn object(name: &str, size: usize) -> StreamPart<Decoded<RawObject>, &'static str> {
     let padding = "x".repeat(size);
     let json = format!(r#"{{"metadata":{{"name":"{name}"}},"data":"{padding}"}}"#);
     let object = RawObject::from_json(json.into_bytes()).unwrap();
-    Part::Object(Change::Added, Decoded::Good(object))
+    StreamPart::Object(EventType::Added, Decoded::Good(object))
 }
 
-fn name(part: &Part<Arrived, &'static str>) -> String {
+fn name(part: &StreamPart<Arrived, &'static str>) -> String {
     match part {
-        Part::Object(_, arrived) => match &arrived.item {
+        StreamPart::Object(_, arrived) => match &arrived.item {
             Decoded::Malformed(malformed) => malformed.key.name().to_owned(),
             Decoded::Good(_) => "?".to_owned(),
         },
-        Part::Other(other) => (*other).to_owned(),
+        StreamPart::Other(other) => (*other).to_owned(),
     }
 }
 
@@ -51,7 +51,7 @@ impl Noting {
 }
 
 impl Ingest for Noting {
-    fn ingest(&self, _: Change, decoded: Decoded<RawObject>, _: Extent) -> Arrived {
+    fn ingest(&self, _: EventType, decoded: Decoded<RawObject>, _: Extent) -> Arrived {
         let key = decoded.good().unwrap().head().key.clone();
         (self.before)(key.name());
         self.worked.lock().push(key.name().to_owned());
@@ -78,10 +78,10 @@ async fn refl_7_batches_are_worked_on_at_once_and_come_out_as_they_came_in() {
         _ => {}
     });
     let parts = (0..9).map(|number| object(&number.to_string(), BATCH / 2));
-    let parts = stream::iter(parts.chain([Part::Other("end")]));
-    let mut intake = Intake::new(parts, ingest, Extent::Whole, true, None);
+    let parts = stream::iter(parts.chain([StreamPart::Other("end")]));
+    let mut ingest_stream = IngestStream::new(parts, ingest, Extent::Whole, true, None);
     let mut seen = Vec::new();
-    while let Some(part) = intake.next().await {
+    while let Some(part) = ingest_stream.next().await {
         seen.push(name(&part));
     }
     assert_eq!(seen, ["0", "1", "2", "3", "4", "5", "6", "7", "8", "end"]);
@@ -102,12 +102,12 @@ async fn refl_7_no_more_is_read_ahead_than_a_batch_for_each_thread_and_one_that_
         *counted.lock() += 1;
         object(&number.to_string(), BATCH)
     });
-    let mut intake = Intake::new(parts, ingest, Extent::Whole, true, None);
-    assert!(intake.next().now_or_never().is_none());
+    let mut ingest_stream = IngestStream::new(parts, ingest, Extent::Whole, true, None);
+    assert!(ingest_stream.next().now_or_never().is_none());
     assert_eq!(*read.lock(), 3);
     go.send(()).unwrap();
     let mut seen = 0;
-    while let Some(part) = intake.next().await {
+    while let Some(part) = ingest_stream.next().await {
         assert_eq!(name(&part), seen.to_string());
         seen += 1;
     }
@@ -118,21 +118,21 @@ async fn refl_7_no_more_is_read_ahead_than_a_batch_for_each_thread_and_one_that_
 async fn when_the_crowd_is_over_each_is_worked_on_as_it_is_read() {
     let ingest = Noting::new(|_| ());
     let worked = Arc::clone(&ingest.worked);
-    let first = [object("a", 0), Part::Other("end"), object("b", BATCH)];
+    let first = [object("a", 0), StreamPart::Other("end"), object("b", BATCH)];
     let read_by_then = ["c", "d"].map(|name| object(name, BATCH));
     let later = ["e", "f"].map(|name| object(name, 0));
     let parts = stream::iter(first.into_iter().chain(read_by_then).chain(later));
-    let mut intake = Intake::new(parts, ingest, Extent::Whole, true, None);
+    let mut ingest_stream = IngestStream::new(parts, ingest, Extent::Whole, true, None);
     for expected in ["a", "end"] {
-        assert_eq!(name(&intake.next().await.unwrap()), expected);
+        assert_eq!(name(&ingest_stream.next().await.unwrap()), expected);
     }
-    intake.calm();
+    ingest_stream.calm();
     for expected in ["b", "c", "d", "e"] {
-        assert_eq!(name(&intake.next().await.unwrap()), expected);
+        assert_eq!(name(&ingest_stream.next().await.unwrap()), expected);
     }
     assert_eq!(*worked.lock().last().unwrap(), "e");
-    assert_eq!(name(&intake.next().await.unwrap()), "f");
-    assert!(intake.next().await.is_none());
+    assert_eq!(name(&ingest_stream.next().await.unwrap()), "f");
+    assert!(ingest_stream.next().await.is_none());
 }
 
 #[tokio::test]
@@ -140,9 +140,9 @@ async fn where_there_is_one_thread_nothing_is_read_ahead() {
     let ingest = Noting::new(|_| ());
     let worked = Arc::clone(&ingest.worked);
     let parts = stream::iter(["a", "b"].map(|name| object(name, 0)));
-    let mut intake = Intake::new(parts, ingest, Extent::Whole, true, None);
+    let mut ingest_stream = IngestStream::new(parts, ingest, Extent::Whole, true, None);
     for expected in [["a"].as_slice(), &["a", "b"]] {
-        intake.next().now_or_never().unwrap().unwrap();
+        ingest_stream.next().now_or_never().unwrap().unwrap();
         assert_eq!(*worked.lock(), expected);
     }
 }
@@ -152,7 +152,7 @@ async fn where_there_is_one_thread_nothing_is_read_ahead() {
 async fn a_panic_elsewhere_is_one_here() {
     let ingest = Noting::new(|_| panic!("odd"));
     let parts = stream::iter([object("a", 0)]);
-    Intake::new(parts, ingest, Extent::Whole, true, None)
+    IngestStream::new(parts, ingest, Extent::Whole, true, None)
         .next()
         .await;
 }

@@ -10,24 +10,24 @@ use super::Body;
 use crate::body::forms::Decoded;
 
 /// What a type made of a body: as long as this is held it stays where it is.
-pub(crate) struct Kept<'a>(MappedRwLockReadGuard<'a, Decoded>);
+pub(crate) struct PeekGuard<'a>(MappedRwLockReadGuard<'a, Decoded>);
 
 impl Body {
     /// What a `K` was made of it, where that is at hand and nobody changes what is held. It does not
     /// count as read.
-    pub(crate) fn kept<K: Object>(&self) -> Option<Kept<'_>> {
-        let held = self.held.try_read()?;
-        let object = RwLockReadGuard::try_map(held, |held| held.forms.object::<K>());
-        object.ok().map(Kept)
+    pub(crate) fn try_peek<K: Object>(&self) -> Option<PeekGuard<'_>> {
+        let state = self.state.try_read()?;
+        let object = RwLockReadGuard::try_map(state, |state| state.forms.object::<K>());
+        object.ok().map(PeekGuard)
     }
 
     /// Whether it was read since the budget asked.
-    pub(crate) fn is_touched(&self) -> bool {
-        self.touched.load(Ordering::Relaxed)
+    pub(crate) fn is_visited(&self) -> bool {
+        self.visited.load(Ordering::Relaxed)
     }
 }
 
-impl Kept<'_> {
+impl PeekGuard<'_> {
     /// How many share the object. This only looks.
     pub(crate) fn shared_by(&self) -> usize {
         Arc::strong_count(&self.0)

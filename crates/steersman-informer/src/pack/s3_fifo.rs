@@ -15,20 +15,20 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 
 /// What part of the budget those on probation have, at least.
-const PROBATION: usize = 10;
+const SMALL_SHARE: usize = 10;
 /// So many of the main queue are given another turn at once; then whoever is next goes, whatever is said
 /// of it. Who leaves probation does so but once.
-const CHANCES: usize = 64;
+const SECOND_CHANCES: usize = 64;
 /// No place.
 const NONE: u32 = u32::MAX;
 
 /// Whoever holds something decoded.
-pub(crate) trait Holder: Send + Sync {
+pub(crate) trait Evictable: Send + Sync {
     /// Whether it was read since this was last asked.
-    fn take_touched(&self) -> bool;
+    fn take_visited(&self) -> bool;
 
     /// When it left, as the ring tells the time; 0 at first.
-    fn left(&self) -> &AtomicU32;
+    fn evicted_at(&self) -> &AtomicU32;
 
     /// It has to let go of what it holds decoded, and to give its place back.
     fn evict(&self);
@@ -38,85 +38,85 @@ pub(crate) trait Holder: Send + Sync {
 /// that four bytes of each holder are enough. It begins again after thousands of limits; whoever is wrongly
 /// taken for one who left lately has to be read again as all others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Time(u32);
+struct EvictionTime(u32);
 
 /// Where a holder is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place(u32);
+pub(crate) struct SlotId(u32);
 
 /// What has to be done once no lock is held: a holder may be dropped with its last mention.
 #[derive(Default)]
 #[must_use]
-pub(crate) struct Leavers {
-    evicted: Vec<Arc<dyn Holder>>,
-    spared: Vec<Arc<dyn Holder>>,
+pub(crate) struct Evictions {
+    evicted: Vec<Arc<dyn Evictable>>,
+    retained: Vec<Arc<dyn Evictable>>,
 }
 
 /// The holders of what is decoded, and how much that is.
 #[derive(Default)]
-pub(crate) struct Ring {
-    slots: Vec<Slot>,
+pub(crate) struct S3Fifo {
+    slots: Vec<S3Slot>,
     free: Vec<u32>,
-    probation: Queue,
-    main: Queue,
+    small: Fifo,
+    main: Fifo,
     /// How much had to go so far.
-    gone: u64,
+    evicted_bytes: u64,
 }
 
-struct Slot {
-    holder: Option<Weak<dyn Holder>>,
+struct S3Slot {
+    holder: Option<Weak<dyn Evictable>>,
     charge: usize,
-    queue: Option<Which>,
+    queue: Option<QueueKind>,
     before: u32,
     after: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Which {
-    Probation,
+enum QueueKind {
+    Small,
     Main,
 }
 
 /// Slots in the order in which their turn comes.
-struct Queue {
+struct Fifo {
     first: u32,
     last: u32,
     charged: usize,
 }
 
-impl Time {
+impl EvictionTime {
     /// Before anybody left.
     const NEVER: Self = Self(0);
     /// The limit is so many units.
     const UNITS: u32 = 1 << 20;
 
-    fn of(gone: u64, limit: usize) -> Self {
+    fn of(evicted_bytes: u64, limit: usize) -> Self {
         let unit = (limit as u64 / u64::from(Self::UNITS)).max(1);
         // The remainder of it is enough.
-        let units = (gone / unit) % u64::from(u32::MAX);
+        let units = (evicted_bytes / unit) % u64::from(u32::MAX);
         Self(u32::try_from(units).unwrap_or(0) + 1)
     }
 
     /// Whether no more than the limit has gone since.
-    fn is_recent(self, gone: u64, limit: usize) -> bool {
-        let since = Self::of(gone, limit).0.wrapping_sub(self.0);
+    fn is_recent(self, evicted_bytes: u64, limit: usize) -> bool {
+        let since = Self::of(evicted_bytes, limit).0.wrapping_sub(self.0);
         let units = u32::try_from(limit).unwrap_or(u32::MAX).min(Self::UNITS);
         self != Self::NEVER && since <= units
     }
 }
 
-impl Place {
+impl SlotId {
     /// Where nobody is known.
     pub(crate) const NONE: Self = Self(NONE);
 }
 
-impl Default for Place {
+impl Default for SlotId {
     fn default() -> Self {
         Self::NONE
     }
 }
 
-impl Default for Queue {
+impl Default for Fifo {
     fn default() -> Self {
         Self {
             first: NONE,
@@ -126,88 +126,88 @@ impl Default for Queue {
     }
 }
 
-impl Leavers {
+impl Evictions {
     /// Lets them go.
-    pub(crate) fn leave(self) {
+    pub(crate) fn evict_all(self) {
         for holder in self.evicted {
             holder.evict();
         }
     }
 }
 
-impl Ring {
+impl S3Fifo {
     /// How much is charged.
     pub(crate) fn charged(&self) -> usize {
-        self.probation.charged + self.main.charged
+        self.small.charged + self.main.charged
     }
 
     /// Takes a holder in, and tells who has to go for that.
     pub(crate) fn admit(
         &mut self,
-        holder: Weak<dyn Holder>,
+        holder: Weak<dyn Evictable>,
         charge: usize,
         limit: usize,
-    ) -> (Place, Leavers) {
-        let mut leavers = Leavers::default();
-        let which = self.which(&holder, charge, limit, &mut leavers);
-        let place = self.take_in(holder, charge, which);
-        self.make_room(limit, &mut leavers);
-        (place, leavers)
+    ) -> (SlotId, Evictions) {
+        let mut evictions = Evictions::default();
+        let kind = self.kind(&holder, charge, limit, &mut evictions);
+        let place = self.insert(holder, charge, kind);
+        self.make_room(limit, &mut evictions);
+        (place, evictions)
     }
 
     /// Takes a holder in, if nobody has to go for that.
     pub(crate) fn admit_if_room(
         &mut self,
-        holder: Weak<dyn Holder>,
+        holder: Weak<dyn Evictable>,
         charge: usize,
         limit: usize,
-    ) -> Option<Place> {
+    ) -> Option<SlotId> {
         let fits = self.charged() + charge <= limit;
-        fits.then(|| self.take_in(holder, charge, Which::Probation))
+        fits.then(|| self.insert(holder, charge, QueueKind::Small))
     }
 
     /// Where who is admitted belongs.
-    fn which(
+    fn kind(
         &mut self,
-        holder: &Weak<dyn Holder>,
+        holder: &Weak<dyn Evictable>,
         charge: usize,
         limit: usize,
-        leavers: &mut Leavers,
-    ) -> Which {
+        evictions: &mut Evictions,
+    ) -> QueueKind {
         // Whoever comes to a full ring has the main queue move on by one who was read since, so that its
         // marks are of late. It is one at most: where all are read in turn, each is read between two turns.
-        let makes_way = self.charged() + charge <= limit || self.is_next_idle(leavers);
+        let has_way = self.charged() + charge <= limit || self.is_next_unread(evictions);
         let Some(holder) = holder.upgrade() else {
-            return Which::Probation;
+            return QueueKind::Small;
         };
-        let left = Time(holder.left().load(Ordering::Relaxed));
-        let is_back = left.is_recent(self.gone, limit);
-        leavers.spared.push(holder);
-        if is_back && makes_way {
-            Which::Main
+        let evicted_at = EvictionTime(holder.evicted_at().load(Ordering::Relaxed));
+        let is_ghost_hit = evicted_at.is_recent(self.evicted_bytes, limit);
+        evictions.retained.push(holder);
+        if is_ghost_hit && has_way {
+            QueueKind::Main
         } else {
-            Which::Probation
+            QueueKind::Small
         }
     }
 
     /// Whether whoever is next in the main queue was not read since its last turn; else this was its turn.
-    fn is_next_idle(&mut self, leavers: &mut Leavers) -> bool {
+    fn is_next_unread(&mut self, evictions: &mut Evictions) -> bool {
         let at = self.main.first;
         let slot = self.slots.get(at as usize);
         let Some(holder) = slot.and_then(|slot| slot.holder.as_ref()?.upgrade()) else {
             return true;
         };
-        let is_touched = holder.take_touched();
-        if is_touched {
+        let is_visited = holder.take_visited();
+        if is_visited {
             self.unlink(at);
-            self.append(at, Which::Main);
+            self.append(at, QueueKind::Main);
         }
-        leavers.spared.push(holder);
-        !is_touched
+        evictions.retained.push(holder);
+        !is_visited
     }
 
-    fn take_in(&mut self, holder: Weak<dyn Holder>, charge: usize, which: Which) -> Place {
-        let slot = Slot {
+    fn insert(&mut self, holder: Weak<dyn Evictable>, charge: usize, kind: QueueKind) -> SlotId {
+        let slot = S3Slot {
             holder: Some(holder),
             charge,
             queue: None,
@@ -225,24 +225,29 @@ impl Ring {
                 u32::try_from(self.slots.len() - 1).unwrap_or(NONE)
             }
         };
-        self.append(at, which);
-        Place(at)
+        self.append(at, kind);
+        SlotId(at)
     }
 
     /// A holder holds more than before, or less, and nobody has told it to go.
-    pub(crate) fn charge(&mut self, place: Place, charge: usize, limit: usize) -> Option<Leavers> {
-        let which = self.slots.get(place.0 as usize)?.queue?;
+    pub(crate) fn charge(
+        &mut self,
+        place: SlotId,
+        charge: usize,
+        limit: usize,
+    ) -> Option<Evictions> {
+        let kind = self.slots.get(place.0 as usize)?.queue?;
         let slot = &mut self.slots[place.0 as usize];
         let before = std::mem::replace(&mut slot.charge, charge);
-        let queue = self.queue(which);
+        let queue = self.queue(kind);
         queue.charged = queue.charged - before + charge;
-        let mut leavers = Leavers::default();
-        self.make_room(limit, &mut leavers);
-        Some(leavers)
+        let mut evictions = Evictions::default();
+        self.make_room(limit, &mut evictions);
+        Some(evictions)
     }
 
     /// A holder gives its place back.
-    pub(crate) fn release(&mut self, place: Place) {
+    pub(crate) fn release(&mut self, place: SlotId) {
         let Some(slot) = self.slots.get(place.0 as usize) else {
             return;
         };
@@ -253,16 +258,16 @@ impl Ring {
         self.free.push(place.0);
     }
 
-    fn make_room(&mut self, limit: usize, leavers: &mut Leavers) {
-        let mut chances = CHANCES;
+    fn make_room(&mut self, limit: usize, evictions: &mut Evictions) {
+        let mut second_chances = SECOND_CHANCES;
         while self.charged() > limit {
-            let crowded = self.probation.charged > limit / PROBATION;
-            let which = if crowded || self.main.first == NONE {
-                Which::Probation
+            let small_is_full = self.small.charged > limit / SMALL_SHARE;
+            let kind = if small_is_full || self.main.first == NONE {
+                QueueKind::Small
             } else {
-                Which::Main
+                QueueKind::Main
             };
-            let at = self.queue(which).first;
+            let at = self.queue(kind).first;
             if at == NONE {
                 break;
             }
@@ -272,35 +277,35 @@ impl Ring {
             let Some(holder) = holder.and_then(Weak::upgrade) else {
                 continue;
             };
-            if chances > 0 && holder.take_touched() {
-                if which == Which::Main {
-                    chances -= 1;
+            if second_chances > 0 && holder.take_visited() {
+                if kind == QueueKind::Main {
+                    second_chances -= 1;
                 }
-                self.append(at, Which::Main);
-                leavers.spared.push(holder);
+                self.append(at, QueueKind::Main);
+                evictions.retained.push(holder);
             } else {
-                self.gone += self.slots[at as usize].charge as u64;
+                self.evicted_bytes += self.slots[at as usize].charge as u64;
                 // Who had a place of the main queue had its turns.
-                let Time(left) = match which {
-                    Which::Probation => Time::of(self.gone, limit),
-                    Which::Main => Time::NEVER,
+                let EvictionTime(evicted_at) = match kind {
+                    QueueKind::Small => EvictionTime::of(self.evicted_bytes, limit),
+                    QueueKind::Main => EvictionTime::NEVER,
                 };
-                holder.left().store(left, Ordering::Relaxed);
-                leavers.evicted.push(holder);
+                holder.evicted_at().store(evicted_at, Ordering::Relaxed);
+                evictions.evicted.push(holder);
             }
         }
     }
 
-    fn queue(&mut self, which: Which) -> &mut Queue {
-        match which {
-            Which::Probation => &mut self.probation,
-            Which::Main => &mut self.main,
+    fn queue(&mut self, kind: QueueKind) -> &mut Fifo {
+        match kind {
+            QueueKind::Small => &mut self.small,
+            QueueKind::Main => &mut self.main,
         }
     }
 
-    fn append(&mut self, at: u32, which: Which) {
+    fn append(&mut self, at: u32, kind: QueueKind) {
         let charge = self.slots[at as usize].charge;
-        let queue = self.queue(which);
+        let queue = self.queue(kind);
         let before = std::mem::replace(&mut queue.last, at);
         queue.charged += charge;
         if before == NONE {
@@ -309,24 +314,24 @@ impl Ring {
             self.slots[before as usize].after = at;
         }
         let slot = &mut self.slots[at as usize];
-        (slot.queue, slot.before, slot.after) = (Some(which), before, NONE);
+        (slot.queue, slot.before, slot.after) = (Some(kind), before, NONE);
     }
 
     fn unlink(&mut self, at: u32) {
         let slot = &mut self.slots[at as usize];
         let (before, after, charge) = (slot.before, slot.after, slot.charge);
-        let Some(which) = slot.queue.take() else {
+        let Some(kind) = slot.queue.take() else {
             return;
         };
         match self.slots.get_mut(before as usize) {
             Some(slot) => slot.after = after,
-            None => self.queue(which).first = after,
+            None => self.queue(kind).first = after,
         }
         match self.slots.get_mut(after as usize) {
             Some(slot) => slot.before = before,
-            None => self.queue(which).last = before,
+            None => self.queue(kind).last = before,
         }
-        self.queue(which).charged -= charge;
+        self.queue(kind).charged -= charge;
     }
 }
 
@@ -340,18 +345,18 @@ mod tests {
 
     #[derive(Default)]
     struct Fake {
-        touched: AtomicBool,
+        visited: AtomicBool,
         evicted: AtomicBool,
-        left: AtomicU32,
+        evicted_at: AtomicU32,
     }
 
-    impl Holder for Fake {
-        fn take_touched(&self) -> bool {
-            self.touched.swap(false, Ordering::Relaxed)
+    impl Evictable for Fake {
+        fn take_visited(&self) -> bool {
+            self.visited.swap(false, Ordering::Relaxed)
         }
 
-        fn left(&self) -> &AtomicU32 {
-            &self.left
+        fn evicted_at(&self) -> &AtomicU32 {
+            &self.evicted_at
         }
 
         fn evict(&self) {
@@ -360,21 +365,21 @@ mod tests {
     }
 
     impl Fake {
-        fn admitted(ring: &mut Ring, charge: usize, limit: usize) -> (Arc<Self>, Place) {
+        fn admitted(ring: &mut S3Fifo, charge: usize, limit: usize) -> (Arc<Self>, SlotId) {
             let fake = Arc::<Self>::default();
             let place = fake.admit(ring, charge, limit);
             (fake, place)
         }
 
-        fn admit(self: &Arc<Self>, ring: &mut Ring, charge: usize, limit: usize) -> Place {
-            let holder = Arc::downgrade(self) as Weak<dyn Holder>;
-            let (place, leavers) = ring.admit(holder, charge, limit);
-            leavers.leave();
+        fn admit(self: &Arc<Self>, ring: &mut S3Fifo, charge: usize, limit: usize) -> SlotId {
+            let holder = Arc::downgrade(self) as Weak<dyn Evictable>;
+            let (place, evictions) = ring.admit(holder, charge, limit);
+            evictions.evict_all();
             place
         }
 
         fn touch(&self) {
-            self.touched.store(true, Ordering::Relaxed);
+            self.visited.store(true, Ordering::Relaxed);
         }
 
         fn is_evicted(&self) -> bool {
@@ -384,8 +389,8 @@ mod tests {
 
     /// Objects that are read, whatever becomes of their places.
     struct Readers {
-        ring: Ring,
-        objects: Vec<(Arc<Fake>, Place)>,
+        ring: S3Fifo,
+        objects: Vec<(Arc<Fake>, SlotId)>,
     }
 
     impl Readers {
@@ -394,22 +399,22 @@ mod tests {
 
         fn of(objects: usize) -> Self {
             Self {
-                ring: Ring::default(),
+                ring: S3Fifo::default(),
                 objects: (0..objects)
-                    .map(|_| (Arc::default(), Place::NONE))
+                    .map(|_| (Arc::default(), SlotId::NONE))
                     .collect(),
             }
         }
 
         /// Reads each of them once; says how many were held.
-        fn read(&mut self, which: std::ops::Range<usize>) -> usize {
+        fn read(&mut self, kind: std::ops::Range<usize>) -> usize {
             let mut held = 0;
-            for (fake, place) in &mut self.objects[which] {
+            for (fake, place) in &mut self.objects[kind] {
                 if fake.evicted.swap(false, Ordering::Relaxed) {
                     self.ring.release(std::mem::take(place));
                 }
-                if *place == Place::NONE {
-                    fake.touched.store(false, Ordering::Relaxed);
+                if *place == SlotId::NONE {
+                    fake.visited.store(false, Ordering::Relaxed);
                     *place = fake.admit(&mut self.ring, Self::CHARGE, Self::LIMIT);
                 } else {
                     held += 1;
@@ -462,21 +467,24 @@ mod tests {
     fn time_begins_again_and_is_told_apart_whatever_the_limit() {
         for limit in [1, 1000, 64 << 20, 3 << 30] {
             let long = limit as u64;
-            for gone in [1, long / 2, long + long / 3, 7_000_000_000_000] {
-                let time = Time::of(gone, limit);
-                assert!(time.is_recent(gone, limit));
-                assert!(time.is_recent(gone + long / 2, limit), "{limit} {gone}");
-                let later = gone + long + long / 2 + 2;
-                assert!(!time.is_recent(later, limit), "{limit} {gone}");
+            for evicted_bytes in [1, long / 2, long + long / 3, 7_000_000_000_000] {
+                let time = EvictionTime::of(evicted_bytes, limit);
+                assert!(time.is_recent(evicted_bytes, limit));
+                assert!(
+                    time.is_recent(evicted_bytes + long / 2, limit),
+                    "{limit} {evicted_bytes}"
+                );
+                let later = evicted_bytes + long + long / 2 + 2;
+                assert!(!time.is_recent(later, limit), "{limit} {evicted_bytes}");
             }
-            assert!(!Time::NEVER.is_recent(0, limit));
+            assert!(!EvictionTime::NEVER.is_recent(0, limit));
         }
     }
 
     // PACK-3
     #[test]
     fn pack_3_who_reads_everything_once_drives_out_nothing_that_is_read_again() {
-        let mut ring = Ring::default();
+        let mut ring = S3Fifo::default();
         let mut read_again = Vec::new();
         for _ in 0..80 {
             let (fake, _) = Fake::admitted(&mut ring, 1, 100);
@@ -487,8 +495,8 @@ mod tests {
             .map(|_| Fake::admitted(&mut ring, 1, 100))
             .collect();
         assert!(read_again.iter().all(|fake| !fake.is_evicted()));
-        let left = scanned.iter().filter(|(fake, _)| !fake.is_evicted());
-        assert_eq!(left.count(), 20);
+        let evicted_at = scanned.iter().filter(|(fake, _)| !fake.is_evicted());
+        assert_eq!(evicted_at.count(), 20);
         // What is read no more goes in the end, where others are read instead.
         let mut others = Vec::new();
         for _ in 0..300 {
@@ -502,7 +510,7 @@ mod tests {
     // PACK-2
     #[test]
     fn pack_2_those_who_are_all_read_again_and_again_stay_within_the_budget_too() {
-        let mut ring = Ring::default();
+        let mut ring = S3Fifo::default();
         let mut all = Vec::new();
         for number in 0..500 {
             all.push(Fake::admitted(&mut ring, 1 + number % 7, 200));
@@ -518,10 +526,10 @@ mod tests {
             steps in prop::collection::vec((0..5_u8, 0..50_usize, 1..30_usize), 1..200),
         ) {
             const LIMIT: usize = 100;
-            let mut ring = Ring::default();
-            let mut held: Vec<(Arc<Fake>, Place, usize)> = Vec::new();
-            for (what, which, charge) in steps {
-                let number = which % held.len().max(1);
+            let mut ring = S3Fifo::default();
+            let mut held: Vec<(Arc<Fake>, SlotId, usize)> = Vec::new();
+            for (what, kind, charge) in steps {
+                let number = kind % held.len().max(1);
                 let one = held.get_mut(number);
                 match (what, one) {
                     (0, Some((fake, _, _))) => fake.touch(),
@@ -530,9 +538,9 @@ mod tests {
                         ring.release(place);
                     }
                     (2, Some((_, place, charged))) => {
-                        if let Some(leavers) = ring.charge(*place, charge, LIMIT) {
+                        if let Some(evictions) = ring.charge(*place, charge, LIMIT) {
                             *charged = charge;
-                            leavers.leave();
+                            evictions.evict_all();
                         }
                     }
                     // Nobody waits to give a place back: another may hold its last mention.
@@ -560,7 +568,7 @@ mod tests {
             for (_, place, _) in held.drain(..) {
                 ring.release(place);
             }
-            prop_assert_eq!(ring.probation.charged + ring.main.charged, ring.charged());
+            prop_assert_eq!(ring.small.charged + ring.main.charged, ring.charged());
         }
     }
 }

@@ -18,7 +18,7 @@ pub(crate) enum Fate {
     /// The stored one went while nobody looked, and another has its name now.
     Recreated { old: RawEntry, new: RawEntry },
     /// It no longer decodes; the last good version stays readable.
-    Kept(RawEntry),
+    PeekGuard(RawEntry),
     /// It is not there, or it is another object that does not decode.
     Gone(RawEntry),
     /// It never decoded.
@@ -42,7 +42,7 @@ pub(crate) fn fate(stored: Option<&RawEntry>, listed: Option<&Item>) -> Fate {
             }
         }
         (Some(old), Some(Decoded::Malformed(malformed))) if is_of(malformed, old) => {
-            Fate::Kept(old.clone())
+            Fate::PeekGuard(old.clone())
         }
         (Some(old), Some(Decoded::Malformed(_)) | None) => Fate::Gone(old.clone()),
         (None, Some(Decoded::Malformed(_)) | None) => Fate::Nothing,

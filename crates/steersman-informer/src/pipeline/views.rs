@@ -14,7 +14,8 @@ use crate::error::Error;
 use crate::fanout::Subscription;
 use crate::pass::{Pass, Unread};
 use crate::store::{
-    Held, Index, IndexFn, Indexer, Misread, Seen, Told, Unseen, View, select, unreadable, values,
+    EntryDiff, Index, IndexFailure, IndexFn, Indexer, KnownEntries, View, ViewEffects, ViewHandle,
+    select, unreadable, values,
 };
 
 /// How often what changed meanwhile is looked at without a lock (VIEW-7); what is left then is looked at
@@ -22,36 +23,36 @@ use crate::store::{
 const ROUNDS: u32 = 8;
 
 /// A view that is being made: others change the store meanwhile.
-struct FirstLook {
-    held: Arc<Held>,
+struct NewView {
+    handle: Arc<ViewHandle>,
     view: View,
-    told: Told,
-    seen: Seen,
+    told: ViewEffects,
+    known: KnownEntries,
 }
 
 /// An index that is being made: others change the store meanwhile.
-struct Filing {
+struct NewIndex {
     index: Index,
     function: IndexFn,
     /// The objects for which the index fails.
-    misread: BTreeMap<ObjectKey, Misread>,
-    seen: Seen,
+    failures: BTreeMap<ObjectKey, IndexFailure>,
+    known: KnownEntries,
 }
 
 impl Core {
     /// The view of a type. Where nothing holds one it is made, and looks at the objects that are there
     /// before anything else sees it. A type that needs more than is there makes the reflector ask for
     /// it (VIEW-3).
-    pub(crate) fn view<K: Object>(&self) -> Arc<Held> {
-        let held = || self.shared.indexer.read().held(TypeId::of::<K>());
-        if let Some(held) = held() {
-            return held;
+    pub(crate) fn view<K: Object>(&self) -> Arc<ViewHandle> {
+        let handle = || self.shared.indexer.read().handle(TypeId::of::<K>());
+        if let Some(handle) = handle() {
+            return handle;
         }
         let _turn = self.looks.lock();
-        if let Some(held) = held() {
-            return held;
+        if let Some(handle) = handle() {
+            return handle;
         }
-        let mut begun: Option<FirstLook> = None;
+        let mut begun: Option<NewView> = None;
         let mut rounds = 0;
         loop {
             let mut writer = self.writer.lock();
@@ -63,31 +64,31 @@ impl Core {
                     // type.
                     self.drop_left_views();
                     writer.views += 1;
-                    FirstLook::new::<K>(writer.views, is_ready, &self.options.indexed_labels)
+                    NewView::new::<K>(writer.views, is_ready, &self.options.indexed_labels)
                 }
             };
-            let unseen = look.update(&self.shared.indexer.read());
+            let diff = look.update(&self.shared.indexer.read());
             rounds += 1;
-            if unseen.is_empty() || rounds == ROUNDS {
+            if diff.is_empty() || rounds == ROUNDS {
                 // VIEW-2: while the writer's lock is held nothing changes.
-                look.file(&unseen);
+                look.file(&diff);
                 return self.add_view(&writer, look);
             }
             drop(writer);
-            look.file(&unseen);
+            look.file(&diff);
             begun = Some(look);
         }
     }
 
-    fn add_view(&self, writer: &Writer, look: FirstLook) -> Arc<Held> {
-        let FirstLook {
-            held, view, told, ..
+    fn add_view(&self, writer: &Writer, look: NewView) -> Arc<ViewHandle> {
+        let NewView {
+            handle, view, told, ..
         } = look;
         self.tell(&told.malformed);
         self.shared.indexer.write().add_view(view);
-        self.want(held.needs());
+        self.want(handle.needs());
         self.publish(writer);
-        held
+        handle
     }
 
     /// Whether the store holds as much of its objects as is needed, or nothing yet.
@@ -145,7 +146,7 @@ impl Core {
             Decoded::Good(object) => self.transformed(object)?,
             Decoded::Malformed(malformed) => return Err(*malformed),
         };
-        let entry = RawEntry::ingest(object, Extent::Whole, &self.shelf, None, &self.pools);
+        let entry = RawEntry::ingest(object, Extent::Whole, &self.context, None, &self.interners);
         Unread::new(&entry).read()
     }
 
@@ -156,18 +157,18 @@ impl Core {
         };
         let (key, uid) = (object.head().key.clone(), object.head().uid.clone());
         let version = object.head().version.clone();
-        let transformed = transform.apply(object, self.shelf.quotes());
+        let transformed = transform.apply(object, self.context.quotes());
         transformed.map_err(|problem| Malformed::new(key, uid, version, problem))
     }
 
-    pub(crate) fn subscribe<K>(&self, held: &Arc<Held>) -> Subscription<K> {
+    pub(crate) fn subscribe<K>(&self, handle: &Arc<ViewHandle>) -> Subscription<K> {
         let mut writer = self.writer.lock();
-        let synced = self.has_synced(held.needs());
+        let synced = self.has_synced(handle.needs());
         let subscription = {
             let indexer = self.shared.indexer.read();
-            let view = indexer.view(held.id()).into_iter();
+            let view = indexer.view(handle.id()).into_iter();
             let present = view.flat_map(|view| indexer.seen(view, None));
-            writer.fanout.join(held, present, synced)
+            writer.fanout.join(handle, present, synced)
         };
         if writer.run == Run::Stopped {
             writer.fanout.close();
@@ -175,11 +176,11 @@ impl Core {
         subscription
     }
 
-    pub(crate) fn add_index(&self, held: &Held, index: Index) -> Result<(), Error> {
+    pub(crate) fn add_index(&self, handle: &ViewHandle, index: Index) -> Result<(), Error> {
         let _turn = self.looks.lock();
         {
             let indexer = self.shared.indexer.read();
-            let view = indexer.view(held.id());
+            let view = indexer.view(handle.id());
             if view.is_some_and(|view| view.index(index.name()).is_some()) {
                 return Err(Error::IndexExists {
                     kind: self.kind.to_string(),
@@ -187,24 +188,24 @@ impl Core {
                 });
             }
         }
-        let mut filing = Filing::new(index);
+        let mut filing = NewIndex::new(index);
         let mut rounds = 0;
         loop {
             let writer = self.writer.lock();
-            let unseen = filing.update(&self.shared.indexer.read(), held);
+            let diff = filing.update(&self.shared.indexer.read(), handle);
             rounds += 1;
-            if unseen.is_empty() || rounds == ROUNDS {
-                filing.file(&unseen);
-                let mut told = Told::nothing(held.id());
-                let misread = filing.misread.into_values().collect();
+            if diff.is_empty() || rounds == ROUNDS {
+                filing.file(&diff);
+                let mut told = ViewEffects::nothing(handle.id());
+                let failures = filing.failures.into_values().collect();
                 let mut indexer = self.shared.indexer.write();
-                indexer.add_index(held.id(), filing.index, misread, &mut told);
+                indexer.add_index(handle.id(), filing.index, failures, &mut told);
                 drop(indexer);
                 self.tell(&told.malformed);
                 return Ok(());
             }
             drop(writer);
-            filing.file(&unseen);
+            filing.file(&diff);
         }
     }
 
@@ -213,72 +214,72 @@ impl Core {
     }
 }
 
-impl FirstLook {
+impl NewView {
     fn new<K: Object>(number: u64, is_ready: bool, labels: &[String]) -> Self {
-        let held = Arc::new(Held::new::<K>(number));
-        let mut view = View::new::<K>(&held, is_ready);
-        let mut told = Told::nothing(held.id());
+        let handle = Arc::new(ViewHandle::new::<K>(number));
+        let mut view = View::new::<K>(&handle, is_ready);
+        let mut told = ViewEffects::nothing(handle.id());
         for label in labels {
             view.add_index(Index::of_label(label), Vec::new(), &mut told);
         }
         Self {
-            held,
+            handle,
             view,
             told,
-            seen: Seen::default(),
+            known: KnownEntries::default(),
         }
     }
 
     /// What has to be looked at; nothing where the store does not hold enough of its objects.
-    fn update(&mut self, indexer: &Indexer) -> Unseen {
+    fn update(&mut self, indexer: &Indexer) -> EntryDiff {
         match self.view.is_ready() {
-            true => self.seen.update(indexer.entries(None)),
-            false => Unseen::default(),
+            true => self.known.update(indexer.entries(None)),
+            false => EntryDiff::default(),
         }
     }
 
     /// Decodes, and files what came of it.
-    fn file(&mut self, unseen: &Unseen) {
-        for gone in &unseen.gone {
+    fn file(&mut self, diff: &EntryDiff) {
+        for gone in &diff.gone {
             self.view.forget(gone.key());
         }
         let judge = self.view.judge();
-        for entry in &unseen.new {
+        for entry in &diff.new {
             let finding = judge.finding(entry);
             self.view.refile(entry, &finding, &mut self.told);
         }
     }
 }
 
-impl Filing {
+impl NewIndex {
     fn new(index: Index) -> Self {
         Self {
             function: index.function(),
             index,
-            misread: BTreeMap::new(),
-            seen: Seen::default(),
+            failures: BTreeMap::new(),
+            known: KnownEntries::default(),
         }
     }
 
     /// What has to be filed of that which a view sees.
-    fn update(&mut self, indexer: &Indexer, held: &Held) -> Unseen {
-        let view = indexer.view(held.id()).into_iter();
-        let seen = view.flat_map(|view| indexer.seen(view, None));
-        self.seen.update(seen)
+    fn update(&mut self, indexer: &Indexer, handle: &ViewHandle) -> EntryDiff {
+        let view = indexer.view(handle.id()).into_iter();
+        let known = view.flat_map(|view| indexer.seen(view, None));
+        self.known.update(known)
     }
 
     /// Decodes, and calls what users wrote.
-    fn file(&mut self, unseen: &Unseen) {
-        for gone in &unseen.gone {
+    fn file(&mut self, diff: &EntryDiff) {
+        for gone in &diff.gone {
             self.forget(gone.key());
         }
-        for entry in &unseen.new {
+        for entry in &diff.new {
             self.forget(entry.key());
             match values(&self.function, entry) {
                 Ok(values) => self.index.put(entry, &values),
                 Err(problem) => {
                     let key = entry.key().clone();
-                    self.misread.insert(key, (entry.clone(), problem));
+                    self.failures.insert(key, (entry.clone(), problem));
                 }
             }
         }
@@ -286,6 +287,6 @@ impl Filing {
 
     fn forget(&mut self, key: &ObjectKey) {
         self.index.remove(key);
-        self.misread.remove(key);
+        self.failures.remove(key);
     }
 }

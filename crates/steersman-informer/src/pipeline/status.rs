@@ -3,8 +3,8 @@
 use parking_lot::MutexGuard;
 use tokio::time::Instant;
 
-use super::telling::Line;
-use super::{Core, Run, Writer, place};
+use super::problem_log::LogLine;
+use super::{Core, Run, Writer, extent_index};
 use crate::body::Extent;
 use crate::reflector::step::Problem;
 use crate::state::{Reason, State};
@@ -13,7 +13,7 @@ impl Core {
     pub(super) fn report(&self, problem: Option<&Problem>) {
         let mut writer = self.writer.lock();
         let now = Instant::now().into_std();
-        let line = writer.telling.judge(problem.map(|p| p.reason), now);
+        let line = writer.problem_log.judge(problem.map(|p| p.reason), now);
         let synced = self.reached().is_some();
         let changed = writer.problem.as_ref() != problem;
         if changed {
@@ -26,30 +26,32 @@ impl Core {
         }
         // Once per failure, not once per attempt.
         match (line, problem) {
-            (Line::Ends, _) => tracing::info!(kind = %self.name, "recovered"),
+            (LogLine::Ends, _) => tracing::info!(kind = %self.name, "recovered"),
             // Somebody deleted the definition: what happened, and no advice to undo it.
-            (Line::Begins, Some(problem)) if synced && problem.reason == Reason::NotServed => {
+            (LogLine::Begins, Some(problem)) if synced && problem.reason == Reason::NotServed => {
                 tracing::warn!(
                     kind = %self.name,
                     "is no longer served; goes on when it is served again"
                 );
             }
             // Versions end, and everything is listed again.
-            (Line::Begins, Some(problem)) if problem.reason == Reason::Expired => tracing::info!(
-                kind = %self.name,
-                error = %problem.message,
-                "versions expire before they can be used; listing again, later each time"
-            ),
-            (Line::Begins, Some(problem)) => tracing::warn!(
+            (LogLine::Begins, Some(problem)) if problem.reason == Reason::Expired => {
+                tracing::info!(
+                    kind = %self.name,
+                    error = %problem.message,
+                    "versions expire before they can be used; listing again, later each time"
+                )
+            }
+            (LogLine::Begins, Some(problem)) => tracing::warn!(
                 kind = %self.name,
                 reason = %problem.reason,
                 // Not `message`: that is the name of the text itself, which would be lost.
                 error = %problem.message,
                 // Last and without quotes: it may hold a rule to copy.
-                way_out = self.options.ways_out.of(problem.reason).map(tracing::field::display),
+                way_out = self.options.failure_advice.of(problem.reason).map(tracing::field::display),
                 "degraded; trying again until it works"
             ),
-            (Line::Begins | Line::None, _) => {}
+            (LogLine::Begins | LogLine::None, _) => {}
         }
     }
 
@@ -67,7 +69,7 @@ impl Core {
                 (Run::Running, None, true) => State::Synced,
                 (Run::Running, None, false) => State::Syncing,
             };
-            self.states[place(needs)].send_if_modified(|now| {
+            self.states[extent_index(needs)].send_if_modified(|now| {
                 let modified = *now != state;
                 *now = state;
                 modified

@@ -8,13 +8,13 @@ use crate::state::Reason;
 
 /// What is wrong with an informer's requests.
 #[derive(Debug, Default)]
-pub(crate) struct Trouble {
+pub(crate) struct ProblemTracker {
     problem: Option<Problem>,
     /// Failures since the last success.
     attempts: u32,
 }
 
-impl Trouble {
+impl ProblemTracker {
     pub(crate) fn problem(&self) -> Option<&Problem> {
         self.problem.as_ref()
     }

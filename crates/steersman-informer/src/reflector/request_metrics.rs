@@ -6,7 +6,7 @@ use crate::metrics::Counters;
 
 /// The list and the watch that are under way.
 #[derive(Debug)]
-pub(crate) struct Tally {
+pub(crate) struct RequestMetrics {
     counters: Counters,
     listing: Option<Instant>,
     watch: Option<Open>,
@@ -18,7 +18,7 @@ struct Open {
     events: usize,
 }
 
-impl Tally {
+impl RequestMetrics {
     pub(crate) fn new(counters: Counters) -> Self {
         Self {
             counters,
