@@ -52,7 +52,7 @@ fn reads(criterion: &mut Criterion) {
     let ten = store.by_index("batch", "7").unwrap_or_default();
     assert_eq!(ten.len() as u64, TOGETHER);
     let labelled = Selection::new().labels(LabelSelector::label(SHARED, "7"));
-    let labelled = store.objects(&labelled);
+    let labelled = store.list_matching(&labelled);
     assert!(labelled.is_ok_and(|found| found.objects == ten));
     let mut group = criterion.benchmark_group("store");
     group.bench_function("get, one key", |bencher| {
@@ -78,7 +78,7 @@ fn reads(criterion: &mut Criterion) {
                 let batch = batches.next().unwrap_or_default();
                 Selection::new().labels(LabelSelector::label(SHARED, batch))
             },
-            |query| store.objects(&query),
+            |query| store.list_matching(&query),
             BatchSize::SmallInput,
         );
     });

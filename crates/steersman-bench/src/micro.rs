@@ -198,7 +198,7 @@ impl Served {
         runtime.block_on(cache.wait_for_sync())?;
         // Each is decoded from now on.
         for pod in informer.store().entries(None) {
-            drop(pod.body());
+            drop(pod.object());
         }
         Ok(Self {
             client: Client::new(cache.clone(), connection),

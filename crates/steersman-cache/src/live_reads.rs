@@ -89,7 +89,7 @@ impl LiveReads {
             let object = Err(not_found);
             return Ok(LiveObject { list, object });
         };
-        let object = self.mirror.look_at(arrived);
+        let object = self.mirror.decode_foreign(arrived);
         let object = object.map_err(|malformed| Error::Malformed {
             kind: kind.clone(),
             key: malformed.key,

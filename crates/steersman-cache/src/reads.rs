@@ -8,7 +8,7 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use steersman_api::Malformed;
-use steersman_informer::{Informer, Selected, Subscription, Unread};
+use steersman_informer::{EntryList, Informer, Subscription, UncachedObject};
 use steersman_object::{Kind, Object, ObjectKey, ResourceVersion, Selection};
 use tokio::task::coop;
 
@@ -212,7 +212,7 @@ impl<K: Object> Reads<K> {
             .informers_for(selection.selected_namespace())?
         {
             let informer = self.informer(place.clone(), verb.take(), caller).await?;
-            let found = informer.as_store().find(&query);
+            let found = informer.as_store().list_lazily(&query);
             let mut found = found.map_err(|_| self.unknown_index(&informer, &query))?;
             // CACHE-12
             while found.decode_next() {
@@ -361,10 +361,10 @@ impl<K: Object> Reads<K> {
         &self,
         selection: &Selection,
         caller: &'static Location<'static>,
-    ) -> Result<(Vec<Unread<K>>, Versions), Error> {
+    ) -> Result<(Vec<UncachedObject<K>>, Versions), Error> {
         // Also where somebody else has the kind in memory.
         self.coverage.allows_read(true)?;
-        let (mut found, mut versions) = (Vec::<Unread<K>>::new(), Versions::new());
+        let (mut found, mut versions) = (Vec::<UncachedObject<K>>::new(), Versions::new());
         let mut query = self.placed(selection)?;
         let mut verb = Some(Verb::List);
         for place in self
@@ -383,13 +383,13 @@ impl<K: Object> Reads<K> {
             let (objects, version, unreadable): (Vec<_>, _, _) = match informer {
                 Some(informer) => {
                     let selected = self.select(&informer, &query)?;
-                    let objects = selected.entries.into_iter().map(Unread::from);
+                    let objects = selected.entries.into_iter().map(UncachedObject::from);
                     (objects.collect(), selected.version, selected.unreadable)
                 }
                 None => {
                     let shared = &self.shared;
                     let passing = shared.passable::<K>(&self.coverage, place.clone(), verb, caller);
-                    let pass = passing.await?.pass(&query);
+                    let pass = passing.await?.list_uncached(&query);
                     let pass = pass.map_err(|_| self.no_index(""))?;
                     (pass.objects, pass.version, pass.unreadable)
                 }
@@ -431,8 +431,8 @@ impl<K: Object> Reads<K> {
         malformed(self.kind(), problem)
     }
 
-    fn select(&self, informer: &Informer<K>, query: &Selection) -> Result<Selected<K>, Error> {
-        let selected = informer.as_store().select(query);
+    fn select(&self, informer: &Informer<K>, query: &Selection) -> Result<EntryList<K>, Error> {
+        let selected = informer.as_store().list_entries(query);
         selected.map_err(|_| self.unknown_index(informer, query))
     }
 

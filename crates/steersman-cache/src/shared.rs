@@ -390,7 +390,7 @@ impl Shared {
             .watch_list(options.watch_list)
             .budget(self.budget.clone())
             .health(self.health.clone())
-            .ways_out(move |reason| advice.way_out(reason));
+            .failure_advice(move |reason| advice.way_out(reason));
         let settings = coverage.settings(slot.namespace.as_deref());
         let settings = settings.cloned().unwrap_or_default();
         informer = settings.applied_to(informer);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 use steersman_cache::internal::{CacheInternals as _, LiveIdentity, LiveList, Membership};
-use steersman_cache::{Cache, Glimpse, InformerState as State, Mirror};
+use steersman_cache::{Cache, InformerState as State, Mirror, ObservedState};
 use steersman_object::{Gvk, Kind, ObjectKey, ResourceVersion};
 use tokio::time::Instant;
 
@@ -185,8 +185,8 @@ impl WriteTracker {
 
     /// Returns whether a running informer covers the object and has not reached this version of it.
     fn is_news(&self, gvk: &Gvk, key: &ObjectKey, version: &ResourceVersion) -> bool {
-        let glimpse = self.glimpse(gvk, key);
-        glimpse.is_some_and(|has| !look(&has).has_come(version))
+        let observed_state = self.observed_state(gvk, key);
+        observed_state.is_some_and(|has| !look(&has).has_come(version))
     }
 
     fn note(&self, writer: Writer, gvk: &Gvk, noted: NotedWrite) {
@@ -194,8 +194,8 @@ impl WriteTracker {
         let mut writes = self.lock();
         writes.note(writer, gvk, noted, now);
         let is_seen = |gvk: &Gvk, note: &Note| {
-            let glimpse = self.glimpse(gvk, &note.key);
-            glimpse.is_none_or(|has| note.is_seen(look(&has)))
+            let observed_state = self.observed_state(gvk, &note.key);
+            observed_state.is_none_or(|has| note.is_seen(look(&has)))
         };
         let is_passed = |gvk: &Gvk, question: &Question| self.is_passed(gvk, question);
         let follows = |gvk: &Gvk, question: &Question| {
@@ -210,8 +210,8 @@ impl WriteTracker {
     fn is_passed(&self, gvk: &Gvk, question: &Question) -> bool {
         match (&question.subject, &question.version) {
             (Subject::Object(key), Some(version)) => {
-                let glimpse = self.glimpse(gvk, key);
-                glimpse.is_none_or(|has| look(&has).has_come(version))
+                let observed_state = self.observed_state(gvk, key);
+                observed_state.is_none_or(|has| look(&has).has_come(version))
             }
             _ => false,
         }
@@ -225,7 +225,7 @@ impl WriteTracker {
         key: &ObjectKey,
         version: Option<ResourceVersion>,
     ) -> Before {
-        let stored = self.glimpse(gvk, key).and_then(|has| has.stored);
+        let stored = self.observed_state(gvk, key).and_then(|has| has.stored);
         Before {
             stored: stored.map(|stored| stored.uid),
             version,
@@ -289,7 +289,7 @@ impl WriteTracker {
         let (gvk, key) = (write.kind.gvk(), written.key.clone());
         let (uid, version) = (written.uid.clone(), written.version.clone());
         let membership = self.cache.membership(gvk, &key, written.labels.as_ref())?;
-        let has = self.glimpse(gvk, &key)?;
+        let has = self.observed_state(gvk, &key)?;
         let stored = has.stored.as_ref();
         match membership {
             Membership::Inside => Some(NotedWrite::Stored { key, uid, version }),
@@ -307,8 +307,8 @@ impl WriteTracker {
     }
 
     /// Returns the state of an object in the running informer that covers it, if there is one.
-    fn glimpse(&self, gvk: &Gvk, key: &ObjectKey) -> Option<Glimpse> {
-        Some(self.cache.mirror_of(gvk, key)?.glimpse(key))
+    fn observed_state(&self, gvk: &Gvk, key: &ObjectKey) -> Option<ObservedState> {
+        Some(self.cache.mirror_of(gvk, key)?.observed_state(key))
     }
 }
 
@@ -348,7 +348,7 @@ fn is_delete(write: &Write, written: &Written) -> bool {
     }
 }
 
-fn look(has: &Glimpse) -> CacheState<'_> {
+fn look(has: &ObservedState) -> CacheState<'_> {
     let stored = has.stored.as_ref().map(|stored| StoredObject {
         uid: &stored.uid,
         version: &stored.version,

@@ -50,10 +50,10 @@ pub trait Predicate<K: Object>: Send + Sync + 'static {
 
     /// Whether an event passes: asks the method for its type.
     fn passes(&self, event: &Event<K>) -> bool {
-        match (event.old(), event.new()) {
+        match (event.old(), event.current()) {
             (Some(old), Some(new)) => self.updated(old, new),
             (None, Some(new)) => self.created(new),
-            (_, None) => self.deleted(event.object()),
+            (_, None) => self.deleted(event.entry()),
         }
     }
 }

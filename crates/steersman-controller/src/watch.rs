@@ -99,7 +99,7 @@ impl<K: TypedObject, R: RequestKey> Watch<K, R> {
         EventSummary {
             kind: &self.kind,
             key: event.key(),
-            labels: event.object().labels(),
+            labels: event.entry().labels(),
             is_delete: event.is_delete(),
             origin: event.origin(),
         }
@@ -122,7 +122,7 @@ pub(crate) fn requests_of<K: TypedObject, R: RequestKey>(event: &Event<K>) -> Re
 // What a start or a resync brings can wait for what just happened. A delete is always news: it is
 // never of low priority (CTRL-5).
 fn options<K: TypedObject>(event: &Event<K>) -> AddOptions {
-    let can_wait = match (event.old(), event.new()) {
+    let can_wait = match (event.old(), event.current()) {
         (_, None) => false,
         (None, Some(_)) => event.origin() == Origin::Initial,
         (Some(_), Some(_)) => event.origin() == Origin::Resync || event.is_resync(),

@@ -82,7 +82,7 @@ impl<K: Object> Entry<K> {
     /// Where `K` reads the same JSON once and then not again.
     #[must_use]
     #[expect(clippy::expect_used, reason = "proven below")]
-    pub fn body(&self) -> Arc<K> {
+    pub fn object(&self) -> Arc<K> {
         let decoded = self.inner.decoded();
         // An entry is given out as a `K` only after its JSON decoded as one (VIEW-1), and that is what
         // it is packed of (PACK-1).
@@ -99,7 +99,7 @@ impl<K: Object> Entry<K> {
     /// The object's annotations. They may have to be decoded.
     #[must_use]
     pub fn annotations(&self) -> Cow<'_, BTreeMap<String, String>> {
-        match &self.body().meta().annotations {
+        match &self.object().meta().annotations {
             Some(annotations) => Cow::Owned(annotations.clone()),
             None => Cow::Borrowed(&NO_ANNOTATIONS),
         }

@@ -85,7 +85,7 @@ impl<K> Event<K> {
     /// The object's key.
     #[must_use]
     pub fn key(&self) -> &ObjectKey {
-        self.object().key()
+        self.entry().key()
     }
 
     /// What was before: of an update and of a delete.
@@ -100,11 +100,7 @@ impl<K> Event<K> {
 
     /// What is now; `None` of a delete.
     #[must_use]
-    #[expect(
-        clippy::new_ret_no_self,
-        reason = "the counterpart of `old`, not a constructor"
-    )]
-    pub fn new(&self) -> Option<&Entry<K>> {
+    pub fn current(&self) -> Option<&Entry<K>> {
         match self {
             Self::Created { new, .. } | Self::Updated { new, .. } => Some(new),
             Self::Deleted { .. } => None,
@@ -113,7 +109,7 @@ impl<K> Event<K> {
 
     /// The object as it is, or as it was last known.
     #[must_use]
-    pub fn object(&self) -> &Entry<K> {
+    pub fn entry(&self) -> &Entry<K> {
         match self {
             Self::Created { new, .. } | Self::Updated { new, .. } => new,
             Self::Deleted { last_known, .. } => last_known,

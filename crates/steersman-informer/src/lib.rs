@@ -35,7 +35,7 @@
 //! - `body` has one object, packed, and what types made of it; `intern` what objects have in common;
 //!   [`entry`] has [`Entry`], an object
 //!   as it is held.
-//! - [`pass`] has [`Pass`], objects that are looked at once.
+//! - [`uncached`] has [`UncachedList`], objects that are looked at once.
 //! - [`event`] has [`Event`], what happened to one object; `judgement` what views make of one, and `delta`
 //!   what the server said.
 //! - `reflector`, `queue`, [`store`], [`fanout`]: the rooms, in the order of the data.
@@ -51,9 +51,9 @@ pub mod options;
 mod body;
 mod intern;
 pub mod entry;
-pub mod pass;
+pub mod uncached;
 pub mod event;
-pub mod glimpse;
+pub mod observed_state;
 mod judgement;
 mod chunked_vec;
 mod delta;
@@ -69,14 +69,14 @@ pub use entry::Entry;
 pub use error::Error;
 pub use event::{Certainty, Event, Origin};
 pub use fanout::{Delivery, Subscription};
-pub use glimpse::{Glimpse, Identity};
 pub use health::ServerHealth;
 pub use informer::Informer;
 pub use metrics::InformerMetrics;
 pub use mirror::Mirror;
+pub use observed_state::{Identity, ObservedState};
 pub use options::{DecodeBatches, Failed, FailureAdvice, FirstVersion, InformerOptions, OnFailure};
 pub use pack::Budget;
-pub use pass::{Pass, Unread};
 pub use state::{Reason, State};
-pub use store::{Found, IndexedValue, Objects, Selected, Store};
+pub use store::{EntryList, IndexedValue, LazyList, ObjectList, Store};
 pub use transform::Transform;
+pub use uncached::{UncachedList, UncachedObject};

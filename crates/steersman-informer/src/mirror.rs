@@ -10,11 +10,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::body::Extent;
 use crate::error::Error;
-use crate::glimpse::Glimpse;
+use crate::observed_state::ObservedState;
 use crate::options::InformerOptions;
-use crate::pass::Pass;
 use crate::pipeline::{self, Core};
 use crate::state::State;
+use crate::uncached::UncachedList;
 
 /// An informer of a kind, whatever its objects are looked at as. Cheap to clone.
 ///
@@ -94,12 +94,12 @@ impl Mirror {
 
     /// How far the informer has come, and what it has of one object, whatever reads it.
     #[must_use]
-    pub fn glimpse(&self, key: &ObjectKey) -> Glimpse {
-        self.core.glimpse(key)
+    pub fn observed_state(&self, key: &ObjectKey) -> ObservedState {
+        self.core.observed_state(key)
     }
 
     /// As much of the objects is asked for from now on as a `K` needs, though nobody looks at them as
-    /// one yet. Once it [has synced](Self::has_synced), they can be [passed over](Self::pass) as `K`s.
+    /// one yet. Once it [has synced](Self::has_synced), they can be [passed over](Self::list_uncached) as `K`s.
     pub fn need<K: Object>(&self) {
         self.core.want(Extent::of::<K>());
     }
@@ -110,8 +110,8 @@ impl Mirror {
     /// # Errors
     ///
     /// Where the query names an index: these belong to views.
-    pub fn pass<K: Object>(&self, query: &Selection) -> Result<Pass<K>, Error> {
-        self.core.pass(query)
+    pub fn list_uncached<K: Object>(&self, query: &Selection) -> Result<UncachedList<K>, Error> {
+        self.core.list_uncached(query)
     }
 
     /// An object that came by another way, as this informer would have it had it come by its own:
@@ -120,8 +120,11 @@ impl Mirror {
     /// # Errors
     ///
     /// What is known of it, where it cannot be read as a `K`.
-    pub fn look_at<K: Object>(&self, arrived: Decoded<RawObject>) -> Result<Arc<K>, Malformed> {
-        self.core.look_at(arrived)
+    pub fn decode_foreign<K: Object>(
+        &self,
+        arrived: Decoded<RawObject>,
+    ) -> Result<Arc<K>, Malformed> {
+        self.core.decode_foreign(arrived)
     }
 
     /// Whether it mirrors the server, or tries to: it was started, and has not stopped.

@@ -27,8 +27,8 @@ use crate::delta::Delta;
 use crate::entry::{Interners, RawEntry};
 use crate::error::Error;
 use crate::fanout::Fanout;
-use crate::glimpse::{Glimpse, Identity};
 use crate::metrics::Counters;
+use crate::observed_state::{Identity, ObservedState};
 use crate::options::InformerOptions;
 use crate::pack::PackContext;
 use crate::pipeline::problem_log::ProblemLog;
@@ -161,9 +161,9 @@ impl Core {
     }
 
     /// What is stored of one object, and the version up to which everything was applied: of one moment.
-    pub(crate) fn glimpse(&self, key: &ObjectKey) -> Glimpse {
+    pub(crate) fn observed_state(&self, key: &ObjectKey) -> ObservedState {
         let indexer = self.shared.indexer.read();
-        Glimpse {
+        ObservedState {
             applied: indexer.version().clone(),
             stored: indexer.get(key).map(|entry| Identity {
                 uid: entry.uid().to_string(),

@@ -15,8 +15,8 @@ mod query;
 mod collect;
 mod reader;
 
-pub use collect::Found;
-pub use query::{IndexedValue, Objects, Selected};
+pub use collect::LazyList;
+pub use query::{EntryList, IndexedValue, ObjectList};
 pub use reader::Store;
 
 pub(crate) use entry_diff::{EntryDiff, KnownEntries};

@@ -77,16 +77,16 @@ fn tell<K: TypedObject>(
 
 /// A site's condition, whenever its reason or message changes.
 fn website(event: &Event<Website>) -> Option<String> {
-    let site = event.object().body();
+    let site = event.entry().object();
     let mut line = format!("Website {}", site.key());
-    let Some(new) = event.new() else {
+    let Some(new) = event.current() else {
         return Some(line + " is gone");
     };
     if new.is_deleting() {
         let told = event.old().is_some_and(|old| old.is_deleting());
         return (!told).then(|| line + " is being deleted");
     }
-    let told = event.old().map(|old| says(&old.body()));
+    let told = event.old().map(|old| says(&old.object()));
     let says = says(&site);
     if told.as_ref() == Some(&says) {
         return None;
@@ -109,8 +109,8 @@ fn says(site: &Website) -> String {
 /// Children come and go; their changes show in the site's condition.
 fn child<K: TypedObject>(kind: &'static str) -> impl Fn(&Event<K>) -> Option<String> + Send {
     move |event| {
-        let key = event.object().key();
-        match (event.old(), event.new()) {
+        let key = event.entry().key();
+        match (event.old(), event.current()) {
             // It was there before anybody told of anything.
             (None, Some(_)) if event.origin() == Origin::Initial => None,
             (None, Some(_)) => Some(format!("{kind} {key} was created")),
@@ -122,12 +122,12 @@ fn child<K: TypedObject>(kind: &'static str) -> impl Fn(&Event<K>) -> Option<Str
 
 fn pod(event: &Event<Pod>) -> Option<String> {
     let phase = |pod: &Pod| pod.status.as_ref().and_then(|s| s.phase.clone());
-    let now = event.new().map(|new| phase(&new.body()));
-    let before = event.old().map(|old| phase(&old.body()));
+    let now = event.current().map(|new| phase(&new.object()));
+    let before = event.old().map(|old| phase(&old.object()));
     match (&before, &now) {
         (Some(before), Some(now)) if before != now => {
             let now = now.as_deref().unwrap_or("Unknown");
-            Some(format!("Pod {} is {now}", event.object().key()))
+            Some(format!("Pod {} is {now}", event.entry().key()))
         }
         _ => child("Pod")(event),
     }

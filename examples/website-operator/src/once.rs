@@ -87,8 +87,8 @@ pub async fn until_ready(cache: &Cache, mut events: Subscription<Website>) -> Re
             match delivery {
                 None => return Err(Error::Ended),
                 Some(Delivery::Event(event)) => {
-                    match event.new() {
-                        Some(site) => sites.0.insert(site.key().clone(), site.body()),
+                    match event.current() {
+                        Some(site) => sites.0.insert(site.key().clone(), site.object()),
                         None => sites.0.remove(event.key()),
                     };
                 }

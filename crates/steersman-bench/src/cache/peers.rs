@@ -149,7 +149,7 @@ fn found<V: Object>(
         .map(|name| Selection::new().labels(LabelSelector::label(SHARED, name)))
         .collect();
     let by_label = |at: usize| {
-        let found = store.objects(&queries[at]);
+        let found = store.list_matching(&queries[at]);
         found.is_ok_and(|found| is_group(&found.objects))
     };
     synced.label_ns = rounds.timed(many, by_label)?;

@@ -103,7 +103,7 @@ pub(crate) async fn until<K: Object>(
         let Delivery::Event(event) = subscription.next().await.unwrap() else {
             continue;
         };
-        let body = event.object().body();
+        let body = event.entry().object();
         if event.key() == key && !event.is_delete() && fits(&body) {
             return body;
         }

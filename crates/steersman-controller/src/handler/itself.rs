@@ -38,7 +38,7 @@ impl<K: Object, R: RequestKey + From<ObjectKey>> EventHandler<K, R> for Itself {
     fn handle(&self, event: &Event<K>, requests: &mut Requests<R>) {
         let request = R::from(event.key().clone());
         let options = requests.defaults();
-        match (event.old(), event.new()) {
+        match (event.old(), event.current()) {
             (Some(old), Some(new))
                 if event.is_resync() || self.sole_status_writer && is_status_only(old, new) =>
             {

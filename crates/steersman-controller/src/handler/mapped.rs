@@ -40,8 +40,8 @@ where
 {
     fn handle(&self, event: &Event<K>, requests: &mut Requests<R>) {
         // Both, so that what an object no longer refers to is told too.
-        for entry in [event.old(), event.new()].into_iter().flatten() {
-            for request in (self.function)(&entry.body()) {
+        for entry in [event.old(), event.current()].into_iter().flatten() {
+            for request in (self.function)(&entry.object()) {
                 requests.add(request.into());
             }
         }

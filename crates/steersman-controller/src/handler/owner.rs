@@ -62,7 +62,7 @@ impl Owner {
 impl<K: Object, R: RequestKey + From<ObjectKey>> EventHandler<K, R> for Owner {
     fn handle(&self, event: &Event<K>, requests: &mut Requests<R>) {
         // Both, so that a child that moves leaves nobody behind who was not told.
-        for entry in [event.old(), event.new()].into_iter().flatten() {
+        for entry in [event.old(), event.current()].into_iter().flatten() {
             self.add(entry, requests);
         }
     }

@@ -61,11 +61,11 @@ where
     F: Fn(&K) -> bool + Send + Sync + 'static,
 {
     fn created(&self, new: &Entry<K>) -> bool {
-        (self.function)(&new.body())
+        (self.function)(&new.object())
     }
 
     fn updated(&self, _old: &Entry<K>, new: &Entry<K>) -> bool {
-        (self.function)(&new.body())
+        (self.function)(&new.object())
     }
 }
 

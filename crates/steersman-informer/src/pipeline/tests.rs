@@ -110,7 +110,7 @@ fn assert_agrees(indexer: &Indexer, handle: &ViewHandle, index: &str) {
     let view = indexer.view(handle.id()).unwrap();
     let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for entry in indexer.entries(None) {
-        for value in value(&entry.cast::<Map>().body()) {
+        for value in value(&entry.cast::<Map>().object()) {
             values.entry(value).or_default().push(format!("{entry:?}"));
         }
     }
@@ -197,7 +197,7 @@ fn fan_1_who_joins_during_writes_sees_everything_once() {
                 continue;
             };
             let before = event.old().map(|old| format!("{old:?}"));
-            let known = match event.new() {
+            let known = match event.current() {
                 Some(new) => world.insert(new.key().clone(), format!("{new:?}")),
                 None => world.remove(event.key()),
             };
@@ -228,7 +228,7 @@ fn fan_3_nobody_is_told_of_what_the_store_does_not_have_yet() {
     while_writing(1000, write, || {
         while let Some(Some(delivery)) = subscription.next().now_or_never() {
             if let Delivery::Event(event) = delivery {
-                let told = event.object().version();
+                let told = event.entry().version();
                 assert!(store.version().is_at_least(told), "{event:?}");
             }
         }
@@ -282,7 +282,7 @@ fn waiting<K>(subscription: &mut Subscription<K>) -> Vec<String> {
     let mut words = Vec::new();
     while let Some(Some(delivery)) = subscription.next().now_or_never() {
         words.push(match delivery {
-            Delivery::Event(event) => format!("{:?}", event.object()),
+            Delivery::Event(event) => format!("{:?}", event.entry()),
             Delivery::Synced => "synced".to_owned(),
         });
     }
@@ -441,29 +441,6 @@ fn resyncs_are_a_second_apart_at_least_and_differ_by_a_tenth() {
         let bounds = seconds * 0.9..=seconds * 1.1;
         let within = |every: &Duration| bounds.contains(&every.as_secs_f64());
         assert!(spread.iter().all(within), "{spread:?}");
-    }
-}
-
-// RYOW-2: who waits for a version looks again after each event, bookmark and list, and finds how far it got.
-#[test]
-fn ryow_2_events_bookmarks_and_lists_say_how_far_the_informer_has_come() {
-    let (core, _held) = core(8);
-    let key = ObjectKey::cluster("m1");
-    let mut applied = core.applied();
-    let version = ResourceVersion::new("9");
-    for (delta, has_come_to, stored) in [
-        (replaced(5, 1..2), "5", Some("5")),
-        (put(1, 7), "7", Some("7")),
-        (Delta::Bookmark { version }, "9", Some("7")),
-        (replaced(12, 2..3), "12", None),
-    ] {
-        applied.borrow_and_update();
-        core.apply(vec![delta]);
-        assert!(applied.has_changed().unwrap(), "{has_come_to}");
-        let glimpse = core.glimpse(&key);
-        assert_eq!(glimpse.applied.as_str(), has_come_to);
-        let version = glimpse.stored.map(|stored| stored.version);
-        assert_eq!(version.as_ref().map(ResourceVersion::as_str), stored);
     }
 }
 

@@ -12,11 +12,11 @@ use crate::body::Extent;
 use crate::entry::RawEntry;
 use crate::error::Error;
 use crate::fanout::Subscription;
-use crate::pass::{Pass, Unread};
 use crate::store::{
     EntryDiff, Index, IndexFailure, IndexFn, Indexer, KnownEntries, View, ViewEffects, ViewHandle,
     select, unreadable, values,
 };
+use crate::uncached::{UncachedList, UncachedObject};
 
 /// How often what changed meanwhile is looked at without a lock (VIEW-7); what is left then is looked at
 /// under the writer's lock, so that a first look ends however fast objects change.
@@ -118,19 +118,19 @@ impl Core {
     }
 
     /// What a query selects, whatever anybody looks at it as (VIEW-5).
-    pub(crate) fn pass<K>(&self, query: &Selection) -> Result<Pass<K>, Error> {
+    pub(crate) fn list_uncached<K>(&self, query: &Selection) -> Result<UncachedList<K>, Error> {
         Error::refuse_fields(&self.kind, query)?;
         let indexer = self.shared.indexer.read();
         let mut objects = Vec::new();
         let selected = select(&indexer, None, query, |entry| {
-            objects.push(Unread::new(entry))
+            objects.push(UncachedObject::new(entry))
         });
         selected.map_err(|name| Error::NoSuchIndex {
             kind: self.kind.to_string(),
             name: name.to_owned(),
             known: "nobody looks at it in passing".to_owned(),
         })?;
-        Ok(Pass {
+        Ok(UncachedList {
             objects,
             version: indexer.version().clone(),
             unreadable: unreadable(&indexer, None, query.selected_namespace()),
@@ -138,7 +138,7 @@ impl Core {
     }
 
     /// An object that came by another way than the reflector's, as this informer would have it.
-    pub(crate) fn look_at<K: Object>(
+    pub(crate) fn decode_foreign<K: Object>(
         &self,
         arrived: Decoded<RawObject>,
     ) -> Result<Arc<K>, Malformed> {
@@ -147,7 +147,7 @@ impl Core {
             Decoded::Malformed(malformed) => return Err(*malformed),
         };
         let entry = RawEntry::ingest(object, Extent::Whole, &self.context, None, &self.interners);
-        Unread::new(&entry).read()
+        UncachedObject::new(&entry).read()
     }
 
     /// The object as the transform leaves it; where that fails, nobody can read it.

@@ -234,12 +234,8 @@ where
         Err(Failure::cut())
     }
 
-    async fn watch(&mut self, mut options: WatchOptions, timeout: Duration) {
-        options.labels.clone_from(&self.labels);
-        options.fields.clone_from(&self.fields);
-        options.metadata_only = self.extent == Extent::Metadata;
-        options.bookmarks = self.bookmarks;
-        options.timeout = Some(timeout);
+    async fn watch(&mut self, options: WatchOptions, timeout: Duration) {
+        let options = self.complete_options(options, timeout);
         self.request_metrics.ask_watch();
         let events = match self.open(&options).await {
             Ok(events) => events.map(watched),
@@ -317,6 +313,16 @@ where
                 self.sink.report(self.machine.problem());
             }
         }
+    }
+
+    /// Returns the options of a watch with the informer's own selectors and settings.
+    fn complete_options(&self, mut options: WatchOptions, timeout: Duration) -> WatchOptions {
+        options.labels.clone_from(&self.labels);
+        options.fields.clone_from(&self.fields);
+        options.metadata_only = self.extent == Extent::Metadata;
+        options.bookmarks = self.bookmarks;
+        options.timeout = Some(timeout);
+        options
     }
 
     /// Asks for a watch. Where the answer does not come in time, the state says so while it is waited for.

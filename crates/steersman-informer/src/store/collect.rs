@@ -9,7 +9,7 @@ use steersman_object::{Object, ResourceVersion};
 
 use crate::body::peek::PeekGuard;
 use crate::entry::RawEntry;
-use crate::store::query::Objects;
+use crate::store::query::ObjectList;
 
 /// So many entries are looked at together.
 const TOGETHER: usize = 16;
@@ -38,7 +38,7 @@ pub(crate) struct Pending<K> {
 /// What a read found at one version, and may have to unpack and decode yet: each some tens of
 /// microseconds. It takes no lock for that, and keeps nothing at hand (PACK-3).
 #[derive(Debug)]
-pub struct Found<K> {
+pub struct LazyList<K> {
     pub(crate) pending: Pending<K>,
     pub(crate) version: ResourceVersion,
     pub(crate) unreadable: Option<Malformed>,
@@ -105,7 +105,7 @@ impl<K: Object> Pending<K> {
     }
 }
 
-impl<K: Object> Found<K> {
+impl<K: Object> LazyList<K> {
     /// Decodes the next object; says whether there was one. Who reads many gives way in between.
     pub fn decode_next(&mut self) -> bool {
         let Some(decoded) = self.pending.decode_next() else {
@@ -120,9 +120,9 @@ impl<K: Object> Found<K> {
 
     /// The objects: those that are left are decoded now.
     #[must_use]
-    pub fn end(mut self) -> Objects<K> {
+    pub fn end(mut self) -> ObjectList<K> {
         while self.decode_next() {}
-        Objects {
+        ObjectList {
             objects: self.pending.objects,
             version: self.version,
             unreadable: self.unreadable,

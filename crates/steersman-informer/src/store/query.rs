@@ -18,7 +18,7 @@ pub(crate) const LABELS: &str = "";
 /// What a read found, all at one version.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Selected<K> {
+pub struct EntryList<K> {
     /// The objects, in the order of their keys.
     pub entries: Vec<Entry<K>>,
     /// The version up to which everything the server said had been applied.
@@ -31,12 +31,12 @@ pub struct Selected<K> {
 /// What a read found, decoded, all at one version.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Objects<K> {
+pub struct ObjectList<K> {
     /// The objects, in the order of their keys.
     pub objects: Vec<Arc<K>>,
-    /// As of [`Selected::version`].
+    /// As of [`EntryList::version`].
     pub version: ResourceVersion,
-    /// As of [`Selected::unreadable`].
+    /// As of [`EntryList::unreadable`].
     pub unreadable: Option<Malformed>,
 }
 

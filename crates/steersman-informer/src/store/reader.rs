@@ -10,9 +10,11 @@ use steersman_object::{Kind, LabelSelector, Object, ObjectKey, ResourceVersion, 
 
 use crate::entry::{Entry, RawEntry};
 use crate::error::Error;
-use crate::store::collect::{Found, ListCollector};
+use crate::store::collect::{LazyList, ListCollector};
 use crate::store::indexer::Indexer;
-use crate::store::query::{IndexedValue, Objects, Selected, distinct, having, select, unreadable};
+use crate::store::query::{
+    EntryList, IndexedValue, ObjectList, distinct, having, select, unreadable,
+};
 use crate::store::view::{View, ViewHandle};
 
 /// The store as its reader and its writer share it.
@@ -134,7 +136,7 @@ impl<K: Object> Store<K> {
             .labels(labels.clone())
             .namespace(namespace.unwrap_or_default());
         // A query without terms names no index.
-        self.objects(&query)
+        self.list_matching(&query)
             .map(|found| found.objects)
             .unwrap_or_default()
     }
@@ -144,8 +146,8 @@ impl<K: Object> Store<K> {
     /// # Errors
     ///
     /// Where there is no index of a name that the query has.
-    pub fn objects(&self, query: &Selection) -> Result<Objects<K>, Error> {
-        Ok(self.find(query)?.end())
+    pub fn list_matching(&self, query: &Selection) -> Result<ObjectList<K>, Error> {
+        Ok(self.list_lazily(query)?.end())
     }
 
     /// As [`objects`](Self::objects), for those who give way while objects are decoded.
@@ -153,11 +155,11 @@ impl<K: Object> Store<K> {
     /// # Errors
     ///
     /// As [`objects`](Self::objects).
-    pub fn find(&self, query: &Selection) -> Result<Found<K>, Error> {
+    pub fn list_lazily(&self, query: &Selection) -> Result<LazyList<K>, Error> {
         let indexer = self.shared.indexer.read();
         let mut found = ListCollector::new();
         let (version, unreadable) = self.look(&indexer, query, |entry| found.push(entry))?;
-        Ok(Found {
+        Ok(LazyList {
             pending: found.end(),
             version,
             unreadable,
@@ -169,12 +171,12 @@ impl<K: Object> Store<K> {
     /// # Errors
     ///
     /// Where there is no index of a name that the query has.
-    pub fn select(&self, query: &Selection) -> Result<Selected<K>, Error> {
+    pub fn list_entries(&self, query: &Selection) -> Result<EntryList<K>, Error> {
         let mut entries = Vec::new();
         let indexer = self.shared.indexer.read();
         let (version, unreadable) =
             self.look(&indexer, query, |entry| entries.push(entry.cast()))?;
-        Ok(Selected {
+        Ok(EntryList {
             entries,
             version,
             unreadable,

@@ -343,7 +343,7 @@ impl Running {
 pub(crate) fn word(event: &Event<Map>) -> String {
     use steersman_informer::Origin;
     let name = event.key().name().to_owned();
-    let version = event.object().version();
+    let version = event.entry().version();
     match event {
         Event::Created { origin, .. } if *origin == Origin::Initial => format!("*{name}@{version}"),
         Event::Created { .. } => format!("+{name}@{version}"),

@@ -73,7 +73,7 @@ impl<V: Object> Onlooker<V> {
     /// FAN-1: what is told fits what was told before, object by object; nothing is told twice, and what
     /// happened to one object in no other order.
     fn replay(&mut self, event: &Event<V>) {
-        let (key, entry) = (event.key().to_string(), event.object());
+        let (key, entry) = (event.key().to_string(), event.entry());
         let identity = Identity {
             uid: entry.uid().to_string(),
             version: entry.version().to_string(),

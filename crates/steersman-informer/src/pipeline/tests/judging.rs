@@ -65,3 +65,26 @@ fn view_6_what_arrived_before_an_index_or_a_view_was_there_is_judged_by_it() {
         assert_eq!(asked.load(Ordering::Relaxed), 2);
     }
 }
+
+// RYOW-2: who waits for a version looks again after each event, bookmark and list, and finds how far it got.
+#[test]
+fn ryow_2_events_bookmarks_and_lists_say_how_far_the_informer_has_come() {
+    let (core, _held) = core(8);
+    let key = ObjectKey::cluster("m1");
+    let mut applied = core.applied();
+    let version = ResourceVersion::new("9");
+    for (delta, has_come_to, stored) in [
+        (replaced(5, 1..2), "5", Some("5")),
+        (put(1, 7), "7", Some("7")),
+        (Delta::Bookmark { version }, "9", Some("7")),
+        (replaced(12, 2..3), "12", None),
+    ] {
+        applied.borrow_and_update();
+        core.apply(vec![delta]);
+        assert!(applied.has_changed().unwrap(), "{has_come_to}");
+        let observed_state = core.observed_state(&key);
+        assert_eq!(observed_state.applied.as_str(), has_come_to);
+        let version = observed_state.stored.map(|stored| stored.version);
+        assert_eq!(version.as_ref().map(ResourceVersion::as_str), stored);
+    }
+}

@@ -256,7 +256,7 @@ fn cache_4_a_list_tells_of_an_object_that_decodes_no_more() {
     list_of(&core, &[false, true, false]);
     let store = core.store::<FickleMap>(&handle);
     let list = || {
-        let found = store.objects(&Selection::new()).unwrap();
+        let found = store.list_matching(&Selection::new()).unwrap();
         let unreadable = found.unreadable.map(|malformed| malformed.key);
         (found.objects.len(), unreadable)
     };

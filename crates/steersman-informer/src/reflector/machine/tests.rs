@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::*;
+use super::{ReflectorMachine as Machine, WatchEnd as End, *};
 
 /// An origin of time for tables.
 #[expect(clippy::disallowed_methods, reason = "an origin, not a clock")]
@@ -18,9 +18,9 @@ fn version(text: &str) -> ResourceVersion {
 const LATER: Duration = Duration::from_secs(100);
 
 /// A machine in each phase, at `now`.
-fn phases(now: Instant) -> Vec<(&'static str, ReflectorMachine)> {
+fn phases(now: Instant) -> Vec<(&'static str, Machine)> {
     let listing = || {
-        let mut machine = ReflectorMachine::new(false, 500, 7);
+        let mut machine = Machine::new(false, 500, 7);
         machine.next(now);
         machine
     };
@@ -31,7 +31,7 @@ fn phases(now: Instant) -> Vec<(&'static str, ReflectorMachine)> {
         machine
     };
     let streaming = || {
-        let mut machine = ReflectorMachine::new(true, 500, 7);
+        let mut machine = Machine::new(true, 500, 7);
         machine.next(now);
         machine.handle_open(now);
         machine
@@ -56,9 +56,9 @@ fn phases(now: Instant) -> Vec<(&'static str, ReflectorMachine)> {
     ]
 }
 
-type Input = (&'static str, fn(&mut ReflectorMachine, Instant));
+type Input = (&'static str, fn(&mut Machine, Instant));
 
-fn fail(machine: &mut ReflectorMachine, class: Class, now: Instant) {
+fn fail(machine: &mut Machine, class: Class, now: Instant) {
     let failure = Failure {
         class,
         begun: false,
@@ -68,7 +68,7 @@ fn fail(machine: &mut ReflectorMachine, class: Class, now: Instant) {
     let _told = machine.handle_failure(&failure, now);
 }
 
-fn end(machine: &mut ReflectorMachine, end: WatchEnd, now: Instant) {
+fn end(machine: &mut Machine, end: End, now: Instant) {
     let _told = machine.handle_end(end, now);
 }
 
@@ -85,7 +85,7 @@ const INPUTS: &[Input] = &[
     }),
     ("an event of no initial set", |m, now| {
         m.handle_live_event(now);
-        end(m, WatchEnd::Silent, now + STALL);
+        end(m, End::Silent, now + STALL);
         m.handle_page(&version("60"), None);
         fail(m, Class::Expired, now + STALL);
     }),
@@ -95,20 +95,20 @@ const INPUTS: &[Input] = &[
     ("the end of the initial events", |m, now| {
         m.handle_bookmark(&version("50"), true, now);
     }),
-    ("an end", |m, now| end(m, WatchEnd::Closed, now)),
+    ("an end", |m, now| end(m, End::Closed, now)),
     ("an event and an end", |m, now| {
         m.handle_event(&version("30"), now);
-        end(m, WatchEnd::Closed, now);
+        end(m, End::Closed, now);
     }),
     ("two ends", |m, now| {
-        end(m, WatchEnd::Closed, now);
+        end(m, End::Closed, now);
         m.next(now + LATER);
         m.handle_open(now + LATER);
-        end(m, WatchEnd::Closed, now + LATER);
+        end(m, End::Closed, now + LATER);
     }),
-    ("silence", |m, now| end(m, WatchEnd::Silent, now)),
+    ("silence", |m, now| end(m, End::Silent, now)),
     ("silence, a list and expired", |m, now| {
-        end(m, WatchEnd::Silent, now);
+        end(m, End::Silent, now);
         m.handle_page(&version("60"), None);
         fail(m, Class::Expired, now);
     }),
@@ -139,15 +139,13 @@ const INPUTS: &[Input] = &[
         }
         fail(m, Class::Expired, now);
     }),
-    ("a broken connection", |m, now| {
-        end(m, WatchEnd::Broken, now)
-    }),
+    ("a broken connection", |m, now| end(m, End::Broken, now)),
     ("three ends at once", |m, now| {
         for _ in 0..3 {
             let at = now + LATER;
             m.next(at);
             m.handle_open(at);
-            end(m, WatchEnd::Closed, at);
+            end(m, End::Closed, at);
         }
     }),
     ("server", |m, now| fail(m, Class::Server, now)),
@@ -199,7 +197,7 @@ fn transition_table() {
 /// Whether the machine waits before that step.
 fn machine_waits(
     step: &mut Step,
-    apply: &fn(&mut ReflectorMachine, Instant),
+    apply: &fn(&mut Machine, Instant),
     name: &str,
     start: Instant,
     now: Instant,
@@ -241,7 +239,7 @@ fn watches_last_a_little_less_than_five_minutes_and_differ() {
     let timeouts: std::collections::BTreeSet<Duration> = (0..20)
         .map(|seed| {
             let now = origin();
-            let mut machine = ReflectorMachine::new(true, 500, seed);
+            let mut machine = Machine::new(true, 500, seed);
             match machine.next(now) {
                 Step::Stream { timeout, .. } => timeout,
                 other => panic!("{other:?}"),
@@ -254,13 +252,13 @@ fn watches_last_a_little_less_than_five_minutes_and_differ() {
 }
 
 /// What is told of an end, and which failure it is since the last success.
-fn told(machine: &mut ReflectorMachine, of: WatchEnd, now: Instant) -> Option<(Reason, u32)> {
+fn told(machine: &mut Machine, of: End, now: Instant) -> Option<(Reason, u32)> {
     let failed = machine.handle_end(of, now)?;
     Some((failed.reason, failed.attempt))
 }
 
 /// Waits for the next request.
-fn due(machine: &mut ReflectorMachine, mut now: Instant) -> Instant {
+fn due(machine: &mut Machine, mut now: Instant) -> Instant {
     while let Step::Sleep { until, .. } = machine.next(now) {
         now = until;
     }
@@ -268,7 +266,7 @@ fn due(machine: &mut ReflectorMachine, mut now: Instant) -> Instant {
 }
 
 /// Opens the watch that is due.
-fn open(machine: &mut ReflectorMachine, now: Instant) -> Instant {
+fn open(machine: &mut Machine, now: Instant) -> Instant {
     let now = due(machine, now);
     machine.handle_open(now);
     now
@@ -279,11 +277,11 @@ fn an_end_is_a_failure_where_the_watch_came_to_nothing() {
     let start = origin();
     let (_, mut machine) = phases(start).remove(3);
     // It lasted, as a quiet one does.
-    assert_eq!(told(&mut machine, WatchEnd::Closed, start + LATER), None);
+    assert_eq!(told(&mut machine, End::Closed, start + LATER), None);
     let mut now = start + LATER;
     for attempt in 1..=3 {
         now = open(&mut machine, now);
-        let short = told(&mut machine, WatchEnd::Closed, now + SHORT / 2);
+        let short = told(&mut machine, End::Closed, now + SHORT / 2);
         assert_eq!(short, Some((Reason::ShortWatch, attempt)));
     }
     assert_eq!(machine.problem().unwrap().reason, Reason::ShortWatch);
@@ -299,7 +297,7 @@ fn an_end_is_a_failure_where_the_watch_came_to_nothing() {
     assert_eq!(machine.handle_failure(&failure, now).attempt, 1);
     now = open(&mut machine, now);
     machine.handle_event(&version("31"), now);
-    assert_eq!(told(&mut machine, WatchEnd::Closed, now), None);
+    assert_eq!(told(&mut machine, End::Closed, now), None);
     for attempt in 1..=3 {
         now = open(&mut machine, now);
         now = machine.deadline(now);
@@ -309,7 +307,7 @@ fn an_end_is_a_failure_where_the_watch_came_to_nothing() {
             now = machine.deadline(now);
             assert!(machine.handle_tick(now));
         }
-        let silent = told(&mut machine, WatchEnd::Silent, now);
+        let silent = told(&mut machine, End::Silent, now);
         assert_eq!(silent, Some((Reason::Silent, attempt)));
     }
 }
@@ -318,13 +316,13 @@ fn an_end_is_a_failure_where_the_watch_came_to_nothing() {
 fn a_streaming_list_that_does_not_end_is_a_failure_unless_nobody_streams() {
     let now = origin();
     let streaming = || phases(now).remove(2).1;
-    let cut = told(&mut streaming(), WatchEnd::Closed, now + LATER);
+    let cut = told(&mut streaming(), End::Closed, now + LATER);
     assert_eq!(cut, Some((Reason::Network, 1)));
-    let stalled = told(&mut streaming(), WatchEnd::Silent, now + STALL);
+    let stalled = told(&mut streaming(), End::Silent, now + STALL);
     assert_eq!(stalled, Some((Reason::Silent, 1)));
     let mut ordinary = streaming();
     ordinary.handle_live_event(now);
-    assert_eq!(told(&mut ordinary, WatchEnd::Silent, now + STALL), None);
+    assert_eq!(told(&mut ordinary, End::Silent, now + STALL), None);
 }
 
 // REFL-8
@@ -337,7 +335,7 @@ fn refusals_are_counted_anew_after_a_watch_that_was_well() {
             fail(&mut machine, Class::Rejected, now);
         }
         now = open(&mut machine, now) + WELL;
-        end(&mut machine, WatchEnd::Closed, now);
+        end(&mut machine, End::Closed, now);
     }
     assert!(matches!(machine.next(now), Step::Watch { .. }));
     for _ in 0..REFUSALS {
@@ -372,11 +370,11 @@ fn refl_8_no_number_of_failures_of_a_server_lists_anything_again() {
 #[test]
 fn refl_9_what_a_server_refuses_and_its_return_end_the_backoff_of_an_outage() {
     let start = origin();
-    let delay = |machine: &mut ReflectorMachine, now: Instant| {
+    let delay = |machine: &mut Machine, now: Instant| {
         fail(machine, Class::Unavailable, now);
         due(machine, now) - now
     };
-    let ends: [fn(&mut ReflectorMachine, Instant); 3] = [
+    let ends: [fn(&mut Machine, Instant); 3] = [
         |m, now| fail(m, Class::Expired, now),
         |m, _| m.handle_answer(),
         |m, _| m.handle_return(),
@@ -404,7 +402,7 @@ fn refl_10_a_watch_whose_bookmarks_stop_is_silent_and_leaves_the_state() {
     assert_eq!(silent, start + minute * 2 + Duration::from_secs(15));
     assert!(machine.handle_tick(silent));
     assert_eq!(
-        told(&mut machine, WatchEnd::Silent, silent),
+        told(&mut machine, End::Silent, silent),
         Some((Reason::Silent, 1))
     );
     assert_eq!(machine.problem().unwrap().reason, Reason::Silent);
@@ -449,7 +447,7 @@ fn refl_11_bookmarks_that_say_nothing_new_do_not_make_a_watch_that_ends_at_once_
             _ => {
                 machine.handle_open(now);
                 machine.handle_bookmark(&version("10"), false, now);
-                end(&mut machine, WatchEnd::Closed, now);
+                end(&mut machine, End::Closed, now);
             }
         }
     }
@@ -465,7 +463,7 @@ fn refl_11_bookmarks_that_say_nothing_new_do_not_make_a_watch_that_ends_at_once_
 fn a_list_comes_in_pages_again_after_one_that_could_not() {
     let now = origin();
     let (_, mut machine) = phases(now).remove(1);
-    let limit = |machine: &mut ReflectorMachine| match machine.next(now + LATER) {
+    let limit = |machine: &mut Machine| match machine.next(now + LATER) {
         Step::List { limit, .. } => limit,
         other => panic!("{other:?}"),
     };
@@ -480,7 +478,7 @@ fn a_list_comes_in_pages_again_after_one_that_could_not() {
 #[test]
 fn view_3_what_is_asked_for_again_is_no_older_than_what_was_seen() {
     let now = origin();
-    type Sees = fn(&mut ReflectorMachine, Instant);
+    type Sees = fn(&mut Machine, Instant);
     let sees: [(Sees, &str); 2] = [
         (|m, now| m.handle_event(&version("30"), now), "30"),
         (

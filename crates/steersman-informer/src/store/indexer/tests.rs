@@ -444,7 +444,7 @@ fn told(bench: &mut Bench, change: StoreChange) -> Vec<String> {
     let words = events.map(|event| {
         let certain = if event.final_state_unknown() { "?" } else { "" };
         let sign = if event.is_delete() { "-" } else { "+" };
-        format!("{sign}{}{certain}", event.object().uid())
+        format!("{sign}{}{certain}", event.entry().uid())
     });
     words.collect()
 }

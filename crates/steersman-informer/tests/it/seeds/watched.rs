@@ -43,8 +43,8 @@ impl<K: Object> Onlooker<K> {
 
     /// FAN-1: what is told fits what was told before, object by object.
     fn replay(&mut self, event: &Event<K>) {
-        let (key, entry) = (event.key().to_string(), event.object());
-        let version = entry.body().stored_version();
+        let (key, entry) = (event.key().to_string(), event.entry());
+        let version = entry.object().stored_version();
         assert_eq!(version, *entry.version(), "{event:?}");
         let identity = (entry.uid().to_string(), entry.version().to_string());
         let before = match event {

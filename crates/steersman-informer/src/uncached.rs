@@ -12,9 +12,9 @@ use crate::entry::{Entry, RawEntry};
 /// What a query selects, to be looked at as `K`s once: see [`Mirror::pass`](crate::Mirror::pass).
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Pass<K> {
+pub struct UncachedList<K> {
     /// The objects, in the order of their keys.
-    pub objects: Vec<Unread<K>>,
+    pub objects: Vec<UncachedObject<K>>,
     /// The version up to which everything the server said had been applied.
     pub version: ResourceVersion,
     /// The first object that is there, may fall under the query as far as its namespace says, and
@@ -23,12 +23,12 @@ pub struct Pass<K> {
 }
 
 /// An object that may not have been decoded as a `K` yet.
-pub struct Unread<K> {
+pub struct UncachedObject<K> {
     entry: RawEntry,
     of: PhantomData<fn() -> K>,
 }
 
-impl<K> Unread<K> {
+impl<K> UncachedObject<K> {
     pub(crate) fn new(entry: &RawEntry) -> Self {
         Self {
             entry: entry.clone(),
@@ -43,7 +43,7 @@ impl<K> Unread<K> {
     }
 }
 
-impl<K: Object> Unread<K> {
+impl<K: Object> UncachedObject<K> {
     /// The object: shared where somebody looks at it as a `K`, and otherwise decoded now and for the
     /// caller alone (VIEW-5).
     ///
@@ -56,13 +56,13 @@ impl<K: Object> Unread<K> {
     }
 }
 
-impl<K> From<Entry<K>> for Unread<K> {
+impl<K> From<Entry<K>> for UncachedObject<K> {
     fn from(entry: Entry<K>) -> Self {
         Self::new(&entry.cast())
     }
 }
 
-impl<K> fmt::Debug for Unread<K> {
+impl<K> fmt::Debug for UncachedObject<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.entry.fmt(f)
     }

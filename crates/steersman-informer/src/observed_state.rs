@@ -2,10 +2,10 @@
 
 use steersman_object::ResourceVersion;
 
-/// What an informer knows at one moment, of one object: see [`Mirror::glimpse`](crate::Mirror::glimpse).
+/// What an informer knows at one moment, of one object: see [`Mirror::observed_state`](crate::Mirror::observed_state).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Glimpse {
+pub struct ObservedState {
     /// The version up to which everything the server said was applied: by events, bookmarks and
     /// lists. Unset before the first list.
     pub applied: ResourceVersion,
