@@ -1,4 +1,4 @@
-//! Machine: the body of one object: packed, and what the types that look at it made of that.
+//! Handle: the body of one object: its packed JSON, and the forms that types decoded from it.
 
 mod forms;
 pub(crate) mod peek;

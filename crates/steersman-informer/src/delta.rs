@@ -17,7 +17,7 @@ pub(crate) type Item = Decoded<RawEntry>;
 #[derive(Clone, Debug)]
 pub(crate) struct Arrived {
     pub(crate) item: Item,
-    pub(crate) judged: Option<Judgement>,
+    pub(crate) judgement: Option<Judgement>,
 }
 
 /// One thing the server said, in the order it said it.
@@ -51,7 +51,10 @@ pub(crate) fn key_of(item: &Item) -> &ObjectKey {
 /// Nobody has judged it.
 impl From<Item> for Arrived {
     fn from(item: Item) -> Self {
-        Self { item, judged: None }
+        Self {
+            item,
+            judgement: None,
+        }
     }
 }
 

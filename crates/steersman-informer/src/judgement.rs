@@ -27,7 +27,7 @@ pub(crate) struct ViewsVersion(u64);
 /// What the views made of an object when it arrived.
 #[derive(Clone, Debug)]
 pub(crate) struct Judgement {
-    pub(crate) views_version: ViewsVersion,
+    pub(crate) version: ViewsVersion,
     pub(crate) findings: Findings,
 }
 
@@ -67,8 +67,9 @@ impl FromIterator<Finding> for Findings {
 }
 
 impl ViewsVersion {
-    pub(crate) fn change(&mut self) {
-        self.0 += 1;
+    /// Returns the version after this one.
+    pub(crate) fn next(self) -> Self {
+        Self(self.0 + 1)
     }
 }
 

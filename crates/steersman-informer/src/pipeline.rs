@@ -9,6 +9,8 @@ mod problem_log;
 mod status;
 mod apply;
 mod views;
+mod ingest_plan;
+mod ingest;
 mod sink;
 mod dictionary;
 
@@ -24,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::body::Extent;
 use crate::delta::Delta;
-use crate::entry::{Interners, RawEntry};
+use crate::entry::Interners;
 use crate::error::Error;
 use crate::fanout::Fanout;
 use crate::metrics::Counters;
@@ -235,17 +237,17 @@ pub(crate) async fn run<L: ListWatch>(core: Arc<Core>, list_watch: L, cancel: Ca
     };
     let request_metrics = RequestMetrics::new(core.counters.clone());
     let driver = Reflector::new(list_watch, sink, &core.options, request_metrics);
+    let mut applied = Vec::new();
     let apply = async {
         while let Some(batch) = receiver.recv_batch().await {
-            let applied = Applied {
-                core: &core,
-                entries: core.apply_queued(batch),
-            };
-            if applied.entries.is_empty() {
+            applied = core.apply_queued(batch);
+            if applied.is_empty() {
                 tokio::task::coop::consume_budget().await;
             } else {
-                // PACK-6: those who were told of it go first.
+                // PACK-6: the subscribers that were told of the objects read them first.
                 tokio::task::yield_now().await;
+                core.pack_all(&applied);
+                applied.clear();
             }
         }
     };
@@ -258,6 +260,8 @@ pub(crate) async fn run<L: ListWatch>(core: Arc<Core>, list_watch: L, cancel: Ca
         () = resync(&core) => {}
         () = dictionary::train_dictionaries(&core) => {}
     }
+    // A run that is cancelled between the two steps of `apply` leaves entries unpacked.
+    core.pack_all(&applied);
     drop(running);
 }
 
@@ -277,18 +281,6 @@ async fn resync(core: &Core) {
 fn spread(every: Duration, seed: u64) -> Duration {
     let seconds = every.max(RESYNC).as_secs_f64() * (0.9 + Jitter::new(seed).fraction() / 5.0);
     Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
-}
-
-/// What was applied, and is packed when that is dropped: however the run ends.
-struct Applied<'a> {
-    core: &'a Core,
-    entries: Vec<RawEntry>,
-}
-
-impl Drop for Applied<'_> {
-    fn drop(&mut self) {
-        self.core.pack_all(&self.entries);
-    }
 }
 
 /// Marks the informer as stopped, however its run ends.

@@ -21,5 +21,6 @@ pub(crate) mod pauses;
 pub(crate) mod phase;
 pub(crate) mod machine;
 pub(crate) mod request_metrics;
+pub(crate) mod read_ahead;
 pub(crate) mod ingest_stream;
 pub(crate) mod driver;

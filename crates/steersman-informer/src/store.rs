@@ -7,8 +7,8 @@
 
 mod table;
 mod index;
-mod view;
 mod transition;
+mod view;
 mod entry_diff;
 mod indexer;
 mod query;

@@ -1,4 +1,4 @@
-//! Machine: what a body holds decoded, looked at where it is.
+//! Handle: a look at a cached form of a body without counting as a read.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

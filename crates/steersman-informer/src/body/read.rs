@@ -1,4 +1,4 @@
-//! Machine: an object as a type reads it: what is at hand, or unpacked and decoded.
+//! Handle: reads of a body as one type: the cached form, or its JSON unpacked and decoded.
 
 use std::any::TypeId;
 use std::panic::{AssertUnwindSafe, catch_unwind};

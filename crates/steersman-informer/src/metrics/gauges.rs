@@ -1,4 +1,4 @@
-//! Machine: what one informer holds and how it is doing, and what those of one kind come to together.
+//! Handle: the gauges of one informer, and their sums over all informers of one kind.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

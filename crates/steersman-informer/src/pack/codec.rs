@@ -1,4 +1,4 @@
-//! Machine: the JSON of one object packed with zstd, by a dictionary or without, and unpacked again.
+//! Handle: packs the JSON of one object with zstd, with or without a dictionary, and unpacks it.
 
 use std::fmt;
 use std::sync::Arc;

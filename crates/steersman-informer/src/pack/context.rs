@@ -1,4 +1,4 @@
-//! Machine: what the bodies of one informer share: dictionary, budget, and what is known of their types.
+//! Handle: the state that the bodies of one informer share: dictionary, budget and decoded sizes of types.
 
 use std::any::TypeId;
 use std::fmt;

@@ -1,5 +1,6 @@
 //! Driver: what the server said is put into the store, and the subscribers are told of it.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use parking_lot::RwLockWriteGuard;
@@ -52,12 +53,12 @@ impl Core {
         let mut changes = Vec::with_capacity(batch.len());
         for delta in batch {
             match delta {
-                Delta::Put(Arrived { item, judged }) => {
-                    let findings = judges.findings(&item, judged, false);
+                Delta::Put(Arrived { item, judgement }) => {
+                    let findings = judges.findings(&item, judgement, false);
                     changes.push(StoreChange::Put(item, findings));
                 }
-                Delta::Removed(Arrived { item, judged }) => {
-                    let findings = judges.findings(&item, judged, true);
+                Delta::Removed(Arrived { item, judgement }) => {
+                    let findings = judges.findings(&item, judgement, true);
                     changes.push(StoreChange::Removed(item, findings));
                 }
                 Delta::Bookmark { version } => changes.push(StoreChange::Advance(version)),
@@ -92,7 +93,7 @@ impl Core {
         }
     }
 
-    fn judges(&self) -> Judges {
+    fn judges(&self) -> Arc<Judges> {
         self.shared.indexer.read().judges()
     }
 
@@ -136,14 +137,14 @@ impl Core {
         let stored = self.shared.indexer.read();
         let judges = stored.judges();
         let objects = items.len();
-        let items = items.into_items().map(|Arrived { item, judged }| {
+        let items = items.into_items().map(|Arrived { item, judgement }| {
             let is_stored = |entry: &RawEntry| {
                 let same = stored.get(entry.key());
                 same.is_some_and(|stored| entry.is_same_version_as(stored))
             };
             let findings = match &item {
                 Decoded::Good(entry) if is_stored(entry) => Findings::default(),
-                item => judges.findings(item, judged, false),
+                item => judges.findings(item, judgement, false),
             };
             (item, findings)
         });

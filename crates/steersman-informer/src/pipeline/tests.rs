@@ -21,6 +21,7 @@ use crate::delta::{Arrived, Item};
 use crate::entry::{Entry, RawEntry};
 use crate::fanout::{Delivery, Subscription};
 use crate::pack::Budget;
+use crate::reflector::ingest_stream::{Arrival, EventType, Ingest as _};
 use crate::store::Index;
 
 type Map = ConfigMap;
@@ -267,6 +268,25 @@ fn arrived(extent: Extent) -> Item {
 fn ingested(object: RawObject, extent: Extent) -> Item {
     let (context, interners) = (PackContext::alone(Budget::default()), Interners::default());
     Decoded::Good(RawEntry::ingest(object, extent, &context, None, &interners))
+}
+
+/// The object as the reflector gets it, of a list or of a live event.
+fn ingested_by(core: &Arc<Core>, object: RawObject, in_list: bool) -> Arrived {
+    let bounds = Bounds {
+        deltas: 1,
+        bytes: usize::MAX,
+    };
+    let (sender, _receiver) = channel(bounds);
+    let ingester = ingest::Ingester {
+        core: Arc::clone(core),
+        queued: sender.length(),
+    };
+    let arrival = Arrival {
+        event_type: EventType::Added,
+        extent: Extent::Whole,
+        in_list,
+    };
+    ingester.ingest(Decoded::Good(object), arrival)
 }
 
 fn listed(items: Vec<Item>, extent: Extent) -> Delta {

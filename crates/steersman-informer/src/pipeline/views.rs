@@ -146,19 +146,8 @@ impl Core {
             Decoded::Good(object) => self.transformed(object)?,
             Decoded::Malformed(malformed) => return Err(*malformed),
         };
-        let entry = RawEntry::ingest(object, Extent::Whole, &self.context, None, &self.interners);
+        let entry = self.entry_of(object, Extent::Whole, None);
         UncachedObject::new(&entry).read()
-    }
-
-    /// The object as the transform leaves it; where that fails, nobody can read it.
-    pub(super) fn transformed(&self, object: RawObject) -> Result<RawObject, Malformed> {
-        let Some(transform) = &self.options.transform else {
-            return Ok(object);
-        };
-        let (key, uid) = (object.head().key.clone(), object.head().uid.clone());
-        let version = object.head().version.clone();
-        let transformed = transform.apply(object, self.context.quotes());
-        transformed.map_err(|problem| Malformed::new(key, uid, version, problem))
     }
 
     pub(crate) fn subscribe<K>(&self, handle: &Arc<ViewHandle>) -> Subscription<K> {
@@ -245,7 +234,7 @@ impl NewView {
         }
         let judge = self.view.judge();
         for entry in &diff.new {
-            let finding = judge.finding(entry);
+            let finding = judge.finding(entry, false);
             self.view.refile(entry, &finding, &mut self.told);
         }
     }

@@ -23,6 +23,10 @@ pub(crate) struct Receiver {
     channel: Arc<Channel>,
 }
 
+/// Tells the number of deltas that wait. Unlike a [`Sender`] it does not keep the channel open.
+#[derive(Clone)]
+pub(crate) struct QueueLength(Arc<Channel>);
+
 pub(crate) fn channel(bounds: Bounds) -> (Sender, Receiver) {
     let channel = Arc::new(Channel {
         queue: Mutex::new(DeltaQueue::new(bounds)),
@@ -50,9 +54,15 @@ impl Sender {
         }
     }
 
-    /// How many deltas wait.
-    pub(crate) fn waiting(&self) -> usize {
-        self.channel.queue.lock().len()
+    /// Returns a handle that tells the number of deltas that wait.
+    pub(crate) fn length(&self) -> QueueLength {
+        QueueLength(Arc::clone(&self.channel))
+    }
+}
+
+impl QueueLength {
+    pub(crate) fn get(&self) -> usize {
+        self.0.queue.lock().len()
     }
 }
 

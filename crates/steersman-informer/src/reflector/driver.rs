@@ -300,7 +300,7 @@ where
                 }))) => match self.bookmark(version, initial_events_end).await {
                     BookmarkEffect::Complete => {
                         initial = false;
-                        events.calm();
+                        events.end_list();
                     }
                     BookmarkEffect::Position => {}
                     BookmarkEffect::NoStream => return,

@@ -1,4 +1,4 @@
-//! Driver: objects on their way from the wire to entries: several at once, and in the order they came.
+//! Driver: a stream of objects from the server that makes entries of them, several at once and in their order.
 
 use std::collections::VecDeque;
 use std::mem::take;
@@ -14,30 +14,37 @@ use tokio::task::JoinHandle;
 use crate::body::Extent;
 use crate::delta::Arrived;
 use crate::options::DecodeBatches;
+use crate::reflector::read_ahead::{ReadAhead, ReadStep, Worker};
 
 /// The size of a batch in bytes of JSON, about: long enough to be worth the way to another thread.
 const BATCH: usize = 64 << 10;
 /// No more threads than these work for one informer.
 const MOST: usize = 4;
 
-/// Makes entries of objects, on whichever thread.
+/// Makes entries of objects, on any thread.
 pub(crate) trait Ingest: Clone + Send + Sync + 'static {
-    /// Makes an entry of what arrived, reusing the stored one where it is the same. `extent` says
-    /// how much of it was asked for.
-    fn ingest(&self, change: EventType, decoded: Decoded<RawObject>, extent: Extent) -> Arrived;
-
-    /// Packs what came of it.
-    fn pack(&self, arrived: &Arrived);
+    /// Makes an entry of an object that arrived, or returns the stored entry of the same version.
+    fn ingest(&self, decoded: Decoded<RawObject>, arrival: Arrival) -> Arrived;
 }
 
-/// What a stream brings: objects, and what there is to say besides.
+/// How an object arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Arrival {
+    pub(crate) event_type: EventType,
+    /// How much of the object was asked for.
+    pub(crate) extent: Extent,
+    /// The object is part of a list, ordinary or streaming, and no live event.
+    pub(crate) in_list: bool,
+}
+
+/// One part of a stream: an object, or anything else.
 #[derive(Debug)]
 pub(crate) enum StreamPart<O, T> {
     Object(EventType, O),
     Other(T),
 }
 
-/// What became of an object.
+/// The type of a watch event that carries an object. The objects of a list are `Added`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventType {
     Added,
@@ -45,28 +52,22 @@ pub(crate) enum EventType {
     Deleted,
 }
 
-/// A stream of which the objects become entries (REFL-7).
+/// A stream that makes entries of its objects, in their order (REFL-7).
 ///
-/// In a crowd, as a list is, what has arrived is handed to other threads in batches, and packed there: the
-/// next ones are read meanwhile. No more is read ahead than a batch for each thread, and one that waits.
-/// Where the runtime has one thread alone, and where nothing but live events is left, each object is worked
-/// on as it is read. Live events are packed once those who wait for them were told (PACK-6).
+/// Within a list, batches of objects are worked on by several threads while the next objects are
+/// read; [`ReadAhead`] says how many. If the runtime has one thread, and for live events, each object
+/// is worked on as it is read.
 #[derive(Debug)]
 pub(crate) struct IngestStream<S, I, T> {
     parts: S,
     ingest: I,
     extent: Extent,
-    crowd: bool,
-    /// How many batches may be worked on at once; none where each object is worked on as it is read.
-    threads: usize,
-    /// The size of a batch, in bytes of JSON.
-    batch: usize,
-    /// What waits to be worked on, and how much JSON it is.
+    in_list: bool,
+    read_ahead: ReadAhead,
+    /// The parts that wait to be worked on.
     waiting: Vec<StreamPart<Decoded<RawObject>, T>>,
-    bytes: usize,
-    working: VecDeque<JoinHandle<Ready<T>>>,
+    in_flight: VecDeque<JoinHandle<Ready<T>>>,
     ready: Ready<T>,
-    ended: bool,
 }
 
 type Ready<T> = VecDeque<StreamPart<Arrived, T>>;
@@ -77,120 +78,114 @@ where
     I: Ingest,
     T: Send + 'static,
 {
-    /// A stream that begins with a crowd, or brings one object now and then.
+    /// Returns the stream of a list (`in_list`) or of live events.
     pub(crate) fn new(
         parts: S,
         ingest: I,
         extent: Extent,
-        crowd: bool,
+        in_list: bool,
         decode_batches: Option<DecodeBatches>,
     ) -> Self {
-        let (batches, batch) = match decode_batches {
-            Some(decode_batches) => (decode_batches.batches, decode_batches.bytes.max(1)),
-            None => (if crowd { threads() } else { 0 }, BATCH),
+        let (workers, batch) = match decode_batches {
+            _ if !in_list => (0, BATCH),
+            Some(batches) => (batches.batches, batches.bytes.max(1)),
+            None => (threads(), BATCH),
         };
         Self {
             parts,
             ingest,
             extent,
-            crowd,
-            threads: if crowd { batches } else { 0 },
-            batch,
+            in_list,
+            read_ahead: ReadAhead::new(workers, batch),
             waiting: Vec::new(),
-            bytes: 0,
-            working: VecDeque::new(),
+            in_flight: VecDeque::new(),
             ready: Ready::new(),
-            ended: false,
         }
     }
 
-    /// The crowd is over: what comes now is not kept waiting for more.
-    pub(crate) fn calm(&mut self) {
-        self.crowd = false;
-        self.threads = 0;
+    /// The list is complete: live events follow.
+    pub(crate) fn end_list(&mut self) {
+        self.in_list = false;
+        self.read_ahead.stop_reading_ahead();
     }
 
-    /// The next part, once its object is an entry; `None` at the end.
+    /// Returns the next part, with its object as an entry; `None` at the end of the stream.
     ///
-    /// What is under way stays with the intake when the future is dropped.
+    /// # Cancel safety
+    ///
+    /// The stream keeps the batches that are worked on.
     pub(crate) async fn next(&mut self) -> Option<StreamPart<Arrived, T>> {
         future::poll_fn(|context| self.poll_next(context)).await
     }
 
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<StreamPart<Arrived, T>>> {
+        let mut is_dry = false;
         loop {
             if let Some(part) = self.ready.pop_front() {
                 return Poll::Ready(Some(part));
             }
-            self.read(context);
-            if let Some(first) = self.working.front_mut() {
-                self.ready = match ready!(first.poll_unpin(context)) {
-                    Ok(ready) => ready,
-                    Err(error) => match error.try_into_panic() {
-                        Ok(panic) => resume_unwind(panic),
-                        // The runtime ends, and this task with it.
-                        Err(_) => return Poll::Pending,
-                    },
-                };
-                self.working.pop_front();
-                if self.bytes >= self.batch {
-                    self.hand_over();
-                }
-            } else if !self.waiting.is_empty() {
-                self.hand_over();
-            } else if self.ended {
-                return Poll::Ready(None);
-            } else {
-                return Poll::Pending;
+            match self.read_ahead.next(is_dry) {
+                ReadStep::Read => match self.parts.poll_next_unpin(context) {
+                    Poll::Ready(Some(part)) => {
+                        self.read_ahead.handle_part(bytes(&part));
+                        self.waiting.push(part);
+                    }
+                    Poll::Ready(None) => self.read_ahead.handle_end(),
+                    Poll::Pending => is_dry = true,
+                },
+                ReadStep::HandOver => self.hand_over(),
+                ReadStep::AwaitBatch => ready!(self.poll_batch(context)),
+                ReadStep::AwaitStream => return Poll::Pending,
+                ReadStep::End => return Poll::Ready(None),
             }
         }
     }
 
-    /// Reads what is there, as far as it may wait.
-    fn read(&mut self, context: &mut Context<'_>) {
-        let room = |of: &Self| match of.threads {
-            0 => of.waiting.is_empty() && of.working.is_empty(),
-            threads => of.bytes < of.batch || of.working.len() < threads,
+    /// Waits for the oldest batch.
+    fn poll_batch(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let Some(oldest) = self.in_flight.front_mut() else {
+            return Poll::Ready(());
         };
-        while !self.ended && room(self) {
-            if self.bytes >= self.batch {
-                self.hand_over();
-            }
-            match self.parts.poll_next_unpin(context) {
-                Poll::Ready(Some(part)) => {
-                    self.bytes += bytes(&part);
-                    self.waiting.push(part);
-                }
-                Poll::Ready(None) => self.ended = true,
-                Poll::Pending => return,
-            }
+        self.ready = match ready!(oldest.poll_unpin(context)) {
+            Ok(ready) => ready,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => resume_unwind(panic),
+                // The runtime shuts down, and drops this task too.
+                Err(_) => return Poll::Pending,
+            },
+        };
+        self.in_flight.pop_front();
+        if self.read_ahead.handle_done() {
+            self.hand_over();
         }
+        Poll::Ready(())
     }
 
-    /// Has what waits worked on: elsewhere in a crowd, else here.
+    /// Works on the parts that wait, here or in a task of their own.
     fn hand_over(&mut self) {
         let (parts, ingest) = (take(&mut self.waiting), self.ingest.clone());
-        let (extent, crowd) = (self.extent, self.crowd);
-        self.bytes = 0;
+        let (extent, in_list) = (self.extent, self.in_list);
         let work = move || {
             let parts = parts.into_iter().map(|part| match part {
-                StreamPart::Object(change, object) => {
-                    let arrived = ingest.ingest(change, object, extent);
-                    if crowd {
-                        ingest.pack(&arrived);
-                    }
-                    StreamPart::Object(change, arrived)
+                StreamPart::Object(event_type, object) => {
+                    let arrival = Arrival {
+                        event_type,
+                        extent,
+                        in_list,
+                    };
+                    StreamPart::Object(event_type, ingest.ingest(object, arrival))
                 }
                 StreamPart::Other(other) => StreamPart::Other(other),
             });
             parts.collect::<Ready<T>>()
         };
-        if self.threads > 0 {
-            // A batch is short. By the runtime's own threads, because the allocator gives room that was let go
-            // of to the threads it came from: others would leave holes behind that nobody fills.
-            self.working.push_back(tokio::spawn(async move { work() }));
-        } else {
-            self.ready.extend(work());
+        match self.read_ahead.hand_over() {
+            // On the runtime's own threads, as a batch is short: the allocator returns freed memory to the
+            // thread that allocated it, so that memory of other threads would stay unused.
+            Worker::Task => self
+                .in_flight
+                .push_back(tokio::spawn(async move { work() })),
+            Worker::Reader => self.ready.extend(work()),
         }
     }
 }

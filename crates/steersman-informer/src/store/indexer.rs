@@ -16,10 +16,8 @@ use crate::event::{Event, Origin};
 use crate::judgement::{Findings, Judgement, ViewsVersion};
 use crate::store::index::Index;
 use crate::store::table::{Ordered, Table};
-use crate::store::transition::{Fate, fate, is_of};
-use crate::store::view::{
-    Check, Counts, Fact, IndexFailure, Judge, View, ViewEffects, ViewHandle, ViewId,
-};
+use crate::store::transition::Transition;
+use crate::store::view::{Counts, IndexFailure, Judge, View, ViewEffects, ViewHandle, ViewId};
 
 /// A change that was judged before any lock.
 #[derive(Debug)]
@@ -51,9 +49,10 @@ pub(crate) struct Effects {
     pub(crate) views: Vec<ViewEffects>,
 }
 
-/// How the views of a store judge objects, for those who ask before they take a lock.
+/// A snapshot of the views of a store, with which objects are judged before any lock is taken.
+#[derive(Default)]
 pub(crate) struct Judges {
-    views_version: ViewsVersion,
+    version: ViewsVersion,
     each: Vec<Judge>,
 }
 
@@ -63,7 +62,8 @@ pub(crate) struct Indexer {
     by_key: Table<RawEntry>,
     ordered: Ordered,
     views: Vec<View>,
-    views_version: ViewsVersion,
+    /// The judges of `views`, made anew whenever a view or an index is added, removed or made ready.
+    judges: Arc<Judges>,
     malformed: BTreeMap<ObjectKey, Malformed>,
     /// How many objects somebody cannot read.
     unreadable: usize,
@@ -127,25 +127,9 @@ impl Indexer {
         self.entries(namespace).filter_map(|entry| view.sees(entry))
     }
 
-    /// How each view judges objects, in the order of the views.
-    pub(crate) fn judges(&self) -> Judges {
-        Judges {
-            views_version: self.views_version,
-            each: self.views.iter().map(View::judge).collect(),
-        }
-    }
-
-    /// The same for objects of which so much is there; none where that is too little for one of them, or
-    /// one is about to go.
-    pub(crate) fn judges_of(&self, extent: Extent) -> Option<Judges> {
-        let stays = |view: &View| view.is_held() && view.needs() <= extent;
-        self.views.iter().all(stays).then(|| self.judges())
-    }
-
-    /// How to see whether an object of which so much is there can be read by each type that looks.
-    pub(crate) fn checks(&self, extent: Extent) -> Vec<Check> {
-        let looking = self.views.iter().filter(|view| view.needs() <= extent);
-        looking.filter_map(View::check).collect()
+    /// Returns the judges of the present views. Cloning the `Arc` is all that happens under the lock.
+    pub(crate) fn judges(&self) -> Arc<Judges> {
+        Arc::clone(&self.judges)
     }
 
     /// Objects that nobody can read.
@@ -167,26 +151,55 @@ impl Indexer {
 // ===== impl Judges =====
 
 impl Judges {
-    /// What the views make of an object that arrived, or of the last state of one that is gone.
-    pub(crate) fn judge(&self, entry: &RawEntry, gone: bool) -> Judgement {
-        let each = self.each.iter();
-        let findings = if gone {
-            each.map(|judge| judge.check(entry)).collect()
-        } else {
-            each.map(|judge| judge.finding(entry)).collect()
-        };
-        Judgement {
-            views_version: self.views_version,
+    /// Judges an object that arrives, before it is packed: each type decodes it, and its index
+    /// functions run (VIEW-6). `gone` says that the object was deleted, so that no index needs it.
+    ///
+    /// Returns `None` if some view cannot be judged now, because it needs more than `extent` or is
+    /// about to be removed. [`findings`](Self::findings) judges again then.
+    pub(crate) fn judge_arrival(
+        &self,
+        entry: &RawEntry,
+        extent: Extent,
+        gone: bool,
+    ) -> Option<Judgement> {
+        let mut is_complete = true;
+        let findings = self.each.iter().map(|judge| {
+            if !judge.can_judge(extent) {
+                is_complete = false;
+                return Ok(Vec::new());
+            }
+            judge.decode_if_not_ready(entry);
+            judge.finding(entry, gone)
+        });
+        let findings = findings.collect();
+        is_complete.then_some(Judgement {
+            version: self.version,
             findings,
+        })
+    }
+
+    /// Decodes a stored object of which more has arrived, for the views that wait for that (VIEW-3).
+    pub(crate) fn decode_for_waiting_views(&self, entry: &RawEntry, extent: Extent) {
+        for judge in self.each.iter().filter(|judge| judge.can_judge(extent)) {
+            judge.decode_if_not_ready(entry);
         }
     }
 
-    /// What was found when it arrived, where the views are the same, or what is found now (VIEW-6).
-    pub(crate) fn findings(&self, item: &Item, judged: Option<Judgement>, gone: bool) -> Findings {
-        match (item, judged) {
+    /// Returns what was found when the object arrived, or judges it now if the views have changed
+    /// since (VIEW-6).
+    pub(crate) fn findings(
+        &self,
+        item: &Item,
+        judgement: Option<Judgement>,
+        gone: bool,
+    ) -> Findings {
+        match (item, judgement) {
             (Decoded::Malformed(_), _) => Findings::default(),
-            (_, Some(judged)) if judged.views_version == self.views_version => judged.findings,
-            (Decoded::Good(entry), _) => self.judge(entry, gone).findings,
+            (_, Some(judgement)) if judgement.version == self.version => judgement.findings,
+            (Decoded::Good(entry), _) => {
+                let each = self.each.iter();
+                each.map(|judge| judge.finding(entry, gone)).collect()
+            }
         }
     }
 }
@@ -196,8 +209,8 @@ impl Judges {
 impl Indexer {
     /// Adds a view with what it makes of the objects there are.
     pub(crate) fn add_view(&mut self, view: View) {
-        self.views_version.change();
         self.views.push(view);
+        self.renew_judges();
         self.count();
     }
 
@@ -209,18 +222,18 @@ impl Indexer {
         failures: Vec<IndexFailure>,
         told: &mut ViewEffects,
     ) {
-        self.views_version.change();
         if let Some(view) = self.views.iter_mut().find(|view| view.id() == id) {
             view.add_index(index, failures, told);
         }
+        self.renew_judges();
         self.count();
     }
 
     /// Removes the views that nobody holds any more; answers the types that looked.
     pub(crate) fn drop_left_views(&mut self) -> Vec<TypeId> {
-        self.views_version.change();
         let left = self.views.extract_if(.., |view| !view.is_held());
         let types = left.map(|view| view.type_id()).collect();
+        self.renew_judges();
         self.count();
         types
     }
@@ -258,21 +271,21 @@ impl Indexer {
             }
             StoreChange::Put(Decoded::Malformed(malformed), _) => {
                 self.advance(&malformed.version);
-                self.set_aside(*malformed, effects);
+                self.put_malformed(*malformed, effects);
             }
             StoreChange::Removed(Decoded::Good(last), findings) => {
                 self.advance(last.version());
                 self.malformed.remove(last.key());
                 if let Some(stored) = self.take(last.key()) {
                     let last = (stored.uid() == last.uid()).then_some(last);
-                    self.tell(&Fact::Gone { stored, last }, &findings, effects);
+                    self.tell(&Transition::Gone { stored, last }, &findings, effects);
                 }
             }
             StoreChange::Removed(Decoded::Malformed(malformed), _) => {
                 self.advance(&malformed.version);
                 self.malformed.remove(&malformed.key);
                 if let Some(stored) = self.take(&malformed.key) {
-                    self.tell(&gone(stored), &Findings::default(), effects);
+                    self.tell(&Transition::missed(stored), &Findings::default(), effects);
                 }
             }
             StoreChange::Advance(version) => self.advance(&version),
@@ -294,61 +307,50 @@ impl Indexer {
     /// Makes the views ready that need no more than `extent` and were not: what is there is judged
     /// for them. Answers which these are, with what they keep aside.
     pub(crate) fn reach(&mut self, extent: Extent) -> Vec<ViewEffects> {
-        let Self {
-            ordered,
-            views,
-            views_version,
-            ..
-        } = self;
         let mut ready = Vec::new();
-        for view in views {
+        for view in &mut self.views {
             if view.needs() <= extent && !view.is_ready() {
                 view.set_ready(true);
-                views_version.change();
                 let mut told = ViewEffects::nothing(view.id());
                 let judge = view.judge();
-                for entry in ordered.iter() {
-                    view.file(entry, &judge.finding(entry), &mut told);
+                for entry in self.ordered.iter() {
+                    view.file(entry, &judge.finding(entry, false), &mut told);
                 }
                 ready.push(told);
             }
         }
+        self.renew_judges();
         self.count();
         ready
     }
 
-    fn put(&mut self, entry: RawEntry, findings: &Findings, effects: &mut Effects) {
-        // A good version heals.
-        self.malformed.remove(entry.key());
-        let stored = self.get(entry.key()).cloned();
-        match fate(stored.as_ref(), Some(&Decoded::Good(entry))) {
-            Fate::Changed { old, new } => {
-                self.insert(&new);
-                self.tell(&Fact::Changed { old, new }, findings, effects);
-            }
-            Fate::Recreated { old, new } => {
-                self.insert(&new);
-                self.tell(&gone(old), &Findings::default(), effects);
-                let origin = Origin::Live;
-                self.tell(&Fact::Appeared { new, origin }, findings, effects);
-            }
-            Fate::Appeared(new) => {
-                self.insert(&new);
-                let origin = Origin::Live;
-                self.tell(&Fact::Appeared { new, origin }, findings, effects);
-            }
-            Fate::Same { .. } | Fate::PeekGuard(_) | Fate::Gone(_) | Fate::Nothing => {}
-        }
+    /// Makes the judges anew, after a view was added, removed, made ready or given an index.
+    fn renew_judges(&mut self) {
+        self.judges = Arc::new(Judges {
+            version: self.judges.version.next(),
+            each: self.views.iter().map(View::judge).collect(),
+        });
     }
 
-    /// Keeps an object aside that nobody can read. A good version of the same object stays
-    /// readable; one of another object under the name is gone.
-    fn set_aside(&mut self, malformed: Malformed, effects: &mut Effects) {
-        let stored = self.get(&malformed.key);
-        if stored.is_some_and(|stored| !is_of(&malformed, stored))
-            && let Some(old) = self.take(&malformed.key)
-        {
-            self.tell(&gone(old), &Findings::default(), effects);
+    fn put(&mut self, entry: RawEntry, findings: &Findings, effects: &mut Effects) {
+        // A version that decodes ends the object's time among the malformed ones.
+        self.malformed.remove(entry.key());
+        let stored = self.get(entry.key());
+        let transition = Transition::of(stored, Some(&Decoded::Good(entry)), Origin::Live);
+        if let Some(new) = transition.new_entry() {
+            self.insert(new);
+        }
+        self.tell(&transition, findings, effects);
+    }
+
+    /// Notes an object that does not decode. The last version of the same object that decoded stays
+    /// readable; a stored object with another uid is gone.
+    fn put_malformed(&mut self, malformed: Malformed, effects: &mut Effects) {
+        let (stored, item) = (self.get(&malformed.key), Decoded::from(malformed.clone()));
+        let transition = Transition::of(stored, Some(&item), Origin::Live);
+        if let Transition::Gone { .. } = transition {
+            self.take(&malformed.key);
+            self.tell(&transition, &Findings::default(), effects);
         }
         if self.malformed.get(&malformed.key) != Some(&malformed) {
             effects.malformed.push(malformed.clone());
@@ -357,11 +359,11 @@ impl Indexer {
     }
 
     /// Lets each view see what happened.
-    fn tell(&mut self, fact: &Fact, findings: &Findings, effects: &mut Effects) {
-        effects.counts.count(fact);
+    fn tell(&mut self, transition: &Transition, findings: &Findings, effects: &mut Effects) {
+        effects.counts.count(transition);
         for (number, view) in self.views.iter_mut().enumerate() {
             if let Some(told) = effects.views.get_mut(number) {
-                view.see(fact, findings.get(number), told);
+                view.see(transition, findings.get(number), told);
             }
         }
     }
@@ -413,11 +415,6 @@ impl Indexer {
             self.version = Version(version.clone());
         }
     }
-}
-
-/// An object that went while nobody looked, or whose last state nobody can read.
-fn gone(stored: RawEntry) -> Fact {
-    Fact::Gone { stored, last: None }
 }
 
 #[cfg(test)]

@@ -295,7 +295,7 @@ mod tests {
         indexer.add_view(view);
         for number in 0..40 {
             let entry = entry(number);
-            let finding = judge.finding(&entry);
+            let finding = judge.finding(&entry, false);
             let mut effects = indexer.unchanged();
             indexer.apply(
                 StoreChange::Put(Decoded::Good(entry), Findings::from_iter([finding])),

@@ -1,55 +1,143 @@
-//! Machine: what a relist means for an object that is stored.
+//! Machine: the change of one stored object, found by comparing it with the object that arrived.
 
 use steersman_api::{Decoded, Malformed};
 
 use crate::delta::Item;
 use crate::entry::RawEntry;
+use crate::event::Origin;
 
-/// What a relist says of one key.
+/// The change of the object under one key.
 #[derive(Debug)]
-pub(crate) enum Fate {
-    /// It is there for the first time.
-    Appeared(RawEntry),
-    /// It is there at the version that is stored: the stored entry stays, and nothing happened. It may
-    /// have been listed with more of it than is stored.
-    Same { old: RawEntry, new: RawEntry },
-    /// It changed.
+pub(crate) enum Transition {
+    /// The key was free, and an object is stored under it now.
+    Appeared { new: RawEntry, origin: Origin },
+    /// The stored object has a new version.
     Changed { old: RawEntry, new: RawEntry },
-    /// The stored one went while nobody looked, and another has its name now.
+    /// Another object, with another uid, took the key. The deletion of the old one was missed.
     Recreated { old: RawEntry, new: RawEntry },
-    /// It no longer decodes; the last good version stays readable.
-    PeekGuard(RawEntry),
-    /// It is not there, or it is another object that does not decode.
-    Gone(RawEntry),
-    /// It never decoded.
+    /// The stored object was deleted. `last` is its final state, if the server sent it and it decodes.
+    Gone {
+        stored: RawEntry,
+        last: Option<RawEntry>,
+    },
+    /// The stored version arrived again. `arrived` may hold more of the object than `stored`.
+    Same { stored: RawEntry, arrived: RawEntry },
+    /// The new version does not decode. The stored version stays readable.
+    Kept { stored: RawEntry },
+    /// No version of the object was ever stored.
     Nothing,
 }
 
-/// Compares what is stored under a key with what a relist brought for it.
-pub(crate) fn fate(stored: Option<&RawEntry>, listed: Option<&Item>) -> Fate {
-    match (stored, listed) {
-        (None, Some(Decoded::Good(new))) => Fate::Appeared(new.clone()),
-        (Some(old), Some(Decoded::Good(new))) if new.is_same_version_as(old) => Fate::Same {
-            old: old.clone(),
-            new: new.clone(),
-        },
-        (Some(old), Some(Decoded::Good(new))) => {
-            let (same, old, new) = (new.is_same_as(old), old.clone(), new.clone());
-            if same {
-                Fate::Changed { old, new }
-            } else {
-                Fate::Recreated { old, new }
+impl Transition {
+    /// Compares the stored object of a key with the object that arrived for it. `origin` is that of
+    /// an object whose key was free.
+    pub(crate) fn of(stored: Option<&RawEntry>, arrived: Option<&Item>, origin: Origin) -> Self {
+        match (stored, arrived) {
+            (None, Some(Decoded::Good(new))) => Self::Appeared {
+                new: new.clone(),
+                origin,
+            },
+            (Some(stored), Some(Decoded::Good(new))) => {
+                let (stored, new) = (stored.clone(), new.clone());
+                if new.is_same_version_as(&stored) {
+                    Self::Same {
+                        stored,
+                        arrived: new,
+                    }
+                } else if new.is_same_as(&stored) {
+                    Self::Changed { old: stored, new }
+                } else {
+                    Self::Recreated { old: stored, new }
+                }
             }
+            (Some(stored), Some(Decoded::Malformed(malformed))) if is_of(malformed, stored) => {
+                Self::Kept {
+                    stored: stored.clone(),
+                }
+            }
+            (Some(stored), Some(Decoded::Malformed(_)) | None) => Self::missed(stored.clone()),
+            (None, Some(Decoded::Malformed(_)) | None) => Self::Nothing,
         }
-        (Some(old), Some(Decoded::Malformed(malformed))) if is_of(malformed, old) => {
-            Fate::PeekGuard(old.clone())
+    }
+
+    /// Returns the deletion of an object whose final state is unknown.
+    pub(crate) fn missed(stored: RawEntry) -> Self {
+        Self::Gone { stored, last: None }
+    }
+
+    /// Returns the entry that the store holds from now on, if it is another one than before.
+    pub(crate) fn new_entry(&self) -> Option<&RawEntry> {
+        match self {
+            Self::Appeared { new, .. }
+            | Self::Changed { new, .. }
+            | Self::Recreated { new, .. } => Some(new),
+            Self::Gone { .. } | Self::Same { .. } | Self::Kept { .. } | Self::Nothing => None,
         }
-        (Some(old), Some(Decoded::Malformed(_)) | None) => Fate::Gone(old.clone()),
-        (None, Some(Decoded::Malformed(_)) | None) => Fate::Nothing,
     }
 }
 
-/// Whether a malformed object is the stored one; without a readable uid it is taken for it.
-pub(crate) fn is_of(malformed: &Malformed, stored: &RawEntry) -> bool {
+/// Returns whether a malformed object is the stored one. Without a readable uid it is taken for the
+/// stored one.
+fn is_of(malformed: &Malformed, stored: &RawEntry) -> bool {
     malformed.uid.is_empty() || *stored.uid() == *malformed.uid
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use steersman_object::{ObjectKey, ResourceVersion};
+
+    use super::*;
+    use crate::entry::Entry;
+
+    fn entry(uid: &str, version: &str) -> RawEntry {
+        let mut map = ConfigMap::default();
+        map.metadata.name = Some("a".to_owned());
+        map.metadata.uid = Some(uid.to_owned());
+        map.metadata.resource_version = Some(version.to_owned());
+        Entry::new(map).cast()
+    }
+
+    fn malformed(uid: &str) -> Item {
+        let (key, version) = (ObjectKey::cluster("a"), ResourceVersion::new("9"));
+        Malformed::new(key, uid, version, "odd").into()
+    }
+
+    fn name(transition: &Transition) -> &'static str {
+        match transition {
+            Transition::Appeared { .. } => "appeared",
+            Transition::Changed { .. } => "changed",
+            Transition::Recreated { .. } => "recreated",
+            Transition::Gone { last: None, .. } => "gone",
+            Transition::Gone { last: Some(_), .. } => "gone with a last state",
+            Transition::Same { .. } => "same",
+            Transition::Kept { .. } => "kept",
+            Transition::Nothing => "nothing",
+        }
+    }
+
+    // STORE-3, STORE-4
+    #[test]
+    fn each_pair_of_stored_and_arrived_object_is_one_transition() {
+        let stored = entry("u1", "5");
+        let good = |uid, version| Some(Decoded::Good(entry(uid, version)));
+        for (is_stored, arrived, expected, is_new) in [
+            (false, good("u1", "5"), "appeared", true),
+            (false, Some(malformed("u1")), "nothing", false),
+            (false, None, "nothing", false),
+            (true, good("u1", "5"), "same", false),
+            (true, good("u1", "6"), "changed", true),
+            (true, good("u2", "6"), "recreated", true),
+            (true, good("u2", "5"), "recreated", true),
+            (true, Some(malformed("u1")), "kept", false),
+            (true, Some(malformed("")), "kept", false),
+            (true, Some(malformed("u2")), "gone", false),
+            (true, None, "gone", false),
+        ] {
+            let stored = is_stored.then_some(&stored);
+            let transition = Transition::of(stored, arrived.as_ref(), Origin::Live);
+            assert_eq!(name(&transition), expected, "{stored:?} {arrived:?}");
+            assert_eq!(transition.new_entry().is_some(), is_new, "{expected}");
+        }
+    }
 }

@@ -13,6 +13,7 @@ use crate::entry::RawEntry;
 use crate::event::{Certainty, Event, Origin, RawEvent};
 use crate::judgement::{Finding, IndexValues};
 use crate::store::index::{Index, IndexFn};
+use crate::store::transition::Transition;
 
 /// Names a view within its informer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,35 +30,19 @@ pub(crate) struct ViewHandle {
 pub(crate) type IndexFailure = (RawEntry, Arc<str>);
 
 /// Whether an object can be read as the type of a view.
-pub(crate) type Check = fn(&RawEntry) -> Result<(), Arc<str>>;
+type Check = fn(&RawEntry) -> Result<(), Arc<str>>;
 
-/// How a view judges objects, for those who ask before they take a lock.
+/// A snapshot of one view with which objects are judged before any lock is taken.
 #[derive(Clone)]
 pub(crate) struct Judge {
     check: Check,
     functions: Vec<IndexFn>,
+    needs: Extent,
     ready: bool,
+    handle: Weak<ViewHandle>,
 }
 
-/// What happened to an object of the store, whatever any type makes of it.
-#[derive(Debug)]
-pub(crate) enum Fact {
-    Appeared {
-        new: RawEntry,
-        origin: Origin,
-    },
-    Changed {
-        old: RawEntry,
-        new: RawEntry,
-    },
-    /// `last` is its final state, where that is known.
-    Gone {
-        stored: RawEntry,
-        last: Option<RawEntry>,
-    },
-}
-
-/// How many facts there were.
+/// The number of changes of each sort.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) created: u64,
@@ -121,25 +106,31 @@ impl ViewHandle {
 }
 
 impl Judge {
-    /// What the view makes of an object. May decode it, and calls what users wrote.
-    pub(crate) fn finding(&self, entry: &RawEntry) -> Finding {
+    /// Returns whether the view is in use, and `extent` is as much of an object as its type needs.
+    pub(crate) fn can_judge(&self, extent: Extent) -> bool {
+        self.handle.strong_count() > 0 && self.needs <= extent
+    }
+
+    /// Decodes an object for a view that is not ready yet. The body caches the result, so that
+    /// nothing is decoded when the view becomes ready under the writer's lock.
+    pub(crate) fn decode_if_not_ready(&self, entry: &RawEntry) {
+        if !self.ready {
+            let _cached_by_the_body = (self.check)(entry);
+        }
+    }
+
+    /// Decodes an object and calls the index functions; the latter not of an object that is `gone`.
+    /// A view that is not ready finds nothing.
+    pub(crate) fn finding(&self, entry: &RawEntry, gone: bool) -> Finding {
         if !self.ready {
             return Ok(Vec::new());
         }
         (self.check)(entry)?;
-        let values = self
-            .functions
-            .iter()
-            .map(|function| values(function, entry));
-        values.collect()
-    }
-
-    /// Whether the object can be read.
-    pub(crate) fn check(&self, entry: &RawEntry) -> Finding {
-        if self.ready {
-            (self.check)(entry)?;
+        if gone {
+            return Ok(Vec::new());
         }
-        Ok(Vec::new())
+        let functions = self.functions.iter();
+        functions.map(|function| values(function, entry)).collect()
     }
 }
 
@@ -152,11 +143,16 @@ pub(crate) fn values(function: &IndexFn, entry: &RawEntry) -> Result<IndexValues
 }
 
 impl Counts {
-    pub(crate) fn count(&mut self, fact: &Fact) {
-        match fact {
-            Fact::Appeared { .. } => self.created += 1,
-            Fact::Changed { .. } => self.updated += 1,
-            Fact::Gone { .. } => self.deleted += 1,
+    pub(crate) fn count(&mut self, transition: &Transition) {
+        match transition {
+            Transition::Appeared { .. } => self.created += 1,
+            Transition::Changed { .. } => self.updated += 1,
+            Transition::Recreated { .. } => {
+                self.deleted += 1;
+                self.created += 1;
+            }
+            Transition::Gone { .. } => self.deleted += 1,
+            Transition::Same { .. } | Transition::Kept { .. } | Transition::Nothing => {}
         }
     }
 
@@ -183,6 +179,12 @@ impl ViewEffects {
     /// Nobody listens: no events are kept for them.
     pub(crate) fn drop_events(&mut self) {
         self.has_subscribers = false;
+    }
+
+    fn push(&mut self, event: RawEvent) {
+        if self.has_subscribers {
+            self.events.push(event);
+        }
     }
 }
 
@@ -221,11 +223,6 @@ impl View {
         self.handle.strong_count() > 0
     }
 
-    /// How to see whether it can read an object, where somebody holds it.
-    pub(crate) fn check(&self) -> Option<Check> {
-        self.is_held().then_some(self.check)
-    }
-
     pub(crate) fn is_ready(&self) -> bool {
         self.ready
     }
@@ -239,7 +236,9 @@ impl View {
         Judge {
             check: self.check,
             functions: self.indexes.iter().map(Index::function).collect(),
+            needs: self.needs,
             ready: self.ready,
+            handle: Weak::clone(&self.handle),
         }
     }
 
@@ -316,45 +315,70 @@ impl View {
         self.indexes.push(index);
     }
 
-    /// Takes note of what happened; `finding` is of the newest state that it names.
+    /// Applies the change of a stored object to this view and records the event that subscribers
+    /// get. `finding` is what this view found of the newest state that the transition names.
     pub(crate) fn see(
         &mut self,
-        fact: &Fact,
+        transition: &Transition,
         finding: Option<&Finding>,
         effects: &mut ViewEffects,
     ) {
         if !self.ready {
             return;
         }
-        let event = match fact {
-            Fact::Appeared { new, origin } => {
-                let good = self.settle_if(new, finding, None, effects);
-                good.then(|| Event::created(new.clone(), *origin))
+        match transition {
+            Transition::Appeared { new, origin } => self.appear(new, *origin, finding, effects),
+            Transition::Changed { old, new } => self.change(old, new, finding, effects),
+            Transition::Recreated { old, new } => {
+                self.remove(old, None, effects);
+                self.appear(new, Origin::Live, finding, effects);
             }
-            Fact::Changed { old, new } => {
-                let before = self.sees(old).cloned();
-                if !self.settle_if(new, finding, before.clone(), effects) {
-                    return;
-                }
-                Some(match before {
-                    Some(old) => Event::updated(old, new.clone(), Origin::Live),
-                    // It healed, for those who never saw it.
-                    None => Event::created(new.clone(), Origin::Live),
-                })
-            }
-            Fact::Gone { stored, last } => {
-                let before = self.sees(stored).cloned();
-                self.forget(stored.key());
+            Transition::Gone { stored, last } => {
                 let last = last.as_ref().filter(|_| matches!(finding, Some(Ok(_))));
-                before.map(|before| match last {
-                    Some(last) => Event::deleted(last.clone(), Certainty::Observed),
-                    None => Event::deleted(before, Certainty::FinalStateUnknown),
-                })
+                self.remove(stored, last, effects);
             }
-        };
-        effects
-            .events
-            .extend(event.filter(|_| effects.has_subscribers));
+            Transition::Same { .. } | Transition::Kept { .. } | Transition::Nothing => {}
+        }
+    }
+
+    fn appear(
+        &mut self,
+        new: &RawEntry,
+        origin: Origin,
+        finding: Option<&Finding>,
+        effects: &mut ViewEffects,
+    ) {
+        if self.settle_if(new, finding, None, effects) {
+            effects.push(Event::created(new.clone(), origin));
+        }
+    }
+
+    fn change(
+        &mut self,
+        old: &RawEntry,
+        new: &RawEntry,
+        finding: Option<&Finding>,
+        effects: &mut ViewEffects,
+    ) {
+        let before = self.sees(old).cloned();
+        if self.settle_if(new, finding, before.clone(), effects) {
+            effects.push(match before {
+                Some(old) => Event::updated(old, new.clone(), Origin::Live),
+                // No earlier version of the object could be read as this type.
+                None => Event::created(new.clone(), Origin::Live),
+            });
+        }
+    }
+
+    fn remove(&mut self, stored: &RawEntry, last: Option<&RawEntry>, effects: &mut ViewEffects) {
+        let before = self.sees(stored).cloned();
+        self.forget(stored.key());
+        if let Some(before) = before {
+            effects.push(match last {
+                Some(last) => Event::deleted(last.clone(), Certainty::Observed),
+                None => Event::deleted(before, Certainty::FinalStateUnknown),
+            });
+        }
     }
 
     fn settle_if(

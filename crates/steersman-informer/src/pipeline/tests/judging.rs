@@ -1,7 +1,6 @@
 //! What views and indexes make of an object: found when it arrives, and found again where they are others.
 
 use super::*;
-use crate::reflector::ingest_stream::{EventType, Ingest as _};
 
 /// A core that runs, with a view, and an index that counts how often it is asked.
 fn counting() -> (Arc<Core>, Arc<ViewHandle>, Arc<AtomicU64>) {
@@ -21,7 +20,7 @@ fn handed_on(core: &Arc<Core>, version: u64) -> Arrived {
     let metadata = format!(r#"{{"name":"m1","uid":"u","resourceVersion":"{version}"}}"#);
     let json = format!(r#"{{"metadata":{metadata},"data":{{"v":"{version}"}}}}"#);
     let object = RawObject::from_json(json.into_bytes()).unwrap();
-    core.ingest(EventType::Added, Decoded::Good(object), Extent::Whole)
+    ingested_by(core, object, false)
 }
 
 fn all_of(arrived: Arrived) -> Delta {

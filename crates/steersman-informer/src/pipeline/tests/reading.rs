@@ -7,7 +7,6 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::*;
-use crate::reflector::ingest_stream::{EventType, Ingest as _};
 
 /// Who waits at the gate: is told that decoding has begun, and says when it may end.
 type Gate = (mpsc::Sender<()>, mpsc::Receiver<()>);
@@ -73,9 +72,7 @@ fn handed_on(core: &Arc<Core>, number: u64, version: u64, spec: bool) -> Arrived
     let metadata = format!(r#""name":"m{number}","uid":"u{number}","resourceVersion":"{version}""#);
     let json = format!(r#"{{"metadata":{{{metadata}}},"data":{{"v":"v"}},"spec":{spec}}}"#);
     let object = RawObject::from_json(json.into_bytes()).unwrap();
-    let arrived = core.ingest(EventType::Added, Decoded::Good(object), Extent::Whole);
-    core.pack(&arrived);
-    arrived
+    ingested_by(core, object, true)
 }
 
 fn list_of(core: &Arc<Core>, specs: &[bool]) {

@@ -51,14 +51,12 @@ impl Noting {
 }
 
 impl Ingest for Noting {
-    fn ingest(&self, _: EventType, decoded: Decoded<RawObject>, _: Extent) -> Arrived {
+    fn ingest(&self, decoded: Decoded<RawObject>, _: Arrival) -> Arrived {
         let key = decoded.good().unwrap().head().key.clone();
         (self.before)(key.name());
         self.worked.lock().push(key.name().to_owned());
         Decoded::from(Malformed::new(key, "", ResourceVersion::unset(), "")).into()
     }
-
-    fn pack(&self, _: &Arrived) {}
 }
 
 /// A signal that any thread may wait for.
@@ -126,7 +124,7 @@ async fn when_the_crowd_is_over_each_is_worked_on_as_it_is_read() {
     for expected in ["a", "end"] {
         assert_eq!(name(&ingest_stream.next().await.unwrap()), expected);
     }
-    ingest_stream.calm();
+    ingest_stream.end_list();
     for expected in ["b", "c", "d", "e"] {
         assert_eq!(name(&ingest_stream.next().await.unwrap()), expected);
     }

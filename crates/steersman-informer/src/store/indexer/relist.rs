@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use steersman_api::Decoded;
 use steersman_object::ResourceVersion;
 
-use super::{Effects, Indexer, Relist, Version, gone};
+use super::{Effects, Indexer, Relist, Version};
 use crate::body::Extent;
 use crate::delta::{Item, key_of};
 use crate::event::Origin;
 use crate::judgement::Findings;
 use crate::store::table::{Ordered, Table};
-use crate::store::transition::{Fate, fate};
-use crate::store::view::{Fact, ViewEffects, ViewId};
+use crate::store::transition::Transition;
+use crate::store::view::{ViewEffects, ViewId};
 
 impl Indexer {
     /// Builds what a relist makes of this, beside it: deletes first, then the rest in the order of
@@ -44,36 +44,36 @@ impl Indexer {
         let is_first = self.ordered.is_empty();
         for (item, findings) in items {
             let stored = self.get(key_of(&item));
-            match fate(stored, Some(&item)) {
-                Fate::Appeared(new) => {
+            let transition = Transition::of(stored, Some(&item), origin);
+            match transition {
+                Transition::Appeared { ref new, .. } => {
                     listed.push(new.clone());
-                    let appeared = Fact::Appeared { new, origin };
                     if is_first {
-                        next.tell(&appeared, &findings, &mut effects);
+                        next.tell(&transition, &findings, &mut effects);
                     } else {
-                        changes.push((appeared, findings));
+                        changes.push((transition, findings));
                     }
                 }
-                Fate::Same { old, new } => {
-                    // VIEW-3: the stored one may have come while only metadata was asked for, and too
-                    // late to be completed when this arrived.
-                    old.raw_body().complete_as(new.raw_body());
-                    listed.push(old);
-                }
-                Fate::PeekGuard(old) => listed.push(old),
-                Fate::Changed { old, new } => {
+                Transition::Changed { ref new, .. } => {
                     listed.push(new.clone());
-                    changes.push((Fact::Changed { old, new }, findings));
+                    changes.push((transition, findings));
                 }
                 // STORE-4
-                Fate::Recreated { old, new } => {
+                Transition::Recreated { old, new } => {
                     listed.push(new.clone());
-                    gone_first.push(gone(old));
+                    gone_first.push(Transition::missed(old));
                     let origin = Origin::Live;
-                    changes.push((Fact::Appeared { new, origin }, findings));
+                    changes.push((Transition::Appeared { new, origin }, findings));
                 }
-                Fate::Gone(old) => gone_first.push(gone(old)),
-                Fate::Nothing => {}
+                Transition::Same { stored, arrived } => {
+                    // VIEW-3: the stored entry may hold metadata alone, put by an event that was
+                    // queued before this list.
+                    stored.raw_body().complete_as(arrived.raw_body());
+                    listed.push(stored);
+                }
+                Transition::Kept { stored } => listed.push(stored),
+                Transition::Gone { .. } => gone_first.push(transition),
+                Transition::Nothing => {}
             }
             if let Decoded::Malformed(malformed) = item {
                 let malformed = *malformed;
@@ -93,14 +93,14 @@ impl Indexer {
         for old in self.ordered.iter() {
             let named = next.get(old.key()).is_some() || next.malformed.contains_key(old.key());
             if !named {
-                gone_first.push(gone(old.clone()));
+                gone_first.push(Transition::missed(old.clone()));
             }
         }
-        for fact in gone_first {
-            next.tell(&fact, &Findings::default(), &mut effects);
+        for transition in gone_first {
+            next.tell(&transition, &Findings::default(), &mut effects);
         }
-        for (fact, findings) in changes {
-            next.tell(&fact, &findings, &mut effects);
+        for (transition, findings) in changes {
+            next.tell(&transition, &findings, &mut effects);
         }
         next.count();
         (next, effects)
@@ -112,18 +112,23 @@ impl Indexer {
             by_key: Table::with_capacity(objects),
             ordered: Ordered::default(),
             views: self.views.clone(),
-            views_version: self.views_version,
+            judges: self.judges(),
             malformed: BTreeMap::new(),
             unreadable: 0,
             bytes: 0,
             version: Version(version),
         };
+        // Before the first list every view is ready, as it is not known yet how much of the objects the
+        // list brings.
+        let mut has_waiting = false;
         for view in &mut next.views {
-            // Until the first list nobody knew how much of the objects there would be.
             if view.is_ready() && view.needs() > extent {
                 view.set_ready(false);
-                next.views_version.change();
+                has_waiting = true;
             }
+        }
+        if has_waiting {
+            next.renew_judges();
         }
         next
     }

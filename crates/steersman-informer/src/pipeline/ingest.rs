@@ -1,0 +1,108 @@
+//! Driver: makes an entry of each object that arrives: transformed, decoded, judged and packed.
+//!
+//! The reflector gets the finished entry. The JSON comes without `managedFields`: the decoder of
+//! `steersman-api` cut them out.
+
+use std::sync::Arc;
+
+use steersman_api::{Decoded, Malformed, RawObject};
+
+use super::Core;
+use super::ingest_plan::{IngestPlan, packs_on_arrival};
+use crate::body::Extent;
+use crate::delta::{Arrived, Item};
+use crate::entry::RawEntry;
+use crate::judgement::Judgement;
+use crate::queue::channel::QueueLength;
+use crate::reflector::ingest_stream::{Arrival, EventType, Ingest};
+use crate::store::Judges;
+
+/// Makes entries for one run of an informer.
+#[derive(Clone)]
+pub(super) struct Ingester {
+    pub(super) core: Arc<Core>,
+    /// The number of deltas that wait for the store.
+    pub(super) queued: QueueLength,
+}
+
+impl Ingest for Ingester {
+    fn ingest(&self, decoded: Decoded<RawObject>, arrival: Arrival) -> Arrived {
+        let made = match decoded {
+            Decoded::Good(object) => self.core.made(object, arrival),
+            Decoded::Malformed(malformed) => return Decoded::Malformed(malformed).into(),
+        };
+        match made {
+            Ok((entry, judgement)) => {
+                if packs_on_arrival(arrival.in_list, self.queued.get()) {
+                    self.core.pack_all(std::slice::from_ref(&entry));
+                }
+                Arrived {
+                    item: Decoded::Good(entry),
+                    judgement,
+                }
+            }
+            Err(malformed) => Item::from(malformed).into(),
+        }
+    }
+}
+
+impl Core {
+    /// Makes an entry and judges it, or takes the stored entry of the same version, which was judged
+    /// when it arrived. All types that look at the object decode it here, before any lock is taken.
+    fn made(
+        &self,
+        object: RawObject,
+        arrival: Arrival,
+    ) -> Result<(RawEntry, Option<Judgement>), Malformed> {
+        let extent = arrival.extent;
+        let (stored, judges) = {
+            let indexer = self.shared.indexer.read();
+            (indexer.get(&object.head().key).cloned(), indexer.judges())
+        };
+        let plan = IngestPlan::of(stored.as_ref(), object.head(), extent);
+        if let Some(stored) = stored.as_ref().filter(|_| plan != IngestPlan::Create) {
+            if plan == IngestPlan::Complete {
+                stored.raw_body().complete(object);
+            }
+            judges.decode_for_waiting_views(stored, extent);
+            return Ok((stored.clone(), None));
+        }
+        let object = self.transformed(object)?;
+        let entry = self.entry_of(object, extent, stored.as_ref());
+        let judgement = judge(&judges, &entry, arrival);
+        Ok((entry, judgement))
+    }
+
+    /// Makes an entry. `before` is the entry that is stored under its key.
+    pub(super) fn entry_of(
+        &self,
+        object: RawObject,
+        extent: Extent,
+        before: Option<&RawEntry>,
+    ) -> RawEntry {
+        RawEntry::ingest(object, extent, &self.context, before, &self.interners)
+    }
+
+    /// Applies the informer's transform. An object for which it fails is malformed for every type.
+    pub(super) fn transformed(&self, object: RawObject) -> Result<RawObject, Malformed> {
+        let Some(transform) = &self.options.transform else {
+            return Ok(object);
+        };
+        let (key, uid) = (object.head().key.clone(), object.head().uid.clone());
+        let version = object.head().version.clone();
+        let transformed = transform.apply(object, self.context.quotes());
+        transformed.map_err(|problem| Malformed::new(key, uid, version, problem))
+    }
+
+    /// Packs the bodies that are not packed yet, and wakes the training if it is due.
+    pub(super) fn pack_all(&self, entries: &[RawEntry]) {
+        if entries.iter().fold(false, |due, entry| entry.pack() | due) {
+            self.train.notify_one();
+        }
+    }
+}
+
+fn judge(judges: &Judges, entry: &RawEntry, arrival: Arrival) -> Option<Judgement> {
+    let gone = arrival.event_type == EventType::Deleted;
+    judges.judge_arrival(entry, arrival.extent, gone)
+}

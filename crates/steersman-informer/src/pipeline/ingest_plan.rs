@@ -1,0 +1,92 @@
+//! Machine: what becomes of an object that arrives: a new entry or the stored one, packed now or later.
+
+use steersman_api::Head;
+
+use crate::body::Extent;
+use crate::entry::RawEntry;
+
+/// The number of live events that may wait for the store without being packed.
+const MOST_UNPACKED: usize = 16;
+
+/// What becomes of an object that arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum IngestPlan {
+    /// It becomes an entry of its own.
+    Create,
+    /// The store has this version: the stored entry is used again (STORE-6).
+    Reuse,
+    /// As `Reuse`, and the stored entry gets the arrived body, which is whole. The stored one may
+    /// be metadata alone (VIEW-3).
+    Complete,
+}
+
+impl IngestPlan {
+    /// Compares the head of an object that arrives with the entry stored under its key. `extent` is
+    /// how much of the object was asked for.
+    pub(super) fn of(stored: Option<&RawEntry>, head: &Head, extent: Extent) -> Self {
+        match stored {
+            Some(stored) if stored.is_of(head) => match extent {
+                Extent::Metadata => Self::Reuse,
+                Extent::Whole => Self::Complete,
+            },
+            Some(_) | None => Self::Create,
+        }
+    }
+}
+
+/// Returns whether an entry is packed as it arrives, and not after its event was delivered. `queued`
+/// is the number of deltas that wait for the store.
+///
+/// PACK-6: subscribers read a live event before it is packed, unless many wait already.
+pub(super) fn packs_on_arrival(in_list: bool, queued: usize) -> bool {
+    in_list || queued >= MOST_UNPACKED
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+    use crate::entry::Entry;
+
+    fn map(name: &str, uid: &str, version: &str) -> ConfigMap {
+        let mut map = ConfigMap::default();
+        map.metadata.name = Some(name.to_owned());
+        map.metadata.uid = Some(uid.to_owned());
+        map.metadata.resource_version = Some(version.to_owned());
+        map
+    }
+
+    // STORE-6
+    #[test]
+    fn store_6_a_stored_version_that_arrives_again_is_not_held_twice() {
+        use Extent::{Metadata, Whole};
+        let stored: RawEntry = Entry::new(map("a", "u", "5")).cast();
+        for (arrived, extent, expected) in [
+            (map("a", "u", "5"), Metadata, IngestPlan::Reuse),
+            (map("a", "u", "5"), Whole, IngestPlan::Complete),
+            (map("a", "u", "6"), Whole, IngestPlan::Create),
+            (map("a", "v", "5"), Whole, IngestPlan::Create),
+            // Without a version nothing tells that it is the same one.
+            (map("a", "u", ""), Metadata, IngestPlan::Create),
+        ] {
+            let head = Head::of_meta(&arrived.metadata);
+            assert_eq!(IngestPlan::of(Some(&stored), &head, extent), expected);
+            assert_eq!(IngestPlan::of(None, &head, extent), IngestPlan::Create);
+        }
+    }
+
+    // PACK-6
+    #[test]
+    fn pack_6_live_events_are_packed_on_arrival_only_behind_a_long_queue() {
+        for (in_list, queued, expected) in [
+            (true, 0, true),
+            (true, MOST_UNPACKED, true),
+            (false, 0, false),
+            (false, MOST_UNPACKED - 1, false),
+            (false, MOST_UNPACKED, true),
+        ] {
+            assert_eq!(packs_on_arrival(in_list, queued), expected);
+        }
+    }
+}
