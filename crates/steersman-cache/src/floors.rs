@@ -1,4 +1,4 @@
-//! Machine: how new the first list of a kind has to be, so that it shows what this process wrote.
+//! Handle: how new the first list of a kind has to be, so that it shows what this process wrote.
 
 use std::collections::HashMap;
 

@@ -57,7 +57,8 @@ fn check_file(file: &File) -> Vec<Violation> {
     let code = source.production();
     let tokens = tokens(&code);
     match shelf {
-        Shelf::Words | Shelf::Machine => waits(file, &tokens),
+        Shelf::Words => waits(file, &tokens),
+        Shelf::Machine => [waits(file, &tokens), locks(file, &tokens)].concat(),
         Shelf::Room => content(file, &tokens),
         Shelf::Driver | Shelf::Handle => Vec::new(),
     }
@@ -96,6 +97,22 @@ fn waits(file: &File, tokens: &[Token<'_>]) -> Vec<Violation> {
         ));
     }
     found
+}
+
+/// A machine holds no lock: its callers have it for themselves.
+fn locks(file: &File, tokens: &[Token<'_>]) -> Vec<Violation> {
+    let lock = tokens
+        .iter()
+        .find(|token| matches!(token.text, "parking_lot" | "Mutex" | "RwLock"));
+    let complaint = lock.map(|token| {
+        complain(
+            file,
+            line(&file.text, token.at),
+            &format!("a machine file names the lock `{}`", token.text),
+            "tag the file `Handle`, or move the locked state to a handle",
+        )
+    });
+    complaint.into_iter().collect()
 }
 
 /// A room holds modules and nothing else.
@@ -217,6 +234,23 @@ mod tests {
         let text = "//! Machine: a job with `.await`.\n/// tokio\nfn now() { log(\"tokio\"); self.now() }\n\
                     #[cfg(test)]\nmod tests { async fn f() { tokio::x().await } }\n";
         assert_eq!(lines(PATH, text), NONE);
+    }
+
+    #[test]
+    fn a_machine_with_a_lock_fails() {
+        for token in [
+            "use parking_lot::Mutex;",
+            "use std::sync::{Arc, RwLock};",
+            "struct A {\n    a: Mutex<u8>,\n}",
+        ] {
+            let text = |shelf: &str| format!("//! {shelf}: a job.\n\n{token}");
+            assert_eq!(lines(PATH, &text("Machine")).len(), 1, "{token}");
+            for shelf in ["Handle", "Driver"] {
+                assert_eq!(lines(PATH, &text(shelf)), NONE, "{token}");
+            }
+        }
+        let tests = "//! Machine: a job.\n#[cfg(test)]\nmod tests { use parking_lot::Mutex; }\n";
+        assert_eq!(lines(PATH, tests), NONE);
     }
 
     #[test]
