@@ -13,6 +13,7 @@ mod manifests;
 mod hygiene;
 mod cancel;
 mod docs;
+mod path;
 mod invariants;
 
 use std::path::Path;
@@ -33,6 +34,7 @@ const RULES: &[(&str, Rule)] = &[
     (hygiene::RULE, hygiene::check),
     (cancel::RULE, cancel::check),
     (docs::RULE, docs::check),
+    (path::RULE, path::check),
     (invariants::RULE, invariants::check),
 ];
 

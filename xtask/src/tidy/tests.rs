@@ -58,6 +58,11 @@ fn the_documents_name_what_exists() {
 }
 
 #[test]
+fn the_drawn_path_of_an_event_exists() {
+    on_this_repository("path");
+}
+
+#[test]
 fn every_invariant_is_cited_and_tested() {
     on_this_repository("invariants");
 }

@@ -1,0 +1,151 @@
+//! The drawing of an event's path: each file it names exists and declares the types beside it.
+
+use super::lexer::{Source, Token, line, tokens};
+use super::tree::{File, Tree, Violation};
+
+/// The name of this rule.
+pub(crate) const RULE: &str = "path";
+
+const PAGE: &str = "docs/architecture.md";
+const HEADING: &str = "## The path of one event, drawn\n";
+/// The most files between the wire and `reconcile`.
+const MOST: usize = 30;
+
+/// Checks the drawing on the architecture page.
+pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
+    let Some(page) = tree.get(PAGE) else {
+        return Vec::new();
+    };
+    let Some((start, drawing)) = drawing(&page.text) else {
+        let problem = format!("has no drawing under `{}`", HEADING.trim());
+        return vec![complain(
+            page,
+            0,
+            problem,
+            "draw the path in a fenced block",
+        )];
+    };
+    let mut found = Vec::new();
+    let mut files = 0;
+    let mut at = start;
+    for row in drawing.split_inclusive('\n') {
+        let mut words = row.split(|char: char| char.is_whitespace() || char == ',');
+        if let Some(path) = words.find(|word| word.ends_with(".rs")) {
+            files += 1;
+            found.extend(check_row(tree, page, at, path, words));
+        }
+        at += row.len();
+    }
+    if files == 0 || files > MOST {
+        let problem = format!("draws a path of {files} files, not of 1 to {MOST}");
+        found.push(complain(page, start, problem, "shorten the path"));
+    }
+    found
+}
+
+/// The fenced block that follows the heading, with its offset.
+fn drawing(text: &str) -> Option<(usize, &str)> {
+    let section = text.find(HEADING)? + HEADING.len();
+    let fence = section + text[section..].find("```")?;
+    let start = fence + text[fence..].find('\n')? + 1;
+    let length = text[start..].find("```")?;
+    let is_in_section = !text[section..start].contains("\n## ");
+    is_in_section.then(|| (start, &text[start..start + length]))
+}
+
+/// A row is a file and the types that pass an event on in it.
+fn check_row<'a>(
+    tree: &Tree,
+    page: &File,
+    at: usize,
+    path: &str,
+    words: impl Iterator<Item = &'a str>,
+) -> Vec<Violation> {
+    let Some(file) = tree.get(path) else {
+        let problem = format!("draws `{path}`, which does not exist");
+        return vec![complain(page, at, problem, "draw the file that exists")];
+    };
+    let source = Source::of(&file.text);
+    let code = source.production();
+    let tokens = tokens(&code);
+    // Whatever follows the types is a remark.
+    let types = words
+        .filter(|word| !word.is_empty())
+        .take_while(|word| word.starts_with(|char: char| char.is_ascii_uppercase()));
+    let missing = types.filter(|name| !declares(&tokens, name));
+    missing
+        .map(|name| {
+            let problem = format!("draws `{name}` in `{path}`, which does not declare it");
+            complain(page, at, problem, "draw a type that the file declares")
+        })
+        .collect()
+}
+
+fn declares(tokens: &[Token<'_>], name: &str) -> bool {
+    tokens.windows(2).any(|pair| {
+        matches!(pair[0].text, "struct" | "enum" | "trait" | "type") && pair[1].text == name
+    })
+}
+
+fn complain(page: &File, at: usize, problem: String, way_out: &str) -> Violation {
+    Violation {
+        rule: RULE,
+        path: page.path.clone(),
+        line: line(&page.text, at),
+        problem,
+        way_out: way_out.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HEADING, MOST, Tree, check};
+
+    /// The complaints about a drawing with these rows.
+    fn says(rows: &str) -> Vec<String> {
+        let page = format!("# A\n{HEADING}\n```text\n{rows}\n```\n");
+        let tree = Tree::of(&[
+            (
+                "crates/a/src/b.rs",
+                "pub struct Arrow;\nenum Bow<T> { A(T) }",
+            ),
+            ("docs/architecture.md", &page),
+        ]);
+        check(&tree).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_drawing_of_what_exists_passes() {
+        for rows in [
+            "crates/a/src/b.rs  Arrow, Bow",
+            "  wire\n    ▼\n  crates/a/src/b.rs  Arrow  reads the JSON",
+            "crates/a/src/b.rs",
+        ] {
+            assert_eq!(says(rows), Vec::<String>::new(), "{rows}");
+        }
+    }
+
+    #[test]
+    fn a_drawing_of_what_does_not_exist_fails() {
+        let many = "crates/a/src/b.rs\n".repeat(MOST + 1);
+        for rows in [
+            "crates/a/src/c.rs  Arrow",
+            "crates/a/src/b.rs  Arrow, Quiver",
+            "no file at all",
+            &many,
+        ] {
+            assert_eq!(says(rows).len(), 1, "{rows}");
+        }
+    }
+
+    #[test]
+    fn a_page_without_the_drawing_fails() {
+        for page in [
+            "# A\n",
+            "## The path of one event, drawn\n\n## B\n```text\na.rs\n```\n",
+        ] {
+            let tree = Tree::of(&[("docs/architecture.md", page)]);
+            assert_eq!(check(&tree).len(), 1, "{page}");
+        }
+    }
+}
