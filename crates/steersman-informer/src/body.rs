@@ -19,30 +19,31 @@ use crate::pack::{Budget, Evictable, Evictions, PackContext, Packed, SlotId};
 
 pub(crate) use crate::body::forms::DecodeResult;
 
-/// How much of an object there is, or is wanted.
+/// How much of an object is held or requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Extent {
-    /// Its metadata.
+    /// The metadata only.
     Metadata,
-    /// All of it.
+    /// The whole object.
     Whole,
 }
 
-/// One object's body. What is kept decoded is shared by all who read it (STORE-2).
+/// The body of one object. All readers share its decoded forms (STORE-2).
 ///
-/// Its lock is held for as long as it takes to note or to share something: whoever unpacks, decodes or
-/// packs shares the bytes, and does so without it (STORE-7).
+/// The lock is held only to read or swap fields. Unpacking, decoding and packing work on shared
+/// bytes without it (STORE-7).
 pub(crate) struct Body {
-    /// None of a body that was made of an object, not of JSON: it is never packed.
+    /// `None` for a body that was made of an object and not of JSON; it is never packed.
     context: Option<Arc<PackContext>>,
     state: RwLock<BodyState>,
-    /// How long its JSON is: who counts takes no lock.
+    /// The length of the JSON, in bytes; readable without the lock.
     length: AtomicU32,
-    /// Whether it was read since the budget asked.
+    /// Whether the body was read since the budget last asked.
     visited: AtomicBool,
-    /// When the budget let it go, as the budget tells the time.
+    /// The eviction time, as [`S3Fifo`](crate::pack) measures it.
     evicted_at: AtomicU32,
-    /// The types it has decoded as, as the shelf numbers them: it decodes as them again (VIEW-1).
+    /// A bit for each of the first eight types of the context that the body has decoded as
+    /// (VIEW-1).
     reads_as: AtomicU8,
 }
 
@@ -50,22 +51,22 @@ struct BodyState {
     packed: Packed,
     extent: Extent,
     forms: Forms,
-    /// What its forms are charged with, and where.
+    /// The bytes that the forms are charged with, and the slot that they are charged to.
     charge: usize,
     slot: SlotId,
 }
 
-/// How what was made of a body gets a place in the budget.
+/// How a decoded form gets room in the budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Admission {
-    /// Others go for it, if need be: somebody reads it.
+    /// For a read: other bodies are evicted if need be.
     Evicting,
-    /// Where there is some: somebody judges it, and may never read it.
+    /// For a judgement: only if there is room, as no reader may ever want the form.
     IfRoom,
 }
 
 impl Extent {
-    /// How much of an object the type `K` needs.
+    /// Returns how much of an object the type `K` needs.
     pub(crate) fn of<K: Object>() -> Self {
         if K::metadata_api() {
             Self::Metadata
@@ -82,7 +83,7 @@ impl Body {
         Self::with(packed, extent, Some(Arc::clone(context)))
     }
 
-    /// A body that was never JSON.
+    /// Returns the body of an object that is in no store.
     pub(crate) fn of<K: Object>(object: &Arc<K>) -> Self {
         let json = serde_json::to_vec(&**object).unwrap_or_default();
         let packed = Packed::Fresh(Arc::new(json.into_boxed_slice()));
@@ -110,15 +111,15 @@ impl Body {
         }
     }
 
-    /// How long its JSON is.
+    /// Returns the length of the JSON, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.length.load(Ordering::Relaxed) as usize
     }
 
     // ----- what is held -----
 
-    /// Makes a body of which only metadata was there a whole one. What types made of the metadata
-    /// stays right: it is the same version.
+    /// Replaces a body of metadata by the whole one of the same version. Decoded metadata stays
+    /// valid.
     pub(crate) fn complete(&self, whole: RawObject) {
         let mut state = self.state.write();
         if state.extent == Extent::Metadata {
@@ -127,9 +128,9 @@ impl Body {
         }
     }
 
-    /// As [`complete`](Self::complete), from another body of the same version.
+    /// As [`complete`](Self::complete), with the JSON of another body of the same version.
     pub(crate) fn complete_as(&self, other: &Self) {
-        // Both may be one: never under two locks.
+        // `self` and `other` may be the same body, so their locks are never held together.
         if self.state.read().extent == Extent::Whole {
             return;
         }
@@ -144,8 +145,8 @@ impl Body {
         }
     }
 
-    /// Packs what came, and lets go of its JSON; of what types made of it too, unless there is room. Says
-    /// whether there is something to learn of it.
+    /// Packs fresh JSON, and charges the decoded forms to the budget or drops them if there is no
+    /// room. Returns whether dictionary training is due.
     pub(crate) fn pack(&self, holder: impl Fn() -> Weak<dyn Evictable>) -> bool {
         let Some(context) = &self.context else {
             return false;
@@ -153,12 +154,12 @@ impl Body {
         let Some(json) = self.state.read().packed.fresh() else {
             return false;
         };
-        // First, so that what is packed is not laid behind what goes, which would leave a hole.
+        // Before packing, so that freed forms leave no hole before the packed bytes in memory.
         self.settle_fresh_first(context.budget(), &holder);
         let (packed, due) = context.pack(&json);
         let (_gone, evictions) = {
             let mut state = self.state.write();
-            // Whoever packed it meanwhile has done the rest too.
+            // Another thread packed the body meanwhile, and charged its forms.
             let is_as_it_was = state.packed.fresh();
             if is_as_it_was.is_none_or(|now| !Arc::ptr_eq(&now, &json)) {
                 return due;
@@ -175,8 +176,8 @@ impl Body {
         evictions.evict_all();
     }
 
-    /// Charges what was made of it while it was fresh, if it fits, and lets go of it else: it is answered
-    /// to be dropped without a lock.
+    /// Charges the forms of a fresh body, if they fit. Returns those that do not, to be dropped
+    /// without the lock.
     fn settle_fresh(
         &self,
         state: &mut BodyState,
@@ -196,7 +197,8 @@ impl Body {
         }
     }
 
-    /// Packs anew what was packed by no dictionary, or another one. Says whether it was.
+    /// Packs the body again if it was packed with another dictionary, or with none. Returns whether
+    /// it was.
     pub(crate) fn repack(&self) -> bool {
         let Some(context) = &self.context else {
             return false;
@@ -206,20 +208,20 @@ impl Body {
             return false;
         };
         let mut state = self.state.write();
-        // Completed meanwhile, it is another.
+        // The body may have been completed meanwhile.
         if state.packed.is(&packed) {
             self.replace_packed(&mut state, again);
         }
         true
     }
 
-    /// Looks at its JSON.
+    /// Calls `look` with the JSON.
     pub(crate) fn with_json<R>(&self, look: impl FnOnce(&[u8]) -> R) -> Option<R> {
         let packed = self.state.read().packed.clone();
         self.context.as_ref()?.unpack(&packed, look).ok()
     }
 
-    /// In place of what is held.
+    /// Replaces the packed bytes and updates the gauges.
     fn replace_packed(&self, state: &mut BodyState, packed: Packed) {
         let before = state.counted();
         self.length.store(length(&packed), Ordering::Relaxed);
@@ -231,7 +233,7 @@ impl Body {
 
     // ----- what types made of it -----
 
-    /// Lets go of what these types made of it.
+    /// Drops the forms of these types.
     pub(crate) fn forget(&self, types: &[TypeId]) {
         if let Some(context) = &self.context {
             let bits = types
@@ -239,12 +241,12 @@ impl Body {
                 .fold(0, |bits, of| bits | context.type_bit(*of));
             self.reads_as.fetch_and(!bits, Ordering::Relaxed);
         }
-        // Freeing what is large takes a while, and needs no lock.
+        // Large forms are dropped after the lock.
         let (_gone, evictions) = self.retain(|form| !types.contains(&form.of));
         evictions.evict_all();
     }
 
-    /// Lets go of the other forms, which are answered to be dropped without a lock.
+    /// Keeps the forms that `stays` selects. Returns the others, to be dropped without the lock.
     fn retain(&self, stays: impl Fn(&Form) -> bool) -> (Vec<Form>, Evictions) {
         let mut state = self.state.write();
         let gone = self.remove_forms(&mut state, stays);
@@ -261,7 +263,7 @@ impl Body {
         (gone, evictions)
     }
 
-    /// Takes the other forms out, and no longer counts them.
+    /// Removes and returns the forms that `stays` does not select.
     fn remove_forms(&self, state: &mut BodyState, stays: impl Fn(&Form) -> bool) -> Vec<Form> {
         let before = state.charge;
         let mut forms = state.forms.take(before);
@@ -290,7 +292,7 @@ impl Body {
 }
 
 impl Body {
-    /// Whether it was read since this was last asked.
+    /// Returns whether the body was read since the last call.
     pub(crate) fn take_visited(&self) -> bool {
         self.visited.swap(false, Ordering::Relaxed)
     }
@@ -299,7 +301,7 @@ impl Body {
         &self.evicted_at
     }
 
-    /// Lets go of all that is decoded.
+    /// Drops the decoded forms.
     pub(crate) fn evict(&self) {
         let (gone, evictions) = self.retain(|form| form.decoded.is_err());
         if let Some(context) = self.context.as_ref().filter(|_| !gone.is_empty()) {
@@ -325,8 +327,8 @@ impl Drop for Body {
 }
 
 impl BodyState {
-    /// Charges its place with so much, or gets it one (PACK-2); none where there is no room. Answers who
-    /// has to go for that, once no lock is held.
+    /// Charges the body's slot, or takes one (PACK-2). Returns `None` if there is no room, and
+    /// otherwise the evictions to carry out without the lock.
     fn admit(
         &mut self,
         budget: &Budget,
@@ -349,7 +351,7 @@ impl BodyState {
         Some(evictions)
     }
 
-    /// How much is packed: what has not been tried will be in a moment.
+    /// Returns the packed bytes for the gauge; fresh JSON counts as none, as it is packed soon.
     fn counted(&self) -> usize {
         match &self.packed {
             Packed::Fresh(_) => 0,
@@ -358,7 +360,7 @@ impl BodyState {
     }
 }
 
-/// None is as long as cannot be said.
+/// A longer length than `u32` holds is saturated.
 fn length(packed: &Packed) -> u32 {
     u32::try_from(packed.length()).unwrap_or(u32::MAX)
 }

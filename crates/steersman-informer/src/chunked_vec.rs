@@ -1,28 +1,26 @@
-//! Machine: what is collected in pieces, so that it is never copied, and gives its room back as it is gone
-//! over.
+//! Machine: a vector in chunks, which are never moved and are freed one by one.
 
-/// So many places are one piece: small enough that whatever comes after it fits where it was.
+/// The number of items in a chunk. A freed chunk is small enough to be used for later allocations.
 const CHUNK: usize = 512;
 
-/// Things in the order in which they came, each in a place that stays its own.
+/// Items in order, each at an index that stays its own.
 ///
-/// A vector that grows is copied into another one, and once it has gone leaves a hole that is larger than
-/// anything that comes after it: with all objects of a list that is megabytes. A piece is neither copied
-/// nor large.
+/// A `Vec` that grows is copied, and leaves a hole of megabytes when a large list is dropped. The
+/// chunks of this vector are neither copied nor large.
 #[derive(Debug)]
 pub(crate) struct ChunkedVec<T> {
     chunks: Vec<Vec<Option<T>>>,
-    /// Places that are not empty.
+    /// The number of indexes that hold an item.
     len: usize,
 }
 
 impl<T> ChunkedVec<T> {
-    /// How many there are.
+    /// Returns the number of items.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// The place that the next one comes to.
+    /// Returns the index of the next item that is pushed.
     pub(crate) fn next_index(&self) -> usize {
         let last = self.chunks.last().map_or(CHUNK, Vec::len);
         self.chunks.len() * CHUNK + last - CHUNK
@@ -40,12 +38,12 @@ impl<T> ChunkedVec<T> {
         self.len += 1;
     }
 
-    /// What is in a place.
+    /// Returns the item at an index.
     pub(crate) fn get(&self, index: usize) -> Option<&T> {
         self.chunks.get(index / CHUNK)?.get(index % CHUNK)?.as_ref()
     }
 
-    /// Puts something into a place that there is, whatever was there before, or nothing.
+    /// Replaces or removes the item at an index that exists.
     pub(crate) fn set(&mut self, index: usize, item: Option<T>) {
         let chunk = self.chunks.get_mut(index / CHUNK);
         if let Some(there) = chunk.and_then(|chunk| chunk.get_mut(index % CHUNK)) {
@@ -59,7 +57,7 @@ impl<T> ChunkedVec<T> {
         self.chunks.iter().flatten().flatten()
     }
 
-    /// All of them, in their order; each piece goes once it was gone over.
+    /// Returns the items in their order. Each chunk is freed once it was iterated over.
     pub(crate) fn into_items(self) -> impl Iterator<Item = T> {
         self.chunks.into_iter().flatten().flatten()
     }
@@ -89,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_has_its_place_and_those_that_are_left_come_in_their_order() {
+    fn items_keep_their_indexes_and_their_order() {
         let mut chunks = ChunkedVec::default();
         for number in 0..2 * CHUNK + 1 {
             assert_eq!(chunks.next_index(), number);
@@ -109,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn no_piece_is_moved_and_each_goes_once_it_was_gone_over() {
+    fn no_chunk_is_moved_and_each_is_freed_after_its_last_item() {
         let all: ChunkedVec<Box<usize>> = (0..100 * CHUNK).map(Box::new).collect();
         let counted = allocation_counter::measure(|| {
             let mut items = all.into_items();

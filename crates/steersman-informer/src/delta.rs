@@ -1,4 +1,4 @@
-//! Words: what the server said, before anyone knows what that changes.
+//! Words: the input of the store: events, lists and bookmarks, before they are compared with it.
 
 use std::mem::size_of;
 
@@ -10,37 +10,37 @@ use crate::chunked_vec::ChunkedVec;
 use crate::entry::RawEntry;
 use crate::judgement::Judgement;
 
-/// An object of a delta: an entry, or an object that nobody can read.
+/// An object of a delta: an entry, or a malformed object.
 pub(crate) type Item = Decoded<RawEntry>;
 
-/// An object as it arrived, and what the views made of it then, where that was asked.
+/// An object that arrived, and the findings of the views at that time, if they were asked.
 #[derive(Clone, Debug)]
 pub(crate) struct Arrived {
     pub(crate) item: Item,
     pub(crate) judgement: Option<Judgement>,
 }
 
-/// One thing the server said, in the order it said it.
+/// One input of the store, in the order of the server.
 #[derive(Debug)]
 pub(crate) enum Delta {
-    /// An object is there, new or changed.
+    /// An object was created or changed.
     Put(Arrived),
-    /// An object is gone; its last state.
+    /// An object was deleted; this is its last state.
     Removed(Arrived),
-    /// This is all there is: a list, or the beginning of a streaming list. Each key once.
+    /// A complete list, ordinary or streaming. It replaces the store, and names each key once.
     Replaced {
         version: ResourceVersion,
         items: ChunkedVec<Arrived>,
-        /// How much of each object was asked for.
+        /// How much of each object the list asked for.
         extent: Extent,
     },
-    /// Nothing happened up to this version.
+    /// All events up to this version were delivered.
     Bookmark { version: ResourceVersion },
-    /// Time to repeat everything.
+    /// Every object is to be sent again to the subscribers.
     Resync,
 }
 
-/// Where it is, or would be.
+/// Returns the key of an item.
 pub(crate) fn key_of(item: &Item) -> &ObjectKey {
     match item {
         Decoded::Good(entry) => entry.key(),
@@ -48,7 +48,7 @@ pub(crate) fn key_of(item: &Item) -> &ObjectKey {
     }
 }
 
-/// Nobody has judged it.
+/// An item that no view has judged.
 impl From<Item> for Arrived {
     fn from(item: Item) -> Self {
         Self {
@@ -59,7 +59,7 @@ impl From<Item> for Arrived {
 }
 
 impl Delta {
-    /// How much memory it takes, about: the JSON of its objects.
+    /// Returns the approximate memory of the delta: the JSON of its objects, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let of_item = |arrived: &Arrived| match &arrived.item {
             Decoded::Good(entry) => entry.raw_body().bytes(),

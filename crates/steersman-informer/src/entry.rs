@@ -1,4 +1,4 @@
-//! Words: one object as it is held: what routing needs, and its body.
+//! Words: one object in the store: the metadata that routing needs, and its body.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,24 +17,24 @@ use crate::body::{Body, DecodeResult, Extent};
 use crate::intern::Interner;
 use crate::pack::{Evictable, PackContext};
 
-/// One object as a store and its events hold it, looked at as a `K`.
+/// One object in a store and its events, read as a `K`.
 ///
-/// Shared and immutable (`STORE-2`): cloning an entry copies no object, and entries of one object
-/// for several types are one and the same. How the body is held is hidden behind
-/// [`body`](Self::body); key, uid, version, labels, owners and finalizers are always at hand.
+/// Entries are shared and immutable (`STORE-2`): cloning an entry does not copy the object, and the
+/// entries of one object for several types share everything. Key, uid, version, labels, owners and
+/// finalizers are always in memory; [`object`](Self::object) may have to unpack and decode.
 pub struct Entry<K> {
     inner: Arc<Inner>,
     of: PhantomData<fn() -> K>,
 }
 
-/// The type of those who do not look at the body.
+/// The type parameter of entries that are read as no type.
 #[derive(Debug)]
 pub(crate) enum Untyped {}
 
-/// An entry as it is held: of no type.
+/// An entry without a type.
 pub(crate) type RawEntry = Entry<Untyped>;
 
-/// What stays in memory of an object whatever becomes of its body, so each byte counts (STORE-8).
+/// The part of an entry that stays in memory even if the body is packed (STORE-8).
 struct Inner {
     key: ObjectKey,
     uid: Uid,
@@ -46,18 +46,18 @@ struct Inner {
     body: Body,
 }
 
-/// A generation, or none, in eight bytes.
+/// An optional generation in eight bytes.
 #[derive(Clone, Copy)]
 struct Generation(i64);
 
-/// What holds an object: its owners, and its finalizers.
+/// The owners and the finalizers of an object.
 #[derive(Debug, PartialEq)]
 struct OwnersAndFinalizers {
     owners: Box<[OwnerReference]>,
     finalizers: Box<[String]>,
 }
 
-/// What objects of one informer have in common (POOL-1).
+/// The values that objects of one informer share (POOL-1).
 #[derive(Debug, Default)]
 pub(crate) struct Interners {
     labels: Mutex<Interner<Labels>>,
@@ -67,7 +67,7 @@ pub(crate) struct Interners {
 static NO_ANNOTATIONS: BTreeMap<String, String> = BTreeMap::new();
 
 impl<K: Object> Entry<K> {
-    /// The entry of an object.
+    /// Returns an entry of an object that is in no store.
     #[must_use]
     pub fn new(object: impl Into<Arc<K>>) -> Self {
         let object = object.into();
@@ -75,28 +75,28 @@ impl<K: Object> Entry<K> {
         Self::of_parts(head, Body::of(&object), None, &Interners::default())
     }
 
-    /// The whole object. It may have to be unpacked and decoded, which takes some tens of microseconds.
+    /// Returns the whole object. Unpacking and decoding it may take tens of microseconds.
     ///
     /// # Panics
     ///
-    /// Where `K` reads the same JSON once and then not again.
+    /// Panics if `K` decoded this JSON before and does not decode it again.
     #[must_use]
     #[expect(clippy::expect_used, reason = "proven below")]
     pub fn object(&self) -> Arc<K> {
         let decoded = self.inner.decoded();
-        // An entry is given out as a `K` only after its JSON decoded as one (VIEW-1), and that is what
-        // it is packed of (PACK-1).
-        decoded.expect("an entry of a type has decoded as it, and does so again")
+        // An entry is returned as a `K` only after its JSON decoded as one (VIEW-1), and unpacking
+        // returns the same JSON (PACK-1).
+        decoded.expect("the JSON of an entry decoded as its type before")
     }
 
-    /// As [`body`](Self::body), for those who go over many objects once: it keeps none of them at hand.
-    #[expect(clippy::expect_used, reason = "as of `body`")]
+    /// Returns the whole object without caching it, for callers that read many objects once.
+    #[expect(clippy::expect_used, reason = "as of `object`")]
     pub(crate) fn decode_once(&self) -> Arc<K> {
         let decoded = self.inner.body.decode_once();
-        decoded.expect("an entry of a type has decoded as it, and does so again")
+        decoded.expect("the JSON of an entry decoded as its type before")
     }
 
-    /// The object's annotations. They may have to be decoded.
+    /// Returns the object's annotations. The object may have to be decoded.
     #[must_use]
     pub fn annotations(&self) -> Cow<'_, BTreeMap<String, String>> {
         match &self.object().meta().annotations {
@@ -107,74 +107,74 @@ impl<K: Object> Entry<K> {
 }
 
 impl<K> Entry<K> {
-    /// The object's key.
+    /// Returns the object's key.
     #[must_use]
     pub fn key(&self) -> &ObjectKey {
         &self.inner.key
     }
 
-    /// The object's uid.
+    /// Returns the object's uid.
     #[must_use]
     pub fn uid(&self) -> &Uid {
         &self.inner.uid
     }
 
-    /// The object's version.
+    /// Returns the object's resource version.
     #[must_use]
     pub fn version(&self) -> &ResourceVersion {
         &self.inner.version
     }
 
-    /// The object's generation; kinds without one have none.
+    /// Returns the object's generation; `None` for kinds without one.
     #[must_use]
     pub fn generation(&self) -> Option<i64> {
         self.inner.generation.get()
     }
 
-    /// Whether deletion was requested and finalizers still hold the object.
+    /// Returns whether the object has a deletion timestamp: finalizers still hold it.
     #[must_use]
     pub fn is_deleting(&self) -> bool {
         self.inner.deleting
     }
 
-    /// The object's labels.
+    /// Returns the object's labels.
     #[must_use]
     pub fn labels(&self) -> &Labels {
         &self.inner.labels
     }
 
-    /// Who owns the object.
+    /// Returns the object's owner references.
     #[must_use]
     pub fn owner_references(&self) -> &[OwnerReference] {
         &self.inner.owners_and_finalizers.owners
     }
 
-    /// The object's finalizers.
+    /// Returns the object's finalizers.
     #[must_use]
     pub fn finalizers(&self) -> &[String] {
         &self.inner.owners_and_finalizers.finalizers
     }
 
-    /// Whether both are the same object at the same version. Without a uid and a version, an
-    /// object is the same as none.
+    /// Returns whether both are the same version of the same object. Without a resource version the
+    /// answer is false.
     #[must_use]
     pub fn is_same_version_as(&self, other: &Self) -> bool {
         self.version().is_exact() && self.version() == other.version() && self.is_same_as(other)
     }
 
-    /// Whether both are the same object, at whatever version: an object that was deleted and
-    /// created again under its name is another one.
+    /// Returns whether both are the same object, in any version. An object that was deleted and
+    /// created again under its name is another object.
     #[must_use]
     pub fn is_same_as(&self, other: &Self) -> bool {
         self.uid() == other.uid() && self.key() == other.key()
     }
 
-    /// Whether both are one entry in memory: nothing arrived for the object between the two.
+    /// Returns whether both are the same entry in memory.
     pub(crate) fn is_identical_to(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// The same entry, looked at as another type: the body has to decode as it (VIEW-1).
+    /// Returns the same entry with another type, which the body must decode as (VIEW-1).
     pub(crate) fn cast<T>(&self) -> Entry<T> {
         Entry {
             inner: Arc::clone(&self.inner),
@@ -209,8 +209,8 @@ impl<K> Entry<K> {
 }
 
 impl RawEntry {
-    /// The entry of an object that arrived. What it has in common with others, and the key with what was
-    /// known `before`, takes no room a second time.
+    /// Makes an entry of an object that arrived. Labels, owners and finalizers are shared with
+    /// other objects, and the key with the entry stored `before`.
     pub(crate) fn ingest(
         object: RawObject,
         extent: Extent,
@@ -222,33 +222,34 @@ impl RawEntry {
         Self::of_parts(head, Body::new(json, extent, context), before, interners)
     }
 
-    /// The object as a `K`, where it is at hand: a read that costs next to nothing.
+    /// Returns the cached object. This counts as a read.
     pub(crate) fn cached<K: Object>(&self) -> Option<DecodeResult<K>> {
         self.inner.body.cached()
     }
 
-    /// The object as a `K`, which may have to be unpacked and decoded: not to be asked for under a lock
-    /// that others wait for.
+    /// Returns the object, decoded and cached if need be. Not to be called under a lock, as
+    /// decoding takes long.
     pub(crate) fn decoded<K: Object>(&self) -> DecodeResult<K> {
         self.inner.decoded()
     }
 
-    /// The object as a `K`, for those who judge it as it arrives, or all there are: this is no read.
+    /// Returns the object and caches it if the budget has room. This is not a read: it is for
+    /// judging an object that arrives, and for indexing existing ones.
     pub(crate) fn decode_if_room<K: Object>(&self) -> DecodeResult<K> {
         self.inner.body.decode_if_room(|| self.inner.holder())
     }
 
-    /// Packs what came; says whether there is something to learn of it.
+    /// Packs the body if it is not packed yet. Returns whether dictionary training is due.
     pub(crate) fn pack(&self) -> bool {
         self.inner.body.pack(|| self.inner.holder())
     }
 
-    /// Whether the object decodes as a `K`.
+    /// Returns whether the object decodes as a `K`.
     pub(crate) fn check<K: Object>(&self) -> Result<(), Arc<str>> {
         self.inner.body.check::<K>(|| self.inner.holder())
     }
 
-    /// Whether what arrived is this object at this version.
+    /// Returns whether `head` is of this version of this object.
     pub(crate) fn is_of(&self, head: &Head) -> bool {
         self.version().is_exact()
             && *self.version() == head.version
@@ -256,7 +257,7 @@ impl RawEntry {
             && *self.key() == head.key
     }
 
-    /// What is told of it where nobody can read it as what is asked for.
+    /// Returns the object as a malformed one, with the decode error.
     pub(crate) fn malformed(&self, problem: &str) -> Malformed {
         Malformed::new(
             self.key().clone(),
@@ -274,7 +275,7 @@ impl RawEntry {
 // ===== impl Generation =====
 
 impl Generation {
-    /// No server counts to it, and none counts down.
+    /// Stands for no generation: generations are positive.
     const NONE: i64 = i64::MIN;
 
     fn new(generation: Option<i64>) -> Self {
@@ -290,7 +291,7 @@ impl Generation {
 
 impl Eq for OwnersAndFinalizers {}
 
-/// Owners are told apart by their uids.
+/// Hashes only the uids of owners, which identify them.
 impl Hash for OwnersAndFinalizers {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.finalizers.hash(state);
@@ -303,7 +304,7 @@ impl Hash for OwnersAndFinalizers {
 // ===== impl Pools =====
 
 impl Interners {
-    /// Lets go of what nobody has any more, of so many objects.
+    /// Drops shared values that are unused, for a store of this number of objects.
     pub(crate) fn sweep(&self, objects: usize) {
         self.labels.lock().sweep(objects);
         self.owners_and_finalizers.lock().sweep(objects);
@@ -322,7 +323,7 @@ impl Inner {
     }
 }
 
-/// What is evicted of an entry is what its body holds decoded.
+/// An eviction drops the decoded forms of the entry's body.
 impl Evictable for Inner {
     fn take_visited(&self) -> bool {
         self.body.take_visited()

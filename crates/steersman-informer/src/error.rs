@@ -1,16 +1,16 @@
-//! Words: how using an informer can fail.
+//! Words: errors of the methods of an informer.
 //!
-//! What goes wrong between the informer and the server is not here: that is its
-//! [`State`](crate::State), which recovers.
+//! Failed requests to the server are not among them: they are the informer's
+//! [`State`](crate::State), and the informer repeats them.
 
 use steersman_object::{Kind, Selection};
 use thiserror::Error;
 
-/// A misuse of an informer, or its end.
+/// An error of a method of an informer.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// An index of this name is there already.
+    /// An index with this name exists already.
     #[error("{kind} already has an index named {name:?}: choose another name")]
     IndexExists {
         /// The kind of the informer.
@@ -24,14 +24,14 @@ pub enum Error {
         /// The kind of the informer.
         kind: String,
     },
-    /// There is no index of this name.
+    /// No index has this name.
     #[error("{kind} has no index named {name:?} ({known}): add it with add_index")]
     NoSuchIndex {
         /// The kind of the informer.
         kind: String,
         /// The name of the index.
         name: String,
-        /// The names there are, for people.
+        /// The names of the existing indexes, as text.
         known: String,
     },
     /// A read selects by fields.
@@ -42,7 +42,7 @@ pub enum Error {
         /// The kind of the informer.
         kind: String,
     },
-    /// The informer stopped before it had seen the initial set.
+    /// The informer stopped before its first list was complete.
     #[error("the informer of {kind} stopped before it was synced")]
     Stopped {
         /// The kind of the informer.
@@ -61,19 +61,19 @@ impl Error {
         }
     }
 
-    /// An index of this name is there already.
+    /// Returns whether an index with this name exists already.
     #[must_use]
     pub fn is_index_exists(&self) -> bool {
         matches!(self, Self::IndexExists { .. })
     }
 
-    /// There is no index of this name.
+    /// Returns whether no index has this name.
     #[must_use]
     pub fn is_no_such_index(&self) -> bool {
         matches!(self, Self::NoSuchIndex { .. })
     }
 
-    /// The informer stopped before it had seen the initial set.
+    /// Returns whether the informer stopped before its first list was complete.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         matches!(self, Self::Stopped { .. })

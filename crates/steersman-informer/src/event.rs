@@ -1,79 +1,79 @@
-//! Words: what happened to one stored object.
+//! Words: the change of one stored object.
 
 use steersman_object::ObjectKey;
 
 use crate::entry::{Entry, Untyped};
 
-/// What happened to one object, as the subscribers of an informer see it.
+/// The change of one object, as delivered to the subscribers of an informer.
 ///
-/// When an event is delivered the store is at least as new as the event.
+/// When an event is delivered, the store is at least as new as the event.
 #[derive(Debug)]
 pub enum Event<K> {
-    /// An object appeared: created, now matching the selectors, or in the initial set.
+    /// The object appeared: it was created, matches the selectors now, or is in the initial list.
     Created {
         /// The object.
         new: Entry<K>,
-        /// How it came to be seen.
+        /// The cause of the event.
         origin: Origin,
     },
-    /// An object changed, or a resync repeats it.
+    /// The object changed, or a resync repeats it.
     Updated {
-        /// What the subscriber last took of it.
+        /// The version that the subscriber took last.
         old: Entry<K>,
-        /// What is now.
+        /// The current version.
         new: Entry<K>,
-        /// How it came to be seen.
+        /// The cause of the event.
         origin: Origin,
     },
-    /// An object disappeared: deleted, or no longer matching the selectors.
+    /// The object disappeared: it was deleted, or no longer matches the selectors.
     Deleted {
-        /// Its last state that is known.
+        /// The last known version of the object.
         last_known: Entry<K>,
-        /// Whether that is its final state.
+        /// Whether `last_known` is the final version.
         certainty: Certainty,
     },
 }
 
-/// An event as it is handed on: of no type.
+/// An event without a type.
 pub(crate) type RawEvent = Event<Untyped>;
 
-/// How a change came to be seen.
+/// The cause of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Origin {
-    /// It was there when the informer started or the subscriber joined.
+    /// The object was there when the informer started or the subscriber joined.
     Initial,
-    /// It happened since.
+    /// The object changed on the server.
     Live,
-    /// Nothing happened: a resync repeats what is there.
+    /// Nothing changed: a resync repeats the object.
     Resync,
 }
 
-/// How a delete came to be seen.
+/// Whether the final version of a deleted object is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Certainty {
-    /// The server reported it; the last known state is the final one.
+    /// The server reported the delete; the last known version is the final one.
     Observed,
-    /// It was missing when the informer looked again: when it went, and what it was by then, is
+    /// The object was missing from a list: the time of its deletion and its final version are
     /// unknown. client-go calls this `DeletedFinalStateUnknown`.
     FinalStateUnknown,
 }
 
 impl<K> Event<K> {
-    /// An object that appeared; for tests of predicates and handlers, too.
+    /// Returns the event of an object that appeared. Tests of predicates and handlers use it, too.
     #[must_use]
     pub fn created(new: Entry<K>, origin: Origin) -> Self {
         Self::Created { new, origin }
     }
 
-    /// An object that changed.
+    /// Returns the event of an object that changed.
     #[must_use]
     pub fn updated(old: Entry<K>, new: Entry<K>, origin: Origin) -> Self {
         Self::Updated { old, new, origin }
     }
 
-    /// An object that disappeared.
+    /// Returns the event of an object that disappeared.
     #[must_use]
     pub fn deleted(last_known: Entry<K>, certainty: Certainty) -> Self {
         Self::Deleted {
@@ -82,13 +82,13 @@ impl<K> Event<K> {
         }
     }
 
-    /// The object's key.
+    /// Returns the object's key.
     #[must_use]
     pub fn key(&self) -> &ObjectKey {
         self.entry().key()
     }
 
-    /// What was before: of an update and of a delete.
+    /// Returns the version before an update, or the last known version of a deleted object.
     #[must_use]
     pub fn old(&self) -> Option<&Entry<K>> {
         match self {
@@ -98,7 +98,7 @@ impl<K> Event<K> {
         }
     }
 
-    /// What is now; `None` of a delete.
+    /// Returns the current version; `None` for a delete.
     #[must_use]
     pub fn current(&self) -> Option<&Entry<K>> {
         match self {
@@ -107,7 +107,7 @@ impl<K> Event<K> {
         }
     }
 
-    /// The object as it is, or as it was last known.
+    /// Returns the current version, or the last known version of a deleted object.
     #[must_use]
     pub fn entry(&self) -> &Entry<K> {
         match self {
@@ -116,7 +116,7 @@ impl<K> Event<K> {
         }
     }
 
-    /// How the change came to be seen; a delete is always live.
+    /// Returns the cause of the event; a delete is always live.
     #[must_use]
     pub fn origin(&self) -> Origin {
         match self {
@@ -125,25 +125,25 @@ impl<K> Event<K> {
         }
     }
 
-    /// Whether an object appeared.
+    /// Returns whether the object appeared.
     #[must_use]
     pub fn is_create(&self) -> bool {
         matches!(self, Self::Created { .. })
     }
 
-    /// Whether an object changed.
+    /// Returns whether the object changed.
     #[must_use]
     pub fn is_update(&self) -> bool {
         matches!(self, Self::Updated { .. })
     }
 
-    /// Whether an object disappeared.
+    /// Returns whether the object disappeared.
     #[must_use]
     pub fn is_delete(&self) -> bool {
         matches!(self, Self::Deleted { .. })
     }
 
-    /// Of a delete: whether the object's final state is unknown.
+    /// Returns whether the object was deleted and its final version is unknown.
     #[must_use]
     pub fn final_state_unknown(&self) -> bool {
         let unknown = Certainty::FinalStateUnknown;
@@ -152,13 +152,13 @@ impl<K> Event<K> {
 }
 
 impl<K> Event<K> {
-    /// Whether nothing happened: the old object is the new one.
+    /// Returns whether the event repeats an unchanged object.
     #[must_use]
     pub fn is_resync(&self) -> bool {
         matches!(self, Self::Updated { old, new, .. } if old.is_same_version_as(new))
     }
 
-    /// The same event, of entries looked at as another type: their bodies have to decode as it
+    /// Returns the same event with entries of another type, which the bodies must decode as
     /// (VIEW-1).
     pub(crate) fn cast<T>(&self) -> Event<T> {
         match self {

@@ -15,19 +15,21 @@ use self::machine::{Answer, HealthMachine, Turn, WITHIN};
 
 pub(crate) use self::machine::Pause;
 
-/// The informers that wait for a server's return repeat their requests within this time after it.
+/// The time after a server's return within which all waiting informers repeat their requests.
 const SPREAD: Duration = Duration::from_secs(1);
-/// How long an informer waits for its turn to list again; a list that hangs keeps no other back for good.
+/// The longest time that an informer waits for its turn to list again, so that a list that hangs
+/// does not block the others.
 const TURN: Duration = Duration::from_secs(30);
-/// The bound on concurrent lists of an informer that shares its server's health with no other.
+/// The number of concurrent lists if no health is shared.
 const LISTS: usize = 10;
 
-/// The health of one server, shared by the informers of a connection: whether the server is away, and how many
-/// informers may list again at once. Cheap to clone.
+/// The health of one server, shared by the informers of a connection: whether the server is away,
+/// and how many informers may list again at once. Cheap to clone.
 ///
-/// Give a clone to each informer of a connection ([`InformerOptions::health`](crate::InformerOptions::health)). While
-/// the server is away, one of them asks for it each second, and once it answers all of them go on within a second
-/// (`REFL-9`). A kind that fails alone is no server that is away.
+/// Give a clone to each informer of a connection
+/// ([`InformerOptions::health`](crate::InformerOptions::health)). While the server is away, one
+/// informer checks its readiness each second; after its return all informers repeat their requests
+/// within a second (`REFL-9`). Failures of one kind alone do not count as an outage.
 #[derive(Clone)]
 #[must_use]
 pub struct ServerHealth {
@@ -36,13 +38,14 @@ pub struct ServerHealth {
 
 struct HealthState {
     machine: Mutex<HealthMachine>,
-    /// Marked changed when waiting informers have to look again.
+    /// Notifies waiting informers that the health changed.
     changed: watch::Sender<()>,
     lists: Arc<Semaphore>,
 }
 
 impl ServerHealth {
-    /// The health of one server, of which at most `lists` informers list anew at once; at least 1.
+    /// Returns the health of a server on which at most `lists` informers list again at once; at
+    /// least 1.
     pub fn new(lists: usize) -> Self {
         let lists = lists.clamp(1, Semaphore::MAX_PERMITS);
         Self {
@@ -54,7 +57,8 @@ impl ServerHealth {
         }
     }
 
-    /// Notes a failure that all requests have while a server is away. Returns how often the server has returned.
+    /// Notes a failure that may be due to an outage. Returns the number of times the server has
+    /// returned.
     pub(crate) fn handle_failure(&self, now: Instant) -> u64 {
         let mut machine = self.state.machine.lock();
         machine.handle_failure(now);
@@ -69,11 +73,13 @@ impl ServerHealth {
         }
     }
 
-    /// Waits until an informer repeats its request, and asks for the server where it is this informer's turn.
-    /// `share`, from 0 to 1, says when the informer goes on after the server's return. Returns whether the server has
-    /// returned.
+    /// Waits until an informer may repeat its request. If it is this informer's turn, checks the
+    /// server's readiness. `share`, from 0 to 1, spreads the informers over the time after the
+    /// server's return. Returns whether the server has returned.
     ///
-    /// Cancel safe: another informer asks instead, a little later.
+    /// # Cancel safety
+    ///
+    /// Another informer checks the server a little later.
     pub(crate) async fn wait(
         &self,
         pause: &Pause,
@@ -87,7 +93,7 @@ impl ServerHealth {
             let turn = self.state.machine.lock().turn(pause, now());
             match turn {
                 Turn::Go => return false,
-                // The informer that found the server goes first.
+                // The informer that found the server repeats its request at once.
                 Turn::Returned if asked => return true,
                 Turn::Returned => {
                     sleep(SPREAD.mul_f64(share.clamp(0.0, 1.0))).await;
@@ -104,7 +110,7 @@ impl ServerHealth {
                 }
                 Turn::Wait(until) => tokio::select! {
                     () = sleep_until(until.into()) => {}
-                    // The sender lives in the handle itself, so the wait cannot fail.
+                    // The handle owns the sender, so the wait cannot fail.
                     _changed = changed.changed() => {}
                 },
             }
@@ -113,7 +119,9 @@ impl ServerHealth {
 
     /// Waits for a turn to list again.
     ///
-    /// Cancel safe.
+    /// # Cancel safety
+    ///
+    /// Dropping the future gives the turn to another informer.
     pub(crate) async fn list_turn(&self) -> Option<OwnedSemaphorePermit> {
         let turn = Arc::clone(&self.state.lists).acquire_owned();
         timeout(TURN, turn).await.ok()?.ok()
@@ -134,12 +142,12 @@ impl fmt::Debug for ServerHealth {
     }
 }
 
-/// Judges the answer to the request for readiness.
+/// Classifies the answer of the readiness check.
 fn judge(answer: Option<Result<(), Error>>) -> Answer {
     match answer {
         None => Answer::Unknown,
         Some(Ok(())) => Answer::Ready,
-        // A server that refuses the request is up.
+        // A server that refuses the check is up.
         Some(Err(error)) => match error.code() {
             Some(429 | 500..) => Answer::NotReady,
             Some(_) => Answer::Ready,

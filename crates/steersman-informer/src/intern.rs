@@ -1,4 +1,4 @@
-//! Machine: what many objects have in common is held once, and goes with the last of them.
+//! Machine: values that many objects have in common, each held once as long as it is used.
 
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
@@ -6,22 +6,22 @@ use std::sync::Arc;
 use hashbrown::hash_table::Entry;
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-/// So few are not worth a look.
+/// Smaller pools are not swept.
 const FEW: usize = 64;
 
-/// Equal values, shared. Those of one ReplicaSet's Pods have the same labels and owners.
+/// Shares equal values, such as the labels and owners of the Pods of one ReplicaSet.
 #[derive(Debug)]
 pub(crate) struct Interner<T> {
     held: HashTable<Arc<T>>,
     hasher: DefaultHashBuilder,
-    /// How many were in use when it was last swept.
+    /// The number of values in use after the last sweep.
     used: usize,
-    /// How many objects there were at most since.
+    /// The largest number of objects since the last sweep.
     objects: usize,
 }
 
 impl<T: Eq + Hash> Interner<T> {
-    /// The value, shared with those who have an equal one.
+    /// Returns the value, shared with earlier equal ones.
     pub(crate) fn share(&mut self, value: T) -> Arc<T> {
         let Self { held, hasher, .. } = self;
         let hash = hasher.hash_one(&value);
@@ -32,13 +32,13 @@ impl<T: Eq + Hash> Interner<T> {
         }
     }
 
-    /// Lets go of what nobody uses any more, where that may be half of it: there are so many objects.
-    /// What is gone is freed, then, and looking for it costs each object that comes or goes little
+    /// Drops unused values if they may be more than half of the pool. `objects` is the number of
+    /// objects in the store. The cost of a sweep is amortised over the objects that came or went
     /// (POOL-1).
     pub(crate) fn sweep(&mut self, objects: usize) {
         self.objects = self.objects.max(objects);
-        // What was in use may still be, by events, though its objects are gone. Where most of these went
-        // since, and enough to pay for a look, it is time to see.
+        // Events may still use values whose objects are gone. Only after most objects went, and
+        // enough of them to pay for a sweep, the values of the last sweep no longer count as used.
         let gone = self.objects - objects;
         let used = if 2 * gone > self.objects && 4 * gone >= self.held.len() {
             objects
@@ -49,7 +49,8 @@ impl<T: Eq + Hash> Interner<T> {
             return;
         }
         self.objects = objects;
-        // Who holds the pool is the only one who could begin to use it.
+        // The caller has the pool for itself, so a value with one reference cannot come into use
+        // meanwhile.
         self.held.retain(|value| Arc::strong_count(value) > 1);
         self.used = self.held.len();
         let hasher = &self.hasher;
@@ -80,7 +81,7 @@ mod tests {
 
     // POOL-1
     #[test]
-    fn pool_1_equal_values_are_one_and_what_nobody_uses_is_let_go_of() {
+    fn pool_1_equal_values_are_shared_and_unused_ones_are_dropped() {
         let mut interner = Interner::default();
         let all: Vec<Arc<usize>> = (0..1000).map(|number| interner.share(number)).collect();
         assert!(Arc::ptr_eq(&all[7], &interner.share(7)));
@@ -89,7 +90,7 @@ mod tests {
         let (kept, gone) = all.split_at(100);
         let (kept, gone) = (kept.to_vec(), gone.len());
         drop(all);
-        // Half of them may be of objects that are there.
+        // Half of the values may belong to objects that exist.
         interner.sweep(1000 - gone / 2);
         assert_eq!(interner.len(), 1000);
         interner.sweep(100);
@@ -99,7 +100,7 @@ mod tests {
 
     // POOL-1
     #[test]
-    fn pool_1_what_objects_had_goes_with_them_however_much_was_in_use_before() {
+    fn pool_1_values_are_dropped_with_their_objects_even_if_many_were_in_use_before() {
         let mut interner = Interner::default();
         let mut all: Vec<Arc<usize>> = (0..1000).map(|number| interner.share(number)).collect();
         for more in 0..1100 {
@@ -107,7 +108,7 @@ mod tests {
         }
         interner.sweep(1000);
         assert_eq!(interner.len(), 1000);
-        // Half of them, and half of these: each sweep is paid for by as many that went.
+        // Halve the objects again and again: each sweep is paid for by the objects that went.
         while all.len() > 1 {
             all.truncate(all.len() / 2);
             interner.sweep(all.len());
@@ -124,7 +125,7 @@ mod tests {
 
     // POOL-1
     #[test]
-    fn pool_1_what_is_used_without_an_object_is_not_looked_at_each_time() {
+    fn pool_1_values_in_use_without_an_object_do_not_cause_a_sweep_each_time() {
         let mut interner = Interner::default();
         let used: Vec<Arc<usize>> = (0..1000).map(|number| interner.share(number)).collect();
         interner.sweep(0);

@@ -1,41 +1,41 @@
-//! Words: what the views of a store make of one object, and which views these were.
+//! Words: what the views of a store find of one object, and the version of those views.
 
 use std::sync::Arc;
 
 /// The values of one object in one index.
 pub(crate) type IndexValues = Arc<[Arc<str>]>;
 
-/// What a view makes of one object: its values in each index, or why it is kept aside.
+/// The values of an object in each index of a view, or the decode error of the view's type.
 pub(crate) type Finding = Result<Vec<IndexValues>, Arc<str>>;
 
-/// What each view makes of an object, in the order of the views. While a list arrives there is one for
-/// each object, so the usual one takes no memory of its own.
+/// The findings of all views for one object, in the order of the views. A list has one for each
+/// object, so the usual case allocates nothing.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Findings {
-    /// Nobody was asked: what is stored stays right.
+    /// No view was asked, because the stored version did not change.
     #[default]
     Unasked,
-    /// Each can read it, and none has an index.
+    /// Every view decodes the object, and none has an index.
     Plain,
     Each(Box<[Finding]>),
 }
 
-/// Stands for the views of a store with their indexes: another one where any of them is another.
+/// A version of the views of a store. It changes whenever a view or an index does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ViewsVersion(u64);
 
-/// What the views made of an object when it arrived.
+/// The findings for an object when it arrived, and the version of the views that found them.
 #[derive(Clone, Debug)]
 pub(crate) struct Judgement {
     pub(crate) version: ViewsVersion,
     pub(crate) findings: Findings,
 }
 
-/// It can be read, and is in no index.
+/// The finding of a view without indexes that decodes the object.
 static PLAIN: Finding = Ok(Vec::new());
 
 impl Findings {
-    /// Of the view of that number.
+    /// Returns the finding of the view at this position.
     pub(crate) fn get(&self, number: usize) -> Option<&Finding> {
         match self {
             Self::Unasked => None,
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn findings_are_those_of_their_views_whatever_is_said_of_them() {
+    fn each_view_gets_its_own_finding_back() {
         let filed = || Ok(vec![IndexValues::from(["red".into()])]);
         let unreadable = || Err(Arc::from("no"));
         let plain = || Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! One kind of an api-server, from the wire to its subscribers.
+//! Informers: one kind of an API server, mirrored in memory and delivered to its subscribers.
 //!
 //! The path of one event:
 //!
@@ -12,33 +12,34 @@
 //!                                                    Store ─▶ reads
 //! ```
 //!
-//! Up to the view nothing knows a type: an object is its JSON and what routing needs of it. A view
-//! is what one type makes of the objects (`VIEW-1`): typed, dynamic and metadata-only readers and
-//! subscribers share one informer, and what one type cannot read is no other's problem.
+//! Nothing before the view knows a Rust type: an object is its JSON and the metadata that routing
+//! needs. A view is the objects as one type (`VIEW-1`): typed, dynamic and metadata-only readers
+//! and subscribers share one informer, and an object that one type cannot decode does not affect
+//! the others.
 //!
-//! - The reflector decides when to list, when to watch and when to wait, and turns
-//!   what arrives into deltas, in the order the server sent them.
-//! - The queue holds them, and stops the reflector where it is full (`QUEUE-1`).
-//! - The indexer changes objects, and what each view makes of them with its indexes, together
-//!   (`STORE-1`), and each view says what that means to those who look on: an [`Event`].
-//! - Each subscriber has a mailbox of its own; a slow one costs only itself (`FAN-2`).
+//! - The reflector decides when to list, to watch and to wait. It makes an entry of each object
+//!   that arrives, and sends deltas in the order of the server's events.
+//! - The queue holds the deltas and blocks the reflector while it is full (`QUEUE-1`).
+//! - The indexer changes the objects, the views and their indexes together (`STORE-1`). Each view
+//!   returns its changes as [`Event`]s.
+//! - Each subscriber has a mailbox of its own; a slow subscriber does not hold up the others
+//!   (`FAN-2`).
 //!
-//! `pipeline` is the only module that names more than one of these rooms. [`Informer`] is the
-//! handle, [`Mirror`] the same without a type.
+//! `pipeline` is the only module that joins these parts. [`Informer`] is the handle for one type,
+//! [`Mirror`] the handle without a type.
 //!
-//! Modules, words first:
+//! Modules, in the order of their dependencies:
 //!
-//! - [`error`], [`state`], [`metrics`], [`options`]: what the handle speaks in; [`transform`] has
-//!   [`Transform`], what is changed of objects before anybody sees them.
-//! - `pack` has how bodies are held: packed, and decoded within a [`Budget`]; [`health`] has [`ServerHealth`], what the
-//!   informers of one connection know of their server.
-//! - `body` has one object, packed, and what types made of it; `intern` what objects have in common;
-//!   [`entry`] has [`Entry`], an object
-//!   as it is held.
-//! - [`uncached`] has [`UncachedList`], objects that are looked at once.
-//! - [`event`] has [`Event`], what happened to one object; `judgement` what views make of one, and `delta`
-//!   what the server said.
-//! - `reflector`, `queue`, [`store`], [`fanout`]: the rooms, in the order of the data.
+//! - [`error`], [`state`], [`metrics`], [`options`]: the vocabulary of the handles; [`transform`]
+//!   has [`Transform`], a change of each object before it is stored.
+//! - `pack`: packed bodies, and decoded ones within a [`Budget`]; [`health`] has [`ServerHealth`],
+//!   the state of the server that the informers of one connection share.
+//! - `body`: one object, packed and decoded; `intern`: values that many objects share; [`entry`]
+//!   has [`Entry`], an object in the store.
+//! - [`uncached`] has [`UncachedList`], objects that are decoded for the caller alone.
+//! - [`event`] has [`Event`], the change of one object; `judgement` what views find of one, and
+//!   `delta` the reflector's input to the store.
+//! - `reflector`, `queue`, [`store`], [`fanout`]: the parts, in the order of the data.
 //! - `pipeline` joins them; [`mirror`] and [`informer`] have the handles.
 
 pub mod error;

@@ -1,26 +1,27 @@
-//! Words: how far an informer has come, and what it has of one object.
+//! Words: the progress of an informer, and the object that it has under one key.
 
 use steersman_object::ResourceVersion;
 
-/// What an informer knows at one moment, of one object: see [`Mirror::observed_state`](crate::Mirror::observed_state).
+/// The state of an informer at one moment, as regards one key: see
+/// [`Mirror::observed_state`](crate::Mirror::observed_state).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ObservedState {
-    /// The version up to which everything the server said was applied: by events, bookmarks and
-    /// lists. Unset before the first list.
+    /// The resource version up to which all events, bookmarks and lists were applied. Unset before
+    /// the first list.
     pub applied: ResourceVersion,
-    /// The object, where it is stored.
+    /// The stored object, if there is one.
     pub stored: Option<Identity>,
 }
 
-/// Which object has a name, at which version.
+/// Identifies a stored object and its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Identity {
-    /// Its uid.
+    /// The object's uid.
     pub uid: String,
-    /// Its version.
+    /// The object's resource version.
     pub version: ResourceVersion,
-    /// Whether it carries a deletion timestamp.
+    /// Whether the object has a deletion timestamp.
     pub is_deleting: bool,
 }

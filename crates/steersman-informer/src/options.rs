@@ -1,4 +1,4 @@
-//! Words: how an informer asks, and what it holds at most.
+//! Words: the options of an informer.
 
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
@@ -13,102 +13,107 @@ use crate::pack::Budget;
 use crate::state::Reason;
 use crate::transform::Transform;
 
-/// How one informer behaves.
+/// The options of one informer.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct InformerOptions {
-    /// A label selector: only matching objects are held.
+    /// A label selector. The informer holds only matching objects. Default: all objects.
     pub labels: Option<String>,
-    /// A field selector: only matching objects are held.
+    /// A field selector. The informer holds only matching objects. Default: all objects.
     pub fields: Option<String>,
-    /// Begin with a streaming list (WatchList, KEP-3157) where the server offers it. Default: yes.
+    /// Whether to begin with a streaming list (WatchList, KEP-3157) if the server offers it.
+    /// Default: true.
     pub watch_list: bool,
-    /// Objects per page of an ordinary list. Default: 500, as client-go.
+    /// The number of objects per page of an ordinary list. Default: 500, as in client-go.
     pub page_size: u32,
-    /// How many deltas may wait for the store before the connection is no longer read.
-    /// Default: 1024.
+    /// The number of deltas that may wait for the store; beyond it the reflector stops reading the
+    /// connection. Default: 1024.
     pub queue_bound: usize,
-    /// How many bytes of JSON may wait for the store before the connection is no longer read; what is
-    /// larger by itself waits alone. Default: 16 MiB.
+    /// The bytes of JSON that may wait for the store; beyond them the reflector stops reading the
+    /// connection. A larger delta waits alone. Default: 16 MiB.
     pub queue_bytes: usize,
-    /// How many events may wait for one subscriber before those of one key collapse.
-    /// Default: 1024.
+    /// The number of events that may wait for one subscriber; beyond it the events of one key are
+    /// coalesced. Default: 1024.
     pub mailbox_bound: usize,
-    /// Whether watches ask for bookmarks. Without them lists are not streamed either: their end is
-    /// one. Default: yes.
+    /// Whether watches ask for bookmarks. Without bookmarks lists are not streamed either, as a
+    /// bookmark ends a streaming list. Default: true.
     pub bookmarks: bool,
-    /// What is changed of each object before anybody sees it. Default: nothing. With one, whole
-    /// objects are asked for, whoever looks at them.
+    /// Changes each object before it is stored. A transform makes the informer ask for whole
+    /// objects, even if all readers need metadata only. Default: none.
     pub transform: Option<Transform>,
-    /// Send every object again as an update to itself, about this often, and each second at most: the
-    /// jitter makes it up to a tenth more or less. Default: never.
+    /// The interval after which every object is sent again as an update to itself: at least one
+    /// second, with a jitter of up to a tenth. Default: never.
     pub resync: Option<Duration>,
-    /// How many bytes of decoded objects are kept, by this informer and all others that have a clone of
-    /// it. Default: 64 MiB of its own.
+    /// The bytes of decoded objects that are cached by all informers with a clone of this budget.
+    /// Default: 64 MiB for this informer alone.
     pub budget: Budget,
-    /// The labels whose values are indexed for every type that looks, under their names. Default: none.
+    /// The labels that are indexed for every type, each under its own name. Default: none.
     pub indexed_labels: Vec<String>,
-    /// Where the jitter of delays comes from. Default: random, so that replicas differ.
+    /// The seed for the jitter of delays. Default: random, so that replicas differ.
     pub seed: u64,
-    /// What this informer and all others that have a clone of it know of their server. Default: its own.
+    /// The health of the server, shared with all informers that have a clone of it. Default: not
+    /// shared.
     pub health: ServerHealth,
-    /// How the objects of a list are decoded beside each other. Default: by as many threads as the runtime has, four
-    /// at most.
+    /// The batches in which the objects of a list are decoded. Default: one for each thread of the
+    /// runtime, at most four.
     pub decode_batches: Option<DecodeBatches>,
-    /// Where to count. Default: nowhere.
+    /// The metrics to count in. Default: none.
     pub metrics: Option<InformerMetrics>,
-    /// What to advise in the log when requests fail. Default: nothing.
+    /// The advice that is logged when requests fail. Default: none.
     pub failure_advice: FailureAdvice,
-    /// Who is told of each request that fails. Default: nobody.
+    /// Called after each failed request. Default: no hook.
     pub on_failure: OnFailure,
-    /// How new the first list has to be. Default: any version that the server has at hand.
+    /// The resource version that the first list must have reached. Default: any version.
     pub first_version: FirstVersion,
 }
 
-/// How the objects of a list are decoded beside each other.
+/// The batches in which the objects of a list are decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DecodeBatches {
-    /// The number of batches that are worked on at once; 0 for each object as it is read.
+    /// The number of batches that are decoded at once; 0 decodes each object as it is read.
     pub batches: usize,
     /// The size of a batch, in bytes of JSON.
     pub bytes: usize,
 }
 
-/// A request of an informer that failed: a list that was refused or ended early, a watch that was
-/// refused, brought an error, ended as soon as it was open, or was silent for too long. A watch that
-/// lasted or brought something and then ends, or whose connection breaks, is none: it is resumed.
+/// A failed request of an informer: a list that was refused or ended early, or a watch that was
+/// refused, brought an error, ended as soon as it was open, or was silent for too long. The
+/// ordinary end of a watch is no failure, nor is a connection that breaks later: the informer
+/// resumes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Failed {
-    /// What kind of failure it is.
+    /// The class of the failure.
     pub reason: Reason,
-    /// What the server said or what happened, for people; it does not name the kind.
+    /// The server's message, or what happened, as text; it does not name the kind.
     pub message: String,
-    /// Which failure it is since the last success, from 1.
+    /// The number of failures since the last success, this one included.
     pub attempt: u32,
 }
 
-/// Who is told of each request that fails. Cheap to clone.
+/// A hook that is called after each failed request. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct OnFailure(Option<Arc<Hook>>);
 
 type Hook = dyn Fn(&Failed) + Send + Sync;
 
-/// What to do about a failure, as far as whoever declares an informer knows. Cheap to clone.
+/// Returns the advice for a failed request, by its reason. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct FailureAdvice(Option<Arc<Advise>>);
 
 type Advise = dyn Fn(Reason) -> Option<String> + Send + Sync;
 
-/// How new the first list of an informer has to be, asked once, as the informer starts. Cheap to clone.
+/// Returns the resource version that the first list must have reached. Called once, as the informer
+/// starts. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct FirstVersion(Option<Arc<AskVersion>>);
 
 type AskVersion = dyn Fn() -> ResourceVersion + Send + Sync;
 
 impl FirstVersion {
-    /// The version that the first list starts from: that version or a newer one, or the newest where it is unset.
+    /// Returns the version for the first list: the list is at least as new, and the newest if it is
+    /// unset.
     pub(crate) fn get(&self) -> ResourceVersion {
         self.0
             .as_ref()
@@ -149,7 +154,7 @@ impl Default for InformerOptions {
 }
 
 impl InformerOptions {
-    /// The defaults.
+    /// Returns the default options.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -169,16 +174,17 @@ impl InformerOptions {
         self
     }
 
-    /// Whether to begin with a streaming list where the server offers it.
+    /// Sets whether to begin with a streaming list if the server offers it.
     #[must_use]
     pub fn watch_list(mut self, watch_list: bool) -> Self {
         self.watch_list = watch_list;
         self
     }
 
-    /// Asks, as the informer starts, how new the first list has to be (`resourceVersionMatch=NotOlderThan`): at
-    /// least this version, or the newest where it is unset. A server that has not come so far is asked for its
-    /// newest state instead.
+    /// Sets how new the first list must be (`resourceVersionMatch=NotOlderThan`). `ask` is called
+    /// as the informer starts: the list has at least the version it returns, or is the newest if
+    /// that is unset. If the server has not reached the version, the informer asks for the newest
+    /// state.
     #[must_use]
     pub fn first_version(
         mut self,
@@ -188,49 +194,50 @@ impl InformerOptions {
         self
     }
 
-    /// Objects per page of an ordinary list; 0 asks for all at once.
+    /// Sets the number of objects per page of an ordinary list; 0 asks for all in one page.
     #[must_use]
     pub fn page_size(mut self, page_size: u32) -> Self {
         self.page_size = page_size;
         self
     }
 
-    /// How many deltas may wait for the store; at least 1.
+    /// Sets the number of deltas that may wait for the store; at least 1.
     #[must_use]
     pub fn queue_bound(mut self, bound: usize) -> Self {
         self.queue_bound = bound.max(1);
         self
     }
 
-    /// How many bytes of JSON may wait for the store.
+    /// Sets the bytes of JSON that may wait for the store.
     #[must_use]
     pub fn queue_bytes(mut self, bytes: usize) -> Self {
         self.queue_bytes = bytes;
         self
     }
 
-    /// How many events may wait for one subscriber before those of one key collapse.
+    /// Sets the number of events that may wait for one subscriber before the events of one key are
+    /// coalesced.
     #[must_use]
     pub fn mailbox_bound(mut self, bound: usize) -> Self {
         self.mailbox_bound = bound;
         self
     }
 
-    /// Whether watches ask for bookmarks.
+    /// Sets whether watches ask for bookmarks.
     #[must_use]
     pub fn bookmarks(mut self, bookmarks: bool) -> Self {
         self.bookmarks = bookmarks;
         self
     }
 
-    /// Changes each object before anybody sees it.
+    /// Changes each object before it is stored.
     #[must_use]
     pub fn transform(mut self, transform: Transform) -> Self {
         self.transform = Some(transform).filter(|transform| !transform.is_identity());
         self
     }
 
-    /// Indexes the values of these labels for every type that looks at the objects, as
+    /// Indexes these labels for every type, as
     /// [`Informer::index_label`](crate::Informer::index_label) does for one.
     #[must_use]
     pub fn index_labels<L: Into<String>>(mut self, labels: impl IntoIterator<Item = L>) -> Self {
@@ -242,50 +249,51 @@ impl InformerOptions {
         self
     }
 
-    /// Sends every object again as an update to itself, about this often.
+    /// Sends every object again as an update to itself after this interval.
     #[must_use]
     pub fn resync(mut self, every: Duration) -> Self {
         self.resync = Some(every).filter(|d| !d.is_zero());
         self
     }
 
-    /// How many bytes of decoded objects are kept, by all who share the budget.
+    /// Sets the budget for decoded objects, shared by all informers with a clone of it.
     #[must_use]
     pub fn budget(mut self, budget: Budget) -> Self {
         self.budget = budget;
         self
     }
 
-    /// Where the jitter of delays comes from.
+    /// Sets the seed for the jitter of delays.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// What is known of the server, shared by all informers that are given a clone: the informers of one connection.
+    /// Sets the health of the server. The informers of one connection share one.
     #[must_use]
     pub fn health(mut self, health: ServerHealth) -> Self {
         self.health = health;
         self
     }
 
-    /// Decodes the objects of a list in batches of `bytes` of JSON, `batches` of them at once (0 for each object as it
-    /// is read), whatever the runtime has. For tests that fix what else depends on the machine.
+    /// Decodes the objects of a list in batches of `bytes` of JSON, `batches` of them at once (0
+    /// decodes each object as it is read). For tests that must not depend on the threads of the
+    /// runtime.
     #[must_use]
     pub fn decode_batches(mut self, batches: usize, bytes: usize) -> Self {
         self.decode_batches = Some(DecodeBatches { batches, bytes });
         self
     }
 
-    /// Where to count.
+    /// Sets the metrics to count in.
     #[must_use]
     pub fn metrics(mut self, metrics: InformerMetrics) -> Self {
         self.metrics = Some(metrics);
         self
     }
 
-    /// What to advise in the log when requests fail.
+    /// Sets the advice that is logged when requests fail.
     #[must_use]
     pub fn failure_advice(
         mut self,
@@ -295,8 +303,8 @@ impl InformerOptions {
         self
     }
 
-    /// Who is told of each request that fails, once for each attempt. The hook runs in the informer's
-    /// task: it must neither block nor panic.
+    /// Sets the hook that is called after each failed request. It runs in the informer's task and
+    /// must neither block nor panic.
     #[must_use]
     pub fn on_failure(mut self, hook: impl Fn(&Failed) + Send + Sync + 'static) -> Self {
         self.on_failure = OnFailure(Some(Arc::new(hook)));
@@ -314,13 +322,13 @@ impl OnFailure {
 
 impl fmt::Debug for OnFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let known = if self.0.is_some() { "known" } else { "unknown" };
+        let known = if self.0.is_some() { "set" } else { "unset" };
         f.debug_tuple("OnFailure").field(&known).finish()
     }
 }
 
 impl FailureAdvice {
-    /// The advice for one reason, where there is some.
+    /// Returns the advice for a reason, if there is any.
     #[must_use]
     pub fn of(&self, reason: Reason) -> Option<String> {
         self.0.as_ref().and_then(|advise| advise(reason))
@@ -329,7 +337,7 @@ impl FailureAdvice {
 
 impl fmt::Debug for FailureAdvice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let known = if self.0.is_some() { "known" } else { "unknown" };
+        let known = if self.0.is_some() { "set" } else { "unset" };
         f.debug_tuple("FailureAdvice").field(&known).finish()
     }
 }

@@ -1,4 +1,4 @@
-//! Room: how the bodies of one kind are held: packed, and decoded within a budget.
+//! Room: packed bodies of one kind, their dictionary, and the budget for decoded ones.
 
 mod codec;
 mod samples;

@@ -1,66 +1,66 @@
-//! Words: how an informer is doing.
+//! Words: the state of an informer, and the reasons of a degraded one.
 
 use std::fmt;
 use std::time::Instant;
 
-/// What an informer is doing, and how it gets on with its server.
+/// The state of an informer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum State {
     /// Declared, and not running yet.
     Declared,
-    /// Running, and it has not seen the initial set.
+    /// Running; the first list is not complete yet.
     Syncing,
     /// The store follows the server.
     Synced,
-    /// Requests fail; it goes on trying by itself. What the store holds stays readable and grows
-    /// old; whether it ever was complete is what `has_synced` of the informer says.
+    /// Requests fail, and the informer repeats them. The store stays readable, but grows stale.
+    /// Whether it was ever complete is told by `has_synced`.
     Degraded {
-        /// What kind of failure it is.
+        /// The class of the failure.
         reason: Reason,
-        /// What the server said or what happened, for people; it does not name the kind again:
-        /// `watch failed: the server answered 500`.
+        /// The server's message, or what happened, as text. It does not name the kind: `watch
+        /// failed: the server answered 500`.
         message: String,
-        /// Since when this is the reason.
+        /// The time since which this is the reason.
         since: Instant,
     },
-    /// Not running any more. The store keeps what it had.
+    /// Stopped. The store keeps its objects.
     Stopped,
 }
 
-/// Why an informer is degraded.
+/// The reason why an informer is degraded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The server knows who asks and does not allow it (403).
+    /// The server authenticated the client and does not permit the request (403).
     Forbidden,
     /// The server does not accept the credentials (401).
     Unauthorized,
     /// The server does not serve the kind.
     NotServed,
-    /// The request itself is refused, for example for its field selector.
+    /// The server refuses the request itself, for example because of its field selector.
     Rejected,
     /// The server asks its clients to slow down.
     Throttled,
     /// The server cannot be reached.
     Network,
-    /// The server fails (5xx).
+    /// The server answers 5xx.
     Server,
-    /// The server is starting and does not serve the kind yet: its paths are not installed, or its storage is
-    /// (re)initializing. It is asked again each second or two.
+    /// The server is starting and does not serve the kind yet: its paths are not installed, or its
+    /// storage is (re)initializing. The informer repeats the request every second or two.
     Starting,
     /// The server ends watches as soon as they are open.
     ShortWatch,
-    /// A connection was open and nothing was heard, for longer than a living one is silent.
+    /// A watch was silent for longer than an open connection can be.
     Silent,
     /// The server's answers do not decode.
     Decode,
-    /// The versions that the server hands out expire before they can be used.
+    /// The resource versions that the server returns expire before they can be used.
     Expired,
 }
 
 impl State {
-    /// One word in lower case, as in labels of metrics.
+    /// Returns the state as one lower-case word, as in labels of metrics.
     #[must_use]
     pub fn as_str(&self) -> &'static str {
         match self {
@@ -72,13 +72,13 @@ impl State {
         }
     }
 
-    /// Whether requests fail.
+    /// Returns whether requests fail.
     #[must_use]
     pub fn is_degraded(&self) -> bool {
         matches!(self, Self::Degraded { .. })
     }
 
-    /// Whether the store follows the server.
+    /// Returns whether the store follows the server.
     #[must_use]
     pub fn is_synced(&self) -> bool {
         matches!(self, Self::Synced)
@@ -86,7 +86,7 @@ impl State {
 }
 
 impl Reason {
-    /// One word in lower case, as in labels of metrics.
+    /// Returns the reason as one lower-case word, as in labels of metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! Machine: what is changed of each object before anybody sees it.
+//! Machine: transforms, which change each object before it is stored.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,15 +10,15 @@ use serde_json::Value;
 use steersman_api::{RawObject, decode_json};
 use steersman_object::Object;
 
-/// Changes each object before it is stored: what a transform drops takes no memory, and is seen by
-/// nobody who reads or watches the kind, whatever they look at it as. Cheap to clone.
+/// A change of each object before it is stored: dropped fields take no memory, and no reader or
+/// subscriber of the kind sees them. Cheap to clone.
 ///
-/// It is called once for each version of an object that arrives, and must be pure: it depends on the
-/// object alone, and calls nothing of the informer. Key, uid and version have to stay. An object for
-/// which it fails or panics is kept aside, as one that nobody can read.
+/// A transform is called once for each version of an object that arrives. It must be pure: the
+/// result depends on the object alone. It must not call the informer, nor change key, uid or
+/// version. An object for which it fails or panics is malformed for every type.
 ///
-/// Who transforms a kind must not write its objects back with an update (PUT): the server would take
-/// what was dropped for removed.
+/// Objects of a transformed kind must not be written back with an update (PUT): the server would
+/// remove the dropped fields.
 #[derive(Clone)]
 #[must_use]
 pub struct Transform {
@@ -26,14 +26,15 @@ pub struct Transform {
     change: Option<Arc<ChangeFn>>,
 }
 
-/// The changed JSON, or nothing where it stays as it is.
+/// Returns the changed JSON, or `None` if the object stays as it is.
 type ChangeFn = dyn Fn(&[u8], bool) -> Result<Option<Vec<u8>>, String> + Send + Sync;
 
-/// What `kubectl apply` notes of an object: all of its manifest. (kubectl, `LastAppliedConfigAnnotation`)
+/// The annotation with the manifest that `kubectl apply` sent. (kubectl,
+/// `LastAppliedConfigAnnotation`)
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 impl Transform {
-    /// Changes nothing, and takes the place of a default that does.
+    /// Returns a transform that changes nothing. It replaces a default transform.
     pub fn identity() -> Self {
         Self {
             name: "identity".into(),
@@ -41,13 +42,13 @@ impl Transform {
         }
     }
 
-    /// Drops the annotation in which `kubectl apply` keeps the whole manifest: up to half of an object that
-    /// was made so, and of no use to anybody else.
+    /// Returns a transform that drops the annotation with the manifest of `kubectl apply`. The
+    /// annotation is up to half of such an object, and only kubectl reads it.
     pub fn strip_last_applied() -> Self {
-        // Without the part that some write with escapes.
+        // The part of the annotation's name that no encoder escapes.
         let noted = Finder::new("last-applied-configuration");
         Self::new("strip last-applied-configuration", move |json, quotes| {
-            // Most objects were made by programs: these are not parsed for it.
+            // Objects without the annotation are not parsed.
             if noted.find(json).is_none() {
                 return Ok(None);
             }
@@ -65,7 +66,7 @@ impl Transform {
         })
     }
 
-    /// Changes an object by this, and what comes of it by another.
+    /// Returns a transform that applies `self` and then `other`.
     pub fn then(self, other: Self) -> Self {
         let (Some(first), Some(second)) = (&self.change, &other.change) else {
             return if self.is_identity() { other } else { self };
@@ -79,7 +80,7 @@ impl Transform {
         })
     }
 
-    /// Changes the JSON of an object. `name` is for people: errors name the transform by it.
+    /// Returns a transform of the JSON of an object. Error messages contain `name`.
     pub fn json<E: fmt::Display>(
         name: impl AsRef<str>,
         change: impl Fn(&mut Value) -> Result<(), E> + Send + Sync + 'static,
@@ -91,8 +92,7 @@ impl Transform {
         })
     }
 
-    /// Changes an object as a `K`, which it is decoded as for that and encoded again: what `K` does
-    /// not have is dropped.
+    /// Returns a transform of the object as a `K`. Fields that `K` does not have are dropped.
     pub fn typed<K: Object, E: fmt::Display>(
         name: impl AsRef<str>,
         change: impl Fn(&mut K) -> Result<(), E> + Send + Sync + 'static,
@@ -114,19 +114,19 @@ impl Transform {
         }
     }
 
-    /// Its name.
+    /// Returns the transform's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whether it changes nothing, whatever the object.
+    /// Returns whether the transform changes no object.
     #[must_use]
     pub fn is_identity(&self) -> bool {
         self.change.is_none()
     }
 
-    /// The changed object, or what went wrong.
+    /// Returns the changed object, or the error.
     pub(crate) fn apply(&self, object: RawObject, quotes: bool) -> Result<RawObject, String> {
         let Some(change) = &self.change else {
             return Ok(object);
@@ -153,7 +153,7 @@ fn encoded(value: &impl Serialize) -> Result<Vec<u8>, String> {
     serde_json::to_vec(value).map_err(|error| error.to_string())
 }
 
-/// Two are the same where one is a clone of the other.
+/// Transforms are equal if one is a clone of the other.
 impl PartialEq for Transform {
     fn eq(&self, other: &Self) -> bool {
         match (&self.change, &other.change) {
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_wrong_names_the_transform() {
+    fn errors_name_the_transform() {
         let failing = Transform::json("fail", |_| Err::<(), _>("no luck"));
         let panicking = Transform::typed("panic", |_: &mut ConfigMap| -> Result<(), String> {
             panic!("on purpose")
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_kubectl_noted_is_dropped_and_nothing_else() {
+    fn only_the_annotation_of_kubectl_apply_is_dropped() {
         let strip = Transform::strip_last_applied();
         let with = |annotations: Value| {
             json!({
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn one_transform_follows_another() {
+    fn then_applies_both_transforms_in_order() {
         let append = |text: &'static str| {
             Transform::typed(text, move |map: &mut ConfigMap| {
                 map.data
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transform_is_the_same_as_its_clone() {
+    fn a_transform_equals_its_clone_only() {
         let one = drop_data();
         assert_eq!(one, one.clone());
         assert_ne!(one, drop_data());

@@ -1,4 +1,4 @@
-//! Words: objects that are looked at once, by somebody who goes over them and on.
+//! Words: objects of a list that are decoded for the caller and not cached.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -9,20 +9,20 @@ use steersman_object::{Object, ObjectKey, ResourceVersion};
 
 use crate::entry::{Entry, RawEntry};
 
-/// What a query selects, to be looked at as `K`s once: see [`Mirror::pass`](crate::Mirror::pass).
+/// The objects that a query selects, to be read as `K` once each: see
+/// [`Mirror::list_uncached`](crate::Mirror::list_uncached).
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct UncachedList<K> {
-    /// The objects, in the order of their keys.
+    /// The objects, ordered by key.
     pub objects: Vec<UncachedObject<K>>,
-    /// The version up to which everything the server said had been applied.
+    /// The resource version up to which all events, bookmarks and lists had been applied.
     pub version: ResourceVersion,
-    /// The first object that is there, may fall under the query as far as its namespace says, and
-    /// cannot be read as anything.
+    /// The first object that matches the query's namespace and has no readable version.
     pub unreadable: Option<Malformed>,
 }
 
-/// An object that may not have been decoded as a `K` yet.
+/// An object of an [`UncachedList`], decoded on demand.
 pub struct UncachedObject<K> {
     entry: RawEntry,
     of: PhantomData<fn() -> K>,
@@ -36,7 +36,7 @@ impl<K> UncachedObject<K> {
         }
     }
 
-    /// The object's key.
+    /// Returns the object's key.
     #[must_use]
     pub fn key(&self) -> &ObjectKey {
         self.entry.key()
@@ -44,12 +44,12 @@ impl<K> UncachedObject<K> {
 }
 
 impl<K: Object> UncachedObject<K> {
-    /// The object: shared where somebody looks at it as a `K`, and otherwise decoded now and for the
-    /// caller alone (VIEW-5).
+    /// Returns the object. If some reader looks at it as a `K` the cached object is shared;
+    /// otherwise it is decoded for the caller alone (VIEW-5).
     ///
     /// # Errors
     ///
-    /// What is known of it, where it cannot be read as a `K`.
+    /// Returns the object's identity and the decode error if it does not decode as a `K`.
     pub fn read(&self) -> Result<Arc<K>, Malformed> {
         let read = self.entry.raw_body().decode_once();
         read.map_err(|problem| self.entry.malformed(&problem))

@@ -1,32 +1,33 @@
-//! Machine: what types made of one body, in little room where that is one type, or none.
+//! Machine: the decoded forms of one body, stored in few bytes for the usual one type or none.
 
 use std::any::{Any, TypeId};
 use std::sync::Arc;
 
 use steersman_object::Object;
 
-/// An object of some type.
+/// A decoded object of any type.
 pub(crate) type Decoded = Arc<dyn Any + Send + Sync>;
 
-/// What types made of the body. Most objects are looked at as one type, or none.
+/// The decoded forms of a body. Most bodies have none or one.
 pub(crate) enum Forms {
     Nothing,
     One(Decoded),
     Several(Box<[Form]>),
 }
 
-/// The body as a type: decoded, or what is wrong with it.
+/// The body as one type: the object or the decode error.
 pub(crate) struct Form {
     pub(crate) of: TypeId,
     pub(crate) decoded: Result<Decoded, Arc<str>>,
     pub(crate) charge: usize,
 }
 
-/// A body as a type, or why it cannot be read as it.
+/// A body as a `K`, or the decode error.
 pub(crate) type DecodeResult<K> = Result<Arc<K>, Arc<str>>;
 
 impl Forms {
-    /// Of one form it is known by itself whose it is, and by who holds it what it is charged with.
+    /// A single form stores neither its type nor its charge: the object knows its type, and the
+    /// body the charge.
     pub(crate) fn of(mut forms: Vec<Form>) -> Self {
         match (forms.len(), forms.pop()) {
             (_, None) => Self::Nothing,
@@ -44,7 +45,7 @@ impl Forms {
         }
     }
 
-    /// All of them; `charge` is what they are charged with together.
+    /// Takes all forms out. `charge` is their charge together.
     pub(crate) fn take(&mut self, charge: usize) -> Vec<Form> {
         match std::mem::replace(self, Self::Nothing) {
             Self::Nothing => Vec::new(),
@@ -65,7 +66,7 @@ impl Forms {
         }
     }
 
-    /// The object as a `K`, where it is decoded: it stays where it is.
+    /// Returns the decoded object as a `K`, borrowed.
     pub(crate) fn object<K: Object>(&self) -> Option<&Decoded> {
         match self {
             Self::Nothing => None,

@@ -9,26 +9,25 @@ use steersman_object::Object;
 use super::Body;
 use crate::body::forms::Decoded;
 
-/// What a type made of a body: as long as this is held it stays where it is.
+/// A decoded form, borrowed from its body.
 pub(crate) struct PeekGuard<'a>(MappedRwLockReadGuard<'a, Decoded>);
 
 impl Body {
-    /// What a `K` was made of it, where that is at hand and nobody changes what is held. It does not
-    /// count as read.
+    /// Returns the cached form as a `K` unless a writer holds the body's lock.
     pub(crate) fn try_peek<K: Object>(&self) -> Option<PeekGuard<'_>> {
         let state = self.state.try_read()?;
         let object = RwLockReadGuard::try_map(state, |state| state.forms.object::<K>());
         object.ok().map(PeekGuard)
     }
 
-    /// Whether it was read since the budget asked.
+    /// Returns whether the body was read since the budget last asked.
     pub(crate) fn is_visited(&self) -> bool {
         self.visited.load(Ordering::Relaxed)
     }
 }
 
 impl PeekGuard<'_> {
-    /// How many share the object. This only looks.
+    /// Returns the number of references to the object, to bring it into the processor's cache.
     pub(crate) fn shared_by(&self) -> usize {
         Arc::strong_count(&self.0)
     }

@@ -13,10 +13,10 @@ use crate::body::forms::{DecodeResult, Form, Forms};
 use crate::pack::{Broken, Evictable, Evictions, Packed};
 
 impl Body {
-    /// The object as a `K`, where that is at hand. This is a read: it keeps the object at hand.
+    /// Returns the cached form as a `K`. This counts as a read and keeps the form cached.
     pub(crate) fn cached<K: Object>(&self) -> Option<DecodeResult<K>> {
         let form = self.state.read().forms.get::<K>()?;
-        // Who reads what was read just now writes nothing that others wait for.
+        // A second read writes nothing, so that readers on other cores keep the cache line.
         if !self.visited.load(Ordering::Relaxed) {
             self.visited.store(true, Ordering::Relaxed);
         }
@@ -26,7 +26,8 @@ impl Body {
         Some(form)
     }
 
-    /// The object as a `K`; decoded where that is not at hand, and kept within the budget.
+    /// Returns the object as a `K`, decoded and cached within the budget if need be. This counts as
+    /// a read.
     pub(crate) fn decoded<K: Object>(
         &self,
         holder: impl Fn() -> Weak<dyn Evictable>,
@@ -37,7 +38,8 @@ impl Body {
         }
     }
 
-    /// The object as a `K`, for those who judge it as it arrives, or all there are: this is no read.
+    /// Returns the object as a `K`, for judging it. The form is cached only if the budget has room,
+    /// and this is not a read.
     pub(crate) fn decode_if_room<K: Object>(
         &self,
         holder: impl Fn() -> Weak<dyn Evictable>,
@@ -46,17 +48,17 @@ impl Body {
             .unwrap_or_else(|| self.decode_and_cache(holder, Admission::IfRoom))
     }
 
-    /// The object as a `K`, where that is at hand, for those who go over many: it does not count as read.
+    /// Returns the cached form as a `K`, without counting as a read.
     pub(crate) fn peek<K: Object>(&self) -> Option<DecodeResult<K>> {
         self.state.read().forms.get()
     }
 
-    /// The object as a `K`: what is at hand, or decoded and not kept (VIEW-5, PACK-3).
+    /// Returns the object as a `K`: the cached form, or decoded and not cached (VIEW-5, PACK-3).
     pub(crate) fn decode_once<K: Object>(&self) -> DecodeResult<K> {
         self.peek().unwrap_or_else(|| self.decode(|_| ()).0)
     }
 
-    /// Whether it decodes as a `K`; it is decoded no second time to find that out. Nobody reads it yet.
+    /// Checks whether the body decodes as a `K`. A body that did before is not decoded again.
     pub(crate) fn check<K: Object>(
         &self,
         holder: impl Fn() -> Weak<dyn Evictable>,
@@ -68,7 +70,7 @@ impl Body {
         self.decode_if_room::<K>(holder).map(drop)
     }
 
-    /// Decodes it, and keeps what came of that where it may.
+    /// Decodes the body, and caches the form if the budget admits it.
     fn decode_and_cache<K: Object>(
         &self,
         holder: impl Fn() -> Weak<dyn Evictable>,
@@ -93,7 +95,7 @@ impl Body {
         };
         let evictions = {
             let mut state = self.state.write();
-            // Another was faster: all share one.
+            // Another thread was faster: its form is shared.
             if let Some(form) = state.forms.get() {
                 return form;
             }
@@ -103,17 +105,17 @@ impl Body {
         decoded
     }
 
-    /// The object as a `K`, and what `also` makes of its JSON; nothing of it where the answer may be
-    /// another one later.
+    /// Decodes the body, and calls `also` with its JSON. The second value is `None` if a later call
+    /// may give another result.
     fn decode<K: Object, R>(&self, also: impl FnOnce(&[u8]) -> R) -> (DecodeResult<K>, Option<R>) {
         let packed = {
             let state = self.state.read();
             if Extent::of::<K>() > state.extent {
-                return (Err("only its metadata is known".into()), None);
+                return (Err("only the metadata of the object is held".into()), None);
             }
             state.packed.clone()
         };
-        // STORE-7: from here on no lock is held, however long the type takes.
+        // STORE-7: decoding holds no lock.
         let quotes = self.context.as_ref().is_none_or(|context| context.quotes());
         let look = |json: &[u8]| (decode(json, quotes), Some(also(json)));
         let looked = match (&packed, &self.context) {
@@ -124,11 +126,11 @@ impl Body {
             }
             (_, None) => Err(Broken),
         };
-        // It comes back (PACK-1), so this is for want of memory.
-        looked.unwrap_or_else(|Broken| (Err("it does not unpack".into()), None))
+        // Packed bytes always unpack (PACK-1), so memory could not be allocated.
+        looked.unwrap_or_else(|Broken| (Err("the object could not be unpacked".into()), None))
     }
 
-    /// Keeps a form, where the budget has room for it or makes some (PACK-2).
+    /// Adds a form to the cached ones if the budget admits it (PACK-2).
     fn keep(
         &self,
         state: &mut BodyState,
@@ -138,7 +140,7 @@ impl Body {
     ) -> Evictions {
         let mut evictions = Evictions::default();
         let is_fresh = matches!(state.packed, Packed::Fresh(_));
-        // What is made of it before it is packed is settled then: all who judge it share one.
+        // Forms of a fresh body are shared by all views, and charged when the body is packed.
         if let (Some(context), Ok(_), false) = (&self.context, &form.decoded, is_fresh) {
             let charge = state.charge + form.charge;
             match state.admit(context.budget(), charge, holder, room) {
@@ -158,7 +160,7 @@ impl Body {
 }
 
 fn decode<K: Object>(json: &[u8], quotes: bool) -> DecodeResult<K> {
-    // An object may be kilobytes large: it is moved no more often than it has to be.
+    // The object may take kilobytes, so it is moved to the heap at once.
     let decode = || decode_json(json, quotes).map(Arc::new);
     match catch_unwind(AssertUnwindSafe(decode)) {
         Ok(decoded) => decoded.map_err(Arc::from),

@@ -1,4 +1,4 @@
-//! A body under several budgets, looked at by several types, on one thread and on many.
+//! Bodies under several budgets, read as several types, on one thread and on many.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_core::{DynamicObject, PartialObjectMeta};
@@ -11,7 +11,7 @@ const JSON: &[u8] = br#"{"metadata":{"name":"a"},"data":{"k":"v"}}"#;
 
 type Metadata = PartialObjectMeta<ConfigMap>;
 
-/// A body as an entry holds it.
+/// An owner of a body, in place of an entry.
 struct Held(Body);
 
 impl Evictable for Held {
@@ -71,7 +71,7 @@ fn is_cached(held: &Arc<Held>) -> bool {
 
 // STORE-2
 #[test]
-fn store_2_all_who_look_at_an_object_as_one_type_share_it() {
+fn store_2_all_readers_of_one_type_share_the_object() {
     let body = body();
     let one = decoded::<ConfigMap>(&body).unwrap();
     let metadata = decoded::<Metadata>(&body).unwrap();
@@ -81,7 +81,7 @@ fn store_2_all_who_look_at_an_object_as_one_type_share_it() {
 
 // VIEW-5
 #[test]
-fn view_5_what_is_read_in_passing_is_not_kept_and_what_is_kept_is_shared() {
+fn view_5_decode_once_caches_nothing_and_shares_what_is_cached() {
     let body = body();
     let (one, two) = (
         body.0.decode_once::<ConfigMap>().unwrap(),
@@ -89,13 +89,13 @@ fn view_5_what_is_read_in_passing_is_not_kept_and_what_is_kept_is_shared() {
     );
     assert!(one == two && !Arc::ptr_eq(&one, &two));
     assert_eq!(Arc::strong_count(&one), 1);
-    let try_peek = decoded::<ConfigMap>(&body).unwrap();
-    assert!(Arc::ptr_eq(&try_peek, &body.0.decode_once().unwrap()));
+    let cached = decoded::<ConfigMap>(&body).unwrap();
+    assert!(Arc::ptr_eq(&cached, &body.0.decode_once().unwrap()));
 }
 
 // VIEW-4
 #[test]
-fn view_4_what_one_type_made_goes_without_what_the_others_did() {
+fn view_4_forgetting_one_type_keeps_the_forms_of_others() {
     for budget in [Budget::unlimited(), Budget::default()] {
         let body = held(JSON, Extent::Whole, &PackContext::alone(budget.clone()));
         let first = decoded::<ConfigMap>(&body).unwrap();
@@ -113,7 +113,7 @@ fn view_4_what_one_type_made_goes_without_what_the_others_did() {
 }
 
 #[test]
-fn a_body_of_metadata_becomes_whole_and_what_was_made_of_it_stays() {
+fn completing_a_body_keeps_its_decoded_metadata() {
     let context = PackContext::alone(Budget::default());
     let json = br#"{"metadata":{"name":"a"}}"#;
     let body = held(json, Extent::Metadata, &context);
@@ -127,8 +127,8 @@ fn a_body_of_metadata_becomes_whole_and_what_was_made_of_it_stays() {
 
 // PACK-2
 #[test]
-fn pack_2_who_has_to_go_for_a_body_that_became_whole_lets_go() {
-    // What a body takes as metadata and whole, beside another that is whole.
+fn pack_2_a_completed_body_evicts_others_when_the_budget_is_spent() {
+    // Returns whether a completed body and another whole one both stay cached, and their charge.
     let fill = |budget: &Budget| {
         let context = PackContext::alone(budget.clone());
         let json = br#"{"metadata":{"name":"a"}}"#;
@@ -149,11 +149,11 @@ fn pack_2_who_has_to_go_for_a_body_that_became_whole_lets_go() {
     let (fits, _) = fill(&Budget::bytes(charged));
     assert!(fits);
     let (fits, _) = fill(&Budget::bytes(charged - 1));
-    assert!(!fits, "nobody let go");
+    assert!(!fits, "no body was evicted");
 }
 
 #[test]
-fn what_does_not_decode_is_told_and_not_quoted_where_it_is_secret() {
+fn decode_errors_quote_no_value_of_a_secret() {
     let json = br#"{"metadata":{"name":"a"},"data":"hunter2"}"#;
     let error = |secret| {
         let context = PackContext::new(Budget::default(), Counters::default(), secret);
@@ -169,28 +169,28 @@ fn what_does_not_decode_is_told_and_not_quoted_where_it_is_secret() {
 
 // PACK-2
 #[test]
-fn pack_2_a_budget_of_nothing_keeps_nothing_and_none_keeps_everything() {
-    for (budget, try_peek) in [
+fn pack_2_a_zero_budget_caches_nothing_and_no_limit_caches_everything() {
+    for (budget, stays) in [
         (Budget::bytes(0), false),
         (Budget::default(), true),
         (Budget::unlimited(), true),
     ] {
         let body = fresh(JSON, Extent::Whole, &PackContext::alone(budget));
-        // All who judge it when it arrives share what it was decoded to.
+        // All views that judge an arriving object share its decoded form.
         assert!(check(&body).is_ok() && is_cached(&body) && !pack(&body));
-        assert_eq!(is_cached(&body), try_peek);
+        assert_eq!(is_cached(&body), stays);
         assert!(check(&body).is_ok());
         assert_eq!(
             decoded::<ConfigMap>(&body).unwrap().data.as_ref().unwrap()["k"],
             "v"
         );
-        assert_eq!(is_cached(&body), try_peek);
+        assert_eq!(is_cached(&body), stays);
     }
 }
 
 // PACK-2
 #[test]
-fn pack_2_what_goes_for_another_is_decoded_again_where_it_is_read() {
+fn pack_2_an_evicted_body_is_decoded_again_when_read() {
     let budget = Budget::default();
     let context = PackContext::alone(budget.clone());
     let one = held(JSON, Extent::Whole, &context);
@@ -210,8 +210,8 @@ fn pack_2_what_goes_for_another_is_decoded_again_where_it_is_read() {
         decoded::<DynamicObject>(body).unwrap();
         assert!(budget.charged() <= charge * 5 / 2);
     }
-    let try_peek = bodies.iter().filter(|body| is_cached(body)).count();
-    assert_eq!(try_peek, 2);
+    let cached = bodies.iter().filter(|body| is_cached(body)).count();
+    assert_eq!(cached, 2);
     assert!(!is_cached(&bodies[0]));
     let again = decoded::<ConfigMap>(&bodies[0]).unwrap();
     assert!(Arc::ptr_eq(&again, &decoded(&bodies[0]).unwrap()));
@@ -221,7 +221,7 @@ fn pack_2_what_goes_for_another_is_decoded_again_where_it_is_read() {
 
 // PACK-3
 #[test]
-fn pack_3_what_arrives_drives_nothing_out() {
+fn pack_3_arriving_objects_evict_nothing() {
     let budget = Budget::default();
     let context = PackContext::alone(budget.clone());
     let one = held(JSON, Extent::Whole, &context);
@@ -240,7 +240,7 @@ fn pack_3_what_arrives_drives_nothing_out() {
     }
     assert!(is_cached(&one) && !is_cached(&another));
     assert_eq!(budget.charged(), charge);
-    // Only a read makes room.
+    // Only a read evicts others.
     decode_if_room(&another);
     assert!(is_cached(&one) && !is_cached(&another));
     one.0.take_visited();
@@ -251,7 +251,7 @@ fn pack_3_what_arrives_drives_nothing_out() {
 
 // PACK-3
 #[test]
-fn pack_3_a_list_keeps_nothing_at_hand_and_drives_nothing_out() {
+fn pack_3_decode_once_caches_and_evicts_nothing() {
     let context = PackContext::alone(Budget::bytes(1 << 20));
     let body = held(JSON, Extent::Whole, &context);
     body.0.decode_once::<ConfigMap>().unwrap();
@@ -265,7 +265,7 @@ fn pack_3_a_list_keeps_nothing_at_hand_and_drives_nothing_out() {
 
 // PACK-2
 #[test]
-fn pack_2_many_at_once_lose_no_byte_of_the_budget() {
+fn pack_2_concurrent_reads_and_evictions_leave_the_charge_at_zero() {
     let budget = Budget::bytes(20_000);
     let context = PackContext::alone(budget.clone());
     let bodies: Vec<_> = (0..40)
@@ -295,7 +295,7 @@ fn pack_2_many_at_once_lose_no_byte_of_the_budget() {
 
 // STORE-7
 #[test]
-fn store_7_who_goes_over_many_waits_for_nobody_who_changes_one_of_them() {
+fn store_7_try_peek_does_not_wait_for_a_writer() {
     let body = body();
     decoded::<ConfigMap>(&body).unwrap();
     let peeked = || {

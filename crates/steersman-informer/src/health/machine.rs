@@ -1,30 +1,30 @@
-//! Machine: whether the server of a connection is away, which informer asks for it, and when the others go on.
+//! Machine: decides whether a server is away, which informer checks it, and when the others go on.
 
 use std::time::{Duration, Instant};
 
-/// The time between two requests for a server that is away.
+/// The time between two readiness checks of a server that is away.
 pub(crate) const EVERY: Duration = Duration::from_secs(1);
-/// How long one such request may take.
+/// The timeout of a readiness check.
 pub(crate) const WITHIN: Duration = Duration::from_secs(2);
 
-/// The standing of the server.
+/// The state of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
     Up,
-    /// A request failed as requests do while a server is away; the server has not been asked since.
+    /// A request failed as it does during an outage; the server was not checked since.
     Doubted,
-    /// The server does not answer, or says that it is not ready.
+    /// The server does not answer, or answers that it is not ready.
     Away,
 }
 
-/// How the server answered the request for its readiness.
+/// The answer of a readiness check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// There is no such request.
+    /// The `ListWatch` has no readiness check.
     Unknown,
     /// The server serves requests.
     Ready,
-    /// The server answers, and says that it does not serve requests yet.
+    /// The server answers that it does not serve requests yet.
     NotReady,
     /// No answer.
     Nothing,
@@ -33,13 +33,13 @@ pub(crate) enum Answer {
 /// The next step of an informer whose request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// Repeat its own request.
+    /// Repeat the request.
     Go,
-    /// The server has returned: repeat the request soon, and not all informers at once.
+    /// The server has returned: repeat the request soon, spread over time.
     Returned,
-    /// Ask the server whether it is ready; the answer goes to [`HealthMachine::handle_ready`].
+    /// Check the server's readiness and pass the answer to [`HealthMachine::handle_ready`].
     Ask,
-    /// Look again at this time, or when the health changes.
+    /// Ask again at this time, or when the health changes.
     Wait(Instant),
 }
 
@@ -48,25 +48,25 @@ pub(crate) enum Turn {
 pub(crate) struct Pause {
     /// The number of returns of the server when the request failed.
     pub(crate) returns: u64,
-    /// When the informer's own backoff ends.
+    /// The end of the informer's own backoff.
     pub(crate) until: Instant,
-    /// When the informer repeats its request although the server seems to be away.
+    /// The time at which the informer repeats its request even if the server seems to be away.
     pub(crate) at_last: Instant,
 }
 
-/// The health of one server, as its informers see it together (REFL-9).
+/// The health of one server, as its informers share it (REFL-9).
 ///
-/// One failure alone proves nothing: it may be the informer's own. It makes the machine doubt, and the server is
-/// asked. Only where the server does not answer, or says that it is not ready, the informers wait for its return.
+/// A single failure may be due to the kind. It makes the server doubtful, and one informer checks
+/// it. The informers wait for the server's return only if the check fails.
 #[derive(Debug)]
 pub(crate) struct HealthMachine {
     standing: Standing,
-    /// How often the server has returned.
+    /// The number of times the server has returned.
     returns: u64,
-    /// When the server may be asked again.
+    /// The earliest time of the next check.
     next: Option<Instant>,
-    /// The next request for the server is an informer's own: a server that says that it is not ready may serve all the
-    /// same.
+    /// Instead of the next check an informer repeats its own request: a server that is not ready
+    /// may serve it.
     own: bool,
 }
 
@@ -80,12 +80,12 @@ impl HealthMachine {
         }
     }
 
-    /// The number of times the server has returned.
+    /// Returns the number of times the server has returned.
     pub(crate) fn returns(&self) -> u64 {
         self.returns
     }
 
-    /// A request failed in a way in which all requests fail while a server is away.
+    /// Notes a request that failed as requests do during an outage.
     pub(crate) fn handle_failure(&mut self, now: Instant) {
         if self.standing == Standing::Up {
             self.standing = Standing::Doubted;
@@ -96,7 +96,7 @@ impl HealthMachine {
         }
     }
 
-    /// The server answered a request, whatever the answer: it is up. Returns whether it was not before.
+    /// Notes that the server answered a request: it is up. Returns whether it was not up before.
     pub(crate) fn handle_answer(&mut self) -> bool {
         let was = std::mem::replace(&mut self.standing, Standing::Up);
         self.next = None;
@@ -107,18 +107,18 @@ impl HealthMachine {
         was != Standing::Up
     }
 
-    /// The server was asked whether it is ready.
+    /// Notes the answer of a readiness check.
     pub(crate) fn handle_ready(&mut self, answer: Answer, now: Instant) {
         match answer {
             Answer::Ready => {
                 self.handle_answer();
             }
-            // Readiness cannot be asked for: each informer goes by its own backoff.
+            // Without a readiness check each informer follows its own backoff.
             Answer::Unknown => {
                 self.standing = Standing::Up;
                 self.next = None;
             }
-            // A request of an informer was answered meanwhile: newer than this answer.
+            // A request was answered after this check began: the server is up.
             Answer::NotReady | Answer::Nothing if self.standing == Standing::Up => {}
             Answer::NotReady | Answer::Nothing => {
                 self.standing = Standing::Away;
@@ -128,8 +128,8 @@ impl HealthMachine {
         }
     }
 
-    /// What an informer in this pause does now. `Ask`, and a `Go` ahead of the pause's end, are given to one informer
-    /// at a time.
+    /// Returns the next step of an informer in this pause. `Ask`, and `Go` before the end of the
+    /// pause, are given to one informer at a time.
     pub(crate) fn turn(&mut self, pause: &Pause, now: Instant) -> Turn {
         if self.returns > pause.returns {
             return Turn::Returned;
@@ -158,7 +158,7 @@ impl HealthMachine {
 mod tests {
     use super::*;
 
-    /// An origin of time for tables.
+    /// Returns an origin of time for the tables.
     #[expect(clippy::disallowed_methods, reason = "an origin, not a clock")]
     fn origin() -> Instant {
         Instant::now()
@@ -178,7 +178,7 @@ mod tests {
 
     // REFL-9
     #[test]
-    fn one_informer_asks_and_a_ready_server_leaves_each_to_its_own_backoff() {
+    fn one_informer_checks_and_a_ready_server_leaves_each_informer_its_backoff() {
         let now = origin();
         let mut machine = HealthMachine::new();
         let (first, second) = (pause(&mut machine, now), pause(&mut machine, now));
@@ -188,7 +188,7 @@ mod tests {
             Turn::Wait(now + EVERY.max(WITHIN))
         );
         machine.handle_ready(Answer::Ready, now);
-        // Nothing was away, so no informer is hurried.
+        // The server was not away, so each backoff runs to its end.
         for pause in [first, second] {
             assert_eq!(machine.turn(&pause, now), Turn::Wait(now + OWN));
             assert_eq!(machine.turn(&pause, now + OWN), Turn::Go);
@@ -198,7 +198,7 @@ mod tests {
 
     // REFL-9
     #[test]
-    fn while_a_server_is_away_it_is_asked_each_second_by_one_and_all_go_on_at_its_return() {
+    fn one_informer_checks_an_absent_server_each_second_and_all_go_on_at_its_return() {
         let start = origin();
         let mut machine = HealthMachine::new();
         let pauses: Vec<Pause> = (0..20).map(|_| pause(&mut machine, start)).collect();
@@ -221,13 +221,13 @@ mod tests {
         for pause in &pauses {
             assert_eq!(machine.turn(pause, now), Turn::Returned);
         }
-        // The next failure is judged anew.
+        // The next failure makes the server doubtful again.
         let next = pause(&mut machine, now);
         assert_eq!(machine.turn(&next, now), Turn::Ask);
     }
 
     #[test]
-    fn a_server_that_is_not_ready_is_tried_by_one_informer_every_other_time() {
+    fn an_unready_server_gets_a_real_request_every_other_second() {
         let mut now = origin();
         let mut machine = HealthMachine::new();
         let pause = pause(&mut machine, now);
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_for_the_server_that_is_dropped_is_followed_by_the_next() {
+    fn a_dropped_check_is_repeated_after_its_timeout() {
         let now = origin();
         let mut machine = HealthMachine::new();
         let pause = pause(&mut machine, now);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_no_does_not_undo_an_answer() {
+    fn a_late_failed_check_does_not_undo_an_answer() {
         let now = origin();
         let mut machine = HealthMachine::new();
         let pause = pause(&mut machine, now);
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn where_readiness_cannot_be_asked_for_each_goes_by_its_own_backoff() {
+    fn without_a_readiness_check_each_informer_follows_its_backoff() {
         let now = origin();
         let mut machine = HealthMachine::new();
         let pause = pause(&mut machine, now);

@@ -1,4 +1,4 @@
-//! Handle: how many bytes of decoded bodies are kept, by all who share one budget.
+//! Handle: the memory budget for decoded bodies, shared by informers.
 
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -10,14 +10,13 @@ use crate::pack::s3_fifo::S3Fifo;
 
 pub(crate) use crate::pack::s3_fifo::{Evictable, Evictions, SlotId};
 
-/// What is kept decoded where nobody says otherwise.
+/// The default budget, in bytes.
 const DEFAULT: usize = 64 << 20;
 
-/// How many bytes of decoded objects are kept, by all informers that have a clone of it.
+/// A bound on the bytes of decoded objects, shared by all informers that have a clone of it.
 ///
-/// Every object is held packed; this many bytes of them are held decoded as well, those that are read
-/// again and again. A read of another one decodes it. How much a decoded object takes is estimated,
-/// and so is what this bounds.
+/// Every object is held packed. Within the budget the objects that are read repeatedly are cached
+/// decoded; a read of any other object decodes it. The size of a decoded object is an estimate.
 #[derive(Clone)]
 pub struct Budget {
     state: Arc<BudgetState>,
@@ -30,19 +29,19 @@ struct BudgetState {
 }
 
 impl Budget {
-    /// So many bytes; 0 keeps nothing decoded.
+    /// Returns a budget of this many bytes; 0 caches no decoded object.
     #[must_use]
     pub fn bytes(bytes: usize) -> Self {
         Self::new(Some(bytes))
     }
 
-    /// Everything that was decoded is kept.
+    /// Returns a budget without a limit: every decoded object stays cached.
     #[must_use]
     pub fn unlimited() -> Self {
         Self::new(None)
     }
 
-    /// So many bytes, or everything.
+    /// Returns a budget of this many bytes; `None` for no limit.
     #[must_use]
     pub fn new(limit: Option<usize>) -> Self {
         let state = BudgetState {
@@ -55,13 +54,13 @@ impl Budget {
         }
     }
 
-    /// How many bytes are kept at most; `None` where everything is.
+    /// Returns the limit in bytes; `None` if there is none.
     #[must_use]
     pub fn limit(&self) -> Option<usize> {
         self.state.limit
     }
 
-    /// How many bytes are charged now; 0 where there is no limit.
+    /// Returns the charged bytes; 0 if there is no limit.
     #[must_use]
     pub fn charged(&self) -> usize {
         self.state.s3_fifo.lock().charged()
@@ -71,8 +70,8 @@ impl Budget {
         &self.state.codec
     }
 
-    /// Takes in what was decoded, if it is not larger than all there may be (PACK-2). The holder may hold
-    /// its own lock.
+    /// Admits a decoded body unless it alone is larger than the limit (PACK-2). The caller may hold
+    /// the body's lock, as evictions are carried out later.
     pub(crate) fn admit(
         &self,
         holder: Weak<dyn Evictable>,
@@ -85,7 +84,8 @@ impl Budget {
         (charge <= limit).then(|| s3_fifo.admit(holder, charge, limit))
     }
 
-    /// As [`admit`](Self::admit), where nobody has to go for it: nobody has read it yet (PACK-3).
+    /// As [`admit`](Self::admit), but evicts nothing: no reader has asked for the body yet
+    /// (PACK-3).
     pub(crate) fn admit_if_room(
         &self,
         holder: Weak<dyn Evictable>,
@@ -100,13 +100,13 @@ impl Budget {
             .admit_if_room(holder, charge, limit)
     }
 
-    /// A holder holds another amount from now on; none where it has been told to go.
+    /// Changes the charge of a body. Returns `None` if the body was evicted meanwhile.
     pub(crate) fn charge(&self, slot: SlotId, charge: usize) -> Option<Evictions> {
         let limit = self.state.limit?;
         self.state.s3_fifo.lock().charge(slot, charge, limit)
     }
 
-    /// A holder gives its place back.
+    /// Frees the slot of a body.
     pub(crate) fn release(&self, slot: SlotId) {
         if slot != SlotId::NONE {
             self.state.s3_fifo.lock().release(slot);
@@ -115,7 +115,7 @@ impl Budget {
 }
 
 impl Default for Budget {
-    /// 64 MiB.
+    /// Returns a budget of 64 MiB.
     fn default() -> Self {
         Self::bytes(DEFAULT)
     }

@@ -7,27 +7,27 @@ use std::thread::available_parallelism;
 use parking_lot::Mutex;
 use zstd_safe::{CCtx, CDict, DCtx, DDict, compress_bound};
 
-/// What is gained beyond is not worth the time: the dictionary has most of it.
+/// zstd's fastest level: with a dictionary, higher levels pack hardly better.
 pub(super) const LEVEL: i32 = 1;
-/// As many contexts of a sort wait to be used again as there are cores, and no more than this.
+/// The most idle contexts of each sort, unless there are fewer cores.
 const IDLE: usize = 16;
-/// A context or a buffer that an unusually large object made larger than this is not kept.
+/// A context or buffer that grew larger than this, in bytes, is not used again.
 const LARGE: usize = 1 << 20;
 
-/// How the JSON of one object is held. A clone shares the bytes: it is for those who work with them.
+/// The JSON of one object, packed or not. A clone shares the bytes.
 #[derive(Clone)]
 pub(crate) enum Packed {
-    /// As it came: nobody has tried to pack it yet.
+    /// Not packed yet.
     Fresh(Arc<Box<[u8]>>),
-    /// As it came, because packing makes it no smaller.
+    /// Not packed, because packing does not make it smaller.
     Plain(Arc<[u8]>),
-    /// Packed by itself.
+    /// Packed without a dictionary.
     Alone {
         bytes: Arc<[u8]>,
-        /// How long the JSON is.
+        /// The length of the JSON, in bytes.
         length: u32,
     },
-    /// Packed by a dictionary, which lives as long as somebody needs it.
+    /// Packed with a dictionary, which lives as long as any body refers to it.
     By {
         bytes: Arc<[u8]>,
         length: u32,
@@ -35,22 +35,22 @@ pub(crate) enum Packed {
     },
 }
 
-/// What many objects of a kind have in common, digested for both ways.
+/// A zstd dictionary, prepared for packing and for unpacking.
 pub(crate) struct Dictionary {
     packs: CDict<'static>,
     unpacks: DDict<'static>,
 }
 
-/// Contexts and buffers, which are costly to make: each is used by one at a time, and again.
+/// Idle zstd contexts and buffers, which are costly to make.
 pub(crate) struct Codec {
     packers: Mutex<Vec<Packer>>,
     unpackers: Mutex<Unpackers>,
-    /// So many of a sort are kept.
+    /// The most idle contexts of each sort.
     most: usize,
 }
 
-/// Whoever looks at JSON needs its buffer, and the context no longer: looking takes many times as long
-/// as unpacking.
+/// Contexts and buffers are pooled apart: a caller keeps the buffer while it decodes the JSON,
+/// which takes many times as long as unpacking.
 #[derive(Default)]
 struct Unpackers {
     contexts: Vec<DCtx<'static>>,
@@ -62,24 +62,24 @@ struct Packer {
     buffer: Vec<u8>,
 }
 
-/// Packed bytes that do not unpack.
+/// The error that packed bytes do not unpack.
 #[derive(Debug)]
 pub(crate) struct Broken;
 
 // ===== impl Packed =====
 
 impl Packed {
-    /// How long the JSON is.
+    /// Returns the length of the JSON, in bytes.
     pub(crate) fn length(&self) -> usize {
         match self {
             Self::Fresh(json) => json.len(),
             Self::Plain(json) => json.len(),
-            // A length that was taken from a `usize` fits one.
+            // The length was a `usize` before.
             Self::Alone { length, .. } | Self::By { length, .. } => *length as usize,
         }
     }
 
-    /// How many bytes are held of it.
+    /// Returns the bytes in memory.
     pub(crate) fn size(&self) -> usize {
         match self {
             Self::Fresh(json) => json.len(),
@@ -87,7 +87,7 @@ impl Packed {
         }
     }
 
-    /// The JSON as it came, where nobody has tried to pack it yet.
+    /// Returns the JSON if it is not packed yet.
     pub(crate) fn fresh(&self) -> Option<Arc<Box<[u8]>>> {
         match self {
             Self::Fresh(json) => Some(Arc::clone(json)),
@@ -95,7 +95,7 @@ impl Packed {
         }
     }
 
-    /// Whether both share their bytes.
+    /// Returns whether both share their bytes.
     pub(crate) fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Fresh(one), Self::Fresh(other)) => Arc::ptr_eq(one, other),
@@ -109,7 +109,7 @@ impl Packed {
         }
     }
 
-    /// The dictionary it is packed by.
+    /// Returns the dictionary that the bytes are packed with.
     pub(crate) fn dictionary(&self) -> Option<&Arc<Dictionary>> {
         match self {
             Self::By { dictionary, .. } => Some(dictionary),
@@ -120,7 +120,7 @@ impl Packed {
 
 impl fmt::Debug for Packed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Without the bytes, which may be those of a Secret.
+        // The bytes themselves may be those of a Secret.
         write!(f, "{} bytes held as {}", self.length(), self.size())
     }
 }
@@ -128,7 +128,7 @@ impl fmt::Debug for Packed {
 // ===== impl Dictionary =====
 
 impl Dictionary {
-    /// Digests samples as they are, or what was learned of them; none where zstd does not take it.
+    /// Prepares a dictionary of trained bytes or plain samples; `None` if zstd refuses them.
     pub(crate) fn new(learned: &[u8]) -> Option<Self> {
         Some(Self {
             packs: CDict::try_create(learned, LEVEL)?,
@@ -136,7 +136,7 @@ impl Dictionary {
         })
     }
 
-    /// How much memory it takes.
+    /// Returns the memory of the dictionary, in bytes.
     pub(crate) fn size(&self) -> usize {
         self.packs.sizeof() + self.unpacks.sizeof()
     }
@@ -166,7 +166,7 @@ impl Codec {
         }
     }
 
-    /// Packs JSON; it stays as it is where that makes it no smaller.
+    /// Packs JSON, or leaves it plain if packing does not make it smaller.
     pub(crate) fn pack(&self, json: &[u8], dictionary: Option<&Arc<Dictionary>>) -> Packed {
         let packed = self.tried(json, dictionary);
         let packed = packed.filter(|packed| packed.size() < json.len());
@@ -197,7 +197,7 @@ impl Codec {
         })
     }
 
-    /// Looks at the JSON.
+    /// Calls `look` with the JSON.
     pub(crate) fn unpack<R>(
         &self,
         packed: &Packed,
@@ -267,7 +267,7 @@ impl Packer {
     }
 }
 
-/// Into the buffer, in place of what is there.
+/// Unpacks into the buffer, which is cleared first.
 fn unpack(
     context: &mut DCtx<'static>,
     buffer: &mut Vec<u8>,
@@ -299,13 +299,13 @@ mod tests {
     }
 
     fn dictionary() -> Arc<Dictionary> {
-        // Any bytes will do: these are taken as what comes before.
+        // Any bytes are a dictionary: zstd takes them as preceding text.
         Arc::new(Dictionary::new(&json(3).repeat(4)).unwrap())
     }
 
     // PACK-1
     #[test]
-    fn pack_1_what_is_packed_comes_back_and_what_does_not_shrink_is_not_packed() {
+    fn pack_1_unpacking_returns_the_json_and_json_that_does_not_shrink_stays_plain() {
         let codec = Codec::default();
         let dictionary = dictionary();
         let shrinks = json(5).repeat(20);
@@ -323,7 +323,7 @@ mod tests {
 
     // PACK-1
     #[test]
-    fn pack_1_what_does_not_come_back_is_told_and_nothing_breaks_by_it() {
+    fn pack_1_bytes_that_do_not_unpack_are_an_error() {
         let codec = Codec::default();
         let dictionary = dictionary();
         let packed = codec.pack(&json(8), Some(&dictionary));
@@ -360,7 +360,7 @@ mod tests {
     proptest! {
         // PACK-1
         #[test]
-        fn pack_1_whatever_is_packed_comes_back(
+        fn pack_1_unpacking_returns_any_json_that_was_packed(
             chunked_vec in prop::collection::vec((0..40_usize, any::<Vec<u8>>()), 0..40),
             by in any::<bool>(),
         ) {
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_are_used_again_and_large_ones_are_not_kept() {
+    fn contexts_are_reused_and_large_ones_are_dropped() {
         let codec = Codec::default();
         let idle = || {
             let unpackers = codec.unpackers.lock();
@@ -395,8 +395,8 @@ mod tests {
     }
 
     #[test]
-    fn who_looks_at_json_holds_no_context() {
-        /// So many who look at the same time.
+    fn a_caller_that_looks_at_json_holds_no_context() {
+        /// Unpacks recursively, so that this many callers look at JSON at the same time.
         fn look(codec: &Codec, packed: &Packed, many: usize) {
             if many > 0 {
                 let looked = codec.unpack(packed, |_| {
@@ -410,7 +410,7 @@ mod tests {
         let packed = codec.pack(&json(5).repeat(20), None);
         for _ in 0..2 {
             look(&codec, &packed, 8);
-            // Of the buffers that took, so many are kept.
+            // Three of the eight buffers are kept.
             assert_eq!(codec.unpackers.lock().buffers.len(), 3);
         }
     }

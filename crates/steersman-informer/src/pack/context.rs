@@ -15,40 +15,40 @@ use crate::pack::samples::{PackRatio, Samples, TrainedDictionary, spread};
 use crate::pack::training::{FEW, TrainingPlan};
 use crate::pack::weight::weigh;
 
-/// How much more memory a decoded object takes than its JSON, before any has been weighed.
+/// The estimated memory of a decoded object, as a multiple of its JSON, before any was weighed.
 const FACTOR: usize = 8;
-/// The first few of a type are weighed, and of the rest one of so many.
+/// The first objects of a type are weighed, and then one in `SAMPLED`.
 const FIRST: u32 = 4;
 const SAMPLED: u32 = 64;
-/// Half of what is known of a type is forgotten past so much JSON: it is about its newest objects.
+/// The bytes of weighed JSON after which older weights count half.
 const REMEMBERED: usize = 4 << 20;
 
-/// What the bodies of one informer share.
+/// The state that the bodies of one informer share.
 pub(crate) struct PackContext {
     budget: Budget,
     counters: Counters,
     quotes: bool,
     dictionary: RwLock<Option<Arc<Dictionary>>>,
     training_plan: Mutex<TrainingPlan>,
-    types: Mutex<Vec<Known>>,
-    /// How many bodies there are, those that only events hold included.
+    types: Mutex<Vec<TypeWeight>>,
+    /// The number of bodies, including those that only events hold.
     bodies: AtomicUsize,
-    /// Of fewer bodies than these the dictionary is given up; 0 where there is none.
+    /// The number of bodies below which the dictionary is dropped; 0 without a dictionary.
     min_bodies: AtomicUsize,
 }
 
-/// What is known of a type that somebody looked as.
-struct Known {
+/// The weights of one type.
+struct TypeWeight {
     of: TypeId,
     seen: u32,
-    /// How long the JSON was of those that were weighed, and what they came to.
+    /// The JSON and the memory of the weighed objects, in bytes.
     json: usize,
     bytes: usize,
 }
 
 impl PackContext {
-    /// `secret` says that the objects are: errors do not quote them, and nothing is learned of them
-    /// (PACK-4).
+    /// Returns the context of one informer. `secret` says that the objects are Secrets: errors do
+    /// not quote them, and no dictionary is trained with them (PACK-4).
     pub(crate) fn new(budget: Budget, counters: Counters, secret: bool) -> Self {
         Self {
             budget,
@@ -70,24 +70,24 @@ impl PackContext {
         &self.counters
     }
 
-    /// Whether an error may quote an object.
+    /// Returns whether an error may quote values of an object.
     pub(crate) fn quotes(&self) -> bool {
         self.quotes
     }
 
-    /// There is one body more.
+    /// Counts a new body.
     pub(crate) fn add_body(&self) {
         self.bodies.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// There is one less.
+    /// Counts a dropped body.
     pub(crate) fn remove_body(&self) {
         self.bodies.fetch_sub(1, Ordering::Relaxed);
     }
 
     // ----- packing -----
 
-    /// Packs JSON as is best by now; says too whether there is something to learn.
+    /// Packs JSON with the present dictionary, if any. Returns also whether training is due.
     pub(crate) fn pack(&self, json: &[u8]) -> (Packed, bool) {
         let dictionary = self.dictionary.read().clone();
         let packed = self.budget.codec().pack(json, dictionary.as_ref());
@@ -96,8 +96,8 @@ impl PackContext {
         (packed, due)
     }
 
-    /// Packs anew what was packed before there was the dictionary, where that makes it smaller, and all that
-    /// was packed by another: that goes with the last of them (PACK-5).
+    /// Packs again if another dictionary was used, so that it can be dropped, or if the present
+    /// dictionary packs better than none (PACK-5).
     pub(crate) fn repack(&self, packed: &Packed) -> Option<Packed> {
         let dictionary = self.dictionary.read().clone();
         if !is_outdated(packed, dictionary.as_ref()) {
@@ -111,7 +111,7 @@ impl PackContext {
             .filter(|again| frees || again.size() < packed.size())
     }
 
-    /// Looks at the JSON.
+    /// Calls `look` with the JSON.
     pub(crate) fn unpack<R>(
         &self,
         packed: &Packed,
@@ -122,24 +122,24 @@ impl PackContext {
 
     // ----- learning -----
 
-    /// Whether what was packed before may be packed better.
+    /// Returns whether there is a dictionary.
     pub(crate) fn has_dictionary(&self) -> bool {
         self.dictionary.read().is_some()
     }
 
-    /// The dictionary, and the samples to train another with, where it is time to.
+    /// Returns the present dictionary and the samples to train with, if training is due.
     pub(crate) fn samples(&self) -> Option<(Samples, Option<Arc<Dictionary>>)> {
         let dictionary = self.dictionary.read().clone();
         let samples = self.training_plan.lock().begin()?;
         Some((samples, dictionary))
     }
 
-    /// Whether samples of what is stored may be wanted.
+    /// Returns whether samples of stored objects may be wanted.
     pub(crate) fn wants_samples(&self) -> bool {
         self.training_plan.lock().may_want()
     }
 
-    /// Of which of so many stored objects samples are wanted. None where none are.
+    /// Returns the positions of the stored objects that are wanted as samples, if any are.
     pub(crate) fn sample_positions(
         &self,
         stored: usize,
@@ -148,33 +148,33 @@ impl PackContext {
         wanted.then(|| spread(stored))
     }
 
-    /// The dictionary, where it matters how well it packs what is stored.
+    /// Returns the dictionary if it has to be tested with stored objects.
     pub(crate) fn doubted_dictionary(&self) -> Option<Arc<Dictionary>> {
         let doubts = self.training_plan.lock().doubts();
         self.dictionary.read().clone().filter(|_| doubts)
     }
 
-    /// Tries it on the JSON of an object.
+    /// Packs the JSON of an object with a dictionary and adds the result.
     pub(crate) fn try_on(&self, by: &Arc<Dictionary>, json: &[u8], share: &mut PackRatio) {
         share.add(json.len(), self.budget.codec().pack(json, Some(by)).size());
     }
 
-    /// That is what came of it: whether the dictionary is as good as it seemed.
+    /// Returns whether a test with stored objects confirms the dictionary.
     pub(crate) fn confirms(&self, share: PackRatio) -> bool {
         self.training_plan.lock().confirms(share)
     }
 
-    /// What there is already of the samples that are wanted.
+    /// Takes the samples collected so far.
     pub(crate) fn collected_samples(&self) -> Samples {
         self.training_plan.lock().collected_samples()
     }
 
-    /// These are the samples that were wanted.
+    /// Completes the samples with those of stored objects.
     pub(crate) fn complete(&self, samples: Samples) {
         self.training_plan.lock().complete(samples);
     }
 
-    /// What learning came to.
+    /// Ends a training, and uses its dictionary if there is one.
     pub(crate) fn finish_training(&self, trained: Option<TrainedDictionary>) {
         let mut dictionary = self.dictionary.write();
         let bodies = self.bodies.load(Ordering::Relaxed);
@@ -185,27 +185,27 @@ impl PackContext {
         }
     }
 
-    /// Whether there is a dictionary that is no longer worth it: most of the objects went.
+    /// Returns whether too few bodies are left for the dictionary.
     pub(crate) fn is_dictionary_unused(&self) -> bool {
         self.bodies.load(Ordering::Relaxed) < self.min_bodies.load(Ordering::Relaxed)
     }
 
-    /// Gives up a dictionary that is no longer worth it; what it packed is to be packed again. Says whether
-    /// it did.
+    /// Drops the dictionary if too few bodies are left for it. Returns whether it did; bodies
+    /// packed with it have to be packed again then.
     pub(crate) fn drop_unused_dictionary(&self) -> bool {
         if !self.is_dictionary_unused() {
             return false;
         }
         let mut dictionary = self.dictionary.write();
         let min_bodies = self.min_bodies.swap(0, Ordering::Relaxed);
-        // At so many it would be worth it again.
+        // With this many bodies a new dictionary pays again.
         self.training_plan.lock().drop_dictionary(4 * min_bodies);
         dictionary.take().is_some()
     }
 
     // ----- types -----
 
-    /// How much memory a `K` of this JSON takes, by those of its type that were weighed.
+    /// Returns the estimated memory of a `K` decoded from this JSON, by the weights of its type.
     pub(crate) fn charge<K: Object>(&self, json: &[u8]) -> usize {
         let (number, weighs) = {
             let mut types = self.types.lock();
@@ -213,13 +213,13 @@ impl PackContext {
             let known = &mut types[number];
             known.seen = known.seen.wrapping_add(1);
             let sampled = known.seen <= FIRST || known.seen.is_multiple_of(SAMPLED);
-            // Where nothing is ever kept, it does not matter.
+            // Nothing is cached under a limit of 0, so weights do not matter.
             (number, sampled && self.budget.limit() != Some(0))
         };
-        // What users wrote runs under no lock that others wait for.
+        // `Deserialize` of a user's type runs without the lock.
         let bytes = if weighs { weigh::<K>(json) } else { None };
         let mut types = self.types.lock();
-        // Types only come.
+        // Types are never removed.
         let known = &mut types[number];
         if let Some(bytes) = bytes {
             known.weigh(json.len(), bytes);
@@ -227,7 +227,7 @@ impl PackContext {
         known.charge(json.len())
     }
 
-    /// The bit that stands for a type; none of types past the first few.
+    /// Returns the bit of a type; 0 for all types after the first eight.
     pub(crate) fn type_bit(&self, of: TypeId) -> u8 {
         let number = number_of(&mut self.types.lock(), of);
         u32::try_from(number)
@@ -237,8 +237,8 @@ impl PackContext {
     }
 }
 
-/// Whether it is packed by another dictionary, or by none though there is one. What came just now is packed
-/// by who brought it, and what was made of it is settled then (PACK-6).
+/// Returns whether the bytes were packed with another dictionary than the present one. Fresh JSON
+/// is packed by the thread that ingested it (PACK-6).
 fn is_outdated(packed: &Packed, dictionary: Option<&Arc<Dictionary>>) -> bool {
     match (packed.dictionary(), dictionary) {
         _ if matches!(packed, Packed::Fresh(_)) => false,
@@ -248,11 +248,11 @@ fn is_outdated(packed: &Packed, dictionary: Option<&Arc<Dictionary>>) -> bool {
     }
 }
 
-/// Where a type is known.
-fn number_of(types: &mut Vec<Known>, of: TypeId) -> usize {
+/// Returns the position of a type, which is added if need be.
+fn number_of(types: &mut Vec<TypeWeight>, of: TypeId) -> usize {
     let known = types.iter().position(|known| known.of == of);
     known.unwrap_or_else(|| {
-        types.push(Known {
+        types.push(TypeWeight {
             of,
             seen: 0,
             json: 0,
@@ -262,7 +262,7 @@ fn number_of(types: &mut Vec<Known>, of: TypeId) -> usize {
     })
 }
 
-impl Known {
+impl TypeWeight {
     fn weigh(&mut self, json: usize, bytes: usize) {
         self.json += json;
         self.bytes += bytes;
@@ -282,7 +282,7 @@ impl Known {
 
 #[cfg(test)]
 impl PackContext {
-    /// One of no informer.
+    /// Returns a context without an informer.
     pub(crate) fn alone(budget: Budget) -> Arc<Self> {
         Arc::new(Self::new(budget, Counters::default(), false))
     }
@@ -309,7 +309,7 @@ mod tests {
         context.dictionary.read().clone().unwrap()
     }
 
-    /// Packs again what can be packed better.
+    /// Packs again every body that can be packed better.
     fn repack(context: &PackContext, all: &mut [Packed]) {
         for packed in all {
             if let Some(again) = context.repack(packed) {
@@ -320,7 +320,7 @@ mod tests {
 
     // PACK-5
     #[test]
-    fn pack_5_what_another_dictionary_packed_is_packed_again_and_that_one_goes() {
+    fn pack_5_bodies_of_an_old_dictionary_are_packed_again_and_it_is_dropped() {
         let context = of(50_000);
         let mut all: Vec<Packed> = (0..3).map(|at| context.pack(&alike(at)).0).collect();
         context.finish_training(trained(alike, 300));
@@ -342,14 +342,14 @@ mod tests {
         assert!(first.upgrade().is_none());
         let json = context.unpack(&all[40], <[u8]>::to_vec).unwrap();
         assert_eq!(json, others(40));
-        // What came just now waits for who brought it.
+        // Fresh JSON is left alone.
         let fresh = Packed::Fresh(Arc::new(json.into_boxed_slice()));
         assert!(context.repack(&fresh).is_none());
     }
 
     // PACK-5
     #[test]
-    fn pack_5_a_dictionary_goes_where_most_of_the_objects_went() {
+    fn pack_5_a_dictionary_is_dropped_after_most_of_its_objects() {
         let context = of(50_000);
         context.finish_training(trained(alike, 300));
         let first = Arc::downgrade(&dictionary(&context));
@@ -362,7 +362,7 @@ mod tests {
         assert!(first.upgrade().is_none());
         assert_eq!(context.unpack(&all[7], <[u8]>::to_vec).unwrap(), alike(7));
         assert!(!context.pack(&alike(10)).1);
-        // They come back, and so does it.
+        // When objects come back, training is due again.
         (0..49_990).for_each(|_| context.add_body());
         assert!(context.pack(&alike(10)).1);
     }

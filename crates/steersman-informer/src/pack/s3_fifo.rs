@@ -1,50 +1,49 @@
-//! Machine: which decoded bodies stay, within a budget: those that are read again.
+//! Machine: evicts decoded bodies by S3-FIFO (Yang et al., 2023) to stay within a byte budget.
 //!
-//! Two queues, as in S3-FIFO (Yang et al., 2023). Whatever is decoded is on probation first, in a
-//! tenth of the budget; what was read again by the time its turn comes moves to the main queue, and
-//! the rest goes. In the main queue too, what was read since its last turn has another one. So
-//! whoever reads everything once drives out only what is on probation (PACK-3), and a read that
-//! finds what it wants moves nothing: it marks it.
+//! A decoded body enters the small queue, which has a tenth of the budget. When its turn comes, it
+//! moves to the main queue if it was read meanwhile, and is evicted otherwise. In the main queue a
+//! body that was read since its last turn gets another turn. So a scan of all objects evicts only
+//! the small queue (PACK-3), and a read of a cached body only sets a bit.
 //!
-//! What left probation and is wanted again soon was read again after all, only not in time: it goes
-//! to the main queue at once, if whoever is next there was not read since its last turn. So those who
-//! are read in turn, and fit, come to stay, whoever was there before; and where more are read in turn
-//! than fit, those who have a place keep it.
+//! In place of the ghost queue each body keeps its eviction time. A body that is read again soon
+//! after its eviction (a ghost hit) enters the main queue directly, provided that the next body of
+//! the main queue was not read since its last turn. So a working set that fits stays whatever was
+//! cached before, and of a larger one the bodies that are cached stay.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 
-/// What part of the budget those on probation have, at least.
+/// The small queue has at least the budget divided by this.
 const SMALL_SHARE: usize = 10;
-/// So many of the main queue are given another turn at once; then whoever is next goes, whatever is said
-/// of it. Who leaves probation does so but once.
+/// Upper bound on second chances of the main queue per admission. After this many reinsertions the
+/// next entry is evicted even if it was read.
 const SECOND_CHANCES: usize = 64;
-/// No place.
+/// The index that stands for no slot.
 const NONE: u32 = u32::MAX;
 
-/// Whoever holds something decoded.
+/// An owner of decoded forms that can be evicted.
 pub(crate) trait Evictable: Send + Sync {
-    /// Whether it was read since this was last asked.
+    /// Returns whether the owner was read since the last call.
     fn take_visited(&self) -> bool;
 
-    /// When it left, as the ring tells the time; 0 at first.
+    /// Returns the eviction time; 0 if the owner was never evicted.
     fn evicted_at(&self) -> &AtomicU32;
 
-    /// It has to let go of what it holds decoded, and to give its place back.
+    /// Drops the decoded forms and frees the slot.
     fn evict(&self);
 }
 
-/// When somebody left probation, by how much has left the ring: in units of a millionth of the limit, so
-/// that four bytes of each holder are enough. It begins again after thousands of limits; whoever is wrongly
-/// taken for one who left lately has to be read again as all others.
+/// Eviction time of an owner, measured in evicted bytes (unit: limit / 2^20), so that four bytes
+/// per owner are enough. The count wraps after thousands of limits; a wrong ghost hit costs little.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct EvictionTime(u32);
 
-/// Where a holder is known.
+/// Identifies the slot of an owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SlotId(u32);
 
-/// What has to be done once no lock is held: a holder may be dropped with its last mention.
+/// Owners to evict after the lock is released, and owners to drop then: the last reference may be
+/// among them.
 #[derive(Default)]
 #[must_use]
 pub(crate) struct Evictions {
@@ -52,14 +51,14 @@ pub(crate) struct Evictions {
     retained: Vec<Arc<dyn Evictable>>,
 }
 
-/// The holders of what is decoded, and how much that is.
+/// The queues of owners and their charges.
 #[derive(Default)]
 pub(crate) struct S3Fifo {
     slots: Vec<S3Slot>,
     free: Vec<u32>,
     small: Fifo,
     main: Fifo,
-    /// How much had to go so far.
+    /// The total of evicted bytes.
     evicted_bytes: u64,
 }
 
@@ -77,7 +76,7 @@ enum QueueKind {
     Main,
 }
 
-/// Slots in the order in which their turn comes.
+/// Slots in the order of their turns.
 struct Fifo {
     first: u32,
     last: u32,
@@ -85,19 +84,19 @@ struct Fifo {
 }
 
 impl EvictionTime {
-    /// Before anybody left.
+    /// The time of an owner that was never evicted.
     const NEVER: Self = Self(0);
-    /// The limit is so many units.
+    /// The number of units in the limit.
     const UNITS: u32 = 1 << 20;
 
     fn of(evicted_bytes: u64, limit: usize) -> Self {
         let unit = (limit as u64 / u64::from(Self::UNITS)).max(1);
-        // The remainder of it is enough.
+        // Times are compared modulo this range.
         let units = (evicted_bytes / unit) % u64::from(u32::MAX);
         Self(u32::try_from(units).unwrap_or(0) + 1)
     }
 
-    /// Whether no more than the limit has gone since.
+    /// Returns whether at most `limit` bytes were evicted since.
     fn is_recent(self, evicted_bytes: u64, limit: usize) -> bool {
         let since = Self::of(evicted_bytes, limit).0.wrapping_sub(self.0);
         let units = u32::try_from(limit).unwrap_or(u32::MAX).min(Self::UNITS);
@@ -106,7 +105,7 @@ impl EvictionTime {
 }
 
 impl SlotId {
-    /// Where nobody is known.
+    /// No slot.
     pub(crate) const NONE: Self = Self(NONE);
 }
 
@@ -127,7 +126,7 @@ impl Default for Fifo {
 }
 
 impl Evictions {
-    /// Lets them go.
+    /// Evicts the owners.
     pub(crate) fn evict_all(self) {
         for holder in self.evicted {
             holder.evict();
@@ -136,12 +135,12 @@ impl Evictions {
 }
 
 impl S3Fifo {
-    /// How much is charged.
+    /// Returns the charged bytes.
     pub(crate) fn charged(&self) -> usize {
         self.small.charged + self.main.charged
     }
 
-    /// Takes a holder in, and tells who has to go for that.
+    /// Admits an owner. Returns its slot and the evictions that this takes.
     pub(crate) fn admit(
         &mut self,
         holder: Weak<dyn Evictable>,
@@ -155,7 +154,7 @@ impl S3Fifo {
         (place, evictions)
     }
 
-    /// Takes a holder in, if nobody has to go for that.
+    /// Admits an owner if that takes no eviction.
     pub(crate) fn admit_if_room(
         &mut self,
         holder: Weak<dyn Evictable>,
@@ -166,7 +165,7 @@ impl S3Fifo {
         fits.then(|| self.insert(holder, charge, QueueKind::Small))
     }
 
-    /// Where who is admitted belongs.
+    /// Returns the queue that an admitted owner enters.
     fn kind(
         &mut self,
         holder: &Weak<dyn Evictable>,
@@ -174,8 +173,9 @@ impl S3Fifo {
         limit: usize,
         evictions: &mut Evictions,
     ) -> QueueKind {
-        // Whoever comes to a full ring has the main queue move on by one who was read since, so that its
-        // marks are of late. It is one at most: where all are read in turn, each is read between two turns.
+        // If the budget is spent, the next owner of the main queue gets its turn now if it was
+        // read, so that visited bits stay recent. At most one turn is given: in a cyclic scan each
+        // owner is read between two turns.
         let has_way = self.charged() + charge <= limit || self.is_next_unread(evictions);
         let Some(holder) = holder.upgrade() else {
             return QueueKind::Small;
@@ -190,7 +190,8 @@ impl S3Fifo {
         }
     }
 
-    /// Whether whoever is next in the main queue was not read since its last turn; else this was its turn.
+    /// Returns whether the next owner of the main queue was not read since its last turn. Otherwise
+    /// this is its turn.
     fn is_next_unread(&mut self, evictions: &mut Evictions) -> bool {
         let at = self.main.first;
         let slot = self.slots.get(at as usize);
@@ -221,7 +222,7 @@ impl S3Fifo {
             }
             None => {
                 self.slots.push(slot);
-                // There are fewer holders than objects, and fewer of these than fit in memory.
+                // Owners are objects in memory, of which there are fewer than 2^32.
                 u32::try_from(self.slots.len() - 1).unwrap_or(NONE)
             }
         };
@@ -229,7 +230,7 @@ impl S3Fifo {
         SlotId(at)
     }
 
-    /// A holder holds more than before, or less, and nobody has told it to go.
+    /// Changes the charge of an owner. Returns `None` if it was evicted.
     pub(crate) fn charge(
         &mut self,
         place: SlotId,
@@ -246,7 +247,7 @@ impl S3Fifo {
         Some(evictions)
     }
 
-    /// A holder gives its place back.
+    /// Frees a slot.
     pub(crate) fn release(&mut self, place: SlotId) {
         let Some(slot) = self.slots.get(place.0 as usize) else {
             return;
@@ -273,7 +274,7 @@ impl S3Fifo {
             }
             self.unlink(at);
             let holder = self.slots[at as usize].holder.as_ref();
-            // One that is gone gives its place back by itself.
+            // An owner that is being dropped frees its slot itself.
             let Some(holder) = holder.and_then(Weak::upgrade) else {
                 continue;
             };
@@ -285,7 +286,8 @@ impl S3Fifo {
                 evictions.retained.push(holder);
             } else {
                 self.evicted_bytes += self.slots[at as usize].charge as u64;
-                // Who had a place of the main queue had its turns.
+                // An owner of the main queue had its second chances, so its eviction leaves no
+                // ghost.
                 let EvictionTime(evicted_at) = match kind {
                     QueueKind::Small => EvictionTime::of(self.evicted_bytes, limit),
                     QueueKind::Main => EvictionTime::NEVER,
@@ -387,7 +389,7 @@ mod tests {
         }
     }
 
-    /// Objects that are read, whatever becomes of their places.
+    /// Objects that are read again and again while they are evicted.
     struct Readers {
         ring: S3Fifo,
         objects: Vec<(Arc<Fake>, SlotId)>,
@@ -406,10 +408,10 @@ mod tests {
             }
         }
 
-        /// Reads each of them once; says how many were held.
-        fn read(&mut self, kind: std::ops::Range<usize>) -> usize {
+        /// Reads each object of the range once. Returns the number of cached ones.
+        fn read(&mut self, range: std::ops::Range<usize>) -> usize {
             let mut held = 0;
-            for (fake, place) in &mut self.objects[kind] {
+            for (fake, place) in &mut self.objects[range] {
                 if fake.evicted.swap(false, Ordering::Relaxed) {
                     self.ring.release(std::mem::take(place));
                 }
@@ -428,10 +430,10 @@ mod tests {
 
     // PACK-3
     #[test]
-    fn pack_3_those_who_are_read_in_turn_and_fit_come_to_stay_whoever_was_there_before() {
+    fn pack_3_a_working_set_that_fits_stays_cached_whatever_was_cached_before() {
         for hot in [5, 15, 50, 90] {
             let mut readers = Readers::of(50_000);
-            // Those who came first were read once more, and everybody was read once.
+            // The first hundred objects are read twice, all others once.
             readers.read(0..100);
             readers.read(0..100);
             readers.read(100..50_000);
@@ -441,7 +443,7 @@ mod tests {
             for _ in 0..5 {
                 assert_eq!(round(), hot);
             }
-            // Neither a pass over everything drives them out, nor what is read twice.
+            // Neither a scan of all objects nor objects that are read twice evict the working set.
             for number in 0..5000 {
                 readers.read(number..number + 1);
                 if number % 50 == 0 {
@@ -453,7 +455,7 @@ mod tests {
 
     // PACK-3
     #[test]
-    fn pack_3_of_those_who_are_read_in_turn_and_do_not_fit_most_of_what_fits_stays() {
+    fn pack_3_a_cyclic_scan_larger_than_the_budget_still_hits_most_of_the_budget() {
         for all in [105, 120, 150] {
             let mut readers = Readers::of(all);
             for round in 0..20 {
@@ -464,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn time_begins_again_and_is_told_apart_whatever_the_limit() {
+    fn eviction_times_wrap_and_stay_comparable_for_any_limit() {
         for limit in [1, 1000, 64 << 20, 3 << 30] {
             let long = limit as u64;
             for evicted_bytes in [1, long / 2, long + long / 3, 7_000_000_000_000] {
@@ -483,7 +485,7 @@ mod tests {
 
     // PACK-3
     #[test]
-    fn pack_3_who_reads_everything_once_drives_out_nothing_that_is_read_again() {
+    fn pack_3_a_scan_evicts_no_object_that_is_read_again() {
         let mut ring = S3Fifo::default();
         let mut read_again = Vec::new();
         for _ in 0..80 {
@@ -497,7 +499,7 @@ mod tests {
         assert!(read_again.iter().all(|fake| !fake.is_evicted()));
         let evicted_at = scanned.iter().filter(|(fake, _)| !fake.is_evicted());
         assert_eq!(evicted_at.count(), 20);
-        // What is read no more goes in the end, where others are read instead.
+        // Owners that are not read any more are evicted in the end.
         let mut others = Vec::new();
         for _ in 0..300 {
             let (fake, _) = Fake::admitted(&mut ring, 1, 100);
@@ -509,7 +511,7 @@ mod tests {
 
     // PACK-2
     #[test]
-    fn pack_2_those_who_are_all_read_again_and_again_stay_within_the_budget_too() {
+    fn pack_2_the_budget_holds_even_if_every_object_is_read_again() {
         let mut ring = S3Fifo::default();
         let mut all = Vec::new();
         for number in 0..500 {
@@ -522,7 +524,7 @@ mod tests {
     proptest! {
         // PACK-2
         #[test]
-        fn pack_2_what_is_charged_is_what_is_held_and_within_the_budget(
+        fn pack_2_the_charge_equals_the_owners_held_and_stays_within_the_budget(
             steps in prop::collection::vec((0..5_u8, 0..50_usize, 1..30_usize), 1..200),
         ) {
             const LIMIT: usize = 100;
@@ -543,7 +545,7 @@ mod tests {
                             evictions.evict_all();
                         }
                     }
-                    // Nobody waits to give a place back: another may hold its last mention.
+                    // An owner may be dropped before its slot is freed.
                     (3, Some(_)) => {
                         let (fake, place, _) = held.swap_remove(number);
                         drop(fake);

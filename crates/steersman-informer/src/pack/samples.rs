@@ -1,4 +1,4 @@
-//! Machine: samples of a kind, and the dictionary that is learned of them.
+//! Machine: samples of the objects of a kind, and the dictionary that is trained with them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -7,61 +7,63 @@ use structured_zstd::dictionary::{FinalizeOptions, finalize_raw_dict};
 
 use crate::pack::codec::{Codec, Dictionary, LEVEL};
 
-/// So many objects are looked at to learn.
+/// The number of samples that training takes.
 pub(crate) const ENOUGH: usize = 300;
-/// Or so many bytes of them.
+/// The bytes of samples that training takes, if that is fewer samples.
 const ENOUGH_BYTES: usize = 4 << 20;
-/// The largest dictionary. Past this it saves little more.
+/// The largest dictionary, in bytes. A larger one hardly packs better.
 const LARGEST: usize = 64 << 10;
-/// A dictionary is smaller than its samples by this factor at least: one that holds them all has learned
-/// nothing.
+/// The samples are at least this many times larger than the dictionary: a dictionary that contains
+/// all samples proves nothing.
 const SAMPLES_PER_BYTE: usize = 10;
-/// Objects are alike where a few of them leave less than one in so many bytes of others. Training saves nothing
-/// more of these as a rule, and takes a tenth of a second and 17 MB for it, of which an allocator keeps half.
+/// Objects are alike if a dictionary of a few of them packs others to less than one byte in this
+/// many. For such objects training rarely saves more, and it takes 0.1 s and 17 MB, half of which
+/// the allocator keeps.
 const ALIKE: usize = 6;
-/// Room for what stands before the samples in a dictionary, how their bytes are coded: 130 bytes as a rule.
+/// Bytes for the entropy tables of a dictionary; usually 130 are used.
 const TABLES: usize = 4 << 10;
-/// What each packed object says of its dictionary, where that has tables: so small a number takes one byte.
-/// Which one it is its holder knows.
-const NAME: u32 = 1;
-/// Where a dictionary has its name.
-const NAMED: std::ops::Range<usize> = 4..8;
-/// Of so many samples one is kept back, to see what the dictionary does for what it does not know.
+/// The dictionary ID in each packed object. A small number takes one byte; the body itself knows
+/// its dictionary.
+const DICTIONARY_ID: u32 = 1;
+/// The position of the ID in a dictionary.
+const ID_BYTES: std::ops::Range<usize> = 4..8;
+/// One sample in this many is used to test a dictionary and not to train it.
 pub(crate) const KEPT_BACK: usize = 4;
-/// The samples of a store are looked at in an order that is all over it from the first few on.
+/// The stride in which stored objects are sampled, so that a few samples come from the whole store.
 const SPREAD: usize = 7919;
 
-/// Objects to learn from.
+/// JSON of objects to train with.
 #[derive(Debug, Default)]
 pub(crate) struct Samples {
     bytes: Vec<u8>,
     sizes: Vec<usize>,
 }
 
-/// A dictionary, and what it left of objects that it does not know.
+/// A dictionary, and how it packs the test samples.
 type Tried = (Arc<Dictionary>, PackRatio);
 
-/// What learning came to.
+/// A trained dictionary and its measured benefit.
 #[derive(Debug)]
 pub(crate) struct TrainedDictionary {
     pub(crate) dictionary: Dictionary,
-    /// What it saves of each object, in bytes.
+    /// The bytes saved per object.
     pub(super) saves: usize,
-    /// What it left of objects that it does not know.
+    /// How the dictionary packs the test samples.
     pub(super) share: PackRatio,
 }
 
-/// What packing left of so many bytes.
+/// The size of some objects before and after packing, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PackRatio {
     json: usize,
     pub(super) packed: usize,
 }
 
-/// Of which of so many stored objects samples are wanted: of all over.
+/// Returns the positions of the samples in a store of this number of objects, spread over all of
+/// it.
 pub(crate) fn spread(stored: usize) -> impl Iterator<Item = usize> + Clone {
     let count = stored.min(ENOUGH);
-    // It is a prime, so each is met once.
+    // The stride is a prime, so each position comes once.
     (0..count).map(move |number| number * SPREAD % count * stored / count)
 }
 
@@ -80,13 +82,13 @@ impl Samples {
         self.sizes.len() >= ENOUGH || self.bytes.len() >= ENOUGH_BYTES
     }
 
-    /// Whether they are half of what is enough.
+    /// Returns whether half of the samples for training are there.
     pub(crate) fn is_half(&self) -> bool {
         self.sizes.len() >= ENOUGH / 2 || self.bytes.len() >= ENOUGH_BYTES / 2
     }
 
-    /// Learns a dictionary, where it would pack by a fifth better than none, and as well as the present one.
-    /// It may take long: a tenth of a second and more.
+    /// Trains a dictionary. Returns it if it packs at least a fifth better than none, and no worse
+    /// than the present one. Takes 0.1 s and more.
     pub(crate) fn train(
         &self,
         codec: &Codec,
@@ -111,8 +113,8 @@ impl Samples {
                 &training_part.bytes,
                 &training_part.sizes,
             );
-            if let (Ok(_), Some(name)) = (done, trained.get_mut(NAMED)) {
-                name.copy_from_slice(&NAME.to_le_bytes());
+            if let (Ok(_), Some(name)) = (done, trained.get_mut(ID_BYTES)) {
+                name.copy_from_slice(&DICTIONARY_ID.to_le_bytes());
                 best = smaller(Some(best), tried(&trained))?;
             }
         }
@@ -122,7 +124,7 @@ impl Samples {
         if present.is_some_and(|present| test_part.packed(codec, Some(present)).packed < with) {
             return None;
         }
-        // What was packed with it here is gone again.
+        // The test packs that shared the dictionary are dropped.
         let dictionary = Arc::into_inner(dictionary)?;
         let saves = without.saturating_sub(with) / test_part.sizes.len().max(1);
         (with * 5 <= without * 4).then_some(TrainedDictionary {
@@ -132,15 +134,17 @@ impl Samples {
         })
     }
 
-    /// A dictionary of this and of how samples are coded by it, so that none has to tell that by itself.
+    /// Returns a dictionary of the excerpt with entropy tables, so that packed objects need no
+    /// tables of their own.
     fn with_entropy_tables(&self, excerpt: &[u8]) -> Option<Vec<u8>> {
         let options = FinalizeOptions {
-            dict_id: Some(NAME),
+            dict_id: Some(DICTIONARY_ID),
             level: LEVEL,
         };
         let room = excerpt.len() + TABLES;
         let made = || finalize_raw_dict(excerpt, &self.bytes, &self.sizes, room, options);
-        // It reads what servers send, and there is a way without it.
+        // The library reads JSON of any server and may panic; there are dictionaries without
+        // tables.
         catch_unwind(AssertUnwindSafe(made)).ok()?.ok()
     }
 
@@ -152,7 +156,8 @@ impl Samples {
         share
     }
 
-    /// Some of them from all over, as they are: what fits of these, and the beginning of the first at least.
+    /// Returns whole samples spread over all of them, as many as fit, and at least the beginning of
+    /// the first.
     fn excerpt(&self, bytes: usize) -> Vec<u8> {
         let many = self.sizes.len() * bytes / self.bytes.len().max(1);
         let step = self.sizes.len().div_ceil(many.max(1)).max(1);
@@ -167,7 +172,7 @@ impl Samples {
         excerpt
     }
 
-    /// Those to learn from, and those to try it on.
+    /// Splits the samples into those to train with and those to test with.
     fn split_for_test(&self) -> (Self, Self) {
         let (mut training_part, mut test_part) = (Self::default(), Self::default());
         for (number, json) in self.each().enumerate() {
@@ -191,19 +196,19 @@ impl Samples {
     }
 }
 
-/// What leaves less of the two.
+/// Returns the dictionary that packs the test samples better.
 fn smaller(one: Option<Tried>, other: Option<Tried>) -> Option<Tried> {
     let each = one.into_iter().chain(other);
     each.min_by_key(|(_, share)| share.packed)
 }
 
 impl TrainedDictionary {
-    /// Whether it saves more of so many objects than it takes.
+    /// Returns whether the dictionary saves more for this number of objects than it takes.
     pub(super) fn is_worth_for(&self, objects: usize) -> bool {
         self.saves.saturating_mul(objects) > 2 * self.dictionary.size()
     }
 
-    /// Of fewer objects than these it saves only half of what it takes.
+    /// Returns the number of objects below which the dictionary saves only half of its size.
     pub(crate) fn min_bodies(&self) -> usize {
         self.dictionary.size() / 2 / self.saves.max(1)
     }
@@ -212,15 +217,15 @@ impl TrainedDictionary {
 // ===== impl Share =====
 
 impl PackRatio {
-    /// An object of so many bytes was packed into so many.
+    /// Adds an object with its size before and after packing.
     pub(crate) fn add(&mut self, json: usize, packed: usize) {
         self.json += json;
         self.packed += packed;
     }
 
-    /// By a third at least.
+    /// Returns whether this packed size is at least a third larger than the other.
     pub(super) fn is_worse_than(&self, other: &Self) -> bool {
-        // The product of two windows is more than 32 bits hold, and may be more than 64.
+        // The products may exceed 64 bits.
         let cross = |packed: usize, json: usize| packed as u128 * json as u128;
         cross(self.packed, other.json) * 3 > cross(other.packed, self.json) * 4
     }
@@ -230,7 +235,7 @@ impl PackRatio {
 pub(super) mod tests {
     use super::*;
 
-    /// Objects of a kind that have most in common.
+    /// Returns objects that have most in common.
     pub(in crate::pack) fn alike(number: usize) -> Vec<u8> {
         let hash = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let name = format!("service-{number}-{hash:x}");
@@ -242,7 +247,7 @@ pub(super) mod tests {
         .into_bytes()
     }
 
-    /// Objects that have nothing in common.
+    /// Returns objects that have nothing in common.
     pub(in crate::pack) fn apart(number: usize) -> Vec<u8> {
         let mut state = number as u64 + 1;
         let mut next = || {
@@ -254,7 +259,7 @@ pub(super) mod tests {
         (0..600).map(|_| next()).collect()
     }
 
-    /// Objects that have most in common, and nothing with those.
+    /// Returns objects that have most in common with each other, and nothing with `alike`.
     pub(in crate::pack) fn others(number: usize) -> Vec<u8> {
         let rule = r#"{"apiGroups":["batch.example.com"],"resources":["tasks","timers"],"verbs":["get","watch"]}"#;
         format!(r#"{{"subject":"robot-{number}","rules":[{rule},{rule}],"since":{number}}}"#)
@@ -276,7 +281,7 @@ pub(super) mod tests {
         samples.train(&Codec::default(), None)
     }
 
-    /// Objects of some size, of which hardly anything is their own.
+    /// Returns large objects that are almost equal.
     fn large(number: usize) -> Vec<u8> {
         let lines: Vec<String> = (0..120)
             .map(|line| format!(r#""line-{line}":"the same of each, line {}""#, line * 7))
@@ -284,7 +289,7 @@ pub(super) mod tests {
         format!(r#"{{"name":"n-{number}",{}}}"#, lines.join(",")).into_bytes()
     }
 
-    /// Objects of a number of sorts, each of which has nothing in common with the others.
+    /// Returns objects of 17 sorts that have nothing in common.
     fn mixed(number: usize) -> Vec<u8> {
         let sort = number % 17;
         let parts = (0..4).flat_map(|part| apart(sort * 4 + part));
@@ -298,7 +303,7 @@ pub(super) mod tests {
 
     // PACK-5
     #[test]
-    fn pack_5_some_samples_do_where_others_resemble_them_and_else_training_does_more() {
+    fn pack_5_an_excerpt_serves_similar_objects_and_training_serves_mixed_ones() {
         let codec = Codec::default();
         let share_of_some = |samples: &Samples| {
             let (training_part, test_part) = samples.split_for_test();
@@ -329,7 +334,7 @@ pub(super) mod tests {
 
     // PACK-5
     #[test]
-    fn pack_5_samples_of_which_nothing_is_to_be_said_are_a_dictionary_as_they_are() {
+    fn pack_5_degenerate_samples_never_break_a_dictionary() {
         let nothing = Samples::default();
         for excerpt in [&b""[..], b"{}", &alike(1)] {
             let with_entropy_tables = nothing.with_entropy_tables(excerpt);
@@ -340,7 +345,7 @@ pub(super) mod tests {
                     )
             );
         }
-        // Whatever a server sends.
+        // A server may send any bytes.
         for object in [
             |_| vec![0; 9],
             |number| vec![number as u8; 5],
@@ -357,7 +362,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn some_samples_are_whole_and_from_all_over() {
+    fn an_excerpt_has_whole_samples_from_the_whole_list() {
         let samples = samples(alike);
         let each = alike(0).len();
         let excerpt = String::from_utf8(samples.excerpt(4 * each)).unwrap();
@@ -368,7 +373,7 @@ pub(super) mod tests {
             .collect();
         assert_eq!(names, ["0", "100", "200"]);
         assert_eq!(samples.excerpt(1), alike(0)[..1]);
-        // One that is larger than all of it takes no more, and one that is later takes nothing.
+        // A sample that is larger than the excerpt is cut off, and later ones are left out.
         let mut uneven = Samples::default();
         for number in 0..40 {
             let many = if number % 20 == 0 { 50 } else { 1 };
@@ -379,7 +384,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn shares_of_whatever_size_are_compared() {
+    fn pack_ratios_of_any_size_are_compared() {
         let json = usize::MAX / 2;
         let (all, half) = (
             PackRatio { json, packed: json },
@@ -392,7 +397,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn samples_are_of_all_over_from_the_first_few_on() {
+    fn the_first_few_sample_positions_are_spread_over_the_store() {
         for stored in [1, 7, ENOUGH, 301, 7919, 50_000] {
             let wanted: Vec<usize> = spread(stored).collect();
             let distinct: std::collections::BTreeSet<_> = wanted.iter().collect();

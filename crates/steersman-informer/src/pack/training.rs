@@ -1,54 +1,53 @@
-//! Machine: when a kind gets a dictionary, and whether that is worth having.
+//! Machine: decides when a dictionary is trained for a kind, and whether it is used.
 
 use crate::pack::samples::{PackRatio, Samples, TrainedDictionary};
 
-/// Of fewer objects than these nothing is learned: what could be saved is less than a dictionary takes.
+/// With fewer objects than this no dictionary is trained: it would take more than it saves.
 pub(crate) const FEW: usize = 200;
-/// After so many objects it is seen how well they were packed.
+/// The number of objects whose packing is judged together.
 const WINDOW: usize = 1024;
-/// Where training was of no use, it is tried again once there are so many times the objects.
+/// After a training without benefit the next one waits for this many times the objects.
 const LATER: usize = 4;
-/// After so many windows in turn that were packed badly another dictionary is made, however often that was
-/// of no use before.
+/// The largest number of bad windows in a row that a new training waits for.
 const PATIENCE: u32 = 64;
-/// After so many windows in turn that were packed as was expected, the next bad one is no more of the same.
+/// After this many good windows in a row the next bad one starts a training at once.
 const SETTLED: u32 = 8;
 
-/// When to train.
+/// Decides when to train.
 #[derive(Debug)]
 pub(crate) struct TrainingPlan {
     stage: Stage,
     window: Window,
-    /// How well the dictionary is expected to pack, where there is one.
+    /// How the present dictionary is expected to pack.
     expected: Option<PackRatio>,
-    /// What is known was learned of what arrived, and nobody has looked at what is stored.
+    /// The samples were arriving objects only; stored ones were not sampled yet.
     is_early: bool,
-    /// What it came to then, while somebody looks.
+    /// The expected ratio of a dictionary that stored objects have to confirm.
     before: Option<PackRatio>,
-    /// How many windows in turn were packed badly, and how many have to be for another dictionary.
+    /// The number of bad windows in a row, and the number that starts a training.
     worse: u32,
     patience: u32,
-    /// How many in turn were packed as was expected.
+    /// The number of good windows in a row.
     well: u32,
 }
 
 #[derive(Debug)]
 enum Stage {
-    /// Until there are so many objects, or for good.
+    /// Wait for this number of objects, or for ever.
     Waiting(Option<usize>),
-    /// What arrives is looked at.
+    /// Sample arriving objects.
     Collecting(Samples),
-    /// The same, where the dictionary packs it badly, until it is half of what is learned of: what is stored
-    /// may be as it was for long.
+    /// Sample arriving objects that the dictionary packs badly, up to half of the samples: stored
+    /// objects may have the old shape.
     Doubting(Samples),
-    /// That half and more of it, until what is stored is looked at for the other one; there may be no store
-    /// yet, and then it is all that there is.
+    /// Sample arriving objects beyond that half, until the rest is sampled from the store, or until
+    /// they are enough.
     Mixing(Samples),
-    /// Somebody looks at what is stored.
+    /// Stored objects are being sampled.
     Completing,
-    /// There is enough to learn from.
+    /// The samples are complete.
     Due(Samples),
-    /// Somebody is at it.
+    /// A training runs.
     Training,
     /// There is a dictionary.
     Learned,
@@ -63,8 +62,7 @@ struct Window {
 // ===== impl Learning =====
 
 impl TrainingPlan {
-    /// `trains` says whether anything may be learned of the objects at all: nothing of a Secret is put
-    /// where another's bytes are (PACK-4).
+    /// Returns a plan. Without `trains` no dictionary is ever trained, as for Secrets (PACK-4).
     pub(crate) fn new(trains: bool) -> Self {
         Self {
             stage: Stage::Waiting(trains.then_some(FEW)),
@@ -78,8 +76,8 @@ impl TrainingPlan {
         }
     }
 
-    /// Takes note of an object that was packed, one of so many; says whether there is something to do:
-    /// to train, or to look for samples.
+    /// Notes a packed object; `objects` is their number. Returns whether a training or sampling is
+    /// due.
     pub(crate) fn note(&mut self, json: &[u8], packed: usize, objects: usize) -> bool {
         match &mut self.stage {
             Stage::Waiting(Some(until)) if objects >= *until => {
@@ -128,7 +126,7 @@ impl TrainingPlan {
         }
     }
 
-    /// Whether somebody waits for more samples than came by themselves.
+    /// Returns whether samples are being collected.
     pub(crate) fn is_collecting(&self) -> bool {
         matches!(
             self.stage,
@@ -136,8 +134,8 @@ impl TrainingPlan {
         )
     }
 
-    /// Whether samples of what is stored are wanted, now that there is a store: what arrived first may be of
-    /// one namespace and like nothing else (PACK-5).
+    /// Returns whether samples of stored objects are wanted now. The objects that arrived first may
+    /// all be of one namespace and unlike the others (PACK-5).
     pub(crate) fn wants(&mut self) -> bool {
         if self.is_early && !matches!(self.stage, Stage::Training) {
             if matches!(self.stage, Stage::Learned) {
@@ -149,18 +147,18 @@ impl TrainingPlan {
         self.is_collecting()
     }
 
-    /// Whether [`wants`](Self::wants) would say so.
+    /// Returns whether [`wants`](Self::wants) may return true.
     pub(crate) fn may_want(&self) -> bool {
         self.is_early || self.is_collecting()
     }
 
-    /// Whether it matters how well the present dictionary packs what is stored.
+    /// Returns whether stored objects have to confirm the present dictionary.
     pub(crate) fn doubts(&self) -> bool {
         self.before.is_some()
     }
 
-    /// The present dictionary left so much of what is stored: whether that is as it was of what it was learned
-    /// of, and there is nothing more to do.
+    /// Compares how the dictionary packs stored objects with how it packed its samples. Returns
+    /// whether it is confirmed.
     pub(crate) fn confirms(&mut self, share: PackRatio) -> bool {
         let as_before = self
             .before
@@ -174,7 +172,7 @@ impl TrainingPlan {
         confirmed
     }
 
-    /// What there is already of the samples that somebody is about to complete.
+    /// Takes the samples collected so far; the caller completes them.
     pub(crate) fn collected_samples(&mut self) -> Samples {
         match &mut self.stage {
             Stage::Mixing(samples) => {
@@ -186,7 +184,7 @@ impl TrainingPlan {
         }
     }
 
-    /// The samples to train with, where it is time to.
+    /// Takes the samples if a training is due.
     pub(crate) fn begin(&mut self) -> Option<Samples> {
         match std::mem::replace(&mut self.stage, Stage::Training) {
             Stage::Due(samples) => Some(samples),
@@ -197,7 +195,7 @@ impl TrainingPlan {
         }
     }
 
-    /// These are all the samples there are: time to train with them.
+    /// Sets the complete samples; a training is due.
     pub(crate) fn complete(&mut self, samples: Samples) {
         self.before = None;
         if self.is_collecting() {
@@ -206,15 +204,14 @@ impl TrainingPlan {
         }
     }
 
-    /// The dictionary is given up; there may be use for one where there are so many objects.
+    /// The dictionary was dropped; another one may pay with this number of objects.
     pub(crate) fn drop_dictionary(&mut self, until: usize) {
         self.stage = Stage::Waiting(Some(until.max(FEW)));
         self.window = Window::default();
         (self.worse, self.well, self.patience) = (0, 0, 1);
     }
 
-    /// What training came to, of a kind that has so many objects and a dictionary or none. Answers the
-    /// lesson whose dictionary is to be used from now on, where it is a new one.
+    /// Ends a training. Returns the dictionary if it is used from now on.
     pub(crate) fn end(
         &mut self,
         trained: Option<TrainedDictionary>,
@@ -228,11 +225,11 @@ impl TrainingPlan {
                 self.expected = Some(trained.share);
                 Stage::Learned
             }
-            // It is tried again, each time later, where objects go on to be packed worse than was expected.
+            // Further bad windows start further trainings, each after more of them.
             (None, true) => Stage::Learned,
             (None, false) => Stage::Waiting(Some(objects.max(FEW) * LATER)),
         };
-        // What arrives may be like nothing of what is stored for good.
+        // The samples may have been unlike the stored objects.
         if has_dictionary {
             self.patience = PATIENCE.min(2 * self.patience);
         }
@@ -241,7 +238,7 @@ impl TrainingPlan {
 }
 
 impl Window {
-    /// What packing left of the objects of a window, at its end.
+    /// Adds an object to the window. Returns the ratio of a full window.
     fn put(&mut self, json: usize, packed: usize) -> Option<PackRatio> {
         self.share.add(json, packed);
         self.objects += 1;
@@ -258,7 +255,7 @@ mod tests {
     use crate::pack::samples::tests::{alike, apart, others, samples, trained};
     use crate::pack::samples::{ENOUGH, KEPT_BACK};
 
-    /// Puts in so many objects; says whether there was something to do at any of them.
+    /// Notes these objects. Returns whether anything was due.
     fn note(
         training_plan: &mut TrainingPlan,
         objects: std::ops::Range<usize>,
@@ -273,14 +270,14 @@ mod tests {
 
     // PACK-5
     #[test]
-    fn pack_5_a_dictionary_is_had_where_objects_are_many_and_alike() {
+    fn pack_5_many_similar_objects_get_a_dictionary() {
         let mut training_plan = TrainingPlan::new(true);
         assert!(!note(&mut training_plan, 0..FEW - 1, 300));
         assert!(training_plan.begin().is_none());
         assert!(note(&mut training_plan, FEW - 1..FEW + ENOUGH, 300));
         let samples = training_plan.begin().unwrap();
         assert_eq!(samples.each().count(), ENOUGH);
-        // Somebody is at it.
+        // A training runs.
         assert!(training_plan.begin().is_none() && !note(&mut training_plan, 600..9_000, 300));
         let trained = samples.train(&Codec::default(), None).unwrap();
         assert!(trained.saves > 100, "{trained:?}");
@@ -294,7 +291,7 @@ mod tests {
 
     // PACK-5
     #[test]
-    fn pack_5_what_packs_no_longer_as_it_did_is_learned_anew() {
+    fn pack_5_a_dictionary_that_stops_helping_is_replaced() {
         let mut training_plan = TrainingPlan::new(true);
         let trained = training_plan
             .end(trained(alike, ENOUGH), 50_000, false)
@@ -307,16 +304,16 @@ mod tests {
         assert!(training_plan.is_collecting());
         training_plan.complete(Samples::default());
         assert!(training_plan.begin().is_some());
-        // Nothing better is to be had: it is tried again, but later.
+        // A training without benefit delays the next one.
         assert!(training_plan.end(None, 50_000, true).is_none());
         assert!(!note(&mut training_plan, 0..2 * WINDOW, 2 * usual));
         assert!(note(&mut training_plan, 0..ENOUGH / 2, 2 * usual));
-        // Nobody looks at what is stored, as nothing is yet: what arrives is enough.
+        // Without a store the arriving objects are enough.
         assert!(note(&mut training_plan, 0..ENOUGH / 2, 2 * usual));
         assert!(training_plan.begin().is_some() && training_plan.may_want());
         assert!(training_plan.end(None, 50_000, true).is_none());
         assert_eq!(training_plan.patience, 4);
-        // Where all is well for a while, it is as at first.
+        // After enough good windows the patience is as at first.
         let settled = usize::try_from(SETTLED).unwrap();
         assert!(!note(&mut training_plan, 0..settled * WINDOW, usual));
         assert!(!note(&mut training_plan, 0..WINDOW, 2 * usual));
@@ -325,7 +322,7 @@ mod tests {
 
     // PACK-5
     #[test]
-    fn pack_5_a_new_shape_is_learned_while_most_of_what_is_stored_has_the_old_one() {
+    fn pack_5_a_new_shape_is_trained_while_most_stored_objects_have_the_old_one() {
         let codec = Codec::default();
         let mut training_plan = TrainingPlan::new(true);
         let old = training_plan
@@ -362,7 +359,7 @@ mod tests {
 
     // PACK-5
     #[test]
-    fn pack_5_a_dictionary_that_helps_nobody_from_the_first_is_seen_and_not_tried_for_ever() {
+    fn pack_5_useless_dictionaries_are_tried_ever_more_rarely() {
         let mut training_plan = TrainingPlan::new(true);
         let plain = alike(1).len();
         let mut trainings = 0;
@@ -372,7 +369,7 @@ mod tests {
             training_plan.end(trained(alike, ENOUGH), 50_000, has_dictionary);
             has_dictionary = true;
             let windows = (1..=200).find(|_| note(&mut training_plan, 0..WINDOW, plain));
-            // The one after them brings the samples.
+            // The window after them brings the samples.
             assert_eq!(windows, Some(1 + (1 << (trainings - 1).min(6))));
             if trainings == 9 {
                 break;
@@ -382,9 +379,9 @@ mod tests {
 
     // PACK-5
     #[test]
-    fn pack_5_what_arrived_first_and_was_odd_does_not_settle_it() {
-        // Nothing came of them, or a dictionary that packs none of the others; once they are stored, samples
-        // of all are taken.
+    fn pack_5_odd_first_objects_do_not_decide_the_dictionary() {
+        // The first samples were odd, with no dictionary or one that packs nothing else; once
+        // objects are stored, samples are taken of all of them.
         for odd in [apart as fn(usize) -> Vec<u8>, others] {
             let mut training_plan = TrainingPlan::new(true);
             for number in 0..FEW + ENOUGH {
@@ -405,14 +402,14 @@ mod tests {
                 .unwrap()
                 .train(&codec, present.as_ref());
             assert!(training_plan.end(late, 20_000, present.is_some()).is_some());
-            // Once is enough.
+            // Sampled once is enough.
             assert!(!training_plan.wants());
         }
     }
 
     // PACK-5
     #[test]
-    fn pack_5_what_arrived_first_and_was_like_the_rest_is_not_learned_twice() {
+    fn pack_5_typical_first_objects_need_no_second_training() {
         let mut training_plan = TrainingPlan::new(true);
         note(&mut training_plan, 0..FEW + ENOUGH, 300);
         let codec = Codec::default();
@@ -429,7 +426,7 @@ mod tests {
 
     // PACK-4
     #[test]
-    fn pack_4_nothing_is_learned_of_secrets() {
+    fn pack_4_no_dictionary_is_trained_with_secrets() {
         let mut training_plan = TrainingPlan::new(false);
         assert!(!note(&mut training_plan, 0..4 * ENOUGH, 300));
         assert!(!training_plan.wants());

@@ -1,7 +1,7 @@
-//! Machine: how much memory an object takes decoded, found by looking on while it is decoded.
+//! Machine: estimates the memory of a decoded object by observing how it is decoded.
 //!
-//! Nobody can ask a value how much it has allocated. But whoever decodes it asks for each of its
-//! elements by type, so the size of these is known, and the length of each text.
+//! A value does not tell how much it allocated. But its `Deserialize` names the type of each
+//! element, and so its size, and the decoder knows the length of each text.
 
 use std::cell::Cell;
 use std::fmt;
@@ -12,17 +12,18 @@ use serde::de::{
     Visitor,
 };
 
-/// What an allocator adds to each piece, and how it rounds.
+/// The bytes that an allocator adds to each allocation, and the multiple that it rounds to.
 const HEADER: usize = 8;
 const GRAIN: usize = 16;
-/// What is lost between pieces of many sizes, and takes its place in the budget: a byte of so many. Of 64 MiB of
-/// Pods it was 2 MB.
+/// Memory lost between allocations of different sizes: one byte in this many. Measured with 64 MiB
+/// of Pods.
 const LOST: usize = 32;
-/// How many entries a node of a `BTreeMap` has room for, and has in a map that grew.
+/// The capacity of a `BTreeMap` node, and the number of entries in a node of a map that grew.
 const NODE: usize = 11;
 const FILLED: usize = 7;
 
-/// How much memory a `K` of this JSON takes, about. None where it is none.
+/// Returns the approximate memory of a `K` decoded from this JSON, in bytes; `None` if it does not
+/// decode.
 pub(crate) fn weigh<K: DeserializeOwned>(json: &[u8]) -> Option<usize> {
     let scale = Scale(Cell::new(allocated(size_of::<K>() + GRAIN)));
     let weighed = catch_unwind(AssertUnwindSafe(|| {
@@ -46,7 +47,7 @@ fn allocated(bytes: usize) -> usize {
     }
 }
 
-/// How many elements a `Vec` has room for that grew to so many, one by one.
+/// Returns the capacity of a `Vec` that grew to this number of elements one by one.
 fn grown(count: usize, each: usize) -> usize {
     let least = match each {
         0..=1 => 8,
@@ -61,40 +62,40 @@ fn grown(count: usize, each: usize) -> usize {
 
 struct Scale(Cell<usize>);
 
-/// Hands on what it looks at, and weighs what passes.
+/// Wraps a deserializer and adds up the memory of the decoded values.
 struct WeighingDeserializer<'s, T> {
     inner: T,
     scale: &'s Scale,
 }
 
-/// The same, of what is about to be visited.
+/// Wraps a visitor of such a deserializer.
 struct WeighingVisitor<'s, V> {
     visitor: V,
     scale: &'s Scale,
     requested: Requested,
 }
 
-/// What is asked for.
+/// The sort of value that the type asks for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Requested {
-    /// Something that holds a text, or may.
+    /// A value that may own a text.
     Text,
-    /// Something that holds entries, or may.
+    /// A value that may own entries.
     Map,
-    /// Whatever there is.
+    /// A value of any sort.
     Any,
-    /// Something that holds all of it in place.
+    /// A value without allocations of its own.
     InPlace,
 }
 
-/// A list or a map, and how large an element of it is.
+/// Wraps the elements of a list or map, and notes the size of one.
 struct WeighingAccess<'s, A> {
     access: A,
     scale: &'s Scale,
     count: usize,
     each: usize,
-    /// Whether an entry is more than a field of a struct.
-    holds: bool,
+    /// Whether elements are stored in a collection, and not in the fields of a struct.
+    is_collection: bool,
 }
 
 impl Scale {
@@ -236,10 +237,10 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for WeighingVisitor<'_, V> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<V::Value, A::Error> {
-        let holds = matches!(self.requested, Requested::Map | Requested::Any);
-        let mut access = WeighingAccess::new(map, self.scale, holds);
+        let is_collection = matches!(self.requested, Requested::Map | Requested::Any);
+        let mut access = WeighingAccess::new(map, self.scale, is_collection);
         let made = self.visitor.visit_map(&mut access)?;
-        if holds {
+        if is_collection {
             let node = allocated(NODE * access.each + GRAIN);
             self.scale.add(access.count.div_ceil(FILLED) * node);
         }
@@ -252,13 +253,13 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for WeighingVisitor<'_, V> {
 }
 
 impl<'s, A> WeighingAccess<'s, A> {
-    fn new(access: A, scale: &'s Scale, holds: bool) -> Self {
+    fn new(access: A, scale: &'s Scale, is_collection: bool) -> Self {
         Self {
             access,
             scale,
             count: 0,
             each: 0,
-            holds,
+            is_collection,
         }
     }
 }
@@ -294,8 +295,8 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for &mut WeighingAccess<'_, A> {
         &mut self,
         seed: T,
     ) -> Result<Option<T::Value>, A::Error> {
-        // The names of fields are compared and let go of.
-        if !self.holds {
+        // Field names are compared and not stored.
+        if !self.is_collection {
             return self.access.next_key_seed(seed);
         }
         let scale = self.scale;
@@ -310,7 +311,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for &mut WeighingAccess<'_, A> {
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, A::Error> {
         let scale = self.scale;
         let inner = seed;
-        // Keys are text, as in all JSON.
+        // Keys in JSON are text.
         self.each = self.each.max(size_of::<String>() + size_of::<T::Value>());
         self.access
             .next_value_seed(WeighingDeserializer { inner, scale })
@@ -370,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_weighed_is_about_what_was_allocated() {
+    fn weights_are_close_to_the_allocated_bytes() {
         compare::<Pod>(&pod());
         compare::<DynamicObject>(&pod());
         compare::<Value>(&pod());
@@ -383,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_decode_is_not_weighed() {
+    fn json_that_does_not_decode_has_no_weight() {
         struct Never;
         impl<'de> Deserialize<'de> for Never {
             fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
