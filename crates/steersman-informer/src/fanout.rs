@@ -1,4 +1,4 @@
-//! Machine: who is subscribed, and what each has not yet seen.
+//! Machine: the subscribers of one informer, and the delivery of events to their mailboxes.
 
 mod sync_marker;
 mod mailbox;
@@ -14,7 +14,7 @@ use crate::store::{ViewHandle, ViewId};
 
 pub use crate::fanout::subscription::{Delivery, Subscription};
 
-/// The subscribers of one informer, each to what one view makes of it.
+/// The mailboxes of the subscribers, each of one view.
 #[derive(Debug)]
 pub(crate) struct Fanout {
     mailboxes: Vec<(ViewId, Arc<SharedMailbox>)>,
@@ -29,8 +29,8 @@ impl Fanout {
         }
     }
 
-    /// Seats a subscriber who first gets `present` (FAN-1), and, where the view is synced already,
-    /// the marker after it. To be called under the lock that distributes.
+    /// Adds a subscriber that first gets `present` (FAN-1) and, if the view has synced, the marker.
+    /// The caller holds the writer's lock.
     pub(crate) fn join<'a, K>(
         &mut self,
         handle: &Arc<ViewHandle>,
@@ -43,20 +43,19 @@ impl Fanout {
             mailbox.mark_synced();
         }
         let mailbox = Arc::new(SharedMailbox::new(mailbox));
-        // Where nothing happens, nobody else clears the seats that were left.
+        // Without events nothing else removes the mailboxes of dropped subscriptions.
         self.mailboxes
             .retain(|(_, mailbox)| !mailbox.is_abandoned());
         self.mailboxes.push((handle.id(), Arc::clone(&mailbox)));
         Subscription::new(mailbox, Arc::clone(handle))
     }
 
-    /// Whether somebody is subscribed to what a view makes of the objects.
+    /// Returns whether a view has subscribers.
     pub(crate) fn has_subscriber(&self, view: ViewId) -> bool {
         self.mailboxes.iter().any(|(of, _)| *of == view)
     }
 
-    /// Puts a view's events into the mailboxes of its subscribers; nobody waits for anybody
-    /// (FAN-2).
+    /// Puts a view's events into the mailboxes of its subscribers, without waiting (FAN-2).
     pub(crate) fn distribute(&mut self, view: ViewId, events: &[RawEvent]) {
         if !events.is_empty() {
             self.mailboxes
@@ -64,14 +63,14 @@ impl Fanout {
         }
     }
 
-    /// Hands over what is there to those who joined a view before it could be looked at.
+    /// Delivers the present objects to subscribers that joined before the view was ready.
     pub(crate) fn fill<'a>(&mut self, view: ViewId, present: impl Iterator<Item = &'a RawEntry>) {
         let created = |entry: &RawEntry| Event::created(entry.clone(), Origin::Initial);
         let events: Vec<RawEvent> = present.map(created).collect();
         self.distribute(view, &events);
     }
 
-    /// Everything that was there at the start has been distributed to a view's subscribers.
+    /// Marks the end of the initial objects in the mailboxes of a view's subscribers.
     pub(crate) fn mark_synced(&self, view: ViewId) {
         for (of, mailbox) in &self.mailboxes {
             if *of == view {
@@ -80,14 +79,14 @@ impl Fanout {
         }
     }
 
-    /// No more events will come.
+    /// Closes all mailboxes.
     pub(crate) fn close(&mut self) {
         for (_, mailbox) in self.mailboxes.drain(..) {
             mailbox.close();
         }
     }
 
-    /// Those who may have something to take, to be woken after the lock is released.
+    /// Returns the mailboxes that may have new events, to be notified after the lock is released.
     pub(crate) fn mailboxes(&self) -> Vec<Arc<SharedMailbox>> {
         self.mailboxes
             .iter()

@@ -1,4 +1,4 @@
-//! Handle: one informer: declare it, run it, read it, subscribe to it.
+//! Handle: an informer of one type: declare it, run it, read its store, subscribe to its events.
 
 use std::any::type_name;
 use std::fmt;
@@ -20,17 +20,17 @@ use crate::pipeline::Core;
 use crate::state::State;
 use crate::store::{Index, IndexFn, LABELS, Store, label_values};
 
-/// Mirrors the objects of one kind in memory and tells its subscribers what happens to them.
+/// Mirrors the objects of one kind in memory and delivers their changes to subscribers.
 ///
-/// It looks at the objects as a `K`; how they are had knows no type, so that others may look at
-/// the same ones as another: see [`view`](Self::view). An object that does not decode as `K` is
-/// kept aside for those who look at it as one (`VIEW-1`), and nobody else.
+/// The objects are decoded as `K`. The informer itself knows no type, so other types may read the
+/// same objects: see [`view`](Self::view). An object that does not decode as `K` is malformed for
+/// `K` only (`VIEW-1`).
 ///
-/// Declaring one does nothing but remember; [`run`](Self::run) does the work. Cheap to clone: all
-/// clones are the same informer.
+/// Declaring an informer makes no request; [`run`](Self::run) does. Cheap to clone: all clones are
+/// the same informer.
 ///
-/// A server that refuses, fails or is away is not an error here but a [`State`]: the informer goes
-/// on trying, and what it has stays readable (`REFL-2`).
+/// A server that refuses, fails or is away is not an error but a [`State`]: the informer repeats
+/// its requests, and its objects stay readable (`REFL-2`).
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Namespace;
@@ -66,37 +66,37 @@ pub struct Informer<K> {
 impl<K: Object> Informer<K> {
     /// Declares an informer of a kind.
     ///
-    /// Where `K` is metadata alone (`PartialObjectMeta`), the server is asked for no more, until
-    /// somebody looks at the objects as a type that needs the whole.
+    /// If `K` is metadata alone (`PartialObjectMeta`), the informer asks for metadata only, until a
+    /// view needs the whole objects.
     #[must_use]
     pub fn new(kind: Kind, options: InformerOptions) -> Self {
         Mirror::new(kind, options).view()
     }
 
-    /// The same informer, whose objects are looked at as another type.
+    /// Returns the same informer for another type.
     ///
-    /// What is there is decoded before this returns; others read and change it meanwhile (`VIEW-7`). A type
-    /// that needs more than is there (the
-    /// whole objects, where there is only metadata) has synced once these were had; those who need
-    /// only metadata see nothing of that.
+    /// The stored objects are decoded before this returns, while readers and the writer go on
+    /// (`VIEW-7`). If the type needs whole objects and the store has metadata only, everything is
+    /// listed again; the returned informer has synced after that. Readers of metadata notice
+    /// nothing.
     #[must_use]
     pub fn view<V: Object>(&self) -> Informer<V> {
         self.mirror.view()
     }
 
-    /// The same informer, of no type.
+    /// Returns the same informer without a type.
     pub fn mirror(&self) -> &Mirror {
         &self.mirror
     }
 
-    /// The kind of the objects.
+    /// Returns the kind of the objects.
     #[must_use]
     pub fn kind(&self) -> &Kind {
         self.mirror.kind()
     }
 
-    /// Mirrors the server until `cancel` fires. An informer runs once: a second run ends at once,
-    /// with an error in the log.
+    /// Lists and watches the server until `cancel` fires. An informer runs once: a second run ends
+    /// at once and logs an error.
     ///
     /// # Cancel safety
     ///
@@ -112,40 +112,39 @@ impl<K: Object> Informer<K> {
         self.mirror.run(list_watch, cancel)
     }
 
-    /// Reads what is held.
+    /// Returns the store.
     #[must_use]
     pub fn store(&self) -> Store<K> {
         self.store.clone()
     }
 
-    /// As [`store`](Self::store), for those who read at once.
+    /// Returns the store by reference.
     #[must_use]
     pub fn as_store(&self) -> &Store<K> {
         &self.store
     }
 
-    /// Subscribes, at any time: what is there comes first, then what happens, without a gap and
-    /// without anything twice (`FAN-1`).
+    /// Subscribes, at any time. The present objects are delivered first, then changes, without a
+    /// gap or a duplicate (`FAN-1`).
     pub fn subscribe(&self) -> Subscription<K> {
         self.core().subscribe(self.store.handle())
     }
 
-    /// How many subscribers there are, whatever they look at the objects as.
+    /// Returns the number of subscribers of all types.
     #[must_use]
     pub fn subscribers(&self) -> usize {
         self.core().subscribers()
     }
 
-    /// Adds an index, at any time: what is there is indexed before this returns.
+    /// Adds an index, at any time. The present objects are indexed before this returns.
     ///
-    /// The function must be pure: the same object gives the same values, and nothing of this
-    /// informer may be called from it. An object for which it panics is kept aside, as one that does
-    /// not decode. The index is of those who look at the objects as `K`, and lives as long as
-    /// somebody does.
+    /// The function must be pure, and must not call this informer. An object for which it panics is
+    /// malformed for `K`. The index belongs to the view of `K`, and exists as long as any informer,
+    /// store or subscription of `K`.
     ///
     /// # Errors
     ///
-    /// Where there is an index of this name, or the name is empty.
+    /// Returns an error if an index has this name, or if the name is empty.
     pub fn add_index<F>(&self, name: impl AsRef<str>, function: F) -> Result<(), Error>
     where
         F: Fn(&K) -> Vec<String> + Send + Sync + 'static,
@@ -157,11 +156,11 @@ impl<K: Object> Informer<K> {
             .add_index(self.store.handle(), Index::new(name, function))
     }
 
-    /// Indexes labels, so that a list under a label selector that requires some costs the size of
-    /// what these find, and not that of the store. A second time changes nothing.
+    /// Indexes all labels, so that a list by labels visits only the objects that have them. Further
+    /// calls change nothing.
     pub fn index_labels(&self) {
         let function: IndexFn = Arc::new(|entry| Ok(label_values(entry)));
-        // It is there already.
+        // The only error is that the index exists.
         let _again = self
             .core()
             .add_index(self.store.handle(), Index::new(LABELS, function));
@@ -195,8 +194,8 @@ impl<K: Object> Informer<K> {
         })
     }
 
-    /// Indexes the value of one label, under the name of the label: lists under a label selector that wants
-    /// a value of it look there, too.
+    /// Indexes the values of one label, under the name of the label. Lists by a value of the label
+    /// use it, too.
     ///
     /// # Errors
     ///
@@ -226,19 +225,19 @@ impl<K: Object> Informer<K> {
             .add_index(self.store.handle(), Index::new(name, function))
     }
 
-    /// How it is doing.
+    /// Returns the state of the informer.
     #[must_use]
     pub fn state(&self) -> State {
         self.core().state(self.needs())
     }
 
-    /// How it is doing, and a way to wait for that to change.
+    /// Returns a receiver of the informer's state.
     #[must_use]
     pub fn state_changes(&self) -> watch::Receiver<State> {
         self.core().state_changes(self.needs())
     }
 
-    /// Whether the store has been complete at least once.
+    /// Returns whether the store was ever complete.
     #[must_use]
     pub fn has_synced(&self) -> bool {
         self.core().has_synced(self.needs())
@@ -248,7 +247,7 @@ impl<K: Object> Informer<K> {
     ///
     /// # Errors
     ///
-    /// Where the informer stops before that.
+    /// Returns an error if the informer stops before that.
     ///
     /// # Cancel safety
     ///
@@ -259,10 +258,10 @@ impl<K: Object> Informer<K> {
 }
 
 impl Mirror {
-    /// Its objects, looked at as a `K`. All views of one type are one, and one that nobody holds
-    /// any more costs nothing.
+    /// Returns the informer for a type. All views of one type are the same, and a view without
+    /// handles costs nothing.
     ///
-    /// What is there is decoded before this returns.
+    /// The stored objects are decoded before this returns.
     #[must_use]
     pub fn view<K: Object>(&self) -> Informer<K> {
         Informer {
@@ -282,7 +281,7 @@ impl<K> Informer<K> {
     }
 }
 
-/// An index function that knows no type any more; a panic of it is an answer.
+/// Wraps an index function of one type. A panic becomes an error.
 fn index_function<K, F>(name: &str, function: F) -> IndexFn
 where
     K: Object,

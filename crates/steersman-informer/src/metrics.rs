@@ -1,4 +1,4 @@
-//! Words: what informers count.
+//! Words: the metrics of informers.
 
 pub(crate) mod gauges;
 mod scrape;
@@ -14,21 +14,21 @@ use prometheus::{
 use self::gauges::Gauges;
 use self::scrape::{Living, Scrape};
 
-/// How long requests take: 5 ms to 10 min.
+/// Buckets of the durations of requests: 5 ms to 10 min.
 const DURATIONS: [f64; 12] = [
     0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 15.0, 30.0, 60.0, 180.0, 300.0, 600.0,
 ];
-/// How long an event waits for the store: 100 us to 10 s.
+/// Buckets of the time from an event's arrival to its delivery: 100 us to 10 s.
 const LATENCIES: [f64; 11] = [
     0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0,
 ];
-/// How many items lists and watches bring.
+/// Buckets of the number of items of a list or watch.
 const ITEMS: [f64; 8] = [0.0, 1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6];
 
-/// The metrics of all informers of one registry; cheap to clone.
+/// The metrics of all informers of one registry. Cheap to clone.
 ///
-/// Names that begin with `reflector_` are client-go's. The label `name` is `Kind.version.group`: all
-/// informers of a kind count together, so there are as many series as kinds.
+/// Names that begin with `reflector_` are client-go's. The label `name` is `Kind.version.group`:
+/// all informers of a kind count together, so that there are as many series as kinds.
 #[derive(Clone, Debug)]
 pub struct InformerMetrics {
     lists: IntCounterVec,
@@ -47,7 +47,7 @@ pub struct InformerMetrics {
     living: Arc<Living>,
 }
 
-/// What one informer counts; nothing where there is no registry. Cheap to clone.
+/// The counters of one informer; without a registry nothing is counted. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counters {
     counted: Option<Arc<Counted>>,
@@ -73,11 +73,12 @@ struct Counted {
 }
 
 impl InformerMetrics {
-    /// Makes the metrics and registers them.
+    /// Creates the metrics and registers them.
     ///
     /// # Errors
     ///
-    /// Where the registry has metrics of these names: make one set per registry, and clone it.
+    /// Returns an error if the registry has metrics of these names already. Make one set per
+    /// registry, and clone it.
     pub fn register(registry: &Registry) -> prometheus::Result<Self> {
         let counter = |name: &str, help: &str, labels: &[&str]| {
             registered(registry, IntCounterVec::new(Opts::new(name, help), labels)?)
@@ -96,7 +97,7 @@ impl InformerMetrics {
             )?,
             list_duration: histogram(
                 "reflector_list_duration_seconds",
-                "How long lists took until all of it was there, pages and streaming lists included",
+                "How long lists took until they were complete, pages and streaming lists included",
                 &DURATIONS,
             )?,
             items_per_list: histogram(
@@ -136,7 +137,7 @@ impl InformerMetrics {
             )?,
             latency: histogram(
                 "steersman_informer_event_latency_seconds",
-                "From what the server said to the store and the mailboxes of all subscribers",
+                "From the arrival of an event to the store and the mailboxes of all subscribers",
                 &LATENCIES,
             )?,
             hits: counter(
@@ -151,7 +152,7 @@ impl InformerMetrics {
             )?,
             evictions: counter(
                 "steersman_informer_evictions_total",
-                "Objects that are no longer held decoded, as the budget was spent",
+                "Decoded objects evicted because the budget was spent",
                 &["name"],
             )?,
             living,
@@ -179,7 +180,7 @@ impl Counters {
         }
     }
 
-    /// A list is complete.
+    /// Counts a complete list.
     pub(crate) fn listed(&self, items: usize, took: Duration) {
         if let Some(counted) = &self.counted {
             counted.list_duration.observe(took.as_secs_f64());
@@ -193,7 +194,7 @@ impl Counters {
         }
     }
 
-    /// A watch that was open has ended.
+    /// Counts a watch that was open and has ended.
     pub(crate) fn watched(&self, items: usize, open: Duration) {
         if let Some(counted) = &self.counted {
             counted.watch_duration.observe(open.as_secs_f64());
@@ -211,7 +212,7 @@ impl Counters {
         }
     }
 
-    /// Counts changes, so many of each word.
+    /// Counts changes by type.
     pub(crate) fn events(&self, counts: impl IntoIterator<Item = (&'static str, u64)>) {
         if let Some(counted) = &self.counted {
             for (word, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
@@ -221,35 +222,35 @@ impl Counters {
         }
     }
 
-    /// An event was handed over so long after it came.
+    /// Observes the time from the arrival of an event to its delivery.
     pub(crate) fn handed_over(&self, after: Duration) {
         if let Some(counted) = &self.counted {
             counted.latency.observe(after.as_secs_f64());
         }
     }
 
-    /// A read found its object decoded.
+    /// Counts a read of a cached object.
     pub(crate) fn hit(&self) {
         if let Some(counted) = &self.counted {
             counted.hits.inc();
         }
     }
 
-    /// An object was unpacked and decoded.
+    /// Counts an object that was unpacked and decoded.
     pub(crate) fn unpack(&self) {
         if let Some(counted) = &self.counted {
             counted.unpacks.inc();
         }
     }
 
-    /// An object is no longer held decoded.
+    /// Counts an eviction of a cached object.
     pub(crate) fn evict(&self) {
         if let Some(counted) = &self.counted {
             counted.evictions.inc();
         }
     }
 
-    /// Where the informer shows what it holds and how it is doing.
+    /// Returns the gauges of the informer.
     pub(crate) fn gauges(&self) -> Option<&Gauges> {
         self.counted.as_deref().map(|counted| &*counted.gauges)
     }

@@ -1,4 +1,4 @@
-//! Handle: one informer without a type: declare it, run it, look at it as any type.
+//! Handle: an informer without a type: declare it, run it, view it as any type.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::pipeline::{self, Core};
 use crate::state::State;
 use crate::uncached::UncachedList;
 
-/// An informer of a kind, whatever its objects are looked at as. Cheap to clone.
+/// An informer of a kind, without a type. Cheap to clone.
 ///
 /// There is one for each kind and scope; typed, dynamic and metadata-only reads and subscriptions
 /// are [views](Self::view) of it.
@@ -27,21 +27,21 @@ pub struct Mirror {
 }
 
 impl Mirror {
-    /// Declares an informer of a kind. It asks for metadata until a view needs more.
+    /// Declares an informer of a kind. It asks for metadata until a view needs whole objects.
     pub fn new(kind: Kind, options: InformerOptions) -> Self {
         Self {
             core: Arc::new(Core::new(kind, options)),
         }
     }
 
-    /// The kind of the objects.
+    /// Returns the kind of the objects.
     #[must_use]
     pub fn kind(&self) -> &Kind {
         self.core.kind()
     }
 
-    /// Mirrors the server until `cancel` fires. An informer runs once: a second run ends at once,
-    /// with an error in the log.
+    /// Lists and watches the server until `cancel` fires. An informer runs once: a second run ends
+    /// at once and logs an error.
     ///
     /// # Cancel safety
     ///
@@ -54,72 +54,73 @@ impl Mirror {
         pipeline::run(Arc::clone(&self.core), list_watch, cancel)
     }
 
-    /// Ends an informer that was never run: its subscribers' streams end, and it never runs. One that
-    /// runs goes on until its `cancel` fires.
+    /// Ends an informer that was never run: its subscriptions end, and it cannot be run any more. A
+    /// running informer is not affected.
     pub fn end_unstarted(&self) {
         self.core.end_unstarted();
     }
 
-    /// How it is doing, as regards as much of the objects as somebody needs.
+    /// Returns the state of the informer, as regards the extent of the objects that its views need.
     #[must_use]
     pub fn state(&self) -> State {
         self.core.state(self.core.wanted())
     }
 
-    /// How it is doing as regards whole objects or, until somebody needs these, metadata; and a
-    /// way to wait for that to change.
+    /// Returns a receiver of the state, as regards whole objects, or metadata until a view needs
+    /// whole objects.
     #[must_use]
     pub fn state_changes(&self) -> watch::Receiver<State> {
         self.core.state_changes(self.core.wanted())
     }
 
-    /// Whether the store has been complete at least once, with what somebody needs.
+    /// Returns whether the store was ever complete, with the extent of the objects that its views
+    /// need.
     #[must_use]
     pub fn has_synced(&self) -> bool {
         self.core.has_synced(self.core.wanted())
     }
 
-    /// How many subscribers there are, whatever they look at the objects as.
+    /// Returns the number of subscribers of all types.
     #[must_use]
     pub fn subscribers(&self) -> usize {
         self.core.subscribers()
     }
 
-    /// A number that changes each time something was applied (events, a bookmark, a list), and when
-    /// the state does: who waits for the informer to see something looks again then.
+    /// Returns a receiver of a number that changes whenever events, a bookmark or a list were
+    /// applied, and when the state changes. A task that waits for a version checks again then.
     #[must_use]
     pub fn applied(&self) -> watch::Receiver<u64> {
         self.core.applied()
     }
 
-    /// How far the informer has come, and what it has of one object, whatever reads it.
+    /// Returns the progress of the informer, and the object that it stores under a key.
     #[must_use]
     pub fn observed_state(&self, key: &ObjectKey) -> ObservedState {
         self.core.observed_state(key)
     }
 
-    /// As much of the objects is asked for from now on as a `K` needs, though nobody looks at them as
-    /// one yet. Once it [has synced](Self::has_synced), they can be [passed over](Self::list_uncached) as `K`s.
+    /// Asks for as much of the objects as a `K` needs, without a view. After the informer [has
+    /// synced](Self::has_synced), [`list_uncached`](Self::list_uncached) reads them as `K`.
     pub fn need<K: Object>(&self) {
         self.core.want(Extent::of::<K>());
     }
 
-    /// What a query selects at one version, to go over it once. Unlike a [view](Self::view) it makes
-    /// nobody decode anything when objects arrive, and keeps nothing of what is read (VIEW-5).
+    /// Returns the objects that a query selects, at one version, to be read once each. Unlike a
+    /// [view](Self::view) this decodes nothing when objects arrive, and caches nothing (VIEW-5).
     ///
     /// # Errors
     ///
-    /// Where the query names an index: these belong to views.
+    /// Returns an error if the query names an index, as indexes belong to views.
     pub fn list_uncached<K: Object>(&self, query: &Selection) -> Result<UncachedList<K>, Error> {
         self.core.list_uncached(query)
     }
 
-    /// An object that came by another way, as this informer would have it had it come by its own:
-    /// transformed and decoded. It is not stored.
+    /// Decodes an object that did not come through this informer, after applying the informer's
+    /// transform. The object is not stored.
     ///
     /// # Errors
     ///
-    /// What is known of it, where it cannot be read as a `K`.
+    /// Returns the object's identity and the decode error if it does not decode as a `K`.
     pub fn decode_foreign<K: Object>(
         &self,
         arrived: Decoded<RawObject>,
@@ -127,13 +128,13 @@ impl Mirror {
         self.core.decode_foreign(arrived)
     }
 
-    /// Whether it mirrors the server, or tries to: it was started, and has not stopped.
+    /// Returns whether the informer was started and has not stopped.
     #[must_use]
     pub fn is_running(&self) -> bool {
         !matches!(self.state(), State::Declared | State::Stopped)
     }
 
-    /// Whether only metadata is asked for: nobody needs more yet.
+    /// Returns whether the informer asks for metadata only.
     #[must_use]
     pub fn is_metadata_only(&self) -> bool {
         self.core.wanted() == Extent::Metadata

@@ -1,9 +1,9 @@
-//! Driver: the wiring of one informer: reflector, queue, store, fan-out.
+//! Driver: joins the parts of one informer: reflector, queue, store and fan-out.
 //!
-//! Whoever changes anything holds the writer's lock: the store changes, then every mailbox gets
-//! what that means, then subscribers are woken, after the lock is released. Who subscribes does
-//! so under the same lock and so misses nothing and gets nothing twice. Readers take only the
-//! store's own lock, which is held no longer than a batch takes to be filed (STORE-7).
+//! Every change holds the writer's lock: first the store changes, then every mailbox gets the
+//! events, and subscribers are woken after the lock is released. Subscribing takes the same lock,
+//! so that no event is missed or delivered twice. Readers take only the store's own lock, which is
+//! held for one batch at a time (STORE-7).
 
 mod problem_log;
 mod status;
@@ -44,35 +44,34 @@ use crate::reflector::step::Problem;
 use crate::state::State;
 use crate::store::{Indexer, Store, StoreState, ViewHandle};
 
-/// The shortest time between two resyncs, as of client-go (`minimumResyncPeriod`).
+/// The shortest interval between two resyncs, as in client-go (`minimumResyncPeriod`).
 const RESYNC: Duration = Duration::from_secs(1);
 
-/// One informer: everything but its requests. It knows no type: whoever looks at its objects as a
-/// type holds a view.
+/// One informer, apart from its requests. It knows no type; the views do.
 pub(crate) struct Core {
     kind: Kind,
-    /// What the log calls the kind: `pods`, `websites.web.example.com`.
+    /// The name of the kind in logs: `pods`, `websites.web.example.com`.
     name: String,
     options: InformerOptions,
     counters: Counters,
     interners: Interners,
-    /// What the bodies of its objects share.
+    /// The state that the bodies share.
     context: Arc<PackContext>,
-    /// Rings where there may be something to learn of how to pack.
+    /// Notifies the training of dictionaries that it may be due.
     train: Notify,
     shared: Arc<StoreState>,
     writer: Mutex<Writer>,
-    /// Held while a view or an index is made, without the writer's lock: one at a time (VIEW-7). Taken
-    /// before the writer's lock.
+    /// Serialises the creation of views and indexes, which goes on without the writer's lock
+    /// (VIEW-7). Locked before `writer`.
     looks: Mutex<()>,
-    /// As those see it who need no more than metadata, and those who need the whole.
+    /// The states as regards metadata and whole objects; see [`extent_index`].
     states: [watch::Sender<State>; 2],
     progress: watch::Sender<SyncProgress>,
-    /// What of that each read asks.
+    /// Whether the store has been complete with each extent; checked by every read.
     synced: [AtomicBool; 2],
-    /// Counts what was applied.
+    /// The number of changes so far; see [`Mirror::applied`](crate::Mirror::applied).
     applied: watch::Sender<u64>,
-    /// How much of each object is wanted. Never less than before: it is the reflector's to obey.
+    /// How much of each object the reflector asks for. It never shrinks.
     wanted: watch::Sender<Extent>,
 }
 
@@ -91,10 +90,10 @@ enum Run {
     Stopped,
 }
 
-/// How far the initial set has come. It changes under the writer's lock alone, and is read without.
+/// The progress of the initial list. Written under the writer's lock, and read without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct SyncProgress {
-    /// How much of each object the store holds; nothing before the first list.
+    /// How much of each object the store holds; `None` before the first list.
     reached: Option<Extent>,
     stopped: bool,
 }
@@ -104,7 +103,7 @@ impl Core {
         let indexer = RwLock::new(Indexer::default());
         let declared = || watch::Sender::new(State::Declared);
         let counters = Counters::new(options.metrics.as_ref(), kind.to_string());
-        // A Secret's values go nowhere, neither into an error nor into what packs another object.
+        // Errors and dictionaries must not contain values of Secrets.
         let secret = kind.gvk().kind() == "Secret";
         let context = PackContext::new(options.budget.clone(), counters.clone(), secret);
         Self {
@@ -131,7 +130,7 @@ impl Core {
             }),
             applied: watch::Sender::new(0),
             synced: [false, false].map(AtomicBool::new),
-            // A transform needs the whole object.
+            // A transform needs whole objects.
             wanted: watch::Sender::new(match options.transform {
                 Some(_) => Extent::Whole,
                 None => Extent::Metadata,
@@ -162,7 +161,7 @@ impl Core {
         self.applied.subscribe()
     }
 
-    /// What is stored of one object, and the version up to which everything was applied: of one moment.
+    /// Returns the stored object of a key and the version of the store, at one moment.
     pub(crate) fn observed_state(&self, key: &ObjectKey) -> ObservedState {
         let indexer = self.shared.indexer.read();
         ObservedState {
@@ -175,17 +174,18 @@ impl Core {
         }
     }
 
-    /// Asked at each read, so it does not wait for whoever writes (STORE-7).
+    /// Returns whether the store was ever complete with this extent. Every read calls this, so it
+    /// takes no lock (STORE-7).
     pub(crate) fn has_synced(&self, needs: Extent) -> bool {
         self.synced[extent_index(needs)].load(Ordering::Acquire)
     }
 
-    /// How much of each object the store holds; nothing before the first list.
+    /// Returns how much of each object the store holds; `None` before the first list.
     fn reached(&self) -> Option<Extent> {
         self.progress.borrow().reached
     }
 
-    /// How much of each object is wanted.
+    /// Returns how much of each object is wanted.
     pub(crate) fn wanted(&self) -> Extent {
         *self.wanted.borrow()
     }
@@ -207,7 +207,7 @@ impl Core {
     }
 }
 
-/// Which of two states is for those who need so much.
+/// Returns the index of an extent in arrays.
 fn extent_index(needs: Extent) -> usize {
     match needs {
         Extent::Metadata => 0,
@@ -215,10 +215,12 @@ fn extent_index(needs: Extent) -> usize {
     }
 }
 
-/// Runs the pipeline until it is cancelled or dropped.
+/// Runs the informer until it is cancelled or dropped.
+///
+/// A run that is dropped may leave the entries of its last batch unpacked.
 pub(crate) async fn run<L: ListWatch>(core: Arc<Core>, list_watch: L, cancel: CancellationToken) {
     if !core.start() {
-        tracing::error!(kind = %core.name, "the informer runs already or has stopped");
+        tracing::error!(kind = %core.name, "an informer runs only once: make another one to run again");
         return;
     }
     let running = StopOnDrop {
@@ -244,7 +246,7 @@ pub(crate) async fn run<L: ListWatch>(core: Arc<Core>, list_watch: L, cancel: Ca
             if applied.is_empty() {
                 tokio::task::coop::consume_budget().await;
             } else {
-                // PACK-6: the subscribers that were told of the objects read them first.
+                // PACK-6: subscribers read the objects before they are packed.
                 tokio::task::yield_now().await;
                 core.pack_all(&applied);
                 applied.clear();
@@ -252,7 +254,7 @@ pub(crate) async fn run<L: ListWatch>(core: Arc<Core>, list_watch: L, cancel: Ca
         }
     };
     tokio::select! {
-        // What the driver has brought is applied in the same turn.
+        // The deltas that the reflector sent are applied in the same turn.
         biased;
         () = cancel.cancelled() => {}
         () = driver.run() => {}
@@ -260,7 +262,7 @@ pub(crate) async fn run<L: ListWatch>(core: Arc<Core>, list_watch: L, cancel: Ca
         () = resync(&core) => {}
         () = dictionary::train_dictionaries(&core) => {}
     }
-    // A run that is cancelled between the two steps of `apply` leaves entries unpacked.
+    // The entries of a batch that was cancelled before it was packed.
     core.pack_all(&applied);
     drop(running);
 }
@@ -277,13 +279,13 @@ async fn resync(core: &Core) {
     }
 }
 
-/// A tenth less to a tenth more: not all informers repeat everything at once.
+/// Returns the interval with a jitter of up to a tenth, so that informers do not resync together.
 fn spread(every: Duration, seed: u64) -> Duration {
     let seconds = every.max(RESYNC).as_secs_f64() * (0.9 + Jitter::new(seed).fraction() / 5.0);
     Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
 }
 
-/// Marks the informer as stopped, however its run ends.
+/// Marks the informer as stopped when its run ends or is dropped.
 struct StopOnDrop {
     core: Arc<Core>,
 }

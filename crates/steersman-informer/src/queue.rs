@@ -1,4 +1,4 @@
-//! Machine: the deltas that wait for the store, in the order they came, and how many and how much may.
+//! Machine: the deltas that wait for the store, in order and within bounds.
 
 pub(crate) mod channel;
 
@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use crate::delta::Delta;
 
-/// A delta, and when it came.
+/// A delta and its time of arrival.
 #[derive(Debug)]
 pub(crate) struct Queued {
     pub(crate) delta: Delta,
@@ -15,18 +15,18 @@ pub(crate) struct Queued {
     bytes: usize,
 }
 
-/// How many deltas may wait, and how many bytes of them.
+/// The bounds of a delta queue: the number of deltas, and their size in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     pub(crate) deltas: usize,
     pub(crate) bytes: usize,
 }
 
-/// Deltas in arrival order; nothing is coalesced, and a relist is one element (QUEUE-1).
+/// Deltas in order of arrival. Nothing is coalesced, and a relist is one element (QUEUE-1).
 #[derive(Debug)]
 pub(crate) struct DeltaQueue {
     waiting: VecDeque<Queued>,
-    /// Of all that waits.
+    /// The size of all waiting deltas, in bytes.
     bytes: usize,
     bounds: Bounds,
     closed: bool,
@@ -35,7 +35,7 @@ pub(crate) struct DeltaQueue {
 impl Queued {
     pub(crate) fn new(delta: Delta, since: Instant) -> Self {
         Self {
-            // Once, however often it is given back.
+            // Computed once, although a full queue may return the delta several times.
             bytes: delta.bytes(),
             delta,
             since,
@@ -53,10 +53,10 @@ impl DeltaQueue {
         }
     }
 
-    /// Takes a delta, or gives it back where a bound is reached.
+    /// Appends a delta, or returns it if a bound is reached.
     ///
-    /// QUEUE-2: what no bound allows waits alone, or it would never come through.
-    #[must_use = "it may be given back"]
+    /// QUEUE-2: an empty queue accepts a delta of any size, or it would never pass.
+    #[must_use = "a full queue returns the delta"]
     pub(crate) fn push(&mut self, delta: Queued) -> Option<Queued> {
         let bytes = self.bytes.saturating_add(delta.bytes);
         let is_full = self.waiting.len() >= self.bounds.deltas || bytes > self.bounds.bytes;
@@ -68,7 +68,7 @@ impl DeltaQueue {
         None
     }
 
-    /// Takes all that waits; empty where nothing does.
+    /// Takes all waiting deltas.
     pub(crate) fn pop_batch(&mut self) -> Vec<Queued> {
         self.bytes = 0;
         self.waiting.drain(..).collect()
@@ -117,7 +117,7 @@ mod tests {
 
     // QUEUE-1
     #[test]
-    fn deltas_leave_in_arrival_order_and_past_the_bound_they_are_given_back() {
+    fn deltas_leave_in_order_of_arrival_and_a_full_queue_returns_them() {
         let mut queue = DeltaQueue::new(Bounds {
             deltas: 2,
             bytes: usize::MAX,
@@ -133,7 +133,7 @@ mod tests {
 
     // QUEUE-1
     #[test]
-    fn a_relist_is_one_element_however_much_it_holds_and_nothing_goes_past_it() {
+    fn a_relist_is_one_element_of_any_size_and_no_delta_overtakes_it() {
         let relist = || {
             let Delta::Put(item) = map(10).delta else {
                 unreachable!()
@@ -174,7 +174,7 @@ mod tests {
 
     // QUEUE-2
     #[test]
-    fn no_more_bytes_wait_than_the_bound_unless_one_delta_has_them_all() {
+    fn no_more_bytes_wait_than_the_bound_except_for_a_single_larger_delta() {
         let bounds = Bounds {
             deltas: 100,
             bytes: 10_000,

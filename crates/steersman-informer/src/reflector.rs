@@ -1,4 +1,4 @@
-//! Room: mirrors one kind of a server: lists it, watches it, and says what it saw as deltas.
+//! Room: the reflector, which lists and watches one kind and sends deltas.
 //!
 //! ```text
 //!            ┌───────────── Expired, version unknown ─────────────┐

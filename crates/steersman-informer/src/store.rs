@@ -1,9 +1,8 @@
-//! Room: the objects of one kind, what the types that look at them make of that, and the handle
-//! that reads them.
+//! Room: the objects of one kind, the views of them, and the handle that reads them.
 //!
-//! What is consistent with what: a read takes one lock and sees one version of everything, so
-//! objects and indexes agree (`STORE-1`). Changes come a batch at a time; a relist is built beside
-//! the store and swapped in. Two reads are two versions.
+//! A read takes one lock and sees one version of objects and indexes (`STORE-1`). Changes are
+//! applied in batches; a relist is built beside the store and swapped in. Two reads may see two
+//! versions.
 
 mod table;
 mod index;

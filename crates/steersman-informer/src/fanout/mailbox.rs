@@ -1,4 +1,4 @@
-//! Machine: what waits for one subscriber, every event of it or, past the bound, a step per key.
+//! Machine: the events that wait for one subscriber; past the bound, one coalesced change per key.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -8,26 +8,25 @@ use crate::entry::RawEntry;
 use crate::event::{Certainty, Event, Origin, RawEvent};
 use crate::fanout::sync_marker::SyncMarker;
 
-/// The places of so many keys are kept for the next time: a subscriber who is slow again and again needs
-/// them again and again.
+/// The capacity that is kept for the next time a subscriber falls behind.
 const KEPT: usize = 2048;
 
-/// What one subscriber has not taken yet.
+/// The events that one subscriber has not taken yet.
 ///
-/// Within the bound it is every event, in order. Past it (FAN-2), what waits for one key collapses
-/// to the step from what the subscriber last took to what is: nothing, created, updated, deleted,
-/// or deleted and created where the uid differs. So it never holds more than the objects that the
-/// subscriber has seen and those that exist. A collapsed step waits where the newest event would,
-/// except that what belongs to the initial set stays before the marker of its end.
+/// Within the bound every event is kept, in order. Past it (FAN-2), the events of one key are
+/// coalesced to the change from the version taken last to the current one: none, created, updated,
+/// deleted, or deleted and created if the uid differs. So a mailbox holds no more changes than
+/// there are objects that the subscriber has seen or that exist. A coalesced change waits at the
+/// position of the newest event, but an initial object stays before the marker.
 #[derive(Debug)]
 pub(crate) struct Mailbox {
     waiting: BTreeMap<u64, Waiting>,
-    /// Where the step of each key waits; kept only while collapsed.
+    /// The position of each key's change; only while events are coalesced.
     positions: HashMap<ObjectKey, u64>,
     next: u64,
     bound: usize,
     collapsed: bool,
-    /// The second half of a step that is two events.
+    /// The rest of a change that is two events.
     half: VecDeque<RawEvent>,
     marker: SyncMarker,
 }
@@ -38,11 +37,11 @@ enum Waiting {
     CollapsedChange(CollapsedChange),
 }
 
-/// From what the subscriber last took of a key to what is.
+/// The coalesced change of a key, from the version taken last to the current one.
 #[derive(Debug)]
 struct CollapsedChange {
     taken: Option<RawEntry>,
-    /// How the object that was taken ended.
+    /// The final version of the object that was taken.
     ended: Option<(RawEntry, Certainty)>,
     now: Option<(RawEntry, Origin)>,
 }
@@ -70,7 +69,7 @@ impl Mailbox {
 }
 
 impl Mailbox {
-    /// Puts in what is there when the subscriber joins (FAN-1).
+    /// Adds the objects that are present when the subscriber joins (FAN-1).
     pub(crate) fn fill(&mut self, present: impl Iterator<Item = RawEntry>) {
         for entry in present {
             let created = Event::created(entry, Origin::Initial);
@@ -78,7 +77,7 @@ impl Mailbox {
         }
     }
 
-    /// What waits now is the initial set.
+    /// Sets the marker after the present events.
     pub(crate) fn mark_synced(&mut self) {
         self.marker.set(self.next);
     }
@@ -109,7 +108,7 @@ impl Mailbox {
             let Some((_, waiting)) = self.waiting.pop_first() else {
                 self.collapsed = false;
                 self.positions.clear();
-                // It may never again be so much as the initial set was (STORE-8).
+                // The mailbox may never again be as full as with the initial objects (STORE-8).
                 if self.positions.capacity() > KEPT {
                     self.positions = HashMap::new();
                 }
@@ -128,7 +127,7 @@ impl Mailbox {
         }
     }
 
-    /// How much waits.
+    /// Returns the number of waiting deliveries.
     pub(crate) fn len(&self) -> usize {
         self.waiting.len() + self.half.len() + usize::from(self.marker.is_waiting())
     }
@@ -160,7 +159,7 @@ impl Mailbox {
         self.fold_at(event, position);
     }
 
-    /// Merges an event, which would wait at `position`, with what waits for its key.
+    /// Merges an event, which would wait at `position`, with the waiting change of its key.
     fn fold_at(&mut self, event: RawEvent, position: u64) {
         let key = event.key().clone();
         let before = self.positions.remove(&key);
@@ -168,7 +167,7 @@ impl Mailbox {
         let (step, position) = match waiting {
             Some((at, Waiting::CollapsedChange(mut step))) => {
                 step.fold(event);
-                // The initial set is complete only once this was taken.
+                // The initial objects are complete only after this one was taken.
                 let stays = self.marker.is_initial(at) && step.taken.is_none();
                 (step, if stays { at } else { position })
             }
@@ -212,7 +211,7 @@ impl CollapsedChange {
             Event::Created { new, origin } => self.now = Some((new, origin)),
             Event::Updated { new, origin, .. } => {
                 let before = self.now.as_ref().map_or(origin, |(_, origin)| *origin);
-                // A resync adds nothing, and an initial object stays one until it is taken.
+                // A resync is no news, and an initial object stays one until it is taken.
                 let keeps = origin == Origin::Resync || before == Origin::Initial;
                 self.now = Some((new, if keeps { before } else { origin }));
             }
@@ -240,12 +239,12 @@ impl CollapsedChange {
     #[expect(clippy::expect_used, reason = "proven below")]
     fn any(&self) -> &RawEntry {
         let now = self.now.as_ref().map(|(entry, _)| entry);
-        // A step that is nothing is never kept: one of the two is there.
+        // An empty change is never kept, so one of the two is set.
         now.or(self.taken.as_ref())
-            .expect("a kept step is not nothing")
+            .expect("a waiting change is not empty")
     }
 
-    /// The step as one event, or two where another object has the name now.
+    /// Returns the change as one event, or two if another object has the key.
     fn events(self) -> Vec<RawEvent> {
         match (self.taken, self.now) {
             (None, None) => Vec::new(),
@@ -266,8 +265,8 @@ impl CollapsedChange {
     }
 }
 
-/// Whether all that is known of what was taken is how it ended. An object that leaves a selector and comes
-/// back was at an earlier version when it was taken, so it is told as gone and there again.
+/// Returns whether the subscriber took the final version. An object that left a selector and came
+/// back was taken at an earlier version, so it is delivered as deleted and created.
 fn is_final(taken: &RawEntry, ended: Option<&(RawEntry, Certainty)>) -> bool {
     ended.is_some_and(|(last, certainty)| {
         *certainty == Certainty::Observed && last.is_same_version_as(taken)

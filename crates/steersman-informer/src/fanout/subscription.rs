@@ -1,4 +1,4 @@
-//! Handle: one subscriber's end of its mailbox: what is there, then what happens.
+//! Handle: a subscription: one subscriber's end of its mailbox.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -11,33 +11,33 @@ use crate::event::{Event, RawEvent};
 use crate::fanout::mailbox::{Mailbox, Taken};
 use crate::store::ViewHandle;
 
-/// What a subscriber gets.
+/// A delivery to a subscriber.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Delivery<K> {
-    /// Something happened.
+    /// An object changed.
     Event(Event<K>),
-    /// The initial set has been handed over. Comes exactly once.
+    /// The initial objects were delivered. Comes exactly once.
     Synced,
 }
 
-/// One subscriber's view of an informer: each object that is there as a
-/// [`Created`](Event::Created), then [`Delivery::Synced`], then what happens.
+/// The events of an informer for one subscriber: each present object as
+/// [`Created`](Event::Created), then [`Delivery::Synced`], then changes.
 ///
-/// Within its bound a subscriber gets every event. One that does not keep up costs only itself
-/// (`FAN-2`): past the bound, what waits for one object becomes a single step from what was last
-/// taken to what is, and no delete of an object it has taken is lost.
+/// Within its bound a subscriber gets every event. A slower subscriber does not hold up others
+/// (`FAN-2`): past the bound, the events of one object are coalesced to the change from the version
+/// taken last to the current one. No delete of an object that the subscriber has taken is lost.
 ///
-/// Dropping it unsubscribes.
+/// Dropping the subscription unsubscribes.
 #[must_use = "a subscription that is dropped gets nothing"]
 pub struct Subscription<K> {
     mailbox: Arc<SharedMailbox>,
-    /// Events come as long as somebody looks at objects as `K`.
-    _held: Arc<ViewHandle>,
+    /// Keeps the view of `K`, and so its events.
+    _handle: Arc<ViewHandle>,
     of: PhantomData<fn() -> K>,
 }
 
-/// A mailbox and the bell that rings when something was put into it.
+/// A mailbox, shared by the informer and one subscriber.
 pub(crate) struct SharedMailbox {
     state: Mutex<MailboxState>,
     notify: Notify,
@@ -45,9 +45,9 @@ pub(crate) struct SharedMailbox {
 
 struct MailboxState {
     mailbox: Mailbox,
-    /// Nothing will come any more.
+    /// The informer has stopped.
     closed: bool,
-    /// Nobody will take anything any more.
+    /// The subscriber has dropped its subscription.
     left: bool,
 }
 
@@ -55,19 +55,18 @@ impl<K> Subscription<K> {
     pub(crate) fn new(mailbox: Arc<SharedMailbox>, handle: Arc<ViewHandle>) -> Self {
         Self {
             mailbox,
-            _held: handle,
+            _handle: handle,
             of: PhantomData,
         }
     }
 
-    /// The next delivery, once there is one; `None` after the informer has stopped and all that
-    /// waited was taken.
+    /// Waits for the next delivery; `None` after the informer has stopped and everything was taken.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses nothing.
+    /// Dropping the future loses no delivery.
     pub async fn next(&mut self) -> Option<Delivery<K>> {
-        // A mailbox that never runs empty must not keep the thread from other tasks.
+        // A mailbox that is never empty must not starve other tasks of the thread.
         tokio::task::coop::consume_budget().await;
         loop {
             let (taken, closed) = {
@@ -78,13 +77,13 @@ impl<K> Subscription<K> {
                 Taken::Event(event) => return Some(Delivery::Event(event.cast())),
                 Taken::Synced => return Some(Delivery::Synced),
                 Taken::Nothing if closed => return None,
-                // The bell keeps one ring for whoever was not waiting: no wake-up is lost.
+                // `Notify` keeps a permit, so no wake-up is lost.
                 Taken::Nothing => self.mailbox.notify.notified().await,
             }
         }
     }
 
-    /// How many deliveries wait.
+    /// Returns the number of waiting deliveries.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.mailbox.state.lock().mailbox.len()
@@ -98,7 +97,7 @@ impl<K> Drop for Subscription<K> {
             state.left = true;
             std::mem::replace(&mut state.mailbox, Mailbox::new(0))
         };
-        // Dropped after the lock: freeing many objects takes a while.
+        // Freed after the lock, as it may be many objects.
         drop(waited);
     }
 }
@@ -127,7 +126,7 @@ impl SharedMailbox {
         }
     }
 
-    /// Puts events in; says whether somebody still sits here.
+    /// Adds events. Returns whether the subscription still exists.
     pub(crate) fn push(&self, events: &[RawEvent]) -> bool {
         let mut state = self.state.lock();
         if state.left {
@@ -139,7 +138,7 @@ impl SharedMailbox {
         true
     }
 
-    /// Whether nobody sits here any more.
+    /// Returns whether the subscription was dropped.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.state.lock().left
     }

@@ -1,6 +1,6 @@
-//! Machine: when a subscriber has seen its initial set.
+//! Machine: decides when a subscriber has taken its initial objects.
 
-/// The place in a mailbox after which the initial set is complete.
+/// The position in a mailbox after which the initial objects are complete.
 ///
 /// The marker is delivered once, when nothing waits before it.
 #[derive(Debug, Default)]
@@ -10,21 +10,21 @@ pub(crate) struct SyncMarker {
 }
 
 impl SyncMarker {
-    /// Everything that waits at places before `position` belongs to the initial set. Only the first
-    /// call counts.
+    /// Sets the position of the marker: everything before it is initial. Only the first call
+    /// counts.
     pub(crate) fn set(&mut self, position: u64) {
         if self.position.is_none() {
             self.position = Some(position);
         }
     }
 
-    /// Whether what waits at `position` belongs to the initial set, or is mixed up with it.
+    /// Returns whether an event at `position` is initial, or may be.
     pub(crate) fn is_initial(&self, position: u64) -> bool {
         self.position.is_none_or(|marker| position < marker)
     }
 
-    /// Whether the marker is due, where the first thing that waits does so at `first`. Says yes
-    /// once.
+    /// Returns whether the marker is due, given the position of the first waiting event. Returns
+    /// true once.
     pub(crate) fn due(&mut self, first: Option<u64>) -> bool {
         let Some(position) = self.position.filter(|_| !self.delivered) else {
             return false;
@@ -33,7 +33,7 @@ impl SyncMarker {
         self.delivered
     }
 
-    /// Whether the marker waits to be delivered.
+    /// Returns whether the marker waits to be delivered.
     pub(crate) fn is_waiting(&self) -> bool {
         self.position.is_some() && !self.delivered
     }
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_marker_comes_once_after_all_that_was_before_it() {
+    fn the_marker_is_due_once_after_everything_before_it() {
         let mut marker = SyncMarker::default();
         assert!(!marker.due(None));
         marker.set(2);

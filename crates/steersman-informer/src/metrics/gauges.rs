@@ -9,7 +9,7 @@ use steersman_object::ResourceVersion;
 
 use crate::state::State;
 
-/// Of one informer; written as things happen, and read when somebody asks.
+/// The gauges of one informer, updated as it changes.
 #[derive(Debug, Default)]
 pub(crate) struct Gauges {
     objects: AtomicUsize,
@@ -17,9 +17,9 @@ pub(crate) struct Gauges {
     bytes: AtomicUsize,
     packed: AtomicUsize,
     decoded: AtomicUsize,
-    /// Deltas that wait for the store.
+    /// The number of deltas that wait for the store.
     queued: AtomicUsize,
-    /// The version up to which everything was applied; 0 where it is no number.
+    /// The resource version up to which everything was applied; 0 if it is no number.
     version: AtomicU64,
     last_seen: Mutex<LastSeen>,
 }
@@ -31,7 +31,7 @@ struct LastSeen {
     bookmark: Option<Instant>,
 }
 
-/// Of all informers of one kind.
+/// The sums over all informers of one kind.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Sum {
     pub(crate) objects: usize,
@@ -40,9 +40,9 @@ pub(crate) struct Sum {
     pub(crate) packed: usize,
     pub(crate) decoded: usize,
     pub(crate) queued: usize,
-    /// The oldest of them.
+    /// The oldest version of any informer.
     pub(crate) version: Option<u64>,
-    /// How long ago the last event came, where that is longest ago.
+    /// The age of the last event of the informer that was silent for longest.
     pub(crate) event_age: Option<Duration>,
     pub(crate) bookmark_age: Option<Duration>,
     pub(crate) states: BTreeMap<&'static str, u32>,
@@ -55,13 +55,13 @@ impl Gauges {
         self.bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// So many bytes are packed instead of so many.
+    /// Replaces a number of packed bytes by another.
     pub(crate) fn pack(&self, before: usize, now: usize) {
         self.packed.fetch_add(now, Ordering::Relaxed);
         self.packed.fetch_sub(before, Ordering::Relaxed);
     }
 
-    /// So many bytes are decoded instead of so many.
+    /// Replaces a number of decoded bytes by another.
     pub(crate) fn decode(&self, before: usize, now: usize) {
         self.decoded.fetch_add(now, Ordering::Relaxed);
         self.decoded.fetch_sub(before, Ordering::Relaxed);
@@ -93,7 +93,7 @@ impl Gauges {
 }
 
 impl Sum {
-    /// Adds what an informer shows; one that has stopped shows nothing.
+    /// Adds the gauges of an informer, unless it has stopped.
     pub(crate) fn add(&mut self, gauges: &Gauges, now: Instant) {
         let (state, event, bookmark) = {
             let last_seen = gauges.last_seen.lock();
@@ -120,7 +120,8 @@ impl Sum {
     }
 }
 
-/// A version as a gauge can hold it without loss: its last 15 digits, as client-go shows it.
+/// Returns the last 15 digits of a version, which a gauge holds without loss; client-go does the
+/// same.
 fn number(version: &ResourceVersion) -> u64 {
     let text = version.as_str();
     let last = text.get(text.len().saturating_sub(15)..);
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn informers_of_one_kind_are_added_up_and_the_oldest_is_told() {
+    fn informers_of_one_kind_are_added_up_with_the_oldest_version() {
         let (one, another, stopped) = (Gauges::default(), Gauges::default(), Gauges::default());
         let start = now();
         let at = |seconds| start + Duration::from_secs(seconds);
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_keeps_its_last_digits_and_none_that_is_no_number() {
+    fn a_version_gauge_has_the_last_15_digits_or_zero() {
         let number = |text: &str| number(&ResourceVersion::new(text));
         assert_eq!(number("42"), 42);
         assert_eq!(number("1234567890123456789"), 567_890_123_456_789);

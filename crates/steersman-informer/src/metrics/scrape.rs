@@ -1,4 +1,4 @@
-//! Driver: shows what informers hold, and how they are doing, to whoever gathers the metrics.
+//! Driver: collects the gauges of all informers when metrics are gathered.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -11,13 +11,13 @@ use tokio::time::Instant;
 
 use super::gauges::{Gauges, Sum};
 
-/// The informers there are, by the name of their kind.
+/// The gauges of the existing informers, by the name of their kind.
 #[derive(Debug, Default)]
 pub(crate) struct Living {
     by_name: Mutex<BTreeMap<String, Vec<Weak<Gauges>>>>,
 }
 
-/// Adds the informers up each time it is asked. Of a kind without an informer nothing is shown.
+/// A collector that adds up the informers of each kind. A kind without an informer has no series.
 #[derive(Debug)]
 pub(crate) struct Scrape {
     living: Arc<Living>,
@@ -31,7 +31,7 @@ pub(crate) struct Scrape {
     event_age: GaugeVec,
     bookmark_age: GaugeVec,
     states: GaugeVec,
-    /// One at a time, or two would mix what they show.
+    /// Serialises collections, which share the metric vectors.
     turn: Mutex<()>,
 }
 
@@ -72,7 +72,7 @@ impl Scrape {
             )?,
             malformed: gauge(
                 "steersman_informer_malformed_objects",
-                "Objects that do not decode, kept aside",
+                "Objects that do not decode",
             )?,
             bytes: gauge(
                 "steersman_informer_bytes",
@@ -80,15 +80,15 @@ impl Scrape {
             )?,
             packed: gauge(
                 "steersman_informer_packed_bytes",
-                "What the objects of a kind take packed, in bytes; the rest of their JSON is saved",
+                "Packed bytes of the objects of a kind",
             )?,
             decoded: gauge(
                 "steersman_informer_decoded_bytes",
-                "What the objects of a kind take that are held decoded, in bytes, by estimate",
+                "Estimated bytes of the cached decoded objects of a kind",
             )?,
             queued: gauge(
                 "steersman_informer_queued_deltas",
-                "What the server said and the stores do not have yet; a list is one",
+                "Deltas that wait for the stores of a kind; a list is one delta",
             )?,
             version: gauge(
                 "reflector_last_resource_version",
@@ -103,7 +103,7 @@ impl Scrape {
                 "How long ago the last bookmark came",
             )?,
             states: GaugeVec::new(
-                Opts::new("steersman_informers", "Informers, by how they are doing"),
+                Opts::new("steersman_informers", "Informers, by state"),
                 &["name", "state"],
             )?,
             turn: Mutex::new(()),
@@ -127,7 +127,7 @@ impl Scrape {
 
     #[expect(
         clippy::cast_precision_loss,
-        reason = "nobody holds 2^53 objects or bytes, and a version has 15 digits"
+        reason = "objects and bytes are fewer than 2^53, and a version has 15 digits"
     )]
     fn show(&self, name: &str, sum: &Sum) {
         let set = |family: &GaugeVec, value: f64| family.with_label_values(&[name]).set(value);

@@ -1,4 +1,4 @@
-//! Driver: what the server said is put into the store, and the subscribers are told of it.
+//! Driver: applies deltas to the store and delivers the events to subscribers.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,12 +18,12 @@ use crate::judgement::Findings;
 use crate::queue::Queued;
 use crate::store::{Effects, Judges, Relist, StoreChange};
 
-/// How many changes become visible together at most: these take a fraction of a millisecond.
+/// The most changes that become visible together; they take a fraction of a millisecond.
 const TOGETHER: usize = 64;
 
 impl Core {
-    /// Applies what waited in the queue, and counts how long that took from when it came. Answers the
-    /// objects of it, which may have to be packed.
+    /// Applies the queued deltas and observes how long they waited. Returns the entries that are to
+    /// be packed.
     pub(super) fn apply_queued(&self, batch: Vec<Queued>) -> Vec<RawEntry> {
         let effects = batch.iter().filter_map(|queued| entry(&queued.delta));
         let effects = effects.collect();
@@ -45,7 +45,7 @@ impl Core {
         }
     }
 
-    /// Applies a batch and hands the events to the subscribers.
+    /// Applies deltas and delivers the events to subscribers.
     pub(super) fn apply(&self, batch: Vec<Delta>) {
         let mut writer = self.writer.lock();
         self.drop_left_views();
@@ -74,7 +74,7 @@ impl Core {
                 } => {
                     self.change(&mut writer, std::mem::take(&mut changes));
                     self.replace(&mut writer, items, version, extent);
-                    // VIEW-3: what comes after it is judged for those too who see something by now.
+                    // VIEW-3: the list made views ready, which judge what follows.
                     judges = self.judges();
                 }
             }
@@ -86,7 +86,7 @@ impl Core {
         }
         let mailboxes = writer.fanout.mailboxes();
         drop(writer);
-        // RYOW-2: after the store has it, so that who looks again sees it.
+        // RYOW-2: only after the change is in the store, so that a task that wakes up sees it.
         self.bump();
         for mailbox in mailboxes {
             mailbox.notify();
@@ -97,13 +97,13 @@ impl Core {
         self.shared.indexer.read().judges()
     }
 
-    /// Something that a look may show has changed.
+    /// Notifies tasks that wait for [`Core::observed_state`] or the state to change.
     pub(super) fn bump(&self) {
         self.applied
             .send_modify(|count| *count = count.wrapping_add(1));
     }
 
-    /// Applies single changes, so many at a time visible together (STORE-1).
+    /// Applies single changes, in sections that become visible together (STORE-1).
     fn change(&self, writer: &mut Writer, changes: Vec<StoreChange>) {
         if changes.is_empty() {
             return;
@@ -114,13 +114,13 @@ impl Core {
             for change in together {
                 indexer.apply(change, &mut effects);
             }
-            // STORE-9: who waits to read by now comes before the next ones.
+            // STORE-9: waiting readers get the lock before the next section.
             RwLockWriteGuard::unlock_fair(indexer);
         }
         self.distribute(writer, &effects);
     }
 
-    /// Builds the store that a relist makes beside the one there is, and swaps it in (STORE-1).
+    /// Builds the store after a relist beside the present one, and swaps it in (STORE-1).
     fn replace(
         &self,
         writer: &mut Writer,
@@ -157,10 +157,10 @@ impl Core {
         };
         let (mut next, effects) = stored.replaced(items, relist, is_listened_to);
         drop(stored);
-        // Nobody sees it yet: what users wrote runs without a lock that readers wait for.
+        // The new store is not shared yet, so index functions run without a lock that readers need.
         let fresh = next.reach(extent);
         let before = std::mem::replace(&mut *self.shared.indexer.write(), next);
-        // Dropped after the lock: freeing many objects takes a while.
+        // Freed after the lock, as it may be many objects.
         drop(before);
         self.distribute(writer, &effects);
         for told in fresh {
@@ -176,7 +176,7 @@ impl Core {
         self.train.notify_one();
     }
 
-    /// The store is complete, for all who need no more than `extent`.
+    /// Marks the store as complete for readers that need no more than `extent`.
     fn reach(&self, writer: &Writer, extent: Extent) {
         let before = self.reached();
         {
@@ -198,7 +198,7 @@ impl Core {
         self.publish(writer);
     }
 
-    /// Tells the subscribers of changes that the store has by now (FAN-3).
+    /// Delivers the events of changes that are in the store (FAN-3).
     fn distribute(&self, writer: &mut Writer, effects: &Effects) {
         self.tell(&effects.malformed);
         self.counters.events(effects.counts.in_words());
@@ -213,7 +213,7 @@ impl Core {
         }
     }
 
-    /// Tells people of objects that are kept aside.
+    /// Logs objects that do not decode.
     pub(super) fn tell(&self, malformed: &[Malformed]) {
         for malformed in malformed {
             tracing::warn!(
@@ -221,13 +221,13 @@ impl Core {
                 object = %malformed.key,
                 version = %malformed.version,
                 error = %malformed.error,
-                "an object does not decode and is kept aside"
+                "an object does not decode; readers keep its last good version"
             );
         }
     }
 }
 
-/// The object of a live event.
+/// Returns the entry of a live event.
 fn entry(delta: &Delta) -> Option<RawEntry> {
     match delta {
         Delta::Put(arrived) | Delta::Removed(arrived) => match &arrived.item {
@@ -238,7 +238,7 @@ fn entry(delta: &Delta) -> Option<RawEntry> {
     }
 }
 
-/// The same in their order, so many at a time as readers may have to wait for (STORE-9).
+/// Splits changes into sections that readers may have to wait for (STORE-9).
 fn sections(changes: Vec<StoreChange>) -> impl Iterator<Item = Vec<StoreChange>> {
     let mut rest = changes.into_iter();
     std::iter::from_fn(move || {
@@ -247,7 +247,7 @@ fn sections(changes: Vec<StoreChange>) -> impl Iterator<Item = Vec<StoreChange>>
     })
 }
 
-/// Deltas, and when those came that are events to somebody.
+/// Splits deltas from the arrival times of those that count as events.
 fn parted(batch: Vec<Queued>) -> (Vec<Delta>, Vec<std::time::Instant>) {
     let mut events = Vec::with_capacity(batch.len());
     let deltas = batch.into_iter().map(|Queued { delta, since, .. }| {
@@ -265,7 +265,7 @@ mod tests {
 
     // STORE-9
     #[test]
-    fn store_9_many_changes_are_applied_a_few_at_a_time_in_their_order() {
+    fn store_9_changes_are_applied_in_order_and_in_sections() {
         let version = |number: usize| ResourceVersion::new(number.to_string());
         let changes = (0..2 * TOGETHER + 1).map(|number| StoreChange::Advance(version(number)));
         let sections: Vec<Vec<StoreChange>> = sections(changes.collect()).collect();

@@ -1,23 +1,22 @@
-//! Driver: learns how to pack the objects beside what is going on, and packs again what came before.
+//! Driver: trains dictionaries beside the informer's other work, and packs older bodies again.
 
 use std::sync::Arc;
 
 use super::Core;
 use crate::pack::{Dictionary, KEPT_BACK, PackRatio, Samples, TrainedDictionary};
 
-/// So many bytes of JSON are packed again, or looked at for that, before others get their turn: that takes
-/// as long as some dozens of small messages.
+/// The bytes of JSON that are packed or sampled before the task yields.
 const AT_ONCE: usize = 64 << 10;
-/// What looking at a body takes at least, in bytes.
+/// The cost of visiting a body, in bytes.
 const LOOK: usize = 1 << 10;
 
-/// Gives others their turn, by what was done since the last one.
+/// Makes the task yield after a bounded amount of work.
 #[derive(Default)]
 struct YieldBudget {
     done: usize,
 }
 
-/// Trains where there is something to learn; ends when it is dropped.
+/// Trains dictionaries when they are due, until dropped.
 #[expect(clippy::infinite_loop, reason = "the caller cancels by dropping")]
 pub(super) async fn train_dictionaries(core: &Core) {
     loop {
@@ -29,13 +28,14 @@ pub(super) async fn train_dictionaries(core: &Core) {
             core.context.finish_training(trained);
         }
         if (given_up || core.context.has_dictionary()) && repack(core).await {
-            // What was on its way into the store meanwhile may be packed by the old one, which would live on.
+            // A body that was ingested meanwhile may be packed with the old dictionary, and keep it
+            // alive.
             core.train.notify_one();
         }
     }
 }
 
-/// Once there is a store, the samples are of all of it: what arrives may be of one namespace, or one object.
+/// Samples the stored objects if they are wanted: the arriving ones may all be of one namespace.
 async fn complete_samples(core: &Core) {
     if !core.context.wants_samples() {
         return;
@@ -46,7 +46,7 @@ async fn complete_samples(core: &Core) {
     };
     let mut budget = YieldBudget::default();
     if let Some(dictionary) = core.context.doubted_dictionary() {
-        // As many as a new one would be tried on. Nothing is kept of them, so a list holds no more for it
+        // As many objects as a new dictionary would be tested with. Only their sizes are kept
         // (STORE-6).
         let mut share = PackRatio::default();
         for at in wanted.clone().step_by(KEPT_BACK) {
@@ -70,7 +70,7 @@ async fn complete_samples(core: &Core) {
     core.context.complete(samples);
 }
 
-/// Training takes long, so it has a thread of its own (PACK-5).
+/// Trains on a blocking thread, as it takes long (PACK-5).
 async fn train(
     core: &Core,
     samples: Samples,
@@ -79,11 +79,11 @@ async fn train(
     let budget = core.options.budget.clone();
     let train = move || samples.train(budget.codec(), present.as_ref());
     let trained = tokio::task::spawn_blocking(train);
-    // It is cancelled only with the runtime. Should it ever panic, nothing was learned.
+    // The task is cancelled only with the runtime; after a panic nothing was trained.
     trained.await.ok().flatten()
 }
 
-/// Packs anew what was packed by no dictionary, or another one, a few at a time. Says whether there was any.
+/// Packs again the bodies of another dictionary or of none. Returns whether there were any.
 async fn repack(core: &Core) -> bool {
     let mut budget = YieldBudget::default();
     let mut any = false;
@@ -99,7 +99,7 @@ async fn repack(core: &Core) -> bool {
 }
 
 impl YieldBudget {
-    /// So many bytes were looked at.
+    /// Adds work of this number of bytes, and yields if the budget is spent.
     async fn after(&mut self, bytes: usize) {
         self.done += bytes.max(LOOK);
         if self.done >= AT_ONCE {
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn others_get_their_turn_by_how_much_was_done() {
+    async fn the_task_yields_after_a_bounded_amount_of_work() {
         let turns_of_others = Cell::new(0);
         let others = async {
             loop {

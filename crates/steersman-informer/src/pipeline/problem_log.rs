@@ -1,13 +1,13 @@
-//! Machine: which changes of an informer's problem are a line in the log.
+//! Machine: decides which changes of an informer's problem are logged.
 
 use std::time::{Duration, Instant};
 
 use crate::state::Reason;
 
-/// A failure that comes back so soon after it was over is the same one, and gets no lines of its own.
+/// A problem that comes back within this time after its end is not logged again.
 const AGAIN: Duration = Duration::from_secs(30);
 
-/// What is written of a problem.
+/// The line to log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LogLine {
     None,
@@ -15,25 +15,25 @@ pub(crate) enum LogLine {
     Ends,
 }
 
-/// What the log says of an informer's problem: one line when it begins, and one when it ends.
+/// Logs one line when a problem begins, and one when it ends.
 #[derive(Debug, Default)]
 pub(crate) struct ProblemLog {
-    /// The problem that the log has the beginning of, and not the end.
+    /// The problem whose beginning was logged, but not its end.
     open: Option<ProblemGroup>,
-    /// When the log said last that a problem is over, and which one it was.
+    /// The last problem whose end was logged, and the time.
     ended: Option<(ProblemGroup, Instant)>,
 }
 
-/// The groups of reasons that are one problem in the log.
+/// Reasons that count as one problem in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ProblemGroup {
-    /// A server that goes away, comes back and starts shows itself in several ways, one after the other.
+    /// An outage shows itself with several reasons, one after the other.
     Outage,
     Of(Reason),
 }
 
 impl ProblemLog {
-    /// What to write, at each attempt, of the problem that there is by now.
+    /// Returns the line for the present problem; called at each attempt.
     pub(crate) fn judge(&mut self, reason: Option<Reason>, now: Instant) -> LogLine {
         let Some(trouble) = reason.map(ProblemGroup::of) else {
             let Some(open) = self.open.take() else {
@@ -64,7 +64,7 @@ impl ProblemGroup {
 mod tests {
     use super::*;
 
-    /// An origin of time for tables.
+    /// Returns an origin of time for the tables.
     #[expect(clippy::disallowed_methods, reason = "an origin, not a clock")]
     fn origin() -> Instant {
         Instant::now()
@@ -87,16 +87,16 @@ mod tests {
         }
         assert_eq!(judge(None, 10), LogLine::Ends);
         assert_eq!(judge(None, 11), LogLine::None);
-        // It is not quite over yet.
+        // The problem comes back soon.
         assert_eq!(judge(Some(Reason::Starting), 12), LogLine::None);
         assert_eq!(judge(None, 13), LogLine::None);
-        // It lasts: the log must not end with the line that it is over.
+        // The problem persists, so its end must not stay the last line in the log.
         assert_eq!(judge(Some(Reason::Network), 39), LogLine::None);
         assert_eq!(judge(Some(Reason::Network), 40), LogLine::Begins);
     }
 
     #[test]
-    fn another_problem_is_another_line() {
+    fn each_problem_gets_its_own_lines() {
         let start = origin();
         let mut problem_log = ProblemLog::default();
         let mut judge = |reason| problem_log.judge(reason, start);

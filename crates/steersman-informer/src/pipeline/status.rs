@@ -1,4 +1,4 @@
-//! Driver: how the informer is doing, and who is told when that changes.
+//! Driver: the state of an informer, its publication and its log lines.
 
 use parking_lot::MutexGuard;
 use tokio::time::Instant;
@@ -24,17 +24,17 @@ impl Core {
         if changed {
             self.bump();
         }
-        // Once per failure, not once per attempt.
+        // Once per problem, not per attempt.
         match (line, problem) {
             (LogLine::Ends, _) => tracing::info!(kind = %self.name, "recovered"),
-            // Somebody deleted the definition: what happened, and no advice to undo it.
+            // The definition was deleted on purpose: the log gives no advice to restore it.
             (LogLine::Begins, Some(problem)) if synced && problem.reason == Reason::NotServed => {
                 tracing::warn!(
                     kind = %self.name,
                     "is no longer served; goes on when it is served again"
                 );
             }
-            // Versions end, and everything is listed again.
+            // Resource versions expire regularly, and everything is listed again.
             (LogLine::Begins, Some(problem)) if problem.reason == Reason::Expired => {
                 tracing::info!(
                     kind = %self.name,
@@ -45,9 +45,9 @@ impl Core {
             (LogLine::Begins, Some(problem)) => tracing::warn!(
                 kind = %self.name,
                 reason = %problem.reason,
-                // Not `message`: that is the name of the text itself, which would be lost.
+                // A field named `message` would replace the text of the line.
                 error = %problem.message,
-                // Last and without quotes: it may hold a rule to copy.
+                // Last and without quotes, as it may contain a rule to copy.
                 way_out = self.options.failure_advice.of(problem.reason).map(tracing::field::display),
                 "degraded; trying again until it works"
             ),
@@ -80,7 +80,7 @@ impl Core {
         }
     }
 
-    /// Marks the informer as running. An informer runs once.
+    /// Marks the informer as running. Returns whether this is its first run.
     pub(super) fn start(&self) -> bool {
         let mut writer = self.writer.lock();
         let first = writer.run == Run::Declared;

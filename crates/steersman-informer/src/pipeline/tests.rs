@@ -1,7 +1,7 @@
-//! Reads, indexes and subscriptions on other threads than the one that writes.
+//! Reads, indexes and subscriptions on other threads than the writer.
 //!
-//! On one thread nothing comes between two steps of a write, so a lock that is missing shows only
-//! here. The work is bounded, and nothing depends on how the threads happen to run.
+//! On one thread nothing runs between two steps of a write, so a missing lock shows only here. The
+//! work is bounded, and no assertion depends on timing.
 
 mod judging;
 mod reading;
@@ -28,7 +28,7 @@ type Map = ConfigMap;
 
 const KEYS: u64 = 8;
 
-/// The map of this number at a version, with the version as its value.
+/// Returns a map at a version, with the version as its value.
 fn entry(number: u64, version: u64) -> Item {
     let mut map = Map::default();
     map.metadata.name = Some(format!("m{number}"));
@@ -57,7 +57,7 @@ fn value(map: &Map) -> Vec<String> {
     data.filter_map(|data| data.get("v").cloned()).collect()
 }
 
-/// A core, and a view of it.
+/// Returns a core, and a handle of a view of it.
 fn core(mailbox_bound: usize) -> (Core, Arc<ViewHandle>) {
     let options = InformerOptions::new().mailbox_bound(mailbox_bound);
     let core = Core::new(Kind::of::<Map>(), options);
@@ -71,7 +71,8 @@ fn index(name: &str, values: impl Fn(&Map) -> Vec<String> + Send + Sync + 'stati
     Index::new(name, Arc::new(values))
 }
 
-/// How many writes are done; all, however the writer ends: a test that fails does not hang.
+/// The number of completed writes; the maximum once the writer ends, so that a failed test does not
+/// hang.
 struct Progress<'a>(&'a AtomicU64);
 
 impl Drop for Progress<'_> {
@@ -80,8 +81,7 @@ impl Drop for Progress<'_> {
     }
 }
 
-/// Runs `write` for versions from 1 on a thread of its own, and meanwhile `look` on this one, each
-/// time after another write, and once more after the last.
+/// Runs `write` for versions from 1 on another thread, and `look` on this one after each write.
 fn while_writing(versions: u64, write: impl Fn(u64) + Send, mut look: impl FnMut()) {
     let written = AtomicU64::new(0);
     std::thread::scope(|threads| {
@@ -106,7 +106,7 @@ fn while_writing(versions: u64, write: impl Fn(u64) + Send, mut look: impl FnMut
     });
 }
 
-/// Whether an index files exactly what is there.
+/// Asserts that an index contains exactly the stored objects.
 fn assert_agrees(indexer: &Indexer, handle: &ViewHandle, index: &str) {
     let view = indexer.view(handle.id()).unwrap();
     let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -153,7 +153,7 @@ fn store_1_an_index_that_is_added_during_writes_misses_none() {
     let (core, handle) = core(1 << 20);
     core.apply(vec![replaced(1, 0..100)]);
     let mut added = 0;
-    // Time enough for a write that nothing holds up.
+    // Gives the writer time to interfere, should it not be blocked.
     let slow = |map: &Map| {
         std::thread::yield_now();
         value(map)
@@ -171,7 +171,7 @@ fn store_1_an_index_that_is_added_during_writes_misses_none() {
 
 // FAN-1
 #[test]
-fn fan_1_who_joins_during_writes_sees_everything_once() {
+fn fan_1_a_subscriber_that_joins_during_writes_gets_everything_once() {
     let (core, handle) = core(1 << 20);
     core.apply(vec![replaced(1, 0..KEYS)]);
     let mut subscriptions = Vec::new();
@@ -214,11 +214,12 @@ fn fan_1_who_joins_during_writes_sees_everything_once() {
 
 // FAN-3
 #[test]
-fn fan_3_nobody_is_told_of_what_the_store_does_not_have_yet() {
+fn fan_3_no_event_is_delivered_before_the_store_has_it() {
     let (core, handle) = core(0);
     let store = core.store::<Map>(&handle);
     let mut subscription = core.subscribe::<Map>(&handle);
-    // Those who are served after it, so that it is told well before the writer is done.
+    // These are served after the first subscription, so that it gets events long before the writer
+    // is done.
     let others: Vec<_> = (0..200).map(|_| core.subscribe::<Map>(&handle)).collect();
     let write = |version: u64| {
         core.apply(vec![match version % 2 {
@@ -238,7 +239,7 @@ fn fan_3_nobody_is_told_of_what_the_store_does_not_have_yet() {
 }
 
 #[test]
-fn what_waited_for_a_subscriber_goes_with_it() {
+fn dropping_a_subscription_frees_its_waiting_events() {
     let (core, handle) = core(1 << 20);
     core.apply(vec![replaced(1, 0..1)]);
     let subscription = core.subscribe::<Map>(&handle);
@@ -247,7 +248,7 @@ fn what_waited_for_a_subscriber_goes_with_it() {
     core.apply(vec![Delta::Removed(entry(0, 2).into())]);
     assert!(store.is_empty() && object.upgrade().is_some());
     drop(subscription);
-    // Nothing has happened since that could have cleared it.
+    // No later write has removed the mailbox.
     assert!(object.upgrade().is_none());
     assert_eq!(core.subscribers(), 0);
     for _ in 0..10 {
@@ -258,7 +259,7 @@ fn what_waited_for_a_subscriber_goes_with_it() {
 
 type Metadata = PartialObjectMeta<Map>;
 
-/// An object of which as much was asked for.
+/// Returns an object that was requested with this extent.
 fn arrived(extent: Extent) -> Item {
     let json = br#"{"metadata":{"name":"m1","uid":"u","resourceVersion":"2"},"data":{"v":"2"}}"#;
     let object = RawObject::from_json(&json[..]).unwrap();
@@ -270,7 +271,7 @@ fn ingested(object: RawObject, extent: Extent) -> Item {
     Decoded::Good(RawEntry::ingest(object, extent, &context, None, &interners))
 }
 
-/// The object as the reflector gets it, of a list or of a live event.
+/// Returns the object as the reflector gets it, of a list or of a live event.
 fn ingested_by(core: &Arc<Core>, object: RawObject, in_list: bool) -> Arrived {
     let bounds = Bounds {
         deltas: 1,
@@ -297,7 +298,7 @@ fn listed(items: Vec<Item>, extent: Extent) -> Delta {
     }
 }
 
-/// All that waits for a subscriber, in words.
+/// Returns the waiting deliveries as text.
 fn waiting<K>(subscription: &mut Subscription<K>) -> Vec<String> {
     let mut words = Vec::new();
     while let Some(Some(delivery)) = subscription.next().now_or_never() {
@@ -311,10 +312,10 @@ fn waiting<K>(subscription: &mut Subscription<K>) -> Vec<String> {
 
 // VIEW-3
 #[test]
-fn view_3_who_needs_the_whole_sees_nothing_of_a_list_of_metadata() {
+fn view_3_readers_of_whole_objects_do_not_see_a_list_of_metadata() {
     let core = Core::new(Kind::of::<Map>(), InformerOptions::new());
     core.start();
-    // The first list was under way when the whole was wanted.
+    // The first list was under way when whole objects were wanted.
     let (metadata, whole) = (core.view::<Metadata>(), core.view::<Map>());
     let mut heads = core.subscribe::<Metadata>(&metadata);
     let mut bodies = core.subscribe::<Map>(&whole);
@@ -334,13 +335,13 @@ fn view_3_who_needs_the_whole_sees_nothing_of_a_list_of_metadata() {
 
 // VIEW-3
 #[test]
-fn view_3_what_was_put_as_metadata_while_the_whole_was_listed_becomes_whole() {
+fn view_3_metadata_put_during_a_whole_list_is_completed() {
     let core = Core::new(Kind::of::<Map>(), InformerOptions::new());
     core.start();
     let metadata = core.view::<Metadata>();
     core.apply(vec![listed(Vec::new(), Extent::Metadata)]);
     let whole = core.view::<Map>();
-    // The list was read before the queue brought what the watch had said.
+    // The list was read before the watch's event left the queue.
     core.apply(vec![
         Delta::Put(arrived(Extent::Metadata).into()),
         listed(vec![arrived(Extent::Whole)], Extent::Whole),
@@ -350,7 +351,7 @@ fn view_3_what_was_put_as_metadata_while_the_whole_was_listed_becomes_whole() {
     assert!(core.store::<Metadata>(&metadata).get(&key).is_some());
 }
 
-/// A subscriber who needs the whole, and has come while the store holds the metadata of `m1`.
+/// Returns a subscription for whole objects to a store with the metadata of `m1`.
 fn widening() -> (Core, Arc<ViewHandle>, Subscription<Map>) {
     let core = Core::new(Kind::of::<Map>(), InformerOptions::new());
     core.start();
@@ -363,7 +364,8 @@ fn widening() -> (Core, Arc<ViewHandle>, Subscription<Map>) {
     (core, whole, bodies)
 }
 
-/// The whole of `m1`, and right behind it a later state of which `data` is this JSON.
+/// Applies a list with the whole of `m1`, and directly after it a later version with this JSON as
+/// `data`.
 fn widened(core: &Core, then: fn(Arrived) -> Delta, data: &str) {
     let metadata = r#"{"name":"m1","uid":"u","resourceVersion":"3"}"#;
     let json = format!(r#"{{"metadata":{metadata},"data":{data}}}"#);
@@ -375,7 +377,7 @@ fn widened(core: &Core, then: fn(Arrived) -> Delta, data: &str) {
 
 // VIEW-3
 #[test]
-fn view_3_what_comes_right_behind_the_whole_is_indexed() {
+fn view_3_an_event_directly_after_the_whole_list_is_indexed() {
     let (core, whole, mut bodies) = widening();
     core.add_index(&whole, index("value", value)).unwrap();
     widened(&core, Delta::Put, r#"{"v":"3"}"#);
@@ -385,7 +387,7 @@ fn view_3_what_comes_right_behind_the_whole_is_indexed() {
 
 // VIEW-1, VIEW-3
 #[test]
-fn view_3_what_comes_right_behind_the_whole_and_does_not_decode_is_kept_aside() {
+fn view_3_a_malformed_event_directly_after_the_whole_list_keeps_the_last_version() {
     let (core, whole, mut bodies) = widening();
     widened(&core, Delta::Put, "7");
     assert_eq!(waiting(&mut bodies), ["m1@2", "synced"]);
@@ -396,16 +398,16 @@ fn view_3_what_comes_right_behind_the_whole_and_does_not_decode_is_kept_aside() 
 
 // VIEW-1, VIEW-3
 #[test]
-fn view_3_a_last_state_right_behind_the_whole_that_does_not_decode_is_told_to_nobody() {
+fn view_3_a_malformed_delete_directly_after_the_whole_list_delivers_the_last_version() {
     let (core, _whole, mut bodies) = widening();
     widened(&core, Delta::Removed, "7");
-    // The last state that could be read, not the one that cannot.
+    // The last version that decodes.
     assert_eq!(waiting(&mut bodies), ["m1@2", "synced", "m1@2"]);
 }
 
 // VIEW-4
 #[test]
-fn view_4_a_type_that_is_looked_at_again_keeps_what_it_makes() {
+fn view_4_a_view_created_again_caches_its_objects() {
     let core = Core::new(Kind::of::<Map>(), InformerOptions::new());
     core.start();
     core.apply(vec![listed(vec![arrived(Extent::Whole)], Extent::Whole)]);
@@ -422,7 +424,7 @@ fn view_4_a_type_that_is_looked_at_again_keeps_what_it_makes() {
 
 // STORE-7
 #[test]
-fn store_7_who_reads_does_not_wait_for_an_index_that_is_being_made() {
+fn store_7_reads_do_not_wait_for_a_new_index() {
     let (core, handle) = core(8);
     core.apply(vec![replaced(1, 0..1)]);
     let (begins, begun) = mpsc::channel();
@@ -430,7 +432,7 @@ fn store_7_who_reads_does_not_wait_for_an_index_that_is_being_made() {
     let meanwhile = Mutex::new(meanwhile);
     let slow = move |_: &Map| {
         begins.send(()).unwrap();
-        // Waits no longer than this only where reads do wait: a test that fails does not hang.
+        // This timeout ends the wait only if the test fails.
         let read = meanwhile.lock().recv_timeout(Duration::from_secs(10));
         vec![format!("{read:?}")]
     };
@@ -484,7 +486,7 @@ fn an_object_that_heals_while_it_is_read_is_never_absent() {
     let mut next = 1;
     let heal = |version| core.apply(vec![put(version, version + 1)]);
     while_writing(OBJECTS, heal, || {
-        // Again and again, so that some look falls together with the write.
+        // Many times, so that some reads meet the write.
         for _ in 0..1000 {
             match store.try_get(&key(next.min(OBJECTS))) {
                 Ok(Some(_)) => next += 1,

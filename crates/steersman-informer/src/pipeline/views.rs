@@ -1,4 +1,4 @@
-//! Driver: who looks at the objects, and as what: views, subscriptions and indexes.
+//! Driver: creates views, indexes and subscriptions of a running informer.
 
 use std::any::TypeId;
 use std::collections::BTreeMap;
@@ -18,11 +18,11 @@ use crate::store::{
 };
 use crate::uncached::{UncachedList, UncachedObject};
 
-/// How often what changed meanwhile is looked at without a lock (VIEW-7); what is left then is looked at
-/// under the writer's lock, so that a first look ends however fast objects change.
+/// The number of rounds in which changed objects are processed without a lock (VIEW-7). The last
+/// round holds the writer's lock, so that it ends however fast objects change.
 const ROUNDS: u32 = 8;
 
-/// A view that is being made: others change the store meanwhile.
+/// A view that is being created while the store changes.
 struct NewView {
     handle: Arc<ViewHandle>,
     view: View,
@@ -30,19 +30,18 @@ struct NewView {
     known: KnownEntries,
 }
 
-/// An index that is being made: others change the store meanwhile.
+/// An index that is being created while the store changes.
 struct NewIndex {
     index: Index,
     function: IndexFn,
-    /// The objects for which the index fails.
+    /// The objects for which the index function fails.
     failures: BTreeMap<ObjectKey, IndexFailure>,
     known: KnownEntries,
 }
 
 impl Core {
-    /// The view of a type. Where nothing holds one it is made, and looks at the objects that are there
-    /// before anything else sees it. A type that needs more than is there makes the reflector ask for
-    /// it (VIEW-3).
+    /// Returns a handle of the view of a type. A new view processes the stored objects before it is
+    /// used. If the type needs more of the objects, the reflector lists everything again (VIEW-3).
     pub(crate) fn view<K: Object>(&self) -> Arc<ViewHandle> {
         let handle = || self.shared.indexer.read().handle(TypeId::of::<K>());
         if let Some(handle) = handle() {
@@ -60,8 +59,7 @@ impl Core {
             let mut look = match begun.take() {
                 Some(look) if look.view.is_ready() == is_ready => look,
                 _ => {
-                    // Before anything is made of the objects: what goes may have been made for the same
-                    // type.
+                    // Before the new view decodes anything: the old view may be of the same type.
                     self.drop_left_views();
                     writer.views += 1;
                     NewView::new::<K>(writer.views, is_ready, &self.options.indexed_labels)
@@ -70,7 +68,7 @@ impl Core {
             let diff = look.update(&self.shared.indexer.read());
             rounds += 1;
             if diff.is_empty() || rounds == ROUNDS {
-                // VIEW-2: while the writer's lock is held nothing changes.
+                // VIEW-2: nothing changes while the writer's lock is held.
                 look.file(&diff);
                 return self.add_view(&writer, look);
             }
@@ -91,12 +89,12 @@ impl Core {
         handle
     }
 
-    /// Whether the store holds as much of its objects as is needed, or nothing yet.
+    /// Returns whether the store holds enough of the objects, or is not filled yet.
     fn is_ready(&self, needs: Extent) -> bool {
         self.reached().is_none_or(|reached| needs <= reached)
     }
 
-    /// So much of each object is asked for from now on (VIEW-3).
+    /// Asks for this much of each object from now on (VIEW-3).
     pub(crate) fn want(&self, extent: Extent) {
         self.wanted.send_if_modified(|wanted| {
             let more = extent > *wanted;
@@ -105,8 +103,8 @@ impl Core {
         });
     }
 
-    /// Lets go of the views that nobody holds any more, and of what was made of the objects for them
-    /// (VIEW-4). The writer's lock is held.
+    /// Removes views without handles, and their decoded forms (VIEW-4). The caller holds the
+    /// writer's lock.
     pub(super) fn drop_left_views(&self) {
         if self.shared.indexer.read().views().iter().all(View::is_held) {
             return;
@@ -117,7 +115,7 @@ impl Core {
         }
     }
 
-    /// What a query selects, whatever anybody looks at it as (VIEW-5).
+    /// Returns the objects that a query selects, without a view (VIEW-5).
     pub(crate) fn list_uncached<K>(&self, query: &Selection) -> Result<UncachedList<K>, Error> {
         Error::refuse_fields(&self.kind, query)?;
         let indexer = self.shared.indexer.read();
@@ -128,7 +126,7 @@ impl Core {
         selected.map_err(|name| Error::NoSuchIndex {
             kind: self.kind.to_string(),
             name: name.to_owned(),
-            known: "nobody looks at it in passing".to_owned(),
+            known: "only views have indexes".to_owned(),
         })?;
         Ok(UncachedList {
             objects,
@@ -137,7 +135,7 @@ impl Core {
         })
     }
 
-    /// An object that came by another way than the reflector's, as this informer would have it.
+    /// Decodes an object that did not come through the reflector, as if it had.
     pub(crate) fn decode_foreign<K: Object>(
         &self,
         arrived: Decoded<RawObject>,
@@ -219,7 +217,7 @@ impl NewView {
         }
     }
 
-    /// What has to be looked at; nothing where the store does not hold enough of its objects.
+    /// Returns what has to be processed; nothing if the store does not hold enough of the objects.
     fn update(&mut self, indexer: &Indexer) -> EntryDiff {
         match self.view.is_ready() {
             true => self.known.update(indexer.entries(None)),
@@ -227,7 +225,7 @@ impl NewView {
         }
     }
 
-    /// Decodes, and files what came of it.
+    /// Decodes objects and adds them to the view and its indexes.
     fn file(&mut self, diff: &EntryDiff) {
         for gone in &diff.gone {
             self.view.forget(gone.key());
@@ -250,14 +248,14 @@ impl NewIndex {
         }
     }
 
-    /// What has to be filed of that which a view sees.
+    /// Returns what has to be indexed of the entries that the view sees.
     fn update(&mut self, indexer: &Indexer, handle: &ViewHandle) -> EntryDiff {
         let view = indexer.view(handle.id()).into_iter();
         let known = view.flat_map(|view| indexer.seen(view, None));
         self.known.update(known)
     }
 
-    /// Decodes, and calls what users wrote.
+    /// Decodes objects and calls the index function.
     fn file(&mut self, diff: &EntryDiff) {
         for gone in &diff.gone {
             self.forget(gone.key());

@@ -1,4 +1,4 @@
-//! Driver: one end pushes deltas and waits for room, the other takes batches and waits for work.
+//! Driver: the delta queue as a channel: one end waits for room, the other for deltas.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ struct Channel {
     drained: Notify,
 }
 
-/// The reflector's end; dropping it lets the other end finish.
+/// The reflector's end. Dropping it closes the channel.
 pub(crate) struct Sender {
     channel: Arc<Channel>,
 }
@@ -23,7 +23,7 @@ pub(crate) struct Receiver {
     channel: Arc<Channel>,
 }
 
-/// Tells the number of deltas that wait. Unlike a [`Sender`] it does not keep the channel open.
+/// Returns the number of waiting deltas. Unlike a [`Sender`] it does not keep the channel open.
 #[derive(Clone)]
 pub(crate) struct QueueLength(Arc<Channel>);
 
@@ -40,7 +40,7 @@ pub(crate) fn channel(bounds: Bounds) -> (Sender, Receiver) {
 }
 
 impl Sender {
-    /// Hands a delta over, once there is room for it.
+    /// Sends a delta, as soon as there is room for it.
     pub(crate) async fn send(&self, delta: Queued) {
         let mut delta = delta;
         loop {
@@ -49,12 +49,12 @@ impl Sender {
                 None => break self.channel.filled.notify_one(),
                 Some(refused) => delta = refused,
             }
-            // A permit is kept where room was made since, so no wake-up is lost.
+            // `Notify` keeps a permit if room was made meanwhile, so no wake-up is lost.
             self.channel.drained.notified().await;
         }
     }
 
-    /// Returns a handle that tells the number of deltas that wait.
+    /// Returns a handle that reads the number of waiting deltas.
     pub(crate) fn length(&self) -> QueueLength {
         QueueLength(Arc::clone(&self.channel))
     }
@@ -74,7 +74,7 @@ impl Drop for Sender {
 }
 
 impl Receiver {
-    /// All that waits, once something does; `None` when nothing will come any more.
+    /// Waits for deltas and takes all of them; `None` once the channel is closed and empty.
     pub(crate) async fn recv_batch(&self) -> Option<Vec<Queued>> {
         loop {
             let (batch, closed) = {

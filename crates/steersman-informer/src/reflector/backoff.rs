@@ -1,33 +1,34 @@
-//! Machine: how long to wait after consecutive failures, and when to forget them.
+//! Machine: the delay after consecutive failures, and when it starts again from the beginning.
 
 use std::time::{Duration, Instant};
 
-/// The first delay, as client-go's reflector.
+/// The first delay, as in client-go's reflector.
 const FIRST: Duration = Duration::from_millis(800);
-/// No delay is longer.
+/// The longest delay.
 const CAP: Duration = Duration::from_secs(30);
-/// No server is waited for longer, whatever it asks.
+/// The longest wait that a server's `Retry-After` can demand.
 const ASKED: Duration = Duration::from_secs(300);
-/// After so long without a failure the next one counts as the first.
+/// After this time without a failure the next delay is the first one again.
 const RESET: Duration = Duration::from_secs(120);
-/// A server that is away is expected back at any moment: until then no delay is longer than [`SOON_CAP`].
+/// For this time after the first failure of an outage the delays stay below [`SOON_CAP`], as the
+/// server may be back at any moment.
 const SOON: Duration = Duration::from_secs(60);
-/// The cap of the delays of a server that went away less than [`SOON`] ago.
+/// The longest delay at the beginning of an outage.
 const SOON_CAP: Duration = Duration::from_secs(3);
 
-/// The delays of one reflector, and of no other (REFL-4): each twice the one before, up to a cap, each shortened by up to a
-/// quarter so that many reflectors do not come back at once.
+/// The delays of one reflector (REFL-4): each twice the one before, up to a cap. Each is shortened
+/// by up to a quarter, so that many reflectors do not repeat their requests together.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     failures: u32,
-    /// When the failures began that the delays grow with.
+    /// The time of the first failure.
     since: Option<Instant>,
-    /// When the last delay was over.
+    /// The end of the last delay.
     until: Option<Instant>,
     jitter: Jitter,
 }
 
-/// A small seeded source of numbers (SplitMix64); good enough to spread delays.
+/// A small seeded random number generator (SplitMix64) for jitter.
 #[derive(Debug)]
 pub(crate) struct Jitter {
     state: u64,
@@ -43,19 +44,19 @@ impl Backoff {
         }
     }
 
-    /// Notes a failure and says until when to wait; at least as long as the server asked, within
-    /// reason.
+    /// Notes a failure. Returns the end of the delay, which is at least as long as the server
+    /// asked, within bounds.
     pub(crate) fn fail(&mut self, now: Instant, asked: Option<Duration>) -> Instant {
         self.delay(now, asked, CAP)
     }
 
-    /// As [`fail`](Self::fail), of a server that may be back at any moment: for a minute the delays stay short.
+    /// As [`fail`](Self::fail), during an outage: for a minute the delays stay short.
     pub(crate) fn fail_briefly(&mut self, now: Instant, asked: Option<Duration>) -> Instant {
         let begun = self.since.is_none_or(|since| now < since + SOON);
         self.delay(now, asked, if begun { SOON_CAP } else { CAP })
     }
 
-    /// Notes that the cause of the failures is over: the next one counts as the first.
+    /// Notes that the cause of the failures is over. The next failure counts as the first.
     pub(crate) fn end(&mut self) {
         self.failures = 0;
         (self.since, self.until) = (None, None);
@@ -85,7 +86,7 @@ impl Jitter {
         Self { state: seed }
     }
 
-    /// The next number of `[0, 1)`.
+    /// Returns the next number in `[0, 1)`.
     pub(crate) fn fraction(&mut self) -> f64 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.state;
@@ -104,7 +105,7 @@ mod tests {
 
     use super::*;
 
-    /// An origin of time for tables.
+    /// Returns an origin of time for the tables.
     #[expect(clippy::disallowed_methods, reason = "an origin, not a clock")]
     fn origin() -> Instant {
         Instant::now()
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn two_healthy_minutes_are_forgiven_and_less_is_not() {
+    fn the_delay_is_reset_after_two_minutes_without_a_failure() {
         let mut backoff = Backoff::new(1);
         let mut now = origin();
         for _ in 0..8 {
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn the_delays_of_a_server_that_may_be_back_stay_short_for_a_minute() {
+    fn delays_of_an_outage_stay_short_for_a_minute() {
         let start = origin();
         let mut backoff = Backoff::new(1);
         let mut now = start;
@@ -162,14 +163,14 @@ mod tests {
     }
 
     #[test]
-    fn the_server_may_ask_for_more() {
+    fn retry_after_prolongs_the_delay() {
         let now = origin();
         let until = Backoff::new(1).fail(now, Some(Duration::from_secs(7)));
         assert_eq!(until - now, Duration::from_secs(7));
     }
 
     #[test]
-    fn the_server_may_not_ask_for_everything() {
+    fn retry_after_is_bounded() {
         let now = origin();
         let until = Backoff::new(1).fail(now, Some(Duration::MAX));
         assert_eq!(until - now, ASKED);

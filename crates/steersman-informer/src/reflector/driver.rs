@@ -1,4 +1,4 @@
-//! Driver: executes the machine's steps against a [`ListWatch`] and sends what it saw.
+//! Driver: executes the machine's steps against a [`ListWatch`] and sends deltas.
 
 use std::time::{Duration, Instant};
 
@@ -25,28 +25,28 @@ use crate::reflector::partial_list::PartialList;
 use crate::reflector::request_metrics::RequestMetrics;
 use crate::reflector::step::{BookmarkEffect, Problem, Step, WatchEnd};
 
-/// Where the reflector's findings go.
+/// The receiver of a reflector's deltas.
 pub(crate) trait Sink: Send + Sync {
-    /// What makes entries of objects.
+    /// Makes entries of objects.
     type Ingest: Ingest;
 
-    /// What makes entries of objects.
+    /// Returns the maker of entries.
     fn ingest(&self) -> Self::Ingest;
 
-    /// Hands a delta over, once there is room for it.
+    /// Sends a delta, as soon as there is room for it.
     fn send(&self, delta: Delta) -> impl Future<Output = ()> + Send;
 
-    /// Tells why requests fail at the moment, if they do.
+    /// Reports why requests fail at the moment, or that they do not.
     fn report(&self, problem: Option<&Problem>);
 
-    /// How much of each object is wanted; never less than before.
+    /// Returns how much of each object is wanted. It never shrinks.
     fn wanted(&self) -> Extent;
 
-    /// Waits until more is wanted than this.
+    /// Waits until more than this is wanted.
     fn wants_more(&self, than: Extent) -> impl Future<Output = ()> + Send;
 }
 
-/// Runs a machine against a server, until it is dropped.
+/// Lists and watches one kind, until it is dropped.
 pub(crate) struct Reflector<L, S> {
     list_watch: L,
     sink: S,
@@ -57,19 +57,19 @@ pub(crate) struct Reflector<L, S> {
     request_metrics: RequestMetrics,
     on_failure: OnFailure,
     partial_list: PartialList,
-    /// How much of each object is asked for.
+    /// How much of each object the present requests ask for.
     extent: Extent,
     decode_batches: Option<DecodeBatches>,
     health: ServerHealth,
-    /// How often the server had returned when a request failed last, and when that was.
+    /// The number of returns of the server at the last failure, and the time of that failure.
     failed: (u64, Instant),
-    /// Whether there was a list; the first one has a turn from elsewhere.
+    /// Whether a list was completed. The first list takes its turn in the cache.
     listed: bool,
-    /// The turn of a list that is not the first.
+    /// The permit of a list after the first.
     turn: Option<OwnedSemaphorePermit>,
 }
 
-/// No server that seems to be away keeps an informer from asking for longer.
+/// The longest time that the health of the server keeps an informer from repeating its request.
 const AT_LAST: Duration = Duration::from_secs(30);
 
 impl<L, S> Reflector<L, S>
@@ -88,7 +88,7 @@ where
             extent: sink.wanted(),
             sink,
             machine: ReflectorMachine::new(
-                // The end of a streaming list is a bookmark.
+                // A streaming list ends with a bookmark.
                 options.watch_list && options.bookmarks,
                 options.page_size,
                 options.seed,
@@ -108,7 +108,7 @@ where
         }
     }
 
-    /// Never returns; ends when it is dropped.
+    /// Runs until it is dropped.
     #[expect(clippy::infinite_loop, reason = "the caller cancels by dropping")]
     pub(crate) async fn run(mut self) {
         loop {
@@ -148,7 +148,7 @@ where
         }
     }
 
-    /// Waits out a pause; where the server may be away, until it has returned.
+    /// Waits for the end of a pause, or for the server's return if it may be away.
     async fn sleep(&mut self, until: Instant, away: bool) {
         if !away {
             return tokio::time::sleep_until(until.into()).await;
@@ -167,7 +167,7 @@ where
         }
     }
 
-    /// Waits for the turn of a list that is not the first: after an outage all informers list at once.
+    /// Waits for a permit for a list after the first: after an outage all informers list at once.
     async fn take_turn(&mut self) {
         if self.listed && self.turn.is_none() {
             self.turn = self.health.list_turn().await;
@@ -176,7 +176,7 @@ where
 
     async fn list(&mut self, version: ResourceVersion, limit: Option<u32>, page: Option<String>) {
         let mut paging = Paging::new().page_size(limit.unwrap_or(0));
-        // A version without this means the same, where no limit is set.
+        // With a limit, an exact version without a match already means `NotOlderThan`.
         paging.version_match = (version.is_exact() && limit.is_none() && page.is_none())
             .then_some(VersionMatch::NotOlderThan);
         paging.resource_version = Some(version);
@@ -208,8 +208,8 @@ where
         }
     }
 
-    /// One page, whose objects become entries as they arrive (STORE-5); of a page that ends early
-    /// there are none (REFL-6).
+    /// Reads one page and makes entries of its objects as they arrive (STORE-5). Of a page that
+    /// ends early nothing is kept (REFL-6).
     async fn page(&self, parts: ListStream) -> Result<(ChunkedVec<Arrived>, PageEnd), Failure> {
         let parts = parts.map(listed);
         let mut parts = IngestStream::new(
@@ -224,11 +224,11 @@ where
             match part {
                 StreamPart::Object(_, item) => items.push(item),
                 StreamPart::Other(Ok(ListPart::End(end))) => return Ok((items, end)),
-                // Parts that are not known yet say nothing.
+                // Parts of an unknown sort are ignored.
                 StreamPart::Other(Ok(_)) => {}
                 StreamPart::Other(Err(error)) => return Err(Failure::within(&error)),
             }
-            // A chunk may hold many objects, and others want to go on.
+            // A chunk may hold many objects; other tasks get their turn in between.
             tokio::task::coop::consume_budget().await;
         }
         Err(Failure::cut())
@@ -283,7 +283,8 @@ where
                 Some(StreamPart::Other(Ok(WatchEvent::Error(error)) | Err(error)))
                     if error.is_transport() =>
                 {
-                    // Silence that the transport has established is no end that may be ordinary.
+                    // A timeout that the transport noticed is silence, and no ordinary end of a
+                    // watch.
                     let silent = is_timeout(&error);
                     return self.end(if silent {
                         WatchEnd::Silent
@@ -305,7 +306,7 @@ where
                     BookmarkEffect::Position => {}
                     BookmarkEffect::NoStream => return,
                 },
-                // Kinds of events that are not known yet say nothing.
+                // Events of an unknown sort are ignored.
                 Some(StreamPart::Other(Ok(_))) => {}
                 None => return self.end(WatchEnd::Closed),
             }
@@ -325,7 +326,7 @@ where
         options
     }
 
-    /// Asks for a watch. Where the answer does not come in time, the state says so while it is waited for.
+    /// Opens a watch. If the answer is late, reports that before it goes on waiting.
     async fn open(&mut self, options: &WatchOptions) -> Result<WatchStream, Error> {
         let due = self.machine.answer_due(now());
         let asked = std::pin::pin!(self.list_watch.watch(options));
@@ -340,7 +341,7 @@ where
         }
     }
 
-    /// Hands an object on, or keeps it until a streaming list is whole.
+    /// Sends an object, or collects it while a streaming list is incomplete.
     async fn object(&mut self, change: EventType, arrived: Arrived, initial: bool) {
         if change != EventType::Added {
             self.machine.handle_live_event(now());
@@ -401,7 +402,8 @@ where
         if failure.is_outage() {
             let returns = self.health.handle_failure(now());
             if returns > self.failed.0 {
-                // The server has returned since the last failure: this one is the first of its kind.
+                // The server has returned since the last failure, so this failure starts a new
+                // outage.
                 self.machine.handle_return();
             }
             self.failed = (returns, now());

@@ -1,4 +1,4 @@
-//! Machine: what an error of a list or a watch means to the reflector.
+//! Machine: classifies the errors of lists and watches.
 
 use std::time::Duration;
 
@@ -10,22 +10,22 @@ use crate::state::Reason;
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
     pub(crate) class: Class,
-    /// Whether the answer had begun when it failed.
+    /// Whether the response had begun.
     pub(crate) begun: bool,
-    /// How long the server asked to wait.
+    /// The server's `Retry-After`.
     pub(crate) after: Option<Duration>,
-    /// The message for logs; names the verb and the answer. The log line adds the kind and the advice.
+    /// The message for logs: the verb and the response. The log line adds the kind and the advice.
     pub(crate) message: String,
 }
 
-/// What kind of failure it is.
+/// The class of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
-    /// 410: the version or the token is gone.
+    /// 410: the resource version or the continue token expired.
     Expired,
-    /// The server has not reached the version yet: it is unknown there.
+    /// The server has not reached the resource version yet.
     VersionUnknown,
-    /// The request is refused as it is; of a streaming list: the server does not offer it.
+    /// The server refuses the request itself. Of a streaming list: the server does not offer it.
     Rejected,
     /// The server does not serve the kind.
     NotServed,
@@ -33,22 +33,22 @@ pub(crate) enum Class {
     Unauthorized,
     Throttled,
     Network,
-    /// The server is starting and does not serve this request yet.
+    /// The server is starting and does not serve the request yet.
     Starting,
-    /// 502, 503 or 504: the server, or what it hands the request on to, is not there at the moment.
+    /// 502, 503 or 504: the server, or an aggregated server behind it, is unavailable.
     Unavailable,
     /// Any other 5xx.
     Server,
     Decode,
 }
 
-/// What a server says that is starting: of a kind whose storage it has not read yet (429), and of all requests until its
-/// paths are known (503).
+/// The messages of a server that is starting: before the storage of a kind is read (429), and
+/// before its paths are installed (503).
 const STARTING: [&str; 2] = [
     "storage is (re)initializing",
     "before all known HTTP paths have been installed",
 ];
-/// No server that is starting is left alone for longer, whatever it asks: kube-apiserver asks for five seconds.
+/// The longest wait for a server that is starting; kube-apiserver asks for five seconds.
 const STARTING_WAIT: Duration = Duration::from_secs(1);
 
 impl Failure {
@@ -64,7 +64,7 @@ impl Failure {
             Error::Transport { .. } => Class::Network,
             Error::Decode { .. } => Class::Decode,
             error => match error.code() {
-                // A page of something else: the address is wrong, or a proxy stands before it.
+                // The 404 is no `Status`: the address is wrong, or a proxy answered.
                 Some(404) => Class::Decode,
                 Some(502..=504) => Class::Unavailable,
                 Some(code) if code >= 500 => Class::Server,
@@ -88,7 +88,7 @@ impl Failure {
         }
     }
 
-    /// The same, of an answer that had begun.
+    /// As [`of`](Self::of), for a response that had begun.
     pub(crate) fn within(error: &Error) -> Self {
         Self {
             begun: true,
@@ -96,12 +96,13 @@ impl Failure {
         }
     }
 
-    /// Whether all requests fail so while a server is away. An answer that has begun came from a server that is not.
+    /// Returns whether the failure may be due to an outage. A response that had begun came from a
+    /// server that is up.
     pub(crate) fn is_outage(&self) -> bool {
         self.class.is_outage() && !self.begun
     }
 
-    /// A page that ended without its end, and without an error.
+    /// Returns the failure of a list that ended early without an error.
     pub(crate) fn cut() -> Self {
         Self {
             class: Class::Network,
@@ -112,7 +113,7 @@ impl Failure {
     }
 }
 
-/// Whether a server that is starting refused the request.
+/// Returns whether the request was refused because the server is starting.
 fn is_starting(error: &Error) -> bool {
     let status = error
         .status()
@@ -120,13 +121,13 @@ fn is_starting(error: &Error) -> bool {
     status.is_some_and(|status| STARTING.iter().any(|text| status.message.contains(text)))
 }
 
-/// Whether a broken connection was given up because nothing came over it, not even the answers to its pings.
+/// Returns whether a connection was closed because nothing came over it, not even replies to pings.
 pub(crate) fn is_timeout(error: &Error) -> bool {
     matches!(error, Error::Transport { cause, .. } if cause.contains("timed out"))
 }
 
 impl Class {
-    /// Whether all requests fail so while a server is away.
+    /// Returns whether requests fail like this during an outage.
     pub(crate) fn is_outage(self) -> bool {
         matches!(
             self,
@@ -134,7 +135,7 @@ impl Class {
         )
     }
 
-    /// Whether the answer comes from a server that is up: it looked at the request and refused it.
+    /// Returns whether a server that is up examined the request and refused it.
     pub(crate) fn is_refusal(self) -> bool {
         !self.is_outage() && self != Self::Decode
     }

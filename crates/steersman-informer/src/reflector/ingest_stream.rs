@@ -16,9 +16,9 @@ use crate::delta::Arrived;
 use crate::options::DecodeBatches;
 use crate::reflector::read_ahead::{ReadAhead, ReadStep, Worker};
 
-/// The size of a batch in bytes of JSON, about: long enough to be worth the way to another thread.
+/// The size of a batch, in bytes of JSON: large enough to be worth a task.
 const BATCH: usize = 64 << 10;
-/// No more threads than these work for one informer.
+/// The most batches that one informer works on at once.
 const MOST: usize = 4;
 
 /// Makes entries of objects, on any thread.
@@ -190,7 +190,7 @@ where
     }
 }
 
-/// The parts of a list.
+/// Returns the part for an item of a list.
 pub(crate) fn listed(
     part: Result<ListPart, Error>,
 ) -> StreamPart<Decoded<RawObject>, Result<ListPart, Error>> {
@@ -200,7 +200,7 @@ pub(crate) fn listed(
     }
 }
 
-/// The events of a watch.
+/// Returns the part for an event of a watch.
 pub(crate) fn watched(
     event: Result<WatchEvent, Error>,
 ) -> StreamPart<Decoded<RawObject>, Result<WatchEvent, Error>> {
@@ -220,8 +220,8 @@ fn bytes<T>(part: &StreamPart<Decoded<RawObject>, T>) -> usize {
     }
 }
 
-/// How many threads there are to work on batches; none where this one has to do all by itself. A clock that is
-/// paused has one thread, so what happens there happens in one order.
+/// Returns the number of workers for batches; 0 on a runtime with one thread, such as one with a
+/// paused clock.
 fn threads() -> usize {
     let runtime = Handle::current();
     match (runtime.runtime_flavor(), runtime.metrics().num_workers()) {

@@ -1,4 +1,4 @@
-//! Machine: decides the reflector's next step from what it last saw.
+//! Machine: decides the reflector's next request from the results of the previous ones.
 
 use std::time::{Duration, Instant};
 
@@ -13,48 +13,50 @@ use crate::reflector::step::{BookmarkEffect, Problem, Step, WatchEnd};
 use crate::reflector::watch_activity::{Bookmarks, SHORT, STALL, WatchActivity};
 use crate::state::Reason;
 
-/// The longest a watch may last; the server ends it. Shortened by jitter, so that the watches of
+/// The timeout of a watch, which the server enforces. Jitter shortens it, so that the watches of
 /// many reflectors do not end together.
 const WATCH: Duration = Duration::from_secs(290);
 const WATCH_JITTER: Duration = Duration::from_secs(20);
-/// A watch that lasted this long was well, whatever ended it.
+/// A watch that lasted this long was healthy.
 const WELL: Duration = Duration::from_secs(10);
-/// How often a streaming list may break before an ordinary one is tried.
+/// The number of broken streaming lists after which an ordinary list is tried.
 const STREAMS: u32 = 2;
-/// How often in a row a watch may be rejected, or broken off by the same error, before everything is listed again.
+/// The number of refused or failed watches in a row after which everything is listed again.
 const REFUSALS: u32 = 5;
-/// How many watches in a row may end at once without anything new before everything is listed again.
+/// The number of watches in a row that end at once and empty after which everything is listed
+/// again.
 const EMPTY: u32 = 3;
-/// Versions that expire so often in a row are no ordinary end of a version's life.
+/// The number of expirations in a row that counts as a problem.
 const EXPIRED: u32 = 3;
-/// The time within which a watch that ended is open again, where the link is not dead.
+/// The time within which the server accepts the watch after one that ended, if the connection
+/// works.
 const ANSWER: Duration = Duration::from_secs(5);
-/// The same after its connection broke.
+/// The same after a broken connection.
 const ANSWER_OF_BROKEN: Duration = Duration::from_secs(1);
 
-/// Mirrors one kind: which requests to make, from which version, and when.
+/// Decides which requests to make for one kind, from which resource version, and when.
 #[derive(Debug)]
 pub(crate) struct ReflectorMachine {
     phase: Phase,
-    /// Where the watch has got to (REFL-1).
+    /// The resource version that the watch has reached (REFL-1).
     position: ResourceVersion,
-    /// Where the next list starts: what is at hand, then never before what was seen.
+    /// The resource version of the next list: any at first, then never older than what was seen.
     list_from: ResourceVersion,
     page_size: u32,
     streams: Streams,
     broken_streams: u32,
-    /// A token expired: list in one page.
+    /// A continue token expired: the next list has one page.
     unpaged: bool,
-    /// Expirations without a watch between them that was well (REFL-5).
+    /// The number of expirations since the last healthy watch (REFL-5).
     expired: u32,
-    /// Rejections of a watch, and errors within one, without one between them that was well.
+    /// The number of refused or failed watches since the last healthy one.
     refused: u32,
-    /// Events that did not decode, without a good one between them.
+    /// The number of events in a row that did not decode.
     broken: u32,
-    /// Watches that ended at once, without anything new between them (REFL-11).
+    /// The number of watches in a row that ended at once and empty (REFL-11).
     short: u32,
     pauses: Pauses,
-    /// The connection of the last watch broke.
+    /// Whether the connection of the last watch broke.
     broke: bool,
     watch: WatchActivity,
     bookmarks: Bookmarks,
@@ -83,18 +85,19 @@ impl ReflectorMachine {
         }
     }
 
-    /// The same, whose first list is at this version or a newer one, or at the newest where it is unset (RYOW-10).
+    /// Returns the same machine with a first list at this version or newer; at the newest if it is
+    /// unset (RYOW-10).
     pub(crate) fn starting_at(mut self, version: ResourceVersion) -> Self {
         self.list_from = version;
         self
     }
 
-    /// Why requests fail at the moment, if they do.
+    /// Returns why requests fail at the moment.
     pub(crate) fn problem(&self) -> Option<&Problem> {
         self.problems.problem()
     }
 
-    /// What to do now.
+    /// Returns the next step.
     pub(crate) fn next(&mut self, now: Instant) -> Step {
         if let Some((until, away)) = self.pauses.current(now) {
             return Step::Sleep { until, away };
@@ -108,7 +111,7 @@ impl ReflectorMachine {
         }
         match &self.phase {
             Phase::Empty | Phase::Streaming => Step::Stream {
-                // "Any version" would bring the past back; unset is the newest.
+                // "Any version" may be older than what was seen; unset is the newest.
                 version: if self.list_from.is_exact() {
                     self.list_from.clone()
                 } else {
@@ -118,7 +121,8 @@ impl ReflectorMachine {
             },
             Phase::Listing { page } => Step::List {
                 version: self.list_from.clone(),
-                // At an exact version a page is read from etcd, and the whole from memory.
+                // A page at an exact version is read from etcd, a whole list from the server's
+                // cache.
                 limit: Some(self.page_size)
                     .filter(|limit| *limit > 0 && !self.unpaged && !self.list_from.is_exact()),
                 page: page.clone(),
@@ -130,7 +134,7 @@ impl ReflectorMachine {
         }
     }
 
-    /// A page arrived. Says whether the list is complete.
+    /// A page arrived. Returns whether the list is complete.
     pub(crate) fn handle_page(&mut self, version: &ResourceVersion, next: Option<String>) -> bool {
         self.problems.listed();
         let complete = next.is_none();
@@ -142,24 +146,25 @@ impl ReflectorMachine {
         complete
     }
 
-    /// The answer to a list has begun.
+    /// The response to a list began.
     pub(crate) fn handle_answer(&mut self) {
         self.pauses.handle_answer();
     }
 
-    /// A watch was opened. Whether it is a good one shows later: many a server says yes first.
+    /// A watch was opened. It counts as a success only later, as servers may accept a watch and
+    /// fail then.
     pub(crate) fn handle_open(&mut self, now: Instant) {
         self.handle_answer();
         self.broke = false;
         self.watch = self.watch.open(self.phase == Phase::Watching, now);
     }
 
-    /// When the answer to the request for a watch has to be there, where the link is not dead.
+    /// Returns the time by which the response to a watch is due.
     pub(crate) fn answer_due(&self, now: Instant) -> Instant {
         now + if self.broke { ANSWER_OF_BROKEN } else { ANSWER }
     }
 
-    /// The answer to the request for a watch is due and not there: what is held may be old.
+    /// The response to a watch is late: the store may be stale.
     pub(crate) fn handle_late(&mut self, now: Instant) {
         if self.phase == Phase::Watching && self.problem().is_none() {
             let message =
@@ -168,7 +173,7 @@ impl ReflectorMachine {
         }
     }
 
-    /// The server has returned: requests are repeated from the beginning of the backoff.
+    /// The server has returned: the backoffs start from the beginning.
     pub(crate) fn handle_return(&mut self) {
         self.pauses.handle_answer();
         self.pauses.handle_turn();
@@ -178,18 +183,17 @@ impl ReflectorMachine {
         &mut self.pauses
     }
 
-    /// An event arrived, of an object at this version.
+    /// An event of an object at this version arrived.
     pub(crate) fn handle_event(&mut self, version: &ResourceVersion, now: Instant) {
-        // The initial events of a streaming list come in no order.
+        // The initial events of a streaming list are unordered.
         if self.phase == Phase::Watching {
             self.advance(version);
         }
         self.hear(now);
     }
 
-    /// An event arrived that is of no initial set: an object changed, or went. The initial events
-    /// are over then, and their end is due; where it does not come, the server took the request
-    /// for an ordinary watch, and may be too busy to ever be silent.
+    /// An event arrived that belongs to no initial list. In a streaming list the end bookmark is
+    /// due now. If it does not come, the server took the request for an ordinary watch.
     pub(crate) fn handle_live_event(&mut self, now: Instant) {
         if self.phase == Phase::Streaming {
             self.watch.end_due.get_or_insert(now + STALL);
@@ -215,8 +219,8 @@ impl ReflectorMachine {
             }
             Phase::Streaming => {
                 self.hear(now);
-                // The first bookmark of a streaming list is its end: this server took the
-                // request for an ordinary watch, and may go on for ever.
+                // The first bookmark of a streaming list is its end. If it is not marked so, the
+                // server took the request for an ordinary watch.
                 self.streams = Streams::No;
                 self.phase = Phase::Empty;
                 self.close(now);
@@ -232,7 +236,8 @@ impl ReflectorMachine {
         }
     }
 
-    /// When to look at an open watch again, if nothing arrives before.
+    /// Returns the time of the next [`handle_tick`](Self::handle_tick), unless an event arrives
+    /// before.
     pub(crate) fn deadline(&self, now: Instant) -> Instant {
         let opened = self.watch.opened.unwrap_or(now);
         let settled = opened + SHORT;
@@ -242,14 +247,14 @@ impl ReflectorMachine {
         self.silent_at(now)
     }
 
-    /// More of each object is wanted than was asked for: everything is asked for again, at a state
-    /// no older than what was seen (VIEW-3).
+    /// More of each object is wanted than the requests ask for: everything is listed again, at
+    /// least as new as what was seen (VIEW-3).
     pub(crate) fn handle_widen(&mut self, now: Instant) {
         self.close(now);
         self.restart(self.list_from.clone());
     }
 
-    /// The deadline has come. Says whether the watch is to be given up.
+    /// The deadline passed. Returns whether to close the watch.
     pub(crate) fn handle_tick(&mut self, now: Instant) -> bool {
         let opened = self.watch.opened.unwrap_or(now);
         let silent = now >= self.silent_at(now);
@@ -257,14 +262,14 @@ impl ReflectorMachine {
             self.bookmarks.handle_silence(&self.watch);
         }
         if now >= opened + SHORT {
-            // It stayed open: whatever went wrong before is over.
+            // The watch stayed open, so requests work.
             self.short = 0;
             self.problems.settle(silent);
         }
         silent
     }
 
-    /// An open watch came to its end. Answers what to tell of it, where it is a failure.
+    /// An open watch ended. Returns the failure, if it is one.
     #[must_use = "somebody may want to be told"]
     pub(crate) fn handle_end(&mut self, end: WatchEnd, now: Instant) -> Option<Failed> {
         let watch = self.close(now);
@@ -289,7 +294,7 @@ impl ReflectorMachine {
             self.broken_streams += 1;
             self.pauses.none();
             if watch.end_due.is_some_and(|due| now >= due) {
-                // No failure: it was never asked for more than it has.
+                // The server does not stream lists, which is no failure.
                 self.streams = Streams::No;
                 return None;
             } else if end == WatchEnd::Silent || self.broken_streams >= STREAMS {
@@ -306,22 +311,23 @@ impl ReflectorMachine {
         failed.map(|(reason, message)| self.problems.failed(reason, message))
     }
 
-    /// REFL-8: a watch that ended is resumed from where it got to, and nothing is listed.
+    /// REFL-8: a watch that ended resumes from its last version; nothing is listed.
     fn resume(&mut self, watch: &WatchActivity, end: WatchEnd, now: Instant) {
         let settled = watch.opened.unwrap_or(now) + SHORT;
         if end == WatchEnd::Silent {
-            // What is held is old by now, and stays so until the next watch is open.
+            // The store is stale until the next watch is open.
             let message = "nothing was heard of the watch for too long";
             self.degrade(Reason::Silent, message, now);
         }
         if now >= settled {
             self.short = 0;
         } else if watch.news {
-            // No failure, but no hot loop either.
+            // No failure, but the next request waits, so that a server that ends watches is not
+            // flooded.
             self.short = 0;
             self.pauses.until(settled);
         } else {
-            // REFL-11: a server that has nothing to say to this version may have lost what it stands for.
+            // REFL-11: a server without news for this version may have lost its history.
             self.short += 1;
             self.pauses.fail(now, None);
             if self.short.is_multiple_of(EMPTY) {
@@ -332,7 +338,7 @@ impl ReflectorMachine {
         }
     }
 
-    /// A request failed, or the watch brought an error. Answers what to tell of it.
+    /// A request failed, or the watch delivered an error. Returns the failure.
     #[must_use = "somebody may want to be told"]
     pub(crate) fn handle_failure(&mut self, failure: &Failure, now: Instant) -> Failed {
         self.fall_back(failure, now);
@@ -340,7 +346,7 @@ impl ReflectorMachine {
         self.problems.failed(reason, &failure.message)
     }
 
-    /// Decides how to go on after a failure.
+    /// Decides the next phase after a failure.
     fn fall_back(&mut self, failure: &Failure, now: Instant) {
         self.close(now);
         let streaming = self.phase == Phase::Streaming;
@@ -351,7 +357,8 @@ impl ReflectorMachine {
         match failure.class {
             Class::Expired | Class::VersionUnknown => {
                 self.unpaged |= paging;
-                // RYOW-10: a first list that was to be so new. The newest state is asked for at once.
+                // RYOW-10: the first list could not be as new as asked; the newest state is listed
+                // at once.
                 let is_first = self.list_from.is_exact() && !self.position.is_exact();
                 self.restart(ResourceVersion::unset());
                 return self.expire(failure, is_first, now);
@@ -361,7 +368,7 @@ impl ReflectorMachine {
                 self.phase = Phase::Empty;
                 return;
             }
-            // A token that the server does not understand (any more).
+            // The server does not understand the continue token.
             Class::Rejected if paging => {
                 self.unpaged = true;
                 self.restart(ResourceVersion::unset());
@@ -369,7 +376,7 @@ impl ReflectorMachine {
             Class::Decode if self.phase == Phase::Watching => {
                 self.broken += 1;
                 if self.broken >= 2 {
-                    // The event cannot be had: look at the whole instead.
+                    // The event cannot be decoded; a list replaces it.
                     self.broken = 0;
                     self.restart(self.position.clone());
                 }
@@ -383,9 +390,10 @@ impl ReflectorMachine {
             }
             Class::Rejected if self.phase == Phase::Watching => self.refuse(),
             Class::Server if self.phase == Phase::Watching && failure.begun => self.refuse(),
-            // What the kind held went with it; when it comes back, versions start anew.
+            // The objects are gone with the definition. When it returns, resource versions start
+            // anew.
             Class::NotServed => self.restart(ResourceVersion::unset()),
-            // REFL-2, REFL-8: neither 429 nor 5xx nor a refused connection lists anything again.
+            // REFL-2, REFL-8: no 429, 5xx or refused connection causes a list.
             _ if streaming => self.phase = Phase::Empty,
             _ => {}
         }
@@ -393,7 +401,7 @@ impl ReflectorMachine {
         self.degrade(failure.class.reason(), &failure.message, now);
     }
 
-    /// A version is not known (any more). REFL-5: the first time is a normal end of its life.
+    /// A resource version is unknown. REFL-5: the first time it has simply expired.
     fn expire(&mut self, failure: &Failure, is_first: bool, now: Instant) {
         self.expired += 1;
         if self.expired == 1 && (failure.class == Class::Expired || is_first) {
@@ -406,7 +414,7 @@ impl ReflectorMachine {
         }
     }
 
-    /// The watch is refused from here, whatever the reason: after a few times, begin anew.
+    /// The watch is refused from this version; after a few times everything is listed again.
     fn refuse(&mut self) {
         self.refused += 1;
         if self.refused >= REFUSALS {
@@ -426,7 +434,7 @@ impl ReflectorMachine {
         }
     }
 
-    /// The watch is over, however it ended.
+    /// The watch is over.
     fn close(&mut self, now: Instant) -> WatchActivity {
         let watch = std::mem::take(&mut self.watch);
         if watch.live.is_some_and(|since| now >= since + WELL) {
@@ -436,7 +444,7 @@ impl ReflectorMachine {
         watch
     }
 
-    /// Everything is asked for again, starting from `version` or newer.
+    /// Everything is listed again, from `version` or newer.
     fn restart(&mut self, version: ResourceVersion) {
         self.phase = Phase::Empty;
         self.list_from = version;
@@ -452,7 +460,8 @@ impl ReflectorMachine {
         self.watch.news = true;
     }
 
-    /// Something came of a watch. What repeats what is known already, as soon as the watch is open, proves nothing.
+    /// Something arrived. Only news, or a watch that stays open, is a success: some servers repeat
+    /// what is known and end the watch.
     fn hear(&mut self, now: Instant) {
         self.watch.heard = Some(now);
         self.watch.news |= self.phase != Phase::Watching;
@@ -478,7 +487,7 @@ impl ReflectorMachine {
 
     fn watch_timeout(&mut self) -> Duration {
         let less = WATCH_JITTER.mul_f64(self.pauses.share());
-        // Servers take whole seconds.
+        // Servers accept whole seconds.
         self.watch.timeout = Duration::from_secs((WATCH - less).as_secs());
         self.watch.timeout
     }

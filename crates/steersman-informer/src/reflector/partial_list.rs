@@ -1,4 +1,5 @@
-//! Machine: collects a whole list, from pages or from the beginning of a streaming list.
+//! Machine: collects the objects of a list from its pages, or from the beginning of a streaming
+//! list.
 
 use std::hash::BuildHasher;
 
@@ -9,11 +10,11 @@ use steersman_object::ObjectKey;
 use crate::chunked_vec::ChunkedVec;
 use crate::delta::{Arrived, Item, key_of};
 
-/// The items of a list that is not complete yet, each key once, the newest of it.
+/// The objects of an incomplete list: the newest version for each key.
 #[derive(Debug, Default)]
 pub(crate) struct PartialList {
     items: ChunkedVec<Arrived>,
-    /// Where the item of a key is.
+    /// The index of each key's item.
     indexes: HashTable<usize>,
     hasher: DefaultHashBuilder,
 }
@@ -54,8 +55,8 @@ impl PartialList {
         *self = Self::default();
     }
 
-    /// Takes what was gathered, in the order of arrival. Nothing of it stays: the next list may be days
-    /// away (STORE-8).
+    /// Takes the items in order of arrival and frees all memory, as the next list may be days away
+    /// (STORE-8).
     pub(crate) fn take(&mut self) -> ChunkedVec<Arrived> {
         std::mem::take(self).items
     }
@@ -81,7 +82,7 @@ mod tests {
 
     // STORE-8
     #[test]
-    fn store_8_what_was_taken_leaves_nothing_behind() {
+    fn store_8_a_taken_list_leaves_no_memory_allocated() {
         let items: Vec<Item> = (0..10_000).map(item).collect();
         let mut partial_list = PartialList::default();
         let counted = allocation_counter::measure(|| {

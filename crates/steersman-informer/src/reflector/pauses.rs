@@ -1,21 +1,21 @@
-//! Machine: the pause before the next request, by what made it necessary.
+//! Machine: the pause before the next request, with a backoff for each cause.
 
 use std::time::{Duration, Instant};
 
 use crate::reflector::backoff::Backoff;
 use crate::reflector::failure::{Class, Failure};
 
-/// The pause that a reflector makes, and the backoffs that say how long it is.
+/// The present pause, and the backoffs that determine its length.
 #[derive(Debug)]
 pub(crate) struct Pauses {
-    /// Failures that are the kind's own.
+    /// The backoff of failures of this kind.
     own: Backoff,
-    /// Failures as all requests have them while a server is away; any answer of the server ends them.
+    /// The backoff of outages; any response of the server resets it.
     outage: Backoff,
-    /// Versions that expired.
+    /// The backoff of expired resource versions.
     expiry: Backoff,
     until: Option<Instant>,
-    /// The pause is one of the outage.
+    /// Whether the pause is due to an outage.
     away: bool,
 }
 
@@ -30,7 +30,7 @@ impl Pauses {
         }
     }
 
-    /// Until when the pause lasts, and whether the return of the server ends it.
+    /// Returns the end of the present pause, and whether the return of the server ends it earlier.
     pub(crate) fn current(&mut self, now: Instant) -> Option<(Instant, bool)> {
         self.until.take_if(|until| *until <= now);
         self.until.map(|until| (until, self.away))
@@ -44,19 +44,19 @@ impl Pauses {
         (self.until, self.away) = (Some(until), false);
     }
 
-    /// A failure of the kind's own.
+    /// Notes a failure of this kind.
     pub(crate) fn fail(&mut self, now: Instant, asked: Option<Duration>) {
         let until = self.own.fail(now, asked);
         self.until(until);
     }
 
-    /// A version expired.
+    /// Notes an expired resource version.
     pub(crate) fn expire(&mut self, now: Instant, asked: Option<Duration>) {
         let until = self.expiry.fail(now, asked);
         self.until(until);
     }
 
-    /// A request failed, in whatever way.
+    /// Notes a failed request of any class.
     pub(crate) fn fail_by(&mut self, failure: &Failure, now: Instant) {
         if !failure.is_outage() {
             return self.fail(now, failure.after);
@@ -68,17 +68,17 @@ impl Pauses {
         });
     }
 
-    /// The server answered.
+    /// Notes that the server answered.
     pub(crate) fn handle_answer(&mut self) {
         self.outage.end();
     }
 
-    /// A pause of an outage is over before its time.
+    /// Ends a pause that is due to an outage.
     pub(crate) fn handle_turn(&mut self) {
         self.until.take_if(|_| self.away);
     }
 
-    /// A number of `[0, 1)` that differs between reflectors.
+    /// Returns a number in `[0, 1)` that differs between reflectors.
     pub(crate) fn share(&mut self) -> f64 {
         self.own.jitter().fraction()
     }

@@ -1,18 +1,18 @@
-//! Words: what a reflector is doing, and whether its lists are streamed.
+//! Words: the phases of a reflector.
 
-/// What a reflector is doing.
+/// The phase of a reflector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Everything has to be asked for.
+    /// The next request lists everything.
     Empty,
-    /// A list is asked for, page by page.
+    /// A list is under way, page by page.
     Listing {
         /// The continue token of the next page; `None` for the first page.
         page: Option<String>,
     },
-    /// A streaming list (WatchList) is asked for.
+    /// A streaming list (WatchList) is under way.
     Streaming,
-    /// The list is complete, and a watch continues from its version.
+    /// The list is complete; a watch continues from its version.
     Watching,
 }
 
@@ -23,6 +23,6 @@ pub(crate) enum Streams {
     Yes,
     /// Streams broke: the next list is an ordinary one.
     NotNow,
-    /// The options turn streams off, or the server does not offer them.
+    /// The options disable streaming, or the server does not offer it.
     No,
 }

@@ -1,4 +1,4 @@
-//! Machine: what is wrong at the moment, and for how many requests in a row.
+//! Machine: the present problem of a reflector, and the number of failures in a row.
 
 use std::time::Instant;
 
@@ -6,11 +6,11 @@ use crate::options::Failed;
 use crate::reflector::step::Problem;
 use crate::state::Reason;
 
-/// What is wrong with an informer's requests.
+/// The present problem with an informer's requests.
 #[derive(Debug, Default)]
 pub(crate) struct ProblemTracker {
     problem: Option<Problem>,
-    /// Failures since the last success.
+    /// The number of failures since the last success.
     attempts: u32,
 }
 
@@ -19,13 +19,13 @@ impl ProblemTracker {
         self.problem.as_ref()
     }
 
-    /// Requests succeed: whatever went wrong before is over.
+    /// Notes that requests succeed.
     pub(crate) fn succeed(&mut self) {
         *self = Self::default();
     }
 
-    /// A watch stayed open, silent until its end where `silent`. What went wrong before is over; a link that is silent again
-    /// and again is counted on.
+    /// Notes that a watch stayed open. Only a watch that was not silent resets the count of
+    /// failures after silence.
     pub(crate) fn settle(&mut self, silent: bool) {
         let problem = self.problem.take();
         if !silent && problem.is_none_or(|problem| problem.reason != Reason::Silent) {
@@ -33,19 +33,19 @@ impl ProblemTracker {
         }
     }
 
-    /// A list arrived, which proves nothing of watches.
+    /// Notes a complete list, which does not prove that watches work.
     pub(crate) fn listed(&mut self) {
         self.attempts = 0;
         self.problem
             .take_if(|problem| problem.reason != Reason::ShortWatch);
     }
 
-    /// No request failed; what went wrong before may go on.
+    /// Resets the count of failures; the problem may persist.
     pub(crate) fn forget_attempts(&mut self) {
         self.attempts = 0;
     }
 
-    /// Counts a failure. Returns what is told of it.
+    /// Counts a failure. Returns it for the hook.
     pub(crate) fn failed(&mut self, reason: Reason, message: &str) -> Failed {
         self.attempts = self.attempts.saturating_add(1);
         Failed {

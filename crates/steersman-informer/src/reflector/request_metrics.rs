@@ -1,4 +1,4 @@
-//! Machine: how long lists and watches take and what they bring, counted as they end.
+//! Machine: the duration and the size of lists and watches, counted as they end.
 
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,7 @@ impl RequestMetrics {
         }
     }
 
-    /// A list begins, with its first page or as a stream.
+    /// A list begins, ordinary or streaming.
     pub(crate) fn begin_list(&mut self, now: Instant) {
         self.counters.list();
         self.listing = Some(now);
@@ -40,7 +40,7 @@ impl RequestMetrics {
         }
     }
 
-    /// A watch is asked for.
+    /// A watch is requested.
     pub(crate) fn ask_watch(&self) {
         self.counters.watch();
     }
@@ -53,14 +53,14 @@ impl RequestMetrics {
         });
     }
 
-    /// The watch brought an event.
+    /// The watch delivered an event.
     pub(crate) fn hear(&mut self) {
         if let Some(watch) = &mut self.watch {
             watch.events += 1;
         }
     }
 
-    /// The watch has ended, if it was open.
+    /// The watch ended, if it was open.
     pub(crate) fn end_watch(&mut self, now: Instant) {
         if let Some(Open { since, events }) = self.watch.take() {
             let open: Duration = now - since;

@@ -1,4 +1,4 @@
-//! Words: what the reflector is to do next, and what comes of it.
+//! Words: the next step of a reflector, and the results of its inputs.
 
 use std::time::{Duration, Instant};
 
@@ -6,22 +6,22 @@ use steersman_object::ResourceVersion;
 
 use crate::state::Reason;
 
-/// What to do next.
+/// The next step of a reflector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Ask for one page.
+    /// Request one page of a list.
     List {
         version: ResourceVersion,
         limit: Option<u32>,
-        /// The token of the page before; without one, forget what was gathered.
+        /// The continue token; without one the list begins anew.
         page: Option<String>,
     },
-    /// Open a watch after a version.
+    /// Open a watch after a resource version.
     Watch {
         after: ResourceVersion,
         timeout: Duration,
     },
-    /// Open a watch that begins with everything.
+    /// Open a watch that begins with all objects.
     Stream {
         version: ResourceVersion,
         timeout: Duration,
@@ -34,25 +34,25 @@ pub(crate) enum Step {
     },
 }
 
-/// What a bookmark comes to.
+/// The effect of a bookmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BookmarkEffect {
-    /// The position, at most.
+    /// At most the position advances.
     Position,
     /// A streaming list is complete.
     Complete,
-    /// The server does not stream lists: the watch is to be given up.
+    /// The server does not stream lists: close the watch.
     NoStream,
 }
 
-/// How an open watch came to its end, other than by an error of the server.
+/// How an open watch ended, other than by an error event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WatchEnd {
     /// The stream ended.
     Closed,
     /// The connection broke.
     Broken,
-    /// Nothing was heard for too long.
+    /// The watch was silent for too long.
     Silent,
 }
 

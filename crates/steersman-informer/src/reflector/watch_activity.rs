@@ -1,48 +1,49 @@
-//! Machine: when something last came over an open watch, and when its silence means that the link is dead.
+//! Machine: decides from the last events of an open watch when its connection is dead.
 
 use std::time::{Duration, Instant};
 
-/// A watch that outlives its own end, or the bookmark that is due, by this much without a word is dead.
+/// A watch is dead if it is silent for this long after its own timeout, or after a bookmark is due.
 pub(crate) const MARGIN: Duration = Duration::from_secs(15);
-/// A streaming list that says nothing for this long, or sends no end of the initial events for this
-/// long after they were over, has no end in sight.
+/// A streaming list has failed if it is silent for this long, or if its end is missing for this
+/// long after the first live event.
 pub(crate) const STALL: Duration = Duration::from_secs(30);
-/// A watch that ended sooner did not really begin.
+/// A watch that ended sooner does not count as open.
 pub(crate) const SHORT: Duration = Duration::from_secs(1);
-/// How often kube-apiserver sends a bookmark to each watch that asks for them.
+/// The interval in which kube-apiserver sends bookmarks.
 const BOOKMARK: Duration = Duration::from_secs(60);
-/// Bookmarks that come less often than this are no sign of life: the watch ends before.
+/// Bookmarks that are rarer than this are no sign of life: the watch times out before.
 const BOOKMARK_CAP: Duration = Duration::from_secs(240);
 
-/// The times at which something came over the open watch.
+/// The times of the last events of the open watch.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct WatchActivity {
     pub(crate) opened: Option<Instant>,
     pub(crate) heard: Option<Instant>,
-    /// Whether it brought anything newer than what was known before it.
+    /// Whether the watch delivered a newer version than was known before.
     pub(crate) news: bool,
-    /// Since when it has brought what happens, and not what is there.
+    /// The time since which the watch delivers live events.
     pub(crate) live: Option<Instant>,
-    /// When the last bookmark came.
+    /// The time of the last bookmark.
     marked: Option<Instant>,
-    /// When the end of the initial events has to be there at the latest.
+    /// The time by which the end of the initial events is due.
     pub(crate) end_due: Option<Instant>,
     pub(crate) timeout: Duration,
 }
 
-/// The bookmarks that a server has promised by sending them (REFL-10).
+/// The bookmarks that a server can be expected to send (REFL-10).
 ///
-/// A server sends bookmarks to each watch that asks for them, or to none: kinds that kube-apiserver does not hold in
-/// memory have none. So no bookmark is expected before the first one came, nor after a whole watch without one: older
-/// servers send none of a kind after a restart until one of its objects changes.
+/// A server sends bookmarks to each watch that asks for them, or to none: kinds that kube-apiserver
+/// does not cache have none. So no bookmark is expected before the first one, nor after a whole
+/// watch without one: after a restart, older servers send none for a kind until one of its objects
+/// changes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Bookmarks {
-    /// The longest time between two of them, and at least a minute.
+    /// The longest interval between two bookmarks, at least a minute.
     every: Option<Duration>,
 }
 
 impl WatchActivity {
-    /// The watch was opened; what was heard of the one before is nothing of it.
+    /// Returns the activity of a watch that was opened now.
     pub(crate) fn open(&self, live: bool, now: Instant) -> Self {
         Self {
             opened: Some(now),
@@ -54,7 +55,7 @@ impl WatchActivity {
 }
 
 impl Bookmarks {
-    /// A bookmark came on an ordinary watch.
+    /// Notes a bookmark of an ordinary watch.
     pub(crate) fn handle_bookmark(&mut self, watch_activity: &mut WatchActivity, now: Instant) {
         let before = watch_activity.marked.or(watch_activity.live);
         watch_activity.marked = Some(now);
@@ -63,14 +64,14 @@ impl Bookmarks {
         self.every = Some(gap.clamp(known, BOOKMARK_CAP));
     }
 
-    /// Forgets the promise where a watch that was silent for too long brought no bookmark at all.
+    /// Expects no bookmarks any more if a silent watch delivered none at all.
     pub(crate) fn handle_silence(&mut self, watch_activity: &WatchActivity) {
         if watch_activity.marked.is_none() {
             self.every = None;
         }
     }
 
-    /// When an open watch is silent for too long.
+    /// Returns the time at which an open watch counts as silent for too long.
     pub(crate) fn silent_at(
         &self,
         watch_activity: &WatchActivity,
@@ -95,7 +96,7 @@ impl Bookmarks {
 mod tests {
     use super::*;
 
-    /// An origin of time for tables.
+    /// Returns an origin of time for the tables.
     #[expect(clippy::disallowed_methods, reason = "an origin, not a clock")]
     fn origin() -> Instant {
         Instant::now()
@@ -112,7 +113,7 @@ mod tests {
 
     // REFL-10
     #[test]
-    fn refl_10_bookmarks_are_expected_once_one_came_and_not_before() {
+    fn refl_10_bookmarks_are_expected_only_after_the_first_one() {
         let start = origin();
         let at = |seconds: u64| start + Duration::from_secs(seconds);
         let mut bookmarks = Bookmarks::default();
@@ -123,13 +124,13 @@ mod tests {
         assert_eq!(bookmarks.silent_at(&watch_activity, false, start), at(135));
         // The next watch has the same server.
         assert_eq!(bookmarks.silent_at(&open(start), false, start), at(75));
-        // One that sends them more often is not held to that: it may be busy.
+        // Bookmarks that come more often set no shorter deadline: the server may become busy.
         for seconds in [62, 64, 66] {
             watch_activity.heard = Some(at(seconds));
             bookmarks.handle_bookmark(&mut watch_activity, at(seconds));
         }
         assert_eq!(bookmarks.silent_at(&watch_activity, false, start), at(141));
-        // One that sends them less often is waited for.
+        // Bookmarks that come less often set a longer deadline.
         watch_activity.heard = Some(at(186));
         bookmarks.handle_bookmark(&mut watch_activity, at(186));
         assert_eq!(bookmarks.silent_at(&open(start), false, start), at(135));

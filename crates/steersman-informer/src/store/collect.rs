@@ -1,4 +1,4 @@
-//! Machine: the objects of many entries, as far as they are at hand.
+//! Machine: collects the objects of many entries, decoding them lazily.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -11,32 +11,31 @@ use crate::body::peek::PeekGuard;
 use crate::entry::RawEntry;
 use crate::store::query::ObjectList;
 
-/// So many entries are looked at together.
+/// The number of entries that are loaded into the processor's cache together.
 const TOGETHER: usize = 16;
 
-/// Collects the objects of entries, in their order.
+/// Collects the objects of entries in their order.
 ///
-/// Each takes a lock and a count of references, and a processor begins nothing new before such a step has
-/// what it works on. Entries and objects lie all over the memory: one after another, ten of them are ten
-/// waits for the entry and ten for the object. So some at a time are only looked at first, which is
-/// waited for all at once, and worked on when they are near.
+/// Entries and objects are scattered over memory, and each needs a lock and a reference count,
+/// which a processor does not begin before the data is there. So some entries at a time are first
+/// only read, which loads all of them concurrently, and then locked and counted.
 pub(crate) struct ListCollector<'a, K> {
     objects: Vec<Arc<K>>,
-    /// The first that was not at hand, and whatever came after it.
+    /// The first entry that is not cached, and all entries after it.
     later: Vec<RawEntry>,
     ahead: [Option<&'a RawEntry>; TOGETHER],
     waiting: usize,
 }
 
-/// The objects of entries, in their order, with the entries of those that follow and were not at hand.
+/// Decoded objects, and the entries after them that are not decoded yet.
 #[derive(Debug)]
 pub(crate) struct Pending<K> {
     objects: Vec<Arc<K>>,
     later: IntoIter<RawEntry>,
 }
 
-/// What a read found at one version, and may have to unpack and decode yet: each some tens of
-/// microseconds. It takes no lock for that, and keeps nothing at hand (PACK-3).
+/// The objects of a list at one version, decoded on demand: each takes tens of microseconds.
+/// Decoding holds no lock and caches nothing (PACK-3).
 #[derive(Debug)]
 pub struct LazyList<K> {
     pub(crate) pending: Pending<K>,
@@ -74,7 +73,8 @@ impl<'a, K: Object> ListCollector<'a, K> {
         let ahead = std::mem::replace(&mut self.ahead, [None; TOGETHER]);
         let waiting = std::mem::take(&mut self.waiting);
         let entries = || ahead.iter().flatten();
-        // Each of the two passes only looks, so that what the next one works on is near by then.
+        // These two passes only read memory, so that the last one finds it in the processor's
+        // cache.
         black_box(entries().fold(false, |any, entry| any ^ entry.raw_body().is_visited()));
         let kept = ahead.map(|entry| entry?.raw_body().try_peek::<K>());
         black_box(kept.iter().flatten().map(PeekGuard::shared_by).max());
@@ -89,7 +89,7 @@ impl<'a, K: Object> ListCollector<'a, K> {
 }
 
 impl<K: Object> Pending<K> {
-    /// Decodes the next one; none where all of them are.
+    /// Decodes the next object; `None` if there is none.
     fn decode_next(&mut self) -> Option<Result<(), Malformed>> {
         let entry = self.later.next()?;
         // STORE-7: no lock is held.
@@ -98,7 +98,7 @@ impl<K: Object> Pending<K> {
         Some(decoded.map_err(|problem| entry.malformed(&problem)))
     }
 
-    /// All of them; without those that do not decode.
+    /// Decodes the rest and returns all objects, without those that do not decode.
     pub(crate) fn whole(mut self) -> Vec<Arc<K>> {
         while self.decode_next().is_some() {}
         self.objects
@@ -106,19 +106,20 @@ impl<K: Object> Pending<K> {
 }
 
 impl<K: Object> LazyList<K> {
-    /// Decodes the next object; says whether there was one. Who reads many gives way in between.
+    /// Decodes the next object. Returns whether there was one. Tasks should yield between objects.
     pub fn decode_next(&mut self) -> bool {
         let Some(decoded) = self.pending.decode_next() else {
             return false;
         };
         if let Err(malformed) = decoded {
-            // CACHE-4: it could be read when it came, and is not left out in silence.
+            // CACHE-4: the object decoded when it arrived, so it is reported and not left out
+            // silently.
             self.unreadable.get_or_insert(malformed);
         }
         true
     }
 
-    /// The objects: those that are left are decoded now.
+    /// Decodes the rest and returns all objects.
     #[must_use]
     pub fn end(mut self) -> ObjectList<K> {
         while self.decode_next() {}
@@ -154,12 +155,12 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_at_hand_is_collected_in_its_order_up_to_the_first_that_is_not() {
+    fn cached_objects_are_collected_in_order_up_to_the_first_uncached_one() {
         let all: Vec<usize> = (0..3 * TOGETHER + 1).collect();
         for many in [0, 1, TOGETHER - 1, TOGETHER, TOGETHER + 1, all.len()] {
             let entries: Vec<RawEntry> = all[..many].iter().map(|number| entry(*number)).collect();
             assert_eq!(collected(&entries), (all[..many].to_vec(), Vec::new()));
-            // What is away once stays so: the first of them is what counts.
+            // Once an entry is not cached it stays so; the first such entry decides.
             for away in [2 * TOGETHER, TOGETHER, TOGETHER - 1, 0] {
                 if let Some(entry) = entries.get(away) {
                     entry.raw_body().evict();

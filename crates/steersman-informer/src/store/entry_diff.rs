@@ -1,35 +1,36 @@
-//! Machine: the entries that were looked at without a lock, and the difference to the store since then.
+//! Machine: the difference between the entries that a new view has processed and those of the
+//! store.
 
 use std::mem::take;
 
 use crate::entry::RawEntry;
 
-/// The entries that a new view or a new index was made of, in the order of their keys.
+/// The entries that a new view or index has processed, ordered by key.
 ///
-/// They are looked at while others change the store (VIEW-7).
+/// They are processed without a lock, while the store changes (VIEW-7).
 #[derive(Debug, Default)]
 pub(crate) struct KnownEntries {
     entries: Vec<RawEntry>,
 }
 
-/// The difference between the entries that were looked at and those of the store.
+/// The difference between the processed entries and those of the store.
 #[derive(Debug, Default)]
 pub(crate) struct EntryDiff {
-    /// Entries that were looked at and are not in the store any more. An entry that was replaced is
-    /// not among them: another one of its key is in `new`.
+    /// Processed entries that left the store. A replaced entry is not among them: the new one is in
+    /// `new`.
     pub(crate) gone: Vec<RawEntry>,
-    /// Entries of the store that were not looked at.
+    /// Entries of the store that were not processed.
     pub(crate) new: Vec<RawEntry>,
 }
 
 impl KnownEntries {
-    /// Takes over the entries of the store, and returns what has to be looked at for it. `now` is in the
-    /// order of keys.
+    /// Takes over the entries of the store, ordered by key. Returns what has to be processed for
+    /// that.
     pub(crate) fn update<'a>(&mut self, now: impl Iterator<Item = &'a RawEntry>) -> EntryDiff {
         let mut before = take(&mut self.entries).into_iter().peekable();
         let mut diff = EntryDiff::default();
         for entry in now {
-            // Most entries are those that were there before: no keys are compared for them.
+            // Most entries did not change, and identical ones need no comparison of keys.
             if let Some(known) = before.next_if(|known| known.is_identical_to(entry)) {
                 self.entries.push(known);
                 continue;
@@ -78,14 +79,14 @@ mod tests {
 
     // VIEW-7
     #[test]
-    fn view_7_each_change_since_the_last_look_is_looked_at_once() {
+    fn view_7_each_change_of_the_store_is_in_one_difference() {
         let mut store: BTreeMap<&str, RawEntry> = BTreeMap::new();
         let mut known = KnownEntries::default();
         let steps = [
-            // What is put, what is removed, and what has to be looked at for that.
+            // Entries put, entries removed, and the expected difference.
             ("b d f", "", "", "b d f"),
             ("", "", "", ""),
-            // At both ends and between.
+            // At both ends and in the middle.
             ("a c d g", "f", "f", "a c d g"),
             ("b", "a g", "a g", "b"),
             ("", "b c d", "b c d", ""),

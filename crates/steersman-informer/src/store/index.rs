@@ -9,8 +9,7 @@ use crate::entry::RawEntry;
 use crate::judgement::IndexValues;
 use crate::store::table::{Keyed, Ordered, Table};
 
-/// What an index says about one object, or what went wrong. Pure: the same object gives the same
-/// values.
+/// Returns the values of one object, or an error. It must be pure.
 pub(crate) type IndexFn = Arc<dyn Fn(&RawEntry) -> Result<Vec<String>, Arc<str>> + Send + Sync>;
 
 /// One named index.
@@ -18,17 +17,17 @@ pub(crate) type IndexFn = Arc<dyn Fn(&RawEntry) -> Result<Vec<String>, Arc<str>>
 pub(crate) struct Index {
     name: Arc<str>,
     function: IndexFn,
-    /// Whether the values are those of the label that it is named after.
+    /// Whether the values are those of the label with the index's name.
     of_label: bool,
     by_value: HashMap<Arc<str>, IndexBucket>,
-    /// What each object was found to have, so that leaving the index needs no second opinion.
+    /// The values of each object, so that removing one does not call the function again.
     by_key: Table<IndexedEntry>,
 }
 
-/// The objects that have a value.
+/// The objects that have one value.
 #[derive(Clone)]
 struct IndexBucket {
-    /// The values of those that have this one alone, so that all of them share it.
+    /// The values of the objects that have this value alone, which share it.
     alone: IndexValues,
     entries: Ordered,
 }
@@ -50,7 +49,7 @@ impl Index {
         }
     }
 
-    /// The index of the values of a label, under the label's name: selectors may ask it, too.
+    /// Returns the index of a label's values, under the label's name. Label selectors use it, too.
     pub(crate) fn of_label(label: &str) -> Self {
         let key = label.to_owned();
         let value = move |entry: &RawEntry| {
@@ -75,13 +74,13 @@ impl Index {
         Arc::clone(&self.function)
     }
 
-    /// Files an entry under its values, in place of the one before.
+    /// Files an entry under its values, in place of the previous one of its key.
     pub(crate) fn put(&mut self, entry: &RawEntry, values: &IndexValues) {
         match self.by_key.get_mut(entry.key()) {
             Some(by_key) if by_key.values == *values => by_key.entry = entry.clone(),
             _ => {
                 self.remove(entry.key());
-                // An object without a value takes no room.
+                // An object without values takes no memory here.
                 if values.is_empty() {
                     return;
                 }
@@ -97,7 +96,7 @@ impl Index {
         }
     }
 
-    /// The same values as objects before have them, where some do (POOL-1).
+    /// Returns the values, shared with earlier objects that have the same (POOL-1).
     fn shared(&mut self, values: &IndexValues) -> IndexValues {
         let mut share = |value: &Arc<str>| {
             if let Some(bucket) = self.by_value.get(value) {
@@ -135,18 +134,18 @@ impl Index {
         }
     }
 
-    /// Whether an object has a value.
+    /// Returns whether an object has a value.
     pub(crate) fn has(&self, key: &ObjectKey, value: &str) -> bool {
         self.get(value).is_some_and(|entries| entries.contains(key))
     }
 
-    /// Each value that an object has, with how many have it.
+    /// Returns each value with the number of objects that have it.
     pub(crate) fn values(&self) -> impl Iterator<Item = (&Arc<str>, usize)> {
         let bucket = self.by_value.iter();
         bucket.map(|(value, bucket)| (value, bucket.entries.len()))
     }
 
-    /// The entries that have a value.
+    /// Returns the entries that have a value.
     pub(crate) fn get(&self, value: &str) -> Option<&Ordered> {
         self.by_value.get(value).map(|bucket| &bucket.entries)
     }

@@ -1,4 +1,4 @@
-//! Machine: objects, and what each view makes of them, changed together.
+//! Machine: the objects of one kind, with the views and indexes that change together with them.
 
 mod relist;
 
@@ -19,7 +19,7 @@ use crate::store::table::{Ordered, Table};
 use crate::store::transition::Transition;
 use crate::store::view::{Counts, IndexFailure, Judge, View, ViewEffects, ViewHandle, ViewId};
 
-/// A change that was judged before any lock.
+/// A change of the store, with the findings of the views.
 #[derive(Debug)]
 pub(crate) enum StoreChange {
     Put(Item, Findings),
@@ -27,25 +27,25 @@ pub(crate) enum StoreChange {
     Advance(ResourceVersion),
 }
 
-/// A list that is complete.
+/// A complete list.
 #[derive(Debug)]
 pub(crate) struct Relist {
-    /// How many there are in it.
+    /// The number of its objects.
     pub(crate) objects: usize,
     pub(crate) version: ResourceVersion,
     pub(crate) origin: Origin,
-    /// How much of each object was asked for.
+    /// How much of each object the list asked for.
     pub(crate) extent: Extent,
 }
 
-/// What changes came to.
+/// The effects of changes.
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
-    /// The changes of stored objects.
+    /// The number of changed objects.
     pub(crate) counts: Counts,
-    /// Objects that nobody can read, at versions not seen before.
+    /// Objects that newly failed to decode for every type.
     pub(crate) malformed: Vec<Malformed>,
-    /// What the onlookers of each view are told.
+    /// The effects on each view.
     pub(crate) views: Vec<ViewEffects>,
 }
 
@@ -65,14 +65,14 @@ pub(crate) struct Indexer {
     /// The judges of `views`, made anew whenever a view or an index is added, removed or made ready.
     judges: Arc<Judges>,
     malformed: BTreeMap<ObjectKey, Malformed>,
-    /// How many objects somebody cannot read.
+    /// The number of objects that some type cannot decode.
     unreadable: usize,
-    /// The JSON of all entries, as long as it was when they were put in.
+    /// The JSON of all entries, in bytes, as measured when they were inserted.
     bytes: usize,
     version: Version,
 }
 
-/// The version up to which everything the server said has been applied.
+/// The resource version up to which all events, bookmarks and lists were applied.
 #[derive(Clone, Debug)]
 struct Version(ResourceVersion);
 
@@ -93,17 +93,17 @@ impl Indexer {
         self.by_key.len()
     }
 
-    /// How long the JSON of all entries is.
+    /// Returns the JSON of all entries, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Entries of a namespace or of all, in the order of their keys.
+    /// Returns the entries of a namespace or of all, ordered by key.
     pub(crate) fn entries(&self, namespace: Option<&str>) -> impl Iterator<Item = &RawEntry> {
         self.ordered.within(namespace)
     }
 
-    /// A view; none once nobody holds it.
+    /// Returns a view, if it still has a handle.
     pub(crate) fn view(&self, id: ViewId) -> Option<&View> {
         self.views.iter().find(|view| view.id() == id)
     }
@@ -112,13 +112,13 @@ impl Indexer {
         &self.views
     }
 
-    /// The view of a type, where somebody holds one.
+    /// Returns a handle of a type's view, if one exists.
     pub(crate) fn handle(&self, of: TypeId) -> Option<Arc<ViewHandle>> {
         let view = self.views.iter().find(|view| view.type_id() == of)?;
         view.handle()
     }
 
-    /// What a view sees of a namespace or of all, in the order of keys.
+    /// Returns the entries that a view sees in a namespace or in all, ordered by key.
     pub(crate) fn seen<'a>(
         &'a self,
         view: &'a View,
@@ -132,17 +132,17 @@ impl Indexer {
         Arc::clone(&self.judges)
     }
 
-    /// Objects that nobody can read.
+    /// Returns the objects that no type can decode.
     pub(crate) fn malformed(&self) -> &BTreeMap<ObjectKey, Malformed> {
         &self.malformed
     }
 
-    /// How many objects somebody cannot read.
+    /// Returns the number of objects that some type cannot decode.
     pub(crate) fn unreadable(&self) -> usize {
         self.unreadable
     }
 
-    /// The version up to which everything the server said has been applied.
+    /// Returns the resource version up to which all events, bookmarks and lists were applied.
     pub(crate) fn version(&self) -> &ResourceVersion {
         &self.version.0
     }
@@ -207,14 +207,14 @@ impl Judges {
 // ===== changes =====
 
 impl Indexer {
-    /// Adds a view with what it makes of the objects there are.
+    /// Adds a view that contains the stored objects.
     pub(crate) fn add_view(&mut self, view: View) {
         self.views.push(view);
         self.renew_judges();
         self.count();
     }
 
-    /// Gives a view another index; the objects for which it fails are kept aside.
+    /// Adds an index to a view. Objects for which it fails count as malformed.
     pub(crate) fn add_index(
         &mut self,
         id: ViewId,
@@ -229,7 +229,7 @@ impl Indexer {
         self.count();
     }
 
-    /// Removes the views that nobody holds any more; answers the types that looked.
+    /// Removes views without handles. Returns their types.
     pub(crate) fn drop_left_views(&mut self) -> Vec<TypeId> {
         let left = self.views.extract_if(.., |view| !view.is_held());
         let types = left.map(|view| view.type_id()).collect();
@@ -238,7 +238,7 @@ impl Indexer {
         types
     }
 
-    /// Nothing has changed yet.
+    /// Returns effects of no change.
     pub(crate) fn unchanged(&self) -> Effects {
         Effects {
             views: self
@@ -256,7 +256,7 @@ impl Indexer {
             StoreChange::Put(item, _) | StoreChange::Removed(item, _) => key_of(item).clone(),
             StoreChange::Advance(version) => return self.advance(version),
         };
-        // It is counted as it changes: all of them may be many.
+        // Updated per change, as counting all objects would take long.
         let before = self.is_unreadable(&key);
         self.change(change, effects);
         let now = self.is_unreadable(&key);
@@ -292,7 +292,7 @@ impl Indexer {
         }
     }
 
-    /// Everything once more, as it is. Nothing changes, so nobody who reads waits for it.
+    /// Returns the events of a resync: every object as an update to itself.
     pub(crate) fn repeated(&self) -> Effects {
         let mut effects = self.unchanged();
         effects.counts.updated = self.len() as u64;
@@ -304,8 +304,8 @@ impl Indexer {
         effects
     }
 
-    /// Makes the views ready that need no more than `extent` and were not: what is there is judged
-    /// for them. Answers which these are, with what they keep aside.
+    /// Makes views ready that need no more than `extent`, and adds the stored objects to them.
+    /// Returns the effects on each.
     pub(crate) fn reach(&mut self, extent: Extent) -> Vec<ViewEffects> {
         let mut ready = Vec::new();
         for view in &mut self.views {
@@ -358,7 +358,7 @@ impl Indexer {
         self.malformed.insert(malformed.key.clone(), malformed);
     }
 
-    /// Lets each view see what happened.
+    /// Applies a transition to every view.
     fn tell(&mut self, transition: &Transition, findings: &Findings, effects: &mut Effects) {
         effects.counts.count(transition);
         for (number, view) in self.views.iter_mut().enumerate() {
@@ -382,20 +382,20 @@ impl Indexer {
         taken
     }
 
-    /// A body of metadata may have become a whole one since it was put in, before the list that
-    /// brought it counts everything anew.
+    /// A completed body is larger than when it was inserted; the list that completed it counts
+    /// anew.
     fn leave(&mut self, entry: Option<&RawEntry>) {
         let bytes = entry.map_or(0, |entry| entry.raw_body().bytes());
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 
-    /// Whether somebody cannot read the object.
+    /// Returns whether some type cannot decode the object.
     fn is_unreadable(&self, key: &ObjectKey) -> bool {
         let aside = |view: &View| view.malformed_at(key).is_some();
         self.malformed.contains_key(key) || self.views.iter().any(aside)
     }
 
-    /// Counts anew the objects that somebody cannot read: each where it is found first.
+    /// Counts the objects that some type cannot decode, each once.
     fn count(&mut self) {
         let mut count = self.malformed.len();
         for (number, view) in self.views.iter().enumerate() {

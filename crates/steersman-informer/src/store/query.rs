@@ -1,4 +1,5 @@
-//! Machine: which objects a list selects, found with the least looking.
+//! Machine: finds the objects that a query selects, in the smallest index bucket that contains
+//! them.
 
 use std::sync::Arc;
 
@@ -11,46 +12,45 @@ use crate::store::indexer::Indexer;
 use crate::store::table::Ordered;
 use crate::store::view::View;
 
-/// The name of the index of labels, see [`label_values`]. No user can take it: names of indexes
-/// are not empty.
+/// The name of the index of labels, see [`label_values`]. Users cannot choose it, as names of
+/// indexes are not empty.
 pub(crate) const LABELS: &str = "";
 
-/// What a read found, all at one version.
+/// The entries of a list, at one version.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EntryList<K> {
-    /// The objects, in the order of their keys.
+    /// The entries, ordered by key.
     pub entries: Vec<Entry<K>>,
-    /// The version up to which everything the server said had been applied.
+    /// The resource version up to which all events, bookmarks and lists had been applied.
     pub version: ResourceVersion,
-    /// The first object that is there, may fall under the query as far as its namespace says, and
-    /// has no version that can be read.
+    /// The first object that matches the query's namespace and has no readable version.
     pub unreadable: Option<Malformed>,
 }
 
-/// What a read found, decoded, all at one version.
+/// The decoded objects of a list, at one version.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ObjectList<K> {
-    /// The objects, in the order of their keys.
+    /// The objects, ordered by key.
     pub objects: Vec<Arc<K>>,
-    /// As of [`EntryList::version`].
+    /// As [`EntryList::version`].
     pub version: ResourceVersion,
-    /// As of [`EntryList::unreadable`].
+    /// As [`EntryList::unreadable`].
     pub unreadable: Option<Malformed>,
 }
 
-/// A value that objects have in an index.
+/// A value of an index.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct IndexedValue {
     /// The value.
     pub value: Arc<str>,
-    /// How many objects have it.
+    /// The number of objects that have the value.
     pub objects: usize,
 }
 
-/// What the index of labels files an object under: each of its labels, without and with its value.
+/// Returns the values in the index of labels: each label's key, and each `key=value`.
 pub(crate) fn label_values(entry: &RawEntry) -> Vec<String> {
     let labels = entry.labels().iter();
     labels
@@ -62,14 +62,15 @@ fn labelled(key: &str, value: &str) -> String {
     format!("{key}={value}")
 }
 
-/// A part of a query that an index answers: which of the terms, or of what the labels require.
+/// A part of a query that an index answers: a term, or a requirement of the label selector, by
+/// position.
 #[derive(Clone, Copy, PartialEq)]
 enum QueryPart {
     Term(usize),
     Label(usize),
 }
 
-/// Where everything is that a part of a query leaves.
+/// The objects that satisfy one part of a query, found by an index.
 struct Candidates<'a> {
     part: QueryPart,
     entries_of: CandidateEntries<'a>,
@@ -89,8 +90,8 @@ impl<'a> CandidateEntries<'a> {
     }
 }
 
-/// The entries that a view sees under a query, or all of them without one, each handed to `found` in
-/// the order of their keys; or the name of an index that there is not.
+/// Calls `found` with each entry that a view sees and the query selects, ordered by key; without a
+/// view, with all entries. Returns the name of an index that does not exist as the error.
 pub(crate) fn select<'a, 'q>(
     indexer: &'a Indexer,
     view: Option<&'a View>,
@@ -99,7 +100,7 @@ pub(crate) fn select<'a, 'q>(
 ) -> Result<(), &'q str> {
     let index = |name: &str| view.and_then(|view| view.index(name));
     let candidates = narrowest(view, query)?;
-    // What the place answers is not asked again of each object.
+    // The part that the index answered is not checked again for each object.
     let part = candidates.as_ref().map(|candidates| candidates.part);
     let labels = query.selected_labels();
     let labelled =
@@ -126,7 +127,7 @@ pub(crate) fn select<'a, 'q>(
             within.filter(selects).take(limit).for_each(found);
         }
         Some(CandidateEntries::Several(several)) => {
-            // An object has one value of a label, so it is in one of the places.
+            // An object has one value of a label, so it is in one of the buckets.
             let all = several.iter().flat_map(|entries| entries.within(namespace));
             let mut all: Vec<&RawEntry> = all.filter(selects).collect();
             all.sort_unstable_by(|a, b| a.key().cmp(b.key()));
@@ -136,7 +137,7 @@ pub(crate) fn select<'a, 'q>(
     Ok(())
 }
 
-/// As [`select`] of a single term: the name of the index and the value in it.
+/// As [`select`] for a single term: the name of an index, and the value in it.
 pub(crate) fn having<'a, 'q>(
     view: &'a View,
     name: &'q str,
@@ -151,8 +152,8 @@ pub(crate) fn having<'a, 'q>(
     Ok(())
 }
 
-/// The least of the places that an index knows for a query, where one does; or the name of an index that
-/// there is not.
+/// Returns the smallest candidates that an index knows for a part of the query, or the name of an
+/// index that does not exist.
 fn narrowest<'a, 'q>(
     view: Option<&'a View>,
     query: &'q Selection,
@@ -182,7 +183,7 @@ fn narrowest<'a, 'q>(
     Ok(least)
 }
 
-/// Where a view has filed what has a label, if that is indexed.
+/// Returns the entries with a required label, if the label is indexed.
 fn entries_of<'a>(view: &'a View, required: &Required<'_>) -> Option<CandidateEntries<'a>> {
     let label = |key: &str| view.label_index(key);
     let all = || view.index(LABELS);
@@ -206,7 +207,7 @@ fn entries_of<'a>(view: &'a View, required: &Required<'_>) -> Option<CandidateEn
     })
 }
 
-/// The first object of a namespace (or of all) that no version can be read of.
+/// Returns the first object of a namespace (or of all) without a readable version.
 pub(crate) fn unreadable(
     indexer: &Indexer,
     view: Option<&View>,
@@ -227,12 +228,12 @@ pub(crate) fn unreadable(
     unseen.min_by(|a, b| a.key.cmp(&b.key)).cloned()
 }
 
-/// What a view sees of a stored object; without one, what is stored.
+/// Returns the entry that a view sees; without a view, the stored one.
 fn sees<'a>(view: Option<&'a View>, stored: &'a RawEntry) -> Option<&'a RawEntry> {
     view.map_or(Some(stored), |view| view.sees(stored))
 }
 
-/// Each value of an index with how many objects have it, in order.
+/// Returns each value of an index in order, with the number of objects that have it.
 pub(crate) fn distinct(index: &Index) -> Vec<IndexedValue> {
     let values = index.values().map(|(value, objects)| IndexedValue {
         value: Arc::clone(value),
@@ -264,7 +265,7 @@ mod tests {
         Entry::new(map).cast()
     }
 
-    /// Which labels are indexed.
+    /// The labels that are indexed.
     #[derive(Clone, Copy)]
     enum Indexed {
         None,
@@ -272,7 +273,8 @@ mod tests {
         All,
     }
 
-    /// Forty objects, with indexes by the last digit of their number and, if asked, by label.
+    /// Returns forty objects, with an index of the last digit of their number and, if asked, of
+    /// labels.
     fn store(labels: Indexed) -> (Indexer, Arc<ViewHandle>) {
         let mut indexer = Indexer::default();
         let handle = Arc::new(ViewHandle::new::<ConfigMap>(1));
@@ -355,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_selector_looks_where_what_it_wants_is_filed_and_nowhere_else() {
+    fn a_selector_visits_only_the_smallest_bucket_that_it_requires() {
         let looked_at = |indexed, selector: &str| {
             let (indexer, handle) = store(indexed);
             let query = Selection::new().labels(selector.parse().unwrap());
@@ -377,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_objects_that_cannot_be_read_the_first_in_the_namespace_is_told() {
+    fn the_first_unreadable_object_of_the_namespace_is_returned() {
         let (mut indexer, handle) = store(Indexed::None);
         for (namespace, name) in [("ns1", "z"), ("ns0", "y"), ("ns1", "b")] {
             let key = ObjectKey::namespaced(namespace, name);
@@ -396,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_that_is_not_there_is_named_and_the_index_of_labels_has_no_name() {
+    fn a_missing_index_is_named_and_the_index_of_labels_cannot_be_queried_by_name() {
         let (indexer, handle) = store(Indexed::All);
         let view = indexer.view(handle.id()).unwrap();
         for name in ["none", LABELS] {

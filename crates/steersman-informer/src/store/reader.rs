@@ -17,22 +17,22 @@ use crate::store::query::{
 };
 use crate::store::view::{View, ViewHandle};
 
-/// The store as its reader and its writer share it.
+/// The store, shared by its readers and its writer.
 pub(crate) struct StoreState {
     pub(crate) kind: Kind,
     pub(crate) indexer: RwLock<Indexer>,
 }
 
-/// Reads the objects of one informer as a `K` from memory; never waits for the server. Cheap to clone.
+/// Reads the objects of one informer as a `K`, from memory and without waiting for the server.
+/// Cheap to clone.
 ///
-/// Each call sees one version of objects and indexes; two calls may see two. Before the informer
-/// is synced a store is empty. After it has stopped the store keeps what it had.
+/// Each call sees one version of objects and indexes; two calls may see two versions. The store is
+/// empty before the informer has synced, and keeps its objects after the informer has stopped.
 ///
-/// Objects come as `Arc`, shared with everyone who reads them and never changed (`STORE-2`).
-/// Lists are in the order of namespaces and names.
+/// Objects are shared and never changed (`STORE-2`). Lists are ordered by namespace and name.
 ///
-/// An object that does not decode as `K` does not appear, or, where an earlier version of it did
-/// decode, stays as it last was; [`malformed`](Self::malformed) tells which.
+/// An object that does not decode as `K` is left out, or stays at the last version that did decode;
+/// [`malformed`](Self::malformed) lists both.
 pub struct Store<K> {
     shared: Arc<StoreState>,
     handle: Arc<ViewHandle>,
@@ -48,13 +48,13 @@ impl<K: Object> Store<K> {
         }
     }
 
-    /// The kind of the objects.
+    /// Returns the kind of the objects.
     #[must_use]
     pub fn kind(&self) -> &Kind {
         &self.shared.kind
     }
 
-    /// One object.
+    /// Returns one object.
     #[must_use]
     pub fn get(&self, key: &ObjectKey) -> Option<Arc<K>> {
         let entry = {
@@ -65,12 +65,12 @@ impl<K: Object> Store<K> {
                 None => entry.clone(),
             }
         };
-        // STORE-7: whoever decodes keeps nobody waiting.
+        // STORE-7: decoding holds no lock.
         entry.decoded().ok()
     }
 
-    /// One object, where it is decoded and nobody changes the store at the moment: whoever does is not
-    /// waited for. None says nothing: [`try_get`](Self::try_get) does.
+    /// Returns one object if it is cached and no writer holds the store's lock. `None` does not
+    /// mean that the object is absent; [`try_get`](Self::try_get) tells.
     #[must_use]
     pub fn get_at_hand(&self, key: &ObjectKey) -> Option<Arc<K>> {
         let indexer = self.shared.indexer.try_read()?;
@@ -78,17 +78,17 @@ impl<K: Object> Store<K> {
         entry.cached()?.ok()
     }
 
-    /// One object, where an object that is there and cannot be read is no absent one.
+    /// Returns one object, and an error for an object without a version that decodes.
     ///
     /// # Errors
     ///
-    /// What is wrong with the object, where no version of it could be read.
+    /// Returns the decode error if no version of the object decoded.
     pub fn try_get(&self, key: &ObjectKey) -> Result<Option<Arc<K>>, Malformed> {
         self.get_with_version(key).0
     }
 
-    /// As [`try_get`](Self::try_get), with the version that the store was at: up to there everything the
-    /// server said has been applied, so an object that is absent was so then.
+    /// As [`try_get`](Self::try_get), with the version of the store: an object that is absent was
+    /// so at that version.
     pub fn get_with_version(
         &self,
         key: &ObjectKey,
@@ -109,12 +109,12 @@ impl<K: Object> Store<K> {
                 _ => (entry.clone(), version),
             }
         };
-        // STORE-7: as in `get`.
+        // STORE-7: decoding holds no lock.
         let object = entry.decoded().map(Some);
         (object.map_err(|problem| entry.malformed(&problem)), version)
     }
 
-    /// One object with what is known of it without its body.
+    /// Returns the entry of one object: its metadata, without decoding the body.
     #[must_use]
     pub fn entry(&self, key: &ObjectKey) -> Option<Entry<K>> {
         let indexer = self.shared.indexer.read();
@@ -122,39 +122,40 @@ impl<K: Object> Store<K> {
         Some(entry.cast())
     }
 
-    /// All objects.
+    /// Returns all objects.
     #[must_use]
     pub fn list(&self) -> Vec<Arc<K>> {
         self.list_with(None, &LabelSelector::everything())
     }
 
-    /// The objects of a namespace (or of all) that have these labels. This looks at each object of
-    /// the namespace, or, where labels are indexed, at few more than are found.
+    /// Returns the objects of a namespace (or of all) with these labels. Without an index for the
+    /// labels this visits each object of the namespace.
     #[must_use]
     pub fn list_with(&self, namespace: Option<&str>, labels: &LabelSelector) -> Vec<Arc<K>> {
         let query = Selection::new()
             .labels(labels.clone())
             .namespace(namespace.unwrap_or_default());
-        // A query without terms names no index.
+        // The query names no index.
         self.list_matching(&query)
             .map(|found| found.objects)
             .unwrap_or_default()
     }
 
-    /// The objects that a query selects, at one version.
+    /// Returns the objects that a query selects, at one version.
     ///
     /// # Errors
     ///
-    /// Where there is no index of a name that the query has.
+    /// Returns an error if the query names an index that does not exist.
     pub fn list_matching(&self, query: &Selection) -> Result<ObjectList<K>, Error> {
         Ok(self.list_lazily(query)?.end())
     }
 
-    /// As [`objects`](Self::objects), for those who give way while objects are decoded.
+    /// As [`list_matching`](Self::list_matching), but objects are decoded on demand, so that a task
+    /// can yield in between.
     ///
     /// # Errors
     ///
-    /// As [`objects`](Self::objects).
+    /// As [`list_matching`](Self::list_matching).
     pub fn list_lazily(&self, query: &Selection) -> Result<LazyList<K>, Error> {
         let indexer = self.shared.indexer.read();
         let mut found = ListCollector::new();
@@ -166,11 +167,11 @@ impl<K: Object> Store<K> {
         })
     }
 
-    /// What a query selects, at one version. Nothing is decoded for it.
+    /// Returns the entries that a query selects, at one version. Nothing is decoded.
     ///
     /// # Errors
     ///
-    /// Where there is no index of a name that the query has.
+    /// As [`list_matching`](Self::list_matching).
     pub fn list_entries(&self, query: &Selection) -> Result<EntryList<K>, Error> {
         let mut entries = Vec::new();
         let indexer = self.shared.indexer.read();
@@ -183,11 +184,11 @@ impl<K: Object> Store<K> {
         })
     }
 
-    /// The keys of what a query selects, in their order.
+    /// Returns the keys of the objects that a query selects, in order.
     ///
     /// # Errors
     ///
-    /// As [`select`](Self::select).
+    /// As [`list_matching`](Self::list_matching).
     pub fn keys(&self, query: &Selection) -> Result<Vec<ObjectKey>, Error> {
         let mut keys = Vec::new();
         let indexer = self.shared.indexer.read();
@@ -195,11 +196,11 @@ impl<K: Object> Store<K> {
         Ok(keys)
     }
 
-    /// Every value of an index that an object has, in order, with how many objects have it.
+    /// Returns every value of an index in order, with the number of objects that have it.
     ///
     /// # Errors
     ///
-    /// Where there is no index of this name.
+    /// Returns an error if no index has this name.
     pub fn index_values(&self, name: &str) -> Result<Vec<IndexedValue>, Error> {
         let indexer = self.shared.indexer.read();
         let view = self.view(&indexer);
@@ -212,7 +213,7 @@ impl<K: Object> Store<K> {
         }
     }
 
-    /// The entries of a namespace, or all of them.
+    /// Returns the entries of a namespace (or of all).
     #[must_use]
     pub fn entries(&self, namespace: Option<&str>) -> Vec<Entry<K>> {
         let indexer = self.shared.indexer.read();
@@ -222,20 +223,20 @@ impl<K: Object> Store<K> {
         indexer.seen(view, namespace).map(RawEntry::cast).collect()
     }
 
-    /// The objects that have a value in an index.
+    /// Returns the objects that have a value in an index.
     ///
     /// # Errors
     ///
-    /// Where there is no index of this name.
+    /// Returns an error if no index has this name.
     pub fn by_index(&self, name: &str, value: &str) -> Result<Vec<Arc<K>>, Error> {
         self.by_index_in(name, value, None)
     }
 
-    /// The objects of a namespace (or of all) that have a value in an index.
+    /// Returns the objects of a namespace (or of all) that have a value in an index.
     ///
     /// # Errors
     ///
-    /// Where there is no index of this name.
+    /// Returns an error if no index has this name.
     pub fn by_index_in(
         &self,
         name: &str,
@@ -255,7 +256,7 @@ impl<K: Object> Store<K> {
         Ok(found.whole())
     }
 
-    /// Whether there is an index of this name.
+    /// Returns whether an index has this name.
     #[must_use]
     pub fn has_index(&self, name: &str) -> bool {
         let indexer = self.shared.indexer.read();
@@ -270,7 +271,7 @@ impl<K: Object> Store<K> {
         }
     }
 
-    /// How many objects there are.
+    /// Returns the number of objects.
     #[must_use]
     pub fn len(&self) -> usize {
         let indexer = self.shared.indexer.read();
@@ -281,24 +282,24 @@ impl<K: Object> Store<K> {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no objects.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The version up to which everything the server said has been applied (events, bookmarks
-    /// and relists); unset before the first.
+    /// Returns the resource version up to which all events, bookmarks and lists were applied; unset
+    /// before the first list.
     #[must_use]
     pub fn version(&self) -> ResourceVersion {
         self.shared.indexer.read().version().clone()
     }
 
-    /// The objects that do not decode as `K`, in the order of their keys.
+    /// Returns the objects that do not decode as `K`, ordered by key.
     #[must_use]
     pub fn malformed(&self) -> Vec<Malformed> {
         let indexer = self.shared.indexer.read();
-        // What nobody can read is newer than what this type could not.
+        // An object that no type can read is newer than the version that this type could not.
         let mut malformed = indexer.malformed().clone();
         for aside in self.view(&indexer).into_iter().flat_map(View::malformed) {
             let known = malformed.entry(aside.key.clone());
@@ -307,8 +308,8 @@ impl<K: Object> Store<K> {
         malformed.into_values().collect()
     }
 
-    /// What is wrong with the newest version of an object, if it does not decode. What
-    /// [`get`](Self::get) returns for it is then an earlier version.
+    /// Returns the decode error of an object's newest version, if it does not decode.
+    /// [`get`](Self::get) returns an earlier version then.
     #[must_use]
     pub fn malformed_at(&self, key: &ObjectKey) -> Option<Malformed> {
         let indexer = self.shared.indexer.read();
@@ -316,8 +317,8 @@ impl<K: Object> Store<K> {
         indexer.malformed().get(key).or_else(aside).cloned()
     }
 
-    /// Hands what a query selects to `found`, in the order of the keys. Answers the version of that, and
-    /// what may fall under the query and cannot be read.
+    /// Calls `found` with each entry that a query selects, in order. Returns the version, and an
+    /// object that may match the query and does not decode.
     fn look<'a>(
         &self,
         indexer: &'a Indexer,
@@ -335,7 +336,7 @@ impl<K: Object> Store<K> {
         Ok((version, unreadable))
     }
 
-    /// It is there as long as this handle is.
+    /// Returns the view, which exists as long as this handle.
     fn view<'a>(&self, indexer: &'a Indexer) -> Option<&'a View> {
         indexer.view(self.handle.id())
     }
@@ -344,7 +345,7 @@ impl<K: Object> Store<K> {
         let mut known = view.map(View::index_names).unwrap_or_default();
         known.retain(|name| !name.is_empty());
         let known = if known.is_empty() {
-            "it has none".to_owned()
+            "it has no index".to_owned()
         } else {
             format!("it has {}", known.join(", "))
         };

@@ -1,4 +1,4 @@
-//! Machine: entries by their keys: found by hash, and listed in order.
+//! Machine: entries by key, in a hash table and in order.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -12,27 +12,26 @@ use steersman_object::ObjectKey;
 
 use crate::entry::RawEntry;
 
-/// What is found under a key that it has itself.
+/// A value that contains its own key.
 pub(crate) trait Keyed {
     fn key(&self) -> &ObjectKey;
 }
 
-/// Keyed things, each in as many bytes as it has.
+/// A hash table of keyed values.
 ///
-/// The hash is quick and seeded (foldhash): who may name objects does not see the seed, nor what the
-/// names hash to, as nothing is listed in the order of this table; so names that collide cannot be
-/// chosen.
+/// The hash is seeded (foldhash), and nothing is listed in the order of this table. So a user who
+/// chooses the names of objects cannot choose names that collide.
 #[derive(Clone, Debug)]
 pub(crate) struct Table<T> {
     slots: HashTable<T>,
     hasher: DefaultHashBuilder,
 }
 
-/// Entries in the order of their keys.
+/// Entries ordered by key.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ordered(BTreeSet<Placed>);
 
-/// An entry at the place of its key.
+/// An entry, compared by its key.
 #[derive(Clone, Debug)]
 struct Placed(RawEntry);
 
@@ -60,7 +59,7 @@ impl<T: Keyed> Table<T> {
         self.slots.len()
     }
 
-    /// Answers what was under the key before.
+    /// Inserts a value. Returns the previous one of its key.
     pub(crate) fn insert(&mut self, new: T) -> Option<T> {
         let Self { slots, hasher } = self;
         let hash = hasher.hash_one(new.key());
@@ -90,7 +89,7 @@ impl<T: Keyed> Default for Table<T> {
 // ===== impl Ordered =====
 
 impl Ordered {
-    /// Each is put in the place of the one of its key.
+    /// Inserts an entry in place of the previous one of its key.
     pub(crate) fn insert(&mut self, entry: RawEntry) {
         self.0.replace(Placed(entry));
     }
@@ -115,9 +114,9 @@ impl Ordered {
         self.0.iter().map(|Placed(entry)| entry)
     }
 
-    /// The entries of one namespace, or all of them.
+    /// Returns the entries of one namespace, or all of them.
     pub(crate) fn within(&self, namespace: Option<&str>) -> impl Iterator<Item = &RawEntry> {
-        // Keys are ordered by namespace first; an empty name comes before all others.
+        // Keys are ordered by namespace first, and an empty name precedes all others.
         let start = namespace.map(|namespace| ObjectKey::namespaced(namespace, ""));
         let start = start.as_ref().map_or(Bound::Unbounded, Bound::Included);
         let entries = self.0.range::<ObjectKey, _>((start, Bound::Unbounded));
@@ -128,7 +127,7 @@ impl Ordered {
     }
 }
 
-/// Cheapest where they come in order, and each key once.
+/// Cheapest for unique keys in order.
 impl FromIterator<RawEntry> for Ordered {
     fn from_iter<I: IntoIterator<Item = RawEntry>>(entries: I) -> Self {
         Self(entries.into_iter().map(Placed).collect())

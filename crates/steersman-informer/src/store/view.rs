@@ -1,4 +1,4 @@
-//! Machine: what one type makes of the objects of a store: what it cannot read is kept aside.
+//! Machine: a view: the objects of a store as one type, with its malformed objects and its indexes.
 
 use std::any::TypeId;
 use std::collections::BTreeMap;
@@ -15,21 +15,21 @@ use crate::judgement::{Finding, IndexValues};
 use crate::store::index::{Index, IndexFn};
 use crate::store::transition::Transition;
 
-/// Names a view within its informer.
+/// Identifies a view within its informer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ViewId(u64);
 
-/// A view is kept as long as somebody holds one of these.
+/// A view exists as long as one of its handles.
 #[derive(Debug)]
 pub(crate) struct ViewHandle {
     id: ViewId,
     needs: Extent,
 }
 
-/// An object for which a new index fails, and why.
+/// An object for which a new index fails, and the error.
 pub(crate) type IndexFailure = (RawEntry, Arc<str>);
 
-/// Whether an object can be read as the type of a view.
+/// Returns whether an object decodes as the type of a view.
 type Check = fn(&RawEntry) -> Result<(), Arc<str>>;
 
 /// A snapshot of one view with which objects are judged before any lock is taken.
@@ -50,10 +50,10 @@ pub(crate) struct Counts {
     pub(crate) deleted: u64,
 }
 
-/// The objects of a store as one type sees them, with the indexes made for it.
+/// The objects of a store as one type, with its indexes.
 ///
-/// An object that the type cannot read is kept aside (VIEW-1): what was seen of it before stays
-/// readable, and changes nothing until it is good again or gone.
+/// For an object that does not decode as the type the view keeps the last version that did
+/// (VIEW-1), until a version decodes or the object is gone.
 #[derive(Clone)]
 pub(crate) struct View {
     id: ViewId,
@@ -61,29 +61,29 @@ pub(crate) struct View {
     needs: Extent,
     handle: Weak<ViewHandle>,
     check: Check,
-    /// Whether the store holds as much of its objects as the type needs.
+    /// Whether the store holds as much of the objects as the type needs.
     ready: bool,
-    aside: BTreeMap<ObjectKey, Aside>,
+    malformed_entries: BTreeMap<ObjectKey, MalformedEntry>,
     indexes: Vec<Index>,
 }
 
-/// An object that a view cannot read.
+/// An object that does not decode as the type.
 #[derive(Clone, Debug)]
-struct Aside {
+struct MalformedEntry {
     malformed: Malformed,
-    /// What the view saw of the same object before.
+    /// The last version that did decode.
     last_good: Option<RawEntry>,
 }
 
-/// What the onlookers of one view are told.
+/// The effects of changes on one view.
 #[derive(Debug)]
 pub(crate) struct ViewEffects {
     pub(crate) view: ViewId,
-    /// Whether there are any.
+    /// Whether the view has subscribers, so that events are recorded.
     has_subscribers: bool,
-    /// In the order in which subscribers shall see them.
+    /// The events, in the order of delivery.
     pub(crate) events: Vec<RawEvent>,
-    /// Objects that were put aside, at versions not seen before.
+    /// Objects that newly failed to decode.
     pub(crate) malformed: Vec<Malformed>,
 }
 
@@ -99,7 +99,7 @@ impl ViewHandle {
         self.id
     }
 
-    /// How much of the objects the view's type needs.
+    /// Returns how much of an object the view's type needs.
     pub(crate) fn needs(&self) -> Extent {
         self.needs
     }
@@ -134,7 +134,7 @@ impl Judge {
     }
 }
 
-/// The values of an object in one index: each once, in order.
+/// Returns the values of an object in one index, sorted and without duplicates.
 pub(crate) fn values(function: &IndexFn, entry: &RawEntry) -> Result<IndexValues, Arc<str>> {
     let mut values = function(entry)?;
     values.sort_unstable();
@@ -156,7 +156,7 @@ impl Counts {
         }
     }
 
-    /// With one word in lower case for each, as in labels of metrics.
+    /// Returns the counts with lower-case words, as in labels of metrics.
     pub(crate) fn in_words(&self) -> [(&'static str, u64); 3] {
         [
             ("created", self.created),
@@ -176,7 +176,7 @@ impl ViewEffects {
         }
     }
 
-    /// Nobody listens: no events are kept for them.
+    /// Records no events, as the view has no subscribers.
     pub(crate) fn drop_events(&mut self) {
         self.has_subscribers = false;
     }
@@ -197,7 +197,7 @@ impl View {
             handle: Arc::downgrade(handle),
             check: RawEntry::check::<K>,
             ready,
-            aside: BTreeMap::new(),
+            malformed_entries: BTreeMap::new(),
             indexes: Vec::new(),
         }
     }
@@ -214,7 +214,7 @@ impl View {
         self.needs
     }
 
-    /// Whoever holds it, where somebody does.
+    /// Returns a handle of the view, if one exists.
     pub(crate) fn handle(&self) -> Option<Arc<ViewHandle>> {
         self.handle.upgrade()
     }
@@ -227,7 +227,8 @@ impl View {
         self.ready
     }
 
-    /// Says whether what the store holds is enough. A view that is not ready sees nothing.
+    /// Sets whether the store holds enough of the objects. A view that is not ready sees no
+    /// objects.
     pub(crate) fn set_ready(&mut self, ready: bool) {
         self.ready = ready;
     }
@@ -244,35 +245,39 @@ impl View {
 
     // ----- reads -----
 
-    /// What the view sees of a stored object.
+    /// Returns the version of a stored object that the view sees.
     pub(crate) fn sees<'a>(&'a self, stored: &'a RawEntry) -> Option<&'a RawEntry> {
         if !self.ready {
             return None;
         }
-        // Hardly ever is anything kept aside.
-        if self.aside.is_empty() {
+        // Usually every object decodes.
+        if self.malformed_entries.is_empty() {
             return Some(stored);
         }
-        match self.aside.get(stored.key()) {
-            Some(aside) => aside.last_good.as_ref(),
+        match self.malformed_entries.get(stored.key()) {
+            Some(malformed_entries) => malformed_entries.last_good.as_ref(),
             None => Some(stored),
         }
     }
 
-    /// The objects that are kept aside, in the order of their keys.
+    /// Returns the objects that do not decode, ordered by key.
     pub(crate) fn malformed(&self) -> impl Iterator<Item = &Malformed> {
-        self.aside.values().map(|aside| &aside.malformed)
+        self.malformed_entries
+            .values()
+            .map(|malformed_entries| &malformed_entries.malformed)
     }
 
     pub(crate) fn malformed_at(&self, key: &ObjectKey) -> Option<&Malformed> {
-        self.aside.get(key).map(|aside| &aside.malformed)
+        self.malformed_entries
+            .get(key)
+            .map(|malformed_entries| &malformed_entries.malformed)
     }
 
     pub(crate) fn index(&self, name: &str) -> Option<&Index> {
         self.indexes.iter().find(|index| index.name() == name)
     }
 
-    /// The index of the values of a label.
+    /// Returns the index of a label's values.
     pub(crate) fn label_index(&self, label: &str) -> Option<&Index> {
         self.index(label).filter(|index| index.is_of_label())
     }
@@ -284,13 +289,12 @@ impl View {
 
     // ----- changes -----
 
-    /// Looks at an object that is stored already; nobody is told. For a view that is new, or
-    /// just became ready.
+    /// Adds a stored object to a view that is new or just became ready. No event is recorded.
     pub(crate) fn file(&mut self, stored: &RawEntry, finding: &Finding, effects: &mut ViewEffects) {
         self.settle(stored, finding, None, effects);
     }
 
-    /// As [`file`](Self::file), in place of what was filed of the object before.
+    /// As [`file`](Self::file), for an object that was added before.
     pub(crate) fn refile(
         &mut self,
         stored: &RawEntry,
@@ -301,8 +305,8 @@ impl View {
         self.file(stored, finding, effects);
     }
 
-    /// Adds an index that has filed each object that the view sees. An object for which it fails is
-    /// kept aside, and stays as it is seen.
+    /// Adds an index that contains every object the view sees. Objects for which it fails count as
+    /// malformed, and stay visible.
     pub(crate) fn add_index(
         &mut self,
         index: Index,
@@ -364,7 +368,7 @@ impl View {
         if self.settle_if(new, finding, before.clone(), effects) {
             effects.push(match before {
                 Some(old) => Event::updated(old, new.clone(), Origin::Live),
-                // No earlier version of the object could be read as this type.
+                // No earlier version of the object decoded as this type.
                 None => Event::created(new.clone(), Origin::Live),
             });
         }
@@ -391,7 +395,7 @@ impl View {
         finding.is_some_and(|finding| self.settle(new, finding, before, effects))
     }
 
-    /// Says whether the view can read the object.
+    /// Files an object that decodes, or notes its error. Returns whether it decodes.
     fn settle(
         &mut self,
         new: &RawEntry,
@@ -401,7 +405,7 @@ impl View {
     ) -> bool {
         match finding {
             Ok(values) => {
-                self.aside.remove(new.key());
+                self.malformed_entries.remove(new.key());
                 let mut values = values.iter();
                 let none = IndexValues::default();
                 for index in &mut self.indexes {
@@ -429,20 +433,21 @@ impl View {
             entry.version().clone(),
             &**problem,
         );
-        let known = self.aside.get(entry.key());
+        let known = self.malformed_entries.get(entry.key());
         if known.is_none_or(|known| known.malformed != malformed) {
             effects.malformed.push(malformed.clone());
         }
-        let aside = Aside {
+        let malformed_entries = MalformedEntry {
             malformed,
             last_good,
         };
-        self.aside.insert(entry.key().clone(), aside);
+        self.malformed_entries
+            .insert(entry.key().clone(), malformed_entries);
     }
 
-    /// Drops what is known of an object.
+    /// Removes an object.
     pub(crate) fn forget(&mut self, key: &ObjectKey) {
-        self.aside.remove(key);
+        self.malformed_entries.remove(key);
         for index in &mut self.indexes {
             index.remove(key);
         }
@@ -454,7 +459,7 @@ impl fmt::Debug for View {
         f.debug_struct("View")
             .field("id", &self.id)
             .field("ready", &self.ready)
-            .field("aside", &self.aside)
+            .field("malformed_entries", &self.malformed_entries)
             .finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! Replayed events equal the final state, collapsed or not.
+//! Replayed events lead to the final state, coalesced or not.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,9 +15,9 @@ enum Act {
     /// Creates or changes an object.
     Put(u8),
     Delete(u8),
-    /// Deletes and creates again, under another uid.
+    /// Deletes an object and creates another with its name.
     Recreate(u8),
-    /// Leaves what a selector selects, and comes back.
+    /// Makes an object leave a selector and come back.
     Return(u8),
     Resync(u8),
     Take(u8),
@@ -53,14 +53,14 @@ fn uid(entry: &RawEntry) -> u64 {
     entry.uid().to_string().parse().unwrap()
 }
 
-/// A store that tells a mailbox what happens, and a subscriber who replays what it takes.
+/// A store that sends events to a mailbox, and a subscriber that replays them.
 struct Bench {
     mailbox: Mailbox,
     store: Seen,
     seen: Seen,
     version: u64,
     synced: u32,
-    /// Objects that were there at the start and still are the same.
+    /// Initial objects that still exist.
     initial: BTreeMap<u8, u64>,
 }
 
@@ -131,19 +131,19 @@ impl Bench {
     fn delete(&mut self, name: u8) {
         if let Some(old) = self.store.remove(&name) {
             self.initial.remove(&name);
-            // Its last state is of the version at which it went.
+            // The delete is at the version at which the object left the selector.
             let last = object(name, uid(&old), self.version);
             self.mailbox.push(Event::deleted(last, Certainty::Observed));
         }
     }
 
-    /// Takes one thing and replays it; says whether there was one.
+    /// Takes one delivery and replays it. Returns whether there was one.
     fn take(&mut self) -> Result<bool, TestCaseError> {
         let event = match self.mailbox.take() {
             Taken::Nothing => return Ok(false),
             Taken::Synced => {
                 self.synced += 1;
-                // What was there at the start and still is was handed over before.
+                // Initial objects that still exist were delivered before the marker.
                 for (name, uid) in &self.initial {
                     let seen = self.seen.get(name).map(|seen| seen.uid().to_string());
                     prop_assert_eq!(seen, Some(uid.to_string()));
@@ -164,7 +164,7 @@ impl Bench {
                 prop_assert!(before.is_some_and(|before| before.is_same_version_as(old)));
                 prop_assert!(old.is_same_as(new));
             }
-            // FAN-2: every delete is of an object that was taken.
+            // FAN-2: only objects that were taken are deleted.
             Event::Deleted { last_known, .. } => {
                 let before = self.seen.remove(&name);
                 prop_assert!(before.is_some_and(|before| before.is_same_as(last_known)));
@@ -186,7 +186,7 @@ proptest! {
         for act in acts {
             bench.act(act)?;
             if bound < 1000 {
-                // Five objects seen, five that exist, the marker, half a step.
+                // Five objects seen, five that exist, the marker, and half a change.
                 let most = bound.max(5) + 7;
                 prop_assert!(bench.mailbox.len() <= most, "{}", bench.mailbox.len());
             }
@@ -215,7 +215,7 @@ fn store_8_a_mailbox_that_was_emptied_takes_little_and_needs_no_new_table_each_t
         });
         (counted.bytes_current, mailbox.positions.capacity())
     };
-    // What a step in two events waits in is of no more than two.
+    // The buffer for a change of two events stays small.
     assert!(go_through(&objects).0 < 1024);
     let (_, positions) = go_through(&objects[..1000]);
     assert!((1000..=KEPT).contains(&positions), "{positions}");

@@ -1,8 +1,8 @@
-//! What views and indexes make of an object: found when it arrives, and found again where they are others.
+//! Findings of views and indexes: made once on arrival, and again if the views changed since.
 
 use super::*;
 
-/// A core that runs, with a view, and an index that counts how often it is asked.
+/// Returns a running core with a view, and an index that counts its calls.
 fn counting() -> (Arc<Core>, Arc<ViewHandle>, Arc<AtomicU64>) {
     let (core, handle) = core(16);
     let asked = Arc::new(AtomicU64::new(0));
@@ -15,7 +15,7 @@ fn counting() -> (Arc<Core>, Arc<ViewHandle>, Arc<AtomicU64>) {
     (Arc::new(core), handle, asked)
 }
 
-/// As the reflector hands it on.
+/// Returns the object as the reflector gets it.
 fn handed_on(core: &Arc<Core>, version: u64) -> Arrived {
     let metadata = format!(r#"{{"name":"m1","uid":"u","resourceVersion":"{version}"}}"#);
     let json = format!(r#"{{"metadata":{metadata},"data":{{"v":"{version}"}}}}"#);
@@ -33,11 +33,11 @@ fn all_of(arrived: Arrived) -> Delta {
 
 // VIEW-6
 #[test]
-fn view_6_an_index_is_asked_once_of_each_version_that_arrives() {
+fn view_6_an_index_function_runs_once_per_arriving_version() {
     let (core, handle, asked) = counting();
     core.apply(vec![all_of(handed_on(&core, 1))]);
     core.apply(vec![Delta::Put(handed_on(&core, 2))]);
-    // A list that brings nothing new.
+    // A list without changes.
     core.apply(vec![all_of(handed_on(&core, 2))]);
     assert_eq!(asked.load(Ordering::Relaxed), 2);
     assert_agrees(&core.shared.indexer.read(), &handle, "value");
@@ -45,7 +45,7 @@ fn view_6_an_index_is_asked_once_of_each_version_that_arrives() {
 
 // VIEW-6
 #[test]
-fn view_6_what_arrived_before_an_index_or_a_view_was_there_is_judged_by_it() {
+fn view_6_objects_that_arrived_before_an_index_or_view_are_judged_by_it() {
     for list in [true, false] {
         let (core, handle, asked) = counting();
         let arrived = handed_on(&core, 1);
@@ -65,9 +65,9 @@ fn view_6_what_arrived_before_an_index_or_a_view_was_there_is_judged_by_it() {
     }
 }
 
-// RYOW-2: who waits for a version looks again after each event, bookmark and list, and finds how far it got.
+// RYOW-2: a task that waits for a version checks again after each event, bookmark and list.
 #[test]
-fn ryow_2_events_bookmarks_and_lists_say_how_far_the_informer_has_come() {
+fn ryow_2_events_bookmarks_and_lists_advance_the_observed_state() {
     let (core, _held) = core(8);
     let key = ObjectKey::cluster("m1");
     let mut applied = core.applied();

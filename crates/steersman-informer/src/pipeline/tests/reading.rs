@@ -1,4 +1,4 @@
-//! Reads while somebody decodes, and of what decodes at one time and not at another.
+//! Reads while another thread decodes, and types that decode the same JSON only sometimes.
 
 use std::sync::atomic::AtomicBool;
 
@@ -8,13 +8,13 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::*;
 
-/// Who waits at the gate: is told that decoding has begun, and says when it may end.
+/// Signals that decoding has begun, and waits until it may end.
 type Gate = (mpsc::Sender<()>, mpsc::Receiver<()>);
 
 static GATES: [Mutex<Option<Gate>>; 2] = [Mutex::new(None), Mutex::new(None)];
 static IS_FICKLE: AtomicBool = AtomicBool::new(false);
 
-/// Decodes for as long as its gate is closed, and from `true` alone.
+/// Decodes from `true` alone, and waits for its gate.
 #[derive(Clone, Debug, Serialize)]
 struct Slow<const GATE: usize> {
     was_let_in: bool,
@@ -26,7 +26,7 @@ impl<'de, const GATE: usize> Deserialize<'de> for Slow<GATE> {
         let gate = GATES[GATE].lock().take();
         let was_let_in = gate.is_none_or(|(begins, may_end)| {
             begins.send(()).unwrap();
-            // Waits no longer than this only where others wait for it: a test that fails does not hang.
+            // This timeout ends the wait only if the test fails.
             may_end.recv_timeout(Duration::from_secs(10)).is_ok()
         });
         Ok(Self { was_let_in })
@@ -39,7 +39,7 @@ struct Strict;
 
 impl<'de> Deserialize<'de> for Strict {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // Time enough for a write that nothing holds up.
+        // Gives the writer time to interfere, should it not be blocked.
         std::thread::yield_now();
         match bool::deserialize(deserializer)? {
             true => Ok(Self),
@@ -48,7 +48,7 @@ impl<'de> Deserialize<'de> for Strict {
     }
 }
 
-/// Decodes at one time, and not at another where it is true.
+/// Fails to decode `true` while `IS_FICKLE` is set.
 #[derive(Clone, Debug, Serialize)]
 struct Fickle;
 
@@ -67,7 +67,7 @@ fn running(budget: Budget) -> Arc<Core> {
     Arc::new(core)
 }
 
-/// The object of this number, as the reflector hands it on.
+/// Returns the object of this number as the reflector gets it.
 fn handed_on(core: &Arc<Core>, number: u64, version: u64, spec: bool) -> Arrived {
     let metadata = format!(r#""name":"m{number}","uid":"u{number}","resourceVersion":"{version}""#);
     let json = format!(r#"{{"metadata":{{{metadata}}},"data":{{"v":"v"}},"spec":{spec}}}"#);
@@ -102,7 +102,7 @@ fn store_7_who_reads_or_writes_does_not_wait_for_a_type_that_decodes() {
     std::thread::scope(|threads| {
         let read = threads.spawn(|| slow.get(&one));
         begun.recv().unwrap();
-        // Each of these has the body to itself for a moment.
+        // Each of these reads has the body's lock for a moment.
         assert!(maps.get(&one).is_some());
         stored.raw_body().evict();
         stored.raw_body().repack();
@@ -139,7 +139,7 @@ fn view_7_a_first_look_holds_up_neither_readers_nor_the_writer_and_misses_nothin
             Delta::Put(handed_on(&core, 6, 6, true)),
         ]);
         assert_eq!(maps.entry(&key(2)).unwrap().version().as_str(), "2");
-        // Other views are there already, and no reader waits for the one that is being made.
+        // Existing views are readable while the new one is being created.
         let again = core.view::<Map>();
         assert_eq!(core.subscribers(), 0);
         drop(again);
@@ -180,7 +180,7 @@ fn view_7_an_index_that_is_being_made_holds_up_no_writer_and_misses_nothing() {
         let mut values = value(map);
         if map.metadata.name.as_deref() == Some("m1") {
             begins.send(()).unwrap();
-            // Waits no longer than this only where the writer waits: a test that fails does not hang.
+            // This timeout ends the wait only if the test fails.
             let opened = open.lock().recv_timeout(Duration::from_secs(10));
             values.push(format!("{opened:?}"));
         }
@@ -223,7 +223,7 @@ fn view_7_a_type_that_looks_for_the_first_time_during_writes_misses_none() {
     let mut looks = 0;
     while_writing(2000, write, || {
         if looks < 50 {
-            // Of the last view nothing is left, so each of these is a first look.
+            // The last view was dropped, so each of these creates a new one.
             let handle = core.view::<StrictMap>();
             let indexer = core.shared.indexer.read();
             let view = indexer.view(handle.id()).unwrap();
@@ -261,7 +261,7 @@ fn cache_4_a_list_tells_of_an_object_that_decodes_no_more() {
     IS_FICKLE.store(true, Ordering::Relaxed);
     let odd = ObjectKey::cluster("m2");
     assert_eq!(list(), (2, Some(odd.clone())));
-    // What is wrong with it is at hand from now on.
+    // The decode error is cached from now on.
     assert!(store.get(&odd).is_none());
     assert_eq!(list(), (2, Some(odd)));
 }

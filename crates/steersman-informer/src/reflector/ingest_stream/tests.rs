@@ -1,4 +1,4 @@
-//! Streams that never wait, and work that waits for other work.
+//! Streams that never wait, and ingests that wait for each other.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -11,7 +11,7 @@ use steersman_object::ResourceVersion;
 
 use super::*;
 
-/// Whoever waits gives up then: a test that fails does not hang.
+/// Waits end then, so that a failed test does not hang.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn object(name: &str, size: usize) -> StreamPart<Decoded<RawObject>, &'static str> {
@@ -31,10 +31,10 @@ fn name(part: &StreamPart<Arrived, &'static str>) -> String {
     }
 }
 
-/// Called with the name of each object before it is worked on.
+/// Called with the name of each object before it is ingested.
 type Before = dyn Fn(&str) + Send + Sync;
 
-/// Notes what it works on.
+/// Records the names of the objects it ingests.
 #[derive(Clone)]
 struct Noting {
     worked: Arc<Mutex<Vec<String>>>,
@@ -59,7 +59,7 @@ impl Ingest for Noting {
     }
 }
 
-/// A signal that any thread may wait for.
+/// Returns a signal that any thread may wait for.
 fn signal() -> (Sender<()>, Mutex<Receiver<()>>) {
     let (sender, receiver) = channel();
     (sender, Mutex::new(receiver))
@@ -67,10 +67,10 @@ fn signal() -> (Sender<()>, Mutex<Receiver<()>>) {
 
 // REFL-7
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn refl_7_batches_are_worked_on_at_once_and_come_out_as_they_came_in() {
+async fn refl_7_batches_are_ingested_concurrently_and_returned_in_order() {
     let (later, earlier) = signal();
     let ingest = Noting::new(move |name| match name {
-        // The first batch is not done before the second has begun.
+        // The first batch ends only after the second has begun.
         "0" => earlier.lock().recv_timeout(PATIENCE).unwrap(),
         "2" => later.send(()).unwrap(),
         _ => {}
@@ -87,7 +87,7 @@ async fn refl_7_batches_are_worked_on_at_once_and_come_out_as_they_came_in() {
 
 // REFL-7
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn refl_7_no_more_is_read_ahead_than_a_batch_for_each_thread_and_one_that_waits() {
+async fn refl_7_the_stream_reads_one_batch_per_worker_and_one_more_ahead() {
     let (go, gate) = signal();
     let ingest = Noting::new(move |name| {
         if name == "0" {
@@ -113,7 +113,7 @@ async fn refl_7_no_more_is_read_ahead_than_a_batch_for_each_thread_and_one_that_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn when_the_crowd_is_over_each_is_worked_on_as_it_is_read() {
+async fn after_the_list_each_object_is_ingested_as_it_is_read() {
     let ingest = Noting::new(|_| ());
     let worked = Arc::clone(&ingest.worked);
     let first = [object("a", 0), StreamPart::Other("end"), object("b", BATCH)];
@@ -134,7 +134,7 @@ async fn when_the_crowd_is_over_each_is_worked_on_as_it_is_read() {
 }
 
 #[tokio::test]
-async fn where_there_is_one_thread_nothing_is_read_ahead() {
+async fn with_one_thread_nothing_is_read_ahead() {
     let ingest = Noting::new(|_| ());
     let worked = Arc::clone(&ingest.worked);
     let parts = stream::iter(["a", "b"].map(|name| object(name, 0)));
@@ -147,7 +147,7 @@ async fn where_there_is_one_thread_nothing_is_read_ahead() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[should_panic(expected = "odd")]
-async fn a_panic_elsewhere_is_one_here() {
+async fn a_panic_in_a_worker_is_raised_in_the_reader() {
     let ingest = Noting::new(|_| panic!("odd"));
     let parts = stream::iter([object("a", 0)]);
     IngestStream::new(parts, ingest, Extent::Whole, true, None)

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{ReflectorMachine as Machine, WatchEnd as End, *};
 
-/// An origin of time for tables.
+/// Returns an origin of time for the tables.
 #[expect(clippy::disallowed_methods, reason = "an origin, not a clock")]
 fn origin() -> Instant {
     Instant::now()
@@ -14,10 +14,10 @@ fn version(text: &str) -> ResourceVersion {
     ResourceVersion::new(text)
 }
 
-/// Long enough after the beginning that a watch is not a short one.
+/// Long enough after the opening of a watch that it is not a short one.
 const LATER: Duration = Duration::from_secs(100);
 
-/// A machine in each phase, at `now`.
+/// Returns a machine in each phase, at `now`.
 fn phases(now: Instant) -> Vec<(&'static str, Machine)> {
     let listing = || {
         let mut machine = Machine::new(false, 500, 7);
@@ -194,7 +194,7 @@ fn transition_table() {
     insta::assert_snapshot!(table);
 }
 
-/// Whether the machine waits before that step.
+/// Returns whether the machine waits before that step.
 fn machine_waits(
     step: &mut Step,
     apply: &fn(&mut Machine, Instant),
@@ -228,7 +228,7 @@ fn refl_1_within_a_watch_the_version_only_advances() {
         machine.handle_event(&version(seen), now);
         assert_eq!(machine.position, version(expected));
     }
-    // Where versions cannot be ordered, the newest is the last that came.
+    // If versions cannot be ordered, the last one counts as the newest.
     machine.handle_event(&version("x7"), now);
     machine.handle_event(&version("x6"), now);
     assert_eq!(machine.position, version("x6"));
@@ -251,13 +251,13 @@ fn watches_last_a_little_less_than_five_minutes_and_differ() {
     assert!(timeouts.iter().all(|timeout| bounds.contains(timeout)));
 }
 
-/// What is told of an end, and which failure it is since the last success.
+/// Returns the reason of an end and its number since the last success.
 fn told(machine: &mut Machine, of: End, now: Instant) -> Option<(Reason, u32)> {
     let failed = machine.handle_end(of, now)?;
     Some((failed.reason, failed.attempt))
 }
 
-/// Waits for the next request.
+/// Returns the time of the next request.
 fn due(machine: &mut Machine, mut now: Instant) -> Instant {
     while let Step::Sleep { until, .. } = machine.next(now) {
         now = until;
@@ -265,7 +265,7 @@ fn due(machine: &mut Machine, mut now: Instant) -> Instant {
     now
 }
 
-/// Opens the watch that is due.
+/// Opens the next watch. Returns the time.
 fn open(machine: &mut Machine, now: Instant) -> Instant {
     let now = due(machine, now);
     machine.handle_open(now);
@@ -273,10 +273,10 @@ fn open(machine: &mut Machine, now: Instant) -> Instant {
 }
 
 #[test]
-fn an_end_is_a_failure_where_the_watch_came_to_nothing() {
+fn the_end_of_a_watch_is_a_failure_if_it_brought_nothing() {
     let start = origin();
     let (_, mut machine) = phases(start).remove(3);
-    // It lasted, as a quiet one does.
+    // A quiet watch lasted until its timeout.
     assert_eq!(told(&mut machine, End::Closed, start + LATER), None);
     let mut now = start + LATER;
     for attempt in 1..=3 {
@@ -285,12 +285,12 @@ fn an_end_is_a_failure_where_the_watch_came_to_nothing() {
         assert_eq!(short, Some((Reason::ShortWatch, attempt)));
     }
     assert_eq!(machine.problem().unwrap().reason, Reason::ShortWatch);
-    // REFL-11: everything is listed, which proves nothing of watches.
+    // REFL-11: everything is listed, which does not prove that watches work.
     now = due(&mut machine, now);
     assert!(matches!(machine.next(now), Step::List { .. }));
     machine.handle_page(&version("20"), None);
     assert_eq!(machine.problem().unwrap().reason, Reason::ShortWatch);
-    // It brought something before it ended, so failures are counted anew.
+    // The watch brought an event before it ended, so failures are counted anew.
     now = open(&mut machine, now);
     machine.handle_event(&version("30"), now);
     let failure = Failure::cut();
@@ -302,7 +302,7 @@ fn an_end_is_a_failure_where_the_watch_came_to_nothing() {
         now = open(&mut machine, now);
         now = machine.deadline(now);
         if !machine.handle_tick(now) {
-            // It stayed open for a moment, which ends the state and not the count.
+            // The watch stayed open for a moment, which ends the problem but keeps the count.
             assert!(machine.problem().is_none());
             now = machine.deadline(now);
             assert!(machine.handle_tick(now));
@@ -313,7 +313,7 @@ fn an_end_is_a_failure_where_the_watch_came_to_nothing() {
 }
 
 #[test]
-fn a_streaming_list_that_does_not_end_is_a_failure_unless_nobody_streams() {
+fn a_streaming_list_without_an_end_is_a_failure_unless_the_server_streams_none() {
     let now = origin();
     let streaming = || phases(now).remove(2).1;
     let cut = told(&mut streaming(), End::Closed, now + LATER);
@@ -327,7 +327,7 @@ fn a_streaming_list_that_does_not_end_is_a_failure_unless_nobody_streams() {
 
 // REFL-8
 #[test]
-fn refusals_are_counted_anew_after_a_watch_that_was_well() {
+fn refusals_are_counted_anew_after_a_healthy_watch() {
     let mut now = origin();
     let (_, mut machine) = phases(now).remove(3);
     for _ in 0..3 {
@@ -368,7 +368,7 @@ fn refl_8_no_number_of_failures_of_a_server_lists_anything_again() {
 
 // REFL-9
 #[test]
-fn refl_9_what_a_server_refuses_and_its_return_end_the_backoff_of_an_outage() {
+fn refl_9_a_refusal_or_the_return_of_the_server_ends_the_backoff_of_an_outage() {
     let start = origin();
     let delay = |machine: &mut Machine, now: Instant| {
         fail(machine, Class::Unavailable, now);
@@ -393,7 +393,7 @@ fn refl_9_what_a_server_refuses_and_its_return_end_the_backoff_of_an_outage() {
 
 // REFL-10
 #[test]
-fn refl_10_a_watch_whose_bookmarks_stop_is_silent_and_leaves_the_state() {
+fn refl_10_a_watch_without_its_expected_bookmarks_is_silent_and_degrades_the_state() {
     let start = origin();
     let (_, mut machine) = phases(start).remove(3);
     let minute = Duration::from_secs(60);
@@ -412,9 +412,9 @@ fn refl_10_a_watch_whose_bookmarks_stop_is_silent_and_leaves_the_state() {
     assert_eq!(after, version("11"));
 }
 
-/// REFL-10: a list takes the time that it takes.
+/// REFL-10: a list may take any time.
 #[test]
-fn a_late_answer_is_told_of_a_watch_and_not_of_a_list() {
+fn a_late_response_is_a_problem_of_watches_and_not_of_lists() {
     let now = origin();
     let late = |number: usize| {
         let (_, mut machine) = phases(now).remove(number);
@@ -430,7 +430,7 @@ fn a_late_answer_is_told_of_a_watch_and_not_of_a_list() {
 
 // REFL-11
 #[test]
-fn refl_11_bookmarks_that_say_nothing_new_do_not_make_a_watch_that_ends_at_once_a_good_one() {
+fn refl_11_bookmarks_without_news_do_not_make_a_short_watch_a_success() {
     let start = origin();
     let (_, mut machine) = phases(start).remove(3);
     let (mut now, mut lists) = (start, 0);
@@ -451,7 +451,7 @@ fn refl_11_bookmarks_that_say_nothing_new_do_not_make_a_watch_that_ends_at_once_
             }
         }
     }
-    // Three watches, a list, three watches, later each time.
+    // Three watches and a list, again and again, with growing delays.
     assert!((7..40).contains(&requests), "{requests}");
     assert!(
         (requests / 4..=requests / 4 + 1).contains(&lists),
@@ -460,7 +460,7 @@ fn refl_11_bookmarks_that_say_nothing_new_do_not_make_a_watch_that_ends_at_once_
 }
 
 #[test]
-fn a_list_comes_in_pages_again_after_one_that_could_not() {
+fn a_list_is_paged_again_after_a_list_in_one_page() {
     let now = origin();
     let (_, mut machine) = phases(now).remove(1);
     let limit = |machine: &mut Machine| match machine.next(now + LATER) {
@@ -476,7 +476,7 @@ fn a_list_comes_in_pages_again_after_one_that_could_not() {
 
 // VIEW-3
 #[test]
-fn view_3_what_is_asked_for_again_is_no_older_than_what_was_seen() {
+fn view_3_a_wider_list_is_no_older_than_what_was_seen() {
     let now = origin();
     type Sees = fn(&mut Machine, Instant);
     let sees: [(Sees, &str); 2] = [

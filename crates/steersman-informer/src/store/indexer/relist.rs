@@ -1,4 +1,4 @@
-//! Machine: the store that a relist makes, beside the one that there is.
+//! Machine: builds the store after a relist, beside the present one.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +15,9 @@ use crate::store::transition::Transition;
 use crate::store::view::{ViewEffects, ViewId};
 
 impl Indexer {
-    /// Builds what a relist makes of this, beside it: deletes first, then the rest in the order of
-    /// the list. Each key comes once. No events are kept where nobody listens.
+    /// Builds the store after a relist, and the effects: first deletes, then the other changes in
+    /// the order of the list. Each key comes once. Events are recorded only for views with
+    /// subscribers.
     pub(crate) fn replaced(
         &self,
         items: impl Iterator<Item = (Item, Findings)>,
@@ -40,7 +41,7 @@ impl Indexer {
         let mut listed = Vec::with_capacity(objects);
         let mut gone_first = Vec::new();
         let mut changes = Vec::new();
-        // Where nothing was there nothing goes first, and nothing has to be kept for later.
+        // A first list deletes nothing, so its events need not wait for deletes.
         let is_first = self.ordered.is_empty();
         for (item, findings) in items {
             let stored = self.get(key_of(&item));
@@ -88,8 +89,8 @@ impl Indexer {
             next.by_key.insert(entry.clone());
         }
         next.ordered = listed.into_iter().collect();
-        // STORE-3: what the relist does not name is gone; of an object that nobody can read, what
-        // happened to the good one under its name was decided above.
+        // STORE-3: an object that the list does not name is gone. Of a malformed object, its
+        // transition decided whether the stored version is gone.
         for old in self.ordered.iter() {
             let named = next.get(old.key()).is_some() || next.malformed.contains_key(old.key());
             if !named {
@@ -106,7 +107,7 @@ impl Indexer {
         (next, effects)
     }
 
-    /// The same without objects, for so many of which so much was listed.
+    /// Returns an empty store with the same views, for a list of this number of objects.
     fn emptied(&self, objects: usize, version: ResourceVersion, extent: Extent) -> Self {
         let mut next = Self {
             by_key: Table::with_capacity(objects),
