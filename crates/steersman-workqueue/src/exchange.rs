@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::index::Hash;
 use crate::options::{AddOptions, Priority};
-use crate::order::Slot;
+use crate::ready::Slot;
 
 /// A key that is added.
 pub(crate) struct Arrival<T> {

@@ -5,7 +5,7 @@ use std::hash::BuildHasher;
 use foldhash::quality::RandomState;
 
 use crate::key::Key;
-use crate::order::Slot;
+use crate::ready::Slot;
 
 /// As much of a key's hash as is kept: enough to tell all but a few keys of a million apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,13 +26,13 @@ pub(crate) struct Hashes(RandomState);
 #[derive(Debug)]
 pub(crate) struct Index {
     // A power of two, or none at all.
-    places: Vec<Place>,
+    buckets: Vec<IndexBucket>,
     // Places that are not empty; at most three in four, so that every search ends.
     taken: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct IndexBucket {
     hash: Hash,
     slot: Slot,
 }
@@ -55,18 +55,18 @@ pub(crate) struct Vacancy {
 
 /// What a slot holds, as far as a search is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tenant {
+pub(crate) enum Occupant {
     /// The key that is looked for.
     Sought,
     /// Another key of the same hash.
-    Stranger,
+    Other,
     /// No key, or one of another hash.
     Gone,
 }
 
 const SMALLEST: usize = 16;
 
-const EMPTY: Place = Place {
+const EMPTY: IndexBucket = IndexBucket {
     hash: Hash(0),
     slot: Slot::MAX,
 };
@@ -84,7 +84,7 @@ impl Hashes {
 impl Index {
     pub(crate) fn new() -> Self {
         Self {
-            places: Vec::new(),
+            buckets: Vec::new(),
             taken: 0,
         }
     }
@@ -97,16 +97,16 @@ impl Index {
         live: usize,
         is_live: impl Fn(Hash, Slot) -> bool,
     ) {
-        if (self.taken + more) * 4 <= self.places.len() * 3 {
+        if (self.taken + more) * 4 <= self.buckets.len() * 3 {
             return;
         }
         let size = ((live + more) * 2).next_power_of_two().max(SMALLEST);
-        let old = std::mem::replace(&mut self.places, vec![EMPTY; size]);
-        let nothing_left = std::mem::take(&mut self.taken) == live;
-        for place in old {
-            if !place.is_empty() && (nothing_left || is_live(place.hash, place.slot)) {
-                let at = self.first_empty(place.hash);
-                self.places[at] = place;
+        let old = std::mem::replace(&mut self.buckets, vec![EMPTY; size]);
+        let all_live = std::mem::take(&mut self.taken) == live;
+        for bucket in old {
+            if !bucket.is_empty() && (all_live || is_live(bucket.hash, bucket.slot)) {
+                let at = self.first_empty(bucket.hash);
+                self.buckets[at] = bucket;
                 self.taken += 1;
             }
         }
@@ -116,27 +116,27 @@ impl Index {
     /// and the searches that follow find their places at hand.
     pub(crate) fn approach(&self, hashes: impl Iterator<Item = Hash>) {
         let begin = |hash| {
-            self.places
+            self.buckets
                 .get(self.home(hash))
-                .map_or(0, |place| place.slot)
+                .map_or(0, |bucket| bucket.slot)
         };
         std::hint::black_box(hashes.fold(0, |all, hash| all ^ begin(hash)));
     }
 
     /// Looks for a key. There has to be room for one more, so an empty place ends every search.
-    pub(crate) fn find(&self, hash: Hash, tenant: impl Fn(Slot) -> Tenant) -> Found {
+    pub(crate) fn find(&self, hash: Hash, occupant: impl Fn(Slot) -> Occupant) -> Found {
         let mut left = None;
         let mut at = self.home(hash);
         loop {
-            let place = self.places[at];
-            if place.is_empty() {
+            let bucket = self.buckets[at];
+            if bucket.is_empty() {
                 return Found::Nowhere(left.unwrap_or(Vacancy { at, is_empty: true }));
             }
-            if place.hash == hash {
-                match tenant(place.slot) {
-                    Tenant::Sought => return Found::Here(place.slot),
-                    Tenant::Stranger => {}
-                    Tenant::Gone => {
+            if bucket.hash == hash {
+                match occupant(bucket.slot) {
+                    Occupant::Sought => return Found::Here(bucket.slot),
+                    Occupant::Other => {}
+                    Occupant::Gone => {
                         left.get_or_insert(Vacancy {
                             at,
                             is_empty: false,
@@ -150,13 +150,13 @@ impl Index {
 
     /// Notes where a key is that was found nowhere.
     pub(crate) fn fill(&mut self, vacancy: Vacancy, hash: Hash, slot: Slot) {
-        self.places[vacancy.at] = Place { hash, slot };
+        self.buckets[vacancy.at] = IndexBucket { hash, slot };
         self.taken += usize::from(vacancy.is_empty);
     }
 
     fn first_empty(&self, hash: Hash) -> usize {
         let mut at = self.home(hash);
-        while !self.places[at].is_empty() {
+        while !self.buckets[at].is_empty() {
             at = self.after(at);
         }
         at
@@ -164,17 +164,17 @@ impl Index {
 
     // The high bits of the hash: twice the places are twice as far from the front.
     fn home(&self, hash: Hash) -> usize {
-        ((u64::from(hash.0) * self.places.len() as u64) >> 32) as usize
+        ((u64::from(hash.0) * self.buckets.len() as u64) >> 32) as usize
     }
 
     fn after(&self, at: usize) -> usize {
-        (at + 1) & (self.places.len() - 1)
+        (at + 1) & (self.buckets.len() - 1)
     }
 }
 
-// === impl Place ===
+// === impl IndexBucket ===
 
-impl Place {
+impl IndexBucket {
     fn is_empty(self) -> bool {
         self.slot == Slot::MAX
     }
@@ -224,12 +224,12 @@ mod tests {
                 .reserve(1, keys.len() - self.free.len(), |hash, slot| {
                     hash_in(slot) == Some(hash)
                 });
-            let tenant = |slot: Slot| match keys[slot as usize] {
-                Some(there) if there == key => Tenant::Sought,
-                Some(there) if hash_of(there) == hash => Tenant::Stranger,
-                _ => Tenant::Gone,
+            let occupant = |slot: Slot| match keys[slot as usize] {
+                Some(there) if there == key => Occupant::Sought,
+                Some(there) if hash_of(there) == hash => Occupant::Other,
+                _ => Occupant::Gone,
             };
-            match self.index.find(hash, tenant) {
+            match self.index.find(hash, occupant) {
                 Found::Here(slot) => slot,
                 Found::Nowhere(vacancy) => {
                     let slot = self.free.pop().unwrap_or(keys.len() as Slot);
@@ -248,8 +248,8 @@ mod tests {
         }
 
         fn taken(&self) -> usize {
-            let places = self.index.places.iter();
-            places.filter(|place| !place.is_empty()).count()
+            let buckets = self.index.buckets.iter();
+            buckets.filter(|bucket| !bucket.is_empty()).count()
         }
     }
 
@@ -271,7 +271,7 @@ mod tests {
                     known.remove(&key);
                 }
                 prop_assert_eq!(slots.taken(), slots.index.taken);
-                prop_assert!(slots.index.taken * 4 <= slots.index.places.len() * 3);
+                prop_assert!(slots.index.taken * 4 <= slots.index.buckets.len() * 3);
             }
         }
     }
@@ -285,7 +285,7 @@ mod tests {
                 slots.leave(slot);
             }
         }
-        assert_eq!(slots.index.places.len(), SMALLEST);
+        assert_eq!(slots.index.buckets.len(), SMALLEST);
         for _ in 0..1_000 {
             let slot = slots.slot_of(7);
             slots.leave(slot);
@@ -295,7 +295,7 @@ mod tests {
         slots.leave(slot);
         assert_eq!(
             slots.index.taken, taken,
-            "a key that comes back has a place"
+            "a key that comes back has a bucket"
         );
     }
 
@@ -303,7 +303,7 @@ mod tests {
     fn an_index_that_was_large_shrinks() {
         let mut slots = Slots::new(apart);
         let large: Vec<Slot> = (0..3_000).map(|key| slots.slot_of(key)).collect();
-        assert!(slots.index.places.len() >= 4096);
+        assert!(slots.index.buckets.len() >= 4096);
         for slot in large {
             slots.leave(slot);
         }
@@ -311,6 +311,6 @@ mod tests {
             let slot = slots.slot_of(key);
             slots.leave(slot);
         }
-        assert_eq!(slots.index.places.len(), SMALLEST);
+        assert_eq!(slots.index.buckets.len(), SMALLEST);
     }
 }

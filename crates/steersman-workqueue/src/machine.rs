@@ -2,15 +2,15 @@
 
 use std::time::{Duration, Instant};
 
+use crate::delayed::DelayedKeys;
 use crate::exchange::{Arrival, Released, Taken, Verdict};
-use crate::holdings::{Again, Holding};
+use crate::held::{HeldKey, Rerun};
 use crate::key::Key;
 use crate::limiter::RateLimiter;
 use crate::metrics::{Metrics, Snapshot};
 use crate::options::{Priority, QueueOptions};
-use crate::order::{Order, Slot};
+use crate::ready::{ReadyKeys, Slot};
 use crate::table::{Due, Standing, Table};
-use crate::waiting::Waiting;
 
 /// Longer delays count as this one, so that no deadline overflows the clock.
 const LONGEST_DELAY: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
@@ -29,9 +29,9 @@ const LONGEST_DELAY: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 /// ```
 pub(crate) struct Machine<T> {
     table: Table<T>,
-    order: Order,
-    waiting: Waiting,
-    held: Vec<Holding>,
+    ready: ReadyKeys,
+    delayed: DelayedKeys,
+    held: Vec<HeldKey>,
     limiter: Box<dyn RateLimiter<T>>,
     metrics: Option<Metrics>,
     stage: Stage,
@@ -58,8 +58,8 @@ impl<T: Key> Machine<T> {
     pub(crate) fn new(options: QueueOptions<T>) -> Self {
         Self {
             table: Table::new(),
-            order: Order::new(options.lower_share),
-            waiting: Waiting::default(),
+            ready: ReadyKeys::new(options.lower_share),
+            delayed: DelayedKeys::default(),
             held: Vec::new(),
             limiter: options.limiter,
             metrics: options.metrics,
@@ -71,7 +71,7 @@ impl<T: Key> Machine<T> {
     /// Whether `next` and `release` look at the time. Where they do not, the caller may pass any
     /// instant and save itself reading the clock. `add` without a delay looks at it with metrics.
     pub(crate) fn needs_clock(&self) -> bool {
-        self.metrics.is_some() || !self.waiting.is_empty()
+        self.metrics.is_some() || !self.delayed.is_empty()
     }
 
     /// Adds a key. Answers whether a waiting worker has something new to look at: a ready key, or an
@@ -95,13 +95,13 @@ impl<T: Key> Machine<T> {
         if self.stage == Stage::Closed {
             return None;
         }
-        while let Some(slot) = self.waiting.pop_due(now) {
+        while let Some(slot) = self.delayed.pop_due(now) {
             if let Some(due) = self.table.get_mut(slot).and_then(|entry| entry.due.take()) {
                 self.arrive(slot, due.priority, false, now);
             }
         }
         let table = &self.table;
-        let slot = self.order.pop(|turn, slot| table.is_ready(turn, slot))?;
+        let slot = self.ready.pop(|turn, slot| table.is_ready(turn, slot))?;
         let entry = self.table.get_mut(slot)?;
         let Standing::Ready { priority, .. } = entry.standing else {
             return None;
@@ -110,9 +110,9 @@ impl<T: Key> Machine<T> {
         // WQ-1: a held key is in no line, so it cannot be popped again before it is released.
         entry.standing = Standing::Held {
             priority,
-            place: self.held.len() as u32,
+            position: self.held.len() as u32,
         };
-        self.held.push(Holding::new(slot, now));
+        self.held.push(HeldKey::new(slot, now));
         if let Some(metrics) = &self.metrics {
             let added = entry.added;
             metrics.waited(self.table.time_since(added, now));
@@ -130,11 +130,11 @@ impl<T: Key> Machine<T> {
         let Some(entry) = self.table.get_mut(slot) else {
             return Released::default();
         };
-        let Standing::Held { priority, place } = entry.standing else {
+        let Standing::Held { priority, position } = entry.standing else {
             return Released::default();
         };
         entry.standing = Standing::Neither;
-        let again = self.stop_holding(place, now);
+        let again = self.stop_holding(position, now);
         let delay = self.judge(slot, verdict, now);
         let wake = self.follow(slot, priority, again, (verdict, delay), now);
         self.table.free_unless_used(slot);
@@ -146,22 +146,22 @@ impl<T: Key> Machine<T> {
 
     /// The next instant at which a delayed key becomes ready.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        self.waiting.earliest()
+        self.delayed.earliest()
     }
 
     /// Whether another worker would find something to take or to wait for.
     pub(crate) fn has_more(&self) -> bool {
-        self.order.len() > 0 || !self.waiting.is_empty()
+        self.ready.len() > 0 || !self.delayed.is_empty()
     }
 
     /// How many keys are ready.
     pub(crate) fn len(&self) -> usize {
-        self.order.len()
+        self.ready.len()
     }
 
     /// Whether no key is ready, delayed or held.
     pub(crate) fn idle(&self) -> bool {
-        self.order.len() == 0 && self.waiting.is_empty() && self.held.is_empty()
+        self.ready.len() == 0 && self.delayed.is_empty() && self.held.is_empty()
     }
 
     /// The keys that are held, in no particular order.
@@ -187,8 +187,8 @@ impl<T: Key> Machine<T> {
         for slot in self.table.slots() {
             self.drop_pending(slot);
         }
-        self.order.clear();
-        self.waiting.clear();
+        self.ready.clear();
+        self.delayed.clear();
         self.dropped - before
     }
 
@@ -198,7 +198,7 @@ impl<T: Key> Machine<T> {
             return;
         }
         self.stage = Stage::Draining;
-        while let Some(slot) = self.waiting.pop_due(deadline(now, LONGEST_DELAY)) {
+        while let Some(slot) = self.delayed.pop_due(deadline(now, LONGEST_DELAY)) {
             if let Some(entry) = self.table.get_mut(slot) {
                 entry.due = None;
             }
@@ -214,7 +214,7 @@ impl<T: Key> Machine<T> {
     pub(crate) fn snapshot(&self, now: Instant) -> Snapshot {
         let mut snapshot = Snapshot {
             depths: self
-                .order
+                .ready
                 .depths()
                 .map(|(priority, depth)| (priority.value(), depth))
                 .collect(),
@@ -265,7 +265,7 @@ impl<T: Key> Machine<T> {
         &mut self,
         slot: Slot,
         mut priority: Priority,
-        again: Option<Again>,
+        again: Option<Rerun>,
         (verdict, delay): (Verdict, Option<Duration>),
         now: Instant,
     ) -> bool {
@@ -379,7 +379,7 @@ impl<T: Key> Machine<T> {
         }
         let old = entry.due.take();
         let earlier = self
-            .waiting
+            .delayed
             .insert(slot, delay.deadline, old.as_ref().map(|old| old.at));
         let Some(at) = earlier.or(old.as_ref().map(|old| old.at)) else {
             return false;
@@ -392,20 +392,20 @@ impl<T: Key> Machine<T> {
             backoff: delay.backoff || old.as_ref().is_some_and(|old| old.backoff),
         };
         entry.due = Some(Box::new(due));
-        earlier.is_some() && self.waiting.earliest() == Some(delay.deadline)
+        earlier.is_some() && self.delayed.earliest() == Some(delay.deadline)
     }
 
     // How the key is held, where it is.
-    fn holding(&mut self, slot: Slot) -> Option<&mut Holding> {
-        let Standing::Held { place, .. } = self.table.get(slot)?.standing else {
+    fn holding(&mut self, slot: Slot) -> Option<&mut HeldKey> {
+        let Standing::Held { position, .. } = self.table.get(slot)?.standing else {
             return None;
         };
-        self.held.get_mut(place as usize)
+        self.held.get_mut(position as usize)
     }
 
     fn line_up(&mut self, slot: Slot, priority: Priority) -> bool {
         if let Some(entry) = self.table.get_mut(slot) {
-            let turn = self.order.push(slot, priority);
+            let turn = self.ready.push(slot, priority);
             entry.standing = Standing::Ready { priority, turn };
         }
         true
@@ -419,26 +419,26 @@ impl<T: Key> Machine<T> {
         if let Standing::Ready { priority: left, .. } = entry.standing
             && priority > left
         {
-            let turn = self.order.push(slot, priority);
+            let turn = self.ready.push(slot, priority);
             entry.standing = Standing::Ready { priority, turn };
-            self.order.abandon(left);
+            self.ready.abandon(left);
         }
     }
 
     // Ends a pending delay and answers the priority it had.
     fn absorb(&mut self, slot: Slot) -> Option<Priority> {
         let due = self.table.get_mut(slot)?.due.take()?;
-        self.waiting.remove(due.at);
+        self.delayed.remove(due.at);
         Some(due.priority)
     }
 
-    fn stop_holding(&mut self, at: u32, now: Instant) -> Option<Again> {
+    fn stop_holding(&mut self, at: u32, now: Instant) -> Option<Rerun> {
         let held = self.held.swap_remove(at as usize);
         if let Some(moved) = self.held.get(at as usize)
             && let Some(moved) = self.table.get_mut(moved.slot)
-            && let Standing::Held { place, .. } = &mut moved.standing
+            && let Standing::Held { position, .. } = &mut moved.standing
         {
-            *place = at;
+            *position = at;
         }
         if let Some(metrics) = &self.metrics {
             metrics.worked(now.saturating_duration_since(held.since));

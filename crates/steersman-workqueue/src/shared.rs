@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
-use crate::door::{Door, Left};
+use crate::add_buffer::{AddBuffer, Pushed};
 use crate::error::ShutDown;
 use crate::exchange::{Arrival, Taken, Verdict};
 use crate::index::Hashes;
@@ -16,14 +16,14 @@ use crate::key::Key;
 use crate::machine::Machine;
 use crate::metrics::Snapshot;
 use crate::options::{AddOptions, QueueOptions};
-use crate::order::Slot;
+use crate::ready::Slot;
 
 /// What every handle and every ticket of one queue share.
 pub(crate) struct Shared<T> {
     name: String,
     hashes: Hashes,
-    inside: Mutex<Inside<T>>,
-    door: Door<T>,
+    inner: Mutex<Inner<T>>,
+    add_buffer: AddBuffer<T>,
     // Wakes one worker for each change that a waiting worker has to look at.
     work: Notify,
     // Wakes everybody once the queue is closed.
@@ -34,14 +34,14 @@ pub(crate) struct Shared<T> {
     measured: bool,
 }
 
-struct Inside<T> {
+struct Inner<T> {
     machine: Machine<T>,
     // What notes are exchanged for.
     empty: Vec<Arrival<T>>,
 }
 
 // Takes its worker off the count, also when the worker's future is dropped.
-struct Waits<'a, T: Key>(&'a Shared<T>);
+struct Parked<'a, T: Key>(&'a Shared<T>);
 
 // === impl Shared ===
 
@@ -52,11 +52,11 @@ impl<T: Key> Shared<T> {
             name: options.name.clone(),
             hashes: Hashes::default(),
             measured: metrics.is_some(),
-            inside: Mutex::new(Inside {
+            inner: Mutex::new(Inner {
                 machine: Machine::new(options),
                 empty: Vec::new(),
             }),
-            door: Door::new(),
+            add_buffer: AddBuffer::new(),
             work: Notify::new(),
             closed: Notify::new(),
             created: clock(),
@@ -88,22 +88,22 @@ impl<T: Key> Shared<T> {
             let entered = self.enter();
             arrival.now = clock();
             Some(entered)
-        } else if self.door.has_plenty() {
+        } else if self.add_buffer.has_backlog() {
             None
         } else {
             self.try_enter()
         };
-        let (mut inside, arrival) = match entered {
-            Some(inside) => (inside, arrival),
-            None => match self.door.leave(arrival) {
-                Left::Awaited(arrival) => (self.enter(), arrival),
-                Left::Noted => return,
-                Left::Full => return drop(self.enter()),
+        let (mut inner, arrival) = match entered {
+            Some(inner) => (inner, arrival),
+            None => match self.add_buffer.push(arrival) {
+                Pushed::WorkerParked(arrival) => (self.enter(), arrival),
+                Pushed::Buffered => return,
+                Pushed::Full => return drop(self.enter()),
             },
         };
-        let news = inside.machine.add(arrival);
-        self.door.set_ready(inside.machine.len());
-        drop(inside);
+        let news = inner.machine.add(arrival);
+        self.add_buffer.set_ready(inner.machine.len());
+        drop(inner);
         if news {
             self.wake_one();
         }
@@ -122,8 +122,8 @@ impl<T: Key> Shared<T> {
             let mut closed = pin!(self.closed.notified());
             work.as_mut().enable();
             closed.as_mut().enable();
-            self.door.fall_asleep();
-            let waits = Waits(self);
+            self.add_buffer.park();
+            let parked = Parked(self);
             if let Some(end) = self.try_next() {
                 return end;
             }
@@ -133,7 +133,7 @@ impl<T: Key> Shared<T> {
                 () = closed => {}
                 () = until(deadline) => {}
             }
-            drop(waits);
+            drop(parked);
         }
     }
 
@@ -141,13 +141,13 @@ impl<T: Key> Shared<T> {
     pub(crate) fn release(&self, slot: Slot, verdict: Verdict) -> Option<Duration> {
         let delayed = matches!(verdict, Verdict::After(_) | Verdict::Backoff);
         let early = self.measured.then(clock);
-        let mut inside = self.enter();
-        let machine = &mut inside.machine;
+        let mut inner = self.enter();
+        let machine = &mut inner.machine;
         let now = early.unwrap_or_else(|| self.now(machine, delayed));
         let was_closed = machine.is_closed();
         let released = machine.release(slot, verdict, now);
         let closes = machine.is_closed() && !was_closed;
-        drop(inside);
+        drop(inner);
         if released.wake {
             self.wake_one();
         }
@@ -158,11 +158,11 @@ impl<T: Key> Shared<T> {
     }
 
     pub(crate) fn shut_down(&self) -> usize {
-        let mut inside = self.enter();
-        let dropped = inside.machine.shut_down();
+        let mut inner = self.enter();
+        let dropped = inner.machine.shut_down();
         // What comes now is refused inside, and not kept at the door.
-        self.door.set_ready(inside.machine.len());
-        drop(inside);
+        self.add_buffer.set_ready(inner.machine.len());
+        drop(inner);
         self.closed.notify_waiters();
         dropped
     }
@@ -185,15 +185,15 @@ impl<T: Key> Shared<T> {
     fn try_next(&self) -> Option<Result<Taken<T>, ShutDown>> {
         // Where the time matters anyway it is read while nobody waits for it.
         let early = self.measured.then(clock);
-        let mut inside = self.enter();
-        let machine = &mut inside.machine;
+        let mut inner = self.enter();
+        let machine = &mut inner.machine;
         let now = early.unwrap_or_else(|| self.now(machine, false));
         let taken = machine.next(now);
         let closed = machine.is_closed();
         // This worker leaves; whatever else is ready or has a deadline needs another one awake.
         let more = taken.is_some() && machine.has_more();
-        self.door.set_ready(machine.len());
-        drop(inside);
+        self.add_buffer.set_ready(machine.len());
+        drop(inner);
         if more {
             self.wake_one();
         }
@@ -209,28 +209,28 @@ impl<T: Key> Shared<T> {
         self.read(|machine| machine.snapshot(now))
     }
 
-    fn enter(&self) -> MutexGuard<'_, Inside<T>> {
-        self.take_notes(self.inside.lock())
+    fn enter(&self) -> MutexGuard<'_, Inner<T>> {
+        self.apply_buffered(self.inner.lock())
     }
 
-    fn try_enter(&self) -> Option<MutexGuard<'_, Inside<T>>> {
-        Some(self.take_notes(self.inside.try_lock()?))
+    fn try_enter(&self) -> Option<MutexGuard<'_, Inner<T>>> {
+        Some(self.apply_buffered(self.inner.try_lock()?))
     }
 
     // WQ-7: nobody sees the machine before it has what was left at the door.
-    fn take_notes<'a>(&self, mut inside: MutexGuard<'a, Inside<T>>) -> MutexGuard<'a, Inside<T>> {
-        let Inside { machine, empty } = &mut *inside;
-        self.door.collect(empty);
+    fn apply_buffered<'a>(&self, mut inner: MutexGuard<'a, Inner<T>>) -> MutexGuard<'a, Inner<T>> {
+        let Inner { machine, empty } = &mut *inner;
+        self.add_buffer.swap(empty);
         if !empty.is_empty() {
             machine.add_all(empty);
-            self.door.set_ready(machine.len());
+            self.add_buffer.set_ready(machine.len());
         }
-        inside
+        inner
     }
 
     // Nobody is notified while nobody sleeps, which is how a busy queue saves itself the cost.
     fn wake_one(&self) {
-        if self.door.somebody_sleeps() {
+        if self.add_buffer.has_parked_workers() {
             self.work.notify_one();
         }
     }
@@ -252,11 +252,11 @@ impl<T> fmt::Debug for Shared<T> {
     }
 }
 
-// === impl Waits ===
+// === impl Parked ===
 
-impl<T: Key> Drop for Waits<'_, T> {
+impl<T: Key> Drop for Parked<'_, T> {
     fn drop(&mut self) {
-        self.0.door.wake_up();
+        self.0.add_buffer.unpark();
     }
 }
 

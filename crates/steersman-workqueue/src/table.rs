@@ -4,11 +4,11 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::index::{Found, Hash, Index, Tenant};
+use crate::delayed::DelayId;
+use crate::index::{Found, Hash, Index, Occupant};
 use crate::key::Key;
 use crate::options::Priority;
-use crate::order::{KEPT, Slot, Turn};
-use crate::waiting::Appointment;
+use crate::ready::{KEPT, Slot, Turn};
 
 /// So many slots are one page.
 const PAGE: usize = 512;
@@ -72,17 +72,17 @@ pub(crate) enum Standing {
         priority: Priority,
         turn: Turn,
     },
-    /// A ticket holds the key; `place` is where the list of held keys has it.
+    /// A ticket holds the key; `position` is where the list of held keys has it.
     Held {
         priority: Priority,
-        place: u32,
+        position: u32,
     },
 }
 
 /// The key waits for a deadline; with `backoff`, because it failed, be the deadline that of the
 /// failure or an earlier one.
 pub(crate) struct Due {
-    pub(crate) at: Appointment,
+    pub(crate) at: DelayId,
     pub(crate) priority: Priority,
     pub(crate) backoff: bool,
 }
@@ -158,12 +158,12 @@ impl<T: Key> Table<T> {
     /// The slot of `key`, a new one where it has none. Its hash has to be expected.
     pub(crate) fn slot_of(&mut self, key: T, hash: Hash) -> Slot {
         let pages = &self.pages;
-        let tenant = |slot| match entry_in(pages, slot) {
-            Some(entry) if entry.key() == Some(&key) => Tenant::Sought,
-            Some(entry) if entry.hash == hash => Tenant::Stranger,
-            _ => Tenant::Gone,
+        let occupant = |slot| match entry_in(pages, slot) {
+            Some(entry) if entry.key() == Some(&key) => Occupant::Sought,
+            Some(entry) if entry.hash == hash => Occupant::Other,
+            _ => Occupant::Gone,
         };
-        let vacancy = match self.index.find(hash, tenant) {
+        let vacancy = match self.index.find(hash, occupant) {
             Found::Here(slot) => return slot,
             Found::Nowhere(vacancy) => vacancy,
         };
@@ -181,11 +181,11 @@ impl<T: Key> Table<T> {
     fn put(&mut self, entry: Entry<T>) -> Slot {
         let number = self.page_with_room();
         let page = &mut self.pages[number];
-        let place = match page.free.pop() {
-            Some(place) => {
-                let place = usize::from(place);
-                page.entries[place] = Some(entry);
-                place
+        let position = match page.free.pop() {
+            Some(position) => {
+                let position = usize::from(position);
+                page.entries[position] = Some(entry);
+                position
             }
             None => {
                 page.entries.push(Some(entry));
@@ -197,7 +197,7 @@ impl<T: Key> Table<T> {
         if self.spare == Some(number) {
             self.spare = None;
         }
-        (number * PAGE + place) as Slot
+        (number * PAGE + position) as Slot
     }
 
     fn page_with_room(&mut self) -> usize {
@@ -222,17 +222,17 @@ impl<T: Key> Table<T> {
 
     /// Removes the key of `slot` unless it is ready, delayed or held.
     pub(crate) fn free_unless_used(&mut self, slot: Slot) {
-        let (number, place) = (slot as usize / PAGE, slot as usize % PAGE);
+        let (number, position) = (slot as usize / PAGE, slot as usize % PAGE);
         let Some(page) = self.pages.get_mut(number) else {
             return;
         };
         let is_used = |entry: &Entry<T>| entry.standing != Standing::Neither || entry.due.is_some();
-        match page.entries.get_mut(place) {
+        match page.entries.get_mut(position) {
             Some(entry) if entry.as_ref().is_some_and(|entry| !is_used(entry)) => *entry = None,
             _ => return,
         }
         // A page has fewer places than this type has numbers.
-        page.free.push(place as u16);
+        page.free.push(position as u16);
         page.used -= 1;
         self.live -= 1;
         if !page.is_roomy {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::exchange::{Taken, Verdict};
 use crate::key::Key;
 use crate::options::Priority;
-use crate::order::Slot;
+use crate::ready::Slot;
 use crate::shared::Shared;
 
 /// One key in the hands of one worker.

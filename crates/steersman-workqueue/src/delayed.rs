@@ -3,23 +3,23 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use crate::order::Slot;
+use crate::ready::Slot;
 
 /// A place among the waiting: the deadline, and for equal deadlines the order of arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Appointment {
+pub(crate) struct DelayId {
     pub(crate) deadline: Instant,
     arrival: u64,
 }
 
 /// The keys that wait for a deadline. Each key is in it at most once.
 #[derive(Debug, Default)]
-pub(crate) struct Waiting {
-    by_deadline: BTreeMap<Appointment, Slot>,
+pub(crate) struct DelayedKeys {
+    by_deadline: BTreeMap<DelayId, Slot>,
     arrivals: u64,
 }
 
-impl Waiting {
+impl DelayedKeys {
     pub(crate) fn is_empty(&self) -> bool {
         self.by_deadline.is_empty()
     }
@@ -37,15 +37,15 @@ impl Waiting {
         &mut self,
         slot: Slot,
         deadline: Instant,
-        present: Option<Appointment>,
-    ) -> Option<Appointment> {
+        present: Option<DelayId>,
+    ) -> Option<DelayId> {
         if let Some(present) = present {
             if present.deadline <= deadline {
                 return None;
             }
             self.remove(present);
         }
-        let appointment = Appointment {
+        let appointment = DelayId {
             deadline,
             arrival: self.arrivals,
         };
@@ -55,7 +55,7 @@ impl Waiting {
     }
 
     /// Ends a wait.
-    pub(crate) fn remove(&mut self, appointment: Appointment) {
+    pub(crate) fn remove(&mut self, appointment: DelayId) {
         self.by_deadline.remove(&appointment);
     }
 
@@ -83,18 +83,18 @@ mod tests {
     fn the_earlier_deadline_stands_whatever_the_order_of_adds() {
         let now = tokio::time::Instant::now().into_std();
         let at = |s| now + Duration::from_secs(s);
-        let mut waiting = Waiting::default();
-        let first = waiting.insert(1, at(10), None);
-        assert_eq!(waiting.insert(1, at(20), first), None);
-        assert!(waiting.insert(1, at(5), first).is_some());
-        waiting.insert(2, at(5), None);
-        assert_eq!(waiting.pop_due(at(4)), None);
-        assert_eq!(waiting.pop_due(at(5)), Some(1));
+        let mut delayed = DelayedKeys::default();
+        let first = delayed.insert(1, at(10), None);
+        assert_eq!(delayed.insert(1, at(20), first), None);
+        assert!(delayed.insert(1, at(5), first).is_some());
+        delayed.insert(2, at(5), None);
+        assert_eq!(delayed.pop_due(at(4)), None);
+        assert_eq!(delayed.pop_due(at(5)), Some(1));
         assert_eq!(
-            waiting.pop_due(at(5)),
+            delayed.pop_due(at(5)),
             Some(2),
             "equal deadlines in order of arrival"
         );
-        assert!(waiting.is_empty());
+        assert!(delayed.is_empty());
     }
 }

@@ -20,9 +20,9 @@ const KEPT_LINES: usize = 4;
 /// The ready keys, a line for each priority.
 ///
 /// A key that moves to another line leaves its old place behind; whoever pops tells by the turn
-/// that it is stale. A line without live places is emptied, so stale places do not pile up.
+/// that it is stale. A line without live entries is emptied, so stale entries do not pile up.
 #[derive(Debug)]
-pub(crate) struct Order {
+pub(crate) struct ReadyKeys {
     lines: BTreeMap<Priority, Line>,
     live: usize,
     next_turn: Turn,
@@ -32,11 +32,11 @@ pub(crate) struct Order {
 
 #[derive(Debug, Default)]
 struct Line {
-    places: VecDeque<(Turn, Slot)>,
+    entries: VecDeque<(Turn, Slot)>,
     live: usize,
 }
 
-impl Order {
+impl ReadyKeys {
     pub(crate) fn new(lower_share: u32) -> Self {
         Self {
             lines: BTreeMap::new(),
@@ -64,7 +64,7 @@ impl Order {
         let turn = self.next_turn;
         self.next_turn += 1;
         let line = self.lines.entry(priority).or_default();
-        line.places.push_back((turn, slot));
+        line.entries.push_back((turn, slot));
         line.live += 1;
         self.live += 1;
         turn
@@ -83,7 +83,7 @@ impl Order {
         let priority = self.choose(&is_live)?;
         let line = self.lines.get_mut(&priority)?;
         let (_, slot) = line.front(&is_live)?;
-        line.places.pop_front();
+        line.entries.pop_front();
         self.leave(priority);
         Some(slot)
     }
@@ -133,13 +133,13 @@ impl Order {
 }
 
 impl Line {
-    // Drops the stale places at the front and shows the first live one.
+    // Drops the stale entries at the front and shows the first live one.
     fn front(&mut self, is_live: &impl Fn(Turn, Slot) -> bool) -> Option<(Turn, Slot)> {
-        while let Some(&(turn, slot)) = self.places.front() {
+        while let Some(&(turn, slot)) = self.entries.front() {
             if is_live(turn, slot) {
                 return Some((turn, slot));
             }
-            self.places.pop_front();
+            self.entries.pop_front();
         }
         None
     }
@@ -147,8 +147,8 @@ impl Line {
     fn leave(&mut self) {
         self.live -= 1;
         if self.live == 0 {
-            self.places.clear();
-            self.places.shrink_to(KEPT);
+            self.entries.clear();
+            self.entries.shrink_to(KEPT);
         }
     }
 }
@@ -157,66 +157,66 @@ impl Line {
 mod tests {
     use super::*;
 
-    fn drain(order: &mut Order) -> Vec<Slot> {
-        std::iter::from_fn(|| order.pop(|_, _| true)).collect()
+    fn drain(ready: &mut ReadyKeys) -> Vec<Slot> {
+        std::iter::from_fn(|| ready.pop(|_, _| true)).collect()
     }
 
     #[test]
     fn highest_priority_first_then_oldest() {
-        let mut order = Order::new(8);
-        order.push(1, Priority::LOW);
-        order.push(2, Priority::NORMAL);
-        order.push(3, Priority::HIGH);
-        order.push(4, Priority::NORMAL);
-        assert_eq!(drain(&mut order), [3, 2, 4, 1]);
-        assert_eq!(order.len(), 0);
+        let mut ready = ReadyKeys::new(8);
+        ready.push(1, Priority::LOW);
+        ready.push(2, Priority::NORMAL);
+        ready.push(3, Priority::HIGH);
+        ready.push(4, Priority::NORMAL);
+        assert_eq!(drain(&mut ready), [3, 2, 4, 1]);
+        assert_eq!(ready.len(), 0);
     }
 
     // WQ-5
     #[test]
     fn one_turn_in_the_share_goes_to_the_oldest_below() {
-        let mut order = Order::new(3);
-        order.push(100, Priority::LOW);
-        order.push(200, Priority::NORMAL);
+        let mut ready = ReadyKeys::new(3);
+        ready.push(100, Priority::LOW);
+        ready.push(200, Priority::NORMAL);
         for slot in 0..6 {
-            order.push(slot, Priority::HIGH);
+            ready.push(slot, Priority::HIGH);
         }
-        assert_eq!(drain(&mut order), [0, 1, 100, 2, 3, 200, 4, 5]);
+        assert_eq!(drain(&mut ready), [0, 1, 100, 2, 3, 200, 4, 5]);
     }
 
     #[test]
     fn stale_places_are_skipped_and_never_pile_up() {
-        let mut order = Order::new(8);
+        let mut ready = ReadyKeys::new(8);
         for _ in 0..1000 {
-            order.push(7, Priority::LOW);
-            order.abandon(Priority::LOW);
+            ready.push(7, Priority::LOW);
+            ready.abandon(Priority::LOW);
         }
-        let turn = order.push(7, Priority::NORMAL);
-        assert_eq!(order.len(), 1);
-        assert!(order.lines[&Priority::LOW].places.is_empty());
-        assert_eq!(order.pop(|t, _| t == turn), Some(7));
-        assert_eq!(order.pop(|_, _| true), None);
+        let turn = ready.push(7, Priority::NORMAL);
+        assert_eq!(ready.len(), 1);
+        assert!(ready.lines[&Priority::LOW].entries.is_empty());
+        assert_eq!(ready.pop(|t, _| t == turn), Some(7));
+        assert_eq!(ready.pop(|_, _| true), None);
     }
 
     // WQ-9
     #[test]
     fn wq_9_an_emptied_line_is_not_kept_however_many_priorities_there_were() {
-        let mut order = Order::new(8);
+        let mut ready = ReadyKeys::new(8);
         for value in 0..10_000 {
             let priority = Priority::new(value);
-            order.push(7, priority);
+            ready.push(7, priority);
             match value % 2 {
-                0 => assert_eq!(order.pop(|_, _| true), Some(7)),
-                _ => order.abandon(priority),
+                0 => assert_eq!(ready.pop(|_, _| true), Some(7)),
+                _ => ready.abandon(priority),
             }
         }
-        assert!(order.lines.len() <= KEPT_LINES, "{}", order.lines.len());
-        assert_eq!((order.len(), order.pop(|_, _| true)), (0, None));
+        assert!(ready.lines.len() <= KEPT_LINES, "{}", ready.lines.len());
+        assert_eq!((ready.len(), ready.pop(|_, _| true)), (0, None));
         // Lines that were in use all at once go as well.
         for value in 0..10_000 {
-            order.push(value, Priority::new(value as i32));
+            ready.push(value, Priority::new(value as i32));
         }
-        assert_eq!(drain(&mut order).len(), 10_000);
-        assert!(order.lines.len() <= KEPT_LINES, "{}", order.lines.len());
+        assert_eq!(drain(&mut ready).len(), 10_000);
+        assert!(ready.lines.len() <= KEPT_LINES, "{}", ready.lines.len());
     }
 }
