@@ -38,7 +38,7 @@ pub use key::ObjectKey;
 pub use kind::{Gvk, Gvr, Kind, Scope};
 pub use labels::Labels;
 pub use object::{Object, TypedObject};
-pub use panics::panic_text;
+pub use panics::{panic_text, task_panic_text};
 pub use report::{Report, report};
 pub use selection::{CONTROLLER_UID, IndexKey, OWNER_UID, Selection};
 pub use selector::{LabelSelector, Required};

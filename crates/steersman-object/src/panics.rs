@@ -10,9 +10,25 @@ pub fn panic_text(payload: &(dyn Any + Send)) -> &str {
         .unwrap_or("a panic without a text")
 }
 
+/// The text of the panic that ended a task, from `JoinError::try_into_panic`; if the task was cancelled
+/// instead, the text of that error.
+pub fn task_panic_text<E: std::fmt::Display>(panic: Result<Box<dyn Any + Send>, E>) -> String {
+    match panic {
+        Ok(payload) => panic_text(&*payload).to_owned(),
+        Err(error) => error.to_string(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_task_ends_with_the_text_of_its_panic_or_of_its_error() {
+        let panicked: Result<Box<dyn Any + Send>, &str> = Ok(Box::new("plain"));
+        assert_eq!(task_panic_text(panicked), "plain");
+        assert_eq!(task_panic_text(Err("cancelled")), "cancelled");
+    }
 
     #[test]
     fn texts_of_both_kinds_are_read() {
