@@ -1,9 +1,12 @@
-//! Handle: declares a controller - its primary kind, what it owns and watches, how it works.
+//! Handle: the builder that declares a controller: what it watches, and how it works.
 
 use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
 use std::time::Duration;
 
-use futures::stream::Stream;
+use futures::stream::{BoxStream, Stream, StreamExt};
+use steersman_client::check_field_manager;
 use steersman_informer::Event;
 use steersman_object::{Kind, TypedObject};
 use steersman_workqueue::RateLimiter;
@@ -11,13 +14,18 @@ use steersman_workqueue::RateLimiter;
 use crate::controller::Controller;
 use crate::error::ControllerError;
 use crate::handler::{EventHandler, Itself, itself, owner};
-use crate::keyed::KeyedBuilder;
+use crate::options::Options;
 use crate::predicate::{EventSummary, Everything, Predicate};
 use crate::reconcile::Reconciler;
-use crate::request::Request;
-use crate::watch::Watch;
+use crate::request::{Request, RequestKey};
+use crate::running::Parts;
+use crate::watch::{AnyWatch, FilterAll, Watch};
 
-/// Declares a controller of the kind `K`; no I/O and no task before it is started.
+/// Declares a controller; it makes no request and starts no task.
+///
+/// [`Controller::builder`] begins the declaration of a controller with a primary kind, and
+/// [`Controller::keyed`] that of a controller whose requests have a type of their own. Either way
+/// [`build`](Self::build) makes a [`Controller`], which a manager takes with `add_controller`.
 ///
 /// ```
 /// # use k8s_openapi::api::apps::v1::Deployment;
@@ -39,139 +47,218 @@ use crate::watch::Watch;
 /// # Ok::<_, steersman_controller::ControllerError>(())
 /// ```
 #[must_use = "a builder does nothing until `build`"]
-pub struct Builder<K: TypedObject> {
-    primary: Box<dyn Predicate<K>>,
+pub struct ControllerBuilder<P: Subject> {
+    name: String,
+    subject: P,
+    /// Makes the watch of the primary kind; `None` if there is no primary kind.
+    primary_watch: Option<fn(P) -> Box<dyn AnyWatch<P::Request>>>,
+    watches: Vec<Box<dyn AnyWatch<P::Request>>>,
+    streams: Vec<BoxStream<'static, P::Request>>,
+    filter_all: Option<FilterAll>,
+    options: Options<P::Request>,
+    field_manager: Option<String>,
+}
+
+/// What the requests of a controller are about: a [`Primary`] kind, or [`Keyed`] requests.
+///
+/// No other type implements it.
+pub trait Subject: sealed::Sealed {
+    /// The type of the controller's requests.
+    type Request: RequestKey;
+}
+
+/// The subject of a controller whose requests name objects of the kind `K`.
+pub struct Primary<K: TypedObject> {
+    predicate: Box<dyn Predicate<K>>,
     handler: Itself,
-    rest: KeyedBuilder<Request>,
+}
+
+/// The subject of a controller whose requests are of type `R`.
+pub struct Keyed<R> {
+    requests: PhantomData<fn(R)>,
+}
+
+mod sealed {
+    #[expect(
+        unnameable_types,
+        reason = "so that no other crate can implement `Subject`"
+    )]
+    pub trait Sealed {}
 }
 
 impl Controller {
-    /// Declares a controller whose requests are objects of the kind `K`.
-    pub fn builder<K: TypedObject>() -> Builder<K> {
-        Builder {
-            primary: Box::new(Everything),
+    /// Begins to declare a controller whose requests are objects of the primary kind `K`.
+    pub fn builder<K: TypedObject>() -> ControllerBuilder<Primary<K>> {
+        let primary = Primary {
+            predicate: Box::new(Everything),
             handler: itself(),
-            rest: Self::keyed(Kind::of::<K>().gvk().kind().to_lowercase()),
-        }
+        };
+        let watch: fn(_) -> Box<dyn AnyWatch<Request>> = |primary: Primary<K>| {
+            let watch = Watch::<K, Request>::new(primary.predicate, primary.handler);
+            Box::new(watch)
+        };
+        let name = Kind::of::<K>().gvk().kind().to_lowercase();
+        ControllerBuilder::new(name, primary, Some(watch))
+    }
+
+    /// Begins to declare a controller called `name` whose requests are of type `R`: something other
+    /// than one object of a primary kind, such as a namespace, a pair of objects, or a thing outside
+    /// the cluster.
+    ///
+    /// Without a primary kind every watch names its requests with
+    /// [`handler::mapped`](crate::handler::mapped()) or a handler of one's own.
+    pub fn keyed<R: RequestKey>(name: impl Into<String>) -> ControllerBuilder<Keyed<R>> {
+        let keyed = Keyed {
+            requests: PhantomData,
+        };
+        ControllerBuilder::new(name.into(), keyed, None)
     }
 }
 
-impl<K: TypedObject> Builder<K> {
-    /// Names the controller in logs and metrics. The default is the kind in lower case. Two controllers
-    /// of one manager need two names.
-    pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.rest = self.rest.named(name.into());
-        self
-    }
-
-    /// Filters the events of the primary kind, and of no other watch. Given twice, both must let an
-    /// event pass.
+impl<K: TypedObject> ControllerBuilder<Primary<K>> {
+    /// Filters the events of the primary kind, and of no other watch. If given twice, both predicates
+    /// must let an event pass.
     pub fn for_filter(mut self, predicate: impl Predicate<K>) -> Self {
-        self.primary = Box::new(Both(self.primary, Box::new(predicate)));
+        self.subject.predicate = Box::new(Both(self.subject.predicate, Box::new(predicate)));
         self
     }
 
-    /// Says that this controller is the only one who writes the status of the primary kind.
+    /// Declares that no other program writes the status of the primary kind.
     ///
-    /// An update of nothing but the status is then taken for its own: it still requests the object, but
-    /// does not cut a backoff short (CTRL-4), so that a reconcile that writes its status and then fails
-    /// is not tried again at once. Without it every update counts as news, as in controller-runtime.
-    /// Leave it out where anybody else writes that status: a kubelet, a cloud provider, a user.
+    /// An update of nothing but the status is then taken for the controller's own: it still requests
+    /// the object, but does not cut a backoff short (CTRL-4), so that a reconcile that writes its
+    /// status and then fails is not retried at once. By default every update requests the object at
+    /// once, as in controller-runtime. Do not call this if a kubelet, a cloud provider or a user
+    /// writes that status as well.
     pub fn sole_status_writer(mut self) -> Self {
-        self.handler = self.handler.sole_status_writer();
+        self.subject.handler = self.subject.handler.sole_status_writer();
         self
     }
 
     /// Watches the objects of kind `C` that objects of the primary kind control: an event of one
     /// requests its controlling owner.
     ///
-    /// To be told of every owner of the primary kind, controlling or not, use
-    /// [`watches`](Self::watches) with [`handler::owner`](crate::handler::owner()).
+    /// [`watches`](Self::watches) with [`handler::owner`](crate::handler::owner()) requests every
+    /// owner of the primary kind, controlling or not.
     pub fn owns<C: TypedObject>(self) -> Self {
         self.owns_with::<C>(Everything)
     }
 
-    /// As [`owns`](Self::owns), of the events alone that `predicate` lets pass.
+    /// Watches like [`owns`](Self::owns), but only events that `predicate` lets pass.
     pub fn owns_with<C: TypedObject>(self, predicate: impl Predicate<C>) -> Self {
         self.watches_with::<C>(owner::<K>().controller_only(), predicate)
     }
+}
 
-    /// Watches kind `W` and requests what `handler` names.
-    pub fn watches<W: TypedObject>(self, handler: impl EventHandler<W>) -> Self {
-        self.watches_with::<W>(handler, Everything)
+impl<P: Subject> ControllerBuilder<P> {
+    fn new(
+        name: String,
+        subject: P,
+        primary_watch: Option<fn(P) -> Box<dyn AnyWatch<P::Request>>>,
+    ) -> Self {
+        Self {
+            name,
+            subject,
+            primary_watch,
+            watches: Vec::new(),
+            streams: Vec::new(),
+            filter_all: None,
+            options: Options::default(),
+            field_manager: None,
+        }
     }
 
-    /// As [`watches`](Self::watches), of the events alone that `predicate` lets pass.
-    pub fn watches_with<W: TypedObject>(
-        mut self,
-        handler: impl EventHandler<W>,
-        predicate: impl Predicate<W>,
-    ) -> Self {
-        self.rest = self.rest.watches_with::<W>(handler, predicate);
+    /// Names the controller in logs and metrics. The default is the primary kind in lower case. Two
+    /// controllers of one manager need two names.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
         self
     }
 
-    /// Filters the events of every watch of this controller, deletes included, before the watch's own
-    /// predicate is asked. Given twice, both must let an event pass.
+    /// Watches kind `W`; `handler` names the requests that an event causes.
+    pub fn watches<W: TypedObject>(self, handler: impl EventHandler<W, P::Request>) -> Self {
+        self.watches_with::<W>(handler, Everything)
+    }
+
+    /// Watches like [`watches`](Self::watches), but only events that `predicate` lets pass.
+    pub fn watches_with<W: TypedObject>(
+        mut self,
+        handler: impl EventHandler<W, P::Request>,
+        predicate: impl Predicate<W>,
+    ) -> Self {
+        let watch = Watch::<W, P::Request>::new(Box::new(predicate), handler);
+        self.watches.push(Box::new(watch));
+        self
+    }
+
+    /// Filters the events of every watch of this controller, deletes included, before the predicate of
+    /// the watch. If given twice, both filters must let an event pass.
     pub fn filter_all(
         mut self,
         filter: impl Fn(&EventSummary<'_>) -> bool + Send + Sync + 'static,
     ) -> Self {
-        self.rest = self.rest.filter_all(filter);
+        self.filter_all = Some(match self.filter_all {
+            Some(first) => Arc::new(move |event: &EventSummary<'_>| first(event) && filter(event)),
+            None => Arc::new(filter),
+        });
         self
     }
 
     /// Adds every request of a stream, for causes outside the cluster: a timer, a webhook, a poll.
-    /// The stream is read as fast as it delivers, its end is no fault, and the workers do not wait
-    /// for it.
-    pub fn requests(mut self, requests: impl Stream<Item = Request> + Send + 'static) -> Self {
-        self.rest = self.rest.requests(requests);
-        self
-    }
-
-    /// How many requests are reconciled at once; 1 by default.
-    pub fn max_concurrent_reconciles(mut self, workers: usize) -> Self {
-        self.rest = self.rest.max_concurrent_reconciles(workers);
-        self
-    }
-
-    /// How long a request that failed waits. The default doubles from 5 ms to 1000 s for each request
-    /// by itself.
-    pub fn rate_limiter(mut self, rate_limiter: impl RateLimiter<Request>) -> Self {
-        self.rest = self.rest.rate_limiter(rate_limiter);
-        self
-    }
-
-    /// Ends the controller with [`ControllerError::Sync`] where a watched kind has not had its first
-    /// sync `timeout` after the start, and with the controller its manager. Zero takes the limit back.
     ///
-    /// Without it a controller waits as long as a kind is missing or forbidden, says each minute what is
-    /// missing and how to mend it, and starts by itself once it is there (`CTRL-7`).
+    /// The stream is read as fast as it delivers, its end is no error, and the workers do not wait for
+    /// it.
+    pub fn requests(mut self, requests: impl Stream<Item = P::Request> + Send + 'static) -> Self {
+        self.streams.push(requests.boxed());
+        self
+    }
+
+    /// Sets the number of requests that are reconciled at the same time. The default is 1.
+    pub fn max_concurrent_reconciles(mut self, workers: usize) -> Self {
+        self.options.max_concurrent_reconciles = workers;
+        self
+    }
+
+    /// Sets the delays of requests that failed. By default the delay of each request doubles from 5 ms
+    /// to 1000 s.
+    pub fn rate_limiter(mut self, rate_limiter: impl RateLimiter<P::Request>) -> Self {
+        self.options.rate_limiter = Some(Box::new(rate_limiter));
+        self
+    }
+
+    /// Ends the controller with [`ControllerError::Sync`], and with it its manager, if a watched kind
+    /// has not had its first sync `timeout` after the start. Zero removes the limit.
+    ///
+    /// By default a controller waits as long as a kind is missing or forbidden, logs each minute what
+    /// is missing and how to correct it, and starts by itself once the kind is there (CTRL-7).
     pub fn require_sync(mut self, timeout: Duration) -> Self {
-        self.rest = self.rest.require_sync(timeout);
+        self.options.require_sync = Some(timeout).filter(|timeout| !timeout.is_zero());
         self
     }
 
-    /// How long a reconcile may take; no limit by default, and none where it is zero. Past it
-    /// [`Context::cancelled`](crate::Context::cancelled) fires, and after
-    /// [`deadline_grace`](Self::deadline_grace) the reconcile is dropped at its next await and tried
-    /// again with backoff. Code that never awaits cannot be dropped.
+    /// Sets how long a reconcile may take. The default is no limit, and so is zero.
+    ///
+    /// At the deadline [`Context::cancelled`](crate::Context::cancelled) fires, and after
+    /// [`deadline_grace`](Self::deadline_grace) the reconcile is dropped at its next await and retried
+    /// with backoff. Code that never awaits cannot be dropped.
     pub fn deadline(mut self, deadline: Duration) -> Self {
-        self.rest = self.rest.deadline(deadline);
+        self.options.deadline = Some(deadline).filter(|deadline| !deadline.is_zero());
         self
     }
 
-    /// How long a reconcile may go on past its deadline; 5 s by default.
+    /// Sets how long a reconcile may go on after its [`deadline`](Self::deadline). The default is 5 s.
     pub fn deadline_grace(mut self, grace: Duration) -> Self {
-        self.rest = self.rest.deadline_grace(grace);
+        self.options.deadline_grace = grace;
         self
     }
 
-    /// The field manager of the writes that its reconciles make with
-    /// [`Context::client`](crate::Context::client), where a manager runs it: by default that of the manager's
-    /// client options, and `program/controller` where they name none ([`Client::for_controller`](steersman_client::Client::for_controller)).
+    /// Sets the field manager of the writes that reconciles make with
+    /// [`Context::client`](crate::Context::client) where a manager runs the controller.
+    ///
+    /// The default is the field manager of the manager's client options, and `program/controller` if
+    /// they name none ([`Client::for_controller`](steersman_client::Client::for_controller)).
     pub fn field_manager(mut self, name: impl Into<String>) -> Self {
-        self.rest = self.rest.field_manager(name);
+        self.field_manager = Some(name.into());
         self
     }
 
@@ -179,16 +266,62 @@ impl<K: TypedObject> Builder<K> {
     ///
     /// # Errors
     ///
-    /// [`ControllerError::EmptyName`], [`ControllerError::NoWorkers`] and [`ControllerError::FieldManager`].
-    pub fn build(self, reconciler: impl Reconciler) -> Result<Controller, ControllerError> {
-        let primary = Watch::<K, Request>::new(self.primary, self.handler);
-        self.rest
-            .watching_first(Box::new(primary))
-            .build(reconciler)
+    /// [`ControllerError::EmptyName`], [`ControllerError::NoWorkers`],
+    /// [`ControllerError::FieldManager`], and [`ControllerError::NothingWatched`] if neither a watch
+    /// nor a stream would ever cause a request.
+    pub fn build(
+        self,
+        reconciler: impl Reconciler<P::Request>,
+    ) -> Result<Controller, ControllerError> {
+        let mut watches = self.watches;
+        if let Some(primary_watch) = self.primary_watch {
+            watches.insert(0, primary_watch(self.subject));
+        }
+        if self.name.trim().is_empty() {
+            return Err(ControllerError::EmptyName);
+        }
+        if self.options.max_concurrent_reconciles == 0 {
+            return Err(ControllerError::NoWorkers {
+                controller: self.name,
+            });
+        }
+        if watches.is_empty() && self.streams.is_empty() {
+            return Err(ControllerError::NothingWatched {
+                controller: self.name,
+            });
+        }
+        let field_manager = self.field_manager;
+        if let Some(Err(source)) = field_manager.as_deref().map(check_field_manager) {
+            return Err(ControllerError::FieldManager {
+                controller: self.name,
+                source,
+            });
+        }
+        let parts = Parts {
+            name: self.name,
+            watches,
+            streams: self.streams,
+            filter_all: self.filter_all,
+            options: self.options,
+            reconciler,
+        };
+        Ok(Controller::new(parts, field_manager))
     }
 }
 
-// The predicates of several calls of `for_filter`.
+impl<K: TypedObject> Subject for Primary<K> {
+    type Request = Request;
+}
+
+impl<R: RequestKey> Subject for Keyed<R> {
+    type Request = R;
+}
+
+impl<K: TypedObject> sealed::Sealed for Primary<K> {}
+
+impl<R: RequestKey> sealed::Sealed for Keyed<R> {}
+
+/// The predicates of several calls of `for_filter`.
 struct Both<K>(Box<dyn Predicate<K>>, Box<dyn Predicate<K>>);
 
 impl<K: TypedObject> Predicate<K> for Both<K> {
@@ -197,11 +330,25 @@ impl<K: TypedObject> Predicate<K> for Both<K> {
     }
 }
 
-impl<K: TypedObject> fmt::Debug for Builder<K> {
+impl<K: TypedObject> fmt::Debug for Primary<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Builder")
-            .field("kind", &Kind::of::<K>())
-            .field("rest", &self.rest)
+        f.debug_struct("Primary").finish_non_exhaustive()
+    }
+}
+
+impl<R> fmt::Debug for Keyed<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keyed").finish_non_exhaustive()
+    }
+}
+
+impl<P: Subject> fmt::Debug for ControllerBuilder<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ControllerBuilder")
+            .field("name", &self.name)
+            .field("watches", &self.watches.len())
+            .field("streams", &self.streams.len())
+            .field("options", &self.options)
             .finish_non_exhaustive()
     }
 }

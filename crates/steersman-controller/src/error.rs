@@ -78,7 +78,7 @@ pub enum ControllerError {
         source: steersman_cache::Error,
     },
     /// A watched kind delivered no initial set within the time of
-    /// [`require_sync`](crate::Builder::require_sync).
+    /// [`require_sync`](crate::ControllerBuilder::require_sync).
     #[error(
         "controller {controller:?} did not start: {kind} did not sync within {timeout:?}: {reason}"
     )]

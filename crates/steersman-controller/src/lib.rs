@@ -27,7 +27,7 @@
 //!   logged, counted and shown by the [`ControllerStatus`].
 //! - **CTRL-7** A controller waits for kinds that are missing or forbidden as long as that takes, says
 //!   so, and starts by itself once they are there; with
-//!   [`require_sync`](Builder::require_sync) it ends instead.
+//!   [`require_sync`](ControllerBuilder::require_sync) it ends instead.
 //! - **CTRL-8** A panic in a rate limiter, or beside the reconciler in a worker (the clock, the
 //!   formatting of a key), costs a delay or its own request.
 //! - **CTRL-9** A controller that stops waits for the writes of its own client and no others.
@@ -50,18 +50,19 @@ mod watch;
 mod source;
 mod pump;
 mod worker;
-mod gate;
+mod lifecycle;
+mod first_sync;
+mod tasks;
 mod start;
+mod running;
 mod controller;
-mod keyed;
 mod builder;
 
 pub use action::Action;
-pub use builder::Builder;
+pub use builder::{ControllerBuilder, Keyed, Primary, Subject};
 pub use context::Context;
 pub use controller::Controller;
 pub use error::{ControllerError, Error};
-pub use keyed::KeyedBuilder;
 pub use options::Clock;
 pub use reconcile::Reconciler;
 pub use request::{Request, RequestKey};

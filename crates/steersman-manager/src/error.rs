@@ -33,7 +33,7 @@ pub enum Error {
     Metrics(#[source] prometheus::Error),
     /// A controller was declared in a way that cannot work.
     #[error("a controller cannot be built as declared")]
-    Controller(#[source] steersman_controller::ControllerError),
+    Controller(#[from] steersman_controller::ControllerError),
     /// Two controllers of one manager have one name, so that metrics and logs would mix them.
     #[error(
         "this manager has a controller named {name:?} already: give one of the two another name"

@@ -25,7 +25,7 @@
 //!
 //! - An error or a panic of a runnable or of a task of the framework (`MGR-2`). The error names it, and
 //!   everything else is stopped in order, with its grace (`MGR-5`).
-//! - A controller with [`require_sync`](ControllerBuilder::require_sync) one of whose kinds does not sync in
+//! - A controller with [`require_sync`](steersman_controller::ControllerBuilder::require_sync) one of whose kinds does not sync in
 //!   that time.
 //!
 //! What does not end it: a kind that is missing or forbidden, for which its controllers wait and say so each
@@ -40,10 +40,10 @@
 //! - [`health`] has [`Health`], which `monitor` reads from caches and controllers.
 //! - [`runnable`] has [`Runnable`].
 //! - [`shutdown`] has [`shutdown_signal`] and [`Shutdown`].
-//! - `group` starts, supervises and stops.
+//! - `supervision` decides what starts and stops next, and `supervisor` carries it out with the tasks of
+//!   `tasks`.
 //! - [`cluster`] has [`Cluster`]: connection, cache and client of one api-server.
 //! - [`manager`] has the handle, [`Manager`].
-//! - [`controller`] has the controller builder that registers with a manager.
 //! - [`builder`] has [`ManagerBuilder`].
 
 pub mod order;
@@ -53,15 +53,17 @@ pub mod health;
 mod monitor;
 pub mod runnable;
 pub mod shutdown;
-mod group;
+mod reminders;
+mod readiness;
+mod tasks;
+mod supervision;
+mod supervisor;
 pub mod cluster;
 pub mod manager;
-pub mod controller;
 pub mod builder;
 
 pub use builder::ManagerBuilder;
 pub use cluster::Cluster;
-pub use controller::ControllerBuilder;
 pub use error::{BoxError, Error};
 pub use health::{Check, ControllerHealth, Health, InformerHealth};
 pub use manager::Manager;

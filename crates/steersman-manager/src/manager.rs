@@ -12,20 +12,19 @@ use steersman_api::Connection;
 use steersman_cache::Cache;
 use steersman_client::Client;
 use steersman_controller::{Controller, StartContext};
-use steersman_object::report;
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep};
-use tracing::{error, info};
 
 use crate::cluster::Cluster;
 use crate::error::Error;
-use crate::group::{Groups, at};
 use crate::health::Health;
 use crate::monitor::Monitor;
-use crate::options::{DEFAULT_GRACE, ManagerOptions};
-use crate::order::{Group, START, STOP};
+use crate::options::ManagerOptions;
+use crate::order::Group;
 use crate::runnable::{Erased, Runnable, from_fn};
 use crate::shutdown::Shutdown;
+use crate::supervision::Supervision;
+use crate::supervisor::{Supervised, supervise};
+use crate::tasks::RunnableTasks;
 
 /// Owns a cache, a client and controllers. Cheap to clone.
 ///
@@ -35,10 +34,11 @@ use crate::shutdown::Shutdown;
 ///
 /// ```no_run
 /// # use k8s_openapi::api::apps::v1::Deployment;
+/// # use steersman_controller::Controller;
 /// # use steersman_manager::{Error, Manager, shutdown_signal};
 /// # async fn f(connection: steersman_api::Connection, scaler: impl steersman_controller::Reconciler) -> Result<(), Error> {
 /// let manager = Manager::builder(connection).build()?;
-/// manager.controller::<Deployment>().run(scaler)?;
+/// manager.add_controller(Controller::builder::<Deployment>().build(scaler)?)?;
 /// manager.start(shutdown_signal()).await
 /// # }
 /// ```
@@ -74,19 +74,12 @@ enum Phase {
     Stopping,
 }
 
-/// Why a stop in order was cut short.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Cut {
-    Late,
-    Insisted,
-}
-
 /// A manager that was told to start. However its run ends, nothing is started or waited for any more.
-struct Begun {
+struct StartedManager {
     manager: Manager,
 }
 
-impl Drop for Begun {
+impl Drop for StartedManager {
     fn drop(&mut self) {
         let waiting = {
             let mut state = self.manager.shared.state.lock();
@@ -261,90 +254,16 @@ impl Manager {
         let begun = self.begin();
         async move {
             let begun = begun?;
-            begun.manager.supervise(shutdown).await
-        }
-    }
-
-    async fn supervise(&self, mut shutdown: Shutdown) -> Result<(), Error> {
-        shutdown.install().map_err(Error::Signals)?;
-        let mut groups = Groups::new(Arc::clone(&self.shared.monitor));
-        let outcome = Box::pin(self.run(&mut groups, &mut shutdown)).await;
-        if let Err(failure) = &outcome {
-            error!(error = %report(failure), "stopping");
-        } else {
-            info!("stopping on request");
-        }
-        self.shared.state.lock().phase = Phase::Stopping;
-        let stopped = Box::pin(self.stop(&mut groups, &mut shutdown)).await;
-        if let (Err(_), Err(unclean)) = (&outcome, &stopped) {
-            // The caller hears of the first failure; this one would be lost.
-            error!(error = %unclean, "and the stop was not clean");
-        }
-        outcome.and(stopped)
-    }
-
-    /// Until the request to stop, or the first failure.
-    async fn run(&self, groups: &mut Groups, shutdown: &mut Shutdown) -> Result<(), Error> {
-        for group in START {
-            let mut readiness = groups.start(self.take_waiting(|waiting| waiting.group == group));
-            loop {
-                tokio::select! {
-                    biased;
-                    () = shutdown.requested() => return Ok(()),
-                    ended = groups.ended() => ended?,
-                    () = readiness.reached() => break,
-                }
-            }
-        }
-        info!("started");
-        loop {
-            drop(groups.start(self.take_waiting(|_| true)));
-            tokio::select! {
-                () = shutdown.requested() => return Ok(()),
-                ended = groups.ended() => ended?,
-                () = self.shared.added.notified() => {}
-            }
-        }
-    }
-
-    /// Group by group, within the grace.
-    async fn stop(&self, groups: &mut Groups, shutdown: &mut Shutdown) -> Result<(), Error> {
-        let grace = self.shared.options.grace;
-        let deadline = grace.and_then(|grace| Instant::now().checked_add(grace));
-        let mut cut = tokio::select! {
-            // Someone is asked to stop before anyone is said not to have stopped.
-            biased;
-            () = stop_in_order(groups) => None,
-            () = at(deadline) => Some(Cut::Late),
-            () = shutdown.insisted() => Some(Cut::Insisted),
-        };
-        if cut == Some(Cut::Late) {
-            // MGR-3: whoever waited for their turn is still asked, now that the late ones are gone.
-            groups.drop_late();
-            tokio::select! {
-                biased;
-                () = stop_in_order(groups) => {}
-                () = sleep(self.shared.options.last_moment()) => {}
-                () = shutdown.insisted() => cut = Some(Cut::Insisted),
-            }
-        }
-        if cut == Some(Cut::Insisted) {
-            groups.drop_late();
-        }
-        groups.abort().await;
-        let running = groups.take_late();
-        match cut {
-            Some(Cut::Insisted) => Err(Error::Aborted { running }),
-            None if running.is_empty() => Ok(()),
-            None | Some(Cut::Late) => Err(Error::StopTimeout {
-                grace: grace.unwrap_or(DEFAULT_GRACE),
-                running,
-            }),
+            let shared = &begun.manager.shared;
+            let tasks = RunnableTasks::new(Arc::clone(&shared.monitor));
+            let options = &shared.options;
+            let supervision = Supervision::new(options.grace, options.last_moment());
+            Box::pin(supervise(&**shared, tasks, supervision, shutdown)).await
         }
     }
 
     /// Begins all that was declared.
-    fn begin(&self) -> Result<Begun, Error> {
+    fn begin(&self) -> Result<StartedManager, Error> {
         let mut declared = {
             let mut state = self.shared.state.lock();
             if state.phase != Phase::Declaring {
@@ -357,7 +276,7 @@ impl Manager {
         declared.iter_mut().for_each(Erased::begin);
         self.shared.state.lock().waiting.splice(..0, declared);
         let manager = self.clone();
-        Ok(Begun { manager })
+        Ok(StartedManager { manager })
     }
 
     fn add_erased(&self, mut erased: Erased) -> Result<(), Error> {
@@ -384,25 +303,28 @@ impl Manager {
         self.shared.added.notify_one();
         Ok(())
     }
+}
 
+impl Supervised for Shared {
     fn take_waiting(&self, which: impl Fn(&Erased) -> bool) -> Vec<Erased> {
-        let mut state = self.shared.state.lock();
+        let mut state = self.state.lock();
         let (taken, left) = take(&mut state.waiting).into_iter().partition(which);
         state.waiting = left;
         taken
+    }
+
+    async fn added(&self) {
+        self.added.notified().await;
+    }
+
+    fn refuse(&self) {
+        self.state.lock().phase = Phase::Stopping;
     }
 }
 
 /// The name of a controller among the runnables of a manager.
 fn title(controller: &str) -> String {
     format!("controller {controller:?}")
-}
-
-/// Each group is asked when the one before it has stopped (MGR-1).
-async fn stop_in_order(groups: &mut Groups) {
-    for group in STOP {
-        groups.stop(group).await;
-    }
 }
 
 impl fmt::Debug for Manager {

@@ -105,11 +105,11 @@ pub(crate) struct Erased {
 /// A [`Runnable`] that can be boxed.
 trait Start: Send {
     fn begin(&mut self);
-    fn run(self: Box<Self>, context: RunContext) -> Running;
+    fn run(self: Box<Self>, context: RunContext) -> RunFuture;
 }
 
 /// A runnable on its way.
-pub(crate) type Running = Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send>>;
+pub(crate) type RunFuture = Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send>>;
 
 /// Makes a runnable of a closure. The next group does not wait for it, unless it is made with
 /// [`saying_when_ready`](FromFn::saying_when_ready).
@@ -297,7 +297,7 @@ impl<R: Runnable> Start for R {
         Runnable::begin(self);
     }
 
-    fn run(self: Box<Self>, context: RunContext) -> Running {
+    fn run(self: Box<Self>, context: RunContext) -> RunFuture {
         Box::pin(Runnable::run(*self, context))
     }
 }

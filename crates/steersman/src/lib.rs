@@ -16,7 +16,8 @@
 //! use schemars::JsonSchema;
 //! use serde::{Deserialize, Serialize};
 //! use steersman::{
-//!     Action, Connection, Context, CustomResource, Error, Manager, Reconciler, Request, predicate, shutdown_signal,
+//!     Action, Connection, Context, Controller, CustomResource, Error, Manager, Reconciler, Request, predicate,
+//!     shutdown_signal,
 //! };
 //!
 //! /// What users write.
@@ -59,11 +60,11 @@
 //! #[tokio::main]
 //! async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!     let manager = Manager::builder(Connection::infer().await?).build()?;
-//!     manager
-//!         .controller::<Greeting>()
+//!     let publisher = Controller::builder::<Greeting>()
 //!         .for_filter(predicate::generation_changed())
 //!         .owns::<ConfigMap>()
-//!         .run(Publisher)?;
+//!         .build(Publisher)?;
+//!     manager.add_controller(publisher)?;
 //!     manager.start(shutdown_signal()).await?;
 //!     Ok(())
 //! }
@@ -93,7 +94,9 @@ pub use steersman_workqueue as workqueue;
 pub use steersman_api::Connection;
 pub use steersman_cache::{ByObject, CacheOptions};
 pub use steersman_client::{Client, finalizer, owner};
-pub use steersman_controller::{Action, Context, Error, Reconciler, Request, handler, predicate};
+pub use steersman_controller::{
+    Action, Context, Controller, Error, Reconciler, Request, handler, predicate,
+};
 pub use steersman_manager::{Manager, shutdown_signal};
 pub use steersman_object::{Kind, LabelSelector, ObjectKey, Selection, report};
 

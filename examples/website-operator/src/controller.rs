@@ -8,8 +8,8 @@ use steersman::k8s_openapi::api::apps::v1::Deployment;
 use steersman::k8s_openapi::api::core::v1::{ConfigMap, Service};
 use steersman::object::{Object as _, TypedObject};
 use steersman::{
-    Action, Client, Context, Error, Manager, ObjectKey, Reconciler, Request, handler, owner,
-    predicate, report,
+    Action, Client, Context, Controller, Error, Manager, ObjectKey, Reconciler, Request, handler,
+    owner, predicate, report,
 };
 
 use crate::children::{self, Pages};
@@ -46,8 +46,7 @@ pub fn declare(manager: &Manager) -> Result<(), steersman::manager::Error> {
         let sites = sites.by_index(BY_PAGES, &key).unwrap_or_default();
         sites.iter().map(|site| site.key()).collect()
     };
-    manager
-        .controller::<Website>()
+    let controller = Controller::builder::<Website>()
         .name("website")
         // Our own status writes are no reason to reconcile; children report theirs below.
         .for_filter(predicate::or(
@@ -60,7 +59,8 @@ pub fn declare(manager: &Manager) -> Result<(), steersman::manager::Error> {
         .owns::<Service>()
         .watches::<ConfigMap>(handler::mapped(sites_using))
         .max_concurrent_reconciles(4)
-        .run(WebsiteReconciler)
+        .build(WebsiteReconciler)?;
+    manager.add_controller(controller)
 }
 
 // ===== impl WebsiteReconciler =====

@@ -149,12 +149,12 @@ async fn manager(connection: Connection, asked: Asked, count: &Arc<Count>) -> Ou
     let options = CacheOptions::new().watch_list(asked.watch_list);
     let manager = Manager::builder(connection).cache(options).build()?;
     for number in 0..asked.controllers {
-        manager
-            .controller::<ConfigMap>()
+        let controller = steersman_controller::Controller::builder::<ConfigMap>()
             .name(format!("controller-{number}"))
             .owns::<Secret>()
             .owns::<Pod>()
-            .run(Counting(Arc::clone(count)))?;
+            .build(Counting(Arc::clone(count)))?;
+        manager.add_controller(controller)?;
     }
     let cancel = CancellationToken::new();
     let stop = Shutdown::when(cancel.clone().cancelled_owned());

@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::Pod;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use steersman_api::Connection;
-use steersman_controller::{Action, Context, Error, Reconciler, Request};
+use steersman_controller::{Action, Context, Controller, Error, Reconciler, Request};
 use steersman_manager::{Manager, Shutdown};
 use steersman_object::ObjectKey;
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -257,10 +257,10 @@ pub(super) async fn play(asked: &str) -> Outcome<()> {
     let connection = Connection::from_kubeconfig(&asked.kubeconfig).await?;
     let manager = Manager::builder(connection).build()?;
     let seen = Arc::new(Seen::default());
-    manager
-        .controller::<Pod>()
+    let controller = Controller::builder::<Pod>()
         .max_concurrent_reconciles(WORKERS)
-        .run(Seeing(Arc::clone(&seen)))?;
+        .build(Seeing(Arc::clone(&seen)))?;
+    manager.add_controller(controller)?;
     let cancel = CancellationToken::new();
     let stop = Shutdown::when(cancel.clone().cancelled_owned());
     let running = tokio::spawn(manager.start(stop));

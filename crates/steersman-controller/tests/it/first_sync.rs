@@ -133,7 +133,7 @@ async fn a_controller_waits_for_a_forbidden_kind_says_so_each_minute_and_starts_
     assert!(world.series(waiting).starts_with("no "));
     let text = log.text();
     assert!(
-        text.contains("what the controller waited for has synced"),
+        text.contains("every kind that the controller waited for has synced"),
         "{text}"
     );
 }

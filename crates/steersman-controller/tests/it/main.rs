@@ -10,6 +10,6 @@ mod logs;
 mod own_writes;
 mod shutdown;
 mod single_flight;
-mod sync_gate;
+mod first_sync;
 mod timers;
 mod watches;

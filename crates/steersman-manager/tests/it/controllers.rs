@@ -11,7 +11,7 @@ use steersman_apiserver::faults::Verb;
 use steersman_cache::{CacheOptions, Selection};
 use steersman_client::{ClientOptions, owner};
 use steersman_controller::{
-    Action, Context, Error as ReconcileError, Reconciler, Request, reconcile,
+    Action, Context, Controller, Error as ReconcileError, Reconciler, Request, reconcile,
 };
 use steersman_manager::Manager;
 use tokio::sync::mpsc;
@@ -27,9 +27,12 @@ async fn two_controllers_of_one_kind_cause_one_watch_list() {
     let (told, mut reconciled) = mpsc::unbounded_channel();
     for name in ["one", "two"] {
         manager
-            .controller::<ConfigMap>()
-            .name(name)
-            .run(Tell(told.clone()))
+            .add_controller(
+                Controller::builder::<ConfigMap>()
+                    .name(name)
+                    .build(Tell(told.clone()))
+                    .unwrap(),
+            )
             .unwrap();
     }
     let started = start(&manager);
@@ -66,9 +69,12 @@ async fn without_watch_list_two_controllers_cause_one_list_and_one_watch() {
     let (told, mut reconciled) = mpsc::unbounded_channel();
     for name in ["one", "two"] {
         manager
-            .controller::<ConfigMap>()
-            .name(name)
-            .run(Tell(told.clone()))
+            .add_controller(
+                Controller::builder::<ConfigMap>()
+                    .name(name)
+                    .build(Tell(told.clone()))
+                    .unwrap(),
+            )
             .unwrap();
     }
     let started = start(&manager);
@@ -111,7 +117,9 @@ async fn what_a_controller_writes_carries_the_time_of_the_managers_clock() {
             Ok::<_, ReconcileError>(Action::done())
         }
     });
-    manager.controller::<ConfigMap>().run(label).unwrap();
+    manager
+        .add_controller(Controller::builder::<ConfigMap>().build(label).unwrap())
+        .unwrap();
     let started = start(&manager);
     assert!(soon(reconciled.recv()).await.unwrap());
     // The event of its own write finds nothing left to do.
@@ -160,9 +168,12 @@ async fn two_programs_whose_controllers_have_one_name_keep_each_others_fields() 
         let manager = Manager::builder(connection).build().unwrap();
         let (told, mut done) = mpsc::unbounded_channel();
         manager
-            .controller::<ConfigMap>()
-            .name("namespace")
-            .run(applies(label, told))
+            .add_controller(
+                Controller::builder::<ConfigMap>()
+                    .name("namespace")
+                    .build(applies(label, told))
+                    .unwrap(),
+            )
             .unwrap();
         let started = start(&manager);
         soon(done.recv()).await.unwrap();
@@ -191,10 +202,13 @@ async fn a_controller_signs_with_the_field_manager_that_it_is_given() {
     let manager = manager_of(&server).build().unwrap();
     let (told, mut done) = mpsc::unbounded_channel();
     manager
-        .controller::<ConfigMap>()
-        .name("namespace")
-        .field_manager("as-before")
-        .run(applies("red", told))
+        .add_controller(
+            Controller::builder::<ConfigMap>()
+                .name("namespace")
+                .field_manager("as-before")
+                .build(applies("red", told))
+                .unwrap(),
+        )
         .unwrap();
     let started = start(&manager);
     soon(done.recv()).await.unwrap();
@@ -213,11 +227,13 @@ async fn a_field_manager_of_the_client_options_is_that_of_controllers_without_th
     let options = ClientOptions::new().field_manager("the-shop");
     let manager = manager_of(&server).client(options).build().unwrap();
     let (told, mut done) = mpsc::unbounded_channel();
-    let named = manager.controller::<ConfigMap>().name("one");
-    named.run(applies("red", told.clone())).unwrap();
-    let named = manager.controller::<ConfigMap>().name("two");
-    let named = named.field_manager("as-before");
-    named.run(applies("blue", told)).unwrap();
+    let one = Controller::builder::<ConfigMap>().name("one");
+    let one = one.build(applies("red", told.clone())).unwrap();
+    manager.add_controller(one).unwrap();
+    let two = Controller::builder::<ConfigMap>().name("two");
+    let two = two.field_manager("as-before");
+    let two = two.build(applies("blue", told)).unwrap();
+    manager.add_controller(two).unwrap();
     let started = start(&manager);
     for _ in 0..2 {
         soon(done.recv()).await.unwrap();
@@ -244,8 +260,11 @@ async fn two_managers_work_in_one_process() {
         server.create(config_map(name)).unwrap();
         let manager = manager_of(server).build().unwrap();
         manager
-            .controller::<ConfigMap>()
-            .run(Tell(told.clone()))
+            .add_controller(
+                Controller::builder::<ConfigMap>()
+                    .build(Tell(told.clone()))
+                    .unwrap(),
+            )
             .unwrap();
         started.push(start(&manager));
     }
@@ -310,9 +329,12 @@ async fn a_child_deleted_behind_a_gap_is_made_again() {
     }
     let manager = manager_of(&server).build().unwrap();
     manager
-        .controller::<ConfigMap>()
-        .owns::<Secret>()
-        .run(Sealer)
+        .add_controller(
+            Controller::builder::<ConfigMap>()
+                .owns::<Secret>()
+                .build(Sealer)
+                .unwrap(),
+        )
         .unwrap();
     let started = start(&manager);
     until(&server, |s| s.list("secrets", "default").len() == 2).await;

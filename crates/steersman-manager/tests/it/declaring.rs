@@ -5,6 +5,7 @@ use steersman_api::{Connection, kube_client};
 use steersman_apiserver::ApiServer;
 use steersman_cache::{ByObject, CacheOptions};
 use steersman_client::ClientOptions;
+use steersman_controller::Controller;
 use steersman_manager::{Error, Manager, Shutdown};
 use tokio::sync::mpsc;
 
@@ -30,14 +31,20 @@ fn everything_is_declared_without_a_runtime_and_a_cluster() {
         .unwrap();
     let (told, _reconciled) = mpsc::unbounded_channel();
     manager
-        .controller::<ConfigMap>()
-        .owns::<Secret>()
-        .run(Tell(told.clone()))
+        .add_controller(
+            Controller::builder::<ConfigMap>()
+                .owns::<Secret>()
+                .build(Tell(told.clone()))
+                .unwrap(),
+        )
         .unwrap();
     manager
-        .controller::<ConfigMap>()
-        .name("other")
-        .run(Tell(told))
+        .add_controller(
+            Controller::builder::<ConfigMap>()
+                .name("other")
+                .build(Tell(told))
+                .unwrap(),
+        )
         .unwrap();
     assert_eq!(manager.controllers(), ["configmap", "other"]);
     assert_eq!(manager.cache().all_unsynced().len(), 2);
@@ -54,8 +61,8 @@ fn a_field_manager_that_servers_refuse_is_refused_when_building() {
         ("shop\u{200b}".to_owned(), r#"has the character '\u{200b}'"#),
     ] {
         let manager = Manager::builder(nowhere()).build().unwrap();
-        let controller = manager.controller::<ConfigMap>().field_manager(&name);
-        let error = controller.run(Tell(told.clone())).unwrap_err();
+        let controller = Controller::builder::<ConfigMap>().field_manager(&name);
+        let error = controller.build(Tell(told.clone())).unwrap_err();
         let text = report(&error).to_string();
         assert!(text.contains(r#"controller "configmap""#), "{text}");
         assert!(
@@ -78,8 +85,9 @@ fn a_field_manager_that_servers_refuse_is_refused_when_building() {
     for name in ["x".repeat(128), "the shop → é".to_owned()] {
         let options = ClientOptions::new().field_manager(&name);
         let manager = Manager::builder(nowhere()).client(options).build().unwrap();
-        let controller = manager.controller::<ConfigMap>().field_manager(name);
-        controller.run(Tell(told.clone())).unwrap();
+        let controller = Controller::builder::<ConfigMap>().field_manager(name);
+        let controller = controller.build(Tell(told.clone())).unwrap();
+        manager.add_controller(controller).unwrap();
     }
 }
 
@@ -96,10 +104,11 @@ fn what_cannot_work_is_refused_by_name() {
     let manager = Manager::builder(nowhere()).build().unwrap();
     let (told, _reconciled) = mpsc::unbounded_channel();
     let run = |name: &str, workers| {
-        let controller = manager.controller::<ConfigMap>().name(name);
-        controller
+        let controller = Controller::builder::<ConfigMap>()
+            .name(name)
             .max_concurrent_reconciles(workers)
-            .run(Tell(told.clone()))
+            .build(Tell(told.clone()))?;
+        manager.add_controller(controller)
     };
     run("one", 1).unwrap();
     let error = run("one", 1).unwrap_err();
@@ -121,9 +130,12 @@ async fn cache_13_a_controller_that_is_refused_keeps_neither_its_name_nor_its_ki
     manager.start(Shutdown::when(async {})).await.unwrap();
     for _ in 0..2 {
         let error = manager
-            .controller::<ConfigMap>()
-            .name("late")
-            .run(Tell(told.clone()))
+            .add_controller(
+                Controller::builder::<ConfigMap>()
+                    .name("late")
+                    .build(Tell(told.clone()))
+                    .unwrap(),
+            )
             .unwrap_err();
         assert!(
             matches!(&error, Error::Stopping { name } if name.contains("late")),
@@ -136,8 +148,9 @@ async fn cache_13_a_controller_that_is_refused_keeps_neither_its_name_nor_its_ki
     let manager = Manager::builder(nowhere()).build().unwrap();
     drop(manager.cache().begin().unwrap());
     for _ in 0..2 {
-        let controller = manager.controller::<ConfigMap>().name("one");
-        let error = controller.run(Tell(told.clone())).unwrap_err();
+        let controller = Controller::builder::<ConfigMap>().name("one");
+        let controller = controller.build(Tell(told.clone())).unwrap();
+        let error = manager.add_controller(controller).unwrap_err();
         assert!(matches!(&error, Error::Controller(_)), "{error}");
         assert!(manager.controllers().is_empty());
     }

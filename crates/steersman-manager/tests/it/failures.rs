@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use steersman_api::{Connection, kube_client};
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::Answer;
+use steersman_controller::Controller;
 use steersman_manager::{Error, Group, Manager, runnable};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -64,12 +65,17 @@ async fn a_forbidden_kind_that_is_required_ends_its_controller_and_with_it_the_m
     let manager = manager_of(&server).build().unwrap();
     let (told, mut reconciled) = mpsc::unbounded_channel();
     manager
-        .controller::<ConfigMap>()
-        .run(Tell(told.clone()))
+        .add_controller(
+            Controller::builder::<ConfigMap>()
+                .build(Tell(told.clone()))
+                .unwrap(),
+        )
         .unwrap();
-    let services = manager.controller::<Service>();
-    let limit = Duration::from_secs(120);
-    services.require_sync(limit).run(Tell(told)).unwrap();
+    let services = Controller::builder::<Service>()
+        .require_sync(Duration::from_secs(120))
+        .build(Tell(told))
+        .unwrap();
+    manager.add_controller(services).unwrap();
     let before = Instant::now();
     let started = start(&manager);
     // The other controller works meanwhile.
@@ -92,7 +98,13 @@ async fn a_kind_that_is_removed_from_the_cache_ends_the_controller_that_watches_
     server.create(config_map("a")).unwrap();
     let manager = manager_of(&server).build().unwrap();
     let (told, mut reconciled) = mpsc::unbounded_channel();
-    manager.controller::<ConfigMap>().run(Tell(told)).unwrap();
+    manager
+        .add_controller(
+            Controller::builder::<ConfigMap>()
+                .build(Tell(told))
+                .unwrap(),
+        )
+        .unwrap();
     let started = start(&manager);
     assert_eq!(soon(reconciled.recv()).await.unwrap(), "default/a");
     assert_eq!(manager.cache().remove::<Service>(), 0);
@@ -117,9 +129,12 @@ async fn a_server_that_cannot_be_reached_ends_the_manager_in_time() {
     let (told, _reconciled) = mpsc::unbounded_channel();
     let limit = Duration::from_secs(30);
     manager
-        .controller::<ConfigMap>()
-        .require_sync(limit)
-        .run(Tell(told))
+        .add_controller(
+            Controller::builder::<ConfigMap>()
+                .require_sync(limit)
+                .build(Tell(told))
+                .unwrap(),
+        )
         .unwrap();
     let before = Instant::now();
     let error = start(&manager).ended().await.unwrap_err();

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::Verb;
 use steersman_client::Client;
-use steersman_controller::Error as ReconcileError;
+use steersman_controller::{Controller, Error as ReconcileError};
 use steersman_manager::{BoxError, Error, Group, RunContext, Runnable, Shutdown, runnable};
 use steersman_object::{ObjectKey, report};
 use steersman_testenv::log::capture;
@@ -81,7 +81,13 @@ async fn a_runnable_that_cancels_its_token_stops_nothing_but_itself() {
     let server = ApiServer::new();
     let manager = manager_of(&server).build().unwrap();
     let (told, mut reconciled) = mpsc::unbounded_channel();
-    manager.controller::<ConfigMap>().run(Tell(told)).unwrap();
+    manager
+        .add_controller(
+            Controller::builder::<ConfigMap>()
+                .build(Tell(told))
+                .unwrap(),
+        )
+        .unwrap();
     let (ended, has_ended) = oneshot::channel();
     let hasty = runnable::from_fn("hasty", Group::LeaderElected, |context| async move {
         // As a guard that is handed on does when it is dropped.
@@ -143,9 +149,12 @@ async fn an_idle_controller_stops_at_once_while_a_write_of_a_runnable_is_in_flig
     let manager = manager_of(&server).build().unwrap();
     let (told, _reconciled) = mpsc::unbounded_channel();
     manager
-        .controller::<ConfigMap>()
-        .name("database")
-        .run(Tell(told))
+        .add_controller(
+            Controller::builder::<ConfigMap>()
+                .name("database")
+                .build(Tell(told))
+                .unwrap(),
+        )
         .unwrap();
     let client = manager.client().clone();
     let writer = runnable::from_fn("writer", Group::Others, |context| async move {

@@ -16,7 +16,7 @@ use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{Answer, FaultGuard, Verb};
 use steersman_cache::{ByObject, CacheOptions, Selection};
 use steersman_controller::{
-    Action, Context, Error as ReconcileError, Reconciler, Request, handler,
+    Action, Context, Controller, Error as ReconcileError, Reconciler, Request, handler,
 };
 use steersman_manager::{Cluster, Group, Health, Manager, runnable};
 use steersman_object::{ObjectKey, TypedObject};
@@ -24,7 +24,7 @@ use steersman_testenv::log::capture;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
-use crate::world::{Notes, Tell, config_map, manager_of, soon, start};
+use crate::world::{Notes, Tell, add, config_map, manager_of, soon, start};
 
 const WEBSITES: &str = "websites.web.example.com";
 const CRDS: &str = "customresourcedefinitions.apiextensions.k8s.io";
@@ -125,12 +125,9 @@ impl Scene {
         server.create(service("s")).unwrap();
         let manager = manager_of(&server).build().unwrap();
         let counts = Counts::default();
-        let maps = manager.controller::<ConfigMap>();
-        maps.run(counts.lists::<ConfigMap>()).unwrap();
-        let services = manager.controller::<Service>();
-        services.run(counts.lists::<Service>()).unwrap();
-        let websites = manager.controller::<Website>();
-        websites.run(counts.lists::<Website>()).unwrap();
+        add::<ConfigMap>(&manager, counts.lists::<ConfigMap>());
+        add::<Service>(&manager, counts.lists::<Service>());
+        add::<Website>(&manager, counts.lists::<Website>());
         Self {
             server,
             manager,
@@ -290,9 +287,12 @@ async fn a_controller_that_also_watches_a_forbidden_kind_starts_with_both_sets()
     let (told, mut reconciled) = mpsc::unbounded_channel();
     let fixed = |_: &Service| [ObjectKey::namespaced("default", "of-the-service")];
     manager
-        .controller::<ConfigMap>()
-        .watches::<Service>(handler::mapped(fixed))
-        .run(Tell(told))
+        .add_controller(
+            Controller::builder::<ConfigMap>()
+                .watches::<Service>(handler::mapped(fixed))
+                .build(Tell(told))
+                .unwrap(),
+        )
         .unwrap();
     let started = start(&manager);
     minutes(10).await;
@@ -320,7 +320,13 @@ async fn a_kind_that_cannot_be_had_holds_up_no_group_and_no_other_cluster() {
     cluster.cache().informer::<Website>().unwrap();
     manager.add(cluster.clone()).unwrap();
     let (told, mut reconciled) = mpsc::unbounded_channel();
-    manager.controller::<ConfigMap>().run(Tell(told)).unwrap();
+    manager
+        .add_controller(
+            Controller::builder::<ConfigMap>()
+                .build(Tell(told))
+                .unwrap(),
+        )
+        .unwrap();
     let notes = Notes::default();
     manager.add(notes.slow(Group::Others)).unwrap();
     let (seen, mut health) = mpsc::unbounded_channel();
@@ -358,14 +364,20 @@ async fn a_kind_that_is_required_ends_the_manager_after_its_time() {
     let manager = manager_of(&server).build().unwrap();
     let (told, mut reconciled) = mpsc::unbounded_channel();
     manager
-        .controller::<ConfigMap>()
-        .run(Tell(told.clone()))
+        .add_controller(
+            Controller::builder::<ConfigMap>()
+                .build(Tell(told.clone()))
+                .unwrap(),
+        )
         .unwrap();
     let limit = Duration::from_secs(600);
     manager
-        .controller::<Website>()
-        .require_sync(limit)
-        .run(Tell(told))
+        .add_controller(
+            Controller::builder::<Website>()
+                .require_sync(limit)
+                .build(Tell(told))
+                .unwrap(),
+        )
         .unwrap();
     let before = Instant::now();
     let started = start(&manager);
@@ -385,15 +397,18 @@ async fn a_handler_that_panics_is_named_by_the_health_and_ends_nothing() {
     let manager = manager_of(&server).build().unwrap();
     let (told, mut reconciled) = mpsc::unbounded_channel();
     manager
-        .controller::<Service>()
-        .watches::<ConfigMap>(handler::mapped(|config: &ConfigMap| {
-            assert!(
-                config.metadata.name.as_deref() != Some("bad"),
-                "a bad\n  config"
-            );
-            [ObjectKey::namespaced("default", "of-good")]
-        }))
-        .run(Tell(told))
+        .add_controller(
+            Controller::builder::<Service>()
+                .watches::<ConfigMap>(handler::mapped(|config: &ConfigMap| {
+                    assert!(
+                        config.metadata.name.as_deref() != Some("bad"),
+                        "a bad\n  config"
+                    );
+                    [ObjectKey::namespaced("default", "of-good")]
+                }))
+                .build(Tell(told))
+                .unwrap(),
+        )
         .unwrap();
     let started = start(&manager);
     assert_eq!(soon(reconciled.recv()).await.unwrap(), "default/of-good");
@@ -417,10 +432,8 @@ async fn a_kind_whose_first_list_hangs_does_not_keep_other_controllers_waiting()
     let hanging = server.faults().delay(None, "services", hour);
     let manager = manager_of(&server).build().unwrap();
     let (told, mut reconciled) = mpsc::unbounded_channel();
-    let maps = manager.controller::<ConfigMap>();
-    maps.run(Tell(told.clone())).unwrap();
-    let services = manager.controller::<Service>();
-    services.run(Tell(told)).unwrap();
+    add::<ConfigMap>(&manager, Tell(told.clone()));
+    add::<Service>(&manager, Tell(told));
     let before = Instant::now();
     let started = start(&manager);
     assert_eq!(soon(reconciled.recv()).await.unwrap(), "default/a");

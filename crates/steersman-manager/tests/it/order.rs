@@ -115,7 +115,7 @@ async fn whoever_the_others_wait_for_is_named_in_the_log() {
     let text = log.text();
     let named = |level: &str| {
         let lines = text.lines().filter(|l| l.contains(level));
-        let lines = lines.filter(|l| l.contains("the groups to come wait"));
+        let lines = lines.filter(|l| l.contains("later groups wait"));
         lines
             .filter(|l| l.contains(r#"waiting_for="forgetful""#))
             .count()

@@ -5,7 +5,9 @@ use std::time::Duration;
 use futures::channel::mpsc::unbounded;
 use k8s_openapi::api::core::v1::ConfigMap;
 use steersman_apiserver::ApiServer;
-use steersman_controller::{Action, Context, Error as ReconcileError, Request, reconcile};
+use steersman_controller::{
+    Action, Context, Controller, Error as ReconcileError, Request, reconcile,
+};
 use steersman_manager::{Error, Group, Shutdown, runnable};
 use steersman_object::ObjectKey;
 use tokio::sync::oneshot;
@@ -28,7 +30,9 @@ async fn a_reconcile_that_hangs_is_named_and_the_rest_stops_in_order() {
         let _ = began.send(request);
         std::future::pending::<Result<Action, ReconcileError>>()
     });
-    manager.controller::<ConfigMap>().run(hang).unwrap();
+    manager
+        .add_controller(Controller::builder::<ConfigMap>().build(hang).unwrap())
+        .unwrap();
     let notes = Notes::default();
     manager.add(notes.slow(Group::HttpServers)).unwrap();
     let started = start(&manager);
@@ -61,7 +65,9 @@ async fn a_reconcile_reads_to_its_end_and_nobody_reads_after_that() {
             Ok::<_, ReconcileError>(Action::done())
         }
     });
-    manager.controller::<ConfigMap>().run(last_read).unwrap();
+    manager
+        .add_controller(Controller::builder::<ConfigMap>().build(last_read).unwrap())
+        .unwrap();
     let started = start(&manager);
     assert!(soon(told.recv()).await.unwrap().is_none());
     started.stop().await.unwrap();

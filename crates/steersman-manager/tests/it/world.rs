@@ -7,8 +7,11 @@ use serde_json::{Value, json};
 use steersman_api::Connection;
 use steersman_apiserver::ApiServer;
 use steersman_cache::CacheOptions;
-use steersman_controller::{Action, Context, Error as ReconcileError, Reconciler, Request};
+use steersman_controller::{
+    Action, Context, Controller, Error as ReconcileError, Reconciler, Request,
+};
 use steersman_manager::{Error, Group, Manager, ManagerBuilder, Runnable, runnable};
+use steersman_object::TypedObject;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -16,6 +19,12 @@ use tokio_util::sync::CancellationToken;
 pub(crate) fn manager_of(server: &ApiServer) -> ManagerBuilder {
     let connection = Connection::in_process(server.service(), "default");
     Manager::builder(connection).cache(CacheOptions::new().seed(7))
+}
+
+/// Adds a controller of the kind `K` with every default.
+pub(crate) fn add<K: TypedObject>(manager: &Manager, reconciler: impl Reconciler) {
+    let controller = Controller::builder::<K>().build(reconciler).unwrap();
+    manager.add_controller(controller).unwrap();
 }
 
 /// A manager that has been started, and the way to stop it.

@@ -205,12 +205,11 @@ async fn declaring(said: &mut Said, server: &ApiServer) {
     let built = Manager::builder(connection(server)).cache(wrong).build();
     said.note("selector", built.map(drop));
     let manager = manager(server, CacheOptions::new());
-    manager.controller::<Greeting>().run(Nothing).unwrap();
-    said.note("name", manager.controller::<Greeting>().run(Nothing));
-    let idle = manager
-        .controller::<Deployment>()
-        .max_concurrent_reconciles(0);
-    said.note("workers", idle.run(Nothing));
+    let greetings = || Controller::builder::<Greeting>().build(Nothing).unwrap();
+    manager.add_controller(greetings()).unwrap();
+    said.note("name", manager.add_controller(greetings()));
+    let idle = Controller::builder::<Deployment>().max_concurrent_reconciles(0);
+    said.note("workers", idle.build(Nothing).map(drop));
     let name = |pod: &Pod| pod.metadata.name.clone();
     manager.cache().index_field::<Pod>("n", name).unwrap();
     said.note("index", manager.cache().index_field::<Pod>("n", name));
@@ -222,9 +221,11 @@ async fn declaring(said: &mut Said, server: &ApiServer) {
 async fn starting(said: &mut Said, server: &ApiServer) {
     let start = async |options: CacheOptions, limit: u64| {
         let manager = manager(server, options);
-        let greetings = manager.controller::<Greeting>();
-        let limit = Duration::from_secs(limit);
-        greetings.require_sync(limit).run(Nothing).unwrap();
+        let greetings = Controller::builder::<Greeting>()
+            .require_sync(Duration::from_secs(limit))
+            .build(Nothing)
+            .unwrap();
+        manager.add_controller(greetings).unwrap();
         manager.start(Shutdown::never()).await
     };
     said.note("not installed", start(CacheOptions::new(), 20).await);
@@ -361,8 +362,10 @@ async fn stopping(said: &mut Said, server: &ApiServer) {
     let builder = Manager::builder(connection(server));
     let grace = Duration::from_secs(3);
     let manager = builder.graceful_shutdown_timeout(grace).build().unwrap();
-    let slow = manager.controller::<Greeting>().name("slow");
-    slow.run(Stubborn).unwrap();
+    let slow = Controller::builder::<Greeting>().name("slow");
+    manager
+        .add_controller(slow.build(Stubborn).unwrap())
+        .unwrap();
     let soon = Shutdown::when(tokio::time::sleep(Duration::from_secs(9)));
     said.note("slow", manager.start(soon).await);
     let insisted = crate::manager::Error::Aborted {

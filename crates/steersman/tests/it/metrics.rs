@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use prometheus::{IntCounter, Registry};
 use serde_json::json;
 use steersman::manager::Shutdown;
-use steersman::{Action, Connection, Context, Error, Manager, Reconciler, Request};
+use steersman::{Action, Connection, Context, Controller, Error, Manager, Reconciler, Request};
 use steersman_apiserver::ApiServer;
 use tokio::sync::Notify;
 
@@ -47,7 +47,13 @@ async fn the_guide_tells_every_metric_and_none_that_is_not_there() {
         .metrics_registry(registry.clone())
         .build()
         .unwrap();
-    manager.controller::<ConfigMap>().run(Once(&DONE)).unwrap();
+    manager
+        .add_controller(
+            Controller::builder::<ConfigMap>()
+                .build(Once(&DONE))
+                .unwrap(),
+        )
+        .unwrap();
     manager
         .start(Shutdown::when(DONE.notified()))
         .await

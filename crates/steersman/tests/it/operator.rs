@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use steersman::finalizer::Stage;
 use steersman::kube_core::CustomResourceExt as _;
 use steersman::{
-    Action, Connection, Context, CustomResource, Error, Manager, Reconciler, Request, finalizer,
-    predicate,
+    Action, Connection, Context, Controller, CustomResource, Error, Manager, Reconciler, Request,
+    finalizer, predicate,
 };
 use steersman_apiserver::ApiServer;
 use tokio::sync::oneshot;
@@ -116,10 +116,13 @@ async fn what_is_declared_comes_true_and_stays_true() {
     let connection = Connection::in_process(server.service(), "default");
     let manager = Manager::builder(connection).build().unwrap();
     manager
-        .controller::<Greeting>()
-        .for_filter(predicate::generation_changed())
-        .owns::<ConfigMap>()
-        .run(Publisher)
+        .add_controller(
+            Controller::builder::<Greeting>()
+                .for_filter(predicate::generation_changed())
+                .owns::<ConfigMap>()
+                .build(Publisher)
+                .unwrap(),
+        )
         .unwrap();
     let (stop, stopped) = oneshot::channel::<()>();
     let shutdown = steersman::manager::Shutdown::when(async { drop(stopped.await) });

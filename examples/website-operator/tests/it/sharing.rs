@@ -2,7 +2,7 @@
 
 use steersman::cache::CacheOptions;
 use steersman::k8s_openapi::api::apps::v1::Deployment;
-use steersman::{Action, Context, Error, Manager, Reconciler, Request};
+use steersman::{Action, Context, Controller, Error, Manager, Reconciler, Request};
 
 use crate::world::{World, played};
 
@@ -24,8 +24,9 @@ impl Reconciler for Onlooker {
 }
 
 fn onlooker(manager: &Manager) {
-    let deployments = manager.controller::<Deployment>().name("onlooker");
-    deployments.run(Onlooker).unwrap();
+    let deployments = Controller::builder::<Deployment>().name("onlooker");
+    let deployments = deployments.build(Onlooker).unwrap();
+    manager.add_controller(deployments).unwrap();
 }
 
 /// CACHE-1 with WatchList: one request per kind.

@@ -1,0 +1,258 @@
+//! Machine: the life of one started controller: when its workers start, and what ends it.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use steersman_object::Kind;
+
+use crate::error::ControllerError;
+use crate::watch::PumpEnd;
+
+/// The pause between two log lines about kinds that have not synced.
+const REMINDER: Duration = Duration::from_secs(60);
+
+/// The stages of a controller: it waits for first syncs, works, stops its workers, and ends.
+///
+/// The driver reports each [`Event`] and carries out the [`Step`] that follows it.
+#[derive(Debug)]
+pub(crate) struct Lifecycle {
+    controller: String,
+    stage: Stage,
+    /// The kinds whose initial sets are not in the queue yet, in the order of the watches.
+    awaited: VecDeque<Kind>,
+    /// How long the first syncs may take; `None` is no limit.
+    limit: Option<Duration>,
+    /// The time that running reconciles have to finish after the controller was told to stop.
+    grace: Duration,
+    result: Result<(), ControllerError>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Syncing {
+        /// The end of `limit`.
+        deadline: Option<Instant>,
+        /// The next log line about the kinds that have not synced.
+        reminder: Instant,
+        /// Whether there was such a line.
+        reminded: bool,
+    },
+    Working,
+    /// The end of the grace.
+    Stopping(Option<Instant>),
+    Ended,
+}
+
+/// What happened to a controller.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// The initial set of the first awaited kind is in the queue, or no kind is awaited.
+    Synced,
+    /// The controller was told to stop.
+    Cancelled,
+    /// One of its tasks ended.
+    TaskEnded(TaskEnd),
+    /// The [`deadline`](Lifecycle::deadline) has passed.
+    DeadlinePassed,
+    /// Every worker has ended.
+    WorkersEnded,
+    /// The workers were aborted while they held these requests.
+    WorkersAborted(Vec<String>),
+    /// The writes of the controller have ended, or the time for them is over.
+    WritesEnded,
+}
+
+/// How a task of a controller ended.
+#[derive(Debug)]
+pub(crate) enum TaskEnd {
+    /// A watch or a stream of requests.
+    Pump(PumpEnd),
+    /// A worker, which returns when the queue is shut down.
+    Worker,
+    /// The task panicked.
+    Panicked { task: &'static str, message: String },
+}
+
+/// What the driver does next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Waits for the next event.
+    Wait,
+    /// Logs that the controller waits, first of all for this kind.
+    Remind(Kind),
+    /// Ends with [`ControllerError::Sync`] because this kind did not sync within the limit.
+    GiveUp(Kind, Duration),
+    /// Starts the workers; `reminded` is whether the log said that they wait.
+    StartWorkers { reminded: bool },
+    /// Takes no further request, and waits until the workers have ended.
+    StopWorkers,
+    /// Drops the reconciles that still run.
+    AbortWorkers,
+    /// Waits at most this long for the writes that the reconciles sent.
+    AwaitWrites(Duration),
+    /// The life is over.
+    End,
+}
+
+impl Lifecycle {
+    pub(crate) fn new(
+        controller: &str,
+        awaited: impl IntoIterator<Item = Kind>,
+        limit: Option<Duration>,
+        grace: Duration,
+        now: Instant,
+    ) -> Self {
+        Self {
+            controller: controller.to_owned(),
+            stage: Stage::Syncing {
+                // The longest duration ends after the last instant of the clock: no limit.
+                deadline: limit.and_then(|limit| now.checked_add(limit)),
+                reminder: now + REMINDER,
+                reminded: false,
+            },
+            awaited: awaited.into_iter().collect(),
+            limit,
+            grace,
+            result: Ok(()),
+        }
+    }
+
+    /// The instant of the next [`Event::DeadlinePassed`].
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        match self.stage {
+            Stage::Syncing {
+                deadline, reminder, ..
+            } => Some(deadline.map_or(reminder, |deadline| deadline.min(reminder))),
+            Stage::Stopping(deadline) => deadline,
+            Stage::Working | Stage::Ended => None,
+        }
+    }
+
+    /// Whether the controller waits for first syncs.
+    pub(crate) fn is_syncing(&self) -> bool {
+        matches!(self.stage, Stage::Syncing { .. })
+    }
+
+    /// Whether the controller has been told to stop, or a task of it failed.
+    pub(crate) fn is_stopping(&self) -> bool {
+        matches!(self.stage, Stage::Stopping(_) | Stage::Ended)
+    }
+
+    /// Returns the step that follows an event.
+    pub(crate) fn on(&mut self, event: Event, now: Instant) -> Step {
+        match (self.stage, event) {
+            (Stage::Syncing { reminded, .. }, Event::Synced) => self.synced(reminded),
+            (Stage::Syncing { .. }, Event::DeadlinePassed) => self.remind_or_give_up(now),
+            (Stage::Syncing { .. } | Stage::Working, Event::Cancelled) => self.stop(now, Ok(())),
+            (Stage::Syncing { .. } | Stage::Working, Event::TaskEnded(end)) => {
+                match self.failure_of(end) {
+                    Some(failure) => self.stop(now, Err(failure)),
+                    None => Step::Wait,
+                }
+            }
+            (Stage::Stopping(_), Event::DeadlinePassed) => {
+                // The grace ends once.
+                self.stage = Stage::Stopping(None);
+                Step::AbortWorkers
+            }
+            (Stage::Stopping(deadline), Event::WorkersEnded) => {
+                let left = deadline.map(|deadline| deadline.saturating_duration_since(now));
+                Step::AwaitWrites(left.unwrap_or(Duration::MAX))
+            }
+            (Stage::Stopping(_), Event::WorkersAborted(requests)) => {
+                if self.result.is_ok() {
+                    self.result = Err(ControllerError::StillRunning {
+                        controller: self.controller.clone(),
+                        requests,
+                        grace: self.grace,
+                    });
+                }
+                Step::AwaitWrites(Duration::ZERO)
+            }
+            (Stage::Stopping(_), Event::WritesEnded) => {
+                self.stage = Stage::Ended;
+                Step::End
+            }
+            _ => Step::Wait,
+        }
+    }
+
+    /// The result of the life: the first failure, if there was one.
+    pub(crate) fn finish(self) -> Result<(), ControllerError> {
+        self.result
+    }
+
+    // CTRL-1: workers start when every initial set is in the queue.
+    fn synced(&mut self, reminded: bool) -> Step {
+        self.awaited.pop_front();
+        if !self.awaited.is_empty() {
+            return Step::Wait;
+        }
+        self.stage = Stage::Working;
+        Step::StartWorkers { reminded }
+    }
+
+    // CTRL-7: without a limit the wait lasts until the kinds are there.
+    fn remind_or_give_up(&mut self, now: Instant) -> Step {
+        let Stage::Syncing {
+            deadline,
+            reminder,
+            reminded,
+        } = &mut self.stage
+        else {
+            return Step::Wait;
+        };
+        let Some(kind) = self.awaited.front() else {
+            return Step::Wait;
+        };
+        if let (Some(deadline), Some(limit)) = (*deadline, self.limit)
+            && deadline <= now
+        {
+            return Step::GiveUp(kind.clone(), limit);
+        }
+        if now < *reminder {
+            return Step::Wait;
+        }
+        *reminder = now + REMINDER;
+        *reminded = true;
+        Step::Remind(kind.clone())
+    }
+
+    // A controller without workers has nothing to wait for.
+    fn stop(&mut self, now: Instant, result: Result<(), ControllerError>) -> Step {
+        self.result = result;
+        if self.is_syncing() {
+            self.stage = Stage::Ended;
+            return Step::End;
+        }
+        self.stage = Stage::Stopping(now.checked_add(self.grace));
+        Step::StopWorkers
+    }
+
+    /// Returns the error with which the end of a task ends the controller. A stream of requests may come
+    /// to its end.
+    fn failure_of(&self, end: TaskEnd) -> Option<ControllerError> {
+        let controller = self.controller.clone();
+        match end {
+            TaskEnd::Worker | TaskEnd::Pump(PumpEnd::Finished) => None,
+            TaskEnd::Pump(PumpEnd::Stopped { kind }) => {
+                Some(ControllerError::WatchEnded { controller, kind })
+            }
+            TaskEnd::Pump(PumpEnd::StreamPanicked { message }) => {
+                Some(ControllerError::TaskPanicked {
+                    controller,
+                    task: "stream of requests",
+                    message,
+                })
+            }
+            TaskEnd::Panicked { task, message } => Some(ControllerError::TaskPanicked {
+                controller,
+                task,
+                message,
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,320 @@
+//! Driver: runs one controller: watches, queue and workers, from its start to its end.
+
+use std::future::pending;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use futures::stream::BoxStream;
+use prometheus::Registry;
+use steersman_client::Client;
+use steersman_object::Kind;
+use steersman_workqueue::{Metrics as QueueMetrics, Queue, QueueOptions, RateLimiter};
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::context::Context;
+use crate::error::ControllerError;
+use crate::first_sync::{InitialSets, next_synced, remind, sync_error};
+use crate::guarded::Guarded;
+use crate::lifecycle::{Event, Lifecycle, Step};
+use crate::metrics::Metrics;
+use crate::options::Options;
+use crate::reconcile::Reconciler;
+use crate::request::RequestKey;
+use crate::source::feed;
+use crate::start::StartContext;
+use crate::status::{ControllerStatus, Waiting};
+use crate::tasks::ControllerTasks;
+use crate::watch::{AnyWatch, FilterAll, Sink};
+use crate::worker::Worker;
+
+/// Everything of a controller that depends on the types of request and reconciler.
+pub(crate) struct Parts<R: RequestKey, C> {
+    pub(crate) name: String,
+    pub(crate) watches: Vec<Box<dyn AnyWatch<R>>>,
+    pub(crate) streams: Vec<BoxStream<'static, R>>,
+    pub(crate) filter_all: Option<FilterAll>,
+    pub(crate) options: Options<R>,
+    pub(crate) reconciler: C,
+}
+
+/// A controller whose watches run.
+struct Running<R: RequestKey> {
+    queue: Queue<R>,
+    tasks: ControllerTasks,
+    initial: InitialSets,
+    status: ControllerStatus,
+    metrics: Metrics,
+}
+
+/// What the workers of one controller share.
+struct Work<R: RequestKey, C> {
+    options: Options<R>,
+    worker: WorkerParts<C>,
+}
+
+struct WorkerParts<C> {
+    context: Context,
+    reconciler: Arc<C>,
+    reconcile_ids: Arc<AtomicU64>,
+    metrics: Metrics,
+    stop: CancellationToken,
+}
+
+/// Runs a controller until it is cancelled or fails.
+pub(crate) async fn run<R: RequestKey, C: Reconciler<R>>(
+    mut parts: Parts<R, C>,
+    start: StartContext,
+    status: ControllerStatus,
+) -> Result<(), ControllerError> {
+    let name = parts.name.clone();
+    let kinds: Vec<Kind> = parts.watches.iter().map(|w| w.kind().clone()).collect();
+    let waiting = status.wait_for(start.cache.clone(), kinds);
+    let (mut running, awaited) = watch(&mut parts, &start, status)?;
+    let life = Lifecycle::new(
+        &name,
+        awaited,
+        parts.options.require_sync,
+        start.grace,
+        now(),
+    );
+    let stop = start.cancel.child_token();
+    // CTRL-9: a client that counts the writes of this controller alone.
+    let client = start.client.counting_apart();
+    let mut context = Context::detached(&name, client.clone(), start.clock);
+    context.cancel_with(stop.clone());
+    let work = Work {
+        options: parts.options,
+        worker: WorkerParts {
+            context,
+            reconciler: Arc::new(parts.reconciler),
+            reconcile_ids: Arc::new(AtomicU64::new(1)),
+            metrics: running.metrics.clone(),
+            stop,
+        },
+    };
+    running
+        .live(life, work, waiting, &start.cancel, &client)
+        .await
+}
+
+/// Starts the watches and streams of a controller. Returns the kinds that have to sync, one per
+/// subscription, in the order of the watches.
+fn watch<R: RequestKey, C>(
+    parts: &mut Parts<R, C>,
+    start: &StartContext,
+    status: ControllerStatus,
+) -> Result<(Running<R>, Vec<Kind>), ControllerError> {
+    let name = &parts.name;
+    let registry = start.registry.as_ref();
+    let metrics = Metrics::new(&status, registry).map_err(|source| unregistered(name, source))?;
+    metrics.workers(parts.options.max_concurrent_reconciles);
+    let rate_limiter = parts.options.rate_limiter.take();
+    let queue = queue(name, rate_limiter, registry)?;
+    let mut tasks = ControllerTasks::default();
+    let (mut awaited, mut initial) = (Vec::new(), InitialSets::new());
+    for (number, watch) in parts.watches.drain(..).enumerate() {
+        let kind = watch.kind().clone();
+        metrics.watches(&kind);
+        let sink = Sink {
+            queue: queue.clone(),
+            filter_all: parts.filter_all.clone(),
+            status: status.clone(),
+            metrics: metrics.clone(),
+            watch: number,
+        };
+        let pumps = watch.start(&start.cache, &sink);
+        for pump in pumps.map_err(|source| refused(name, &kind, source))? {
+            tasks.pumps.spawn(pump.run);
+            awaited.push(kind.clone());
+            initial.push_back(pump.synced);
+        }
+    }
+    for stream in parts.streams.drain(..) {
+        tasks.pumps.spawn(feed(stream, queue.clone()));
+    }
+    let running = Running {
+        queue,
+        tasks,
+        initial,
+        status,
+        metrics,
+    };
+    Ok((running, awaited))
+}
+
+// === impl Running ===
+
+impl<R: RequestKey> Running<R> {
+    async fn live<C: Reconciler<R>>(
+        &mut self,
+        mut life: Lifecycle,
+        work: Work<R, C>,
+        waiting: Waiting,
+        cancel: &CancellationToken,
+        client: &Client,
+    ) -> Result<(), ControllerError> {
+        let controller = self.status.controller().to_owned();
+        let mut waiting = Some(waiting);
+        let mut step = Step::Wait;
+        loop {
+            let done = match step {
+                Step::Wait => None,
+                Step::Remind(kind) => {
+                    remind(&self.status, &kind);
+                    None
+                }
+                Step::GiveUp(kind, limit) => return Err(sync_error(&self.status, kind, limit)),
+                Step::StartWorkers { reminded } => {
+                    waiting = None;
+                    self.start_workers(&work, reminded);
+                    None
+                }
+                Step::StopWorkers => {
+                    work.worker.stop.cancel();
+                    self.queue.shut_down();
+                    self.tasks.pumps.abort_all();
+                    None
+                }
+                Step::AbortWorkers => {
+                    let requests = self.tasks.abort_workers(&self.queue).await;
+                    Some(Event::WorkersAborted(requests))
+                }
+                Step::AwaitWrites(left) => {
+                    await_writes(&controller, client, left).await;
+                    tracing::info!(
+                        controller,
+                        dropped = self.queue.dropped(),
+                        "the controller has stopped; requests that waited are dropped, the next start lists them again"
+                    );
+                    Some(Event::WritesEnded)
+                }
+                Step::End => break,
+            };
+            let event = match done {
+                Some(event) => event,
+                None => self.next_event(&life, cancel).await,
+            };
+            step = life.on(event, now());
+        }
+        drop(waiting);
+        life.finish()
+    }
+
+    async fn next_event(&mut self, life: &Lifecycle, cancel: &CancellationToken) -> Event {
+        if life.is_stopping() {
+            return tokio::select! {
+                biased;
+                () = self.tasks.workers_ended() => Event::WorkersEnded,
+                () = at(life.deadline()) => Event::DeadlinePassed,
+            };
+        }
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => Event::Cancelled,
+            end = self.tasks.ended() => Event::TaskEnded(end),
+            () = next_synced(&mut self.initial), if life.is_syncing() => Event::Synced,
+            () = at(life.deadline()) => Event::DeadlinePassed,
+        }
+    }
+
+    fn start_workers<C: Reconciler<R>>(&mut self, work: &Work<R, C>, reminded: bool) {
+        let controller = self.status.controller();
+        if reminded {
+            tracing::info!(
+                controller,
+                "every kind that the controller waited for has synced: it starts"
+            );
+        }
+        let workers = work.options.max_concurrent_reconciles;
+        tracing::debug!(
+            controller,
+            requests = self.queue.len(),
+            workers,
+            "every watch has synced, the workers start"
+        );
+        for _ in 0..workers {
+            let worker = work.worker.one(&self.queue, &work.options);
+            self.tasks.workers.spawn(worker.run());
+        }
+    }
+}
+
+// === impl WorkerParts ===
+
+impl<C> WorkerParts<C> {
+    fn one<R: RequestKey>(&self, queue: &Queue<R>, options: &Options<R>) -> Worker<R, C> {
+        Worker {
+            queue: queue.clone(),
+            reconciler: Arc::clone(&self.reconciler),
+            context: self.context.clone(),
+            metrics: self.metrics.clone(),
+            reconcile_ids: Arc::clone(&self.reconcile_ids),
+            stop: self.stop.clone(),
+            deadline: options.deadline,
+            deadline_grace: options.deadline_grace,
+        }
+    }
+}
+
+fn queue<R: RequestKey>(
+    name: &str,
+    rate_limiter: Option<Box<dyn RateLimiter<R>>>,
+    registry: Option<&Registry>,
+) -> Result<Queue<R>, ControllerError> {
+    let mut options = QueueOptions::new(name);
+    if let Some(rate_limiter) = rate_limiter {
+        options = options.rate_limiter(Guarded::new(name, rate_limiter));
+    }
+    if let Some(registry) = registry {
+        let metrics = QueueMetrics::new(registry, name);
+        options = options.metrics(metrics.map_err(|source| unregistered(name, source))?);
+    }
+    Ok(Queue::new(options))
+}
+
+/// Waits for the writes of a controller. They run in tasks of their own, and the end of the program
+/// would cut them off.
+async fn await_writes(controller: &str, client: &Client, left: Duration) {
+    if timeout(left, client.writes_finished()).await.is_err() {
+        tracing::warn!(
+            controller,
+            "a write is still in flight: its outcome is unknown"
+        );
+    }
+}
+
+/// The error of a controller whose cache refuses a kind.
+pub(crate) fn refused(
+    controller: &str,
+    kind: &Kind,
+    source: steersman_cache::Error,
+) -> ControllerError {
+    ControllerError::Watch {
+        controller: controller.to_owned(),
+        kind: kind.clone(),
+        source,
+    }
+}
+
+fn unregistered(
+    controller: &str,
+    source: impl std::error::Error + Send + Sync + 'static,
+) -> ControllerError {
+    ControllerError::Metrics {
+        controller: controller.to_owned(),
+        source: Box::new(source),
+    }
+}
+
+fn now() -> std::time::Instant {
+    Instant::now().into_std()
+}
+
+async fn at(deadline: Option<std::time::Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline.into()).await,
+        None => pending().await,
+    }
+}

@@ -1,0 +1,63 @@
+//! Driver: the tasks of one controller: the pumps that fill its queue, and the workers that empty it.
+
+use std::future::pending;
+use std::time::Duration;
+
+use steersman_object::task_panic_text;
+use steersman_workqueue::Queue;
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::timeout;
+
+use crate::lifecycle::TaskEnd;
+use crate::request::RequestKey;
+use crate::watch::PumpEnd;
+
+/// How long aborted workers may take to end. A reconcile that blocks its thread does not end.
+const ABORT_GRACE: Duration = Duration::from_secs(1);
+
+/// The tasks of one controller. Dropping it aborts them, so none outlives the controller.
+#[derive(Default)]
+pub(crate) struct ControllerTasks {
+    pub(crate) pumps: JoinSet<PumpEnd>,
+    pub(crate) workers: JoinSet<()>,
+}
+
+impl ControllerTasks {
+    /// Waits until a task ends. Cancel safe.
+    pub(crate) async fn ended(&mut self) -> TaskEnd {
+        tokio::select! {
+            Some(end) = self.pumps.join_next(), if !self.pumps.is_empty() => match end {
+                Ok(end) => TaskEnd::Pump(end),
+                Err(error) => panicked("watch", error),
+            },
+            Some(end) = self.workers.join_next(), if !self.workers.is_empty() => match end {
+                Ok(()) => TaskEnd::Worker,
+                Err(error) => panicked("worker", error),
+            },
+            else => pending().await,
+        }
+    }
+
+    /// Waits until every worker has ended. Cancel safe.
+    pub(crate) async fn workers_ended(&mut self) {
+        while self.workers.join_next().await.is_some() {}
+    }
+
+    /// Aborts the workers, and returns the requests that they held, in order.
+    pub(crate) async fn abort_workers<R: RequestKey>(&mut self, queue: &Queue<R>) -> Vec<String> {
+        // Read before the abort, which makes the workers drop their tickets.
+        let held = queue.held();
+        let mut requests: Vec<String> = held.iter().map(|request| format!("{request:?}")).collect();
+        requests.sort();
+        self.workers.abort_all();
+        let _ = timeout(ABORT_GRACE, self.workers_ended()).await;
+        requests
+    }
+}
+
+fn panicked(task: &'static str, error: JoinError) -> TaskEnd {
+    TaskEnd::Panicked {
+        task,
+        message: task_panic_text(error.try_into_panic()),
+    }
+}

@@ -1,0 +1,63 @@
+//! Driver: waits until the runnables of a group are ready.
+
+use std::time::Instant;
+
+use tokio::time::sleep_until;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::reminders::{Loudness, Reminders};
+
+/// The runnables of a group that promised to say when they are ready.
+#[derive(Debug)]
+pub(crate) struct Readiness {
+    /// The names; each token is cancelled when its runnable is ready or has ended.
+    awaited: Vec<(String, CancellationToken)>,
+    reminders: Reminders,
+}
+
+impl Readiness {
+    pub(crate) fn new(awaited: Vec<(String, CancellationToken)>, now: Instant) -> Self {
+        Self {
+            awaited,
+            reminders: Reminders::new(now),
+        }
+    }
+
+    /// Waits until all of them are ready. The log names those that are not (MGR-4).
+    ///
+    /// Cancel safe.
+    pub(crate) async fn reached(&mut self) {
+        for (_, ready) in &self.awaited {
+            loop {
+                tokio::select! {
+                    biased;
+                    () = ready.cancelled() => break,
+                    () = sleep_until(self.reminders.next().into()) => {
+                        let now = tokio::time::Instant::now().into_std();
+                        if let Some(loudness) = self.reminders.due(now) {
+                            remind(&self.awaited, loudness);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn remind(awaited: &[(String, CancellationToken)], loudness: Loudness) {
+    let waiting = awaited.iter().filter(|(_, ready)| !ready.is_cancelled());
+    let names: Vec<&str> = waiting.map(|(name, _)| name.as_str()).collect();
+    let waiting_for = names.join(", ");
+    match loudness {
+        Loudness::Warning => warn!(
+            waiting_for,
+            "later groups wait until these runnables are ready; further reminders are logged as INFO, \
+             ever more rarely"
+        ),
+        Loudness::Info => info!(
+            waiting_for,
+            "later groups wait until these runnables are ready"
+        ),
+    }
+}

@@ -1,0 +1,82 @@
+//! Machine: when the log names the runnables that a group waits for, and how loudly.
+
+use std::time::{Duration, Instant};
+
+/// The pause before the first reminder. Each later pause is twice the one before.
+const FIRST_PAUSE: Duration = Duration::from_secs(10);
+
+/// The longest pause between two reminders.
+const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
+
+/// The reminders of one wait: the first is a warning, and the others come ever more rarely and below
+/// that level, because a standby may wait for weeks (MGR-4).
+#[derive(Debug)]
+pub(crate) struct Reminders {
+    next: Instant,
+    pause: Duration,
+}
+
+/// How loud a reminder is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Loudness {
+    Warning,
+    Info,
+}
+
+impl Reminders {
+    /// The reminders of a wait that begins at `now`.
+    pub(crate) fn new(now: Instant) -> Self {
+        Self {
+            next: now + FIRST_PAUSE,
+            pause: FIRST_PAUSE,
+        }
+    }
+
+    /// The instant of the next reminder.
+    pub(crate) fn next(&self) -> Instant {
+        self.next
+    }
+
+    /// Returns how loud the reminder is that is due at `now`, if one is.
+    pub(crate) fn due(&mut self, now: Instant) -> Option<Loudness> {
+        if now < self.next {
+            return None;
+        }
+        let is_first = self.pause == FIRST_PAUSE;
+        self.pause = LONGEST_PAUSE.min(self.pause * 2);
+        self.next += self.pause;
+        Some(if is_first {
+            Loudness::Warning
+        } else {
+            Loudness::Info
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// MGR-4
+    #[test]
+    fn one_warning_and_then_ever_rarer_lines_down_to_one_per_hour() {
+        let start = tokio::time::Instant::now().into_std();
+        let mut reminders = Reminders::new(start);
+        assert_eq!(reminders.due(start), None);
+        let mut seconds = Vec::new();
+        let mut loudness = Vec::new();
+        for _ in 0..12 {
+            let now = reminders.next();
+            seconds.push((now - start).as_secs());
+            loudness.extend(reminders.due(now));
+        }
+        assert_eq!(
+            seconds,
+            [
+                10, 30, 70, 150, 310, 630, 1270, 2550, 5110, 8710, 12310, 15910
+            ]
+        );
+        assert_eq!(loudness[0], Loudness::Warning);
+        assert!(loudness[1..].iter().all(|each| *each == Loudness::Info));
+    }
+}

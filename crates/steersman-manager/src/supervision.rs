@@ -1,0 +1,258 @@
+//! Machine: what a manager does next: which group starts or stops, and when a stop is cut short.
+
+use std::error::Error as _;
+use std::time::{Duration, Instant};
+
+use steersman_controller::ControllerError;
+use tracing::error;
+
+use crate::error::Error;
+use crate::options::DEFAULT_GRACE;
+use crate::order::{Group, START, STOP};
+
+/// The run of one manager, from the start of its first group to the stop of its last.
+///
+/// The supervisor reports each [`Event`] and carries out the [`Step`] that follows it.
+#[derive(Debug)]
+pub(crate) struct Supervision {
+    stage: Stage,
+    /// The time that a stop may take; `None` is no limit.
+    grace: Option<Duration>,
+    /// The time for the groups that were not asked to stop within the grace.
+    last_moment: Duration,
+    failure: Option<Error>,
+    cut: Option<Cut>,
+    /// The requests that controllers dropped at the end of their grace.
+    dropped: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// The group at this position of `START` is starting.
+    Starting(usize),
+    Running,
+    /// The group at this position of `STOP` is stopping.
+    Stopping {
+        position: usize,
+        deadline: Option<Instant>,
+    },
+}
+
+/// Why a stop in order was cut short.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cut {
+    /// The grace is over.
+    Late,
+    /// A second request to stop came.
+    Insisted,
+}
+
+/// What happened to the runnables of a manager, or what was asked of the manager.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// The group that is starting is ready.
+    Ready,
+    /// A runnable was added.
+    Added,
+    /// A runnable returned an error or panicked.
+    Failed(Error),
+    /// The first request to stop.
+    StopRequested,
+    /// The second request to stop.
+    Insisted,
+    /// The supervisor has carried out [`Step::BeginStop`].
+    StopBegun,
+    /// No runnable of the group that is stopping runs any more.
+    GroupStopped,
+    /// The [`deadline`](Supervision::deadline) has passed.
+    DeadlinePassed,
+    /// The supervisor has carried out [`Step::DropLate`].
+    LateDropped,
+}
+
+/// What the supervisor does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Waits for the next event.
+    Wait,
+    /// Starts the runnables of one group.
+    Start(Group),
+    /// Every group is ready: starts what was added meanwhile.
+    AllStarted,
+    /// Starts what was added.
+    StartAdded,
+    /// Refuses further runnables, and logs why the manager stops.
+    BeginStop,
+    /// Asks one group to stop.
+    Stop(Group),
+    /// Drops the runnables of the groups that were asked to stop.
+    DropLate,
+    /// Drops every runnable. The run is over.
+    DropAll,
+}
+
+impl Supervision {
+    pub(crate) fn new(grace: Option<Duration>, last_moment: Duration) -> Self {
+        Self {
+            stage: Stage::Starting(0),
+            grace,
+            last_moment,
+            failure: None,
+            cut: None,
+            dropped: Vec::new(),
+        }
+    }
+
+    /// Returns the first step.
+    pub(crate) fn begin(&self) -> Step {
+        Step::Start(START[0])
+    }
+
+    /// Returns the step that follows an event.
+    pub(crate) fn on(&mut self, event: Event, now: Instant) -> Step {
+        match self.stage {
+            Stage::Stopping { position, .. } => self.on_stopping(position, event, now),
+            Stage::Starting(_) | Stage::Running => match event {
+                Event::Ready => self.start_next(),
+                Event::Added if self.stage == Stage::Running => Step::StartAdded,
+                Event::StopRequested => self.begin_stop(),
+                Event::Failed(failure) => {
+                    self.failure = Some(failure);
+                    self.begin_stop()
+                }
+                _ => Step::Wait,
+            },
+        }
+    }
+
+    /// The instant at which the stop is cut short, if there is one.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        match self.stage {
+            Stage::Stopping { deadline, .. } => deadline,
+            Stage::Starting(_) | Stage::Running => None,
+        }
+    }
+
+    /// The group that is stopping.
+    pub(crate) fn stopping(&self) -> Option<Group> {
+        match self.stage {
+            Stage::Stopping { position, .. } => STOP.get(position).copied(),
+            Stage::Starting(_) | Stage::Running => None,
+        }
+    }
+
+    /// Whether a group is starting, so that its readiness counts.
+    pub(crate) fn is_starting(&self) -> bool {
+        matches!(self.stage, Stage::Starting(_))
+    }
+
+    /// What ended the manager, unless a request did.
+    pub(crate) fn failure(&self) -> Option<&Error> {
+        self.failure.as_ref()
+    }
+
+    /// Returns the result of the run; `late` are the names of the runnables that were dropped although
+    /// they had been asked to stop. The first failure is returned, any other one is logged.
+    pub(crate) fn finish(self, mut late: Vec<String>) -> Result<(), Error> {
+        late.extend(self.dropped);
+        late.sort();
+        let stopped = match self.cut {
+            Some(Cut::Insisted) => Err(Error::Aborted { running: late }),
+            None if late.is_empty() => Ok(()),
+            None | Some(Cut::Late) => Err(Error::StopTimeout {
+                grace: self.grace.unwrap_or(DEFAULT_GRACE),
+                running: late,
+            }),
+        };
+        let Some(failure) = self.failure else {
+            return stopped;
+        };
+        if let Err(unclean) = stopped {
+            error!(error = %unclean, "the manager failed, and its stop was not clean either");
+        }
+        Err(failure)
+    }
+
+    // MGR-1: a group starts when the one before it is ready.
+    fn start_next(&mut self) -> Step {
+        let Stage::Starting(position) = self.stage else {
+            return Step::Wait;
+        };
+        match START.get(position + 1) {
+            Some(group) => {
+                self.stage = Stage::Starting(position + 1);
+                Step::Start(*group)
+            }
+            None => {
+                self.stage = Stage::Running;
+                Step::AllStarted
+            }
+        }
+    }
+
+    fn begin_stop(&mut self) -> Step {
+        self.stage = Stage::Stopping {
+            position: 0,
+            deadline: None,
+        };
+        Step::BeginStop
+    }
+
+    // MGR-1: a group is asked to stop when the one before it has stopped.
+    fn on_stopping(&mut self, position: usize, event: Event, now: Instant) -> Step {
+        match event {
+            Event::StopBegun => {
+                self.stop_until(
+                    position,
+                    self.grace.and_then(|grace| now.checked_add(grace)),
+                );
+                Step::Stop(STOP[0])
+            }
+            Event::GroupStopped => {
+                self.stop_until(position + 1, self.deadline());
+                STOP.get(position + 1)
+                    .map_or(Step::DropAll, |group| Step::Stop(*group))
+            }
+            Event::Failed(failure) => {
+                let cause = failure.source().map(ToString::to_string);
+                error!(error = %failure, cause, "a runnable failed while the manager stopped");
+                self.dropped.extend(dropped_requests(&failure));
+                Step::Wait
+            }
+            // MGR-3: groups whose turn has not come are still asked to stop, in order, once those that
+            // are late are gone.
+            Event::DeadlinePassed if self.cut.is_none() => {
+                self.cut = Some(Cut::Late);
+                self.stop_until(position, now.checked_add(self.last_moment));
+                Step::DropLate
+            }
+            Event::DeadlinePassed => Step::DropAll,
+            Event::Insisted => {
+                self.cut = Some(Cut::Insisted);
+                Step::DropLate
+            }
+            Event::LateDropped if self.cut == Some(Cut::Insisted) => Step::DropAll,
+            Event::LateDropped | Event::Ready | Event::Added | Event::StopRequested => Step::Wait,
+        }
+    }
+
+    fn stop_until(&mut self, position: usize, deadline: Option<Instant>) {
+        self.stage = Stage::Stopping { position, deadline };
+    }
+}
+
+/// Returns the name of a controller that ended while reconciles ran, with the requests of those.
+fn dropped_requests(failure: &Error) -> Option<String> {
+    let Error::Failed { name, source, .. } = failure else {
+        return None;
+    };
+    match source.downcast_ref() {
+        Some(ControllerError::StillRunning { requests, .. }) => {
+            Some(format!("{name} ({})", requests.join(", ")))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

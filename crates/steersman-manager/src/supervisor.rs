@@ -1,0 +1,150 @@
+//! Driver: carries out the order in which a manager starts, supervises and stops its runnables.
+
+use std::future::pending;
+
+use steersman_object::report;
+use tokio::time::{Instant, sleep_until};
+use tracing::{error, info};
+
+use crate::error::Error;
+use crate::readiness::Readiness;
+use crate::runnable::Erased;
+use crate::shutdown::Shutdown;
+use crate::supervision::{Event, Step, Supervision};
+use crate::tasks::RunnableTasks;
+
+/// The manager, as its supervisor sees it.
+pub(crate) trait Supervised {
+    /// Takes the added runnables that `which` selects.
+    fn take_waiting(&self, which: impl Fn(&Erased) -> bool) -> Vec<Erased>;
+
+    /// Waits until a runnable is added. Cancel safe.
+    async fn added(&self);
+
+    /// Refuses further runnables.
+    fn refuse(&self);
+}
+
+/// Runs what a manager was given, from the start of the first group until everything has stopped.
+pub(crate) async fn supervise(
+    manager: &impl Supervised,
+    mut tasks: RunnableTasks,
+    mut supervision: Supervision,
+    mut shutdown: Shutdown,
+) -> Result<(), Error> {
+    shutdown.install().map_err(Error::Signals)?;
+    let mut readiness = None;
+    let mut step = supervision.begin();
+    loop {
+        let done = match step {
+            Step::Wait => None,
+            Step::Start(group) => {
+                let runnables = manager.take_waiting(|waiting| waiting.group == group);
+                readiness = Some(tasks.start(runnables));
+                None
+            }
+            Step::AllStarted | Step::StartAdded => {
+                if step == Step::AllStarted {
+                    info!("started");
+                }
+                drop(tasks.start(manager.take_waiting(|_| true)));
+                None
+            }
+            Step::BeginStop => {
+                match supervision.failure() {
+                    Some(failure) => error!(error = %report(failure), "stopping"),
+                    None => info!("stopping on request"),
+                }
+                manager.refuse();
+                Some(Event::StopBegun)
+            }
+            Step::Stop(group) => {
+                tasks.ask_to_stop(group);
+                None
+            }
+            Step::DropLate => {
+                tasks.drop_late();
+                Some(Event::LateDropped)
+            }
+            Step::DropAll => break,
+        };
+        let event = match done {
+            Some(event) => event,
+            None => {
+                next_event(
+                    manager,
+                    &mut tasks,
+                    &supervision,
+                    &mut readiness,
+                    &mut shutdown,
+                )
+                .await
+            }
+        };
+        step = supervision.on(event, Instant::now().into_std());
+    }
+    let late = tasks.drop_all().await;
+    supervision.finish(late)
+}
+
+/// Waits for the next event that the stage of the run is about.
+async fn next_event(
+    manager: &impl Supervised,
+    tasks: &mut RunnableTasks,
+    supervision: &Supervision,
+    readiness: &mut Option<Readiness>,
+    shutdown: &mut Shutdown,
+) -> Event {
+    if supervision.stopping().is_some() {
+        return next_event_of_stop(tasks, supervision, shutdown).await;
+    }
+    loop {
+        tokio::select! {
+            biased;
+            () = shutdown.requested() => return Event::StopRequested,
+            ended = tasks.ended() => if let Err(failure) = ended {
+                return Event::Failed(failure);
+            },
+            () = reached(readiness), if supervision.is_starting() => return Event::Ready,
+            () = manager.added(), if !supervision.is_starting() => return Event::Added,
+        }
+    }
+}
+
+async fn next_event_of_stop(
+    tasks: &mut RunnableTasks,
+    supervision: &Supervision,
+    shutdown: &mut Shutdown,
+) -> Event {
+    loop {
+        if let Some(group) = supervision.stopping()
+            && !tasks.any_in(group)
+        {
+            info!(%group, "stopped");
+            return Event::GroupStopped;
+        }
+        tokio::select! {
+            // A group that has stopped is not late.
+            biased;
+            ended = tasks.ended() => if let Err(failure) = ended {
+                return Event::Failed(failure);
+            },
+            () = at(supervision.deadline()) => return Event::DeadlinePassed,
+            () = shutdown.insisted() => return Event::Insisted,
+        }
+    }
+}
+
+async fn reached(readiness: &mut Option<Readiness>) {
+    match readiness {
+        Some(readiness) => readiness.reached().await,
+        None => pending().await,
+    }
+}
+
+async fn at(deadline: Option<std::time::Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline.into()).await,
+        None => pending().await,
+    }
+}
