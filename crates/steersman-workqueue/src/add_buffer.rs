@@ -1,41 +1,42 @@
-//! Driver: where keys are left whose adder need not go in - while the queue is in use, or has backlog.
-
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-
-use parking_lot::Mutex;
+//! Driver: a buffer of adds that wait for the next look at the machine, so that adding rarely waits.
 
 use crate::exchange::Arrival;
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// So many ready keys are backlog: one more is in no hurry to be among them.
-const BACKLOG: usize = 64;
+/// Whether loom explores the queue, which needs small numbers.
+const IN_LOOM: bool = cfg!(all(test, loom));
 
-/// With so many adds somebody has to go in, though nobody takes a key.
-const CAPACITY: usize = 128;
+/// The number of ready keys from which an add goes into the buffer: the workers are busy for a while.
+const BACKLOG: usize = if IN_LOOM { 1 } else { 64 };
 
-/// Keys that were added and are not in the machine yet.
+/// The number of buffered adds at which the adding thread applies them itself.
+const CAPACITY: usize = if IN_LOOM { 2 } else { 128 };
+
+/// Adds that the machine has not seen yet, and the number of parked workers.
 ///
-/// WQ-7: whoever goes in takes the adds along, so nobody can tell a key at the door from one inside.
-/// Adding many keys is cheaper that way, for the machine takes them in together, and who
-/// adds does not wait for those who take.
+/// The machine applies many adds at once faster than one by one, and a thread that adds does not wait
+/// for a thread that takes.
 ///
-/// WQ-7: there are no adds while a worker sleeps. A worker counts as parked before it looks the last time,
-/// and from then on nothing is left at the door.
+/// WQ-7: every look at the machine applies the buffered adds first, so no caller can tell a buffered
+/// key from one in the machine. The buffer is empty while a worker is parked: a worker is counted as
+/// parked before its last look at the machine, and from then on the buffer refuses adds.
 pub(crate) struct AddBuffer<T> {
     adds: Mutex<Vec<Arrival<T>>>,
     has_adds: AtomicBool,
-    // Written while `adds` is locked, so that a note is either seen by a worker that goes to sleep or
-    // refused.
+    /// The number of workers that wait or are about to. Raised while `adds` is locked, so that an add is
+    /// either seen by the last look of such a worker, or refused.
     parked: AtomicUsize,
-    backlog: AtomicBool,
+    has_backlog: AtomicBool,
 }
 
-/// What came of a note.
+/// What became of an add.
 pub(crate) enum Pushed<T> {
-    /// It is at the door.
+    /// The add is in the buffer.
     Buffered,
-    /// It is at the door with so many others that somebody has to go in.
+    /// The add is in the buffer, which is full: the caller applies it to the machine.
     Full,
-    /// Somebody waits for it: it has to be taken in at once.
+    /// The buffer refuses the add because a worker is parked: the caller adds the key to the machine.
     WorkerParked(Arrival<T>),
 }
 
@@ -47,11 +48,11 @@ impl<T> AddBuffer<T> {
             adds: Mutex::new(Vec::new()),
             has_adds: AtomicBool::new(false),
             parked: AtomicUsize::new(0),
-            backlog: AtomicBool::new(false),
+            has_backlog: AtomicBool::new(false),
         }
     }
 
-    /// Leaves a key at the door.
+    /// Buffers an add, unless a worker is parked.
     pub(crate) fn push(&self, arrival: Arrival<T>) -> Pushed<T> {
         let mut adds = self.adds.lock();
         if self.has_parked_workers() {
@@ -66,7 +67,7 @@ impl<T> AddBuffer<T> {
         }
     }
 
-    /// Exchanges the adds for `empty`.
+    /// Exchanges the buffered adds for `empty`.
     pub(crate) fn swap(&self, empty: &mut Vec<Arrival<T>>) {
         if self.has_adds.load(Ordering::Acquire) {
             let mut adds = self.adds.lock();
@@ -75,31 +76,33 @@ impl<T> AddBuffer<T> {
         }
     }
 
-    /// Whether a worker sleeps, or is about to. To be asked after the machine was changed: a worker
-    /// that is not seen here sees the change.
+    /// Whether a worker is parked or about to park. If this is called after a change of the machine, a
+    /// worker that is not counted here sees that change.
     pub(crate) fn has_parked_workers(&self) -> bool {
         self.parked.load(Ordering::Acquire) > 0
     }
 
+    /// Counts a worker as parked.
     pub(crate) fn park(&self) {
-        let _notes = self.adds.lock();
+        let _adds = self.adds.lock();
         self.parked.fetch_add(1, Ordering::AcqRel);
     }
 
+    /// Counts a worker as parked no longer.
     pub(crate) fn unpark(&self) {
         self.parked.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// Whether the machine has keys for a while.
+    /// Whether the machine had ready keys for a while when it was last looked at.
     pub(crate) fn has_backlog(&self) -> bool {
-        self.backlog.load(Ordering::Relaxed)
+        self.has_backlog.load(Ordering::Relaxed)
     }
 
-    /// Takes note of how many keys are ready.
+    /// Notes the number of ready keys.
     pub(crate) fn set_ready(&self, ready: usize) {
-        let backlog = ready >= BACKLOG;
-        if backlog != self.has_backlog() {
-            self.backlog.store(backlog, Ordering::Relaxed);
+        let has_backlog = ready >= BACKLOG;
+        if has_backlog != self.has_backlog() {
+            self.has_backlog.store(has_backlog, Ordering::Relaxed);
         }
     }
 }

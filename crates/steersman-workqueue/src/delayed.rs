@@ -5,14 +5,14 @@ use std::time::Instant;
 
 use crate::ready::Slot;
 
-/// A place among the waiting: the deadline, and for equal deadlines the order of arrival.
+/// Identifies the delay of one key: the deadline, and the order of arrival among equal deadlines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct DelayId {
     pub(crate) deadline: Instant,
     arrival: u64,
 }
 
-/// The keys that wait for a deadline. Each key is in it at most once.
+/// The keys that wait for a deadline, each at most once.
 #[derive(Debug, Default)]
 pub(crate) struct DelayedKeys {
     by_deadline: BTreeMap<DelayId, Slot>,
@@ -24,15 +24,15 @@ impl DelayedKeys {
         self.by_deadline.is_empty()
     }
 
-    /// The next deadline.
+    /// The earliest deadline.
     pub(crate) fn earliest(&self) -> Option<Instant> {
         self.by_deadline
             .first_key_value()
             .map(|(at, _)| at.deadline)
     }
 
-    /// Lets `slot` wait until `deadline`, unless what it has at `present` is as early (WQ-4). Answers
-    /// the new appointment where there is one.
+    /// Delays `slot` until `deadline`, unless the delay that it has, `present`, ends as early (WQ-4).
+    /// Returns the new delay, if there is one.
     pub(crate) fn insert(
         &mut self,
         slot: Slot,
@@ -45,21 +45,21 @@ impl DelayedKeys {
             }
             self.remove(present);
         }
-        let appointment = DelayId {
+        let delay = DelayId {
             deadline,
             arrival: self.arrivals,
         };
         self.arrivals += 1;
-        self.by_deadline.insert(appointment, slot);
-        Some(appointment)
+        self.by_deadline.insert(delay, slot);
+        Some(delay)
     }
 
-    /// Ends a wait.
-    pub(crate) fn remove(&mut self, appointment: DelayId) {
-        self.by_deadline.remove(&appointment);
+    /// Removes a delay.
+    pub(crate) fn remove(&mut self, delay: DelayId) {
+        self.by_deadline.remove(&delay);
     }
 
-    /// Takes one key whose deadline has come.
+    /// Takes one key whose deadline has passed.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<Slot> {
         if self.earliest()? > now {
             return None;
@@ -80,7 +80,7 @@ mod tests {
 
     // WQ-4
     #[test]
-    fn the_earlier_deadline_stands_whatever_the_order_of_adds() {
+    fn the_earlier_of_two_deadlines_stands_in_either_order_of_adds() {
         let now = tokio::time::Instant::now().into_std();
         let at = |s| now + Duration::from_secs(s);
         let mut delayed = DelayedKeys::default();

@@ -1,4 +1,4 @@
-//! Words: what a caller of the queue is told when there is nothing to hand out.
+//! Words: the errors of the queue.
 
 /// The queue is shut down and hands out no more keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -1,4 +1,4 @@
-//! Words: what goes into the machine and what comes out of it.
+//! Words: what the machine takes and what it returns.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use crate::index::Hash;
 use crate::options::{AddOptions, Priority};
 use crate::ready::Slot;
 
-/// A key that is added.
+/// One add of a key.
 pub(crate) struct Arrival<T> {
     pub(crate) key: T,
     pub(crate) hash: Hash,
@@ -15,7 +15,7 @@ pub(crate) struct Arrival<T> {
     pub(crate) now: Instant,
 }
 
-/// A key handed to a worker.
+/// A key on its way to a worker.
 #[derive(Debug)]
 pub(crate) struct Taken<T> {
     pub(crate) slot: Slot,
@@ -24,24 +24,24 @@ pub(crate) struct Taken<T> {
     pub(crate) attempts: u32,
 }
 
-/// How a worker ended with a key.
+/// How a worker ends its work on a key; see [`Ticket::end`](crate::Ticket::end).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub enum Verdict {
     /// Success: failures are forgotten, nothing follows.
     Forget,
-    /// Nothing follows, and the count of failures stays.
+    /// Nothing follows, and the number of failures stays.
     Settle,
-    /// Success: failures are forgotten, and the key comes back.
+    /// Success: failures are forgotten, and the key is ready again after a delay.
     After(Duration),
-    /// Failure: the key comes back when the limiter says so.
+    /// Failure: the key is ready again after the delay of the rate limiter.
     Backoff,
 }
 
-/// What came of the end of a hold.
+/// What follows from the end of a ticket.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Released {
-    /// Whether a waiting worker has something new to look at.
+    /// Whether a parked worker has a new key or an earlier deadline to look at.
     pub(crate) wake: bool,
-    /// The delay that the verdict asked for, whether or not an add absorbed it.
+    /// The delay that the verdict asked for, even if an add absorbed it.
     pub(crate) delay: Option<Duration>,
 }

@@ -1,4 +1,4 @@
-//! Words: what is known of a key while a ticket holds it.
+//! Words: what the queue knows of a key only while a ticket holds it.
 
 use std::time::Instant;
 
@@ -7,18 +7,17 @@ use crate::ready::Slot;
 
 /// A key that a ticket holds, and since when.
 ///
-/// What is known of a key only while it is held is here and not in the table: a queue has many keys, and few of
-/// them are held.
+/// These facts are not in the table, because a queue has many keys and few of them are held.
 pub(crate) struct HeldKey {
     pub(crate) slot: Slot,
     pub(crate) since: Instant,
-    // An add came meanwhile (WQ-2). A marked key has no deadline, for the add absorbed what there was,
-    // and the run to come absorbs what follows; unless the mark keeps a backoff, for then the deadline
-    // may be what the key is left with (WQ-4).
+    // The rerun that an add asked for while the key was held (WQ-2). Such a key has no deadline, because
+    // an immediate run absorbs it. The exception is a rerun that keeps a backoff: the deadline stays,
+    // because the key may end up with nothing else (WQ-4).
     pub(crate) again: Option<Rerun>,
 }
 
-/// What an add left behind that came while the key was held.
+/// What an add asked for while its key was held.
 #[derive(Clone, Copy)]
 pub(crate) struct Rerun {
     pub(crate) priority: Priority,
@@ -36,7 +35,7 @@ impl HeldKey {
         }
     }
 
-    /// Notes an add. A mark that keeps no backoff is the stronger one.
+    /// Records an add. Of two adds the one that keeps no backoff prevails.
     pub(crate) fn mark(&mut self, priority: Priority, keep_backoff: bool) {
         let again = self.again.get_or_insert(Rerun {
             priority,

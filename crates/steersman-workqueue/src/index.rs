@@ -1,4 +1,4 @@
-//! Machine: from the hash of a key to the slots it may be in.
+//! Machine: a hash index that leads from a key to its slot in the table.
 
 use std::hash::BuildHasher;
 
@@ -7,27 +7,26 @@ use foldhash::quality::RandomState;
 use crate::key::Key;
 use crate::ready::Slot;
 
-/// As much of a key's hash as is kept: enough to tell all but a few keys of a million apart.
+/// The upper 32 bits of a key's hash, which differ for all but a few of a million keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Hash(u32);
 
-/// Hashes the keys of one queue.
+/// The hash function of one queue, with its own random seed.
 #[derive(Clone, Default)]
 pub(crate) struct Hashes(RandomState);
 
-/// Where keys are, by their hashes: a table in the order of the hashes, probed one place after the
-/// other.
+/// An open-addressing table of slots in the order of their hashes, with linear probing.
 ///
-/// The index is asked once for each key that arrives and not at all when one leaves: places of keys
-/// that left are told by whoever owns the slots (`is_live`), are used again by a key of the same
-/// hash, and are swept out when the table is full. So a key on its way through the queue costs one
-/// access to the one part of it that is neither small nor in the order of time. And since the order
-/// is that of the hashes, a growing table is copied from front to back.
+/// The index is searched once for each key that arrives, and not at all when a key leaves. A bucket of
+/// a key that left is recognised by a closure of the slots' owner (`is_live`), is used again by a key
+/// of the same hash, and is swept out when the table grows. So a key costs one random access to memory
+/// on its way through the queue. Since the buckets are in the order of the hashes, a growing table is
+/// copied from front to back.
 #[derive(Debug)]
 pub(crate) struct Index {
-    // A power of two, or none at all.
+    // The length is zero or a power of two.
     buckets: Vec<IndexBucket>,
-    // Places that are not empty; at most three in four, so that every search ends.
+    // The number of buckets that are not empty: at most three in four, so that every search ends.
     taken: usize,
 }
 
@@ -37,30 +36,30 @@ struct IndexBucket {
     slot: Slot,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
     /// The key is in this slot.
     Here(Slot),
-    /// It is nowhere; this is the place to put it.
+    /// The key is not in the table; this bucket is free for it.
     Nowhere(Vacancy),
 }
 
-/// A place for a key that has none, good until the index changes.
+/// A bucket for a key that is not in the table, valid until the index changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Vacancy {
     at: usize,
     is_empty: bool,
 }
 
-/// What a slot holds, as far as a search is concerned.
+/// What a slot holds, compared with the key that is searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Occupant {
-    /// The key that is looked for.
+    /// The key itself.
     Sought,
-    /// Another key of the same hash.
+    /// Another key with the same hash.
     Other,
-    /// No key, or one of another hash.
+    /// No key, or a key with another hash.
     Gone,
 }
 
@@ -89,8 +88,8 @@ impl Index {
         }
     }
 
-    /// Makes room for `more` keys where `live` are in the slots; `is_live` says which places count.
-    /// The size follows what lives, so an index that was large shrinks as well.
+    /// Makes room for `more` keys if `live` keys are in the slots. `is_live` tells whether a bucket's key
+    /// is still in its slot. The size follows the number of live keys, so a large index also shrinks.
     pub(crate) fn reserve(
         &mut self,
         more: usize,
@@ -112,8 +111,8 @@ impl Index {
         }
     }
 
-    /// Looks where the search for each of these begins. The processor waits for all of them together,
-    /// and the searches that follow find their places at hand.
+    /// Reads the first bucket of each search in advance. The processor waits once for all of them, and
+    /// the searches find their buckets in its cache.
     pub(crate) fn approach(&self, hashes: impl Iterator<Item = Hash>) {
         let begin = |hash| {
             self.buckets
@@ -123,7 +122,7 @@ impl Index {
         std::hint::black_box(hashes.fold(0, |all, hash| all ^ begin(hash)));
     }
 
-    /// Looks for a key. There has to be room for one more, so an empty place ends every search.
+    /// Searches a key. The index must have room for one more, because an empty bucket ends each search.
     pub(crate) fn find(&self, hash: Hash, occupant: impl Fn(Slot) -> Occupant) -> Found {
         let mut left = None;
         let mut at = self.home(hash);
@@ -148,7 +147,7 @@ impl Index {
         }
     }
 
-    /// Notes where a key is that was found nowhere.
+    /// Records the slot of a key that was not found.
     pub(crate) fn fill(&mut self, vacancy: Vacancy, hash: Hash, slot: Slot) {
         self.buckets[vacancy.at] = IndexBucket { hash, slot };
         self.taken += usize::from(vacancy.is_empty);
@@ -162,7 +161,8 @@ impl Index {
         at
     }
 
-    // The high bits of the hash: twice the places are twice as far from the front.
+    // The position follows the high bits of the hash, so in a table of twice the size each bucket is
+    // twice as far from the front.
     fn home(&self, hash: Hash) -> usize {
         ((u64::from(hash.0) * self.buckets.len() as u64) >> 32) as usize
     }
@@ -188,7 +188,7 @@ mod tests {
 
     use super::*;
 
-    /// Keys in slots, the way the table of the queue has them.
+    /// Keys in slots, as in the table of the queue.
     struct Slots {
         hash_of: fn(u16) -> Hash,
         index: Index,
@@ -196,7 +196,7 @@ mod tests {
         free: Vec<Slot>,
     }
 
-    // Few hashes for many keys, some at the very end of the table.
+    // Few hashes for many keys, some at the end of the table.
     fn crowded(key: u16) -> Hash {
         Hash(u32::MAX - u32::from(key % 61) * 0x0100_0000)
     }

@@ -1,11 +1,11 @@
-//! Words: what a key of the queue must be able to do.
+//! Words: the bounds of a key.
 
 use std::fmt::Debug;
 use std::hash::Hash;
 
-/// What the queue holds: small, comparable, cheap to clone.
+/// A key of the queue: small, comparable, cheap to clone.
 ///
-/// Implemented for every type with these bounds; nobody implements it by hand.
+/// Implemented for every type with these bounds.
 pub trait Key: Clone + Eq + Hash + Debug + Send + Sync + 'static {}
 
 impl<T: Clone + Eq + Hash + Debug + Send + Sync + 'static> Key for T {}

@@ -1,20 +1,20 @@
 //! A work queue for controllers: keys go in, tickets come out.
 //!
 //! The queue knows nothing of Kubernetes. It holds keys (see [`Key`]), hands each of them to one
-//! worker at a time as a [`Ticket`], and learns from the ticket's end what to do with the key next.
+//! worker at a time as a [`Ticket`], and the end of the ticket decides what happens to the key next.
 //!
 //! # What it promises
 //!
 //! - **WQ-1** A key is held by at most one ticket.
-//! - **WQ-2** An add while a key is held causes exactly one later run of it.
+//! - **WQ-2** An add while a key is held causes exactly one later run of the key.
 //! - **WQ-3** Every ticket ends: verdict, drop and panic all release the key, and no end loses it.
 //! - **WQ-4** Of two delays of one key the earlier deadline stands, and an immediate add absorbs a
 //!   pending delay.
-//! - **WQ-5** Keys leave by priority, first in first out within one, and a lower priority always
-//!   gets a share of the turns, so nothing starves.
-//! - **WQ-6** After shut-down no key is handed out and none is accepted; what waited is counted.
-//! - **WQ-7** Whoever looks at the queue finds every key that was added before, and no added key waits
-//!   unseen while a worker sleeps.
+//! - **WQ-5** Keys leave by priority, first in first out within one, and lower priorities always
+//!   get a share of the turns, so no key starves.
+//! - **WQ-6** After a shut-down no key is handed out and none is accepted; dropped keys are counted.
+//! - **WQ-7** Every look at the queue finds every key that was added before, and no added key waits
+//!   unseen while a worker is parked.
 //!
 //! ```
 //! use steersman_workqueue::{Queue, QueueOptions};
@@ -32,11 +32,11 @@
 //!
 //! # Reading order
 //!
-//! `order` and `waiting` hold the keys that are ready and the keys that are delayed, `table` what is
-//! known of each, `index` where in the table it is, and `holdings` what is known of a key only while
-//! a ticket holds it; `machine` joins them into the queue's whole behaviour, without a lock and
-//! without a clock; `shared` puts the machine behind one lock, and `door` is where keys are left
-//! meanwhile; [`Ticket`] and [`Queue`] are what users hold.
+//! `ready` and `delayed` hold the ready and the delayed keys, `table` what the queue knows of each key,
+//! `index` the slot of a key in the table, and `held` what the queue knows of a key only while a ticket
+//! holds it. `machine` joins them into the queue's whole behaviour, without a lock and without a clock.
+//! `shared` puts the machine behind one lock, and `add_buffer` collects adds until the next look at the
+//! machine. [`Ticket`] and [`Queue`] are what users hold.
 
 mod key;
 mod error;
@@ -48,6 +48,7 @@ mod delayed;
 mod index;
 mod table;
 mod exchange;
+mod sync;
 mod held;
 mod machine;
 mod add_buffer;
@@ -56,6 +57,7 @@ mod ticket;
 mod queue;
 
 pub use error::{MetricsError, ShutDown};
+pub use exchange::Verdict;
 pub use key::Key;
 pub use limiter::RateLimiter;
 pub use metrics::Metrics;

@@ -1,4 +1,4 @@
-//! Words: how long a key waits before it is tried again.
+//! Words: rate limiters: how long a key that failed waits before its next run.
 
 mod exponential;
 mod bucket;
@@ -12,16 +12,16 @@ pub use max_of::MaxOf;
 
 /// Decides the delay of a key that is added with backoff.
 ///
-/// The queue calls a limiter under its lock, so a limiter must be quick and must not wait. It is
-/// told the time; it never reads a clock.
+/// The queue calls a limiter under its lock, so a limiter must be quick and must not wait. It is given
+/// the time and never reads a clock.
 pub trait RateLimiter<T>: Send + 'static {
-    /// Counts one failure of `key` and answers how long the key has to wait.
+    /// Counts one failure of `key`, and returns the delay until its next run.
     fn delay(&mut self, key: &T, now: Instant) -> Duration;
 
-    /// Forgets what is known of `key`; its next failure counts as the first.
+    /// Forgets the failures of `key`; its next failure counts as the first.
     fn forget(&mut self, key: &T);
 
-    /// How many failures of `key` are counted since it was last forgotten.
+    /// The number of failures of `key` since it was last forgotten.
     fn failures(&self, key: &T) -> u32;
 }
 

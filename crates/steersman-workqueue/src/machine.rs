@@ -1,4 +1,4 @@
-//! Machine: the whole behaviour of the queue - who is ready, delayed or held, and what comes next.
+//! Machine: the whole behaviour of the queue: which keys are ready, delayed or held, and which is next.
 
 use std::time::{Duration, Instant};
 
@@ -12,10 +12,10 @@ use crate::options::{Priority, QueueOptions};
 use crate::ready::{ReadyKeys, Slot};
 use crate::table::{Due, Standing, Table};
 
-/// Longer delays count as this one, so that no deadline overflows the clock.
+/// The longest delay. Longer ones are cut to it, so that no deadline overflows the clock.
 const LONGEST_DELAY: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
-/// The state of one queue. It is told the time and never reads it.
+/// The state of one queue. Its methods are given the time and never read a clock.
 ///
 /// A key is in the table exactly while it is ready, delayed or held:
 ///
@@ -23,9 +23,9 @@ const LONGEST_DELAY: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 ///            add                    next
 ///   absent ───────▶ ready ────────────────────▶ held ──▶ absent   (forget, settle)
 ///      │              ▲                          │  ▲
-///      │ add after    │ deadline, or an add      │  └ an add only marks it: `again`
+///      │ add after    │ deadline, or an add      │  └ an add only asks for a rerun: `again`
 ///      └─────────▶ delayed ◀─────────────────────┘   (after, backoff)
-///                     ready ◀────────────────────┘   (any end, if marked)
+///                     ready ◀────────────────────┘   (any end, if a rerun was asked for)
 /// ```
 pub(crate) struct Machine<T> {
     table: Table<T>,
@@ -68,20 +68,20 @@ impl<T: Key> Machine<T> {
         }
     }
 
-    /// Whether `next` and `release` look at the time. Where they do not, the caller may pass any
-    /// instant and save itself reading the clock. `add` without a delay looks at it with metrics.
+    /// Whether `next` and `release` use the time. If not, the caller may pass any instant and save the
+    /// cost of reading the clock. `add` without a delay uses the time only with metrics.
     pub(crate) fn needs_clock(&self) -> bool {
         self.metrics.is_some() || !self.delayed.is_empty()
     }
 
-    /// Adds a key. Answers whether a waiting worker has something new to look at: a ready key, or an
+    /// Adds a key. Returns whether a parked worker has something new to look at: a ready key, or an
     /// earlier deadline.
     pub(crate) fn add(&mut self, arrival: Arrival<T>) -> bool {
         self.table.expect(std::iter::once(arrival.hash));
         self.take_in(arrival)
     }
 
-    /// Adds all of these, in their order, which costs less than one by one.
+    /// Adds keys in their order, which costs less than adding them one by one.
     pub(crate) fn add_all(&mut self, arrivals: &mut Vec<Arrival<T>>) {
         self.table
             .expect(arrivals.iter().map(|arrival| arrival.hash));
@@ -90,7 +90,7 @@ impl<T: Key> Machine<T> {
         }
     }
 
-    /// Hands out the key whose turn it is.
+    /// Hands out the next key.
     pub(crate) fn next(&mut self, now: Instant) -> Option<Taken<T>> {
         if self.stage == Stage::Closed {
             return None;
@@ -149,12 +149,12 @@ impl<T: Key> Machine<T> {
         self.delayed.earliest()
     }
 
-    /// Whether another worker would find something to take or to wait for.
+    /// Whether another worker would find a key to take or a deadline to wait for.
     pub(crate) fn has_more(&self) -> bool {
         self.ready.len() > 0 || !self.delayed.is_empty()
     }
 
-    /// How many keys are ready.
+    /// The number of ready keys.
     pub(crate) fn len(&self) -> usize {
         self.ready.len()
     }
@@ -175,12 +175,12 @@ impl<T: Key> Machine<T> {
         self.stage == Stage::Closed
     }
 
-    /// How many keys were dropped so far, by shut-down, drain, and tickets that ended after them.
+    /// The number of keys dropped by a shut-down, by a drain, and by tickets that ended after them.
     pub(crate) fn dropped(&self) -> usize {
         self.dropped
     }
 
-    /// Accepts and hands out nothing more; answers how many keys were dropped by it (WQ-6).
+    /// Accepts and hands out no more keys. Returns the number of keys that this dropped (WQ-6).
     pub(crate) fn shut_down(&mut self) -> usize {
         let before = self.dropped;
         self.stage = Stage::Closed;
@@ -192,7 +192,7 @@ impl<T: Key> Machine<T> {
         self.dropped - before
     }
 
-    /// Accepts nothing more and drops what is delayed; what is ready is still handed out.
+    /// Accepts no more keys and drops delayed ones; ready keys are still handed out.
     pub(crate) fn drain(&mut self, now: Instant) {
         if self.stage != Stage::Open {
             return;
@@ -210,7 +210,7 @@ impl<T: Key> Machine<T> {
         }
     }
 
-    /// What the metrics show of this moment.
+    /// The values of the metrics at this moment.
     pub(crate) fn snapshot(&self, now: Instant) -> Snapshot {
         let mut snapshot = Snapshot {
             depths: self
@@ -228,7 +228,7 @@ impl<T: Key> Machine<T> {
         snapshot
     }
 
-    // === the steps of the above ===
+    // === the steps of the methods above ===
 
     fn take_in(&mut self, arrival: Arrival<T>) -> bool {
         if self.stage != Stage::Open {
@@ -242,7 +242,7 @@ impl<T: Key> Machine<T> {
         } = arrival;
         let mut delay = options.after;
         if options.rate_limited {
-            // The failure counts even where the key is ready already.
+            // The failure counts even if the key is ready already.
             let backoff = back_off(&mut *self.limiter, self.metrics.as_ref(), &key, now);
             delay = Some(delay.map_or(backoff, |after| after.min(backoff)));
         }
@@ -260,7 +260,7 @@ impl<T: Key> Machine<T> {
         }
     }
 
-    // What follows the end of a hold: an immediate run, a delayed one, or none.
+    // Decides what follows the end of a ticket: a run at once, a delayed one, or none.
     fn follow(
         &mut self,
         slot: Slot,
@@ -275,17 +275,17 @@ impl<T: Key> Machine<T> {
         }
         if let Some(again) = again {
             if verdict != Verdict::Backoff || !again.keep_backoff {
-                // WQ-2, WQ-4: the add that came meanwhile runs now, whatever the verdict asks for.
-                // Its arrival was counted when it came.
+                // WQ-2, WQ-4: the rerun comes now, whatever the verdict asks for. The add was counted
+                // when it came.
                 let due = self.absorb(slot).unwrap_or(again.priority);
                 return self.line_up(slot, again.priority.max(due));
             }
-            // The retry below, or an earlier deadline, is the one later run that this add is owed.
+            // The retry, or an earlier deadline, is the one later run that WQ-2 promises for the add.
             priority = priority.max(again.priority);
         }
         match delay {
             None => false,
-            // WQ-8: a draining queue takes no run that a ticket asks for, at once or later.
+            // WQ-8: a draining queue drops every run that a ticket asks for.
             Some(_) if self.stage == Stage::Draining => {
                 self.dropped += 1;
                 false
@@ -302,7 +302,7 @@ impl<T: Key> Machine<T> {
         }
     }
 
-    // What a verdict does to the count of failures, and the delay that it asks for.
+    // Updates the number of failures, and returns the delay that the verdict asks for.
     fn judge(&mut self, slot: Slot, verdict: Verdict, now: Instant) -> Option<Duration> {
         let key = self.table.get(slot)?.key()?;
         match verdict {
@@ -324,7 +324,7 @@ impl<T: Key> Machine<T> {
         }
     }
 
-    // An immediate add, or a deadline that came.
+    // Handles an immediate add, and a deadline that has passed.
     fn arrive(&mut self, slot: Slot, priority: Priority, keep_backoff: bool, now: Instant) -> bool {
         let Some(entry) = self.table.get_mut(slot) else {
             return false;
@@ -341,15 +341,15 @@ impl<T: Key> Machine<T> {
             return false;
         }
         let held = self.holding(slot).map(|held| held.again.is_some());
-        // A mark counts from the first add that left it.
+        // The time in the queue counts from the first add that asked for the rerun.
         if held != Some(true)
             && let Some(metrics) = &self.metrics
         {
             metrics.added();
             self.table.stamp(slot, now);
         }
-        // WQ-4: whether an add that keeps a backoff runs at once is known when the hold ends. Until
-        // then the deadline stands, lest it be lost to a backoff.
+        // WQ-4: the end of the ticket decides whether an add that keeps a backoff runs at once. Until
+        // then the deadline stands, because the key may end in backoff.
         let absorbs = held.is_none() || !keep_backoff;
         let due = absorbs.then(|| self.absorb(slot)).flatten();
         let priority = priority.max(due.unwrap_or(priority));
@@ -360,7 +360,7 @@ impl<T: Key> Machine<T> {
         self.line_up(slot, priority)
     }
 
-    // A delayed add, or a verdict with a delay.
+    // Handles a delayed add, and a verdict with a delay.
     fn wait(&mut self, slot: Slot, delay: Delay) -> bool {
         let holding = self.holding(slot);
         if let Some(again) = holding.and_then(|held| held.again.as_mut())
@@ -373,7 +373,7 @@ impl<T: Key> Machine<T> {
             return false;
         };
         if let Standing::Ready { .. } = entry.standing {
-            // What is ready stays ready.
+            // A ready key stays ready.
             self.raise(slot, delay.priority);
             return false;
         }
@@ -395,7 +395,7 @@ impl<T: Key> Machine<T> {
         earlier.is_some() && self.delayed.earliest() == Some(delay.deadline)
     }
 
-    // How the key is held, where it is.
+    // The hold of a key, if a ticket holds it.
     fn holding(&mut self, slot: Slot) -> Option<&mut HeldKey> {
         let Standing::Held { position, .. } = self.table.get(slot)?.standing else {
             return None;
@@ -411,7 +411,7 @@ impl<T: Key> Machine<T> {
         true
     }
 
-    // A ready key that is added with a higher priority goes to the end of that line.
+    // Moves a ready key that is added with a higher priority to the end of that line.
     fn raise(&mut self, slot: Slot, priority: Priority) {
         let Some(entry) = self.table.get_mut(slot) else {
             return;
@@ -425,7 +425,7 @@ impl<T: Key> Machine<T> {
         }
     }
 
-    // Ends a pending delay and answers the priority it had.
+    // Removes a pending delay and returns its priority.
     fn absorb(&mut self, slot: Slot) -> Option<Priority> {
         let due = self.table.get_mut(slot)?.due.take()?;
         self.delayed.remove(due.at);

@@ -14,7 +14,7 @@ use prometheus::{
 
 use crate::error::MetricsError;
 
-/// How many priorities get a depth of their own; the rest share one, as in controller-runtime.
+/// The number of priorities with a depth of their own; the others share one, as in controller-runtime.
 const DEPTH_PRIORITIES: usize = 25;
 const DEPTH_OVERFLOW: &str = "exceeded_cardinality_limit";
 
@@ -30,7 +30,7 @@ pub struct Metrics {
     inner: Arc<Inner>,
 }
 
-/// What is computed at the time of a scrape.
+/// The values that are computed when the registry is gathered.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Snapshot {
     pub(crate) depths: Vec<(i32, usize)>,
@@ -59,7 +59,7 @@ impl Metrics {
     ///
     /// # Errors
     ///
-    /// Fails where the registry already holds metrics of a queue of that name.
+    /// Fails if the registry already holds metrics of a queue of that name.
     pub fn new(registry: &Registry, name: &str) -> Result<Self, MetricsError> {
         let error = |source| MetricsError {
             name: name.to_owned(),
@@ -177,7 +177,7 @@ impl Inner {
     }
 }
 
-// What the registry holds; a type of its own, so that `Metrics` shows no collector to its users.
+// The collector that the registry holds: a type of its own, so that users of `Metrics` see no collector.
 struct Scrape(Arc<Inner>);
 
 impl Collector for Scrape {

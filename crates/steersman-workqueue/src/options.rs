@@ -1,4 +1,4 @@
-//! Words: how a queue is made and how a key is added to it.
+//! Words: the options of a queue and of one add.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,11 +7,11 @@ use crate::key::Key;
 use crate::limiter::{Exponential, RateLimiter};
 use crate::metrics::Metrics;
 
-/// How urgent a key is; the greater goes first.
+/// The urgency of a key; the greater one goes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Priority(i32);
 
-/// How one key is added: with what priority, and when.
+/// The priority and delay of one add.
 ///
 /// The default is an immediate add of normal priority.
 #[derive(Debug, Clone, Copy, Default)]
@@ -23,7 +23,7 @@ pub struct AddOptions {
     pub(crate) keep_backoff: bool,
 }
 
-/// How a queue behaves; made with [`QueueOptions::new`], which sets every default.
+/// The options of a queue; [`QueueOptions::new`] sets every default.
 #[must_use = "options do nothing until they are passed to `Queue::new`"]
 pub struct QueueOptions<T> {
     pub(crate) name: String,
@@ -42,12 +42,12 @@ impl Priority {
     /// Work that goes before ordinary work (100).
     pub const HIGH: Self = Self(100);
 
-    /// Any other priority.
+    /// A priority of any value.
     pub const fn new(value: i32) -> Self {
         Self(value)
     }
 
-    /// The number behind it.
+    /// The value of the priority.
     pub const fn value(self) -> i32 {
         self.0
     }
@@ -73,31 +73,31 @@ impl AddOptions {
         Self::default()
     }
 
-    /// Sets the priority. Of several adds of one waiting key the highest stands.
+    /// Sets the priority. Of several adds of one waiting key the highest priority stands.
     pub fn priority(mut self, priority: Priority) -> Self {
         self.priority = priority;
         self
     }
 
-    /// Delays the key. Zero is no delay; a delay beyond a decade counts as a decade.
+    /// Delays the key. Zero is no delay; a delay of more than ten years counts as ten years.
     pub fn after(mut self, delay: Duration) -> Self {
         self.after = Some(delay);
         self
     }
 
-    /// Counts a failure of the key and delays it as the rate limiter says. Together with
+    /// Counts a failure of the key, and delays the key as the rate limiter decides. Together with
     /// [`after`](Self::after) the shorter delay stands.
     pub fn rate_limited(mut self) -> Self {
         self.rate_limited = true;
         self
     }
 
-    /// Makes an immediate add leave a running backoff alone.
+    /// Lets an immediate add leave a running backoff alone.
     ///
-    /// A key that waits out its backoff stays where it is, and a key whose present run ends in
-    /// backoff is not run at once: the retry that is due anyway sees what this add is about. For
-    /// every other key this is an ordinary add. It is meant for news that the failing run may have
-    /// caused itself, such as a change of nothing but the object's status.
+    /// A key that waits out its backoff stays delayed, and a key whose present run ends in backoff is not
+    /// run at once: the retry sees the cause of this add. For every other key this is an ordinary add. It
+    /// is meant for events that the failing run may have caused itself, such as a change of nothing but
+    /// the object's status.
     pub fn keep_backoff(mut self) -> Self {
         self.keep_backoff = true;
         self
@@ -130,8 +130,8 @@ impl<T: Key> QueueOptions<T> {
         self
     }
 
-    /// Gives one turn in `turns` to the key that waits longest below the highest priority, while
-    /// there are keys of several priorities. Values below 2 count as 2. The default is 8.
+    /// Gives one turn in `turns` to the oldest key below the highest priority, while there are keys of
+    /// several priorities. Values below 2 count as 2. The default is 8.
     pub fn lower_priority_share(mut self, turns: u32) -> Self {
         self.lower_share = turns.max(2);
         self

@@ -1,4 +1,4 @@
-//! Handle: the queue itself, cheap to clone.
+//! Handle: the queue, cheap to clone.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub struct Queue<T: Key> {
 }
 
 impl<T: Key> Queue<T> {
-    /// Makes an empty queue. It spawns nothing.
+    /// Makes an empty queue. It spawns no task.
     #[must_use]
     pub fn new(options: QueueOptions<T>) -> Self {
         Self {
@@ -27,30 +27,29 @@ impl<T: Key> Queue<T> {
         }
     }
 
-    /// The name it was made with.
+    /// The name of the queue, from its options.
     pub fn name(&self) -> &str {
         self.shared.name()
     }
 
-    /// Adds a key: now, with normal priority.
+    /// Adds a key with normal priority and without a delay.
     pub fn add(&self, key: T) {
         self.shared.add(key, AddOptions::new());
     }
 
     /// Adds a key.
     ///
-    /// - A key that is ready stays ready; a higher priority moves it to the end of that priority's
-    ///   line.
+    /// - A ready key stays ready; a higher priority moves it to the end of that priority's line.
     /// - An immediate add absorbs a pending delay of the key; of two delays the earlier deadline
     ///   stands (WQ-4).
     /// - A key that a ticket holds runs exactly once more after the ticket ended (WQ-2).
-    /// - After [`shut_down`](Self::shut_down) or [`drain`](Self::drain) it does nothing (WQ-6).
+    /// - After [`shut_down`](Self::shut_down) or [`drain`](Self::drain) an add has no effect (WQ-6).
     pub fn add_with(&self, key: T, options: AddOptions) {
         self.shared.add(key, options);
     }
 
-    /// Takes the next key: the highest priority first, the oldest first within one, and now and then
-    /// the oldest of the lower ones (WQ-5). Waits while there is none.
+    /// Takes the next key, and waits while there is none. The highest priority goes first, and within
+    /// one priority the oldest key; one turn in a few goes to the oldest key of lower priority (WQ-5).
     ///
     /// # Errors
     ///
@@ -64,7 +63,7 @@ impl<T: Key> Queue<T> {
         Ok(Ticket::new(Arc::clone(&self.shared), taken))
     }
 
-    /// How many keys are ready. Delayed and held keys do not count.
+    /// The number of ready keys. Delayed and held keys do not count.
     pub fn len(&self) -> usize {
         self.shared.read(Machine::len)
     }
@@ -85,18 +84,20 @@ impl<T: Key> Queue<T> {
         self.shared.read(Machine::held)
     }
 
-    /// Closes the queue at once: workers that wait get [`ShutDown`], ready and delayed keys are
-    /// dropped, tickets that are out finish without coming back. Answers how many keys were dropped.
+    /// Closes the queue at once, and returns the number of keys that this dropped.
+    ///
+    /// Workers that wait get [`ShutDown`], ready and delayed keys are dropped, and keys that tickets
+    /// hold do not come back.
     pub fn shut_down(&self) -> usize {
         self.shared.shut_down()
     }
 
-    /// Accepts nothing more, drops what is delayed, and waits until what is ready was worked off;
-    /// then the queue is closed. Dropped keys are counted by [`dropped`](Self::dropped).
+    /// Accepts no more keys, drops delayed ones, and waits until the ready ones have had their run; then
+    /// the queue is closed. [`dropped`](Self::dropped) counts the dropped keys.
     ///
     /// A run that a ticket asks for meanwhile, by [`after`](Ticket::after), by
-    /// [`backoff`](Ticket::backoff) or by being dropped, is dropped as well, whatever its delay: a drain
-    /// ends however its workers end their tickets (WQ-8).
+    /// [`backoff`](Ticket::backoff) or by being dropped, is dropped as well, whatever its delay. So a
+    /// drain ends however the tickets end (WQ-8).
     ///
     /// # Cancel safety
     ///
@@ -105,8 +106,8 @@ impl<T: Key> Queue<T> {
         self.shared.drain().await;
     }
 
-    /// How many keys were dropped by shutting down or draining, those included whose tickets asked
-    /// for another run afterwards.
+    /// The number of keys that a shut-down or drain dropped, including those of tickets that asked for
+    /// another run afterwards.
     pub fn dropped(&self) -> usize {
         self.shared.read(Machine::dropped)
     }

@@ -1,26 +1,26 @@
-//! Machine: which ready key goes next - highest priority, then oldest, with a share for the rest.
+//! Machine: which ready key leaves next: highest priority, then oldest, with a share for lower ones.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::options::Priority;
 
-/// The place of a key in the table of the machine.
+/// The number of a key's slot in the table.
 pub(crate) type Slot = u32;
 
-/// When a key became ready; never used twice, so it also tells a live place from a stale one.
+/// A number per push, never used twice: it orders keys by age and tells live entries from stale ones.
 pub(crate) type Turn = u64;
 
-/// Nothing larger than this many keys need is kept once they are gone: what a start or a relist took
-/// is not held through the quiet time after it.
+/// The number of keys whose memory is kept once they are gone. Memory beyond that, which a start or a
+/// relist needed, is given back.
 pub(crate) const KEPT: usize = 1024;
 
-/// Empty lines that are kept, so that a queue of few priorities allocates nothing for each key.
+/// The number of empty lines that are kept, so that a queue of few priorities allocates nothing per key.
 const KEPT_LINES: usize = 4;
 
-/// The ready keys, a line for each priority.
+/// The ready keys, in one line per priority.
 ///
-/// A key that moves to another line leaves its old place behind; whoever pops tells by the turn
-/// that it is stale. A line without live entries is emptied, so stale entries do not pile up.
+/// A key that moves to another line leaves a stale entry behind, which `pop` recognises by its turn.
+/// A line without live entries is emptied, so stale entries do not pile up.
 #[derive(Debug)]
 pub(crate) struct ReadyKeys {
     lines: BTreeMap<Priority, Line>,
@@ -47,12 +47,12 @@ impl ReadyKeys {
         }
     }
 
-    /// How many keys are ready.
+    /// The number of ready keys.
     pub(crate) fn len(&self) -> usize {
         self.live
     }
 
-    /// How many keys are ready in each line.
+    /// The number of ready keys in each line.
     pub(crate) fn depths(&self) -> impl Iterator<Item = (Priority, usize)> + '_ {
         self.lines
             .iter()
@@ -70,12 +70,12 @@ impl ReadyKeys {
         turn
     }
 
-    /// Takes note that one place in a line became stale.
+    /// Counts one entry of a line as stale.
     pub(crate) fn abandon(&mut self, priority: Priority) {
         self.leave(priority);
     }
 
-    /// Takes the key whose turn it is. `is_live` says whether a place still counts.
+    /// Takes the next key. `is_live` tells whether an entry is live.
     pub(crate) fn pop(&mut self, is_live: impl Fn(Turn, Slot) -> bool) -> Option<Slot> {
         if self.live == 0 {
             return None;
@@ -94,8 +94,7 @@ impl ReadyKeys {
         self.live = 0;
     }
 
-    // Counts one live place less in a line. WQ-9: the line goes with its last one, unless few lines
-    // are there.
+    // Counts one live entry less in a line. WQ-9: an empty line is removed, unless there are few lines.
     fn leave(&mut self, priority: Priority) {
         self.live -= 1;
         let Some(line) = self.lines.get_mut(&priority) else {
@@ -107,8 +106,8 @@ impl ReadyKeys {
         }
     }
 
-    // WQ-5: as long as several lines have keys, each `lower_share`-th turn goes to the oldest key
-    // below the top line. The oldest of all lower lines is eventually every one of them.
+    // WQ-5: while several lines have keys, one turn in `lower_share` goes to the oldest key below the
+    // top line. Each key becomes the oldest one in time, so each has its turn.
     fn choose(&mut self, is_live: &impl Fn(Turn, Slot) -> bool) -> Option<Priority> {
         let mut busy = self
             .lines
@@ -133,7 +132,7 @@ impl ReadyKeys {
 }
 
 impl Line {
-    // Drops the stale entries at the front and shows the first live one.
+    // Removes stale entries from the front and returns the first live one.
     fn front(&mut self, is_live: &impl Fn(Turn, Slot) -> bool) -> Option<(Turn, Slot)> {
         while let Some(&(turn, slot)) = self.entries.front() {
             if is_live(turn, slot) {
@@ -162,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn highest_priority_first_then_oldest() {
+    fn keys_leave_by_priority_and_then_by_age() {
         let mut ready = ReadyKeys::new(8);
         ready.push(1, Priority::LOW);
         ready.push(2, Priority::NORMAL);
@@ -174,7 +173,7 @@ mod tests {
 
     // WQ-5
     #[test]
-    fn one_turn_in_the_share_goes_to_the_oldest_below() {
+    fn one_turn_in_the_lower_share_goes_to_the_oldest_key_below_the_top() {
         let mut ready = ReadyKeys::new(3);
         ready.push(100, Priority::LOW);
         ready.push(200, Priority::NORMAL);
@@ -200,7 +199,7 @@ mod tests {
 
     // WQ-9
     #[test]
-    fn wq_9_an_emptied_line_is_not_kept_however_many_priorities_there_were() {
+    fn wq_9_at_most_a_few_empty_lines_are_kept() {
         let mut ready = ReadyKeys::new(8);
         for value in 0..10_000 {
             let priority = Priority::new(value);
@@ -212,7 +211,7 @@ mod tests {
         }
         assert!(ready.lines.len() <= KEPT_LINES, "{}", ready.lines.len());
         assert_eq!((ready.len(), ready.pop(|_, _| true)), (0, None));
-        // Lines that were in use all at once go as well.
+        // Lines that were all in use at once are removed as well.
         for value in 0..10_000 {
             ready.push(value, Priority::new(value as i32));
         }

@@ -1,12 +1,9 @@
-//! Driver: puts the machine behind one lock and wakes those who wait.
+//! Driver: puts the machine behind one lock and wakes parked workers.
 
 use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::Notify;
 
 use crate::add_buffer::{AddBuffer, Pushed};
 use crate::error::ShutDown;
@@ -17,30 +14,31 @@ use crate::machine::Machine;
 use crate::metrics::Snapshot;
 use crate::options::{AddOptions, QueueOptions};
 use crate::ready::Slot;
+use crate::sync::{Mutex, MutexGuard, Notify};
 
-/// What every handle and every ticket of one queue share.
+/// The state that the handles and tickets of one queue share.
 pub(crate) struct Shared<T> {
     name: String,
     hashes: Hashes,
-    inner: Mutex<Inner<T>>,
+    locked: Mutex<Locked<T>>,
     add_buffer: AddBuffer<T>,
-    // Wakes one worker for each change that a waiting worker has to look at.
+    // Notifies one parked worker of each change that a worker has to look at.
     work: Notify,
-    // Wakes everybody once the queue is closed.
+    // Notifies all waiters when the queue is closed.
     closed: Notify,
-    // Passed as the time wherever the machine says that it does not look at it.
+    // The instant that is passed where the machine does not use the time.
     created: Instant,
-    // Whether it matters when a key was added.
+    // Whether the queue has metrics, so that the time of each add matters.
     measured: bool,
 }
 
-struct Inner<T> {
+struct Locked<T> {
     machine: Machine<T>,
-    // What notes are exchanged for.
+    // An empty vector that is exchanged for the buffered adds.
     empty: Vec<Arrival<T>>,
 }
 
-// Takes its worker off the count, also when the worker's future is dropped.
+// Counts its worker as parked until it is dropped, also with the worker's future.
 struct Parked<'a, T: Key>(&'a Shared<T>);
 
 // === impl Shared ===
@@ -52,7 +50,7 @@ impl<T: Key> Shared<T> {
             name: options.name.clone(),
             hashes: Hashes::default(),
             measured: metrics.is_some(),
-            inner: Mutex::new(Inner {
+            locked: Mutex::new(Locked {
                 machine: Machine::new(options),
                 empty: Vec::new(),
             }),
@@ -93,31 +91,31 @@ impl<T: Key> Shared<T> {
         } else {
             self.try_enter()
         };
-        let (mut inner, arrival) = match entered {
-            Some(inner) => (inner, arrival),
+        let (mut locked, arrival) = match entered {
+            Some(locked) => (locked, arrival),
             None => match self.add_buffer.push(arrival) {
                 Pushed::WorkerParked(arrival) => (self.enter(), arrival),
                 Pushed::Buffered => return,
                 Pushed::Full => return drop(self.enter()),
             },
         };
-        let news = inner.machine.add(arrival);
-        self.add_buffer.set_ready(inner.machine.len());
-        drop(inner);
+        let news = locked.machine.add(arrival);
+        self.add_buffer.set_ready(locked.machine.len());
+        drop(locked);
         if news {
             self.wake_one();
         }
     }
 
-    /// Takes the next key, waiting for one where there is none.
+    /// Takes the next key, and waits while there is none.
     ///
-    /// A key is taken only in the very poll that returns it, so dropping the future loses none.
+    /// A key is taken only in the poll that returns it, so dropping the future loses none.
     pub(crate) async fn next(&self) -> Result<Taken<T>, ShutDown> {
         if let Some(end) = self.try_next() {
             return end;
         }
         loop {
-            // Enlisted before the queue is looked at, so that no change in between goes unseen.
+            // Both waiters are enlisted before the look at the machine, so that no change is missed.
             let mut work = pin!(self.work.notified());
             let mut closed = pin!(self.closed.notified());
             work.as_mut().enable();
@@ -129,6 +127,8 @@ impl<T: Key> Shared<T> {
             }
             let deadline = self.read(Machine::next_deadline);
             tokio::select! {
+                // A fixed order, because loom explores only deterministic code.
+                biased;
                 () = work => {}
                 () = closed => {}
                 () = until(deadline) => {}
@@ -137,17 +137,17 @@ impl<T: Key> Shared<T> {
         }
     }
 
-    /// Ends the hold of a key; answers the delay that the verdict asked for.
+    /// Ends the hold of a key. Returns the delay that the verdict asked for.
     pub(crate) fn release(&self, slot: Slot, verdict: Verdict) -> Option<Duration> {
         let delayed = matches!(verdict, Verdict::After(_) | Verdict::Backoff);
         let early = self.measured.then(clock);
-        let mut inner = self.enter();
-        let machine = &mut inner.machine;
+        let mut locked = self.enter();
+        let machine = &mut locked.machine;
         let now = early.unwrap_or_else(|| self.now(machine, delayed));
         let was_closed = machine.is_closed();
         let released = machine.release(slot, verdict, now);
         let closes = machine.is_closed() && !was_closed;
-        drop(inner);
+        drop(locked);
         if released.wake {
             self.wake_one();
         }
@@ -158,11 +158,11 @@ impl<T: Key> Shared<T> {
     }
 
     pub(crate) fn shut_down(&self) -> usize {
-        let mut inner = self.enter();
-        let dropped = inner.machine.shut_down();
-        // What comes now is refused inside, and not kept at the door.
-        self.add_buffer.set_ready(inner.machine.len());
-        drop(inner);
+        let mut locked = self.enter();
+        let dropped = locked.machine.shut_down();
+        // Later adds are refused by the machine, and not buffered.
+        self.add_buffer.set_ready(locked.machine.len());
+        drop(locked);
         self.closed.notify_waiters();
         dropped
     }
@@ -183,17 +183,17 @@ impl<T: Key> Shared<T> {
     }
 
     fn try_next(&self) -> Option<Result<Taken<T>, ShutDown>> {
-        // Where the time matters anyway it is read while nobody waits for it.
+        // With metrics the clock is read before the lock is taken.
         let early = self.measured.then(clock);
-        let mut inner = self.enter();
-        let machine = &mut inner.machine;
+        let mut locked = self.enter();
+        let machine = &mut locked.machine;
         let now = early.unwrap_or_else(|| self.now(machine, false));
         let taken = machine.next(now);
         let closed = machine.is_closed();
-        // This worker leaves; whatever else is ready or has a deadline needs another one awake.
+        // This worker is busy now, so another one is notified of further keys and deadlines.
         let more = taken.is_some() && machine.has_more();
         self.add_buffer.set_ready(machine.len());
-        drop(inner);
+        drop(locked);
         if more {
             self.wake_one();
         }
@@ -209,26 +209,29 @@ impl<T: Key> Shared<T> {
         self.read(|machine| machine.snapshot(now))
     }
 
-    fn enter(&self) -> MutexGuard<'_, Inner<T>> {
-        self.apply_buffered(self.inner.lock())
+    fn enter(&self) -> MutexGuard<'_, Locked<T>> {
+        self.apply_buffered(self.locked.lock())
     }
 
-    fn try_enter(&self) -> Option<MutexGuard<'_, Inner<T>>> {
-        Some(self.apply_buffered(self.inner.try_lock()?))
+    fn try_enter(&self) -> Option<MutexGuard<'_, Locked<T>>> {
+        Some(self.apply_buffered(self.locked.try_lock()?))
     }
 
-    // WQ-7: nobody sees the machine before it has what was left at the door.
-    fn apply_buffered<'a>(&self, mut inner: MutexGuard<'a, Inner<T>>) -> MutexGuard<'a, Inner<T>> {
-        let Inner { machine, empty } = &mut *inner;
+    // WQ-7: the buffered adds are applied before any look at the machine.
+    fn apply_buffered<'a>(
+        &self,
+        mut locked: MutexGuard<'a, Locked<T>>,
+    ) -> MutexGuard<'a, Locked<T>> {
+        let Locked { machine, empty } = &mut *locked;
         self.add_buffer.swap(empty);
         if !empty.is_empty() {
             machine.add_all(empty);
             self.add_buffer.set_ready(machine.len());
         }
-        inner
+        locked
     }
 
-    // Nobody is notified while nobody sleeps, which is how a busy queue saves itself the cost.
+    // Notifies only if a worker is parked; a busy queue never pays for a notification.
     fn wake_one(&self) {
         if self.add_buffer.has_parked_workers() {
             self.work.notify_one();
@@ -270,3 +273,6 @@ async fn until(deadline: Option<Instant>) {
         None => std::future::pending().await,
     }
 }
+
+#[cfg(all(test, loom))]
+mod loom_tests;

@@ -1,4 +1,4 @@
-//! Machine: the table of keys - each key once, under a small number while anything is known of it.
+//! Machine: the table of keys: each key that the queue knows has one slot.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,77 +10,78 @@ use crate::key::Key;
 use crate::options::Priority;
 use crate::ready::{KEPT, Slot, Turn};
 
-/// So many slots are one page.
+/// The number of slots per page.
 const PAGE: usize = 512;
 
-/// The keys and what is known of them. Slots of keys that left are used again.
+/// The keys and what the queue knows of them. Slots of keys that left are used again.
 pub(crate) struct Table<T> {
     index: Index,
     pages: Vec<Page<T>>,
-    // Keys that something is known of.
+    // The number of keys in the table.
     live: usize,
-    // Pages that have room, and some that had; a key that comes has a slot of the last one.
+    // Pages with free slots, and some that have filled up since. The last one takes the next key.
     roomy: Vec<usize>,
-    // Pages that were given back.
+    // Pages without memory.
     gone: Vec<usize>,
-    // A page without keys that is kept for those who come next.
+    // An empty page whose memory is kept for the next keys.
     spare: Option<usize>,
-    // What stamps count from.
+    // The instant that stamps count from.
     began: Option<Instant>,
 }
 
-/// Some slots. A key stays in its slot as long as it is known, so what a crowd took is given back page by
-/// page.
+/// A group of slots. A key keeps its slot as long as the queue knows the key, so memory is given back
+/// page by page.
 struct Page<T> {
-    // As many as were ever used, of those that there is room for; none at all where it was given back.
+    // The slots that were ever used; the capacity is that of a whole page, or zero without memory.
     entries: Vec<Option<Entry<T>>>,
-    // Places that are free among these.
+    // The free ones of these slots.
     free: Vec<u16>,
     used: usize,
     is_roomy: bool,
 }
 
-/// What is known of one key. It is small, for there is one for each key that waits.
+/// What the queue knows of one key. It is small, because each waiting key has one.
 pub(crate) struct Entry<T> {
     key: Stored<T>,
     hash: Hash,
     pub(crate) standing: Standing,
-    // Never while ready. Few keys have one, so it is apart.
+    // `None` while the key is ready. Boxed, because few keys have a deadline.
     pub(crate) due: Option<Box<Due>>,
-    // When it last became ready or marked; stamped only with metrics.
+    // When the key last became ready, or was added while held; recorded only with metrics.
     pub(crate) added: Stamp,
 }
 
-/// An instant in nanoseconds since the first one of the table: half as large.
+/// An instant as nanoseconds since the first instant of the table, in half the size of an `Instant`.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Stamp(u64);
 
-/// A key is shared with tickets only once the first of them takes it: what waits is one piece.
+/// A key, which is shared with tickets only from its first ticket on: a waiting key needs no second
+/// allocation.
 enum Stored<T> {
     Own(T),
     Shared(Arc<T>),
-    /// Between the two, while the one becomes the other.
+    /// The state between the other two, during the conversion.
     Moving,
 }
 
-/// Whether the key stands in a line or is held.
+/// Whether a key is ready, held, or neither.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
     Neither,
-    /// The key stands in a line.
+    /// The key is ready, in the line of its priority.
     Ready {
         priority: Priority,
         turn: Turn,
     },
-    /// A ticket holds the key; `position` is where the list of held keys has it.
+    /// A ticket holds the key; `position` is its index in the list of held keys.
     Held {
         priority: Priority,
         position: u32,
     },
 }
 
-/// The key waits for a deadline; with `backoff`, because it failed, be the deadline that of the
-/// failure or an earlier one.
+/// The deadline of a delayed key. `backoff` is set if the key failed, even if another add has brought
+/// the deadline forward.
 pub(crate) struct Due {
     pub(crate) at: DelayId,
     pub(crate) priority: Priority,
@@ -111,41 +112,41 @@ impl<T: Key> Table<T> {
         page.entries.get_mut(slot as usize % PAGE)?.as_mut()
     }
 
-    /// Notes when a key became ready or marked.
+    /// Records when a key became ready, or was added while held.
     pub(crate) fn stamp(&mut self, slot: Slot, now: Instant) {
         let began = *self.began.get_or_insert(now);
         if let Some(entry) = self.get_mut(slot) {
-            // Enough for centuries.
+            // The numbers suffice for centuries.
             let nanos = now.saturating_duration_since(began).as_nanos();
             entry.added = Stamp(nanos as u64);
         }
     }
 
-    /// How long that was ago.
+    /// The time from a stamp until `now`.
     pub(crate) fn time_since(&self, added: Stamp, now: Instant) -> Duration {
         let began = self.began.unwrap_or(now);
         let since = now.saturating_duration_since(began);
         since.saturating_sub(Duration::from_nanos(added.0))
     }
 
-    /// Every slot that was ever used, and some that were not.
+    /// A range with every slot that was ever used.
     pub(crate) fn slots(&self) -> Range<Slot> {
-        // Slots are made by `slot_of` alone, which counts them in this type.
+        // Slots are numbered by `slot_of` alone, in this type.
         0..(self.pages.len() * PAGE) as Slot
     }
 
-    /// Of how many keys something is known.
+    /// The number of keys in the table.
     pub(crate) fn len(&self) -> usize {
         self.live
     }
 
-    /// Whether the key in `slot` stands in a line since `turn`.
+    /// Whether the key in `slot` has been ready since `turn`.
     pub(crate) fn is_ready(&self, turn: Turn, slot: Slot) -> bool {
         let standing = self.get(slot).map(|entry| entry.standing);
         matches!(standing, Some(Standing::Ready { turn: since, .. }) if since == turn)
     }
 
-    /// Makes ready for `slot_of` of keys of these hashes.
+    /// Prepares `slot_of` for keys with these hashes.
     pub(crate) fn expect(&mut self, hashes: impl ExactSizeIterator<Item = Hash>) {
         let pages = &self.pages;
         let live = self.len();
@@ -155,7 +156,7 @@ impl<T: Key> Table<T> {
         self.index.approach(hashes);
     }
 
-    /// The slot of `key`, a new one where it has none. Its hash has to be expected.
+    /// Returns the slot of `key`, a new one if it has none. `expect` must have been called with the hash.
     pub(crate) fn slot_of(&mut self, key: T, hash: Hash) -> Slot {
         let pages = &self.pages;
         let occupant = |slot| match entry_in(pages, slot) {
@@ -231,7 +232,7 @@ impl<T: Key> Table<T> {
             Some(entry) if entry.as_ref().is_some_and(|entry| !is_used(entry)) => *entry = None,
             _ => return,
         }
-        // A page has fewer places than this type has numbers.
+        // A page has fewer slots than this type has numbers.
         page.free.push(position as u16);
         page.used -= 1;
         self.live -= 1;
@@ -244,7 +245,7 @@ impl<T: Key> Table<T> {
         }
     }
 
-    // The last key of a page left.
+    // Gives memory back after the last key of a page left.
     fn leave(&mut self, number: usize) {
         if self.live == 0 {
             let began = self.began;
@@ -287,7 +288,7 @@ fn entry_in<T>(pages: &[Page<T>], slot: Slot) -> Option<&Entry<T>> {
 // === impl Entry ===
 
 impl<T> Entry<T> {
-    /// The key, to look at.
+    /// The key.
     pub(crate) fn key(&self) -> Option<&T> {
         match &self.key {
             Stored::Own(key) => Some(key),
@@ -296,7 +297,7 @@ impl<T> Entry<T> {
         }
     }
 
-    /// The key, for a ticket.
+    /// The key, shared with a ticket.
     pub(crate) fn share(&mut self) -> Option<Arc<T>> {
         let shared = match std::mem::replace(&mut self.key, Stored::Moving) {
             Stored::Own(key) => Arc::new(key),
@@ -340,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn who_stays_of_a_crowd_keeps_one_page_and_a_spare_one() {
+    fn one_remaining_key_keeps_its_page_and_one_spare_page() {
         let (mut table, hashes) = (Table::new(), Hashes::default());
         let first: Vec<Slot> = (0..5_000)
             .map(|key| add(&mut table, &hashes, key))
@@ -353,7 +354,7 @@ mod tests {
         go(&mut table, &first);
         assert_eq!((table.len(), pages(&table)), (1, 2));
         assert_eq!(add(&mut table, &hashes, 2_345), stays);
-        // Other crowds have all of it again, each key its own slot, in whichever order they leave.
+        // Keys that come later get all slots back, one slot per key, in whichever order they leave.
         let orders: [fn(&mut Vec<Slot>); 3] = [
             |slots| slots.reverse(),
             |slots| slots.sort_by_key(|slot| slot.wrapping_mul(0x9e37_79b9)),
@@ -369,7 +370,7 @@ mod tests {
             order(&mut slots);
             go(&mut table, &slots);
             assert_eq!((table.len(), pages(&table)), (1, 2));
-            // Those who come and go by some have what is kept, and no page comes or goes for them.
+            // A few keys that come and go fit into the kept pages.
             for round in 0..1_000 {
                 let keys = 10_000 + round..10_020 + round;
                 let few: Vec<Slot> = keys.map(|key| add(&mut table, &hashes, key)).collect();

@@ -1,4 +1,4 @@
-//! Driver: the obligation to finish one key.
+//! Driver: a ticket: the obligation to finish one key.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use crate::options::Priority;
 use crate::ready::Slot;
 use crate::shared::Shared;
 
-/// One key in the hands of one worker.
+/// One key that one worker works on.
 ///
 /// While a ticket lives no other ticket holds its key (WQ-1). Finish it with [`forget`](Self::forget),
-/// [`after`](Self::after), [`backoff`](Self::backoff) or [`settle`](Self::settle). Dropping it, be it
-/// by a panic or with a task that is aborted, counts as [`backoff`](Self::backoff), so neither can
-/// wedge or lose a key (WQ-3).
+/// [`after`](Self::after), [`backoff`](Self::backoff) or [`settle`](Self::settle). Dropping a ticket, by
+/// a panic or with an aborted task, counts as [`backoff`](Self::backoff), so no key is blocked or lost
+/// (WQ-3).
 #[must_use = "dropping a ticket requeues its key with backoff"]
 pub struct Ticket<T: Key> {
     shared: Arc<Shared<T>>,
@@ -38,44 +38,45 @@ impl<T: Key> Ticket<T> {
         }
     }
 
-    /// The key to work on.
+    /// The key.
     pub fn key(&self) -> &T {
         &self.key
     }
 
-    /// How many failures of the key are counted since it was last forgotten: 0 on a first run.
+    /// The number of failures of the key since it was last forgotten: 0 on a first run.
     pub fn attempts(&self) -> u32 {
         self.attempts
     }
 
-    /// The priority it was taken with. Delayed runs and retries keep it.
+    /// The priority that the key had in the queue. Delayed runs and retries keep it.
     pub fn priority(&self) -> Priority {
         self.priority
     }
 
-    /// Success: forgets the failures of the key. It comes back when it is added again.
+    /// Ends with success: forgets the failures of the key. The key comes back when it is added again.
     pub fn forget(self) {
-        self.end(Verdict::Forget);
+        let _ = self.end(Verdict::Forget);
     }
 
-    /// Success with an appointment: forgets the failures, and the key comes back after `delay`.
+    /// Ends with success: forgets the failures, and the key comes back after `delay`.
     pub fn after(self, delay: Duration) {
-        self.end(Verdict::After(delay));
+        let _ = self.end(Verdict::After(delay));
     }
 
-    /// Failure: the key comes back when the rate limiter says so. Answers the delay; an add that came
-    /// meanwhile, or comes later, may bring the key back earlier.
+    /// Ends with a failure: the key comes back after the returned delay, which the rate limiter chose.
+    /// An add may bring the key back earlier.
     pub fn backoff(self) -> Duration {
         self.end(Verdict::Backoff).unwrap_or_default()
     }
 
-    /// The end without a retry that is no success: nothing follows, and the count of failures stays
-    /// for the next failure of the key.
+    /// Ends without success and without a retry: the number of failures stays as it is.
     pub fn settle(self) {
-        self.end(Verdict::Settle);
+        let _ = self.end(Verdict::Settle);
     }
 
-    fn end(mut self, verdict: Verdict) -> Option<Duration> {
+    /// Ends with a verdict, for callers that have it as a value. Returns the delay until the next run, if
+    /// the verdict asks for one.
+    pub fn end(mut self, verdict: Verdict) -> Option<Duration> {
         self.ended = true;
         self.shared.release(self.slot, verdict)
     }

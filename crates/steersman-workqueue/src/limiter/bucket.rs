@@ -1,14 +1,14 @@
-//! Machine: one token bucket for all keys together.
+//! Machine: one token bucket for all keys.
 
 use std::time::{Duration, Instant};
 
 use crate::limiter::RateLimiter;
 
-/// A token bucket that all keys share: `burst` at once, then one each `interval`.
+/// A token bucket that all keys share: `burst` keys at once, then one per `interval`.
 ///
 /// It counts no failures of single keys; combine it with [`Exponential`](super::Exponential) by
-/// [`MaxOf`](super::MaxOf). A caller is never refused: it reserves the next free token and waits
-/// for it.
+/// [`MaxOf`](super::MaxOf). It never refuses a key: each key reserves the next free token and waits for
+/// it.
 #[derive(Debug)]
 pub struct Bucket {
     interval: Duration,
@@ -18,7 +18,7 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// A bucket of `burst` tokens that gains one token each `interval`. A burst of 0 counts as 1.
+    /// A bucket of `burst` tokens that gains one token per `interval`. A burst of 0 counts as 1.
     pub fn new(interval: Duration, burst: u32) -> Self {
         Self {
             interval,

@@ -8,8 +8,8 @@ use crate::limiter::RateLimiter;
 
 /// Per-key exponential backoff: `base`, twice that, four times that, at most `cap`.
 ///
-/// The default is 5 ms doubling to 1000 s, as controller-runtime's priority queue has it. Memory is
-/// held only for keys that failed and were not forgotten since.
+/// The default is 5 ms doubling to 1000 s, as in controller-runtime's priority queue. Memory is held
+/// only for keys that failed and were not forgotten since.
 #[derive(Debug)]
 pub struct Exponential<T> {
     base: Duration,
@@ -18,7 +18,7 @@ pub struct Exponential<T> {
 }
 
 impl<T: Key> Exponential<T> {
-    /// A limiter whose first delay is `base` and whose longest is `cap`.
+    /// A limiter whose first delay is `base` and whose longest delay is `cap`.
     pub fn new(base: Duration, cap: Duration) -> Self {
         Self {
             base,
@@ -65,7 +65,7 @@ impl<T: Key> RateLimiter<T> for Exponential<T> {
     }
 
     fn forget(&mut self, key: &T) {
-        // Most queues most of the time hold no failed key, and then a success costs no hashing.
+        // A queue without failed keys does not pay for hashing.
         if !self.failures.is_empty() {
             self.failures.remove(key);
         }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::limiter::RateLimiter;
 
-/// Asks several limiters and takes the longest delay; each of them counts every failure.
+/// Takes the longest delay of several limiters; each of them counts every failure.
 pub struct MaxOf<T> {
     limiters: Vec<Box<dyn RateLimiter<T>>>,
 }

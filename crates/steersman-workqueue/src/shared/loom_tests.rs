@@ -1,0 +1,115 @@
+//! Every interleaving of a few threads, up to a bound of preemptions: WQ-7. A lost wake-up is a deadlock,
+//! which loom reports. `.ci/run loom` runs these tests.
+
+use loom::future::block_on;
+use loom::thread;
+
+use super::*;
+
+fn queue() -> Arc<Shared<u32>> {
+    Shared::new(QueueOptions::new("loom"))
+}
+
+/// Takes the next key and ends its hold.
+fn take(queue: &Shared<u32>) -> Option<u32> {
+    let taken = block_on(queue.next()).ok()?;
+    queue.release(taken.slot, Verdict::Forget);
+    Some(*taken.key)
+}
+
+fn spawn<T: 'static>(
+    queue: &Arc<Shared<u32>>,
+    run: impl FnOnce(&Shared<u32>) -> T + 'static,
+) -> thread::JoinHandle<T> {
+    let queue = Arc::clone(queue);
+    thread::spawn(move || run(&queue))
+}
+
+fn add(queue: &Shared<u32>, key: u32) {
+    queue.add(key, AddOptions::new());
+}
+
+/// WQ-7
+#[test]
+fn loom_an_add_wakes_a_worker_that_is_about_to_park() {
+    loom::model(|| {
+        let queue = queue();
+        let worker = spawn(&queue, take);
+        add(&queue, 1);
+        assert_eq!(worker.join().unwrap(), Some(1));
+        assert!(queue.read(Machine::idle));
+    });
+}
+
+/// WQ-7
+#[test]
+fn loom_adds_of_two_threads_reach_one_worker() {
+    loom::model(|| {
+        let queue = queue();
+        let adder = spawn(&queue, |queue| add(queue, 1));
+        add(&queue, 2);
+        let mut keys = [take(&queue), take(&queue)];
+        keys.sort_unstable();
+        assert_eq!(keys, [Some(1), Some(2)]);
+        adder.join().unwrap();
+    });
+}
+
+/// WQ-1, WQ-7
+#[test]
+fn loom_two_workers_take_one_key_each() {
+    loom::model(|| {
+        let queue = queue();
+        let worker = spawn(&queue, take);
+        add(&queue, 1);
+        add(&queue, 2);
+        let mut keys = [take(&queue), worker.join().unwrap()];
+        keys.sort_unstable();
+        assert_eq!(keys, [Some(1), Some(2)]);
+    });
+}
+
+/// WQ-7: beyond a backlog of one key, as loom's queue has it, adds go into the buffer.
+#[test]
+fn loom_buffered_adds_are_seen_by_every_look() {
+    loom::model(|| {
+        let queue = queue();
+        add(&queue, 1);
+        let adder = spawn(&queue, |queue| {
+            add(queue, 2);
+            add(queue, 3);
+            assert!(queue.read(Machine::len) >= 2 || !queue.read(Machine::is_closed));
+        });
+        let mut keys = [take(&queue), take(&queue), take(&queue)];
+        keys.sort_unstable();
+        assert_eq!(keys, [Some(1), Some(2), Some(3)]);
+        adder.join().unwrap();
+    });
+}
+
+/// WQ-6
+#[test]
+fn loom_a_shut_down_wakes_every_parked_worker() {
+    loom::model(|| {
+        let queue = queue();
+        let workers = [spawn(&queue, take), spawn(&queue, take)];
+        queue.shut_down();
+        for worker in workers {
+            assert_eq!(worker.join().unwrap(), None);
+        }
+    });
+}
+
+/// WQ-8
+#[test]
+fn loom_a_drain_ends_when_the_last_ticket_ends() {
+    loom::model(|| {
+        let queue = queue();
+        add(&queue, 1);
+        let worker = spawn(&queue, take);
+        block_on(queue.drain());
+        // The drain lets the ready key have its run.
+        assert_eq!(worker.join().unwrap(), Some(1));
+        assert!(queue.read(Machine::is_closed));
+    });
+}
