@@ -6,8 +6,8 @@ use k8s_openapi::jiff::Timestamp;
 
 /// What follows a successful reconcile.
 ///
-/// Success forgets earlier failures of the request, whatever follows. An event that arrives first
-/// runs the request earlier, and the result of that run alone says what follows then.
+/// Success forgets earlier failures of the request. An event that arrives before the requested time
+/// runs the request earlier, and only the result of that run decides what follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "return the action from `reconcile`"]
 pub struct Action {
@@ -21,7 +21,7 @@ pub(crate) enum Requeue {
 }
 
 impl Action {
-    /// Nothing until something changes.
+    /// Requests nothing: the request runs again when something changes.
     pub const fn done() -> Self {
         Self { requeue: None }
     }
@@ -33,8 +33,8 @@ impl Action {
         }
     }
 
-    /// Runs the request again at `time`, as the clock of [`Context::now`](crate::Context::now) has
-    /// it. A time that has passed runs it again at once.
+    /// Runs the request again at `time`, by the clock of [`Context::now`](crate::Context::now). A time in
+    /// the past runs it again at once.
     pub const fn requeue_at(time: Timestamp) -> Self {
         Self {
             requeue: Some(Requeue::At(time)),

@@ -1,4 +1,4 @@
-//! Handle: what a reconciler is given besides the request.
+//! Handle: the surroundings of one reconcile: client, clock and cancellation.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -13,29 +13,28 @@ use crate::request::RequestKey;
 /// The surroundings of one reconcile; cheap to clone.
 #[derive(Clone)]
 pub struct Context {
-    shared: Arc<Shared>,
+    shared: Arc<ContextShared>,
     request: Option<RequestId>,
-    // Made once somebody asks for it: many reconciles find from the request alone, or in a store, that
-    // there is nothing to do.
+    // Made at the first use: many reconciles find without a client that there is nothing to do.
     client: OnceLock<Client>,
     cancelled: CancellationToken,
     attempt: u32,
     reconcile_id: u64,
 }
 
-struct Shared {
+struct ContextShared {
     controller: Arc<str>,
     client: Client,
     clock: Clock,
 }
 
 impl Context {
-    /// A context of no controller, for calling a reconciler in a test of one's own: first attempt,
-    /// reconcile id 0, never cancelled.
+    /// A context without a controller, for calling a reconciler in a test: first attempt, reconcile id 0,
+    /// never cancelled.
     #[must_use]
     pub fn detached(controller: impl Into<String>, client: Client, clock: Clock) -> Self {
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(ContextShared {
                 controller: controller.into().into(),
                 client,
                 clock,
@@ -48,7 +47,7 @@ impl Context {
         }
     }
 
-    /// The client: reads from the cache, writes to the server. It works [on behalf of](Client::request) the
+    /// The client, which reads from the cache and writes to the server [on behalf of](Client::request) the
     /// request that is reconciled.
     pub fn client(&self) -> &Client {
         self.client.get_or_init(|| match &self.request {
@@ -63,26 +62,26 @@ impl Context {
         &self.shared.controller
     }
 
-    /// The time of day, from the clock that the controller was started with.
+    /// The time of day, by the clock that the controller was started with.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         (self.shared.clock)()
     }
 
-    /// How many times in a row this request has failed before: 0 on a first try.
+    /// The number of times in a row that this request has failed: 0 on a first try.
     #[must_use]
     pub fn attempt(&self) -> u32 {
         self.attempt
     }
 
-    /// A number that no other reconcile of this controller has; it is in the span of its logs.
+    /// The number of this reconcile, unique within its controller. The span of its logs has it.
     #[must_use]
     pub fn reconcile_id(&self) -> u64 {
         self.reconcile_id
     }
 
-    /// Returns once the reconcile should come to its end: the controller shuts down, or the deadline
-    /// of this reconcile passed. What goes on beyond the grace is dropped at its next await.
+    /// Waits until the reconcile should end: the controller stops, or the deadline of this reconcile has
+    /// passed. A reconcile that goes on beyond the grace is dropped at its next await.
     ///
     /// # Cancel safety
     ///
@@ -97,7 +96,7 @@ impl Context {
         self.cancelled.is_cancelled()
     }
 
-    /// Makes it the context of a reconcile of `request`. What others cloned of it before stays theirs.
+    /// Makes this the context of a reconcile of `request`. Clones made before do not change.
     pub(crate) fn begin<R: RequestKey>(&mut self, request: &R, reconcile_id: u64, attempt: u32) {
         let controller = Arc::clone(&self.shared.controller);
         self.request = Some(RequestId::new(controller, request.clone()));
@@ -106,12 +105,12 @@ impl Context {
         self.reconcile_id = reconcile_id;
     }
 
-    /// Has [`cancelled`](Self::cancelled) fire with `token`.
+    /// Makes [`cancelled`](Self::cancelled) wait for `token`.
     pub(crate) fn cancel_with(&mut self, token: CancellationToken) {
         self.cancelled = token;
     }
 
-    /// Fires [`cancelled`](Self::cancelled), here and wherever else its token is.
+    /// Cancels the token of [`cancelled`](Self::cancelled).
     pub(crate) fn cancel(&self) {
         self.cancelled.cancel();
     }

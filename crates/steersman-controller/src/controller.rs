@@ -54,37 +54,37 @@ impl Controller {
         }
     }
 
-    /// The name, which is unique among the controllers of a manager.
+    /// The name, unique among the controllers of a manager.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The field manager that it was declared with, where it was:
-    /// [`ControllerBuilder::field_manager`](crate::ControllerBuilder::field_manager).
+    /// The field manager that was declared with
+    /// [`ControllerBuilder::field_manager`](crate::ControllerBuilder::field_manager), if one was.
     #[must_use]
     pub fn field_manager(&self) -> Option<&str> {
         self.field_manager.as_deref()
     }
 
-    /// The kinds that it watches, in the order in which they were declared, the primary kind first.
+    /// The watched kinds in the order of their declaration, the primary kind first.
     #[must_use]
     pub fn kinds(&self) -> &[Kind] {
         &self.kinds
     }
 
-    /// How the controller is doing, to be read while it runs: [`start`](Self::start) takes the controller
-    /// itself.
+    /// A handle that shows how the controller is doing while it runs; [`start`](Self::start) takes the
+    /// controller itself.
     pub fn status(&self) -> ControllerStatus {
         self.status.clone()
     }
 
     /// Makes the watched kinds known to a cache, so that the cache can sync them before this
-    /// controller is started. It asks nothing of a cluster.
+    /// controller is started. No request is sent.
     ///
     /// # Errors
     ///
-    /// [`ControllerError::Watch`] where the options of the cache exclude a kind.
+    /// [`ControllerError::Watch`] if the options of the cache exclude a kind.
     pub fn declare(&self, cache: &Cache) -> Result<(), ControllerError> {
         self.parts.declare(cache)
     }
@@ -92,19 +92,22 @@ impl Controller {
     /// Runs the controller until it is cancelled.
     ///
     /// It subscribes to every watched kind, waits until the initial set of each is in the queue, and
-    /// only then starts its workers (CTRL-1). A kind that is missing or forbidden is waited for, without
-    /// a limit unless [`require_sync`](crate::ControllerBuilder::require_sync) sets one (CTRL-7). When `start.cancel` fires,
-    /// [`Context::cancelled`](crate::Context::cancelled) fires, no further request is taken, what runs
-    /// may finish within the grace and is dropped past it, and what waits is dropped: the next start
-    /// lists it again.
+    /// only then starts its workers (CTRL-1). It waits for a kind that is missing or forbidden, without
+    /// a limit unless [`require_sync`](crate::ControllerBuilder::require_sync) sets one (CTRL-7).
+    ///
+    /// When the token of `start` is cancelled, [`Context::cancelled`](crate::Context::cancelled) fires, and
+    /// no further request is taken. Running reconciles may finish within the grace and are dropped after
+    /// it. Waiting requests are dropped, because the next start lists their objects again.
     ///
     /// # Errors
     ///
-    /// Where the cache refuses a kind or stops watching one, where a kind does not sync in the time of
-    /// `require_sync`, and where a task of the controller or a stream of requests panics. Errors of single
-    /// reconciles are retried, and a panic of a predicate or handler costs its event: neither ends a
-    /// controller. [`ControllerError::StillRunning`] where reconciles had to
-    /// be dropped at the end of the grace.
+    /// [`ControllerError::Watch`] if the cache refuses a kind, [`ControllerError::WatchEnded`] if it stops
+    /// watching one, [`ControllerError::Sync`] if a kind does not sync in the time of `require_sync`,
+    /// [`ControllerError::TaskPanicked`] if a task of the controller or a stream of requests panics, and
+    /// [`ControllerError::StillRunning`] if reconciles had to be dropped at the end of the grace.
+    ///
+    /// An error of one reconcile is retried, and a panic of a predicate or handler costs its event:
+    /// neither ends a controller.
     ///
     /// # Cancel safety
     ///

@@ -9,18 +9,18 @@ use steersman_object::{Kind, report};
 /// Why one reconcile failed.
 ///
 /// Made from any error by `?`, or from a text with [`Error::msg`]. It does not implement
-/// [`std::error::Error`] itself, which is what lets `?` convert everything that does; take what it
-/// wraps with [`source`](Self::source).
+/// [`std::error::Error`], so that `?` can convert every type that does; [`source`](Self::source) returns
+/// the wrapped error.
 ///
-/// A failed request is tried again with backoff, unless the error is [`terminal`](Self::terminal).
+/// A failed request is retried with backoff, unless the error is [`terminal`](Self::terminal).
 pub struct Error {
     source: Box<dyn StdError + Send + Sync>,
     terminal: bool,
 }
 
-/// Why a controller could not be built, or ended other than by being cancelled.
+/// Why a controller could not be built, or ended without being cancelled.
 ///
-/// Displays one level; [`source`](StdError::source) has the rest.
+/// `Display` prints one level; [`source`](StdError::source) has the causes.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ControllerError {
@@ -30,7 +30,7 @@ pub enum ControllerError {
          logs and metrics"
     )]
     EmptyName,
-    /// Nothing would ever cause a request.
+    /// The controller has neither a watch nor a stream of requests.
     #[error(
         "controller {controller:?} watches nothing, so nothing would ever run: \
          add `watches` or `requests`"
@@ -39,7 +39,7 @@ pub enum ControllerError {
         /// The controller.
         controller: String,
     },
-    /// No worker would ever run.
+    /// The controller has no workers.
     #[error(
         "controller {controller:?} has max_concurrent_reconciles(0), so nothing would ever run: \
          the smallest number is 1"
@@ -48,7 +48,7 @@ pub enum ControllerError {
         /// The controller.
         controller: String,
     },
-    /// Servers refuse the field manager that the controller was declared with.
+    /// Servers would refuse the field manager that the controller was declared with.
     #[error("controller {controller:?} cannot sign its writes")]
     FieldManager {
         /// The controller.
@@ -56,7 +56,7 @@ pub enum ControllerError {
         /// What is wrong with the name.
         source: steersman_client::InvalidFieldManager,
     },
-    /// The metrics of a controller of that name are registered already.
+    /// The metrics of a controller with this name are registered already.
     #[error(
         "the metrics of controller {controller:?} cannot be registered: \
          each controller of a registry needs a name of its own"
@@ -64,7 +64,7 @@ pub enum ControllerError {
     Metrics {
         /// The controller.
         controller: String,
-        /// What the registry says.
+        /// The error of the registry.
         source: Box<dyn StdError + Send + Sync>,
     },
     /// The cache refuses a kind that the controller watches.
@@ -74,7 +74,7 @@ pub enum ControllerError {
         controller: String,
         /// The kind.
         kind: Kind,
-        /// What the cache says.
+        /// The error of the cache.
         source: steersman_cache::Error,
     },
     /// A watched kind delivered no initial set within the time of
@@ -89,7 +89,7 @@ pub enum ControllerError {
         kind: Kind,
         /// How long the controller waited.
         timeout: Duration,
-        /// What the cache knows of it, with the way out.
+        /// The state of the kind in the cache, and how to correct it.
         reason: String,
     },
     /// The cache stopped watching a kind while the controller ran.
@@ -103,7 +103,7 @@ pub enum ControllerError {
         /// The kind.
         kind: Kind,
     },
-    /// Reconciles went on past the grace of shutting down, and were dropped.
+    /// Reconciles ran on after the grace of a stop, and were dropped.
     #[error(
         "controller {controller:?} dropped what still ran {grace:?} after it was told to stop: {}; let reconciles return when their context is cancelled",
         requests.join(", ")
@@ -111,7 +111,7 @@ pub enum ControllerError {
     StillRunning {
         /// The controller.
         controller: String,
-        /// The requests that still ran, in order.
+        /// The dropped requests, in order.
         requests: Vec<String>,
         /// The grace.
         grace: Duration,
@@ -121,9 +121,9 @@ pub enum ControllerError {
     TaskPanicked {
         /// The controller.
         controller: String,
-        /// Which task.
+        /// The kind of task: `watch`, `worker` or `stream of requests`.
         task: &'static str,
-        /// What the panic said.
+        /// The text of the panic.
         message: String,
     },
 }
@@ -131,7 +131,7 @@ pub enum ControllerError {
 // === impl Error ===
 
 impl Error {
-    /// An error that says `message`.
+    /// An error with the text `message`.
     pub fn msg(message: impl fmt::Display) -> Self {
         Self {
             source: message.to_string().into(),
@@ -139,34 +139,34 @@ impl Error {
         }
     }
 
-    /// Says that trying again is of no use: the request is not retried until something changes.
+    /// Marks the error as permanent: the request is not retried until something changes.
     ///
-    /// The count of failures stays as it is, for the next failure of the same request.
+    /// The number of failures of the request stays as it is.
     #[must_use]
     pub fn terminal(mut self) -> Self {
         self.terminal = true;
         self
     }
 
-    /// Whether it was marked [`terminal`](Self::terminal).
+    /// Whether the error is marked as [`terminal`](Self::terminal).
     #[must_use]
     pub fn is_terminal(&self) -> bool {
         self.terminal
     }
 
-    /// The error that it was made from.
+    /// The wrapped error.
     #[must_use]
     pub fn source(&self) -> &(dyn StdError + Send + Sync + 'static) {
         &*self.source
     }
 
-    /// The error that it was made from, where that is an `E`.
+    /// The wrapped error, if it is an `E`.
     #[must_use]
     pub fn downcast_ref<E: StdError + 'static>(&self) -> Option<&E> {
         self.source.downcast_ref()
     }
 
-    /// The whole chain of causes in one line.
+    /// The error and all its causes on one line.
     #[must_use]
     pub fn chain(&self) -> String {
         report(&*self.source).to_string()
@@ -182,8 +182,8 @@ impl<E: StdError + Send + Sync + 'static> From<E> for Error {
     }
 }
 
-// So that `?` works where the error is boxed, as in a runnable: `Error` is no `std::error::Error`,
-// which leaves room for these.
+// So that `?` works where the error is boxed, as in a runnable. These do not conflict with the blanket
+// implementations of std, because `Error` is no `std::error::Error`.
 impl From<Error> for Box<dyn StdError + Send + Sync> {
     fn from(error: Error) -> Self {
         error.source
@@ -226,7 +226,7 @@ impl ControllerError {
         matches!(self, Self::TaskPanicked { .. })
     }
 
-    /// The kind that it is about, where it is about one.
+    /// The kind that the error is about, if it is about one.
     #[must_use]
     pub fn kind(&self) -> Option<&Kind> {
         match self {

@@ -1,4 +1,4 @@
-//! Machine: a rate limiter of the user whose panics cost nothing but its delays.
+//! Machine: guards the queue against panics of a user's rate limiter.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
@@ -9,13 +9,13 @@ use steersman_workqueue::limiter::Exponential;
 
 use crate::request::RequestKey;
 
-/// Calls the rate limiter of a user, and the default one where that panics (CTRL-8).
+/// Calls the rate limiter of a user, and the default one if that panics (CTRL-8).
 ///
-/// The queue calls its limiter while it changes, so a panic must not reach it.
+/// The queue calls its limiter while it changes its own state, so a panic must not reach the queue.
 pub(crate) struct Guarded<R> {
     controller: String,
     inner: Box<dyn RateLimiter<R>>,
-    /// Knows the keys at whose delays `inner` panicked.
+    /// The default limiter, for the keys at which `inner` panicked.
     instead: Exponential<R>,
 }
 

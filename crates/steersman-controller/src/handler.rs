@@ -1,4 +1,4 @@
-//! Words: which requests an event causes.
+//! Words: handlers: the requests that an event causes.
 
 mod itself;
 mod owner;
@@ -21,8 +21,8 @@ pub use owner::{Owner, owner};
 /// Turns the events of one watch into requests.
 ///
 /// Handlers are called in the order of events, should be quick, and must not wait. A panic costs the
-/// event: the requests that the handler wrote before it are kept, and it is logged, counted and shown by
-/// [`ControllerStatus`](crate::ControllerStatus) (CTRL-6).
+/// event: requests that the handler wrote before it are kept, and the panic is logged, counted and shown
+/// by [`ControllerStatus`](crate::ControllerStatus) (CTRL-6).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not turn events of `{K}` into requests of type `{R}`",
     note = "use one of `steersman_controller::handler`: `itself()`, `owner::<O>()`, or \
@@ -31,18 +31,17 @@ pub use owner::{Owner, owner};
 pub trait EventHandler<K: Object, R: RequestKey = Request>: Send + Sync + 'static {
     /// Writes the requests that `event` causes into `requests`.
     ///
-    /// An update should cause requests for what the object referred to before as well as for what it
-    /// refers to now; otherwise whoever lost it is never told.
+    /// An update should cause requests for the objects that the updated object referred to before as well
+    /// as for those that it refers to now. Otherwise an object that it refers to no longer is not reconciled.
     fn handle(&self, event: &Event<K>, requests: &mut Requests<R>);
 }
 
-/// Up to this many requests of one event a scan is cheaper than hashing each of them.
+/// The number of requests of one event up to which a scan is cheaper than hashing.
 const SCANNED: usize = 16;
 
 /// The requests of one event, each at most once.
 ///
-/// The controller adds those of the initial list and of resyncs with low priority, and those of
-/// deletes never.
+/// The requests of the initial list and of resyncs have low priority; those of deletes never have.
 pub struct Requests<R> {
     added: Vec<(R, AddOptions)>,
     /// The position of each request in `added`; empty until there are more than [`SCANNED`].
@@ -53,7 +52,7 @@ pub struct Requests<R> {
 // === impl Requests ===
 
 impl<R: RequestKey> Requests<R> {
-    /// An empty buffer, for calling a handler in a test of one's own.
+    /// An empty buffer, for calling a handler in a test.
     #[must_use]
     pub fn new() -> Self {
         Self::with_defaults(AddOptions::new())
@@ -67,13 +66,13 @@ impl<R: RequestKey> Requests<R> {
         }
     }
 
-    /// Adds a request the way its event asks for.
+    /// Adds a request with the [`defaults`](Self::defaults) of its event.
     pub fn add(&mut self, request: R) {
         let options = self.defaults;
         self.add_with(request, options);
     }
 
-    /// Adds a request with options of its own. A request that is there already keeps its place and
+    /// Adds a request with options of its own. A request that was added before keeps its position and
     /// takes the new options.
     pub fn add_with(&mut self, request: R, options: AddOptions) {
         if let Some(position) = self.position(&request) {
@@ -101,12 +100,12 @@ impl<R: RequestKey> Requests<R> {
             .position(|(present, _)| present == request)
     }
 
-    /// How [`add`](Self::add) adds: with low priority for initial lists and resyncs.
+    /// The options of [`add`](Self::add): low priority for initial lists and resyncs.
     pub fn defaults(&self) -> AddOptions {
         self.defaults
     }
 
-    /// The requests so far, in the order of their first adds.
+    /// The requests in the order of their first adds.
     pub fn iter(&self) -> impl Iterator<Item = &R> {
         self.added.iter().map(|(request, _)| request)
     }

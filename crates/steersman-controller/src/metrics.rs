@@ -18,11 +18,11 @@ const TIME_BUCKETS: [f64; 26] = [
     2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 20.0, 30.0, 60.0,
 ];
 
-/// The metrics of one controller; always counted, shown where there is a registry.
+/// The metrics of one controller. They always count; a registry, if there is one, shows them.
 #[derive(Debug, Clone)]
 pub(crate) struct Metrics {
     results: IntCounterVec,
-    // Of `results`, found once.
+    // Series of `results`, looked up once.
     success: IntCounter,
     error: IntCounter,
     requeue_after: IntCounter,
@@ -36,8 +36,8 @@ pub(crate) struct Metrics {
     handler_panics: IntCounterVec,
 }
 
-/// What a controller waits for, looked up when the registry is read.
-struct Waiting {
+/// Collects what a controller waits for when the registry is gathered.
+struct WaitingCollector {
     status: ControllerStatus,
     kinds: IntGaugeVec,
 }
@@ -61,7 +61,7 @@ impl Metrics {
             opts("reconcile_total", "Reconciles, by result."),
             &["result"],
         )?;
-        // Dashboards compute rates, and a series that exists from the start has no first jump.
+        // The series exists from the start, so that dashboards that compute rates see no first jump.
         results.with_label_values(&["requeue"]);
         let metrics = Self {
             success: results.with_label_values(&["success"]),
@@ -101,7 +101,7 @@ impl Metrics {
         )?;
         if let Some(registry) = registry {
             let status = status.clone();
-            registry.register(Box::new(Waiting { status, kinds }))?;
+            registry.register(Box::new(WaitingCollector { status, kinds }))?;
             for collector in metrics.collectors() {
                 registry.register(collector)?;
             }
@@ -163,7 +163,7 @@ impl Metrics {
         self.timeouts.inc();
     }
 
-    /// Makes the series of a watch, so that its first panic is seen as an increase.
+    /// Creates the series of a watch, so that its first panic appears as an increase.
     pub(crate) fn watches(&self, kind: &Kind) {
         self.handler_panics.with_label_values(&[&kind.to_string()]);
     }
@@ -174,7 +174,7 @@ impl Metrics {
     }
 }
 
-impl Collector for Waiting {
+impl Collector for WaitingCollector {
     fn desc(&self) -> Vec<&Desc> {
         self.kinds.desc()
     }

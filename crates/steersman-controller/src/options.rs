@@ -1,4 +1,4 @@
-//! Words: how a controller works off its requests.
+//! Words: the options of a controller's queue and workers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,13 +7,13 @@ use std::time::Duration;
 use k8s_openapi::jiff::Timestamp;
 use steersman_workqueue::RateLimiter;
 
-/// Where a controller takes the time of day from; tests pass a clock of their own.
+/// The source of the time of day of a controller; tests pass a clock of their own.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// What a builder collects besides the watches.
+/// The options that a builder collects besides the watches.
 pub(crate) struct Options<R> {
     pub(crate) max_concurrent_reconciles: usize,
-    /// How long the start may wait for the first syncs; `None` is without a limit.
+    /// How long the first syncs may take; `None` is no limit.
     pub(crate) require_sync: Option<Duration>,
     pub(crate) deadline: Option<Duration>,
     pub(crate) deadline_grace: Duration,

@@ -1,8 +1,9 @@
-//! Machine: what the end of a reconcile means for its request.
+//! Machine: how the end of a reconcile ends the ticket of its request.
 
 use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
+use steersman_workqueue::Verdict;
 
 use crate::action::{Action, Requeue};
 
@@ -15,23 +16,14 @@ pub(crate) enum Ending {
     TimedOut,
 }
 
-/// What happens to the request's ticket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    Forget,
-    After(Duration),
-    Backoff,
-    Settle,
-}
-
-/// The verdict, and the `result` label that the metrics give it.
+/// How a ticket ends, and the `result` label in the metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub(crate) verdict: Verdict,
     pub(crate) label: Label,
 }
 
-/// How the metrics name the result of a reconcile.
+/// The `result` label of a reconcile in the metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Label {
     Success,
@@ -39,7 +31,7 @@ pub(crate) enum Label {
     RequeueAfter,
 }
 
-/// Decides what follows. `now` is asked for only where a time of day was given.
+/// Decides what follows a reconcile. `now` is called only if the action names a time of day.
 pub(crate) fn outcome(ending: Ending, now: impl FnOnce() -> Timestamp) -> Outcome {
     let (verdict, label) = match ending {
         Ending::Success(Action { requeue: None }) => (Verdict::Forget, Label::Success),
@@ -48,14 +40,14 @@ pub(crate) fn outcome(ending: Ending, now: impl FnOnce() -> Timestamp) -> Outcom
         }) => {
             let delay = match requeue {
                 Requeue::After(delay) => delay,
-                // A negative span is a time that has passed.
+                // A negative span is a time in the past.
                 Requeue::At(time) => {
                     Duration::try_from(time.duration_since(now())).unwrap_or(Duration::ZERO)
                 }
             };
             (Verdict::After(delay), Label::RequeueAfter)
         }
-        // A terminal error leaves the count of failures alone: it is no success, and nothing retries.
+        // A terminal error is no success, so the number of failures stays, and no retry follows.
         Ending::Failed { terminal: true } => (Verdict::Settle, Label::Error),
         Ending::Failed { terminal: false } | Ending::Panicked | Ending::TimedOut => {
             (Verdict::Backoff, Label::Error)

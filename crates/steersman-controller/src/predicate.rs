@@ -1,4 +1,4 @@
-//! Words: which events of a watch are worth a request.
+//! Words: predicates: which events of a watch reach its handler.
 
 mod changed;
 mod func;
@@ -16,39 +16,38 @@ pub use func::{Func, OfObject, func, object};
 
 /// Decides which events of one watch reach its handler.
 ///
-/// A predicate belongs to the watch it is given to, and to no other. Each method answers whether an
-/// event passes; what a predicate does not mention passes. Deletes in particular pass every predicate
-/// of this module that does not say otherwise, so that a filter made for changes never hides the end
-/// of an object.
+/// A predicate belongs to the watch it is given to, and to no other. Each method returns whether an
+/// event passes; by default it does. Deletes pass every predicate of this module whose docs do not say
+/// otherwise, so that a filter made for changes never hides the end of an object.
 ///
 /// Predicates filter events; they do not make the cache smaller. They are called in the order of
-/// events, should be quick, and must not wait. A panic costs the event, which is then as if it had not
-/// passed: it is logged, counted and shown by [`ControllerStatus`](crate::ControllerStatus) (CTRL-6).
+/// events, should be quick, and must not wait. A panic costs the event, which then does not pass: the
+/// panic is logged, counted and shown by [`ControllerStatus`](crate::ControllerStatus) (CTRL-6).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a predicate on events of `{K}`",
     note = "use one of `steersman_controller::predicate`, such as `generation_changed()`, or wrap a \
             closure with `predicate::func` or `predicate::object`"
 )]
 pub trait Predicate<K: Object>: Send + Sync + 'static {
-    /// Whether the creation of an object passes. The objects of the initial list are creations.
+    /// Returns whether the creation of an object passes. Objects of the initial list are creations.
     fn created(&self, new: &Entry<K>) -> bool {
         let _ = new;
         true
     }
 
-    /// Whether an update passes. A resync is an update with equal versions.
+    /// Returns whether an update passes. A resync is an update with equal versions.
     fn updated(&self, old: &Entry<K>, new: &Entry<K>) -> bool {
         let _ = (old, new);
         true
     }
 
-    /// Whether the deletion of an object passes, given its last known state.
+    /// Returns whether the deletion of an object passes, given its last known state.
     fn deleted(&self, last_known: &Entry<K>) -> bool {
         let _ = last_known;
         true
     }
 
-    /// Whether an event passes: asks the method for its type.
+    /// Returns whether an event passes, by the method for its type.
     fn passes(&self, event: &Event<K>) -> bool {
         match (event.old(), event.current()) {
             (Some(old), Some(new)) => self.updated(old, new),
@@ -58,11 +57,11 @@ pub trait Predicate<K: Object>: Send + Sync + 'static {
     }
 }
 
-/// Both predicates must let an event pass; see [`and`].
+/// Passes events that both predicates let pass; see [`and`].
 #[derive(Debug, Clone, Copy)]
 pub struct And<A, B>(A, B);
 
-/// One predicate that lets an event pass suffices; see [`or`].
+/// Passes events that at least one predicate lets pass; see [`or`].
 #[derive(Debug, Clone, Copy)]
 pub struct Or<A, B>(A, B);
 
@@ -70,11 +69,11 @@ pub struct Or<A, B>(A, B);
 #[derive(Debug, Clone, Copy)]
 pub struct Not<A>(A);
 
-/// Lets everything pass; what a watch has that was given no predicate.
+/// Passes every event: the default of a watch.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Everything;
 
-/// What an event of any kind shows of itself, for a filter over all watches of a controller.
+/// The parts of an event that every kind has, for a filter over all watches of a controller.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct EventSummary<'a> {
@@ -82,7 +81,7 @@ pub struct EventSummary<'a> {
     pub kind: &'a Kind,
     /// The object's key.
     pub key: &'a ObjectKey,
-    /// The object's labels: the new ones, or the last known of a deleted object.
+    /// The object's labels: after an update, or the last known of a deleted object.
     pub labels: &'a Labels,
     /// Whether the object was deleted.
     pub is_delete: bool,
@@ -90,17 +89,17 @@ pub struct EventSummary<'a> {
     pub origin: Origin,
 }
 
-/// Passes what both let pass.
+/// Passes events that both predicates let pass.
 pub fn and<A, B>(a: A, b: B) -> And<A, B> {
     And(a, b)
 }
 
-/// Passes what at least one lets pass.
+/// Passes events that at least one predicate lets pass.
 pub fn or<A, B>(a: A, b: B) -> Or<A, B> {
     Or(a, b)
 }
 
-/// Passes the creations and updates that `predicate` does not, and every delete.
+/// Passes creations and updates that `predicate` does not let pass, and every delete.
 pub fn not<A>(predicate: A) -> Not<A> {
     Not(predicate)
 }

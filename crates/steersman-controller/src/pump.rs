@@ -1,4 +1,4 @@
-//! Driver: the wiring of one watch - subscription, predicate, handler, queue.
+//! Driver: the wiring of one watch: subscription, predicate, handler, queue.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -46,8 +46,8 @@ async fn pump<K: TypedObject, R: RequestKey>(
             Delivery::Event(event) => {
                 let mut requests = requests_of(&event);
                 let route = || watch.route(&event, sink.filter_all.as_ref(), &mut requests);
-                // CTRL-6: a panic costs this event. The state behind the closures is their author's
-                // to keep consistent, as it would be behind an early return.
+                // CTRL-6: a panic costs this event. The state behind the closures is for their author to
+                // keep consistent, as after an early return.
                 if let Err(payload) = catch_unwind(AssertUnwindSafe(route)) {
                     sink.report(HandlerPanic {
                         kind: watch.kind().clone(),
@@ -56,17 +56,17 @@ async fn pump<K: TypedObject, R: RequestKey>(
                         message: panic_text(&*payload).to_owned(),
                     });
                 }
-                // After a panic these are the requests that the handler had named before.
+                // After a panic these are the requests that the handler had written before it.
                 for (request, options) in requests.drain() {
                     sink.queue.add_with(request, options);
                 }
             }
-            // CTRL-1: everything of the initial set was added above. Nobody listens any more where
-            // the controller has given up waiting.
+            // CTRL-1: the whole initial set was added above. A controller that has given up waiting has
+            // dropped the receiver.
             Delivery::Synced => {
                 let _ = synced.take().map(|synced| synced.send(()));
             }
-            // Deliveries that may be added to the informer carry no object.
+            // Further kinds of deliveries, if the informer gets any, carry no object.
             _ => {}
         }
         tokio::task::coop::consume_budget().await;
@@ -77,7 +77,7 @@ async fn pump<K: TypedObject, R: RequestKey>(
 }
 
 impl<R: RequestKey> Sink<R> {
-    /// Logs and counts a panic of a predicate, handler or filter, and keeps it for the status.
+    /// Logs and counts a panic of a predicate, handler or filter, and records it in the status.
     fn report(&self, panic: HandlerPanic) {
         self.metrics.handler_panicked(&panic.kind);
         tracing::error!(

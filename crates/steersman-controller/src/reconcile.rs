@@ -9,7 +9,7 @@ use crate::request::Request;
 
 pub use adapters::{BoxReconciler, FromFn, boxed, from_fn};
 
-/// Brings the world one step closer to what a request's object asks for.
+/// Brings the cluster one step closer to what the object of a request asks for.
 ///
 /// Write it with a plain `async fn`:
 ///
@@ -19,24 +19,24 @@ pub use adapters::{BoxReconciler, FromFn, boxed, from_fn};
 ///
 /// impl Reconciler for Website {
 ///     async fn reconcile(&self, ctx: &Context, request: Request) -> Result<Action, Error> {
-///         // Read what is, work out what should be, write the difference.
+///         // Read the present state, work out the wanted one, write the difference.
 ///         Ok(Action::done())
 ///     }
 /// }
 /// ```
 ///
-/// # What the controller promises
+/// # Guarantees
 ///
-/// - One request runs at most once at a time; different requests run side by side, as many as the
+/// - One request runs at most once at a time; different requests run at the same time, as many as the
 ///   controller has workers.
 /// - An event that arrives during a run causes exactly one later run.
-/// - An error and a panic cost this request alone, which is tried again with backoff (CTRL-2).
+/// - An error or a panic costs only its own request, which is retried with backoff (CTRL-2).
 ///
-/// # What is expected of you
+/// # What an implementation must do
 ///
-/// A reconcile may run at any time, also when nothing changed and also for an object that is gone, so
-/// it compares and acts, and does nothing where there is nothing to do. It may be dropped at an await
-/// when the controller shuts down or its deadline and the grace after it passed.
+/// A reconcile may run at any time, even if nothing changed or the object is gone. So it compares, acts
+/// on the difference, and does nothing if there is none. It may be dropped at an await when the
+/// controller stops, or when its deadline and the grace after it have passed.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a reconciler of `{R}`",
     note = "implement `Reconciler` with `async fn reconcile(&self, ctx: &Context, request: Request) -> \
@@ -47,7 +47,7 @@ pub trait Reconciler<R = Request>: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Whatever prevented it; the request is tried again with backoff, unless the error is
+    /// Any error that prevented it; the request is retried with backoff, unless the error is
     /// [`terminal`](Error::terminal).
     fn reconcile(
         &self,

@@ -1,14 +1,14 @@
-//! Words: what a reconciler is asked for.
+//! Words: requests: what a reconciler is called for.
 
 use std::fmt;
 
 use steersman_object::ObjectKey;
 use steersman_workqueue::Key;
 
-/// The ordinary request: bring one object of the primary kind to what it should be.
+/// The ordinary request: to reconcile one object of the primary kind.
 ///
-/// It carries the key and nothing of the event that caused it, so that several events collapse into
-/// one request, and so that a reconciler reads what is, not what was.
+/// It carries the key and nothing of the event that caused it. So several events collapse into one
+/// request, and a reconciler reads the present state.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Request {
@@ -16,7 +16,7 @@ pub struct Request {
     pub key: ObjectKey,
 }
 
-/// What a request type of one's own must be able to do; implemented for every type that can.
+/// The bounds of a request type; implemented for every type that meets them.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a request",
     note = "derive `Clone`, `Debug`, `PartialEq`, `Eq` and `Hash` for it; equal requests are one request"

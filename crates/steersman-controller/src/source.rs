@@ -1,4 +1,4 @@
-//! Driver: where the causes of requests come from - kinds of the cache, and streams of requests.
+//! Driver: the sources of requests: kinds of the cache, and streams of requests.
 
 use std::panic::AssertUnwindSafe;
 
@@ -12,8 +12,7 @@ use steersman_workqueue::Queue;
 use crate::request::RequestKey;
 use crate::watch::PumpEnd;
 
-/// Subscribes to a kind: once to each of its informers, which are several where the kind is cached in
-/// several namespaces.
+/// Subscribes to every informer of a kind. A kind that is cached in several namespaces has several.
 pub(crate) fn subscribe<K: TypedObject>(cache: &Cache) -> Result<Vec<Subscription<K>>, Error> {
     let informers = cache.informers::<K>()?;
     Ok(informers
@@ -22,7 +21,7 @@ pub(crate) fn subscribe<K: TypedObject>(cache: &Cache) -> Result<Vec<Subscriptio
         .collect())
 }
 
-/// Feeds the requests of a stream to the queue until the stream ends.
+/// Adds the requests of a stream to the queue until the stream ends.
 pub(crate) async fn feed<R: RequestKey>(
     mut requests: BoxStream<'static, R>,
     queue: Queue<R>,

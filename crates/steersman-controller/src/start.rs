@@ -1,4 +1,4 @@
-//! Handle: what a controller needs to be started.
+//! Handle: the surroundings that a controller is started with.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::options::Clock;
 
-/// What a [`Controller`](crate::Controller) is started with.
+/// The surroundings that a [`Controller`](crate::Controller) is started with.
 #[must_use = "pass it to `Controller::start`"]
 pub struct StartContext {
     pub(crate) cache: Cache,
@@ -22,10 +22,10 @@ pub struct StartContext {
 }
 
 impl StartContext {
-    /// A grace of 30 s for shutting down, and metrics that nobody sees.
+    /// Surroundings with a grace of 30 s for the stop, and without a metrics registry.
     ///
-    /// `cancel` shuts the controller down; `clock` is what [`Context::now`](crate::Context::now)
-    /// answers from.
+    /// Cancelling `cancel` stops the controller; `clock` is the clock of
+    /// [`Context::now`](crate::Context::now).
     pub fn new(cache: Cache, client: Client, cancel: CancellationToken, clock: Clock) -> Self {
         Self {
             cache,
@@ -37,13 +37,13 @@ impl StartContext {
         }
     }
 
-    /// How long reconciles that run may go on after the cancellation; then they are dropped.
+    /// Sets how long running reconciles may go on after the cancellation; then they are dropped.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
     }
 
-    /// Where the metrics of the controller and of its queue are registered.
+    /// Sets the registry of the metrics of the controller and of its queue.
     pub fn registry(mut self, registry: Registry) -> Self {
         self.registry = Some(registry);
         self

@@ -1,4 +1,4 @@
-//! Handle: how one controller is doing, for others to read while it runs.
+//! Handle: shows how one controller is doing while it runs.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use steersman_object::{Kind, ObjectKey};
 #[derive(Clone)]
 #[must_use]
 pub struct ControllerStatus {
-    shared: Arc<Shared>,
+    shared: Arc<StatusShared>,
 }
 
 /// A panic of a predicate, a handler or a filter, which cost one event (`CTRL-6`).
 ///
-/// Displays as one line.
+/// `Display` prints one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HandlerPanic {
@@ -33,14 +33,14 @@ pub struct HandlerPanic {
     pub message: String,
 }
 
-struct Shared {
+struct StatusShared {
     controller: String,
-    state: Mutex<State>,
+    state: Mutex<StatusState>,
 }
 
 #[derive(Default)]
-struct State {
-    /// While the controller waits for first syncs.
+struct StatusState {
+    /// Set while the controller waits for first syncs.
     awaited: Option<Awaited>,
     panics: u64,
     last_panic: Option<HandlerPanic>,
@@ -51,7 +51,7 @@ struct Awaited {
     kinds: Vec<Kind>,
 }
 
-/// Marks the controller as waiting while it lives.
+/// Marks the controller as waiting until it is dropped.
 #[must_use]
 pub(crate) struct Waiting {
     status: ControllerStatus,
@@ -60,7 +60,7 @@ pub(crate) struct Waiting {
 impl ControllerStatus {
     pub(crate) fn new(controller: impl Into<String>) -> Self {
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(StatusShared {
                 controller: controller.into(),
                 state: Mutex::default(),
             }),
@@ -73,26 +73,26 @@ impl ControllerStatus {
         &self.shared.controller
     }
 
-    /// Whether the controller was started and reconciles nothing yet, because a kind that it watches
-    /// has not had its first sync.
+    /// Whether the controller was started and reconciles nothing yet, because a watched kind has not had
+    /// its first sync.
     #[must_use]
     pub fn is_waiting(&self) -> bool {
         self.shared.state.lock().awaited.is_some()
     }
 
-    /// What a [waiting](Self::is_waiting) controller waits for: each informer that has not synced,
-    /// with the reason and the way out. Empty where it does not wait, or is about to start.
+    /// The informers that a [waiting](Self::is_waiting) controller waits for, with the reason and the way
+    /// out. Empty if the controller does not wait, or is about to start.
     #[must_use]
     pub fn waiting_for(&self) -> Vec<Unsynced> {
         let (cache, kinds) = match &self.shared.state.lock().awaited {
             Some(awaited) => (awaited.cache.clone(), awaited.kinds.clone()),
             None => return Vec::new(),
         };
-        // Not under the lock: the cache has locks of its own.
+        // Without the lock, because the cache has locks of its own.
         kinds.iter().flat_map(|kind| cache.unsynced(kind)).collect()
     }
 
-    /// How many events were lost to panics of predicates, handlers and filters since the start.
+    /// The number of events lost to panics of predicates, handlers and filters since the start.
     #[must_use]
     pub fn handler_panics(&self) -> u64 {
         self.shared.state.lock().panics
@@ -110,7 +110,7 @@ impl ControllerStatus {
         state.last_panic = Some(panic);
     }
 
-    /// Marks the controller as waiting for these kinds until the result is dropped.
+    /// Marks the controller as waiting for these kinds until the returned guard is dropped.
     pub(crate) fn wait_for(&self, cache: Cache, mut kinds: Vec<Kind>) -> Waiting {
         kinds.sort();
         kinds.dedup();
@@ -123,7 +123,7 @@ impl ControllerStatus {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        // Dropped outside the lock: it may be the last handle of the cache.
+        // Dropped outside the lock, because it may be the last handle of the cache.
         let awaited = self.status.shared.state.lock().awaited.take();
         drop(awaited);
     }
@@ -141,7 +141,7 @@ impl fmt::Debug for ControllerStatus {
 
 impl fmt::Display for HandlerPanic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // One line, however many the panic has: a failed `assert_eq!` has three.
+        // On one line, although the text of a panic may have several: that of `assert_eq!` has three.
         let words: Vec<&str> = self.message.split_whitespace().collect();
         write!(f, "{} {}: {}", self.kind, self.key, words.join(" "))
     }

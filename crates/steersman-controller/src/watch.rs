@@ -1,4 +1,4 @@
-//! Machine: one watch - a kind, its predicate and its handler - and what becomes of an event.
+//! Machine: one watch: a kind, its predicate and its handler, and the requests that an event causes.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,28 +16,28 @@ use crate::predicate::{EventSummary, Predicate};
 use crate::request::RequestKey;
 use crate::status::ControllerStatus;
 
-/// A filter over the events of every watch of one controller.
+/// A filter over the events of all watches of one controller.
 pub(crate) type FilterAll = Arc<dyn Fn(&EventSummary<'_>) -> bool + Send + Sync>;
 
-/// A kind, a predicate and a handler; a predicate belongs to one watch and to no other.
+/// A kind with its predicate and its handler.
 pub(crate) struct Watch<K: TypedObject, R: RequestKey> {
     kind: Kind,
     predicate: Box<dyn Predicate<K>>,
     handler: Box<dyn EventHandler<K, R>>,
 }
 
-/// A watch whose kind is not known by type.
+/// A [`Watch`] whose kind is erased.
 pub(crate) trait AnyWatch<R: RequestKey>: Send {
     fn kind(&self) -> &Kind;
 
     /// Makes the kind known to the cache.
     fn declare(&self, cache: &Cache) -> Result<(), Error>;
 
-    /// Subscribes, and returns the tasks to run for the subscriptions.
+    /// Subscribes to the kind, and returns one task per subscription.
     fn start(self: Box<Self>, cache: &Cache, sink: &Sink<R>) -> Result<Vec<Pump>, Error>;
 }
 
-/// Where the requests of a watch go, and where its panics are reported.
+/// The queue for the requests of a watch, and the places where its panics are recorded.
 #[derive(Clone)]
 pub(crate) struct Sink<R: RequestKey> {
     pub(crate) queue: Queue<R>,
@@ -48,7 +48,7 @@ pub(crate) struct Sink<R: RequestKey> {
     pub(crate) watch: usize,
 }
 
-/// One subscription of a watch, to be run as a task.
+/// The task of one subscription.
 pub(crate) struct Pump {
     /// Resolves once the initial set is in the queue.
     pub(crate) synced: oneshot::Receiver<()>,
@@ -58,7 +58,7 @@ pub(crate) struct Pump {
 /// Why a pump ended.
 #[derive(Debug)]
 pub(crate) enum PumpEnd {
-    /// A stream of requests came to its end, which is no fault.
+    /// A stream of requests came to its end, which is no error.
     Finished,
     /// The informer stopped.
     Stopped { kind: Kind },
@@ -81,8 +81,8 @@ impl<K: TypedObject, R: RequestKey> Watch<K, R> {
         &self.kind
     }
 
-    /// Writes the requests that an event causes into `requests`, which is made by
-    /// [`requests_of`]. Runs the closures of the user, so it may panic (CTRL-6).
+    /// Writes the requests that an event causes into `requests`, which comes from [`requests_of`]. Calls
+    /// closures of the user, so it may panic (CTRL-6).
     pub(crate) fn route(
         &self,
         event: &Event<K>,
@@ -114,13 +114,12 @@ impl<K: TypedObject, R: RequestKey> fmt::Debug for Watch<K, R> {
     }
 }
 
-/// An empty list of requests whose defaults fit the event.
+/// An empty list of requests with the options that fit the event.
 pub(crate) fn requests_of<K: TypedObject, R: RequestKey>(event: &Event<K>) -> Requests<R> {
     Requests::with_defaults(options(event))
 }
 
-// What a start or a resync brings can wait for what just happened. A delete is always news: it is
-// never of low priority (CTRL-5).
+// Events of a start or a resync can wait for live ones. A delete is never of low priority (CTRL-5).
 fn options<K: TypedObject>(event: &Event<K>) -> AddOptions {
     let can_wait = match (event.old(), event.current()) {
         (_, None) => false,

@@ -1,4 +1,4 @@
-//! Driver: the wiring of one worker - ticket, reconciler, outcome, ticket.
+//! Driver: the wiring of one worker: ticket, reconciler, outcome, end of the ticket.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::action::Action;
 use crate::context::Context;
 use crate::error::Error;
 use crate::metrics::Metrics;
-use crate::outcome::{Ending, Verdict, outcome};
+use crate::outcome::{Ending, outcome};
 use crate::reconcile::Reconciler;
 use crate::request::RequestKey;
 
@@ -24,7 +24,7 @@ use crate::request::RequestKey;
 pub(crate) struct Worker<R: RequestKey, C> {
     pub(crate) queue: Queue<R>,
     pub(crate) reconciler: Arc<C>,
-    // The surroundings of the reconcile that it is at, and before the first those of the controller.
+    // The context of the present reconcile; before the first one, that of the controller.
     pub(crate) context: Context,
     pub(crate) metrics: Metrics,
     pub(crate) reconcile_ids: Arc<AtomicU64>,
@@ -40,7 +40,7 @@ enum Ended {
     TimedOut,
 }
 
-// Counts a reconcile as active for as long as it lives, also where its task is aborted.
+// Counts a reconcile as active while it lives, also if its task is aborted.
 struct Active<'a>(&'a Metrics);
 
 // === impl Worker ===
@@ -49,8 +49,8 @@ impl<R: RequestKey, C: Reconciler<R>> Worker<R, C> {
     /// Works until the queue is shut down.
     pub(crate) async fn run(mut self) {
         while let Ok(ticket) = self.queue.next().await {
-            // CTRL-8: what panics beside the reconciler ends no worker. The ticket is dropped with it,
-            // which is a failure of its request.
+            // CTRL-8: a panic outside the reconciler does not end the worker. It drops the ticket, which
+            // counts as a failure of the request.
             let worked = AssertUnwindSafe(self.work(ticket)).catch_unwind().await;
             if let Err(payload) = worked {
                 self.metrics.panicked();
@@ -61,13 +61,14 @@ impl<R: RequestKey, C: Reconciler<R>> Worker<R, C> {
                      backoff: correct it"
                 );
             }
-            // A queue that is never empty and reconciles that never wait would keep the thread.
+            // Yields now and then: a queue that is never empty, with reconciles that never wait, would
+            // occupy the thread.
             tokio::task::coop::consume_budget().await;
         }
     }
 
     async fn work(&mut self, ticket: Ticket<R>) {
-        // Ids only have to differ, so no order between threads is needed.
+        // Relaxed, because ids only have to differ.
         let reconcile_id = self.reconcile_ids.fetch_add(1, Ordering::Relaxed);
         let span = tracing::error_span!(
             "reconcile",
@@ -77,7 +78,7 @@ impl<R: RequestKey, C: Reconciler<R>> Worker<R, C> {
         );
         self.context
             .begin(ticket.key(), reconcile_id, ticket.attempts());
-        // Only a reconcile with a deadline can be cancelled by itself.
+        // Only a reconcile with a deadline is cancelled apart from the others.
         if self.deadline.is_some() {
             self.context.cancel_with(self.stop.child_token());
         }
@@ -92,9 +93,8 @@ impl<R: RequestKey, C: Reconciler<R>> Worker<R, C> {
     }
 
     async fn reconcile(&self, request: R) -> Ended {
-        // The call itself may panic as well as what it returns, so both are inside. CTRL-2: what a
-        // panic leaves behind in the reconciler is its author's to keep consistent, as it would be
-        // behind an early return.
+        // Both the call and the future that it returns may panic, so both are inside. CTRL-2: the state
+        // of the reconciler is for its author to keep consistent, as after an early return.
         let run = async { self.reconciler.reconcile(&self.context, request).await };
         let run = AssertUnwindSafe(run).catch_unwind();
         let Some(deadline) = self.deadline else {
@@ -125,7 +125,8 @@ impl<R: RequestKey, C: Reconciler<R>> Worker<R, C> {
             Ended::TimedOut => Ending::TimedOut,
         };
         let outcome = outcome(ending, || self.context.now());
-        // Counted before the ticket ends, so that whoever sees its effects finds it in the metrics.
+        // Counted before the ticket ends, so that the metrics include every reconcile whose effects are
+        // visible.
         self.metrics.ended(outcome.label, time);
         match ending {
             Ending::Success(_) => {}
@@ -133,21 +134,7 @@ impl<R: RequestKey, C: Reconciler<R>> Worker<R, C> {
             Ending::Panicked => self.metrics.panicked(),
             Ending::TimedOut => self.metrics.timed_out(),
         }
-        let retry_in = match outcome.verdict {
-            Verdict::Forget => {
-                ticket.forget();
-                None
-            }
-            Verdict::After(delay) => {
-                ticket.after(delay);
-                None
-            }
-            Verdict::Settle => {
-                ticket.settle();
-                None
-            }
-            Verdict::Backoff => Some(ticket.backoff()),
-        };
+        let retry_in = ticket.end(outcome.verdict);
         ended.log(attempt, retry_in);
     }
 }
@@ -162,7 +149,7 @@ impl Ended {
         }
     }
 
-    // The one place where a failed reconcile is logged; key and reconcile id are in the span.
+    // Logs a failed reconcile; no other code does. The span has the request and the reconcile id.
     fn log(&self, attempt: u32, retry_in: Option<Duration>) {
         let retry_in = retry_in.map(tracing::field::debug);
         match self {

@@ -1,4 +1,4 @@
-//! Machine: an event asks for its own object.
+//! Machine: the handler that requests the event's own object.
 
 use steersman_informer::{Entry, Event};
 use steersman_object::{Object, ObjectKey};
@@ -12,21 +12,21 @@ pub struct Itself {
     sole_status_writer: bool,
 }
 
-/// Requests the object that an event is about: what the primary kind of a controller has.
+/// Requests the object of the event: the handler of the primary kind.
 ///
-/// A resync, which brings nothing new, does not cut a backoff short that the object is serving.
+/// A resync, which brings no change, does not cut the object's backoff short.
 #[must_use]
 pub fn itself() -> Itself {
     Itself::default()
 }
 
 impl Itself {
-    /// Says that this controller is the only one who writes the status of these objects.
+    /// Declares that no other program writes the status of these objects.
     ///
-    /// An update of nothing but the status is then the controller's own, and does not cut a backoff
-    /// short that the object is serving (CTRL-4): a reconcile that writes what went wrong into the
-    /// status and then fails is tried again when the backoff is over, and not at once. Where others
-    /// write it too, their news would wait for the backoff as well.
+    /// An update of nothing but the status is then the controller's own, and does not cut the object's
+    /// backoff short (CTRL-4): a reconcile that writes the reason into the status and then fails is
+    /// retried after the backoff, and not at once. If another program does write the status, its updates
+    /// wait for the backoff as well.
     #[must_use]
     pub fn sole_status_writer(mut self) -> Self {
         self.sole_status_writer = true;
@@ -49,7 +49,7 @@ impl<K: Object, R: RequestKey + From<ObjectKey>> EventHandler<K, R> for Itself {
     }
 }
 
-// Only a kind that counts generations tells a change of the spec from one of the status.
+// Only for a kind that counts generations can a change of the spec be told from one of the status.
 fn is_status_only<K: Object>(old: &Entry<K>, new: &Entry<K>) -> bool {
     old.uid() == new.uid()
         && old.generation().is_some()

@@ -1,4 +1,4 @@
-//! Machine: an event asks for what a function names.
+//! Machine: the handler that requests what a function names.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -17,8 +17,9 @@ pub struct Mapped<K, F> {
 
 /// Requests what `function` names for an object, before an update as well as after it.
 ///
-/// What it returns is converted into requests: object keys for the ordinary kind of request. It is
-/// called while events are handled, so it looks things up in a store of the cache and does not wait.
+/// The items that it returns are converted into requests: for the ordinary requests they are object
+/// keys. The function is called while events are handled, so it looks other objects up in a store of
+/// the cache and does not wait.
 pub fn mapped<K, F, I>(function: F) -> Mapped<K, F>
 where
     K: Object,
@@ -39,7 +40,7 @@ where
     I: IntoIterator<Item: Into<R>>,
 {
     fn handle(&self, event: &Event<K>, requests: &mut Requests<R>) {
-        // Both, so that what an object no longer refers to is told too.
+        // The old object too, so that an object it refers to no longer is requested as well.
         for entry in [event.old(), event.current()].into_iter().flatten() {
             for request in (self.function)(&entry.object()) {
                 requests.add(request.into());

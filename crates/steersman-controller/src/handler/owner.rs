@@ -1,4 +1,4 @@
-//! Machine: an event asks for the owners of its object.
+//! Machine: the handler that requests the owners of the event's object.
 
 use steersman_informer::{Entry, Event};
 use steersman_object::owner::{owner_key, refers_to_kind};
@@ -17,16 +17,16 @@ pub struct Owner {
 /// Requests the owners of kind `O` that the object's owner references name, before an update as well
 /// as after it.
 ///
-/// The reference's group and kind decide; its version does not, since a kind is one in all its
-/// versions, and its uid does not either, since a recreated owner is to hear of what its predecessor
-/// left. A cluster-scoped owner has no namespace, any other is in the object's.
+/// The group and kind of a reference decide. Its version does not, because a kind is the same in all its
+/// versions, and its uid does not, because a recreated owner has to know the children of its
+/// predecessor. A cluster-scoped owner has no namespace; any other owner is in the object's.
 #[must_use]
 pub fn owner<O: TypedObject>() -> Owner {
     Owner::of(Kind::of::<O>())
 }
 
 impl Owner {
-    /// As [`owner`], for a kind that is known only at runtime.
+    /// Requests the owners of a kind that is known only at runtime; see [`owner`].
     #[must_use]
     pub fn of(kind: Kind) -> Self {
         Self {
@@ -35,7 +35,7 @@ impl Owner {
         }
     }
 
-    /// Takes only the controlling owner into account.
+    /// Requests only the controlling owner.
     #[must_use]
     pub fn controller_only(mut self) -> Self {
         self.controller_only = true;
@@ -61,7 +61,7 @@ impl Owner {
 
 impl<K: Object, R: RequestKey + From<ObjectKey>> EventHandler<K, R> for Owner {
     fn handle(&self, event: &Event<K>, requests: &mut Requests<R>) {
-        // Both, so that a child that moves leaves nobody behind who was not told.
+        // The old object too, so that the former owner of a child that moves is requested as well.
         for entry in [event.old(), event.current()].into_iter().flatten() {
             self.add(entry, requests);
         }

@@ -58,7 +58,7 @@ fn an_object_requests_itself_whatever_happens_to_it() {
     }
 }
 
-// Sharp edge: group and kind decide; version and uid do not.
+// Group and kind decide; version and uid do not.
 #[test]
 fn owners_are_found_by_group_and_kind() {
     let event = created(owned(&[
@@ -77,14 +77,14 @@ fn owners_are_found_by_group_and_kind() {
     );
 }
 
-// Sharp edge: a cluster-scoped owner has no namespace.
+// A cluster-scoped owner has no namespace.
 #[test]
 fn a_cluster_scoped_owner_is_requested_without_a_namespace() {
     let event = created(owned(&[reference("v1", "Namespace", "shop", true)]));
     assert_eq!(keys(&owner::<Namespace>(), &event), ["shop"]);
 }
 
-// Sharp edge: a child that moves leaves nobody behind who was not told.
+// The former owner of a child that moves is requested as well.
 #[test]
 fn an_update_tells_the_owners_before_and_after_and_a_delete_the_last() {
     let of = |name| owned(&[reference("apps/v1", "Deployment", name, true)]);

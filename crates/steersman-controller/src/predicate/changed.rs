@@ -7,8 +7,8 @@ use crate::predicate::Predicate;
 
 /// Passes updates that change one part of an object, and all creations and deletes.
 ///
-/// Made with [`generation_changed`], [`resource_version_changed`], [`labels_changed`],
-/// [`annotations_changed`] or [`finalizers_changed`].
+/// Made by [`generation_changed`], [`resource_version_changed`], [`labels_changed`],
+/// [`annotations_changed`] and [`finalizers_changed`].
 #[derive(Debug, Clone, Copy)]
 pub struct Changed(Part);
 
@@ -21,23 +21,23 @@ enum Part {
     Finalizers,
 }
 
-/// Passes what a label selector selects; see [`labelled`].
+/// Passes events of the objects that a label selector selects; see [`labelled`].
 #[derive(Debug, Clone)]
 pub struct Labelled(LabelSelector);
 
 /// Passes updates that change `metadata.generation`: the server counts it up when the spec changes,
-/// and when deletion is requested.
+/// and when deletion is requested. Creations and deletes pass.
 ///
-/// Changes of nothing but the status, labels, annotations or finalizers do not pass; of a custom
-/// resource without a status subresource every change counts. An object without a generation (a
-/// ConfigMap, a Secret) passes always; controller-runtime's predicate of this name drops its updates.
-/// Creations and deletes pass.
+/// Changes of nothing but the status, labels, annotations or finalizers do not pass. For a custom
+/// resource without a status subresource every change counts. Updates of an object without a
+/// generation (a ConfigMap, a Secret) always pass; controller-runtime's predicate of this name drops
+/// them.
 #[must_use]
 pub fn generation_changed() -> Changed {
     Changed(Part::Generation)
 }
 
-/// Passes updates that change `metadata.resourceVersion`, that is everything but resyncs.
+/// Passes updates that change `metadata.resourceVersion`, which is every update but a resync.
 #[must_use]
 pub fn resource_version_changed() -> Changed {
     Changed(Part::Version)
@@ -63,8 +63,8 @@ pub fn finalizers_changed() -> Changed {
 
 /// Passes the events of objects that `selector` selects.
 ///
-/// An update passes where the selector selects the object before it or after it, so that leaving the
-/// selection is seen. Of objects outside the selection deletes do not pass either.
+/// An update passes if the selector selects the object before it or after it, so that an object that
+/// leaves the selection is noticed. Deletes of other objects do not pass either.
 #[must_use]
 pub fn labelled(selector: LabelSelector) -> Labelled {
     Labelled(selector)
@@ -72,7 +72,7 @@ pub fn labelled(selector: LabelSelector) -> Labelled {
 
 impl<K: Object> Predicate<K> for Changed {
     fn updated(&self, old: &Entry<K>, new: &Entry<K>) -> bool {
-        // An object of another uid is another object, whatever its fields say.
+        // An object with another uid is another object, even if its fields are equal.
         if old.uid() != new.uid() {
             return true;
         }

@@ -20,8 +20,7 @@ pub struct OfObject<K, F> {
     kind: PhantomData<fn(&K)>,
 }
 
-/// A predicate that is asked about every event as it is, deletes included: the way to filter deletes
-/// on purpose.
+/// A predicate that decides about whole events, deletes included: the way to filter deletes on purpose.
 pub fn func<K, F>(function: F) -> Func<K, F>
 where
     K: Object,
@@ -33,7 +32,7 @@ where
     }
 }
 
-/// A predicate over the object as it is now. Deletes pass without asking it.
+/// A predicate that decides about the object after a creation or update. Deletes pass without a call.
 pub fn object<K, F>(function: F) -> OfObject<K, F>
 where
     K: Object,

@@ -50,7 +50,7 @@ fn deleted<K: Object>(last_known: Entry<K>) -> Event<K> {
     Event::deleted(last_known, Certainty::FinalStateUnknown)
 }
 
-// Sharp edge: a change of the generation alone counts, and a deletion request counts it up.
+// A change of the generation alone counts, and a request for deletion counts the generation up.
 #[test]
 fn each_change_passes_its_own_predicate() {
     let base = || deployment(|_| {});
@@ -104,7 +104,7 @@ fn creations_and_deletes_pass_every_comparison() {
         let entry = || deployment(|_| {});
         assert!(predicate.passes(&Event::created(entry(), Origin::Initial)));
         assert!(predicate.passes(&Event::created(entry(), Origin::Live)));
-        // Scenario: an owned object that goes with an unchanged generation and no deletion mark.
+        // An owned object that was deleted with an unchanged generation and no deletion timestamp.
         assert!(predicate.passes(&deleted(entry())));
     }
 }

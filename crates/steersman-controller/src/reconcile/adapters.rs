@@ -1,4 +1,4 @@
-//! Driver: reconcilers made of functions, and reconcilers whose type is forgotten.
+//! Driver: reconcilers made of functions, and reconcilers whose type is erased.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub struct FromFn<F> {
     function: F,
 }
 
-/// A reconciler whose type is not known; see [`boxed`].
+/// A reconciler whose type is erased; see [`boxed`].
 #[derive(Clone)]
 pub struct BoxReconciler<R = Request> {
     inner: Arc<dyn Erased<R>>,
@@ -31,7 +31,7 @@ trait Erased<R>: Send + Sync {
     ) -> BoxFuture<'a, Result<Action, Error>>;
 }
 
-/// Makes a reconciler of a function or closure, which is given a context of its own.
+/// Makes a reconciler of a function or closure, which gets the context by value.
 ///
 /// ```
 /// # use steersman_controller::{Action, Context, Error, Reconciler, Request, reconcile};
@@ -45,7 +45,7 @@ pub fn from_fn<F>(function: F) -> FromFn<F> {
     FromFn { function }
 }
 
-/// Forgets the type of a reconciler, so that several can be held in one collection.
+/// Erases the type of a reconciler, so that a collection can hold several.
 pub fn boxed<R: Send + 'static>(reconciler: impl Reconciler<R>) -> BoxReconciler<R> {
     BoxReconciler {
         inner: Arc::new(reconciler),

@@ -1,4 +1,4 @@
-//! What becomes of an event: who is asked, and with what options its requests are added.
+//! The requests that an event causes, and the options that they are added with.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
