@@ -1,4 +1,4 @@
-//! Handle: what a manager is made of, and its defaults.
+//! Handle: the builder of a manager, with its defaults.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::manager::Manager;
 use crate::options::{DEFAULT_GRACE, ManagerOptions};
 
-/// Describes a [`Manager`]. Made by [`Manager::builder`].
+/// The declaration of a [`Manager`], begun by [`Manager::builder`].
 #[derive(Debug)]
 #[must_use = "nothing is made before `build`"]
 pub struct ManagerBuilder {
@@ -25,7 +25,7 @@ pub struct ManagerBuilder {
 }
 
 impl Manager {
-    /// Begins to describe a manager of the api-server that `connection` leads to.
+    /// Begins to declare a manager of the api-server that `connection` leads to.
     pub fn builder(connection: Connection) -> ManagerBuilder {
         let options = ManagerOptions {
             grace: Some(DEFAULT_GRACE),
@@ -44,61 +44,64 @@ impl Manager {
 }
 
 impl ManagerBuilder {
-    /// What the cache looks at. Everything that is asked for, by default.
+    /// Sets what the cache watches. By default every namespace and every object of a kind.
     pub fn cache(mut self, options: CacheOptions) -> Self {
         self.cache = options;
         self
     }
 
-    /// How the client writes. Each controller's client signs with the field manager that the controller was
-    /// declared with, else with that of these options, else with `program/controller`.
+    /// Sets how the client writes. The client of a controller signs with the field manager that the
+    /// controller was declared with, else with that of these options, else with `program/controller`.
     pub fn client(mut self, options: ClientOptions) -> Self {
         self.client = options;
         self
     }
 
-    /// How long everything together may take to stop; 30 seconds by default. Zero waits for nobody.
+    /// Sets how long everything together may take to stop. The default is 30 s; with zero the manager waits
+    /// for no runnable.
     ///
-    /// Reconciles have four fifths of it, or all but five seconds where that is more, so that a hung one
-    /// leaves time for what stops after it. Where others took all of it, those who were not yet asked to stop
-    /// are asked then, and have two more seconds.
+    /// Reconciles may take four fifths of that time, or all but 5 s if that is more, so that a reconcile
+    /// that hangs leaves time for the groups that stop after it. Groups that were not asked to stop within
+    /// the time are asked then, and have 2 s more.
     pub fn graceful_shutdown_timeout(mut self, grace: Duration) -> Self {
         self.options.grace = Some(grace);
         self
     }
 
-    /// Stops only when everything has stopped by itself, or on a second signal.
+    /// Waits without a limit until everything has stopped, or a second signal comes.
     pub fn graceful_shutdown_without_timeout(mut self) -> Self {
         self.options.grace = None;
         self
     }
 
-    /// The registry in which everything counts what it does; a new one by default.
+    /// Sets the registry of all metrics of the manager, its cache and its controllers. The default is a new
+    /// one.
     pub fn metrics_registry(mut self, registry: prometheus::Registry) -> Self {
         self.options.registry = registry;
         self
     }
 
-    /// Whether the manager asks the server, as its cache starts, what the cache may read: see
+    /// Sets whether the manager asks the server, when its cache starts, what the cache may read: see
     /// [`Cluster::preflight`]. Off by default.
     pub fn preflight(mut self, on: bool) -> Self {
         self.preflight = on;
         self
     }
 
-    /// The wall clock that reconcilers see; the system's by default.
+    /// Sets the wall clock of reconcilers. The default is that of the system.
     pub fn clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         self.options.clock = Arc::new(clock);
         self
     }
 
-    /// Makes the manager. No I/O, no cluster needed.
+    /// Makes the manager. It does no I/O and needs no cluster.
     ///
     /// # Errors
     ///
-    /// [`Error::CacheOptions`]; [`Error::FieldManager`]; [`Error::Metrics`] where the registry is that of another manager.
+    /// [`Error::CacheOptions`]; [`Error::FieldManager`]; [`Error::Metrics`] if the registry belongs to
+    /// another manager.
     pub fn build(mut self) -> Result<Manager, Error> {
-        // CACHE-13: before anything is registered, so that the registry serves the corrected options.
+        // CACHE-13: checked before metrics are registered, so that the registry can serve a corrected try.
         let _checked = Cache::new(self.cache.clone()).map_err(Error::CacheOptions)?;
         if let Some(name) = self.client.given_field_manager() {
             check_field_manager(name).map_err(Error::FieldManager)?;

@@ -15,15 +15,15 @@ use crate::error::{BoxError, Error};
 use crate::order::Group;
 use crate::runnable::{RunContext, Runnable};
 
-/// How long the first syncs of a cluster hold up the groups to come: less than until the first reminder of
-/// what a group waits for.
+/// How long the first syncs of a cluster delay later groups: less than the pause before the first
+/// reminder in the log.
 const LONGEST_HOLD: Duration = Duration::from_secs(8);
 
-/// One api-server as a manager uses it: a connection, a cache that runs over it, and a client that reads
-/// from that cache. Cheap to clone.
+/// One api-server of a manager: a connection, a cache that runs over it, and a client that reads from that
+/// cache. Cheap to clone.
 ///
-/// A manager has one of its own; another one, added with [`Manager::add`](crate::Manager::add), serves those
-/// that work with two clusters.
+/// A manager has one of its own. An operator of two clusters adds another one with
+/// [`Manager::add`](crate::Manager::add).
 #[derive(Debug)]
 #[must_use]
 pub struct Cluster {
@@ -31,7 +31,7 @@ pub struct Cluster {
     cache: Cache,
     client: Client,
     preflight: bool,
-    /// Of the one that a manager is about to run.
+    /// The start of the cache; only in the clone that a manager runs.
     begun: Option<Begun>,
 }
 
@@ -48,16 +48,16 @@ impl Clone for Cluster {
 }
 
 impl Cluster {
-    /// Declares; no I/O happens before it runs.
+    /// Declares a cluster. It does no I/O before it runs.
     ///
     /// # Errors
     ///
-    /// [`Error::CacheOptions`] where the options contradict themselves.
+    /// [`Error::CacheOptions`] if the options contradict each other.
     pub fn new(connection: Connection, options: CacheOptions) -> Result<Self, Error> {
         Self::with_client_options(connection, options, ClientOptions::new())
     }
 
-    /// As [`new`](Self::new), with options for the client.
+    /// Declares a cluster with options for its client.
     ///
     /// # Errors
     ///
@@ -78,33 +78,33 @@ impl Cluster {
         })
     }
 
-    /// Whether the server is asked, as the cache starts, what the cache may read. What is missing is one
-    /// warning with the rules to paste; it is no error, for who is granted a rule later recovers. Off by
-    /// default.
+    /// Sets whether the server is asked, when the cache starts, what the cache may read. Missing rules are
+    /// one warning with the rules to paste, and no error, because a kind recovers when its rule is granted.
+    /// Off by default.
     pub fn preflight(mut self, on: bool) -> Self {
         self.preflight = on;
         self
     }
 
-    /// The recipe that makes connections.
+    /// The recipe that makes connections to the api-server.
     #[must_use]
     pub fn connection(&self) -> &Connection {
         &self.connection
     }
 
-    /// Reads from memory.
+    /// The cache.
     pub fn cache(&self) -> &Cache {
         &self.cache
     }
 
-    /// Reads from memory, writes to the server.
+    /// The client, which reads from the cache and writes to the server.
     pub fn client(&self) -> &Client {
         &self.client
     }
 }
 
-/// Names the kinds whose first sync the groups to come do not wait for any longer.
-fn tell_of_unsettled(cache: &Cache) {
+/// Logs the kinds whose first sync later groups no longer wait for.
+fn log_unsettled(cache: &Cache) {
     let mut unsettled = cache.all_unsynced();
     unsettled.retain(|unsynced| unsynced.is_syncing() || unsynced.is_not_started());
     let kinds: Vec<String> = unsettled
@@ -117,13 +117,15 @@ fn tell_of_unsettled(cache: &Cache) {
     );
 }
 
-/// Asks what the cache may read, and says what it may not.
+/// Asks the server what the cache may read, and logs the rules that are missing.
 async fn preflight(cache: &Cache, connection: &Connection) {
     match cache.preflight(connection).await {
         Ok(found) if found.is_ready() => info!("{found}"),
-        Ok(found) => warn!("the cache may not read all that it is to\n{found}"),
-        // The informers meet the same, and go on trying.
-        Err(error) => warn!(error = %report(&error), "nobody knows what the cache may read"),
+        Ok(found) => warn!("the cache may not read every kind that it watches\n{found}"),
+        // The informers meet the same error and go on trying.
+        Err(error) => {
+            warn!(error = %report(&error), "the server did not say what the cache may read")
+        }
     }
 }
 
@@ -140,9 +142,9 @@ impl Runnable for Cluster {
         true
     }
 
-    /// From now on reads wait for the first sync, though other groups start before the cache does.
+    /// Makes reads wait for the first sync from now on, although other groups start before the cache.
     fn begin(&mut self) {
-        // Where it ran before, `run` says so.
+        // If the cache ran before, `run` returns that error.
         self.begun = self.cache.begin().ok();
     }
 
@@ -151,17 +153,18 @@ impl Runnable for Cluster {
         let begun = self.begun.map_or_else(|| self.cache.begin(), Ok)?;
         let run = begun.run(self.connection.clone(), context.cancellation());
         let asking = async {
-            // Beside the start, which it does not hold up.
+            // At the same time as the start, which does not wait for it.
             if self.preflight {
                 preflight(&self.cache, &self.connection).await;
             }
             pending::<Infallible>().await
         };
         let settled = async {
-            // A kind that cannot sync holds nothing up: its informer has logged why, and its readers get the error.
-            // A first list that hangs is not known to hang before its request times out, hence the limit (MGR-4).
+            // A kind that cannot sync delays no group: its informer has logged the reason, and its readers
+            // get the error. A first list that hangs is noticed only when its request times out, hence the
+            // limit (MGR-4).
             if timeout(LONGEST_HOLD, self.cache.settled()).await.is_err() {
-                tell_of_unsettled(&self.cache);
+                log_unsettled(&self.cache);
             }
             context.ready();
             pending::<Infallible>().await

@@ -1,4 +1,4 @@
-//! Words: what failed to start, to run or to stop, by name.
+//! Words: the errors of a manager; each names the runnable or controller that it is about.
 
 use std::error::Error as StdError;
 use std::time::Duration;
@@ -7,23 +7,23 @@ use thiserror::Error as ThisError;
 
 use crate::order::Group;
 
-/// Any error of a runnable.
+/// The error of a runnable.
 pub type BoxError = Box<dyn StdError + Send + Sync>;
 
 /// Why a manager could not be built, or ended.
 ///
-/// Displays one level; [`source`](StdError::source) has the rest.
+/// `Display` prints one level; [`source`](StdError::source) has the causes.
 #[derive(Debug, ThisError)]
 #[non_exhaustive]
 pub enum Error {
-    /// The cache's options contradict themselves.
+    /// The options of the cache contradict each other.
     #[error("the manager cannot be built with these cache options")]
     CacheOptions(#[source] steersman_cache::Error),
     /// A kind, an index or a scope was declared in a way that cannot work. Converts from the cache's
     /// error, so that a function that declares indexes and controllers has one error.
     #[error("the manager's cache cannot hold what was declared")]
     Declared(#[from] steersman_cache::Error),
-    /// Servers refuse the field manager of the client options.
+    /// Servers would refuse the field manager of the client options.
     #[error("the manager's client cannot sign its writes")]
     FieldManager(#[source] steersman_client::InvalidFieldManager),
     /// The registry has metrics of these names already.
@@ -34,7 +34,7 @@ pub enum Error {
     /// A controller was declared in a way that cannot work.
     #[error("a controller cannot be built as declared")]
     Controller(#[from] steersman_controller::ControllerError),
-    /// Two controllers of one manager have one name, so that metrics and logs would mix them.
+    /// Two controllers of one manager have the same name, which would mix their metrics and logs.
     #[error(
         "this manager has a controller named {name:?} already: give one of the two another name"
     )]
@@ -42,64 +42,64 @@ pub enum Error {
         /// The name.
         name: String,
     },
-    /// The signals that ask to stop could not be listened to.
+    /// The process cannot listen to the signals that stop the manager.
     #[error("SIGINT and SIGTERM cannot be listened to")]
     Signals(#[source] std::io::Error),
     /// [`start`](crate::Manager::start) was called twice.
     #[error("this manager has been started already: make a new one, it cannot start twice")]
     AlreadyStarted,
-    /// Something was added while the manager stops, or after.
+    /// A runnable or controller was added while the manager stopped, or after.
     #[error("{name} cannot be added: the manager is stopping")]
     Stopping {
-        /// What was to be added.
+        /// The runnable or controller.
         name: String,
     },
-    /// A runnable ended with an error, and with it the manager.
+    /// A runnable returned an error, which ended the manager.
     #[error("{name} failed ({group})")]
     Failed {
         /// The name of the runnable.
         name: String,
         /// Its group.
         group: Group,
-        /// What it said.
+        /// Its error.
         #[source]
         source: BoxError,
     },
-    /// A task of the framework, or of a runnable, panicked: a defect that ends the manager.
+    /// A runnable, or a task of the framework, panicked, which ended the manager.
     #[error("{name} panicked ({group}): {message}")]
     Panicked {
         /// The name of the runnable.
         name: String,
         /// Its group.
         group: Group,
-        /// What the panic said.
+        /// The text of the panic.
         message: String,
     },
-    /// Not everything stopped within the grace period; what had not was dropped.
+    /// Some runnables did not stop within the grace period, and were dropped.
     #[error("not everything stopped within {grace:?}: {} did not", running.join(", "))]
     StopTimeout {
         /// The grace period.
         grace: Duration,
-        /// The names of those that had been asked to stop and still ran; of controllers with the requests
-        /// that they still worked on.
+        /// The names of the dropped runnables that had been asked to stop; a controller with the requests
+        /// that it still reconciled.
         running: Vec<String>,
     },
-    /// A second request to stop came before everything had stopped; what had not was dropped.
+    /// A second request to stop came before everything had stopped; the rest was dropped.
     #[error("stopped at once on a second request, while {} still ran", running.join(", "))]
     Aborted {
-        /// The names of those that had been asked to stop and still ran.
+        /// The names of the dropped runnables that had been asked to stop.
         running: Vec<String>,
     },
 }
 
 impl Error {
-    /// Whether something did not stop by itself.
+    /// Whether a runnable had to be dropped.
     #[must_use]
     pub fn is_unclean_stop(&self) -> bool {
         matches!(self, Self::StopTimeout { .. } | Self::Aborted { .. })
     }
 
-    /// The name of the runnable that ended the manager, where one did.
+    /// The name of the runnable that ended the manager, if one did.
     #[must_use]
     pub fn failed(&self) -> Option<&str> {
         match self {

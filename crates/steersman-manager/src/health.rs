@@ -1,20 +1,20 @@
-//! Words: how a manager is doing: named checks, and what each of them found.
+//! Words: the health of a manager: named checks with their findings.
 
 use std::fmt;
 
 use steersman_cache::{Trouble, Unsynced};
 use steersman_controller::HandlerPanic;
 
-/// How a manager was doing at one moment: made by [`Manager::health`](crate::Manager::health) and
+/// The health of a manager at one moment, from [`Manager::health`](crate::Manager::health) or
 /// [`RunContext::health`](crate::RunContext::health).
 ///
-/// Displays as one line per [check](Self::checks), and one for each thing that a check found.
+/// `Display` prints one line per [check](Self::checks), and one per finding.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Health {
-    /// Each informer that does not follow its server: the kind cannot be had, or its watch fails.
+    /// The informers that do not follow their server: the kind is unavailable, or its watch fails.
     pub informers: Vec<InformerHealth>,
-    /// Every controller of the manager, by name.
+    /// The controllers of the manager, by name.
     pub controllers: Vec<ControllerHealth>,
 }
 
@@ -30,44 +30,44 @@ pub struct InformerHealth {
     pub controllers: Vec<String>,
 }
 
-/// How one controller is doing.
+/// The health of one controller.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ControllerHealth {
-    /// Its name.
+    /// The name of the controller.
     pub name: String,
-    /// Whether it was started and waits for the first sync of a kind that it watches.
+    /// Whether the controller was started and waits for the first sync of a watched kind.
     pub is_waiting: bool,
-    /// What it waits for, with the reason and the way out.
+    /// The informers that it waits for, with the reason and the way out.
     pub waiting_for: Vec<Unsynced>,
-    /// How many events were lost to panics of its predicates, handlers and filters.
+    /// The number of events lost to panics of its predicates, handlers and filters.
     pub handler_panics: u64,
     /// The last of those panics.
     pub last_handler_panic: Option<HandlerPanic>,
 }
 
-/// What one check found.
+/// A check and its findings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Check {
     /// `informers`, `controllers` or `handlers`.
     pub name: &'static str,
-    /// Whether all is well now.
+    /// Whether the check passes.
     pub is_ok: bool,
-    /// What the check found, one sentence each.
+    /// The findings, one sentence each.
     pub findings: Vec<String>,
 }
 
 impl Health {
-    /// Whether every check is ok.
+    /// Whether every check passes.
     #[must_use]
     pub fn is_ok(&self) -> bool {
         self.checks().iter().all(|check| check.is_ok)
     }
 
-    /// The checks: `informers` is ok where each one follows its server, `controllers` where none waits for
-    /// a first sync. `handlers` names panics of predicates, handlers and filters; it stays ok, because a
-    /// panic that is over keeps nothing from working.
+    /// The checks. `informers` passes if each informer follows its server, and `controllers` if none waits
+    /// for a first sync. `handlers` names panics of predicates, handlers and filters; it always passes,
+    /// because a panic in the past prevents no work.
     #[must_use]
     pub fn checks(&self) -> [Check; 3] {
         let informers = self.informers.iter().map(ToString::to_string).collect();
@@ -97,7 +97,7 @@ impl Health {
 impl ControllerHealth {
     fn waits(&self) -> String {
         if self.waiting_for.is_empty() {
-            // The kinds have synced since, and their objects are on their way to the controller.
+            // The kinds have synced, and their objects are on their way to the controller.
             return format!("{} is about to start", self.name);
         }
         let kinds: Vec<String> = self.waiting_for.iter().map(of_kind).collect();
@@ -125,7 +125,7 @@ impl fmt::Display for InformerHealth {
             [one] => write!(f, ", for controller {one}")?,
             several => write!(f, ", for controllers {}", several.join(", "))?,
         }
-        // Last: it may end with a rule to copy.
+        // At the end, because it may end with an RBAC rule to copy.
         write!(f, ": {}", self.trouble)
     }
 }

@@ -1,34 +1,34 @@
 //! Owns cache, client and controllers: declares without I/O, starts and stops in order.
 //!
-//! A [`Manager`] is declared first: what the cache looks at, which controllers there are, what else runs.
-//! None of this needs a cluster. [`Manager::start`] then starts everything, group by group, supervises it,
-//! and stops it in an order of its own (`MGR-1`):
+//! A [`Manager`] is declared first: what the cache watches, the controllers, and other runnables. None of
+//! this needs a cluster. [`Manager::start`] then starts everything, group by group, supervises it, and stops
+//! it in another order (`MGR-1`):
 //!
-//! | | group | starts after | why there |
+//! | | group | starts after | reason |
 //! |--:|---|---|---|
-//! | 1 | HTTP servers | - | one can look at what happens |
+//! | 1 | HTTP servers | - | metrics and health can be read from the start |
 //! | 2 | webhooks | 1 | listing a kind may need this process's own conversion webhook |
-//! | 3 | caches | 2 | ready when each declared kind has synced, or says why it cannot |
-//! | 4 | others | 3 | may read |
-//! | 5 | leader-elected | 4 | controllers: they write |
+//! | 3 | caches | 2 | ready when each declared kind has synced, or its first list has failed |
+//! | 4 | others | 3 | they may read from the cache |
+//! | 5 | leader-elected | 4 | controllers, which write |
 //!
-//! A group is ready when all of it has started and those who promised to say when they are ready have said
-//! so; the log names those that it waits for (`MGR-4`).
+//! A group is ready when all of it has started and each runnable that promised to say when it is ready has
+//! done so; the log names the runnables that the manager waits for (`MGR-4`).
 //!
-//! They stop as others, leader-elected, caches, webhooks, HTTP servers: whoever reads stops before what is
-//! read, and what answers to the outside stays until the end. All of it has a grace period (30 seconds), of
-//! which reconciles leave a little for what stops after them. What still runs then is dropped and named in
-//! the error; those whose turn had not come are asked now, in order, and have a moment (`MGR-3`). Whoever
-//! insists with a second signal drops everything.
+//! The order of the stop is others, leader-elected, caches, webhooks, HTTP servers: readers stop before the
+//! caches they read, and servers stay up until the end. The whole stop has a grace period (30 s), of which
+//! reconciles leave a part for the groups that stop after them. Runnables that still run at its end are
+//! dropped and named in the error. Groups whose turn has not come are then asked to stop, in order, and have
+//! two seconds (`MGR-3`). A second signal drops everything.
 //!
-//! What ends a manager, besides the request to stop:
+//! Besides the request to stop, these end a manager:
 //!
 //! - An error or a panic of a runnable or of a task of the framework (`MGR-2`). The error names it, and
 //!   everything else is stopped in order, with its grace (`MGR-5`).
-//! - A controller with [`require_sync`](steersman_controller::ControllerBuilder::require_sync) one of whose kinds does not sync in
-//!   that time.
+//! - A controller with [`require_sync`](steersman_controller::ControllerBuilder::require_sync), if one of its
+//!   kinds does not sync in that time.
 //!
-//! What does not end it: a kind that is missing or forbidden, for which its controllers wait and say so each
+//! These do not: a kind that is missing or forbidden, for which its controllers wait with a log line each
 //! minute (`CTRL-7`), and a panic of a reconciler, predicate, handler or hook (`CTRL-2`, `CTRL-6`, `MGR-7`).
 //! [`Manager::health`] names them (`MGR-6`).
 //!
@@ -36,12 +36,12 @@
 //!
 //! - [`order`] has [`Group`] and the two orders.
 //! - [`error`] has [`Error`].
-//! - [`options`] has what a manager can be told.
+//! - [`options`] has the default grace period.
 //! - [`health`] has [`Health`], which `monitor` reads from caches and controllers.
 //! - [`runnable`] has [`Runnable`].
 //! - [`shutdown`] has [`shutdown_signal`] and [`Shutdown`].
-//! - `supervision` decides what starts and stops next, and `supervisor` carries it out with the tasks of
-//!   `tasks`.
+//! - `supervision` decides which group starts or stops next, and `supervisor` carries that out with the
+//!   tasks of `tasks`.
 //! - [`cluster`] has [`Cluster`]: connection, cache and client of one api-server.
 //! - [`manager`] has the handle, [`Manager`].
 //! - [`builder`] has [`ManagerBuilder`].

@@ -1,4 +1,4 @@
-//! Handle: everything an operator consists of, declared first, then started and stopped.
+//! Handle: a manager: the parts of an operator, declared first, then started and stopped.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -28,7 +28,7 @@ use crate::tasks::RunnableTasks;
 
 /// Owns a cache, a client and controllers. Cheap to clone.
 ///
-/// Made by [`Manager::builder`]. Everything but [`start`](Self::start) declares, and needs no cluster.
+/// Made by [`Manager::builder`]. Every method but [`start`](Self::start) only declares, and needs no cluster.
 ///
 /// # Examples
 ///
@@ -53,11 +53,11 @@ struct Shared {
     options: ManagerOptions,
     monitor: Arc<Monitor>,
     state: Mutex<State>,
-    /// Wakes the one that runs when something was added.
+    /// Notifies the supervisor of an added runnable.
     added: Notify,
 }
 
-/// What a controller is given where the manager waits without a limit.
+/// The grace of a controller whose manager waits without a limit.
 const A_LONG_TIME: Duration = Duration::from_secs(365 * 24 * 3600);
 
 #[derive(Debug)]
@@ -74,7 +74,7 @@ enum Phase {
     Stopping,
 }
 
-/// A manager that was told to start. However its run ends, nothing is started or waited for any more.
+/// A manager that was told to start. When it is dropped, the manager accepts and starts no more runnables.
 struct StartedManager {
     manager: Manager,
 }
@@ -86,7 +86,7 @@ impl Drop for StartedManager {
             state.phase = Phase::Stopping;
             take(&mut state.waiting)
         };
-        // Outside the lock: what is dropped may have a drop of its own.
+        // Outside the lock, because it drops values of the user's types.
         drop(waiting);
     }
 }
@@ -111,18 +111,18 @@ impl Manager {
         }
     }
 
-    /// The api-server it works with.
+    /// The api-server of the manager.
     pub fn cluster(&self) -> &Cluster {
         &self.shared.cluster
     }
 
-    /// The recipe that makes connections to it.
+    /// The recipe that makes connections to the api-server.
     #[must_use]
     pub fn connection(&self) -> &Connection {
         self.shared.cluster.connection()
     }
 
-    /// The cache, to declare kinds and field indexes, and to read once it runs.
+    /// The cache, which takes declarations of kinds and field indexes at once, and reads when it runs.
     pub fn cache(&self) -> &Cache {
         self.shared.cluster.cache()
     }
@@ -132,7 +132,7 @@ impl Manager {
         self.shared.cluster.client()
     }
 
-    /// Where everything this manager runs counts what it does.
+    /// The registry of all metrics of this manager.
     #[must_use]
     pub fn metrics_registry(&self) -> &prometheus::Registry {
         &self.shared.options.registry
@@ -150,14 +150,14 @@ impl Manager {
             .collect()
     }
 
-    /// How the manager is doing now: which kinds cannot be had and why, which controllers wait for them, and
-    /// which handlers panicked. Asks nothing of a cluster, and may be called at any time.
+    /// The present health of the manager: which kinds are unavailable and why, which controllers wait for
+    /// them, and which handlers panicked. Sends no request, and may be called at any time.
     #[must_use]
     pub fn health(&self) -> Health {
         self.shared.monitor.health()
     }
 
-    /// Adds something to run. It starts with its group, or now if the manager runs.
+    /// Adds a runnable. It starts with its group, or at once if the manager runs.
     ///
     /// # Errors
     ///
@@ -166,24 +166,24 @@ impl Manager {
         self.add_erased(Erased::new(runnable))
     }
 
-    /// Adds a controller that was built by itself. Its kinds are declared in the cache at once.
+    /// Adds a controller, which starts in its turn. Its kinds are declared in the cache at once.
     ///
     /// # Errors
     ///
-    /// [`Error::DuplicateController`]; [`Error::Controller`] where the cache refuses one of its kinds;
+    /// [`Error::DuplicateController`]; [`Error::Controller`] if the cache refuses one of its kinds;
     /// [`Error::Stopping`].
     pub fn add_controller(&self, controller: Controller) -> Result<(), Error> {
         let name = controller.name().to_owned();
         self.reserve(&name)?;
         let added = self.add_reserved(controller, &name);
         if added.is_err() {
-            // CACHE-13: the name is free again.
+            // CACHE-13: a refused controller does not occupy its name.
             self.shared.state.lock().controllers.remove(&name);
         }
         added
     }
 
-    /// Takes the name of a controller, before anything is declared for it.
+    /// Reserves the name of a controller, before its kinds are declared.
     fn reserve(&self, name: &str) -> Result<(), Error> {
         let mut state = self.shared.state.lock();
         if state.phase == Phase::Stopping {
@@ -204,11 +204,11 @@ impl Manager {
         let given = &self.shared.options.field_manager;
         let client = match controller.field_manager().or(given.as_deref()) {
             Some(given) => self.client().field_manager(given),
-            // Two programs may have controllers of one name.
+            // Includes the program, because two programs may have controllers of one name.
             None => self.client().for_controller(name),
         };
         let (status, kinds) = (controller.status(), controller.kinds().to_vec());
-        // Not the manager itself: what it holds must not hold it.
+        // Without the manager itself, which owns this runnable.
         let (cluster, options) = (self.shared.cluster.clone(), self.shared.options.clone());
         self.add(from_fn(
             title(name),
@@ -226,26 +226,27 @@ impl Manager {
                 Ok(controller.start(start).await?)
             },
         ))?;
-        // CACHE-13: the health of a manager does not name a controller that was refused.
+        // CACHE-13: a refused controller is not part of the health.
         self.shared.monitor.add_controller(status, kinds);
         Ok(())
     }
 
-    /// Starts everything, and stops it when `shutdown` says so, or when something fails.
+    /// Starts everything, and stops it when `shutdown` asks for it or a runnable fails.
     ///
-    /// The manager counts as started from the call on, also where its future is handed to a task: a cached
-    /// read right after it waits for the first sync. It runs while the future is awaited.
+    /// The manager counts as started from this call on, before the future is polled: a cached read after the
+    /// call waits for the first sync. The manager runs while the future is awaited.
     ///
     /// Returns `Ok` after a requested stop in which everything ended in time.
     ///
     /// # Errors
     ///
-    /// What ended the manager ([`Error::Failed`], [`Error::Panicked`]), by name; [`Error::StopTimeout`] and
-    /// [`Error::Aborted`] where something had to be dropped; [`Error::AlreadyStarted`].
+    /// [`Error::Failed`] or [`Error::Panicked`] with the name of the runnable that ended the manager;
+    /// [`Error::StopTimeout`] or [`Error::Aborted`] if a runnable had to be dropped;
+    /// [`Error::AlreadyStarted`].
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future drops everything it runs, without the order and the grace of a stop.
+    /// Dropping the future drops every runnable, without the order and the grace of a stop.
     pub fn start(
         &self,
         shutdown: impl Into<Shutdown>,
@@ -262,7 +263,7 @@ impl Manager {
         }
     }
 
-    /// Begins all that was declared.
+    /// Begins all runnables that were declared.
     fn begin(&self) -> Result<StartedManager, Error> {
         let mut declared = {
             let mut state = self.shared.state.lock();
@@ -272,7 +273,7 @@ impl Manager {
             state.phase = Phase::Running;
             take(&mut state.waiting)
         };
-        // Outside the lock: it is code of others.
+        // Outside the lock, because it calls code of users.
         declared.iter_mut().for_each(Erased::begin);
         self.shared.state.lock().waiting.splice(..0, declared);
         let manager = self.clone();
@@ -288,7 +289,7 @@ impl Manager {
                     drop(state);
                     return Err(Error::Stopping { name: erased.name });
                 }
-                // Outside the lock: it is code of others. The manager may stop meanwhile.
+                // Outside the lock, because it calls code of users. The manager may stop meanwhile.
                 Phase::Running if !begun => {
                     drop(state);
                     erased.begin();

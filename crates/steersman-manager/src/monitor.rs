@@ -1,4 +1,4 @@
-//! Handle: what the health of a manager is read from.
+//! Handle: reads the health of a manager from its caches and controllers.
 
 use parking_lot::Mutex;
 use steersman_cache::Cache;
@@ -7,9 +7,9 @@ use steersman_object::Kind;
 
 use crate::health::{ControllerHealth, Health, InformerHealth};
 
-/// The caches and controllers of one manager, to look at while they run (MGR-6).
+/// The caches and controllers of one manager, for reads while they run (MGR-6).
 pub(crate) struct Monitor {
-    /// The manager's own cluster first.
+    /// The clusters, the manager's own first.
     clusters: Mutex<Vec<(String, Cache)>>,
     controllers: Mutex<Vec<(ControllerStatus, Vec<Kind>)>>,
 }
@@ -22,7 +22,7 @@ impl Monitor {
         }
     }
 
-    /// Adds a cluster that the manager runs besides its own. One that is known already is left as it is.
+    /// Adds a cluster that the manager runs besides its own. A known cluster is left as it is.
     pub(crate) fn add_cluster(&self, cluster: &str, cache: &Cache) {
         let mut clusters = self.clusters.lock();
         if !clusters.iter().any(|(_, known)| known.is_same(cache)) {
@@ -38,14 +38,14 @@ impl Monitor {
     }
 
     pub(crate) fn health(&self) -> Health {
-        // Copied, so that nothing is asked under a lock.
+        // Copied, so that no cache or controller is read under a lock.
         let controllers = self.controllers.lock().clone();
         let clusters = self.clusters.lock().clone();
         let mut health = Health::default();
-        for (place, (cluster, cache)) in clusters.iter().enumerate() {
+        for (position, (cluster, cache)) in clusters.iter().enumerate() {
             for trouble in cache.trouble() {
-                // Controllers of the manager watch its own cluster.
-                let watching = controllers.iter().filter(|_| place == 0);
+                // The controllers of a manager watch only its own cluster.
+                let watching = controllers.iter().filter(|_| position == 0);
                 let watching = watching.filter(|(_, kinds)| kinds.contains(&trouble.kind));
                 let watching = watching.map(|(status, _)| status.controller().to_owned());
                 health.informers.push(InformerHealth {

@@ -1,41 +1,41 @@
-//! Words: what a manager can be told.
+//! Words: the options of a manager.
 
 use std::time::Duration;
 
 use steersman_controller::Clock;
 
-/// What a manager can be told; set through [`ManagerBuilder`](crate::ManagerBuilder).
+/// The options of a manager, from its [`ManagerBuilder`](crate::ManagerBuilder).
 #[derive(Clone)]
 pub(crate) struct ManagerOptions {
-    /// How long everything together may take to stop; `None` is as long as it takes.
+    /// How long everything together may take to stop; `None` is no limit.
     pub(crate) grace: Option<Duration>,
-    /// Where controllers, caches and queues count what they do.
+    /// The registry of the metrics of controllers, caches and queues.
     pub(crate) registry: prometheus::Registry,
-    /// Signs the writes of controllers that were declared without a field manager.
+    /// The field manager of controllers that were declared without one.
     pub(crate) field_manager: Option<String>,
-    /// Wall time, as reconcilers see it.
+    /// The wall clock of reconcilers.
     pub(crate) clock: Clock,
 }
 
-/// The grace period unless another one is set: what a pod is given by default.
+/// The default grace period: the one that a Pod has by default.
 pub const DEFAULT_GRACE: Duration = Duration::from_secs(30);
 
-/// How long those have, all together, who were never asked to stop because others took all of the grace.
+/// The time for all groups together that were not asked to stop within the grace period.
 const LAST_MOMENT: Duration = Duration::from_secs(2);
 
-/// What controllers leave of the grace for what stops after them, at most.
+/// The longest part of the grace period that controllers leave for the groups that stop after them.
 const LONGEST_MARGIN: Duration = Duration::from_secs(5);
 
 impl ManagerOptions {
-    /// What reconciles may take: a reconcile that hangs is dropped while there is time for the rest to stop
-    /// in order.
+    /// The grace of reconciles: a reconcile that hangs is dropped while there is time for the other groups to
+    /// stop in order.
     pub(crate) fn reconcile_grace(&self) -> Option<Duration> {
         self.grace
             .map(|grace| grace.saturating_sub(LONGEST_MARGIN.min(grace / 5)))
     }
 
-    /// What those have, all together, who were not asked to stop within the grace. Who waits for nobody does
-    /// not wait for them.
+    /// The time for all groups together that were not asked to stop within the grace period; never longer than
+    /// that period.
     pub(crate) fn last_moment(&self) -> Duration {
         self.grace
             .map_or(LAST_MOMENT, |grace| grace.min(LAST_MOMENT))

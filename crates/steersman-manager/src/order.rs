@@ -1,4 +1,4 @@
-//! Machine: the order in which groups start, and the other one in which they stop.
+//! Machine: the order in which groups start, and the order in which they stop.
 
 use std::fmt;
 
@@ -6,18 +6,18 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Group {
-    /// Servers of metrics and health: up before all else, so that one can see what happens.
+    /// Servers of metrics and health: they start first, so that the other starts can be observed.
     HttpServers,
-    /// Admission and conversion webhooks: up before caches, because listing a kind may need the conversion
-    /// webhook of this very process.
+    /// Admission and conversion webhooks: they start before caches, because listing a kind may need the
+    /// conversion webhook of the same process.
     Webhooks,
     /// Caches: ready when each declared kind has synced or its first list has failed, and after 8 s at the
-    /// latest, so that a list that hangs costs only its readers. What needs all kinds waits for them with
-    /// [`Cache::wait_for_sync`](steersman_cache::Cache::wait_for_sync).
+    /// latest, so that a list that hangs costs only its readers. A runnable that needs all kinds waits for
+    /// them with [`Cache::wait_for_sync`](steersman_cache::Cache::wait_for_sync).
     Caches,
-    /// What runs in every replica, leader or not.
+    /// Runnables of every replica, leader or not.
     Others,
-    /// What only a leader may run: controllers.
+    /// Runnables of the leader alone: controllers.
     LeaderElected,
 }
 
@@ -30,8 +30,8 @@ pub(crate) const START: [Group; 5] = [
     Group::LeaderElected,
 ];
 
-/// MGR-1: not the reverse. Those who read stop before those who are read; what answers to the outside stays
-/// until the end.
+/// MGR-1: not the reverse of the start. Readers stop before the caches they read, and servers stay up until
+/// the end.
 pub(crate) const STOP: [Group; 5] = [
     Group::Others,
     Group::LeaderElected,

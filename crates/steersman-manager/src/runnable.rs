@@ -1,4 +1,4 @@
-//! Handle: something a manager starts and stops: it declares its name and its group.
+//! Handle: a runnable: a part of an operator that a manager starts and stops.
 
 use std::any::Any;
 use std::fmt;
@@ -15,18 +15,18 @@ use crate::health::Health;
 use crate::monitor::Monitor;
 use crate::order::Group;
 
-/// Something with a life of its own that a manager starts, supervises and stops.
+/// A part of an operator that a manager starts, supervises and stops.
 ///
-/// # What the implementor must do
+/// # What an implementor must do
 ///
-/// End soon after [`RunContext::cancelled`] fires; what has not ended within the manager's grace period is
-/// dropped at its next await. Ending earlier without an error is fine; an error, or a panic, ends the
-/// manager, which then stops everything else in order and with its grace (`MGR-5`).
+/// End soon after [`RunContext::cancelled`] fires; a runnable that has not ended within the manager's grace
+/// period is dropped at its next await. A runnable may end earlier without an error. An error or a panic ends
+/// the manager, which then stops everything else in order and with its grace (`MGR-5`).
 ///
 /// # Errors of a runnable
 ///
-/// `?` makes a [`BoxError`] of every [`std::error::Error`] and of the error of reconcilers
-/// ([`steersman_controller::Error`], the facade's `Error`), so functions of reconcilers can be called.
+/// `?` converts every [`std::error::Error`] into a [`BoxError`], and so it does the error of reconcilers
+/// ([`steersman_controller::Error`], the facade's `Error`).
 ///
 /// # Examples
 ///
@@ -51,28 +51,28 @@ use crate::order::Group;
 /// }
 /// ```
 pub trait Runnable: Send + 'static {
-    /// A name for errors and logs.
+    /// The name in errors and logs.
     fn name(&self) -> String;
 
-    /// When it starts and stops. There is no default: a wrong guess shows only on the day of a
-    /// failover.
+    /// The group, which decides when the runnable starts and stops. There is no default, because a wrong one
+    /// shows only at a failover.
     fn group(&self) -> Group;
 
-    /// Whether it says by [`RunContext::ready`] when the next group may start. By default it does not, and
-    /// the next group starts without waiting for it.
+    /// Whether the runnable calls [`RunContext::ready`] when the next group may start. The default is `false`:
+    /// the next group does not wait for it.
     ///
-    /// The answer `true` is a promise: until it says so, or ends, no later group starts, and the log names
-    /// whom the manager waits for.
+    /// `true` is a promise: no later group starts before the runnable calls it or ends, and the log names the
+    /// runnable meanwhile.
     fn says_when_ready(&self) -> bool {
         false
     }
 
-    /// Called once, before any runnable of its group runs: when the manager is told to start, or, if it runs
-    /// already, when the runnable is added. Sets up what other runnables rely on, and must not block. A panic
-    /// counts as one of the runnable, when its turn comes.
+    /// Prepares what other runnables rely on. Called once, before any runnable of the group runs: when the
+    /// manager is told to start, or, if it runs already, when the runnable is added. Must not block. A panic
+    /// counts as a panic of the runnable when its turn comes.
     fn begin(&mut self) {}
 
-    /// Runs until cancelled.
+    /// Runs until [`RunContext::cancelled`] fires.
     fn run(self, context: RunContext) -> impl Future<Output = Result<(), BoxError>> + Send;
 }
 
@@ -84,21 +84,21 @@ pub struct FromFn<F> {
     run: F,
 }
 
-/// What a runnable is given: when to stop, a way to say that it is ready, and the health of its manager.
+/// The surroundings of a runnable: its cancellation, its readiness, and the health of its manager.
 pub struct RunContext {
     cancel: CancellationToken,
     monitor: Arc<Monitor>,
-    // Held while the runnable is not ready; dropping it says that it is.
+    // Held until the runnable is ready; dropping the guard reports that it is.
     ready: parking_lot::Mutex<Option<DropGuard>>,
 }
 
-/// A runnable whose type is forgotten.
+/// A runnable whose type is erased.
 pub(crate) struct Erased {
     pub(crate) name: String,
     pub(crate) group: Group,
     pub(crate) says_when_ready: bool,
     runnable: Box<dyn Start>,
-    /// The panic of its `begin`.
+    /// The panic of `begin`.
     broken: Option<Box<dyn Any + Send>>,
 }
 
@@ -108,10 +108,10 @@ trait Start: Send {
     fn run(self: Box<Self>, context: RunContext) -> RunFuture;
 }
 
-/// A runnable on its way.
+/// The future of a runnable.
 pub(crate) type RunFuture = Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send>>;
 
-/// Makes a runnable of a closure. The next group does not wait for it, unless it is made with
+/// Makes a runnable of a closure. The next group does not wait for it, except after
 /// [`saying_when_ready`](FromFn::saying_when_ready).
 ///
 /// # Examples
@@ -156,7 +156,7 @@ where
 }
 
 impl<F> FromFn<F> {
-    /// Promises that the closure calls [`RunContext::ready`]; the next group starts when it has.
+    /// Promises that the closure calls [`RunContext::ready`]; the next group waits for that call.
     ///
     /// # Examples
     ///
@@ -224,34 +224,34 @@ impl RunContext {
         }
     }
 
-    /// Says that the next group may start. Ending says so too; saying it twice changes nothing, nor does
-    /// saying it where nobody waits: see [`Runnable::says_when_ready`].
+    /// Reports that the next group may start. The end of the runnable reports it too; further calls, and
+    /// calls without the promise of [`Runnable::says_when_ready`], have no effect.
     pub fn ready(&self) {
         drop(self.ready.lock().take());
     }
 
-    /// Resolves when it is time to stop.
+    /// Waits until the runnable should stop.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: awaiting again resolves as the first would have.
+    /// Cancel safe: another call returns when the first would have.
     pub async fn cancelled(&self) {
         self.cancel.cancelled().await;
     }
 
-    /// The same as a token, to hand on. Cancelling it stops this runnable and no other (`MGR-5`).
+    /// The token of [`cancelled`](Self::cancelled). Cancelling it stops this runnable and no other (`MGR-5`).
     #[must_use]
     pub fn cancellation(&self) -> CancellationToken {
         self.cancel.clone()
     }
 
-    /// How the manager is doing now; see [`Manager::health`](crate::Manager::health).
+    /// The present health of the manager; see [`Manager::health`](crate::Manager::health).
     #[must_use]
     pub fn health(&self) -> Health {
         self.monitor.health()
     }
 
-    /// Shows the informers of a cache in the manager's health.
+    /// Adds the informers of a cache to the manager's health.
     pub(crate) fn shows(&self, cluster: &str, cache: &Cache) {
         self.monitor.add_cluster(cluster, cache);
     }
@@ -282,8 +282,8 @@ impl Erased {
         self.broken = catch_unwind(begin).err();
     }
 
-    /// Runs it. Called in the task of the runnable, because the call may block or panic as well as what it
-    /// returns (MGR-5).
+    /// Runs the runnable. Called in its task, because both the call and the future that it returns may block
+    /// or panic (MGR-5).
     pub(crate) async fn run(self, context: RunContext) -> Result<(), BoxError> {
         if let Some(panic) = self.broken {
             resume_unwind(panic);

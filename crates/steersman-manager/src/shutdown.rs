@@ -1,4 +1,4 @@
-//! Driver: requests to stop: the first one asks, the second one insists.
+//! Driver: the requests that stop a manager: the first one in order, the second one at once.
 
 use std::fmt;
 use std::future::{Future, pending};
@@ -10,7 +10,7 @@ use steersman_object::panic_text;
 use tokio_util::sync::CancellationToken;
 use tracing::error;
 
-/// When to stop, and when to stop at once.
+/// The source of requests to stop a manager, in order at the first and at once at the second.
 ///
 /// Made by [`shutdown_signal`], [`Shutdown::when`], or from a [`CancellationToken`].
 #[must_use = "a manager stops when it is given this"]
@@ -22,13 +22,13 @@ pub struct Shutdown {
 enum Stages {
     /// SIGINT and SIGTERM, however often they come.
     Signals(Signals),
-    /// Whatever a stream says.
+    /// The items of a stream.
     Requests(Fuse<BoxStream<'static, ()>>),
 }
 
-/// Stops on SIGINT or SIGTERM, and at once on a second one.
+/// Stops on SIGINT or SIGTERM, and at once on a second signal.
 ///
-/// The signals are taken over when the manager starts; until then they end the process as usual.
+/// The signals are handled from the start of the manager on; until then they end the process as usual.
 ///
 /// # Examples
 ///
@@ -45,12 +45,12 @@ pub fn shutdown_signal() -> Shutdown {
 }
 
 impl Shutdown {
-    /// Stops when the future resolves. There is no way to insist.
+    /// Stops when the future resolves. There is no second request.
     pub fn when(request: impl Future<Output = ()> + Send + 'static) -> Self {
         Self::requests(stream::once(request))
     }
 
-    /// Stops at the first item of a stream, and at once at the second. Its end asks for nothing.
+    /// Stops at the first item of a stream, and at once at the second. The end of the stream is no request.
     pub fn requests(requests: impl Stream<Item = ()> + Send + 'static) -> Self {
         Self {
             stages: Stages::Requests(requests.boxed().fuse()),
@@ -58,12 +58,12 @@ impl Shutdown {
         }
     }
 
-    /// Never stops by itself: for a manager whose future is dropped.
+    /// Never requests a stop: for a manager whose future is dropped.
     pub fn never() -> Self {
         Self::when(pending())
     }
 
-    /// Takes the signals over, if signals are what this waits for.
+    /// Begins to handle the signals, if signals are the source.
     pub(crate) fn install(&mut self) -> std::io::Result<()> {
         match &mut self.stages {
             Stages::Signals(signals) => signals.install(),
@@ -71,7 +71,7 @@ impl Shutdown {
         }
     }
 
-    /// Resolves at the first request. Cancel safe.
+    /// Waits for the first request. Cancel safe.
     pub(crate) async fn requested(&mut self) {
         if !self.asked {
             self.next().await;
@@ -79,8 +79,8 @@ impl Shutdown {
         }
     }
 
-    /// Resolves at the request after the first, be the first heard here: whoever asks a manager to stop that
-    /// stops already, because something failed, does not insist. Cancel safe.
+    /// Waits for the second request, even if the manager stops because of a failure: a first request at that
+    /// time does not cut the stop short. Cancel safe.
     pub(crate) async fn insisted(&mut self) {
         self.requested().await;
         self.next().await;
@@ -93,7 +93,7 @@ impl Shutdown {
                 match AssertUnwindSafe(requests.next()).catch_unwind().await {
                     Ok(Some(())) => {}
                     Ok(None) => pending().await,
-                    // MGR-5: the manager stops in order. What panicked cannot be polled again.
+                    // MGR-5: the manager stops in order. A stream that panicked cannot be polled again.
                     Err(payload) => {
                         *requests = stream::pending().boxed().fuse();
                         let panic = panic_text(&*payload);
@@ -163,7 +163,7 @@ impl Signals {
     }
 
     async fn next(&mut self) {
-        // A console that cannot be listened to never asks to stop.
+        // A console without Ctrl-C never requests a stop.
         if tokio::signal::ctrl_c().await.is_err() {
             pending::<()>().await;
         }
