@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_left_takes_no_room_for_long() {
+    fn buckets_of_keys_that_left_are_reused() {
         let mut slots = Slots::new(apart);
         for round in 0..5_000 {
             for key in 0..4 {

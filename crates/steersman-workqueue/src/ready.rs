@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn stale_places_are_skipped_and_never_pile_up() {
+    fn stale_entries_are_skipped_and_do_not_pile_up() {
         let mut ready = ReadyKeys::new(8);
         for _ in 0..1000 {
             ready.push(7, Priority::LOW);

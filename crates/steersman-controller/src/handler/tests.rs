@@ -86,7 +86,7 @@ fn a_cluster_scoped_owner_is_requested_without_a_namespace() {
 
 // The former owner of a child that moves is requested as well.
 #[test]
-fn an_update_tells_the_owners_before_and_after_and_a_delete_the_last() {
+fn an_update_requests_former_and_present_owners() {
     let of = |name| owned(&[reference("apps/v1", "Deployment", name, true)]);
     let moved = Event::updated(of("from"), of("to"), Origin::Live);
     assert_eq!(
@@ -100,7 +100,7 @@ fn an_update_tells_the_owners_before_and_after_and_a_delete_the_last() {
 }
 
 #[test]
-fn a_mapping_runs_on_both_sides_of_an_update_and_repeats_nothing() {
+fn a_mapping_runs_on_the_old_and_the_new_object() {
     let config = |users: &str| {
         Entry::new(ConfigMap {
             metadata: ObjectMeta {
@@ -154,7 +154,7 @@ impl Hash for Compared {
 }
 
 #[test]
-fn many_requests_of_one_event_are_each_added_once_in_order_and_compared_a_few_times() {
+fn many_requests_of_one_event_are_added_once_in_order_with_few_comparisons() {
     const MANY: u32 = 10_000;
     let compared = Arc::new(AtomicUsize::new(0));
     let mut requests = Requests::new();
@@ -179,7 +179,7 @@ fn many_requests_of_one_event_are_each_added_once_in_order_and_compared_a_few_ti
 }
 
 #[test]
-fn few_requests_keep_their_places_and_take_the_newest_options_at_each_number_of_them() {
+fn a_repeated_request_keeps_its_position_and_takes_the_new_options() {
     for count in 0..=3 * SCANNED {
         let mut requests = Requests::new();
         for number in (0..count).chain(0..count) {

@@ -115,7 +115,7 @@ fn an_object_without_a_generation_passes_generation_changed() {
 }
 
 #[test]
-fn combinations_keep_deletes_and_follow_logic_for_the_rest() {
+fn combined_predicates_pass_deletes_and_combine_the_rest() {
     let spec = || updated(deployment(|_| {}), deployment(|m| m.generation = Some(2)));
     let labels = || {
         updated(
@@ -137,7 +137,7 @@ fn combinations_keep_deletes_and_follow_logic_for_the_rest() {
 }
 
 #[test]
-fn a_selector_sees_who_leaves_and_hides_strangers() {
+fn a_selector_passes_objects_that_leave_it_and_hides_others() {
     let web = || deployment(|m| m.labels = Some(map("app", "web")));
     let other = || deployment(|_| {});
     let predicate = labelled("app=web".parse().unwrap());

@@ -33,7 +33,7 @@ fn added(event: &Event<Deployment>, handler: Itself) -> String {
 
 // CTRL-5
 #[test]
-fn starts_and_resyncs_can_wait_and_deletes_cannot() {
+fn initial_events_and_resyncs_have_low_priority_and_deletes_have_not() {
     let low = format!("{:?}", AddOptions::new().priority(Priority::LOW));
     let low_and_soft = format!(
         "{:?}",
@@ -77,7 +77,7 @@ fn starts_and_resyncs_can_wait_and_deletes_cannot() {
 }
 
 #[test]
-fn a_filter_over_all_watches_is_asked_first_and_sees_deletes() {
+fn a_filter_over_all_watches_runs_first_and_sees_deletes() {
     let refuses = |_: &Event<Deployment>| -> bool { panic!("the filter refused the event") };
     let watch = Watch::<_, Request>::new(Box::new(func(refuses)), itself());
     let filter: FilterAll = Arc::new(|event| {

@@ -1,4 +1,4 @@
-//! Panics and hangs cost their own request, and nothing fails in silence.
+//! A panic or a hang costs only its own request, and every failure is logged.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::world::{World, record};
 
 const LABELS: &str = r#"controller="deployment""#;
 
-// Scenario: the reconcile of one key panics. CTRL-2
+// CTRL-2: the reconcile of one key panics.
 #[tokio::test(start_paused = true)]
 async fn a_panic_costs_its_own_key_and_is_retried_with_backoff() {
     let mut world = World::new();
@@ -62,7 +62,7 @@ async fn a_panic_costs_its_own_key_and_is_retried_with_backoff() {
     assert!(!running.is_finished());
 }
 
-// Scenario: the reconcile of one key never returns.
+// The reconcile of one key never returns.
 #[tokio::test(start_paused = true)]
 async fn a_hang_is_cancelled_at_its_deadline_and_dropped_past_the_grace() {
     let mut world = World::new();
@@ -112,9 +112,9 @@ async fn a_hang_is_cancelled_at_its_deadline_and_dropped_past_the_grace() {
     assert_eq!(world.metric("reconcile_timeouts_total", LABELS), "1");
 }
 
-/// Of each duration of a controller zero disables, and the maximum never fires.
+/// Zero disables each duration of a controller, and the maximum never fires.
 #[tokio::test(start_paused = true)]
-async fn durations_of_zero_disable_and_of_the_maximum_never_fire() {
+async fn a_zero_duration_disables_a_limit_and_the_maximum_never_fires() {
     for time in [Duration::ZERO, Duration::MAX] {
         let mut world = World::new();
         world.deploy("web");
@@ -154,7 +154,7 @@ async fn a_panic_in_a_mapping_function_costs_its_event() {
         .build(note.reconciler())
         .unwrap();
     let status = controller.status();
-    // One that was there before the start does not keep the workers from starting.
+    // A panic on an object that existed before the start does not keep the workers from starting.
     world.own("bad-first", &[]);
     let running = world.start(controller);
     world.deploy("web");
@@ -216,7 +216,7 @@ async fn a_panic_in_a_predicate_or_a_filter_costs_its_event() {
     let running = world.start(controller);
     assert_eq!(runs.rest().await, ["web"]);
     assert_eq!(status.handler_panics(), 2);
-    // Every event of the object fails, and no other's.
+    // Every event of this object fails, and no event of another one.
     world.scale("bad", 2);
     world.scale("web", 2);
     assert_eq!(runs.rest().await, ["web"]);
@@ -224,9 +224,9 @@ async fn a_panic_in_a_predicate_or_a_filter_costs_its_event() {
     assert!(!running.is_finished());
 }
 
-// CTRL-6: an object that moves from one owner to one that cannot be mapped is still gone from the first.
+// CTRL-6: an object moves to an owner that cannot be mapped, and the request of its former owner is kept.
 #[tokio::test(start_paused = true)]
-async fn the_requests_that_a_handler_named_before_its_panic_are_kept() {
+async fn requests_written_before_a_panic_of_the_handler_are_kept() {
     let mut world = World::new();
     let (note, mut runs) = record();
     let controller = Controller::keyed::<String>("owners")
@@ -307,7 +307,7 @@ async fn a_panic_in_a_rate_limiter_or_the_clock_costs_a_delay() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_of_requests_that_panics_ends_the_controller_with_its_name_on_it() {
+async fn a_panicking_stream_of_requests_ends_the_controller_by_name() {
     let mut world = World::new();
     let stream = futures::stream::once(async { panic!("no requests") });
     let controller = Controller::builder::<Deployment>()

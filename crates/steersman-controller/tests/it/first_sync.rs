@@ -35,9 +35,9 @@ async fn nothing_runs_before_the_slowest_watch_has_synced() {
     );
 }
 
-// Scenario: one source never syncs: a typed error after the timeout where one is set, others unaffected.
+// One source never syncs: with a limit the controller ends with an error, and others are not affected.
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_is_required_ends_its_controller_and_no_other() {
+async fn a_required_kind_that_never_syncs_ends_only_its_controller() {
     let mut world = World::new();
     world.deploy("web");
     let forbidden = Answer::code(403).message("configmaps is forbidden: no such right");
@@ -63,7 +63,7 @@ async fn a_kind_that_is_required_ends_its_controller_and_no_other() {
     let alone = world.start(alone);
     assert_eq!(runs.next().await, "web");
     assert!(status.is_waiting());
-    // A controller without its gate would never end.
+    // Without the limit this controller would never end.
     let error = tokio::time::timeout(Duration::from_secs(600), owner)
         .await
         .unwrap()
@@ -87,7 +87,7 @@ async fn a_kind_that_is_required_ends_its_controller_and_no_other() {
 
 // CTRL-7
 #[tokio::test(start_paused = true)]
-async fn a_controller_waits_for_a_forbidden_kind_says_so_each_minute_and_starts_by_itself() {
+async fn a_controller_waits_for_a_forbidden_kind_with_a_log_line_each_minute() {
     let log = capture();
     let mut world = World::new();
     world.deploy("web");
@@ -97,7 +97,7 @@ async fn a_controller_waits_for_a_forbidden_kind_says_so_each_minute_and_starts_
     let owner = Controller::builder::<Deployment>()
         .name("owner")
         .owns::<ConfigMap>()
-        // The longest limit and none are the same.
+        // The longest limit is like none.
         .require_sync(Duration::MAX)
         .build(note.reconciler())
         .unwrap();

@@ -1,4 +1,4 @@
-//! What a failed reconcile leaves in the log.
+//! The log lines of a failed reconcile.
 
 use std::io;
 

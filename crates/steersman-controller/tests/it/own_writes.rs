@@ -1,4 +1,4 @@
-//! What a reconcile wrote, the next run of its key reads, however far behind the cache is.
+//! A run of a key reads what the last run of that key wrote, however stale the cache is.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use steersman_object::Object as _;
 
 use crate::world::{Record, World, record};
 
-/// Notes whether its client works on behalf of the request that it reconciles.
+/// Records whether its client works on behalf of the request that it reconciles.
 struct Behalf(Record);
 
 impl Reconciler for Behalf {
@@ -37,8 +37,8 @@ fn child() -> ConfigMap {
     }
 }
 
-// Scenario: a reconcile creates a child and returns; the run right after it lists the children and sees
-// the one there is, also where another one has taken its place. RYOW-1
+// RYOW-1: a reconcile creates a child and returns. The run right after it lists the children and finds that
+// child, or the one that replaced it.
 #[tokio::test(start_paused = true)]
 async fn the_run_after_a_create_sees_the_child() {
     let mut world = World::new();
@@ -60,7 +60,7 @@ async fn the_run_after_a_create_sees_the_child() {
                         hears.faults().resume_watches();
                     });
                     let first = client.create(&child()).await?;
-                    // Deleted meanwhile, and made anew with another uid.
+                    // The child is deleted and made again with another uid.
                     client.delete(&first).await?;
                     client.create(&child()).await?;
                     Ok(Action::requeue_after(Duration::from_millis(1)))
@@ -86,10 +86,10 @@ async fn the_run_after_a_create_sees_the_child() {
     assert!(runs.rest().await.is_empty());
 }
 
-// Scenario: a reconcile patches the status while a user changed the spec unseen: the user's change is
-// reconciled, as no event is taken for one's own.
+// A reconcile patches the status after a user changed the spec unseen. The user's change is reconciled,
+// because no event counts as the controller's own.
 #[tokio::test(start_paused = true)]
-async fn a_change_before_ones_own_write_is_not_lost_in_it() {
+async fn a_users_change_before_the_controllers_own_write_is_reconciled() {
     let mut world = World::new();
     world.deploy("web");
     let server = world.server.clone();
@@ -122,10 +122,10 @@ async fn a_change_before_ones_own_write_is_not_lost_in_it() {
     assert_eq!(runs.next().await, "5");
 }
 
-// Scenario 28: a write that changes nothing answers the current version, which the change of another client made. The
-// key reads that change and reconciles it, because no event is filtered as the key's own. RYOW-1, CTRL-4
+// Scenario 28, RYOW-1, CTRL-4: the answer to a write without effect has the current version, which stems from
+// the change of another client. The key reads that change and reconciles it.
 #[tokio::test(start_paused = true)]
-async fn a_write_that_changes_nothing_hides_no_change_of_another() {
+async fn a_write_without_effect_hides_no_change_of_another_client() {
     for how in 0..3 {
         let mut world = World::new();
         world.deploy("web");
@@ -141,7 +141,7 @@ async fn a_write_that_changes_nothing_hides_no_change_of_another() {
                 if replicas(&site) == Some(5) {
                     return Ok::<_, Error>(Action::done());
                 }
-                // The cache does not hear of what a user changes meanwhile.
+                // The cache receives no event of what the user changes then.
                 server.faults().silence_watches_of("deployments");
                 let patch = serde_json::json!({"spec": {"replicas": 5}});
                 let patched = server.merge_patch("deployments.apps", "default", "web", &patch);
@@ -192,10 +192,10 @@ async fn a_write_that_changes_nothing_hides_no_change_of_another() {
     }
 }
 
-// Scenario: as above, and both changes come with a list anew, as one, while the request waits for its backoff:
-// no update is taken for one's own because of what else is in it. CTRL-4
+// CTRL-4: as above, but a relist delivers both changes as one update while the request waits for its backoff.
+// The update does not count as the controller's own.
 #[tokio::test(start_paused = true)]
-async fn after_a_relist_a_users_change_is_not_taken_for_ones_own() {
+async fn after_a_relist_a_users_change_does_not_count_as_the_controllers_own() {
     let mut world = World::new();
     world.deploy("web");
     let (note, mut runs) = record();
@@ -238,7 +238,7 @@ async fn after_a_relist_a_users_change_is_not_taken_for_ones_own() {
 
 // RYOW-1
 #[tokio::test(start_paused = true)]
-async fn one_worker_works_on_behalf_of_one_request_after_the_other() {
+async fn the_client_of_a_worker_works_on_behalf_of_the_present_request() {
     let mut world = World::new();
     world.deploy("api");
     world.deploy("web");

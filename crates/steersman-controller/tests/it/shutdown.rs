@@ -1,4 +1,4 @@
-//! Shutting a controller down: what runs may finish, what waits is dropped.
+//! The stop of a controller: running reconciles may finish, and waiting requests are dropped.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use crate::world::{World, record};
 
 #[tokio::test(start_paused = true)]
-async fn what_runs_finishes_within_the_grace_and_what_waits_is_dropped() {
+async fn running_reconciles_finish_within_the_grace_and_waiting_requests_are_dropped() {
     let mut world = World::new();
     for name in ["a", "b", "c"] {
         world.deploy(name);
@@ -46,7 +46,7 @@ async fn what_runs_finishes_within_the_grace_and_what_waits_is_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_goes_on_past_the_grace_is_dropped() {
+async fn reconciles_that_outlast_the_grace_are_dropped() {
     let mut world = World::new();
     world.grace = Duration::from_secs(7);
     world.deploy("web");
@@ -77,7 +77,7 @@ async fn what_goes_on_past_the_grace_is_dropped() {
 
 // CLIENT-7
 #[tokio::test(start_paused = true)]
-async fn a_write_of_a_reconcile_that_gave_up_is_seen_out() {
+async fn the_stop_waits_for_a_write_whose_reconcile_was_dropped() {
     let mut world = World::new();
     world.deploy("web");
     let slow = Duration::from_secs(4);
@@ -119,7 +119,7 @@ async fn a_write_of_a_reconcile_that_gave_up_is_seen_out() {
 
 // CTRL-9
 #[tokio::test(start_paused = true)]
-async fn a_controller_that_stops_does_not_wait_for_the_writes_of_others() {
+async fn a_stopping_controller_waits_for_its_own_writes_only() {
     let log = capture();
     let mut world = World::new();
     world.deploy("web");
@@ -134,7 +134,7 @@ async fn a_controller_that_stops_does_not_wait_for_the_writes_of_others() {
         .unwrap();
     let running = world.start(controller);
     assert_eq!(runs.next().await, "web");
-    // A write of something else over the same client, and of a part of that.
+    // A write over the same client, and one over another client that counts apart.
     for client in [world.client.clone(), world.client.counting_apart()] {
         let config = ConfigMap {
             metadata: ObjectKey::namespaced("default", "slow").to_meta(),

@@ -1,4 +1,4 @@
-//! One request runs at most once at a time, and no event is lost meanwhile.
+//! One request runs at most once at a time, and no event during its run is lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,7 +9,7 @@ use tokio::sync::Semaphore;
 
 use crate::world::{World, record};
 
-// Scenario: events arrive for K while K reconciles. WQ-1, WQ-2
+// WQ-1, WQ-2: events of a key arrive while it is reconciled.
 #[tokio::test(start_paused = true)]
 async fn events_during_a_run_cause_exactly_one_later_run_that_sees_them() {
     let mut world = World::new();
@@ -45,7 +45,7 @@ async fn events_during_a_run_cause_exactly_one_later_run_that_sees_them() {
     for replicas in 2..=9 {
         world.scale("web", replicas);
     }
-    // The run that is under way keeps the key until every event has arrived.
+    // The run holds the key until every event has arrived.
     assert!(runs.rest().await.is_empty());
     gate.add_permits(100);
     assert_eq!(
@@ -56,7 +56,7 @@ async fn events_during_a_run_cause_exactly_one_later_run_that_sees_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn different_requests_run_side_by_side_as_many_as_there_are_workers() {
+async fn as_many_different_requests_run_at_once_as_there_are_workers() {
     let mut world = World::new();
     for name in ["a", "b", "c", "d"] {
         world.deploy(name);

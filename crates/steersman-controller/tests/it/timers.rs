@@ -1,4 +1,4 @@
-//! Delays, events and backoff, together.
+//! Delays, events and backoff in combination.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,8 +11,7 @@ use steersman_controller::{Action, Context, Controller, Error, Request, reconcil
 
 use crate::world::{World, record};
 
-// Scenario: After(10m), then an event: it runs now, and the result of that run alone sets the next.
-// WQ-4
+// WQ-4: `After(10m)`, then an event: the request runs at once, and only the result of that run sets the next.
 #[tokio::test(start_paused = true)]
 async fn an_event_absorbs_a_pending_timer_and_the_latest_result_counts() {
     let mut world = World::new();
@@ -49,8 +48,8 @@ async fn an_event_absorbs_a_pending_timer_and_the_latest_result_counts() {
     );
 }
 
-// Scenario: errors back off, success resets, and a reconcile that fails after writing its own status
-// does not bypass its backoff. CTRL-4
+// CTRL-4: errors back off, success resets, and a reconcile that fails after writing its own status keeps its
+// backoff.
 #[tokio::test(start_paused = true)]
 async fn a_failure_that_wrote_its_own_status_keeps_its_backoff() {
     let mut world = World::new();
@@ -94,9 +93,9 @@ async fn a_failure_that_wrote_its_own_status_keeps_its_backoff() {
     assert_eq!(world.metric("reconcile_errors_total", labels), "6");
 }
 
-// Scenario: the reconcile fails until somebody else says something in the status. CTRL-4
+// CTRL-4: the reconcile fails until another client writes into the status.
 #[tokio::test(start_paused = true)]
-async fn a_status_that_somebody_else_writes_cuts_a_backoff_short() {
+async fn a_status_written_by_another_client_cuts_a_backoff_short() {
     let mut world = World::new();
     world.deploy("web");
     let (note, mut runs) = record();
@@ -190,7 +189,7 @@ async fn a_terminal_error_is_not_retried_until_something_changes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn appointments_by_the_clock_and_the_longest_delay_are_kept() {
+async fn requeues_at_a_time_of_day_and_after_the_longest_delay_are_kept() {
     let mut world = World::new();
     world.deploy("web");
     let (note, mut runs) = record();

@@ -1,4 +1,4 @@
-//! Watches: each with a predicate of its own, owners and mappings, and other causes.
+//! Watches: predicates, owners, mappings, and requests from outside the cluster.
 
 use futures::StreamExt;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -12,7 +12,7 @@ use steersman_object::ObjectKey;
 
 use crate::world::{World, owner_reference, record};
 
-// Scenario: two watches with separate predicates; and a predicate never hides a delete.
+// Two watches have separate predicates, and no predicate hides a delete.
 #[tokio::test(start_paused = true)]
 async fn predicates_belong_to_one_watch_and_never_hide_a_delete() {
     let mut world = World::new();
@@ -59,7 +59,7 @@ async fn predicates_belong_to_one_watch_and_never_hide_a_delete() {
     assert_eq!(runs.rest().await, ["web"]);
 }
 
-// Sharp edge: a child that moves tells its former owner too.
+// A child that moves requests its former owner too.
 #[tokio::test(start_paused = true)]
 async fn a_child_that_moves_requests_both_owners() {
     let mut world = World::new();
@@ -85,7 +85,7 @@ async fn a_child_that_moves_requests_both_owners() {
     assert_eq!(told, ["from", "to"], "not the owner that does not control");
 }
 
-// As controller-runtime's `OnlyMetadata`: the server is asked for no more.
+// Like controller-runtime's `OnlyMetadata`: the server is asked for metadata only.
 #[tokio::test(start_paused = true)]
 async fn owners_are_found_by_metadata_alone() {
     let mut world = World::new();
@@ -103,7 +103,7 @@ async fn owners_are_found_by_metadata_alone() {
     assert!(informers[0].mirror().is_metadata_only());
 }
 
-// Scenario: an owned object that vanishes while the watch is away.
+// An owned object is deleted while the watch is away.
 #[tokio::test(start_paused = true)]
 async fn a_delete_that_was_missed_requests_the_owner() {
     let mut world = World::new();
@@ -130,7 +130,7 @@ async fn a_delete_that_was_missed_requests_the_owner() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn mappings_streams_and_filters_over_all_watches() {
+async fn mappings_streams_and_a_filter_over_all_watches_work_together() {
     let mut world = World::new();
     for name in ["a", "b"] {
         world.deploy(name);
@@ -181,9 +181,9 @@ async fn mappings_streams_and_filters_over_all_watches() {
     assert_eq!(runs.rest().await, ["b"], "the end of a stream is no fault");
 }
 
-// A request type of one's own: all Deployments of a namespace are one request.
+// A request type of its own: all Deployments of a namespace are one request.
 #[tokio::test(start_paused = true)]
-async fn requests_may_be_of_another_type_than_objects() {
+async fn a_controller_may_have_requests_of_its_own_type() {
     let mut world = World::new();
     for name in ["a", "b", "c"] {
         world.deploy(name);

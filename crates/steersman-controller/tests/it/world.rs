@@ -1,4 +1,4 @@
-//! A server, a cache and a client in one process, and a record of what was reconciled.
+//! A server, a cache and a client in one process, and a record of the reconciles.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Everything around a controller. The cache runs from the first `start` on.
+/// The surroundings of a controller. The cache runs from the first `start` on.
 pub(crate) struct World {
     pub(crate) server: ApiServer,
     pub(crate) cache: Cache,
@@ -27,25 +27,25 @@ pub(crate) struct World {
     pub(crate) registry: Registry,
     pub(crate) cancel: CancellationToken,
     pub(crate) grace: Duration,
-    /// The clock of controllers that are started from now on; that of the runtime by default.
+    /// The clock of controllers started later; by default that of the runtime.
     pub(crate) clock: Option<Clock>,
     connection: Connection,
     cache_runs: bool,
 }
 
-/// What a recording reconciler saw, in order.
+/// The requests that a recording reconciler got, in order.
 pub(crate) struct Runs {
     seen: mpsc::UnboundedReceiver<(String, Instant)>,
     start: Instant,
 }
 
-/// The other end of [`Runs`].
+/// The sender of [`Runs`].
 #[derive(Clone)]
 pub(crate) struct Record(mpsc::UnboundedSender<(String, Instant)>);
 
 impl World {
     pub(crate) fn new() -> Self {
-        // Children name owners with uids that these tests make up: a collector would take them.
+        // The garbage collector would delete children whose owners' uids these tests make up.
         let server = ApiServer::builder().play_controllers(false).build();
         let connection = Connection::in_process(server.service(), "default");
         let cache = Cache::new(CacheOptions::new()).unwrap();
@@ -69,7 +69,7 @@ impl World {
         controller.declare(&self.cache).unwrap();
         if !self.cache_runs {
             self.cache_runs = true;
-            // Outlives the controllers: it ends with the runtime of the test.
+            // The task outlives the controllers and ends with the runtime of the test.
             tokio::spawn(
                 self.cache
                     .run(self.connection.clone(), CancellationToken::new()),
@@ -89,7 +89,7 @@ impl World {
         self.series(&format!("controller_runtime_{metric}{{{labels}}} "))
     }
 
-    /// The value of the series whose line begins so.
+    /// The value of the series whose line begins with `series`.
     pub(crate) fn series(&self, series: &str) -> String {
         let text = TextEncoder::new()
             .encode_to_string(&self.registry.gather())
@@ -168,11 +168,11 @@ pub(crate) fn record() -> (Record, Runs) {
 
 impl Record {
     pub(crate) fn note(&self, text: &impl ToString) {
-        // Nobody listens any more where the test has seen enough.
+        // A test that has seen enough has dropped the receiver.
         let _ = self.0.send((text.to_string(), Instant::now()));
     }
 
-    /// Notes each request and is done with it.
+    /// A reconciler that records each request and does nothing else.
     pub(crate) fn reconciler(self) -> impl Reconciler {
         reconcile::from_fn(move |_: Context, request: Request| {
             self.note(&request);
@@ -182,21 +182,21 @@ impl Record {
 }
 
 impl Runs {
-    /// What was noted next, without the namespace.
+    /// Returns the next request, without the namespace.
     pub(crate) async fn next(&mut self) -> String {
         self.next_at().await.0
     }
 
-    /// As `next`, with the virtual milliseconds since the record began.
+    /// Returns the next request, with the virtual milliseconds since the record began.
     pub(crate) async fn next_at(&mut self) -> (String, u128) {
-        // A virtual day is time enough; without a bound a failure would be a hang.
+        // A virtual day is enough; without a limit a failure would be a hang.
         let next = tokio::time::timeout(24 * HOUR, self.seen.recv()).await;
         let (text, at) = next.unwrap().unwrap();
         let text = text.strip_prefix("default/").unwrap_or(&text).to_owned();
         (text, (at - self.start).as_millis())
     }
 
-    /// What is noted from now on until nothing has been for a virtual hour.
+    /// Returns the requests recorded until none has come for a virtual hour.
     pub(crate) async fn rest(&mut self) -> Vec<String> {
         let mut rest = Vec::new();
         while let Ok(text) = tokio::time::timeout(HOUR, self.next()).await {
@@ -209,7 +209,7 @@ impl Runs {
 pub(crate) const HOUR: Duration = Duration::from_secs(3600);
 
 impl Runs {
-    /// Whether every sender is gone and nothing is left to read.
+    /// Whether every sender is gone and no request is left to read.
     pub(crate) fn seen_nothing_more(&mut self) -> bool {
         self.seen.try_recv().is_err()
     }

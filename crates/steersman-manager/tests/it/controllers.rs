@@ -95,7 +95,7 @@ async fn without_watch_list_two_controllers_cause_one_list_and_one_watch() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_controller_writes_carries_the_time_of_the_managers_clock() {
+async fn reconciles_see_the_clock_of_the_manager() {
     let server = ApiServer::new();
     server.create(config_map("a")).unwrap();
     let noon: k8s_openapi::jiff::Timestamp = "2030-01-01T12:00:00Z".parse().unwrap();
@@ -122,7 +122,7 @@ async fn what_a_controller_writes_carries_the_time_of_the_managers_clock() {
         .unwrap();
     let started = start(&manager);
     assert!(soon(reconciled.recv()).await.unwrap());
-    // The event of its own write finds nothing left to do.
+    // The event of its own write causes a reconcile without a change.
     assert!(!soon(reconciled.recv()).await.unwrap());
     started.stop().await.unwrap();
     let stored = server.get("configmaps", "default", "a").unwrap();
@@ -158,7 +158,7 @@ fn owners(server: &ApiServer) -> Vec<(String, String)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_programs_whose_controllers_have_one_name_keep_each_others_fields() {
+async fn two_programs_with_controllers_of_one_name_keep_each_others_fields() {
     let server = ApiServer::new();
     server.create(config_map("a")).unwrap();
     let long = "operator".repeat(30);
@@ -221,7 +221,7 @@ async fn a_controller_signs_with_the_field_manager_that_it_is_given() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_field_manager_of_the_client_options_is_that_of_controllers_without_their_own() {
+async fn controllers_without_a_field_manager_use_that_of_the_client_options() {
     let server = ApiServer::new();
     server.create(config_map("a")).unwrap();
     let options = ClientOptions::new().field_manager("the-shop");
@@ -279,7 +279,7 @@ async fn two_managers_work_in_one_process() {
     }
 }
 
-/// Makes a Secret for every ConfigMap.
+/// Creates a Secret for every ConfigMap.
 struct Sealer;
 
 impl Reconciler for Sealer {
@@ -302,7 +302,7 @@ impl Reconciler for Sealer {
     }
 }
 
-/// Waits until the server's state fits, looking after each request.
+/// Waits until the state of the server fits. It looks again after each request.
 async fn until(server: &ApiServer, fits: impl Fn(&ApiServer) -> bool) {
     let mut requests = server.requests().all().len();
     while !fits(server) {
@@ -320,9 +320,9 @@ fn uid(object: &Value) -> &str {
     object["metadata"]["uid"].as_str().unwrap()
 }
 
-/// What was deleted while nobody could hear of it is made again, and the cache is what the server is.
+/// An object deleted while no watch was open is made again, and the cache agrees with the server.
 #[tokio::test(start_paused = true)]
-async fn a_child_deleted_behind_a_gap_is_made_again() {
+async fn a_child_deleted_while_the_watch_was_away_is_made_again() {
     let server = ApiServer::new();
     for name in ["a", "b"] {
         server.create(config_map(name)).unwrap();
@@ -349,7 +349,7 @@ async fn a_child_deleted_behind_a_gap_is_made_again() {
     let after = server.get("secrets", "default", "a").unwrap();
     assert_ne!(uid(&before), uid(&after));
 
-    // The store comes to be what the server is.
+    // The store agrees with the server in the end.
     let store = manager.cache().informer::<Secret>().unwrap().store();
     let versions = || -> (BTreeSet<String>, BTreeSet<String>) {
         let held = store

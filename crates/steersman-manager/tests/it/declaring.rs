@@ -1,4 +1,4 @@
-//! Declaring does no I/O, and refuses what cannot work before anything starts.
+//! Declarations do no I/O, and those that cannot work are refused before anything starts.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use steersman_api::{Connection, kube_client};
@@ -19,7 +19,7 @@ fn nowhere() -> Connection {
     ))
 }
 
-/// No runtime runs here: nothing that is declared needs one.
+/// No runtime runs in this test, because no declaration needs one.
 #[test]
 fn everything_is_declared_without_a_runtime_and_a_cluster() {
     let secrets = ByObject::new().namespaces(["default"]);
@@ -50,7 +50,7 @@ fn everything_is_declared_without_a_runtime_and_a_cluster() {
     assert_eq!(manager.cache().all_unsynced().len(), 2);
 }
 
-/// Servers refuse each write that is signed with such a name.
+/// Servers refuse each write that is signed with one of these names.
 #[test]
 fn a_field_manager_that_servers_refuse_is_refused_when_building() {
     let (told, _reconciled) = mpsc::unbounded_channel();
@@ -92,7 +92,7 @@ fn a_field_manager_that_servers_refuse_is_refused_when_building() {
 }
 
 #[test]
-fn what_cannot_work_is_refused_by_name() {
+fn declarations_that_cannot_work_are_refused_by_name() {
     let bad = CacheOptions::new().by_object::<Namespace>(ByObject::new().namespaces(["a"]));
     let error = Manager::builder(nowhere()).cache(bad).build().unwrap_err();
     assert!(
@@ -122,7 +122,7 @@ fn what_cannot_work_is_refused_by_name() {
 
 /// CACHE-13
 #[tokio::test(start_paused = true)]
-async fn cache_13_a_controller_that_is_refused_keeps_neither_its_name_nor_its_kinds() {
+async fn cache_13_a_refused_controller_leaves_neither_a_name_nor_kinds() {
     let server = ApiServer::new();
     let connection = Connection::in_process(server.service(), "default");
     let manager = Manager::builder(connection).build().unwrap();
@@ -144,7 +144,7 @@ async fn cache_13_a_controller_that_is_refused_keeps_neither_its_name_nor_its_ki
         assert!(manager.controllers().is_empty());
     }
 
-    // The cache refuses the kinds, though the manager has not stopped.
+    // The cache refuses the kinds, although the manager has not stopped.
     let manager = Manager::builder(nowhere()).build().unwrap();
     drop(manager.cache().begin().unwrap());
     for _ in 0..2 {
@@ -158,7 +158,7 @@ async fn cache_13_a_controller_that_is_refused_keeps_neither_its_name_nor_its_ki
 
 /// CACHE-13
 #[test]
-fn cache_13_options_that_are_refused_leave_the_registry_to_those_that_are_not() {
+fn cache_13_refused_options_register_no_metrics() {
     let registry = prometheus::Registry::new();
     let bad = CacheOptions::new().by_object::<Namespace>(ByObject::new().namespaces(["a"]));
     let build = |options| {

@@ -1,4 +1,4 @@
-//! MGR-2: what fails ends the manager with an error that names it, and everything else is stopped in order.
+//! MGR-2: a failure ends the manager with an error that names the runnable, and the rest stops in order.
 
 use std::io;
 use std::time::Duration;
@@ -57,7 +57,7 @@ async fn a_panic_ends_the_manager_with_an_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_forbidden_kind_that_is_required_ends_its_controller_and_with_it_the_manager() {
+async fn a_required_kind_that_is_forbidden_ends_its_controller_and_the_manager() {
     let server = ApiServer::new();
     server.create(config_map("a")).unwrap();
     let forbidden = Answer::code(403).message("services is forbidden");
@@ -78,7 +78,7 @@ async fn a_forbidden_kind_that_is_required_ends_its_controller_and_with_it_the_m
     manager.add_controller(services).unwrap();
     let before = Instant::now();
     let started = start(&manager);
-    // The other controller works meanwhile.
+    // The other controller works during the wait.
     assert_eq!(soon(reconciled.recv()).await.unwrap(), "default/a");
     assert!(Instant::now() - before < Duration::from_secs(60));
     let error = started.ended().await.unwrap_err();
@@ -91,7 +91,7 @@ async fn a_forbidden_kind_that_is_required_ends_its_controller_and_with_it_the_m
     assert!(text.contains(r#"resources: ["services"]"#), "{text}");
 }
 
-/// A controller that went on without its events would miss all that happens.
+/// A controller that went on without its events would miss every later change.
 #[tokio::test(start_paused = true)]
 async fn a_kind_that_is_removed_from_the_cache_ends_the_controller_that_watches_it() {
     let server = ApiServer::new();

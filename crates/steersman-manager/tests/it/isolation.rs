@@ -1,4 +1,4 @@
-//! MGR-5: what one runnable does wrong ends the manager in order, or nothing at all.
+//! MGR-5: a misbehaving runnable ends the manager in order, or has no effect on others.
 
 use std::time::Duration;
 
@@ -58,9 +58,9 @@ async fn a_panic_before_the_first_await_stops_the_others_in_order() {
     }
 }
 
-/// MGR-5: also of one that is added while the manager runs.
+/// MGR-5: also a runnable that is added while the manager runs.
 #[tokio::test(start_paused = true)]
-async fn a_panic_of_what_is_added_later_stops_the_others_in_order() {
+async fn a_panic_of_a_runnable_added_later_stops_the_others_in_order() {
     let manager = manager_of(&ApiServer::new()).build().unwrap();
     let notes = Notes::default();
     manager.add(notes.slow(Group::LeaderElected)).unwrap();
@@ -77,7 +77,7 @@ async fn a_panic_of_what_is_added_later_stops_the_others_in_order() {
 
 /// MGR-5
 #[tokio::test(start_paused = true)]
-async fn a_runnable_that_cancels_its_token_stops_nothing_but_itself() {
+async fn a_runnable_that_cancels_its_token_stops_only_itself() {
     let server = ApiServer::new();
     let manager = manager_of(&server).build().unwrap();
     let (told, mut reconciled) = mpsc::unbounded_channel();
@@ -90,7 +90,7 @@ async fn a_runnable_that_cancels_its_token_stops_nothing_but_itself() {
         .unwrap();
     let (ended, has_ended) = oneshot::channel();
     let hasty = runnable::from_fn("hasty", Group::LeaderElected, |context| async move {
-        // As a guard that is handed on does when it is dropped.
+        // The effect of a drop guard of the token.
         context.cancellation().cancel();
         context.cancelled().await;
         let _ = ended.send(());
@@ -133,7 +133,7 @@ async fn slow_write(client: Client) {
         metadata: ObjectKey::namespaced("default", "slow").to_meta(),
         ..ConfigMap::default()
     };
-    // The write goes on in a task of its own, and this ends with the runnable.
+    // The write goes on in a task of its own after the runnable has ended.
     let _ = client.create(&config).await;
 }
 

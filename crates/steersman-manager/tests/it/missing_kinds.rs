@@ -1,4 +1,4 @@
-//! A kind that cannot be had costs its own controllers, and those only as long as it lasts.
+//! An unavailable kind stops only its own controllers, and only as long as it is unavailable.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,11 +41,11 @@ pub(crate) struct WebsiteSpec {
     image: String,
 }
 
-/// How many objects of `K` each reconcile found in the cache, by controller.
+/// The number of objects of `K` that each reconcile found in the cache, by controller.
 #[derive(Clone, Default)]
 struct Counts(Arc<Mutex<BTreeMap<String, Vec<usize>>>>);
 
-/// Lists its own kind, and comes back each second.
+/// Lists its own kind, each second.
 struct Lists<K> {
     counts: Counts,
     kind: std::marker::PhantomData<fn() -> K>,
@@ -59,7 +59,7 @@ impl Counts {
         }
     }
 
-    /// What the reconciles of a controller have found since this was asked last.
+    /// What the reconciles of a controller have found since the last call.
     fn take(&self, controller: &str) -> Vec<usize> {
         self.0.lock().remove(controller).unwrap_or_default()
     }
@@ -111,7 +111,7 @@ async fn minutes(many: u64) {
     sleep(Duration::from_secs(60 * many)).await;
 }
 
-/// Three controllers in one manager: the kind of one is missing, that of another forbidden.
+/// Three controllers in one manager: the kind of one is missing, and that of another is forbidden.
 struct Scene {
     server: ApiServer,
     manager: Manager,
@@ -144,7 +144,7 @@ impl Scene {
         check(&self.manager.health(), name)
     }
 
-    /// Health and metrics name kinds, reasons, rules and controllers.
+    /// Asserts that health and metrics name kinds, reasons, rules and controllers.
     fn assert_both_are_named(&self) {
         assert!(!self.manager.health().is_ok());
         let (ok, informers) = self.check("informers");
@@ -162,7 +162,7 @@ impl Scene {
             "an api-server in this process, for controller website: websites",
         ];
         for (finding, parts) in [(&informers[0], forbidden), (&informers[1], missing)] {
-            // Last is what is to be copied.
+            // The rule to copy is at the end.
             assert!(
                 !finding.ends_with(')') && !finding.contains("} of"),
                 "{finding}"
@@ -199,7 +199,7 @@ impl Scene {
         );
     }
 
-    /// Forbidden after a sync: reconciles go on, none of them reads an empty store, and the health says it.
+    /// Forbids a kind after its sync: reconciles go on, none reads an empty store, and the health names it.
     async fn forbid_for_a_while(&self) {
         self.counts.take("service");
         let forbidden = self.forbid();
@@ -217,7 +217,7 @@ impl Scene {
         assert!(self.manager.health().is_ok());
     }
 
-    /// A definition that is deleted while it is watched, and installed again.
+    /// Deletes a definition that is watched, and installs it again.
     async fn delete_the_definition_for_a_while(&self) {
         self.server.delete(CRDS, "", WEBSITES).unwrap();
         minutes(30).await;
@@ -233,13 +233,13 @@ impl Scene {
 
 /// Scenario 26. CTRL-7, MGR-2, MGR-6
 #[tokio::test(start_paused = true)]
-async fn a_missing_and_a_forbidden_kind_cost_their_own_controllers_and_heal() {
+async fn a_missing_and_a_forbidden_kind_stop_only_their_own_controllers_and_heal() {
     let log = capture();
     let scene = Scene::new();
     let forbidden = scene.forbid();
     let started = start(&scene.manager);
 
-    // The third one reconciles all the time, and the others never.
+    // The third one reconciles all the time, and the others do not.
     minutes(30).await;
     assert!(scene.counts.take("configmap").len() >= 30 * 59);
     for waits in ["service", "website"] {
@@ -254,7 +254,7 @@ async fn a_missing_and_a_forbidden_kind_cost_their_own_controllers_and_heal() {
     let each = ["service", "website", "configmap"].map(said);
     assert_eq!(each, [29, 29, 0], "each minute: {text}");
 
-    // Each recovers by itself, within the longest backoff.
+    // Each one recovers within the longest backoff.
     drop(forbidden);
     minutes(1).await;
     scene.assert_all_found("service", 1);
@@ -307,10 +307,10 @@ async fn a_controller_that_also_watches_a_forbidden_kind_starts_with_both_sets()
     started.stop().await.unwrap();
 }
 
-/// What needs a kind, and what needs none: the groups after the caches start, also those of another cluster,
-/// and a wait for all kinds names the one that is missing.
+/// The groups after the caches start, also those of another cluster, and a wait for all kinds names the one
+/// that is missing.
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_cannot_be_had_holds_up_no_group_and_no_other_cluster() {
+async fn an_unavailable_kind_delays_no_group_and_no_other_cluster() {
     let (server, other) = (ApiServer::new(), ApiServer::new());
     server.create(config_map("a")).unwrap();
     let manager = manager_of(&server).build().unwrap();
@@ -356,9 +356,9 @@ async fn a_kind_that_cannot_be_had_holds_up_no_group_and_no_other_cluster() {
     started.stop().await.unwrap();
 }
 
-/// CTRL-7: with a limit, as `CacheSyncTimeout` of controller-runtime.
+/// CTRL-7: with a limit, like `CacheSyncTimeout` of controller-runtime.
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_is_required_ends_the_manager_after_its_time() {
+async fn a_required_kind_that_never_syncs_ends_the_manager_after_the_limit() {
     let server = ApiServer::new();
     server.create(config_map("a")).unwrap();
     let manager = manager_of(&server).build().unwrap();
@@ -389,7 +389,7 @@ async fn a_kind_that_is_required_ends_the_manager_after_its_time() {
 
 /// CTRL-6, MGR-2, MGR-6
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_panics_is_named_by_the_health_and_ends_nothing() {
+async fn a_panicking_handler_is_named_by_the_health_and_ends_no_controller() {
     let server = ApiServer::new();
     for name in ["bad", "good"] {
         server.create(config_map(name)).unwrap();
@@ -421,9 +421,9 @@ async fn a_handler_that_panics_is_named_by_the_health_and_ends_nothing() {
     started.stop().await.unwrap();
 }
 
-/// CACHE-2, MGR-4: a kind whose list hangs costs only those who read it.
+/// CACHE-2, MGR-4: a kind whose list hangs costs only its own readers.
 #[tokio::test(start_paused = true)]
-async fn a_kind_whose_first_list_hangs_does_not_keep_other_controllers_waiting() {
+async fn a_first_list_that_hangs_does_not_delay_other_controllers() {
     let log = capture();
     let server = ApiServer::new();
     server.create(config_map("a")).unwrap();

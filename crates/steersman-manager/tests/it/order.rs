@@ -74,7 +74,7 @@ async fn groups_start_and_stop_in_their_orders() {
 
 /// MGR-4
 #[tokio::test(start_paused = true)]
-async fn nobody_waits_for_a_runnable_that_did_not_promise_to_say_when_it_is_ready() {
+async fn groups_do_not_wait_for_a_runnable_that_promised_no_readiness() {
     let log = capture();
     let manager = manager_of(&ApiServer::new()).build().unwrap();
     for group in ALL {
@@ -96,7 +96,7 @@ async fn nobody_waits_for_a_runnable_that_did_not_promise_to_say_when_it_is_read
 
 /// MGR-4
 #[tokio::test(start_paused = true)]
-async fn whoever_the_others_wait_for_is_named_in_the_log() {
+async fn the_log_names_the_runnable_that_later_groups_wait_for() {
     let log = capture();
     let manager = manager_of(&ApiServer::new()).build().unwrap();
     let notes = Notes::default();
@@ -109,7 +109,7 @@ async fn whoever_the_others_wait_for_is_named_in_the_log() {
     manager.add(forgetful).unwrap();
     let started = start(&manager);
     notes.reach(2).await;
-    // A day of waiting: one warning, and less and less after that.
+    // A day of waiting: one warning, and ever fewer lines after it.
     tokio::time::sleep(Duration::from_secs(24 * 3600)).await;
     started.stop().await.unwrap();
     let text = log.text();
@@ -122,12 +122,12 @@ async fn whoever_the_others_wait_for_is_named_in_the_log() {
     };
     assert_eq!(named("WARN"), 1, "{text}");
     assert_eq!(text.matches("WARN").count(), 1, "{text}");
-    // At 30 s, 70 s, 150 s and so on for 8 times, and then each hour.
+    // Eight lines at 30 s, 70 s, 150 s and so on, and then one per hour.
     assert!((20..=32).contains(&named("INFO")), "{text}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_does_not_stop_is_dropped_after_the_grace_and_named() {
+async fn a_runnable_that_does_not_stop_is_dropped_after_the_grace_and_named() {
     let grace = Duration::from_secs(5);
     let manager = manager_of(&ApiServer::new())
         .graceful_shutdown_timeout(grace)
@@ -141,14 +141,14 @@ async fn what_does_not_stop_is_dropped_after_the_grace_and_named() {
     notes.reach(2).await;
     let before = Instant::now();
     let error = started.stop().await.unwrap_err();
-    // MGR-3: those whose turn never came are still asked, and the server takes a second.
+    // MGR-3: groups whose turn had not come are still asked to stop, and the server takes a second.
     assert_eq!(Instant::now() - before, grace + Duration::from_secs(1));
     assert_eq!(notes.all()[2..], ["stop HTTP servers", "end HTTP servers"]);
     assert!(error.is_unclean_stop());
     let Error::StopTimeout { running, .. } = &error else {
         panic!("{error}")
     };
-    // The servers and the cache were not asked to stop in time, so it is not their fault.
+    // The servers and the cache were not asked to stop in time, so they are not late.
     assert_eq!(running, &["stubborn"], "{error}");
 }
 
@@ -158,7 +158,7 @@ async fn a_read_right_after_the_start_waits_for_the_first_sync() {
     server.create(config_map("a")).unwrap();
     let manager = manager_of(&server).build().unwrap();
     manager.cache().informer::<ConfigMap>().unwrap();
-    // Another group starts before the caches, and takes its time.
+    // Another group starts before the caches, and takes a while.
     manager
         .add(Notes::default().slow(Group::HttpServers))
         .unwrap();
@@ -178,7 +178,7 @@ async fn a_read_right_after_the_start_waits_for_the_first_sync() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_start_that_is_dropped_before_it_ran_keeps_no_reader_waiting() {
+async fn a_start_dropped_before_its_first_poll_blocks_no_reader() {
     let manager = manager_of(&ApiServer::new()).build().unwrap();
     manager.cache().informer::<ConfigMap>().unwrap();
     drop(manager.start(steersman_manager::Shutdown::never()));
@@ -190,7 +190,7 @@ async fn a_start_that_is_dropped_before_it_ran_keeps_no_reader_waiting() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_to_stop_is_heard_while_starting() {
+async fn a_request_to_stop_ends_a_start() {
     let manager = manager_of(&ApiServer::new()).build().unwrap();
     let never_ready = runnable::from_fn("never ready", Group::Webhooks, |context| async move {
         context.cancelled().await;
@@ -207,7 +207,7 @@ async fn a_request_to_stop_is_heard_while_starting() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_added_later_starts_at_once_and_after_the_stop_not_at_all() {
+async fn a_runnable_added_later_starts_at_once_and_never_after_the_stop() {
     let manager = manager_of(&ApiServer::new()).build().unwrap();
     let notes = Notes::default();
     manager.add(notes.slow(Group::Others)).unwrap();

@@ -1,4 +1,4 @@
-//! What a manager says of what its cache may read.
+//! What a manager logs about the permissions of its cache.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use serde_json::json;
@@ -33,7 +33,7 @@ fn server() -> ApiServer {
     server
 }
 
-/// Runs a manager until its kinds have settled, and what was asked for it was answered.
+/// Runs a manager until its kinds have settled, and returns its log.
 async fn log_of(server: &ApiServer, asks: bool, services: bool) -> CapturedLog {
     let log = capture();
     let connection = Connection::in_process(server.service_as(User::new("op")), "default");
@@ -45,14 +45,14 @@ async fn log_of(server: &ApiServer, asks: bool, services: bool) -> CapturedLog {
     }
     let started = start(&manager);
     manager.cache().settled().await;
-    // In process each request is answered at once: a moment of the paused clock is enough for all.
+    // In process each request is answered at once, so a moment of the paused clock suffices for all.
     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     started.stop().await.unwrap();
     log
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_manager_that_asks_logs_the_missing_rules_and_starts_all_the_same() {
+async fn a_preflight_logs_missing_rules_and_the_manager_starts() {
     let server = server();
     let log = log_of(&server, true, true).await.text();
     assert!(
@@ -74,7 +74,7 @@ async fn a_manager_that_asks_logs_the_missing_rules_and_starts_all_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_manager_asks_nothing_unless_it_is_told_to() {
+async fn without_a_preflight_the_manager_asks_for_no_rules() {
     let server = server();
     let log = log_of(&server, false, true).await.text();
     assert!(!log.contains("not allowed: get"), "{log}");

@@ -1,4 +1,4 @@
-//! Signals of the process: the first asks, the second insists. Real time, real signals.
+//! Signals of the process: the first stops in order, the second at once. Real time, real signals.
 
 use std::process::Command;
 
@@ -8,9 +8,9 @@ use tokio::sync::oneshot;
 
 use crate::world::manager_of;
 
-/// Sends SIGTERM to this very process.
+/// Sends SIGTERM to the process of this test.
 fn terminate() {
-    // The shell's own `kill`: not every machine has a program of that name.
+    // The `kill` of the shell, because not every machine has a program of that name.
     let sent = Command::new("sh").args(["-c", "kill -TERM $PPID"]).status();
     assert!(sent.unwrap().success());
 }

@@ -1,4 +1,4 @@
-//! MGR-3: a stop ends, whatever a runnable does, and is in order as far as it can be.
+//! MGR-3: a stop ends whatever a runnable does, and is as orderly as it can be.
 
 use std::time::Duration;
 
@@ -47,9 +47,9 @@ async fn a_reconcile_that_hangs_is_named_and_the_rest_stops_in_order() {
     assert_eq!(running, &[r#"controller "configmap" (default/a)"#]);
 }
 
-/// CACHE-10: caches stop after the controllers, so a reconcile that is under way reads to its end.
+/// CACHE-10: caches stop after the controllers, so a running reconcile can still read.
 #[tokio::test(start_paused = true)]
-async fn a_reconcile_reads_to_its_end_and_nobody_reads_after_that() {
+async fn caches_stop_after_the_last_reconcile_has_read() {
     let server = ApiServer::new();
     server.create(config_map("a")).unwrap();
     let manager = manager_of(&server).build().unwrap();
@@ -78,9 +78,9 @@ async fn a_reconcile_reads_to_its_end_and_nobody_reads_after_that() {
     assert!(error.is_stopped(), "{error}");
 }
 
-/// MGR-3. Real time: a thread that is blocked stops no clock.
+/// MGR-3. Real time: a blocked thread does not stop a clock.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_blocks_its_thread_is_left_behind() {
+async fn a_task_that_blocks_its_thread_is_left_behind() {
     let manager = manager_of(&ApiServer::new())
         .graceful_shutdown_timeout(Duration::from_millis(50))
         .build()
@@ -97,7 +97,7 @@ async fn what_blocks_its_thread_is_left_behind() {
     let started = start(&manager);
     is_up.await.unwrap();
     started.stop.cancel();
-    // The limit is there so that a failure is none of the whole run.
+    // Without the limit a failure would be a hang.
     let ended = tokio::time::timeout(Duration::from_secs(60), started.task).await;
     // The runtime waits for its threads.
     drop(release);
@@ -109,7 +109,7 @@ async fn what_blocks_its_thread_is_left_behind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_first_request_after_a_failure_does_not_insist_and_a_second_one_does() {
+async fn after_a_failure_only_the_second_request_stops_at_once() {
     for requests in [1, 2] {
         let manager = manager_of(&ApiServer::new()).build().unwrap();
         let notes = Notes::default();
@@ -133,7 +133,7 @@ async fn a_first_request_after_a_failure_does_not_insist_and_a_second_one_does()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_request_is_heard_in_the_last_moment() {
+async fn a_second_request_cuts_the_last_moment_short() {
     let manager = manager_of(&ApiServer::new())
         .graceful_shutdown_timeout(Duration::from_secs(5))
         .build()

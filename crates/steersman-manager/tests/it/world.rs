@@ -1,4 +1,4 @@
-//! A server, managers of it, and runnables that note what they do.
+//! A server, managers of it, and runnables that record what they do.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub(crate) fn add<K: TypedObject>(manager: &Manager, reconciler: impl Reconciler
     manager.add_controller(controller).unwrap();
 }
 
-/// A manager that has been started, and the way to stop it.
+/// A started manager, with its cancellation.
 pub(crate) struct Started {
     pub(crate) stop: CancellationToken,
     pub(crate) task: JoinHandle<Result<(), Error>>,
@@ -51,14 +51,14 @@ impl Started {
     }
 }
 
-/// A clock that is paused still has a limit for what never comes.
+/// Waits with a limit, so that a failure is no hang under a paused clock.
 pub(crate) async fn soon<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(3600), what)
         .await
         .unwrap()
 }
 
-/// What happened, in order.
+/// A record of what happened, in order.
 #[derive(Clone, Default)]
 pub(crate) struct Notes(Arc<watch::Sender<Vec<String>>>);
 
@@ -71,7 +71,7 @@ impl Notes {
         self.0.borrow().clone()
     }
 
-    /// Waits until so much has been noted.
+    /// Waits until `many` notes are recorded.
     pub(crate) async fn reach(&self, many: usize) {
         let mut notes = self.0.subscribe();
         soon(notes.wait_for(|notes| notes.len() >= many))
@@ -79,7 +79,7 @@ impl Notes {
             .unwrap();
     }
 
-    /// Takes a second to be ready, and one to stop.
+    /// A runnable that takes a second to be ready, and one to stop.
     pub(crate) fn slow(&self, group: Group) -> impl Runnable + use<> {
         let notes = self.clone();
         runnable::from_fn(group.to_string(), group, move |context| async move {
@@ -97,7 +97,7 @@ impl Notes {
     }
 }
 
-/// Sends the key of each request it reconciles.
+/// A reconciler that sends the key of each request.
 pub(crate) struct Tell(pub(crate) mpsc::UnboundedSender<String>);
 
 impl Reconciler for Tell {

@@ -101,7 +101,7 @@ fn an_immediate_add_absorbs_a_delay_and_a_later_delay_never_postpones() {
 }
 
 #[test]
-fn the_latest_result_alone_sets_the_next_run() {
+fn only_the_latest_result_sets_the_next_run() {
     let mut world = World::new();
     world.add("a", now());
     let first = world.take().unwrap();
@@ -141,7 +141,7 @@ fn backoff_doubles_resets_on_forget_and_stays_on_settle() {
 }
 
 #[test]
-fn rate_limited_adds_count_even_where_the_key_is_ready() {
+fn rate_limited_adds_count_even_if_the_key_is_ready() {
     let mut world = World::new();
     world.add("a", now());
     world.add("a", now().rate_limited());
@@ -155,7 +155,7 @@ fn rate_limited_adds_count_even_where_the_key_is_ready() {
 }
 
 #[test]
-fn a_kept_backoff_is_not_cut_short_and_still_owes_one_run() {
+fn an_add_that_keeps_the_backoff_causes_one_run_after_it() {
     let mut world = World::new();
     world.add("a", now());
     let taken = world.take().unwrap();
@@ -230,7 +230,7 @@ fn a_delay_is_not_lost_to_an_add_that_keeps_the_backoff() {
 }
 
 #[test]
-fn priorities_rise_stick_and_survive_delays() {
+fn priorities_rise_and_survive_delays() {
     let mut world = World::new();
     world.add("low", now().priority(Priority::LOW));
     world.add("raised", now().priority(Priority::LOW));
@@ -263,7 +263,7 @@ fn priorities_rise_stick_and_survive_delays() {
 }
 
 #[test]
-fn a_deadline_that_comes_while_held_is_one_later_run() {
+fn a_deadline_that_passes_while_held_causes_one_later_run() {
     let mut world = World::new();
     world.add("a", now());
     let held = world.take().unwrap();
@@ -289,7 +289,7 @@ fn the_longest_delays_do_not_panic() {
 
 // WQ-6
 #[test]
-fn shut_down_drops_and_counts_what_waits_and_lets_the_held_finish() {
+fn a_shut_down_drops_waiting_keys_and_lets_held_ones_finish() {
     let mut world = World::new();
     for key in ["ready", "held", "failing"] {
         world.add(key, now());

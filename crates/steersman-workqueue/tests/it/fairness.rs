@@ -1,8 +1,8 @@
-//! Nothing starves, and nothing that matters waits for what does not.
+//! No key starves, and urgent keys do not wait for the others.
 
 use steersman_workqueue::{AddOptions, Priority, Queue, QueueOptions};
 
-// WQ-5: a hot key that is added again at each of its runs, beside a thousand cold ones.
+// WQ-5: a hot key that is added again during each of its runs, beside a thousand cold ones.
 #[tokio::test(start_paused = true)]
 async fn a_hot_key_delays_cold_keys_by_one_run_each_at_most() {
     let queue = Queue::new(QueueOptions::<u32>::new("hot"));

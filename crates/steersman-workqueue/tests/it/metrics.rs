@@ -1,4 +1,4 @@
-//! The metrics as a scrape sees them.
+//! The metrics as a scrape shows them.
 
 use std::time::Duration;
 
@@ -84,7 +84,7 @@ async fn names_labels_and_values_are_those_of_client_go() {
 }
 
 #[test]
-fn a_second_queue_of_one_name_is_refused_and_another_name_is_not() {
+fn two_queues_of_one_registry_need_two_names() {
     let registry = Registry::new();
     let _first = Metrics::new(&registry, "website").unwrap();
     let error = Metrics::new(&registry, "website").unwrap_err();

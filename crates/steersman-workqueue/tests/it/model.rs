@@ -1,4 +1,4 @@
-//! Random histories of the queue against a naive one.
+//! Random histories of the queue, compared with a naive model.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use steersman_workqueue::{AddOptions, Priority, Queue, QueueOptions, Ticket};
 
 const KEYS: u8 = 5;
 
-/// So many more keys are ready all the time that keys are left at the door.
+/// The number of further keys that are ready all the time, so that adds are buffered.
 const CROWD: u8 = 100;
 
 #[derive(Debug, Clone)]
@@ -37,7 +37,7 @@ enum End {
     Drop,
 }
 
-/// The rules, each written the slow and obvious way. Time is milliseconds since the start.
+/// The model: each rule written in the slow and obvious way. Time is milliseconds since the start.
 #[derive(Default)]
 struct Naive {
     now: u64,
@@ -51,10 +51,10 @@ struct Naive {
 struct State {
     ready: Option<(i32, u64)>,
     due: Option<(u64, u64, i32)>,
-    // Whether the delay is, or goes before, one after a failure.
+    // Whether the delay follows a failure, or was brought forward from one that did.
     backoff: bool,
     held: Option<i32>,
-    // Whether every add that came meanwhile keeps the backoff.
+    // The rerun that adds asked for: its priority, and whether every add keeps the backoff.
     again: Option<(i32, bool)>,
     failures: u32,
 }
@@ -80,7 +80,7 @@ impl Naive {
             }
             return;
         }
-        // Whether an add that keeps a backoff replaces the delay shows when the hold ends.
+        // The end of the ticket decides whether an add that keeps a backoff replaces the delay.
         let due = if state.held.is_some() && keep {
             None
         } else {
@@ -277,7 +277,7 @@ async fn agrees(steps: Vec<Step>, crowd: u8) -> Result<(), TestCaseError> {
             }
         }
     }
-    // WQ-3: whatever happened, everything that is owed still comes.
+    // WQ-3: every owed run still comes.
     drop(held);
     let mut rounds = 0;
     while !queue.idle() {

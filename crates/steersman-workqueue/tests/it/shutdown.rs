@@ -1,4 +1,4 @@
-//! Shutting down, draining, and waking those who wait.
+//! Shutting down, draining, and notifying waiting workers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +37,7 @@ async fn shut_down_wakes_every_worker_and_counts_what_it_drops() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn drain_works_off_what_is_ready_and_drops_what_is_delayed() {
+async fn a_drain_runs_ready_keys_and_drops_delayed_ones() {
     let queue = queue();
     for key in 0..10 {
         queue.add(key);
@@ -72,7 +72,7 @@ async fn drain_works_off_what_is_ready_and_drops_what_is_delayed() {
     queue.drain().await;
 }
 
-// A drain ends whatever the workers answer: each key that is ready has one more run.
+// A drain ends whatever the tickets ask for: each ready key has one more run.
 // WQ-8
 #[tokio::test(start_paused = true)]
 async fn wq_8_a_drain_ends_though_every_ticket_asks_for_another_run_at_once() {
@@ -106,10 +106,10 @@ async fn wq_8_a_drain_ends_though_every_ticket_asks_for_another_run_at_once() {
     }
 }
 
-// Scenario: many workers wait, several keys come at once or become due together, and each key
-// reaches a worker although every worker keeps what it takes.
+// Many workers wait, several keys are added or become due together, and each key reaches a worker,
+// although every worker keeps the key it takes.
 #[tokio::test(start_paused = true)]
-async fn no_wake_up_is_lost_whoever_waits_for_what() {
+async fn every_parked_worker_is_notified_of_its_key() {
     let queue = queue();
     let (taken, mut seen) = tokio::sync::mpsc::unbounded_channel();
     for _ in 0..6 {
@@ -140,9 +140,9 @@ async fn no_wake_up_is_lost_whoever_waits_for_what() {
     assert_eq!(arrivals, [(1, 5), (2, 7), (3, 7), (4, 1), (5, 0), (6, 0)]);
 }
 
-// The documented cancel safety of `next`.
+// The cancel safety of `next`.
 #[tokio::test(start_paused = true)]
-async fn a_worker_that_gives_up_waiting_takes_nothing_with_it() {
+async fn a_worker_that_stops_waiting_takes_no_key() {
     let queue = queue();
     let impatient = queue.clone();
     let gave_up = tokio::time::timeout(Duration::from_secs(1), impatient.next()).await;
@@ -161,7 +161,7 @@ async fn a_worker_that_gives_up_waiting_takes_nothing_with_it() {
 
 // WQ-6
 #[test]
-fn what_is_added_after_the_end_of_a_long_queue_is_not_kept() {
+fn adds_after_a_shut_down_are_not_kept() {
     let queue = Queue::<Arc<u32>>::new(QueueOptions::new("crowd"));
     for key in 0..1_000 {
         queue.add(Arc::new(key));

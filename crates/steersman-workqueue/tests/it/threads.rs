@@ -1,11 +1,11 @@
-//! Several threads at once: what the lock and the notifications promise where tasks truly race.
+//! Several threads at once, where tasks truly race.
 
 use std::sync::mpsc;
 use std::time::Duration;
 
 use steersman_workqueue::{Queue, QueueOptions, Ticket};
 
-/// So that a key that is lost fails the test instead of hanging it.
+/// A limit, so that a lost key fails the test and does not hang it.
 const AGES: Duration = Duration::from_secs(60);
 
 /// A worker in a thread of its own, until the queue is shut down.
@@ -19,9 +19,9 @@ fn work(queue: &Queue<u32>, mut done: impl FnMut(Ticket<u32>)) -> std::io::Resul
     Ok(())
 }
 
-// WQ-7. Scenario: an add that comes just while the only worker is about to wait. Each round the producer
-// adds as soon as it hears of the last key, which is when the worker looks for the next one; a worker
-// that does not look once more after it enlisted sleeps on the key.
+// WQ-7. An add that comes while the only worker is about to park. In each round the producer adds as soon
+// as it gets the last key, which is when the worker looks for the next one. A worker that did not look once
+// more after it enlisted would sleep on the key.
 #[test]
 fn an_add_that_races_with_a_worker_about_to_wait_is_taken() {
     let queue = Queue::<u32>::new(QueueOptions::new("race"));
@@ -37,7 +37,7 @@ fn an_add_that_races_with_a_worker_about_to_wait_is_taken() {
         }
     });
     for round in 0..50_000_u32 {
-        // A little later in each round, so that the race is run at every distance.
+        // A little later in each round, so that the race runs at every distance.
         for _ in 0..round % 512 {
             std::hint::spin_loop();
         }
