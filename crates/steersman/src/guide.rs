@@ -1,21 +1,21 @@
-//! Words: the users' guide, one page a module, so that its examples are tests.
+//! Words: the users' guide, one module per page, so that its examples are tests.
 //!
 //! In this order for a first reading:
 //!
 //! 1. [`first_operator`]: from nothing to a running operator.
-//! 2. [`reconcilers`]: what a reconciler is given, and what its result means.
+//! 2. [`reconcilers`]: the context and the result of a reconcile.
 //! 3. [`watches`]: which events cause which requests.
 //! 4. [`cache`]: reads from memory, scope, and indexes.
 //! 5. [`memory`]: what the cache holds, and how to hold less.
 //! 6. [`client`]: writes, and errors to branch on.
-//! 7. [`manager`]: start, stop, and metrics.
-//! 8. [`api_server`]: the API server that comes along.
-//! 9. [`faults`]: how it fails on demand.
-//! 10. [`player`]: how it plays the rest of a cluster.
+//! 7. [`manager`]: start, stop, health and metrics.
+//! 8. [`api_server`]: the embedded API server.
+//! 9. [`faults`]: failures on demand.
+//! 10. [`player`]: the controllers, scheduler and kubelets that it stands in for.
 //! 11. [`testing`]: tests of whole operators, in milliseconds.
-//! 12. [`troubleshooting`]: what messages mean, and the way out.
+//! 12. [`troubleshooting`]: error messages, their causes and the way out.
 
-/// One page. The links between pages have their targets here, because in the book they lead to files.
+/// Declares one page. The links between pages get their targets here, because in the book they lead to files.
 macro_rules! page {
     ($name:ident, $file:literal) => {
         #[doc = include_str!($file)]

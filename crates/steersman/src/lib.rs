@@ -1,13 +1,12 @@
 //! A framework for Kubernetes operators.
 //!
 //! A [`Manager`] owns one shared cache, a client that reads from that cache and writes to the api-server, and
-//! controllers that turn events of a cluster into calls of a [`Reconciler`]. The names are those of Go's
-//! controller-runtime, and so is the shape.
+//! controllers that turn events of a cluster into calls of a [`Reconciler`]. Names and structure follow Go's
+//! controller-runtime.
 //!
 //! # An operator
 //!
-//! For every `Greeting` there shall be a ConfigMap that holds its text, and the Greeting shall say when
-//! there is. This is all of it:
+//! This operator keeps a ConfigMap with the text of each `Greeting`, and marks the Greeting as published:
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -40,9 +39,9 @@
 //!     async fn reconcile(&self, ctx: &Context, request: Request) -> Result<Action, Error> {
 //!         let client = ctx.client();
 //!         let Some(greeting) = client.get_opt::<Greeting>(&request.key).await? else {
-//!             return Ok(Action::done()); // Deleted: what it owned goes with it.
+//!             return Ok(Action::done()); // Deleted, and its ConfigMap with it.
 //!         };
-//!         // Creates it, or sends what differs. Sends nothing when nothing does.
+//!         // Creates the ConfigMap, or sends what differs; sends nothing if nothing differs.
 //!         let config = ConfigMap { metadata: request.key.to_meta(), ..ConfigMap::default() };
 //!         let text = greeting.spec.text.clone();
 //!         let publish = |config: &mut ConfigMap| {
@@ -73,11 +72,11 @@
 //! Such a crate depends on `steersman`, `k8s-openapi` (with the version of the Kubernetes API it is written for,
 //! such as `features = ["latest"]`), `schemars`, `serde`, `serde_json` and `tokio`.
 //!
-//! # Finding the way
+//! # Modules
 //!
-//! What the first operator needs is at the root. Everything else is in the module of its room, in the order in
-//! which an event passes through them: [`object`], [`api`], [`informer`], [`cache`], [`client`], [`workqueue`],
-//! [`controller`], [`manager`].
+//! The names that a first operator needs are at the root. All others are in the modules of their crates, here in
+//! the order in which an event passes through them: [`object`], [`api`], [`informer`], [`cache`], [`client`],
+//! [`workqueue`], [`controller`], [`manager`].
 #![doc = include_str!("guide/derive.md")]
 
 pub mod guide;
@@ -100,12 +99,18 @@ pub use steersman_controller::{
 pub use steersman_manager::{Manager, shutdown_signal};
 pub use steersman_object::{Kind, LabelSelector, ObjectKey, Selection, report};
 
-/// Makes a custom resource of a struct that is its spec; see [below](crate#custom-resources).
+/// Makes a custom resource of a struct that is its spec; see [custom resources](crate#custom-resources).
 pub use kube_derive::CustomResource;
 
+// The foreign crates and types that the signatures of this framework name.
+pub use futures;
+pub use http;
 pub use k8s_openapi;
 pub use kube_core;
+pub use prometheus;
 pub use schemars;
 pub use serde;
 pub use serde_json;
 pub use steersman_api::kube_client;
+pub use tokio_util::sync::CancellationToken;
+pub use tower;

@@ -1,4 +1,4 @@
-//! Every error that the guide quotes is one that the code says.
+//! Every error text that the guide quotes is one that the code produces.
 
 use std::error::Error as StdError;
 use std::future::pending;
@@ -24,9 +24,9 @@ const PAGES: [&str; 2] = [
     include_str!("../../guide/reconcilers.md"),
 ];
 
-/// What begins a quoted line of the log, which is no error.
+/// The beginnings of quoted log lines, which are no errors.
 const LOGGED: [&str; 3] = ["WARN ", "INFO ", "ERROR "];
-/// What ends a cell whose texts no call of this test can return.
+/// The ends of cells whose texts no call of this test can produce.
 const ELSEWHERE: [&str; 2] = ["(of the compiler)", "(of a dead link)"];
 
 #[derive(
@@ -59,7 +59,7 @@ impl Reconciler for Stubborn {
     }
 }
 
-/// The errors that were met, each with all that caused it.
+/// The error texts that the calls of this test produced, with their causes.
 #[derive(Default)]
 struct Said(Vec<String>);
 
@@ -116,8 +116,8 @@ fn quoted_errors_are_what_the_code_says() {
     assert!(unsaid.is_empty(), "{unsaid:#?}\nof\n{:#?}", said.0);
 }
 
-/// The code spans of the cells that quote: in the first page the first cells, in the second those of
-/// the table of refusals.
+/// The quoted texts: the code spans in the first cells of the first page, and in the table of refusals of the
+/// second.
 fn quotes() -> impl Iterator<Item = &'static str> {
     let cells = |page: &'static str, at: usize| {
         let rows = page.lines().filter(|line| line.starts_with("| "));
@@ -128,7 +128,7 @@ fn quotes() -> impl Iterator<Item = &'static str> {
     let of_this = |cell: &&str| !ELSEWHERE.iter().any(|of| cell.trim_end().ends_with(of));
     let cells = first.chain(refusals).filter(of_this);
     let spans = cells.flat_map(|cell| {
-        // Doubled backticks quote what holds single ones.
+        // Doubled backticks quote a text with single ones.
         match cell.split("``").nth(1) {
             Some(span) => vec![span],
             None => cell.split('`').skip(1).step_by(2).collect(),
@@ -172,7 +172,7 @@ async fn connecting(said: &mut Said) {
         said.note(text, Connection::from_kubeconfig(&file).await.map(drop));
     }
     std::fs::remove_file(&file).unwrap();
-    // Nothing listens on port 1.
+    // No program listens on port 1.
     let nowhere = crate::kube_client::Config::new("http://127.0.0.1:1".parse().unwrap());
     let manager = Manager::builder(Connection::from_config(nowhere))
         .build()
@@ -187,7 +187,7 @@ async fn connecting(said: &mut Said) {
     said.note("something else", read);
 }
 
-/// The address of a web server that has no such page, for one request.
+/// Starts a web server that answers one request with 404, and returns its address.
 fn web_server() -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! A custom resource in a module that knows no other crate than this one.
+//! A custom resource in a module that imports no other crate.
 
 use steersman::kube_core::CustomResourceExt as _;
 use steersman::schemars::JsonSchema;

@@ -1,6 +1,7 @@
-//! The facade as its users see it: a whole operator that imports one crate.
+//! The facade from the outside: operators that import this crate alone.
 #![expect(clippy::unwrap_used, reason = "tests say what is wrong by failing")]
 
 mod operator;
+mod compile;
 mod derive;
 mod metrics;

@@ -1,4 +1,4 @@
-//! The metrics of a manager are those that the guide tells.
+//! The metrics of a manager are those that the guide lists.
 
 use std::collections::BTreeSet;
 
@@ -63,12 +63,12 @@ async fn the_guide_tells_every_metric_and_none_that_is_not_there() {
     for family in registry.gather() {
         assert!(
             told.contains(family.name()),
-            "{} is not told",
+            "{} is not in the guide",
             family.name()
         );
     }
     for name in told {
-        // Whoever has the name keeps it.
+        // A registered name cannot be registered again.
         let other = IntCounter::new(name, "another").unwrap();
         assert!(registry.register(Box::new(other)).is_err(), "no {name}");
     }

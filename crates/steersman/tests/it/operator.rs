@@ -1,4 +1,4 @@
-//! A whole operator over the embedded api-server: an object comes, changes, and goes.
+//! A whole operator over the embedded api-server: an object is created, changed and deleted.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use schemars::JsonSchema;
@@ -85,7 +85,7 @@ fn greeting(text: &str) -> Value {
     })
 }
 
-/// Waits until the server's state fits, looking after each request.
+/// Waits until the state of the server fits. It looks again after each request.
 async fn until(server: &ApiServer, fits: impl Fn(&ApiServer) -> bool) {
     let mut requests = server.requests().all().len();
     while !fits(server) {
@@ -108,7 +108,7 @@ fn published(server: &ApiServer) -> Option<Value> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_declared_comes_true_and_stays_true() {
+async fn an_operator_creates_restores_and_deletes_the_child_of_an_object() {
     let server = ApiServer::new();
     server
         .install_crd(serde_json::to_value(Greeting::crd()).unwrap())
@@ -141,7 +141,7 @@ async fn what_is_declared_comes_true_and_stays_true() {
     server.delete("configmaps", "default", "hello").unwrap();
     until(&server, |s| published(s) == Some(true.into())).await;
 
-    // The finalizer holds the object until what it made is gone.
+    // The finalizer holds the object until its ConfigMap is gone.
     server
         .delete("greetings.hello.example.com", "default", "hello")
         .unwrap();

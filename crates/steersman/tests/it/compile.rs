@@ -1,0 +1,10 @@
+//! What the compiler says where a type does not fit: each message of `diagnostic::on_unimplemented`.
+//!
+//! After a change on purpose `TRYBUILD=overwrite cargo test -p steersman --test it compile` writes the
+//! expected texts anew.
+
+#[test]
+fn types_that_do_not_fit_are_refused_with_the_way_out() {
+    let cases = trybuild::TestCases::new();
+    cases.compile_fail("tests/it/compile/*.rs");
+}

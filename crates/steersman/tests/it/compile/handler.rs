@@ -1,0 +1,9 @@
+//! A closure is not a handler before it is wrapped.
+
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use steersman::{Controller, ObjectKey};
+
+fn main() {
+    let keys = |_: &Secret| Vec::<ObjectKey>::new();
+    let _ = Controller::builder::<ConfigMap>().watches::<Secret>(keys);
+}
