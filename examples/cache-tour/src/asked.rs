@@ -1,4 +1,4 @@
-//! Words: the requests that arrived, equal ones summed up.
+//! Words: the requests that arrived, with equal ones counted together.
 
 use steersman_testenv::apiserver::faults::RequestRecord;
 
@@ -7,13 +7,13 @@ use crate::page::Table;
 /// A request, and whether it asked for metadata alone, which its `Accept` header says.
 #[derive(Debug, Clone)]
 pub struct Asked {
-    /// What the server's log has of it.
+    /// The request in the server's log.
     pub record: RequestRecord,
-    /// Whether it asked for metadata alone.
+    /// Whether the request asked for metadata alone.
     pub metadata_only: bool,
 }
 
-/// One row for each kind of request, in the order in which the first of each arrived.
+/// A row per kind of request, in the order of their first arrivals.
 pub fn table(asked: &[Asked]) -> Table {
     let mut rows: Vec<([String; 5], usize)> = Vec::new();
     for one in asked {
@@ -65,7 +65,7 @@ fn row(asked: &Asked) -> [String; 5] {
         None if record.resource.is_empty() => String::new(),
         None => "all".to_owned(),
     };
-    // A watch that goes on has been answered with a status, or is still about to be.
+    // A watch that is open has a status, or is about to get one.
     let answer = match record.status {
         Some(status) => status.to_string(),
         None => "open".to_owned(),

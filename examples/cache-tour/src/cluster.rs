@@ -1,4 +1,4 @@
-//! Handle: the cluster that is toured: an API server in this process, and caches opened on it.
+//! Handle: the cluster of the tour: an API server in this process, and caches that are opened on it.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use k8s_openapi::api::core::v1::Pod;
 use parking_lot::Mutex;
 use peak_alloc::PeakAlloc;
 use serde_json::{Value, json};
+use steersman::CancellationToken;
 use steersman::cache::{Cache, CacheOptions, Settings};
 use steersman::kube_client::client::Body;
 use steersman::{Connection, Kind};
 use steersman_testenv::apiserver::ApiServer;
 use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
 use tower::util::MapRequestLayer;
 
 use crate::BoxError;
@@ -26,11 +26,11 @@ static ALLOCATED: PeakAlloc = PeakAlloc;
 
 /// The namespaces that have Pods.
 pub const NAMESPACES: [&str; 3] = ["batch", "shop", "web"];
-/// How many Pods each of these has.
+/// The number of Pods in each of these namespaces.
 pub const PODS_EACH: usize = 150;
-/// How many Pods there are.
+/// The number of Pods.
 pub const PODS: usize = PODS_EACH * NAMESPACES.len();
-/// How many nodes they are on.
+/// The number of nodes that the Pods run on.
 pub const NODES: usize = 30;
 
 /// A server with Pods on it.
@@ -39,14 +39,14 @@ pub struct Cluster {
     server: ApiServer,
 }
 
-/// A cache that runs, and what it took.
-#[must_use = "it is what is to be seen"]
+/// A running cache, with the requests and bytes that it took.
+#[must_use = "an opened cache is there to be reported"]
 pub struct Opened {
     /// The cache.
     pub cache: Cache,
     server: ApiServer,
     wanted: Arc<Mutex<Vec<(String, bool)>>>,
-    /// The bytes of this process before.
+    /// The bytes that the process had allocated before.
     before: usize,
     cancel: CancellationToken,
     running: JoinHandle<Result<(), steersman::cache::Error>>,
@@ -59,7 +59,7 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// Where the server refuses one of them.
+    /// An error if the server refuses a Pod.
     ///
     /// # Cancel safety
     ///
@@ -76,7 +76,7 @@ impl Cluster {
             }
         }
         let cluster = Self { server };
-        // What the server keeps of its own once it was asked is not to be taken for the cache's.
+        // A first cache that is not measured, so that memory that the server keeps from then on does not count.
         for keep in [false, true] {
             let settings = Settings::new().keep_managed_fields(keep);
             let options = CacheOptions::new().defaults(settings);
@@ -92,12 +92,12 @@ impl Cluster {
         &self.server
     }
 
-    /// Opens a cache of which `declare` says what is read, and waits until every kind of it has
-    /// synced, or has something to say about why not.
+    /// Opens a cache, in which `declare` declares the kinds, and waits until every kind has synced or has
+    /// failed to.
     ///
     /// # Errors
     ///
-    /// What the cache or `declare` refuses.
+    /// The error of the cache or of `declare`.
     pub async fn open(
         &self,
         options: CacheOptions,
@@ -119,7 +119,7 @@ impl Cluster {
             request
         });
         let connection = Connection::in_process(self.server.service(), "default").layer(listen);
-        // The seed fixes what is left to chance, such as how long is waited before another try.
+        // The seed fixes random choices, such as the pause before a retry.
         let cache = Cache::new(options.seed(1))?;
         declare(&cache)?;
         let cancel = CancellationToken::new();
@@ -139,7 +139,7 @@ impl Cluster {
 // ===== impl Opened =====
 
 impl Opened {
-    /// What was asked of the server since the cache was opened.
+    /// The requests that the server got since the cache was opened.
     pub fn asked(&self) -> Table {
         let wanted = self.wanted.lock().clone();
         let mut wanted: Vec<Option<(String, bool)>> = wanted.into_iter().map(Some).collect();
@@ -160,29 +160,29 @@ impl Opened {
         table(&asked)
     }
 
-    /// How many requests the server has had since the cache was opened.
+    /// The number of requests that the server got since the cache was opened.
     #[must_use]
     pub fn requests(&self) -> usize {
         self.server.requests().all().len()
     }
 
-    /// By how many bytes the process has grown since the cache was opened.
+    /// The number of bytes that the process has grown by since the cache was opened.
     #[must_use]
     pub fn held(&self) -> usize {
         ALLOCATED.current_usage().saturating_sub(self.before)
     }
 
-    /// How many Pods are held.
+    /// The number of Pods that the cache holds.
     ///
     /// # Errors
     ///
-    /// Where the cache has stopped.
+    /// An error if the cache has stopped.
     pub fn pods(&self) -> Result<usize, BoxError> {
         let informers = self.cache.informers::<Pod>()?;
         Ok(informers.iter().map(|pods| pods.store().len()).sum())
     }
 
-    /// Adds what was asked and what is held to a page.
+    /// Adds the requests and the held bytes to a page.
     pub fn report(&self, page: Page, objects: usize) -> Page {
         let held = Table::new(["held in memory", "objects", "KiB"]).row([
             &"pods",
@@ -192,11 +192,11 @@ impl Opened {
         page.table(&self.asked()).table(&held)
     }
 
-    /// Stops the cache, and waits until everything is let go of.
+    /// Stops the cache, and waits until all its memory is freed.
     ///
     /// # Errors
     ///
-    /// Where the cache did not end well.
+    /// The error with which the cache ended.
     pub async fn close(self) -> Result<(), BoxError> {
         self.cancel.cancel();
         self.running.await??;
@@ -210,7 +210,7 @@ impl std::fmt::Debug for Opened {
     }
 }
 
-/// The kind that most stops look at.
+/// The kind of most stops.
 #[must_use]
 pub fn pods() -> Kind {
     Kind::of::<Pod>()
@@ -232,7 +232,7 @@ fn replica_set(namespace: &str) -> Value {
     })
 }
 
-/// A Pod as one meets them: two containers with limits, probes and volumes, and a status.
+/// A typical Pod: two containers with limits, probes and volumes, and a status.
 fn pod(namespace: &str, number: usize, owner: &Value) -> Value {
     let tier = if number.is_multiple_of(3) {
         "front"

@@ -1,18 +1,17 @@
-//! A tour of the cache: each stop says something with its options, and shows what that asks of the
-//! server and what is held in memory afterwards.
+//! A tour of the cache: each stop sets options, and shows the requests and the memory that they cost.
 //!
-//! Everything is in this process, on a clock that stands still while somebody works and jumps while
-//! all wait: the tour takes a moment, and looks the same every time but for some bytes.
+//! Everything runs in this process, on a paused clock that jumps while all tasks wait. So the tour takes a
+//! moment, and its output is the same every time but for some bytes.
 //!
-//! - [`page`] lays out what is told.
-//! - [`asked`] sums up the requests that arrived.
-//! - [`cluster`] has the server, what is in it, and the caches that are opened on it.
-//! - [`stops`] are the stops, in order.
+//! - [`page`] lays out the text.
+//! - [`asked`] counts the requests that arrived.
+//! - [`cluster`] has the server with its objects, and the caches that are opened on it.
+//! - [`stops`] has the stops, in order.
 
 pub mod page;
 pub mod asked;
 pub mod cluster;
 pub mod stops;
 
-/// Any error: the tour ends with it.
+/// Any error; it ends the tour.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;

@@ -1,11 +1,11 @@
-//! The tour's binary: visits every stop in turn, and prints what is to be seen there.
+//! The tour's binary: visits every stop in turn, and prints its page.
 
 use std::io::Write as _;
 
 use cache_tour::cluster::Cluster;
 use cache_tour::{BoxError, stops};
 
-// The clock jumps over what would be waited for: no socket is open that it could overtake.
+// The paused clock jumps over every wait. No socket is open, so it overtakes no data.
 #[tokio::main(flavor = "current_thread", start_paused = true)]
 async fn main() -> Result<(), BoxError> {
     let cluster = Cluster::filled().await?;

@@ -1,12 +1,12 @@
-//! Words: one stop as it is printed: text, code, and tables whose columns align.
+//! Words: the printed page of one stop: text, code, and tables with aligned columns.
 
 use std::fmt::{self, Display, Write as _};
 
 const INDENT: &str = "    ";
-/// How many characters of a quote stand in a line.
+/// The number of characters per line of a quote.
 const WIDTH: usize = 88;
 
-/// What there is to see at one stop.
+/// The page of one stop.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct Page {
@@ -32,7 +32,7 @@ impl Page {
         }
     }
 
-    /// Adds a paragraph, as it is broken into lines.
+    /// Adds a paragraph with its line breaks.
     pub fn say(mut self, paragraph: impl Display) -> Self {
         for line in paragraph.to_string().lines() {
             self.line(line.trim_start());
@@ -40,7 +40,7 @@ impl Page {
         self
     }
 
-    /// Adds code, or what an error says: indented, with a margin of its own.
+    /// Adds code or the text of an error, indented and with a margin.
     pub fn quote(mut self, code: impl Display) -> Self {
         self.line("");
         for line in code.to_string().lines() {
@@ -63,7 +63,7 @@ impl Page {
     }
 
     fn line(&mut self, line: &str) {
-        // A blank line more would say nothing.
+        // No second blank line in a row.
         if !(line.is_empty() && self.text.ends_with("\n\n")) {
             self.text.push_str(line.trim_end());
             self.text.push('\n');
@@ -77,7 +77,7 @@ impl Display for Page {
     }
 }
 
-/// A line in parts that fit the page; code keeps its indent, for it is never that long.
+/// Breaks a line into parts that fit the page. Code keeps its indent, because it is never that long.
 fn wrapped(line: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in line.split_inclusive(' ') {
@@ -103,7 +103,7 @@ impl Table {
         }
     }
 
-    /// Adds a row; cells that are numbers are set to the right.
+    /// Adds a row; numbers are aligned to the right.
     pub fn row<const N: usize>(mut self, cells: [&dyn Display; N]) -> Self {
         self.rows
             .push(cells.iter().map(ToString::to_string).collect());

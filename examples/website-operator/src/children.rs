@@ -1,7 +1,7 @@
-//! Machine: what the children of a `Website` have to look like.
+//! Machine: the wanted state of the children of a `Website`.
 //!
 //! Each function writes the fields that this operator owns into an object and leaves every other
-//! field alone. Defaults of the api-server for those fields are spelled out, so that a child that
+//! field alone. It also writes the api-server's defaults of those fields, so that a child that
 //! needs no change compares equal and costs no request.
 
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ use crate::website::Website;
 /// Pages by file name.
 pub type Pages = BTreeMap<String, String>;
 
-/// On pods, names the pages they serve: new pages roll the Deployment out anew.
+/// The annotation on Pods that identifies their pages: new pages cause a rollout of the Deployment.
 const PAGES_DIGEST: &str = "web.example.com/pages-digest";
 
 const WEB: &str = "web";
@@ -30,13 +30,13 @@ const PAGES: &str = "pages";
 
 /// The name of the site's own copy of its pages.
 ///
-/// A copy, so that the pods of a half-edited ConfigMap are never served from two states at once.
+/// The Pods mount a copy, so that they never serve two states of a ConfigMap that is being edited.
 #[must_use]
 pub fn served_pages_key(site: &ObjectKey) -> ObjectKey {
     site.sibling(format!("{}-site", site.name()))
 }
 
-/// Writes the pages to be served.
+/// Writes the copy of the pages.
 pub fn fill_config_map(site: &ObjectKey, pages: &Pages, config_map: &mut ConfigMap) {
     config_map
         .metadata
@@ -105,7 +105,7 @@ pub fn fill_deployment(key: &ObjectKey, site: &Website, pages: &Pages, child: &m
     });
 }
 
-/// Writes the address under which the web servers are reached.
+/// Writes the Service in front of the web servers.
 pub fn fill_service(site: &ObjectKey, service: &mut Service) {
     service
         .metadata
@@ -123,7 +123,7 @@ pub fn fill_service(site: &ObjectKey, service: &mut Service) {
     }]);
 }
 
-/// The name under which a site is reached in its cluster.
+/// The host name of a site within its cluster.
 #[must_use]
 pub fn address(site: &ObjectKey) -> String {
     format!(
@@ -143,18 +143,18 @@ fn labels(site: &ObjectKey) -> BTreeMap<String, String> {
     ])
 }
 
-/// A short name for the content of the pages, the same on every run and machine.
+/// A hash of the pages, the same in every run and on every machine.
 fn digest(pages: &Pages) -> String {
     let mut hasher = FnvHasher::default();
     for text in pages.iter().flat_map(|(file, page)| [file, page]) {
         hasher.write(text.as_bytes());
-        // A byte that no text holds keeps ("a", "bc") apart from ("ab", "c").
+        // A byte that no text contains separates ("a", "bc") from ("ab", "c").
         hasher.write_u8(0xff);
     }
     format!("{:016x}", hasher.finish())
 }
 
-/// The entry of a list that is keyed by name, appended if it is not there.
+/// Returns the entry of a list that is keyed by name, and appends it if it is missing.
 fn entry_named<'a, T>(
     list: &'a mut Vec<T>,
     name: &str,

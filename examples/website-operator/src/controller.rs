@@ -1,4 +1,4 @@
-//! Driver: reconciles websites: children, directory, status and clean-up.
+//! Driver: reconciles websites: children, directory, status and finalizer.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -18,25 +18,25 @@ use crate::website::{FINALIZER, Website};
 
 /// The ConfigMap that lists the addresses of the sites of its namespace.
 ///
-/// All sites share it, so no site owns it, and no garbage collector takes a site out of it: that
-/// is what the finalizer is for.
+/// All sites share it, so no site owns it, and the garbage collector takes no site out of it. The
+/// finalizer does.
 pub const DIRECTORY: &str = "website-directory";
 
 /// The index of websites by the ConfigMap they take their pages from.
 const BY_PAGES: &str = "spec.pages";
 
-/// How soon a site is looked at again that somebody has to make room for.
+/// The pause before another look at a site with a refused child.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
-/// Makes websites be served.
+/// Reconciles each website into pages, web servers and a Service.
 #[derive(Debug)]
 pub struct WebsiteReconciler;
 
-/// Declares the controller: what it watches, and who is asked for when something changes.
+/// Declares the controller: its watches, and the requests that their events cause.
 ///
 /// # Errors
 ///
-/// When the manager's cache cannot hold one of the kinds, or has a controller of this name.
+/// An error if the manager's cache cannot hold one of the kinds, or the manager has a controller of this name.
 pub fn declare(manager: &Manager) -> Result<(), steersman::manager::Error> {
     let cache = manager.cache();
     cache.index_field::<Website>(BY_PAGES, |site| Some(pages_key(site).to_string()))?;
@@ -48,10 +48,10 @@ pub fn declare(manager: &Manager) -> Result<(), steersman::manager::Error> {
     };
     let controller = Controller::builder::<Website>()
         .name("website")
-        // Our own status writes are no reason to reconcile; children report theirs below.
+        // The operator's own status writes do not cause a reconcile; events of children do.
         .for_filter(predicate::or(
             predicate::generation_changed(),
-            // A finalizer that somebody took away is put back.
+            // A finalizer that was removed by hand is restored.
             predicate::finalizers_changed(),
         ))
         .owns::<ConfigMap>()
@@ -97,14 +97,14 @@ impl Reconciler for WebsiteReconciler {
             })
             .await?;
         Ok(match progress {
-            // What stands in the way belongs to nobody here, so no event tells when it goes.
+            // The obstacle is an object that no watch of this controller covers.
             Progress::Refused { .. } => Action::requeue_after(LOOK_AGAIN),
             _ => Action::done(),
         })
     }
 }
 
-/// Tells errors that only a person can mend from those that pass, which are returned.
+/// Returns the text of an error that only a person can correct. All other errors are returned as such.
 fn refusal(error: steersman::client::Error) -> Result<String, steersman::client::Error> {
     let permanent = matches!(error, steersman::client::Error::Owner(_)) || error.is_invalid();
     if permanent {
@@ -114,12 +114,12 @@ fn refusal(error: steersman::client::Error) -> Result<String, steersman::client:
     }
 }
 
-/// Brings the children about, and says how far they are.
+/// Creates or updates the children, and returns how far they are.
 async fn serve(client: &Client, site: &Website) -> Result<Progress, steersman::client::Error> {
     let key = site.key();
     let source = pages_key(site);
     let Some(source) = client.get_opt::<ConfigMap>(&source).await? else {
-        // Creating it wakes this controller; what is served already stays up.
+        // The creation of the ConfigMap requests the site again; served pages stay up until then.
         return Ok(Progress::PagesMissing {
             config_map: site.spec.pages.clone(),
         });
@@ -171,10 +171,10 @@ async fn enter_directory(client: &Client, site: &Website) -> Result<(), Error> {
     Ok(())
 }
 
-/// Takes the site out of the directory first, so that nobody is sent to pods that are going away.
+/// Removes the site from the directory first, so that no user is sent to Pods that are going away.
 ///
-/// What is cleaned up is read from the server. The cache shows what this key wrote in this process, but it may lack
-/// what an earlier process of the operator wrote, and once the finalizer is gone no run comes back for it.
+/// It reads from the server. The cache has what this key wrote in this process, but it may lack what an
+/// earlier process of the operator wrote, and once the finalizer is removed no further run follows.
 async fn clean_up(client: &Client, site: &Website) -> Result<Action, Error> {
     let key = site.key();
     let directory = key.sibling(DIRECTORY);
@@ -188,7 +188,7 @@ async fn clean_up(client: &Client, site: &Website) -> Result<Action, Error> {
             .await;
         ignore_gone(left.map(drop))?;
     }
-    // A cluster's garbage collector would do this too, in its own time; a bare api-server has none.
+    // The garbage collector of a cluster would do this later; a bare api-server has none.
     delete_child::<Service>(client, site, &key).await?;
     delete_child::<Deployment>(client, site, &key).await?;
     delete_child::<ConfigMap>(client, site, &children::served_pages_key(&key)).await?;
@@ -211,7 +211,7 @@ fn is_ours<K: TypedObject>(site: &Website, child: &K) -> bool {
     owner::controller_of(child.meta()).is_some_and(|o| o.uid == site.uid_str())
 }
 
-/// What was to go and is gone is no failure.
+/// Ignores the error of a deletion if the object is gone already.
 fn ignore_gone(
     result: Result<(), steersman::client::Error>,
 ) -> Result<(), steersman::client::Error> {

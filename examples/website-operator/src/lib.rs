@@ -1,19 +1,19 @@
 //! An operator that serves websites from ConfigMaps.
 //!
 //! A [`Website`](website::Website) names an image, a number of replicas, and a ConfigMap with its
-//! pages. The operator makes of it a copy of the pages, a Deployment of web servers and a Service,
-//! and enters the site in the directory of its namespace once it is served.
+//! pages. For each Website the operator keeps a copy of the pages, a Deployment of web servers and a
+//! Service, and enters the site in the directory of its namespace once it is served.
 //!
-//! Where no cluster is configured the binary starts an API server in its own process, which plays the
-//! part of a cluster's controllers and kubelets, so that Deployments come to life.
+//! If no cluster is configured, the binary starts an API server in its own process, which stands in for
+//! a cluster's controllers and kubelets, so that Deployments get Pods.
 //!
-//! Read in this order:
+//! The modules in reading order:
 //!
 //! - [`website`] is the kind, as its users write it.
-//! - [`children`] says what each child looks like; [`status`] says what the site's status says.
-//! - [`controller`] is the reconciler and its watches: the file to read first if you read one.
-//! - [`setup`] installs the kind and the sample; [`narrator`] tells what happens; [`once`] waits
-//!   until every site is ready, or says why that would be in vain.
+//! - [`children`] makes the children; [`status`] computes the site's status.
+//! - [`controller`] is the reconciler with its watches, and the file to read if you read only one.
+//! - [`setup`] installs the kind and the sample; [`narrator`] prints what happens; [`once`] waits
+//!   until every site is ready.
 
 pub mod website;
 pub mod children;

@@ -1,4 +1,4 @@
-//! The operator's binary: finds a cluster or starts an API server, and runs both controllers.
+//! The operator's binary: finds a cluster or starts an API server, and runs the operator.
 
 use std::fmt::Display;
 use std::io::{IsTerminal as _, Write as _};
@@ -7,12 +7,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
+use steersman::CancellationToken;
 use steersman::kube_core::CustomResourceExt as _;
 use steersman::{Connection, Manager, report, shutdown_signal};
 use steersman_testenv::apiserver::play::{Played, Speed};
 use steersman_testenv::apiserver::{ApiServer, Serving};
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 use website_operator::narrator::Narrator;
 use website_operator::website::Website;
@@ -20,13 +20,13 @@ use website_operator::{controller, once, setup};
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// How long a Pod on the API server started here takes to become ready.
+/// The time that a Pod on the embedded API server takes to become ready.
 const STARTUP: Duration = Duration::from_secs(1);
 
 /// Serves websites from ConfigMaps.
 ///
-/// Uses the cluster that KUBECONFIG, ~/.kube/config or the pod's service account names. Where there
-/// is none, it starts an API server in this process, with a sample website, for kubectl to play with.
+/// Uses the cluster that KUBECONFIG, ~/.kube/config or the Pod's service account names. If none is
+/// configured, it starts an API server in this process, with a sample website, for use with kubectl.
 #[derive(Debug, Parser)]
 #[command(version)]
 #[expect(
@@ -34,7 +34,7 @@ const STARTUP: Duration = Duration::from_secs(1);
     reason = "each is a flag of its own on the command line"
 )]
 struct Args {
-    /// Exit once every website is ready, or say what is missing.
+    /// Exit once every website is ready, or print what is missing.
     #[arg(long)]
     once: bool,
     /// Install the definition of the Website kind first.
@@ -46,7 +46,7 @@ struct Args {
     /// Print the definition of the Website kind as YAML, and exit.
     #[arg(long)]
     print_crd: bool,
-    /// Where to write the kubeconfig of the API server started here.
+    /// The file for the kubeconfig of the embedded API server.
     #[arg(
         long,
         value_name = "FILE",
@@ -55,14 +55,14 @@ struct Args {
     kubeconfig: PathBuf,
 }
 
-/// Where the operator works.
+/// The cluster that the operator works on.
 struct Cluster {
     connection: Connection,
-    /// The API server started here, which lives as long as this.
+    /// The embedded API server, which is stopped with this value.
     embedded: Option<Embedded>,
 }
 
-/// The API server started here, and the kubeconfig that was written for it.
+/// The embedded API server, and the kubeconfig that was written for it.
 struct Embedded {
     serving: Serving,
     kubeconfig: Option<PathBuf>,
@@ -86,7 +86,7 @@ async fn run(args: Args) -> Result<(), BoxError> {
         return Ok(());
     }
     let cluster = Cluster::find(&args).await?;
-    // What a cluster has been given already, the embedded server needs done.
+    // The definition and the sample of the embedded server are always installed.
     let embedded = cluster.embedded.is_some();
     let manager = Manager::builder(cluster.connection.clone()).build()?;
     let client = manager.client();
@@ -115,7 +115,7 @@ async fn run(args: Args) -> Result<(), BoxError> {
         });
         let stopped = running.await;
         narrator.await?;
-        // Why it was stopped says more than how that went.
+        // The reason of the stop comes before errors of the stop.
         outcome.await??;
         stopped?;
     } else {
@@ -136,13 +136,13 @@ async fn narrate(mut narrator: Narrator) {
     }
 }
 
-/// Tells the user. Whoever has stopped listening need not be told.
+/// Prints a line for the user. A closed standard output is no error.
 fn say(line: impl Display) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
-/// Logs go to stderr and begin at warnings; `RUST_LOG=info` shows more. The transport would log again
-/// what comes back as an error.
+/// Starts the log, to stderr, from warnings on; `RUST_LOG=info` shows more. The transport's own lines are
+/// off, because the framework returns its errors.
 fn start_log() -> Result<(), BoxError> {
     let filter = match std::env::var("RUST_LOG") {
         Ok(wanted) => EnvFilter::try_new(&wanted)
@@ -160,7 +160,7 @@ fn start_log() -> Result<(), BoxError> {
 // ===== impl Cluster =====
 
 impl Cluster {
-    /// The configured cluster; where nothing is configured, an API server in this process.
+    /// The configured cluster, or an API server in this process if none is configured.
     async fn find(args: &Args) -> Result<Self, BoxError> {
         match Connection::infer().await.map(named) {
             Ok(connection) => {
@@ -191,7 +191,7 @@ impl Cluster {
             serving,
             kubeconfig: None,
         };
-        // A server that is gone in a moment needs no way to it, and must not replace that to another.
+        // A server that runs for a moment needs no kubeconfig, and must not replace that of another one.
         if !args.once {
             embedded.serving.write_kubeconfig(&args.kubeconfig)?;
             let file = args.kubeconfig.display();
@@ -213,20 +213,20 @@ impl Cluster {
 // ===== impl Embedded =====
 
 impl Embedded {
-    /// Stops the server, and removes the kubeconfig that leads to it unless it leads elsewhere by now.
+    /// Stops the server, and removes its kubeconfig unless another server has replaced the file.
     async fn stop(self) {
         let ours = self.serving.kubeconfig();
         if let Some(file) = self.kubeconfig
             && std::fs::read_to_string(&file).is_ok_and(|text| text == ours)
         {
-            // One that stays behind names a dead port, which kubectl will say.
+            // A file that stays names a closed port, which kubectl reports.
             let _ = std::fs::remove_file(&file);
         }
         self.serving.stop().await;
     }
 }
 
-/// Tells the server who asks.
+/// Names the program in its requests.
 fn named(connection: Connection) -> Connection {
     connection.user_agent(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"))
 }

@@ -1,4 +1,4 @@
-//! Driver: says in a few lines what happens to websites and their children.
+//! Driver: prints what happens to websites and their children.
 
 use std::fmt::Write as _;
 
@@ -11,21 +11,21 @@ use tokio::sync::mpsc;
 
 use crate::website::Website;
 
-/// Lines about what happens, in the order in which it was seen.
+/// Lines about events, in the order in which they were seen.
 ///
-/// Bounded: a reader that falls behind makes the tellers wait, whose subscriptions collapse what
-/// they have not told yet.
+/// The number of buffered lines is bounded. If the reader falls behind, the tasks that write lines wait,
+/// and their subscriptions coalesce the events meanwhile.
 #[derive(Debug)]
 pub struct Narrator {
     lines: mpsc::Receiver<String>,
 }
 
 impl Narrator {
-    /// Listens to the manager's cache. It adds no request: it shares the controllers' watches.
+    /// Subscribes to the manager's cache. It causes no request, because it shares the controllers' watches.
     ///
     /// # Errors
     ///
-    /// When the cache cannot hold one of the kinds.
+    /// An error if the cache cannot hold one of the kinds.
     pub fn listen(manager: &Manager) -> Result<Self, steersman::cache::Error> {
         let (told, lines) = mpsc::channel(64);
         let cache = manager.cache();
@@ -48,7 +48,7 @@ impl Narrator {
         Ok(Self { lines })
     }
 
-    /// The next line; none once the manager has stopped.
+    /// Returns the next line, and `None` once the manager has stopped.
     ///
     /// # Cancel safety
     ///
@@ -75,7 +75,7 @@ fn tell<K: TypedObject>(
     });
 }
 
-/// A site's condition, whenever its reason or message changes.
+/// The condition of a site, after each change of its reason or message.
 fn website(event: &Event<Website>) -> Option<String> {
     let site = event.entry().object();
     let mut line = format!("Website {}", site.key());
@@ -91,7 +91,7 @@ fn website(event: &Event<Website>) -> Option<String> {
     if told.as_ref() == Some(&says) {
         return None;
     }
-    // Writing to a string cannot fail.
+    // Writing to a String cannot fail.
     let _ = write!(line, " {says}");
     Some(line)
 }
@@ -106,12 +106,12 @@ fn says(site: &Website) -> String {
     }
 }
 
-/// Children come and go; their changes show in the site's condition.
+/// A line when a child is created or deleted; its changes show in the site's condition.
 fn child<K: TypedObject>(kind: &'static str) -> impl Fn(&Event<K>) -> Option<String> + Send {
     move |event| {
         let key = event.entry().key();
         match (event.old(), event.current()) {
-            // It was there before anybody told of anything.
+            // The child existed before the narrator subscribed.
             (None, Some(_)) if event.origin() == Origin::Initial => None,
             (None, Some(_)) => Some(format!("{kind} {key} was created")),
             (_, None) => Some(format!("{kind} {key} is gone")),

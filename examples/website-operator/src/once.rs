@@ -1,4 +1,4 @@
-//! Driver: waits until every website is ready, or says why that cannot be waited for.
+//! Driver: waits until every website is ready, and ends early if waiting cannot help.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,33 +16,33 @@ use crate::website::Website;
 /// How long websites may take to become ready.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// How long a site may say that it waits for a person before that is the answer.
+/// How long a site may wait for a person before the wait ends.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Why not every website became ready.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is nothing to wait for.
+    /// There is no website.
     #[error("there is no Website: create one, or run again with --sample")]
     NoWebsite,
-    /// The operator cannot see what it needs to see.
+    /// The operator cannot read a kind that it needs.
     #[error("{}", .0.join("; "))]
     Unseen(Vec<String>),
-    /// Objects that are not of the shape of the kind.
+    /// Objects that do not decode as the kind.
     #[error("not of the shape of a Website: {}", .0.join("; "))]
     Malformed(Vec<String>),
-    /// Sites wait for somebody to do something.
+    /// Sites that wait for a person.
     #[error("{}", .0.join("; "))]
     Stuck(Vec<String>),
-    /// Sites are on their way, and took too long.
+    /// Sites that did not become ready in time.
     #[error(
         "not ready after {} s: {} (Deployments get Pods where there are a controller-manager and nodes, or where steersman-apiserver runs with --play workloads)",
         PATIENCE.as_secs(),
         .0.join("; ")
     )]
     TooLong(Vec<String>),
-    /// The manager stopped meanwhile.
+    /// The manager stopped during the wait.
     #[error("the watch of websites ended")]
     Ended,
     /// The kind cannot be cached.
@@ -50,7 +50,7 @@ pub enum Error {
     Cache(#[from] cache::Error),
 }
 
-/// The websites as they were last seen.
+/// The last seen state of each website.
 #[derive(Default)]
 struct Sites(BTreeMap<ObjectKey, Arc<Website>>);
 
@@ -58,7 +58,7 @@ struct Sites(BTreeMap<ObjectKey, Arc<Website>>);
 ///
 /// # Errors
 ///
-/// As soon as it is known that waiting is in vain, and after 90 s.
+/// As soon as waiting cannot help, and after 90 s.
 pub async fn until_ready(cache: &Cache, mut events: Subscription<Website>) -> Result<(), Error> {
     cache.settled().await;
     let unseen = cache.all_unsynced();
@@ -117,7 +117,7 @@ impl Sites {
         waiting.peek().is_some() && waiting.all(stuck)
     }
 
-    /// What those that are not ready say about it.
+    /// The messages of the sites that are not ready.
     fn waiting(&self) -> Vec<String> {
         let waiting = self.0.values().filter(|site| !site.is_ready());
         let says = waiting.map(|site| match site.ready_condition() {

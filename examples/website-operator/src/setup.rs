@@ -1,4 +1,4 @@
-//! Driver: puts the kind and the sample on a server, and checks that what the operator needs is there.
+//! Driver: installs the kind and the sample, and checks that the server serves the kind.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use steersman::k8s_openapi;
@@ -10,14 +10,14 @@ use thiserror::Error;
 
 use crate::website::Website;
 
-/// The sample as its users would apply it.
+/// The manifest of the sample.
 pub const SAMPLE: &str = include_str!("../manifests/sample.yaml");
 
-/// Why the operator cannot begin.
+/// Why the operator cannot start.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The server does not know the kind.
+    /// The server does not serve the kind.
     #[error(
         "the server at {endpoint} does not serve websites.web.example.com: run again with --install, \
          or install the definition with `kubectl apply -f manifests/crd.yaml`"
@@ -25,22 +25,22 @@ pub enum Error {
     NotInstalled {
         /// The server's address.
         endpoint: String,
-        /// What the server said.
+        /// The server's error.
         source: steersman::client::Error,
     },
-    /// The sample in this file cannot be read.
+    /// The manifest of the sample does not parse.
     #[error("manifests/sample.yaml cannot be read")]
     Sample(#[from] serde_saphyr::Error),
-    /// The server refused, or could not be reached.
+    /// The server refused a request, or is unreachable.
     #[error(transparent)]
     Client(#[from] steersman::client::Error),
 }
 
-/// Installs the definition of the kind, or brings the one that is there up to date.
+/// Installs the definition of the kind, or updates it.
 ///
 /// # Errors
 ///
-/// When the server refuses it.
+/// The error of the server.
 pub async fn install(client: &Client) -> Result<(), Error> {
     let wanted = Website::crd();
     create_if_absent(client, &wanted).await?;
@@ -60,11 +60,11 @@ pub async fn install(client: &Client) -> Result<(), Error> {
     wait_until_served(client).await
 }
 
-/// Creates the sample's objects that are not there.
+/// Creates those objects of the sample that do not exist.
 ///
 /// # Errors
 ///
-/// When the server refuses one.
+/// The error of the server.
 pub async fn sample(client: &Client) -> Result<ObjectKey, Error> {
     let mut documents = SAMPLE.split("\n---\n");
     let pages: ConfigMap = serde_saphyr::from_str(documents.next().unwrap_or_default())?;
@@ -74,12 +74,11 @@ pub async fn sample(client: &Client) -> Result<ObjectKey, Error> {
     Ok(site.key())
 }
 
-/// Checks that the server is there and serves the kind.
+/// Checks that the server is reachable and serves the kind.
 ///
 /// # Errors
 ///
-/// [`Error::NotInstalled`] when it does not serve it; else what the server says, or why it cannot be
-/// reached.
+/// [`Error::NotInstalled`] if it does not serve the kind; otherwise the error of the request.
 pub async fn check(client: &Client) -> Result<(), Error> {
     match client.live().list::<Website>(&Selection::new()).await {
         Ok(_) => Ok(()),
@@ -91,7 +90,7 @@ pub async fn check(client: &Client) -> Result<(), Error> {
     }
 }
 
-/// A server accepts a definition a moment before it serves the kind.
+/// Waits until the server serves the kind, which is a moment after it has accepted the definition.
 async fn wait_until_served(client: &Client) -> Result<(), Error> {
     let patience = std::time::Duration::from_secs(30);
     let interval = std::time::Duration::from_millis(100);
@@ -105,7 +104,7 @@ async fn wait_until_served(client: &Client) -> Result<(), Error> {
     };
     match tokio::time::timeout(patience, served).await {
         Ok(result) => result,
-        // Once more, for the error that says why.
+        // Once more, for the error with the reason.
         Err(_) => check(client).await,
     }
 }

@@ -1,4 +1,4 @@
-//! Machine: what a `Website`'s status says, from what is there.
+//! Machine: the status of a `Website`, computed from its children.
 
 use jiff::Timestamp;
 use steersman::k8s_openapi::api::apps::v1::Deployment;
@@ -9,7 +9,7 @@ use crate::website::{READY, Website, WebsiteStatus};
 /// The reason of a condition that waits for the site's ConfigMap.
 pub const PAGES_MISSING: &str = "PagesMissing";
 
-/// The reason of a condition that waits for somebody to make room.
+/// The reason of a condition that waits for a person to remove an obstacle.
 pub const REFUSED: &str = "Refused";
 
 /// How far a site is from being served.
@@ -17,34 +17,34 @@ pub const REFUSED: &str = "Refused";
 pub enum Progress {
     /// The ConfigMap that the site names does not exist.
     PagesMissing {
-        /// Its name.
+        /// The name of the ConfigMap.
         config_map: String,
     },
-    /// A child cannot be had: its name is taken, or the server refuses it.
+    /// A child cannot be created: its name is taken, or the server refuses it.
     Refused {
-        /// Why, and the way out.
+        /// The reason and the way out.
         why: String,
     },
     /// Web servers are starting, stopping or being replaced.
     RollingOut {
-        /// How many are ready.
+        /// The number of ready web servers.
         ready: i32,
-        /// How many were asked for.
+        /// The wanted number of web servers.
         desired: i32,
-        /// How many there are beyond that: they serve former pages, or are to go.
+        /// The number of web servers beyond that: they serve former pages, or are about to go.
         surplus: i32,
     },
     /// As many web servers as asked for serve the present pages.
     Served {
-        /// How many.
+        /// The number of ready web servers.
         ready: i32,
     },
 }
 
 impl Progress {
-    /// Reads the progress off the site's Deployment.
+    /// Computes the progress from the site's Deployment.
     ///
-    /// A Deployment whose controller has not seen its newest spec says nothing about that spec.
+    /// The status of a Deployment counts only if its controller has seen the newest spec.
     #[must_use]
     pub fn of(deployment: &Deployment, desired: i32) -> Self {
         let status = deployment.status.clone().unwrap_or_default();
@@ -106,8 +106,8 @@ impl Progress {
 
 /// The status of `site` at `now`.
 ///
-/// The transition time moves only when the condition's status does, so that an unchanged world
-/// gives an unchanged status and no request.
+/// The transition time changes only with the condition's status, so that unchanged children give an
+/// unchanged status and no request.
 #[must_use]
 pub fn status(site: &Website, progress: &Progress, now: Timestamp) -> WebsiteStatus {
     let ready = matches!(progress, Progress::Served { .. });
@@ -173,7 +173,7 @@ mod tests {
         };
         assert_eq!(Progress::of(&deployment(3, 2, 2, 2), 2), rolling(0));
         assert!(rolling(0).message().contains("newest spec"));
-        // A pod of the former pages is still there.
+        // A Pod with the former pages still runs.
         assert_eq!(Progress::of(&deployment(2, 2, 3, 3), 2), rolling(1));
         assert!(rolling(1).message().contains("1 more"));
         let none = Progress::RollingOut {

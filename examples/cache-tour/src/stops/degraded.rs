@@ -1,4 +1,4 @@
-//! Driver: the stop at which a kind cannot be had, and then can.
+//! Driver: the stop about a kind that is not served at first.
 
 use k8s_openapi::api::core::v1::Pod;
 use schemars::JsonSchema;
@@ -13,7 +13,7 @@ use crate::BoxError;
 use crate::cluster::Cluster;
 use crate::page::{Page, Table};
 
-/// A kind whose definition is installed late.
+/// A kind with a definition that is installed late.
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, JsonSchema)]
 #[kube(
     group = "tour.example.com",
@@ -23,15 +23,15 @@ use crate::page::{Page, Table};
     crates(kube_core = "::steersman::kube_core")
 )]
 pub struct VoyageSpec {
-    /// Where it goes.
+    /// The destination.
     pub to: String,
 }
 
-/// Reads a kind that the server does not serve, and installs its definition.
+/// Reads a kind that the server does not serve, then installs its definition.
 ///
 /// # Errors
 ///
-/// What goes wrong.
+/// The first error of the cache or the server.
 ///
 /// # Cancel safety
 ///
@@ -71,7 +71,7 @@ pub async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
     let to: Vec<&str> = voyages.iter().map(|voyage| &*voyage.spec.to).collect();
 
     let page = Page::new("6. A kind that cannot be had")
-        .say("Nobody has installed the definition of Voyages. A read of them is told so at once:")
+        .say("The definition of Voyages is not installed. A read of them returns that error at once:")
         .quote(refused.unwrap_or_default())
         .table(
             &Table::new(["state of voyages", "read answered after", "pods meanwhile"]).row([
@@ -80,7 +80,7 @@ pub async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
                 &format!("{pods} readable"),
             ]),
         )
-        .say("Then it is installed. Nobody restarts anything:")
+        .say("Then it is installed, and the cache recovers without a restart:")
         .table(
             &Table::new(["state of voyages", "healed within", "read"]).row([
                 &state()?,

@@ -1,4 +1,4 @@
-//! Driver: the stop at which objects are found by what is in them.
+//! Driver: the stop about indexes, which find objects by their content.
 
 use k8s_openapi::api::core::v1::Pod;
 use steersman::cache::IndexKey;
@@ -8,14 +8,14 @@ use crate::BoxError;
 use crate::cluster::{Cluster, pods};
 use crate::page::{Page, Table};
 
-/// An index has one name, in one place.
+/// The name of the index, in one place.
 const NODE: IndexKey<Pod, String> = IndexKey::new("spec.nodeName");
 
 /// Finds Pods by a field, an owner and a label.
 ///
 /// # Errors
 ///
-/// What goes wrong.
+/// The first error of the cache or the server.
 ///
 /// # Cancel safety
 ///
@@ -69,10 +69,10 @@ pub async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
         ])
         .row([&"distinct values of NODE", &nodes.len()]);
     let page = page
-        .say("Terms combine; values and keys are had without looking at an object.")
+        .say("Terms combine; values and keys are returned without decoding an object.")
         .table(&found)
         .say(format_args!(
-            "The first key on node-7 is {}. All of this asked the server {} times.",
+            "The first key on node-7 is {}. All of this sent {} requests.",
             keys.join(", "),
             opened.requests() - asked,
         ));

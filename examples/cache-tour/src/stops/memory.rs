@@ -1,4 +1,4 @@
-//! Driver: the stop at which it is counted what an object takes.
+//! Driver: the stop about the memory that an object takes.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use crate::cluster::{Cluster, PODS, pods};
 use crate::page::{Page, Table};
 use crate::stops::views::PlacedPod;
 
-/// Caches the Pods in several ways, one after the other, and divides what each took by their number.
+/// Caches the Pods in several ways, one after the other, and divides the bytes of each by their number.
 ///
 /// # Errors
 ///
-/// What goes wrong.
+/// The first error of the cache or the server.
 ///
 /// # Cancel safety
 ///
@@ -41,7 +41,7 @@ pub async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
         .table(&each))
 }
 
-/// What somebody who reads Pods declares.
+/// The declarations of a reader of Pods.
 type Declare = fn(&Cache) -> Result<(), Error>;
 
 /// The ways in which Pods are cached, with a name each.
@@ -87,7 +87,7 @@ fn ways() -> [(&'static str, Settings, Declare); 9] {
     ]
 }
 
-/// How many bytes of JSON a Pod is, with and without `managedFields`.
+/// The size of a Pod as JSON in bytes, with and without `managedFields`.
 fn json_sizes(cluster: &Cluster) -> Result<(usize, usize), BoxError> {
     let (mut with_managed, mut without) = (0, 0);
     for mut pod in cluster.server().list("pods", "") {
@@ -100,7 +100,7 @@ fn json_sizes(cluster: &Cluster) -> Result<(usize, usize), BoxError> {
     Ok((with_managed / PODS, without / PODS))
 }
 
-/// The bytes that a cache took which was opened for this alone.
+/// The bytes of a cache that is opened only to be measured.
 async fn measure(
     cluster: &Cluster,
     options: CacheOptions,
@@ -108,7 +108,7 @@ async fn measure(
 ) -> Result<usize, BoxError> {
     let opened = cluster.open(options, declare).await?;
     opened.cache.wait_for_sync().await?;
-    // By then it has learned how to pack them: no time passes while that is done.
+    // By then the cache has learned a dictionary, during which no virtual time passes.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let held = opened.held();
     opened.close().await?;

@@ -1,4 +1,4 @@
-//! Driver: the stop at which nobody needs more than metadata, until somebody does.
+//! Driver: the stop about readers of metadata, and the first reader of whole objects.
 
 use k8s_openapi::api::core::v1::Pod;
 use steersman::{CacheOptions, ObjectKey};
@@ -11,7 +11,7 @@ use crate::page::Page;
 ///
 /// # Errors
 ///
-/// What goes wrong.
+/// The first error of the cache or the server.
 ///
 /// # Cancel safety
 ///
@@ -25,7 +25,7 @@ pub async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
     let informers = opened.cache.metadata::<Pod>().informers()?;
     let held = informers.iter().map(|pods| pods.store().len()).sum();
     let page = Page::new("3. Metadata alone")
-        .say("Who only wants to know what is there is sent no more.")
+        .say("A reader of metadata gets no more than metadata.")
         .quote("cache.metadata::<Pod>()");
     let page = opened.report(page, held);
 
@@ -33,7 +33,7 @@ pub async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
     let key = ObjectKey::namespaced("shop", "shop-001");
     opened.cache.get::<Pod>(&key).await?;
     let page = page
-        .say("Somebody declares Pods and reads one. The informer asks for whole objects, once:")
+        .say("Then Pods are declared and one is read. The informer asks for whole objects, once:")
         .quote("cache.informers::<Pod>()?;\ncache.get::<Pod>(&key).await?");
     let page = opened.report(page, opened.pods()?);
     drop(informers);

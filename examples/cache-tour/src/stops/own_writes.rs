@@ -1,4 +1,4 @@
-//! Driver: the stop at which a cache is behind, and a key reads what it wrote.
+//! Driver: the stop about a stale cache and a request key that reads its own write.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ use crate::BoxError;
 use crate::cluster::Cluster;
 use crate::page::{Page, Table};
 
-/// How long the cache hears nothing.
+/// How long the cache receives no event.
 const LAG: Duration = Duration::from_secs(2);
 
-/// Writes a ConfigMap of which the cache hears late, and reads it three times.
+/// Writes a ConfigMap, the event of which reaches the cache late, and reads it three times.
 ///
 /// # Errors
 ///
-/// What goes wrong.
+/// The first error of the cache or the server.
 ///
 /// # Cancel safety
 ///
@@ -54,7 +54,7 @@ pub async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
         server.faults().resume_watches();
     });
 
-    let mut table = Table::new(["who reads, right after the write", "finds", "waits"]);
+    let mut table = Table::new(["reader, right after the write", "finds", "waits"]);
     for (who, client) in [
         ("another key", &other),
         ("the key that wrote, with ReadConsistency::None", &careless),
@@ -79,8 +79,8 @@ pub async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
         .table(&table)
         .table(&opened.asked())
         .say(
-            "Whoever wrote waits until the cache has it, and nobody else does. Nothing was asked\n\
-             of the server for it.",
+            "The key that wrote waits until the cache has the object, and other readers do not wait.\n\
+             No request was sent for it.",
         );
     opened.close().await?;
     Ok(page)

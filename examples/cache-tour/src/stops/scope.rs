@@ -1,4 +1,4 @@
-//! Driver: the stop at which only part of a kind is cached.
+//! Driver: the stop about a cache that holds part of a kind.
 
 use k8s_openapi::api::core::v1::Pod;
 use steersman::cache::Settings;
@@ -8,11 +8,11 @@ use crate::BoxError;
 use crate::cluster::Cluster;
 use crate::page::{Page, Table};
 
-/// What is out of scope, what a selector hides, and what is there.
+/// Reads objects out of scope, objects that a selector hides, and cached objects.
 ///
 /// # Errors
 ///
-/// What goes wrong.
+/// The first error of the cache or the server.
 ///
 /// # Cancel safety
 ///
@@ -43,7 +43,7 @@ pub async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
     };
     let all = cache.list::<Pod>(&Selection::new()).await?;
     let page = page
-        .say("The two read as one, and a read says where it cannot see:")
+        .say("Reads span both scopes, and name what is out of scope:")
         .table(
             &Table::new(["read", "answer"])
                 .row([&"all", &format!("{} Pods", all.len())])
@@ -51,7 +51,7 @@ pub async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
         )
         .say("web/web-001 has another label:")
         .quote(read("web", "web-001").await)
-        .say("batch/batch-001 is in a namespace that nobody looks at:")
+        .say("batch/batch-001 is in a namespace that is not cached:")
         .quote(read("batch", "batch-001").await);
     drop(all);
     opened.close().await?;

@@ -1,4 +1,4 @@
-//! Driver: the stop at which four types look at one kind.
+//! Driver: the stop about four types that view one kind.
 
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
@@ -9,22 +9,22 @@ use crate::BoxError;
 use crate::cluster::{Cluster, pods};
 use crate::page::{Page, Table};
 
-/// What a scheduler of ours would want of a Pod, and no more.
+/// The fields of a Pod that a scheduler would need.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Placed {
-    /// The node it is on.
+    /// The node that the Pod runs on.
     pub node_name: Option<String>,
 }
 
-/// A Pod of which only the place is decoded.
+/// A Pod of which only the node is decoded.
 pub type PlacedPod = steersman::kube_core::Object<Placed, NotUsed>;
 
 /// Reads one Pod as four types.
 ///
 /// # Errors
 ///
-/// What goes wrong.
+/// The first error of the cache or the server.
 ///
 /// # Cancel safety
 ///
@@ -92,7 +92,7 @@ pub async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
     Ok(page)
 }
 
-/// The objects are there once, whatever they are looked at as.
+/// Says that the objects are held once, however many types view them.
 fn held(objects: usize) -> String {
     format!("+{objects}")
 }

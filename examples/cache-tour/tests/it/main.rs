@@ -1,3 +1,3 @@
-//! The tour as somebody sees it who takes it.
+//! The tour from the outside.
 
 mod output;

@@ -1,10 +1,10 @@
-//! What the binary prints, and that the figures tell what the text says.
+//! The output of the binary: its figures agree with its text.
 
 use std::process::Command;
 
 const GUIDE: &str = include_str!("../../../../crates/steersman/guide/memory.md");
 
-/// The rows of a table, each without its first cell, which it begins with.
+/// The cells of the table row that begins with `begin`, without the first cell.
 fn row<'a>(page: &'a str, begin: &str) -> Vec<&'a str> {
     let line = page
         .lines()
@@ -23,7 +23,7 @@ fn number(page: &str, begin: &str) -> u64 {
     last.unwrap_or_else(|| panic!("no number in the row {begin:?} of\n{page}"))
 }
 
-/// The stops, each from its title on.
+/// The pages, each from its title on.
 fn pages(said: &str) -> Vec<String> {
     said.split("\n\n").fold(Vec::new(), |mut pages, part| {
         let titled = part
@@ -34,7 +34,7 @@ fn pages(said: &str) -> Vec<String> {
             pages.push(String::new());
         }
         if let Some(page) = pages.last_mut() {
-            // A quote that was broken is one again.
+            // A quote that was broken into lines is joined again.
             page.push_str(&part.replace("\n    │ ", " "));
             page.push_str("\n\n");
         }
@@ -43,7 +43,7 @@ fn pages(said: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_stop_shows_what_it_promises() {
+fn the_figures_of_every_stop_agree_with_its_text() {
     let output = Command::new(env!("CARGO_BIN_EXE_cache-tour"))
         .env_clear()
         .output()
@@ -61,7 +61,7 @@ fn every_stop_shows_what_it_promises() {
     };
     assert!(welcome.contains("450 Pods on 30 nodes"), "{welcome}");
 
-    // The server selects, and what it does not send is not taken for absent.
+    // The server selects, and objects that it does not send do not count as absent.
     assert!(
         scope.contains("watch pods            web         tier=front      200       1"),
         "{scope}"
@@ -83,7 +83,7 @@ fn every_stop_shows_what_it_promises() {
         150
     );
     assert!(
-        indexes.contains("All of this asked the server 0 times."),
+        indexes.contains("All of this sent 0 requests."),
         "{indexes}"
     );
 
@@ -110,7 +110,7 @@ fn every_stop_shows_what_it_promises() {
 }
 
 fn check_figures(memory: &str) {
-    // Less is asked for, less is held.
+    // The fewer objects are requested, the fewer bytes are held.
     let figures = [
         "as Pod, all of them packed",
         "as a struct with one field",
@@ -122,7 +122,7 @@ fn check_figures(memory: &str) {
     let figures = figures.map(|way| number(memory, way));
     assert!(figures.is_sorted(), "{memory}");
 
-    // The first of the guide's tables is this one.
+    // The first table of the guide is this one.
     let page = GUIDE.split("## What a process").next().unwrap_or(GUIDE);
     let rows = page.lines().filter_map(|line| {
         let mut cells = line.strip_prefix("| ")?.split(" | ");
@@ -133,7 +133,7 @@ fn check_figures(memory: &str) {
     assert_eq!(rows.len(), 9, "the page has a row for each of {memory}");
     for (way, told) in rows {
         let found = number(memory, &format!("{way}  "));
-        // Another compiler lays structs out a little differently.
+        // Another compiler lays out structs a little differently.
         assert!(
             found.abs_diff(told) * 10 < told,
             "{way}: {told} on the page, {found} found"

@@ -1,4 +1,4 @@
-//! The binary as a user starts it, in an empty home.
+//! The binary, started in an empty home as by a user.
 
 use std::path::Path;
 use std::process::{Output, Stdio};
@@ -45,13 +45,13 @@ async fn once_reaches_ready_on_the_embedded_server() {
         said.contains("Website default/hello is Served: 2 of 2 pods are ready"),
         "{said}"
     );
-    // It would lead to a server that is gone.
+    // The file would name a server that has stopped.
     assert!(!home.path().join("website-operator.kubeconfig").exists());
     assert_eq!(text(&output.stderr), "", "a quiet run logs nothing");
 }
 
 #[tokio::test]
-async fn a_kubeconfig_that_is_not_there_is_named() {
+async fn a_missing_kubeconfig_is_named() {
     let home = TempDir::new().unwrap();
     let output = operator(home.path())
         .env("KUBECONFIG", "nowhere.yaml")
@@ -78,7 +78,7 @@ async fn a_malformed_kubeconfig_is_named() {
 #[tokio::test]
 async fn an_unreachable_server_is_named() {
     let home = TempDir::new().unwrap();
-    // A port that was free a moment ago, and that nobody listens on.
+    // A port that was free a moment ago, and that no program listens on.
     let port = {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.local_addr().unwrap().port()
@@ -95,7 +95,7 @@ async fn an_unreachable_server_is_named() {
 }
 
 #[tokio::test]
-async fn on_a_configured_cluster_it_does_nothing_unless_told() {
+async fn on_a_configured_cluster_nothing_is_installed_without_a_flag() {
     let (env, home) = configured().await;
     let error = error_of(&run(&home, &["--once"]).await);
     let named = error.contains("websites.web.example.com") && error.contains("--install");
@@ -108,7 +108,7 @@ async fn on_a_configured_cluster_it_does_nothing_unless_told() {
 }
 
 #[tokio::test]
-async fn once_says_what_a_person_must_do_instead_of_waiting() {
+async fn once_prints_what_a_person_must_do_instead_of_waiting() {
     let (env, home) = configured().await;
     let server = env.server().unwrap();
     let output = run(&home, &["--install", "--once"]).await;
@@ -157,7 +157,7 @@ async fn the_definition_in_the_manifests_is_the_one_of_the_code() {
     );
 }
 
-/// An api-server over HTTPS that plays workloads, and a home whose KUBECONFIG leads to it.
+/// An api-server over HTTPS that plays workloads, and a home with a KUBECONFIG that leads to it.
 async fn configured() -> (TestEnv, TempDir) {
     let env = TestEnv::https(player()).await.unwrap();
     let home = TempDir::new().unwrap();

@@ -1,4 +1,4 @@
-//! Whatever is done to a site or to its children, the world converges again.
+//! The operator restores a site after every change of the site or of its children.
 
 use steersman::api::Patch;
 use steersman::k8s_openapi::api::apps::v1::Deployment;
@@ -11,15 +11,15 @@ use website_operator::website::Website;
 use crate::world::{PAGES, World, played, player};
 
 #[tokio::test(start_paused = true)]
-async fn the_world_converges_in_process() {
+async fn a_site_and_its_children_converge_in_process() {
     converges(played()).await;
 }
 
 #[tokio::test]
-async fn the_world_converges_over_https() {
+async fn a_site_and_its_children_converge_over_https() {
     let env = TestEnv::builder().server(player()).start().await.unwrap();
     if env.server().is_none() && !env.has_controllers() {
-        // Nobody there makes Pods of Deployments.
+        // No controller makes Pods of Deployments there.
         return;
     }
     converges(env).await;
@@ -70,7 +70,7 @@ async fn edited_pages_are_served(world: &World) {
         .until::<Deployment>("hello", |d| generation(d) > generation(&before))
         .await;
     world.served(2).await;
-    // The pods of the former pages went away.
+    // The Pods with the former pages are deleted.
     let only_new = eventually("two pods are left", || async {
         let pods = world.pods().await;
         if pods.len() == 2 {

@@ -1,4 +1,4 @@
-//! What belongs to somebody else is left alone.
+//! The operator leaves objects of others alone.
 
 use steersman::api::Patch;
 use steersman::k8s_openapi::api::core::v1::ConfigMap;
@@ -8,9 +8,9 @@ use website_operator::website::Website;
 
 use crate::world::{World, played};
 
-/// A ConfigMap that was there before bears the name of the site's copy of its pages.
+/// A ConfigMap that another owner created has the name of the site's copy of its pages.
 #[tokio::test(start_paused = true)]
-async fn a_name_that_is_taken_is_reported_and_nothing_is_taken_or_deleted() {
+async fn an_occupied_name_is_reported_and_its_object_is_kept() {
     let world = World::start(played()).await;
     let mut theirs = world.pages("theirs");
     theirs.metadata.name = Some("hello-site".to_owned());
@@ -32,9 +32,9 @@ async fn a_name_that_is_taken_is_reported_and_nothing_is_taken_or_deleted() {
     world.stop().await;
 }
 
-/// Somebody makes room, and the site is served without another event about it.
+/// The obstacle is removed, and the site is served without another event about it.
 #[tokio::test(start_paused = true)]
-async fn a_name_that_is_freed_is_used() {
+async fn a_child_is_created_once_its_name_is_free() {
     let world = World::start(played()).await;
     let mut theirs = world.pages("theirs");
     theirs.metadata.name = Some("hello-site".to_owned());
@@ -50,7 +50,7 @@ async fn a_name_that_is_freed_is_used() {
     world.stop().await;
 }
 
-/// The cache may lack what an earlier run wrote: the clean-up asks the server.
+/// The cache may lack what an earlier process wrote, so the clean-up reads from the server.
 #[tokio::test(start_paused = true)]
 async fn the_directory_is_cleaned_up_behind_a_silent_watch() {
     let world = World::start(played()).await;
@@ -74,9 +74,9 @@ async fn the_directory_is_cleaned_up_behind_a_silent_watch() {
     world.stop().await;
 }
 
-/// A finalizer that somebody took away is put back, so that the clean-up is not skipped.
+/// A finalizer that was removed by hand is restored, so that the clean-up is not skipped.
 #[tokio::test(start_paused = true)]
-async fn a_finalizer_that_was_taken_away_comes_back() {
+async fn a_removed_finalizer_is_restored() {
     let world = World::start(played()).await;
     let site = world.serve_hello().await;
     let none = Patch::Merge(serde_json::json!({"metadata": {"finalizers": null}}));

@@ -1,11 +1,11 @@
-//! What happened while nobody watched is made up for.
+//! The operator makes up for events that it missed.
 
 use steersman::k8s_openapi::api::apps::v1::Deployment;
 use steersman::object::Object as _;
 
 use crate::world::{World, played};
 
-/// REFL-2, STORE-1: the delete was never sent, and the history that tells of it is gone.
+/// REFL-2, STORE-1: the delete event was never sent, and the history with it is compacted.
 #[tokio::test(start_paused = true)]
 async fn a_delete_behind_a_410_reconciles_the_owner() {
     let world = World::start(played()).await;
@@ -34,7 +34,7 @@ async fn a_delete_behind_a_410_reconciles_the_owner() {
     world.stop().await;
 }
 
-/// Watches that end come back where they stopped, without a list.
+/// Watches that end resume where they stopped, without a list.
 #[tokio::test(start_paused = true)]
 async fn a_cut_watch_resumes_without_a_list() {
     let world = World::start(played()).await;

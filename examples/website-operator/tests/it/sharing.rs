@@ -1,4 +1,4 @@
-//! One watch per kind, whoever reads it.
+//! One watch per kind serves all controllers.
 
 use steersman::cache::CacheOptions;
 use steersman::k8s_openapi::api::apps::v1::Deployment;
@@ -6,7 +6,7 @@ use steersman::{Action, Context, Controller, Error, Manager, Reconciler, Request
 
 use crate::world::{World, played};
 
-/// Kinds that are watched: by both controllers, twice by one of them, or once.
+/// The watched kinds: by both controllers, twice by one of them, or once.
 const KINDS: [&str; 4] = [
     "websites.web.example.com",
     "configmaps",
@@ -14,7 +14,7 @@ const KINDS: [&str; 4] = [
     "deployments.apps",
 ];
 
-/// Looks at Deployments beside the operator.
+/// A second controller of Deployments.
 struct Onlooker;
 
 impl Reconciler for Onlooker {
@@ -43,12 +43,12 @@ async fn two_controllers_cause_one_watch_list() {
             "{kind}: watches other than streaming lists"
         );
     }
-    // The cache never listed; the lists there are this test's own.
+    // The cache never listed; only this test did.
     assert_eq!(log.lists("deployments.apps"), 0);
     world.stop().await;
 }
 
-/// CACHE-1 without: one list and one watch per kind.
+/// CACHE-1 without WatchList: one list and one watch per kind.
 #[tokio::test(start_paused = true)]
 async fn without_watch_list_they_cause_one_list_and_one_watch() {
     let options = CacheOptions::new().watch_list(false);

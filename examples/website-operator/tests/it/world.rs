@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use steersman::CancellationToken;
 use steersman::cache::{Cache, CacheOptions};
 use steersman::k8s_openapi::api::apps::v1::Deployment;
 use steersman::k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Service};
@@ -13,13 +14,12 @@ use steersman_testenv::apiserver::auth::Authorization;
 use steersman_testenv::apiserver::play::{Played, Speed};
 use steersman_testenv::{TestEnv, eventually};
 use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
 use website_operator::website::{Website, WebsiteSpec};
 use website_operator::{controller, setup};
 
 pub(crate) const PAGES: &str = "hello-pages";
 
-/// A server that plays what a cluster does to Deployments.
+/// A server that plays the controllers of Deployments and the kubelets.
 pub(crate) fn player() -> ApiServer {
     ApiServer::builder()
         .authorization(Authorization::Rbac)
@@ -27,7 +27,7 @@ pub(crate) fn player() -> ApiServer {
         .build()
 }
 
-/// Such a server in this process.
+/// An environment with such a server in this process.
 pub(crate) fn played() -> TestEnv {
     TestEnv::of(player())
 }
@@ -47,7 +47,7 @@ impl World {
         Self::with(env, CacheOptions::new(), |_| ()).await
     }
 
-    /// One whose manager has more controllers than the operator's.
+    /// An operator with further controllers in its manager.
     pub(crate) async fn with(
         env: TestEnv,
         options: CacheOptions,
@@ -57,7 +57,7 @@ impl World {
             Some(config) => Connection::from_config(config.clone()),
             None => Connection::in_process(env.server().unwrap().service(), "default"),
         };
-        // A client whose cache never runs: it is used for what it reads live and for its writes.
+        // The cache of this client never runs; the client is used for live reads and writes.
         let idle = Cache::new(CacheOptions::new()).unwrap();
         let client = Client::new(idle, connection.clone());
         setup::install(&client).await.unwrap();
@@ -137,7 +137,7 @@ impl World {
         }
     }
 
-    /// Waits until `hello` is ready with so many pods.
+    /// Waits until `hello` is ready with `replicas` Pods.
     pub(crate) async fn served(&self, replicas: i32) -> Website {
         let served = eventually("hello is served", || async move {
             let site = self
@@ -154,12 +154,12 @@ impl World {
         served.await.unwrap()
     }
 
-    /// Reads past the cache.
+    /// Reads an object from the server.
     pub(crate) async fn read<K: TypedObject>(&self, name: &str) -> Option<K> {
         self.client.live().get_opt(&self.key(name)).await.unwrap()
     }
 
-    /// Waits until an object is there and `holds` of it.
+    /// Waits until an object exists and `holds` returns true for it.
     pub(crate) async fn until<K: TypedObject>(&self, name: &str, holds: impl Fn(&K) -> bool) -> K {
         let holds = &holds;
         let found = eventually(name, || async move {
@@ -187,7 +187,7 @@ impl World {
         self.client.live().list::<Pod>(&ours).await.unwrap()
     }
 
-    /// Waits until the cache holds exactly what the server holds, at the same versions.
+    /// Waits until the cache holds the same objects as the server, at the same versions.
     pub(crate) async fn cache_equals_server(&self) {
         self.kind_equals_server::<Website>().await;
         self.kind_equals_server::<ConfigMap>().await;
@@ -212,7 +212,7 @@ impl World {
         equal.await.unwrap();
     }
 
-    /// Stops the operator; it must not have failed.
+    /// Stops the operator, and fails if it failed.
     pub(crate) async fn stop(self) {
         self.cancel.cancel();
         self.manager.await.unwrap().unwrap();
