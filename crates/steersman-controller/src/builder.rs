@@ -24,7 +24,7 @@ use crate::watch::{AnyWatch, FilterAll, Watch};
 /// Declares a controller; it makes no request and starts no task.
 ///
 /// [`Controller::builder`] begins the declaration of a controller with a primary kind, and
-/// [`Controller::keyed`] that of a controller whose requests have a type of their own. Either way
+/// [`Controller::keyed`] that of a controller with its own type of requests. Either way
 /// [`build`](Self::build) makes a [`Controller`], which a manager takes with `add_controller`.
 ///
 /// ```
@@ -51,13 +51,16 @@ pub struct ControllerBuilder<P: Subject> {
     name: String,
     subject: P,
     /// Makes the watch of the primary kind; `None` if there is no primary kind.
-    primary_watch: Option<fn(P) -> Box<dyn AnyWatch<P::Request>>>,
+    primary_watch: Option<MakeWatch<P, P::Request>>,
     watches: Vec<Box<dyn AnyWatch<P::Request>>>,
     streams: Vec<BoxStream<'static, P::Request>>,
     filter_all: Option<FilterAll>,
     options: Options<P::Request>,
     field_manager: Option<String>,
 }
+
+/// Makes the watch of a primary kind.
+type MakeWatch<P, R> = fn(P) -> Box<dyn AnyWatch<R>>;
 
 /// What the requests of a controller are about: a [`Primary`] kind, or [`Keyed`] requests.
 ///
@@ -67,13 +70,13 @@ pub trait Subject: sealed::Sealed {
     type Request: RequestKey;
 }
 
-/// The subject of a controller whose requests name objects of the kind `K`.
+/// The subject of a controller with requests for objects of the kind `K`.
 pub struct Primary<K: TypedObject> {
     predicate: Box<dyn Predicate<K>>,
     handler: Itself,
 }
 
-/// The subject of a controller whose requests are of type `R`.
+/// The subject of a controller with requests of type `R`.
 pub struct Keyed<R> {
     requests: PhantomData<fn(R)>,
 }
@@ -87,13 +90,13 @@ mod sealed {
 }
 
 impl Controller {
-    /// Begins to declare a controller whose requests are objects of the primary kind `K`.
+    /// Begins to declare a controller with requests for objects of the primary kind `K`.
     pub fn builder<K: TypedObject>() -> ControllerBuilder<Primary<K>> {
         let primary = Primary {
             predicate: Box::new(Everything),
             handler: itself(),
         };
-        let watch: fn(_) -> Box<dyn AnyWatch<Request>> = |primary: Primary<K>| {
+        let watch: MakeWatch<_, _> = |primary: Primary<K>| {
             let watch = Watch::<K, Request>::new(primary.predicate, primary.handler);
             Box::new(watch)
         };
@@ -101,7 +104,7 @@ impl Controller {
         ControllerBuilder::new(name, primary, Some(watch))
     }
 
-    /// Begins to declare a controller called `name` whose requests are of type `R`: something other
+    /// Begins to declare a controller called `name` with requests of type `R`: something other
     /// than one object of a primary kind, such as a namespace, a pair of objects, or a thing outside
     /// the cluster.
     ///
@@ -151,11 +154,7 @@ impl<K: TypedObject> ControllerBuilder<Primary<K>> {
 }
 
 impl<P: Subject> ControllerBuilder<P> {
-    fn new(
-        name: String,
-        subject: P,
-        primary_watch: Option<fn(P) -> Box<dyn AnyWatch<P::Request>>>,
-    ) -> Self {
+    fn new(name: String, subject: P, primary_watch: Option<MakeWatch<P, P::Request>>) -> Self {
         Self {
             name,
             subject,

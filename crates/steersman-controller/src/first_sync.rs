@@ -39,7 +39,7 @@ pub(crate) fn remind(status: &ControllerStatus, kind: &Kind) {
     );
 }
 
-/// Returns the error of a controller whose kinds did not sync within `timeout`.
+/// Returns the error of a controller if its kinds did not sync within `timeout`.
 pub(crate) fn sync_error(
     status: &ControllerStatus,
     kind: Kind,
@@ -53,8 +53,8 @@ pub(crate) fn sync_error(
     }
 }
 
-/// Says what the cache knows of the kinds that have not synced. If all have, `first` is the kind whose
-/// objects are still on their way to the queue.
+/// Says what the cache knows of the kinds that have not synced. If all have, the objects of `first`
+/// are still on their way to the queue.
 fn describe(waiting_for: &[Unsynced], first: &Kind) -> String {
     if waiting_for.is_empty() {
         return format!(

@@ -18,7 +18,7 @@ const REMINDER: Duration = Duration::from_secs(60);
 pub(crate) struct Lifecycle {
     controller: String,
     stage: Stage,
-    /// The kinds whose initial sets are not in the queue yet, in the order of the watches.
+    /// The kinds that have no initial set in the queue yet, in the order of the watches.
     awaited: VecDeque<Kind>,
     /// How long the first syncs may take; `None` is no limit.
     limit: Option<Duration>,

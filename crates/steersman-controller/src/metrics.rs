@@ -95,7 +95,7 @@ impl Metrics {
         let kinds = IntGaugeVec::new(
             own(
                 "steersman_controller_waiting",
-                "Informers whose first sync the controller waits for, by kind and reason.",
+                "Informers that have not synced and that the controller waits for, by kind and reason.",
             ),
             &["name", "reason"],
         )?;

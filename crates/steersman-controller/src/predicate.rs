@@ -17,8 +17,8 @@ pub use func::{Func, OfObject, func, object};
 /// Decides which events of one watch reach its handler.
 ///
 /// A predicate belongs to the watch it is given to, and to no other. Each method returns whether an
-/// event passes; by default it does. Deletes pass every predicate of this module whose docs do not say
-/// otherwise, so that a filter made for changes never hides the end of an object.
+/// event passes; by default it does. Deletes pass every predicate of this module, except where its docs
+/// exclude them, so that a filter made for changes never hides the end of an object.
 ///
 /// Predicates filter events; they do not make the cache smaller. They are called in the order of
 /// events, should be quick, and must not wait. A panic costs the event, which then does not pass: the

@@ -39,7 +39,7 @@ pub(crate) struct Parts<R: RequestKey, C> {
     pub(crate) reconciler: C,
 }
 
-/// A controller whose watches run.
+/// A controller with running watches.
 struct Running<R: RequestKey> {
     queue: Queue<R>,
     tasks: ControllerTasks,
@@ -285,7 +285,7 @@ async fn await_writes(controller: &str, client: &Client, left: Duration) {
     }
 }
 
-/// The error of a controller whose cache refuses a kind.
+/// The error of a controller if the cache refuses one of its kinds.
 pub(crate) fn refused(
     controller: &str,
     kind: &Kind,

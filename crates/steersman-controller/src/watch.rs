@@ -26,7 +26,7 @@ pub(crate) struct Watch<K: TypedObject, R: RequestKey> {
     handler: Box<dyn EventHandler<K, R>>,
 }
 
-/// A [`Watch`] whose kind is erased.
+/// A [`Watch`] of an erased kind.
 pub(crate) trait AnyWatch<R: RequestKey>: Send {
     fn kind(&self) -> &Kind;
 

@@ -125,8 +125,8 @@ impl<R: RequestKey, C: Reconciler<R>> Worker<R, C> {
             Ended::TimedOut => Ending::TimedOut,
         };
         let outcome = outcome(ending, || self.context.now());
-        // Counted before the ticket ends, so that the metrics include every reconcile whose effects are
-        // visible.
+        // Counted before the ticket ends, so that the metrics include every reconcile with visible
+        // effects.
         self.metrics.ended(outcome.label, time);
         match ending {
             Ending::Success(_) => {}

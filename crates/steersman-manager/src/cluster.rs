@@ -103,7 +103,7 @@ impl Cluster {
     }
 }
 
-/// Logs the kinds whose first sync later groups no longer wait for.
+/// Logs the kinds that later groups no longer wait for.
 fn log_unsettled(cache: &Cache) {
     let mut unsettled = cache.all_unsynced();
     unsettled.retain(|unsynced| unsynced.is_syncing() || unsynced.is_not_started());

@@ -18,8 +18,8 @@
 //! The order of the stop is others, leader-elected, caches, webhooks, HTTP servers: readers stop before the
 //! caches they read, and servers stay up until the end. The whole stop has a grace period (30 s), of which
 //! reconciles leave a part for the groups that stop after them. Runnables that still run at its end are
-//! dropped and named in the error. Groups whose turn has not come are then asked to stop, in order, and have
-//! two seconds (`MGR-3`). A second signal drops everything.
+//! dropped and named in the error. The remaining groups are then asked to stop, in order, and have two
+//! seconds (`MGR-3`). A second signal drops everything.
 //!
 //! Besides the request to stop, these end a manager:
 //!

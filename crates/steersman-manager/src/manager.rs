@@ -57,7 +57,7 @@ struct Shared {
     added: Notify,
 }
 
-/// The grace of a controller whose manager waits without a limit.
+/// The grace of a controller if its manager waits without a limit.
 const A_LONG_TIME: Duration = Duration::from_secs(365 * 24 * 3600);
 
 #[derive(Debug)]

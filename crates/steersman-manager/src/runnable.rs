@@ -92,7 +92,7 @@ pub struct RunContext {
     ready: parking_lot::Mutex<Option<DropGuard>>,
 }
 
-/// A runnable whose type is erased.
+/// A runnable of an erased type.
 pub(crate) struct Erased {
     pub(crate) name: String,
     pub(crate) group: Group,

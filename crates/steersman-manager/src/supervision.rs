@@ -104,7 +104,7 @@ impl Supervision {
     }
 
     /// Returns the first step.
-    pub(crate) fn begin(&self) -> Step {
+    pub(crate) fn first_step() -> Step {
         Step::Start(START[0])
     }
 
@@ -219,8 +219,8 @@ impl Supervision {
                 self.dropped.extend(dropped_requests(&failure));
                 Step::Wait
             }
-            // MGR-3: groups whose turn has not come are still asked to stop, in order, once those that
-            // are late are gone.
+            // MGR-3: the remaining groups are still asked to stop, in order, once the late runnables are
+            // gone.
             Event::DeadlinePassed if self.cut.is_none() => {
                 self.cut = Some(Cut::Late);
                 self.stop_until(position, now.checked_add(self.last_moment));

@@ -34,7 +34,7 @@ pub(crate) async fn supervise(
 ) -> Result<(), Error> {
     shutdown.install().map_err(Error::Signals)?;
     let mut readiness = None;
-    let mut step = supervision.begin();
+    let mut step = Supervision::first_step();
     loop {
         let done = match step {
             Step::Wait => None,

@@ -59,7 +59,7 @@ impl DelayedKeys {
         self.by_deadline.remove(&delay);
     }
 
-    /// Takes one key whose deadline has passed.
+    /// Takes one key with a deadline in the past.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<Slot> {
         if self.earliest()? > now {
             return None;

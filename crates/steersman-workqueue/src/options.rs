@@ -94,8 +94,8 @@ impl AddOptions {
 
     /// Lets an immediate add leave a running backoff alone.
     ///
-    /// A key that waits out its backoff stays delayed, and a key whose present run ends in backoff is not
-    /// run at once: the retry sees the cause of this add. For every other key this is an ordinary add. It
+    /// A key that waits out its backoff stays delayed, and a key is not run at once if its present
+    /// run ends in backoff: the retry sees the cause of this add. For every other key this is an ordinary add. It
     /// is meant for events that the failing run may have caused itself, such as a change of nothing but
     /// the object's status.
     pub fn keep_backoff(mut self) -> Self {

@@ -10,7 +10,7 @@ pub(crate) type Slot = u32;
 /// A number per push, never used twice: it orders keys by age and tells live entries from stale ones.
 pub(crate) type Turn = u64;
 
-/// The number of keys whose memory is kept once they are gone. Memory beyond that, which a start or a
+/// The number of keys that memory is kept for once they are gone. Memory beyond that, which a start or a
 /// relist needed, is given back.
 pub(crate) const KEPT: usize = 1024;
 

@@ -23,7 +23,7 @@ pub(crate) struct Table<T> {
     roomy: Vec<usize>,
     // Pages without memory.
     gone: Vec<usize>,
-    // An empty page whose memory is kept for the next keys.
+    // An empty page that keeps its memory for the next keys.
     spare: Option<usize>,
     // The instant that stamps count from.
     began: Option<Instant>,

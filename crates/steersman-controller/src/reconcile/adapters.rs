@@ -1,4 +1,4 @@
-//! Driver: reconcilers made of functions, and reconcilers whose type is erased.
+//! Driver: reconcilers made of functions, and reconcilers of erased types.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub struct FromFn<F> {
     function: F,
 }
 
-/// A reconciler whose type is erased; see [`boxed`].
+/// A reconciler of an erased type; see [`boxed`].
 #[derive(Clone)]
 pub struct BoxReconciler<R = Request> {
     inner: Arc<dyn Erased<R>>,

@@ -234,8 +234,8 @@ async fn requests_written_before_a_panic_of_the_handler_are_kept() {
             let note = config.metadata.annotations.as_ref();
             let owner = note.and_then(|notes| notes.get("example.com/note"));
             assert!(
-                owner.is_none_or(|owner| owner != "nobody"),
-                "nobody owns it"
+                owner.is_none_or(|owner| owner != "no-owner"),
+                "this object has no owner"
             );
             [owner.cloned().unwrap_or_default()]
         }))
@@ -248,7 +248,7 @@ async fn requests_written_before_a_panic_of_the_handler_are_kept() {
     world.own("moves", &[]);
     world.annotate("configmaps", "moves", "first");
     assert!(runs.rest().await.contains(&"first".to_owned()));
-    world.annotate("configmaps", "moves", "nobody");
+    world.annotate("configmaps", "moves", "no-owner");
     assert_eq!(runs.rest().await, ["first"]);
     assert!(!running.is_finished());
 }

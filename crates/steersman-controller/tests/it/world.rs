@@ -45,7 +45,7 @@ pub(crate) struct Record(mpsc::UnboundedSender<(String, Instant)>);
 
 impl World {
     pub(crate) fn new() -> Self {
-        // The garbage collector would delete children whose owners' uids these tests make up.
+        // The garbage collector would delete children, because these tests make up the uids of their owners.
         let server = ApiServer::builder().play_controllers(false).build();
         let connection = Connection::in_process(server.service(), "default");
         let cache = Cache::new(CacheOptions::new()).unwrap();
@@ -89,7 +89,7 @@ impl World {
         self.series(&format!("controller_runtime_{metric}{{{labels}}} "))
     }
 
-    /// The value of the series whose line begins with `series`.
+    /// The value of the series with the line that begins with `series`.
     pub(crate) fn series(&self, series: &str) -> String {
         let text = TextEncoder::new()
             .encode_to_string(&self.registry.gather())

@@ -17,7 +17,7 @@ fn failed(name: &str) -> Event {
     })
 }
 
-/// A run whose groups are all ready.
+/// A run after all groups are ready.
 fn running(grace: Option<Duration>) -> Supervision {
     let mut run = Supervision::new(grace, LAST_MOMENT);
     for _ in START {
@@ -26,7 +26,7 @@ fn running(grace: Option<Duration>) -> Supervision {
     run
 }
 
-/// A run whose first group was asked to stop at `now`.
+/// A run after the first group was asked to stop at `now`.
 fn stopping(grace: Option<Duration>, now: Instant) -> Supervision {
     let mut run = running(grace);
     assert_eq!(run.on(Event::StopRequested, now), Step::BeginStop);
@@ -39,7 +39,7 @@ fn stopping(grace: Option<Duration>, now: Instant) -> Supervision {
 fn each_group_starts_when_the_one_before_it_is_ready() {
     let now = start();
     let mut run = Supervision::new(Some(GRACE), LAST_MOMENT);
-    let mut steps = vec![run.begin()];
+    let mut steps = vec![Supervision::first_step()];
     // What is added before every group is ready starts after the last of them.
     assert_eq!(run.on(Event::Added, now), Step::Wait);
     steps.extend(START.map(|_| run.on(Event::Ready, now)));

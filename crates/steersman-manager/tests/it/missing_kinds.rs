@@ -421,7 +421,7 @@ async fn a_panicking_handler_is_named_by_the_health_and_ends_no_controller() {
     started.stop().await.unwrap();
 }
 
-/// CACHE-2, MGR-4: a kind whose list hangs costs only its own readers.
+/// CACHE-2, MGR-4: a list that hangs costs only the readers of its kind.
 #[tokio::test(start_paused = true)]
 async fn a_first_list_that_hangs_does_not_delay_other_controllers() {
     let log = capture();

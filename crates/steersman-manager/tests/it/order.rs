@@ -141,7 +141,7 @@ async fn a_runnable_that_does_not_stop_is_dropped_after_the_grace_and_named() {
     notes.reach(2).await;
     let before = Instant::now();
     let error = started.stop().await.unwrap_err();
-    // MGR-3: groups whose turn had not come are still asked to stop, and the server takes a second.
+    // MGR-3: the remaining groups are still asked to stop, and the server takes a second.
     assert_eq!(Instant::now() - before, grace + Duration::from_secs(1));
     assert_eq!(notes.all()[2..], ["stop HTTP servers", "end HTTP servers"]);
     assert!(error.is_unclean_stop());

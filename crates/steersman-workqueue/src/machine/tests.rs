@@ -66,7 +66,7 @@ fn adds_while_held_cause_exactly_one_later_run() {
     let held = world.take().unwrap();
     assert_eq!(world.machine.held(), ["a"]);
     for _ in 0..5 {
-        assert!(!world.add("a", now()), "a held key wakes nobody");
+        assert!(!world.add("a", now()), "a held key notifies no worker");
     }
     assert!(world.take().is_none(), "never held twice");
     assert!(world.end(&held, Verdict::Forget));

@@ -26,7 +26,7 @@ const PAGES: [&str; 2] = [
 
 /// The beginnings of quoted log lines, which are no errors.
 const LOGGED: [&str; 3] = ["WARN ", "INFO ", "ERROR "];
-/// The ends of cells whose texts no call of this test can produce.
+/// The ends of cells with texts that no call of this test can produce.
 const ELSEWHERE: [&str; 2] = ["(of the compiler)", "(of a dead link)"];
 
 #[derive(
@@ -251,7 +251,7 @@ async fn starting(said: &mut Said, server: &ApiServer) {
     drop(slow);
 }
 
-/// A client whose cache runs until the sender is dropped.
+/// A client with a cache that runs until the sender is dropped.
 async fn running(server: &ApiServer, options: CacheOptions) -> Client {
     let manager = manager(server, options);
     manager.cache().informer::<Greeting>().unwrap();
