@@ -51,11 +51,11 @@ pub struct ControllerBuilder<P: Subject> {
     name: String,
     subject: P,
     /// Makes the watch of the primary kind; `None` if there is no primary kind.
-    primary_watch: Option<MakeWatch<P, P::Request>>,
-    watches: Vec<Box<dyn AnyWatch<P::Request>>>,
-    streams: Vec<BoxStream<'static, P::Request>>,
+    primary_watch: Option<MakeWatch<P, P::Key>>,
+    watches: Vec<Box<dyn AnyWatch<P::Key>>>,
+    streams: Vec<BoxStream<'static, P::Key>>,
     filter_all: Option<FilterAll>,
-    options: Options<P::Request>,
+    options: Options<P::Key>,
     field_manager: Option<String>,
 }
 
@@ -67,7 +67,7 @@ type MakeWatch<P, R> = fn(P) -> Box<dyn AnyWatch<R>>;
 /// No other type implements it.
 pub trait Subject: sealed::Sealed {
     /// The type of the controller's requests.
-    type Request: RequestKey;
+    type Key: RequestKey;
 }
 
 /// The subject of a controller with requests for objects of the kind `K`.
@@ -154,7 +154,7 @@ impl<K: TypedObject> ControllerBuilder<Primary<K>> {
 }
 
 impl<P: Subject> ControllerBuilder<P> {
-    fn new(name: String, subject: P, primary_watch: Option<MakeWatch<P, P::Request>>) -> Self {
+    fn new(name: String, subject: P, primary_watch: Option<MakeWatch<P, P::Key>>) -> Self {
         Self {
             name,
             subject,
@@ -175,17 +175,17 @@ impl<P: Subject> ControllerBuilder<P> {
     }
 
     /// Watches kind `W`; `handler` names the requests that an event causes.
-    pub fn watches<W: TypedObject>(self, handler: impl EventHandler<W, P::Request>) -> Self {
+    pub fn watches<W: TypedObject>(self, handler: impl EventHandler<W, P::Key>) -> Self {
         self.watches_with::<W>(handler, Everything)
     }
 
     /// Watches like [`watches`](Self::watches), but only events that `predicate` lets pass.
     pub fn watches_with<W: TypedObject>(
         mut self,
-        handler: impl EventHandler<W, P::Request>,
+        handler: impl EventHandler<W, P::Key>,
         predicate: impl Predicate<W>,
     ) -> Self {
-        let watch = Watch::<W, P::Request>::new(Box::new(predicate), handler);
+        let watch = Watch::<W, P::Key>::new(Box::new(predicate), handler);
         self.watches.push(Box::new(watch));
         self
     }
@@ -207,7 +207,7 @@ impl<P: Subject> ControllerBuilder<P> {
     ///
     /// The stream is read as fast as it delivers, its end is no error, and the workers do not wait for
     /// it.
-    pub fn requests(mut self, requests: impl Stream<Item = P::Request> + Send + 'static) -> Self {
+    pub fn requests(mut self, requests: impl Stream<Item = P::Key> + Send + 'static) -> Self {
         self.streams.push(requests.boxed());
         self
     }
@@ -220,7 +220,7 @@ impl<P: Subject> ControllerBuilder<P> {
 
     /// Sets the delays of requests that failed. By default the delay of each request doubles from 5 ms
     /// to 1000 s.
-    pub fn rate_limiter(mut self, rate_limiter: impl RateLimiter<P::Request>) -> Self {
+    pub fn rate_limiter(mut self, rate_limiter: impl RateLimiter<P::Key>) -> Self {
         self.options.rate_limiter = Some(Box::new(rate_limiter));
         self
     }
@@ -268,10 +268,7 @@ impl<P: Subject> ControllerBuilder<P> {
     /// [`ControllerError::EmptyName`], [`ControllerError::NoWorkers`],
     /// [`ControllerError::FieldManager`], and [`ControllerError::NothingWatched`] if neither a watch
     /// nor a stream would ever cause a request.
-    pub fn build(
-        self,
-        reconciler: impl Reconciler<P::Request>,
-    ) -> Result<Controller, ControllerError> {
+    pub fn build(self, reconciler: impl Reconciler<P::Key>) -> Result<Controller, ControllerError> {
         let mut watches = self.watches;
         if let Some(primary_watch) = self.primary_watch {
             watches.insert(0, primary_watch(self.subject));
@@ -309,11 +306,11 @@ impl<P: Subject> ControllerBuilder<P> {
 }
 
 impl<K: TypedObject> Subject for Primary<K> {
-    type Request = Request;
+    type Key = Request;
 }
 
 impl<R: RequestKey> Subject for Keyed<R> {
-    type Request = R;
+    type Key = R;
 }
 
 impl<K: TypedObject> sealed::Sealed for Primary<K> {}

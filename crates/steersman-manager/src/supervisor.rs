@@ -45,15 +45,17 @@ pub(crate) async fn supervise(
             }
             Step::AllStarted | Step::StartAdded => {
                 if step == Step::AllStarted {
-                    info!("started");
+                    info!("the manager has started");
                 }
                 drop(tasks.start(manager.take_waiting(|_| true)));
                 None
             }
             Step::BeginStop => {
                 match supervision.failure() {
-                    Some(failure) => error!(error = %report(failure), "stopping"),
-                    None => info!("stopping on request"),
+                    Some(failure) => {
+                        error!(error = %report(failure), "a runnable failed: the manager stops");
+                    }
+                    None => info!("the manager stops on request"),
                 }
                 manager.refuse();
                 Some(Event::StopBegun)
@@ -120,7 +122,7 @@ async fn next_event_of_stop(
         if let Some(group) = supervision.stopping()
             && !tasks.any_in(group)
         {
-            info!(%group, "stopped");
+            info!(%group, "the group has stopped");
             return Event::GroupStopped;
         }
         tokio::select! {

@@ -22,7 +22,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Why not every website became ready.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum Error {
+pub enum NotReady {
     /// There is no website.
     #[error("there is no Website: create one, or run again with --sample")]
     NoWebsite,
@@ -59,18 +59,18 @@ struct Sites(BTreeMap<ObjectKey, Arc<Website>>);
 /// # Errors
 ///
 /// As soon as waiting cannot help, and after 90 s.
-pub async fn until_ready(cache: &Cache, mut events: Subscription<Website>) -> Result<(), Error> {
+pub async fn until_ready(cache: &Cache, mut events: Subscription<Website>) -> Result<(), NotReady> {
     cache.settled().await;
     let unseen = cache.all_unsynced();
     if !unseen.is_empty() {
-        return Err(Error::Unseen(
+        return Err(NotReady::Unseen(
             unseen.iter().map(ToString::to_string).collect(),
         ));
     }
     let malformed = cache.informer::<Website>()?.store().malformed();
     if !malformed.is_empty() {
         let named = malformed.iter().map(|m| format!("{}: {}", m.key, m.error));
-        return Err(Error::Malformed(named.collect()));
+        return Err(NotReady::Malformed(named.collect()));
     }
     let mut sites = Sites::default();
     let all_ready = async {
@@ -79,13 +79,13 @@ pub async fn until_ready(cache: &Cache, mut events: Subscription<Website>) -> Re
             let delivery = if synced && sites.are_stuck() {
                 match tokio::time::timeout(GRACE, events.next()).await {
                     Ok(delivery) => delivery,
-                    Err(_) => return Err(Error::Stuck(sites.waiting())),
+                    Err(_) => return Err(NotReady::Stuck(sites.waiting())),
                 }
             } else {
                 events.next().await
             };
             match delivery {
-                None => return Err(Error::Ended),
+                None => return Err(NotReady::Ended),
                 Some(Delivery::Event(event)) => {
                     match event.current() {
                         Some(site) => sites.0.insert(site.key().clone(), site.object()),
@@ -95,7 +95,7 @@ pub async fn until_ready(cache: &Cache, mut events: Subscription<Website>) -> Re
                 Some(_) => synced = true,
             }
             if synced && sites.0.is_empty() {
-                return Err(Error::NoWebsite);
+                return Err(NotReady::NoWebsite);
             }
             if synced && sites.0.values().all(|site| site.is_ready()) {
                 return Ok(());
@@ -103,7 +103,7 @@ pub async fn until_ready(cache: &Cache, mut events: Subscription<Website>) -> Re
         }
     };
     let timely = tokio::time::timeout(PATIENCE, all_ready).await;
-    timely.unwrap_or_else(|_| Err(Error::TooLong(sites.waiting())))
+    timely.unwrap_or_else(|_| Err(NotReady::TooLong(sites.waiting())))
 }
 
 impl Sites {

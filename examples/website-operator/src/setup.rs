@@ -16,7 +16,7 @@ pub const SAMPLE: &str = include_str!("../manifests/sample.yaml");
 /// Why the operator cannot start.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum Error {
+pub enum SetupError {
     /// The server does not serve the kind.
     #[error(
         "the server at {endpoint} does not serve websites.web.example.com: run again with --install, \
@@ -41,7 +41,7 @@ pub enum Error {
 /// # Errors
 ///
 /// The error of the server.
-pub async fn install(client: &Client) -> Result<(), Error> {
+pub async fn install(client: &Client) -> Result<(), SetupError> {
     let wanted = Website::crd();
     create_if_absent(client, &wanted).await?;
     let present: CustomResourceDefinition = client.live().get(&wanted.key()).await?;
@@ -65,7 +65,7 @@ pub async fn install(client: &Client) -> Result<(), Error> {
 /// # Errors
 ///
 /// The error of the server.
-pub async fn sample(client: &Client) -> Result<ObjectKey, Error> {
+pub async fn sample(client: &Client) -> Result<ObjectKey, SetupError> {
     let mut documents = SAMPLE.split("\n---\n");
     let pages: ConfigMap = serde_saphyr::from_str(documents.next().unwrap_or_default())?;
     let site: Website = serde_saphyr::from_str(documents.next().unwrap_or_default())?;
@@ -78,11 +78,11 @@ pub async fn sample(client: &Client) -> Result<ObjectKey, Error> {
 ///
 /// # Errors
 ///
-/// [`Error::NotInstalled`] if it does not serve the kind; otherwise the error of the request.
+/// [`SetupError::NotInstalled`] if it does not serve the kind; otherwise the error of the request.
 pub async fn check(client: &Client) -> Result<(), Error> {
     match client.live().list::<Website>(&Selection::new()).await {
         Ok(_) => Ok(()),
-        Err(source) if is_not_served(&source) => Err(Error::NotInstalled {
+        Err(source) if is_not_served(&source) => Err(SetupError::NotInstalled {
             endpoint: client.connection().endpoint(),
             source,
         }),
@@ -91,13 +91,13 @@ pub async fn check(client: &Client) -> Result<(), Error> {
 }
 
 /// Waits until the server serves the kind, which is a moment after it has accepted the definition.
-async fn wait_until_served(client: &Client) -> Result<(), Error> {
+async fn wait_until_served(client: &Client) -> Result<(), SetupError> {
     let patience = std::time::Duration::from_secs(30);
     let interval = std::time::Duration::from_millis(100);
     let served = async {
         loop {
             match check(client).await {
-                Err(Error::NotInstalled { .. }) => tokio::time::sleep(interval).await,
+                Err(SetupError::NotInstalled { .. }) => tokio::time::sleep(interval).await,
                 other => return other,
             }
         }
@@ -112,7 +112,7 @@ async fn wait_until_served(client: &Client) -> Result<(), Error> {
 async fn create_if_absent<K: TypedObject + WholeObject<By>, By>(
     client: &Client,
     object: &K,
-) -> Result<(), Error> {
+) -> Result<(), SetupError> {
     match client.create(object).await {
         Err(error) if !error.is_already_exists() => Err(error.into()),
         _ => Ok(()),

@@ -1,4 +1,4 @@
-//! Tables over the machine, with a clock that only moves when told.
+//! Tables of the machine, with a clock that the tests move.
 
 use super::*;
 use crate::index::Hashes;

@@ -3,8 +3,8 @@
 use k8s_openapi::api::core::v1::ConfigMap;
 use steersman::Controller;
 
-struct Publisher;
+struct Silent;
 
 fn main() {
-    let _ = Controller::builder::<ConfigMap>().build(Publisher);
+    let _ = Controller::builder::<ConfigMap>().build(Silent);
 }
