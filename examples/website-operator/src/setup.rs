@@ -79,7 +79,7 @@ pub async fn sample(client: &Client) -> Result<ObjectKey, SetupError> {
 /// # Errors
 ///
 /// [`SetupError::NotInstalled`] if it does not serve the kind; otherwise the error of the request.
-pub async fn check(client: &Client) -> Result<(), Error> {
+pub async fn check(client: &Client) -> Result<(), SetupError> {
     match client.live().list::<Website>(&Selection::new()).await {
         Ok(_) => Ok(()),
         Err(source) if is_not_served(&source) => Err(SetupError::NotInstalled {

@@ -163,7 +163,11 @@ async fn an_object_that_does_not_decode_is_one_line_for_each_of_its_versions() {
     }
     running.applied(23).await;
     let text = log.text();
-    assert_eq!(text.matches("does not decode; readers keep").count(), 4, "{text}");
+    assert_eq!(
+        text.matches("does not decode; readers keep").count(),
+        4,
+        "{text}"
+    );
     for version in [
         "p version=1 ",
         "q version=2 ",
