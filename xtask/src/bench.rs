@@ -1,4 +1,4 @@
-//! Runs the benchmarks, compares them with what was noted before, and keeps their page of the book.
+//! Runs the benchmarks, compares them with saved results, and writes their page of the book.
 
 mod figure;
 mod results;
@@ -17,13 +17,13 @@ use clap::ValueEnum as _;
 use self::results::{Measured, Results};
 use crate::flags::{Bench, Part};
 
-/// The page of the tables.
+/// The page with the tables.
 const PAGE: &str = "docs/benchmarks.md";
-/// What later runs compare with.
+/// The saved results, which later runs are compared with.
 const FILE: &str = "docs/benchmarks.json";
-/// Where the plots are.
+/// The folder of the plots.
 const PLOTS: &str = "docs/benchmarks";
-/// A page of the guide that shows one of the tables, too.
+/// A table that a page of the guide shows, too.
 const GUIDE: (Part, &str) = (Part::Options, "crates/steersman/guide/memory.md");
 
 impl Part {
@@ -40,8 +40,8 @@ impl Part {
         }
     }
 
-    /// Whether a server of others can be measured.
-    fn is_foreign(self) -> bool {
+    /// Returns whether the table can be measured against an external server.
+    fn allows_external(self) -> bool {
         matches!(
             self,
             Self::Cache | Self::Kinds | Self::Options | Self::Scaling
@@ -49,10 +49,10 @@ impl Part {
     }
 }
 
-/// Measures, prints the tables and what changed, and keeps or checks them where asked to.
+/// Measures, prints the tables and their changes, and saves or checks them if the flags say so.
 ///
 /// # Errors
-/// Says what could not be built, run or written, or what is worse than its bound.
+/// Names a program or file that could not be built, run or written, or figures beyond their bounds.
 pub(crate) fn run(root: &Path, asked: &Bench) -> Result<(), String> {
     let parts = parts(asked)?;
     if asked.micro {
@@ -61,10 +61,10 @@ pub(crate) fn run(root: &Path, asked: &Bench) -> Result<(), String> {
     let results = Results::read(&root.join(FILE))?;
     if asked.check && results.tables.is_empty() {
         return Err(format!(
-            "{FILE} holds nothing to check against: write it with --write"
+            "{FILE} holds no results to check against; save them with --write"
         ));
     }
-    // Both programs of the package, of which one starts the other.
+    // Builds both programs of the package: one starts the other.
     let built = ["build", "--release", "--locked", "--quiet"];
     cargo(
         root,
@@ -75,8 +75,8 @@ pub(crate) fn run(root: &Path, asked: &Bench) -> Result<(), String> {
     })
 }
 
-/// Measures one table after the other. Each is noted as soon as it is there, so that one that fails, or an
-/// interrupt, costs no other.
+/// Measures one table after the other. Each table is saved at once, so that a failure or an interrupt
+/// loses no other table.
 fn each(
     root: &Path,
     asked: &Bench,
@@ -96,13 +96,13 @@ fn each(
             }
         };
         say(&format!("{name}\n\n{}", table::markdown(&measured.figures)));
-        // What is small, or not this machine's, is no measure for what was noted.
+        // Short runs and external servers are not compared with saved results.
         let comparable = !asked.quick && asked.against.is_none();
-        if let Some(noted) = results.tables.get(name).filter(|_| comparable) {
-            for line in check::changes(&noted.figures, &measured.figures) {
+        if let Some(saved) = results.tables.get(name).filter(|_| comparable) {
+            for line in check::changes(&saved.figures, &measured.figures) {
                 say(&line);
             }
-            let worse = check::failures(&noted.known(), &measured.figures);
+            let worse = check::failures(&saved.known(), &measured.figures);
             if asked.check {
                 problems.extend(worse);
             } else {
@@ -110,7 +110,7 @@ fn each(
             }
         } else if asked.check {
             problems.push(format!(
-                "{name}: nothing is noted of this table; --write notes it"
+                "{name}: no results of this table are saved; save them with --write"
             ));
         }
         if asked.write {
@@ -125,21 +125,21 @@ fn each(
     Err(problems.join("\n"))
 }
 
-/// What is measured: what was asked for, or all that can be.
+/// Returns the tables to measure: those in the flags, or all that can be measured.
 fn parts(asked: &Bench) -> Result<Vec<Part>, String> {
-    let of_others = asked.against.is_some();
+    let is_external = asked.against.is_some();
     if let Some(part) = asked
         .only
         .iter()
-        .find(|part| of_others && !part.is_foreign())
+        .find(|part| is_external && !part.allows_external())
     {
         let name = part.name();
         return Err(format!(
-            "`{name}` cannot be measured --against another server: it drives or counts what its own does"
+            "`{name}` cannot be measured with --against: it drives the embedded server or counts its requests"
         ));
     }
     let wanted = |part: &Part| match asked.only.as_slice() {
-        [] => part.is_foreign() || !of_others,
+        [] => part.allows_external() || !is_external,
         only => only.contains(part),
     };
     Ok(Part::value_variants()
@@ -171,12 +171,12 @@ fn measure(root: &Path, part: Part, asked: &Bench) -> Result<Measured, String> {
         .args(asked.quick.then_some("--quick"))
         .stderr(Stdio::inherit());
     if part == Part::Steady {
-        // What is noted, and held to that, is the long one: a minute proves less.
+        // Results that are saved or checked come from long runs.
         let is_long = asked.long || asked.write || asked.check;
         command.args(is_long.then_some("--long"));
     }
     if let Some(kubeconfig) = &asked.against {
-        // The measurement runs in another folder.
+        // The benchmark runs in another folder, so the path is made absolute.
         let kubeconfig = std::path::absolute(kubeconfig);
         let kubeconfig = kubeconfig.map_err(|error| format!("--against: {error}"))?;
         command
@@ -187,16 +187,14 @@ fn measure(root: &Path, part: Part, asked: &Bench) -> Result<Measured, String> {
     let not_started = |error: std::io::Error| format!("cargo could not be started: {error}");
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut measuring = command.spawn().map_err(not_started)?;
-    // However this process ends, its end of the pipe is closed then: a measurement on a server of others
-    // removes what it made there.
-    let held = measuring.stdin.take();
+    // The pipe closes when this process ends, for whatever reason. The benchmark then removes its objects
+    // from an external server.
+    let pipe = measuring.stdin.take();
     let output = measuring.wait_with_output().map_err(not_started)?;
-    drop(held);
+    drop(pipe);
     let lines = String::from_utf8_lossy(&output.stdout);
     if !output.status.success() {
-        return Err(format!(
-            "the benchmarks of `{name}` did not come to their end"
-        ));
+        return Err(format!("the benchmark `{name}` failed"));
     }
     Ok(Measured {
         date: machine::today(),
@@ -206,7 +204,7 @@ fn measure(root: &Path, part: Part, asked: &Bench) -> Result<Measured, String> {
     })
 }
 
-/// Writes the table and its plots into the book.
+/// Writes a table and its plots into the book.
 fn publish(root: &Path, part: Part, results: &Results) -> Result<(), String> {
     let name = part.name();
     let Some(measured) = results.tables.get(name) else {
@@ -233,12 +231,15 @@ fn publish(root: &Path, part: Part, results: &Results) -> Result<(), String> {
     Ok(())
 }
 
-#[expect(clippy::print_stdout, reason = "the tables are what was asked for")]
+#[expect(
+    clippy::print_stdout,
+    reason = "the tables are the result of the command"
+)]
 fn say(text: &str) {
     println!("{text}");
 }
 
-#[expect(clippy::print_stderr, reason = "long work shows how far it is")]
+#[expect(clippy::print_stderr, reason = "long work reports its progress")]
 fn progress(what: &str) {
     eprintln!("{what} …");
 }

@@ -1,13 +1,12 @@
-//! Runs locally what CI runs; the list of steps lives in `.ci/run` and nowhere else.
+//! Runs the steps of continuous integration, which only `.ci/run` lists.
 
 use std::path::Path;
 use std::process::Command;
 
-/// Runs `.ci/run`, with only `steps` where any are named.
+/// Runs `.ci/run` with the named steps, or with all steps if `steps` is empty.
 ///
 /// # Errors
-/// Says that the script could not be started, or that it failed; the script itself has then
-/// printed the step and its output.
+/// Fails if the script could not be started or failed. The script prints the failed step itself.
 pub(crate) fn run(root: &Path, steps: &[String]) -> Result<(), String> {
     let script = root.join(".ci/run");
     let status = Command::new(&script)

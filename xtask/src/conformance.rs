@@ -1,44 +1,48 @@
-//! Replays the recorded conversations, and says where servers answer otherwise.
+//! Replays the recorded conversations and reports servers that answer differently.
 
 use std::path::{Path, PathBuf};
 
 use crate::one_test::OneTest;
 
-/// The test that does it, and the variables by which it is told.
+/// The test that replays the conversations.
 const TEST: OneTest = OneTest {
     package: "steersman-apiserver",
     test: "golden::conformance::conformance",
 };
+/// The variable that makes the test run, and the prefix of the variables with its settings.
 const RUN: &str = "STEERSMAN_CONFORMANCE";
 
-/// Runs the replayer of `steersman-apiserver`'s tests against the embedded server, and against a real
-/// one where a kubeconfig names it or `KUBEBUILDER_ASSETS` has the binaries.
+/// Replays the conversations against the embedded server, and against a real server if `kubeconfig`
+/// names one or `KUBEBUILDER_ASSETS` holds the binaries.
 ///
 /// # Errors
-/// Says that cargo could not be started, that a path does not exist, or that cases differ; the
-/// differences are printed by then. On Unix the test takes the place of this process, and its exit
-/// code says whether cases differ.
+/// Fails if cargo could not be started, a path does not exist, or cases differ; the test prints the
+/// differences. On Unix the test replaces this process, and its exit code reports differences.
 pub(crate) fn run(
     root: &Path,
     kubeconfig: Option<&Path>,
     filter: Option<&str>,
     cases: Option<&Path>,
 ) -> Result<(), String> {
-    let mut told = vec![(RUN.to_owned(), "1".into())];
-    // The test runs in another folder.
+    let mut variables = vec![(RUN.to_owned(), "1".into())];
+    // The test runs in another folder, so the paths are made absolute.
     for (variable, path) in [("KUBECONFIG", kubeconfig), ("CASES", cases)] {
         if let Some(path) = path {
-            told.push((format!("{RUN}_{variable}"), absolute(path)?.into()));
+            variables.push((format!("{RUN}_{variable}"), absolute(path)?.into()));
         }
     }
     if let Some(filter) = filter {
-        told.push((format!("{RUN}_FILTER"), filter.into()));
+        variables.push((format!("{RUN}_FILTER"), filter.into()));
     }
-    // An interrupt must reach the test, which removes what it made on a server of others.
+    // An interrupt must reach the test, so that it removes its objects from a real server.
     #[cfg(unix)]
-    return TEST.become_it(root, told);
+    return TEST.exec(root, variables);
     #[cfg(not(unix))]
-    TEST.run(root, told, "servers answer otherwise than recorded")
+    TEST.run(
+        root,
+        variables,
+        "a server answered differently than recorded",
+    )
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, String> {

@@ -4,142 +4,144 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-/// The repository's chores.
+/// Chores of the repository.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 pub(crate) struct Flags {
-    /// What to do.
+    /// The chore to run.
     #[command(subcommand)]
     pub(crate) chore: Chore,
 }
 
-/// One chore.
+/// A chore.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Chore {
-    /// Checks the repository's own rules; `cargo test -p xtask` checks the same.
+    /// Checks the repository's own rules, as `cargo test -p xtask` does.
     Tidy {
-        /// Only these rules; all when none is named.
+        /// Names of the rules to check [default: all].
         rules: Vec<String>,
     },
-    /// Runs what CI runs: the steps of `.ci/run`.
+    /// Runs the steps of continuous integration, which `.ci/run` lists.
     Ci {
-        /// Only these steps; all when none is named.
+        /// Names of the steps to run [default: all].
         steps: Vec<String>,
     },
-    /// Replays the recorded conversations against the embedded API server, and a real one where there
-    /// is one, and prints where they differ.
+    /// Replays the recorded conversations against the embedded API server, and against a real server
+    /// if one is given, and prints the differences.
     Conformance {
-        /// A real server to try, too. Without it the binaries in KUBEBUILDER_ASSETS are, where set.
+        /// The kubeconfig of a real server to compare, too. Without it, the binaries in
+        /// KUBEBUILDER_ASSETS are compared if that variable is set.
         #[arg(long, value_name = "FILE")]
         kubeconfig: Option<PathBuf>,
-        /// Only cases whose path begins so, for instance `apply/`.
+        /// Replays only cases with a path that starts with this prefix, for example `apply/`.
         #[arg(long, value_name = "PREFIX")]
         filter: Option<String>,
-        /// Other cases: a folder with `.json` files in it and below it.
+        /// A folder with other cases: all `.json` files in it and below it.
         #[arg(long, value_name = "DIR")]
         cases: Option<PathBuf>,
     },
-    /// Writes the API server's table of Kubernetes' own types.
+    /// Writes the tables of Kubernetes' own types.
     Schemas {
-        /// Only say whether the table is up to date.
+        /// Fails if a table is out of date, and writes nothing.
         #[arg(long)]
         check: bool,
-        /// Work on the table of their protobuf messages instead, from the folder `src` of the
-        /// crate `k8s-pb`, wherever it was unpacked.
+        /// Writes or checks the table of protobuf messages instead. DIR is the folder `src` of the
+        /// unpacked crate `k8s-pb`.
         #[arg(long, value_name = "DIR")]
         proto: Option<PathBuf>,
     },
-    /// Measures, each figure in a process of its own, and prints tables.
+    /// Runs the benchmarks, each in a process of its own, and prints tables.
     Bench(Bench),
-    /// Lives seeded worlds of writes, faults and subscribers, and compares what informers and caches
-    /// say with the server.
+    /// Runs seeded simulations of writes, faults and subscribers, and compares informers and caches
+    /// with the server.
     Seeds {
-        /// Only worlds of this sort; all but crowds, which are large, where none is named.
+        /// The sort of simulation [default: all except crowds, which are large].
         #[arg(long)]
         of: Option<Worlds>,
-        /// How many worlds.
+        /// The number of seeds.
         #[arg(long, default_value_t = 10_000)]
         count: u64,
-        /// The seed of the first one; others follow it. CI tries the first thousand from 0, and a dozen crowds.
+        /// The first seed. CI runs the seeds 0 to 999, and a dozen of crowds.
         #[arg(long, default_value_t = 0)]
         from: u64,
-        /// Lives one world again, for instance one that failed.
+        /// Runs one seed, for example one that failed.
         #[arg(long, value_name = "SEED", conflicts_with_all = ["count", "from"])]
         only: Option<u64>,
     },
-    /// Looks for bytes that break the API server, with libFuzzer.
+    /// Searches for input that makes the API server panic or misbehave, with libFuzzer.
     Fuzz {
-        /// Only these targets; all when none is named.
+        /// Names of the targets [default: all].
         targets: Vec<String>,
-        /// How long each target is tried.
+        /// The time per target, in seconds.
         #[arg(long, default_value_t = 60)]
         seconds: u64,
-        /// Tries this one input instead, for instance one that was a finding.
+        /// Runs one input instead of a search, for example an input that failed.
         #[arg(long, value_name = "FILE")]
         input: Option<PathBuf>,
-        /// Adds the inputs that reached new code to the corpus.
+        /// Adds inputs that reached new code to the corpus.
         #[arg(long)]
         keep: bool,
     },
 }
 
-/// What a seeded world is about.
+/// A sort of seeded simulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Worlds {
     /// Single informers.
     Informers,
-    /// Single informers of so many objects that they are packed by dictionaries.
+    /// Single informers with a thousand objects each, enough to train dictionaries.
     Crowds,
     /// A cache of several kinds.
     Caches,
-    /// Writers that read their own writes.
+    /// Request keys that read their own writes.
     Writes,
 }
 
-/// What is measured, how, and what becomes of it.
+/// Flags of `cargo xtask bench`.
 #[derive(Debug, Default, Args)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a flag of the command line"
 )]
 pub(crate) struct Bench {
-    /// Nothing but these; all when none is named.
+    /// The tables to measure [default: all].
     #[arg(long, value_delimiter = ',')]
     pub(crate) only: Vec<Part>,
-    /// Fewer objects and shorter runs: to see whether it works, not how fast it is.
+    /// Measures fewer objects in shorter runs, to check that the benchmarks work.
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Ten minutes of churn instead of one, as with --write and --check.
+    /// Measures ten minutes of churn instead of one, as --write and --check do.
     #[arg(long, conflicts_with = "quick")]
     pub(crate) long: bool,
-    /// Notes the figures for later runs, and writes tables and plots into the book.
+    /// Saves the figures for later runs, and writes tables and plots into the book.
     #[arg(long, conflicts_with_all = ["quick", "against"])]
     pub(crate) write: bool,
-    /// Fails where a figure is worse than its noted bound or limit, or is gone.
+    /// Fails if a figure is worse than its saved bound or limit, or was not measured.
     #[arg(long, conflicts_with_all = ["quick", "against", "write"])]
     pub(crate) check: bool,
-    /// Measures the cache against this server, in namespaces that are made for it and removed after.
+    /// Measures the cache against this server, in namespaces that are created for the benchmark and
+    /// removed afterwards.
     #[arg(long, value_name = "KUBECONFIG")]
     pub(crate) against: Option<PathBuf>,
-    /// The micro benchmarks instead: single steps, in one process.
+    /// Runs the micro benchmarks instead: single operations, in one process.
     #[arg(long, conflicts_with_all = ["only", "quick", "long", "write", "check", "against"])]
     pub(crate) micro: bool,
 }
 
-/// What is measured; each has a table.
+/// A table of the benchmarks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Part {
     /// The embedded API server.
     Server,
-    /// The cache beside its peers: sync, memory, reads.
+    /// The cache beside kube-runtime: sync, memory, reads.
     Cache,
-    /// The work queue, and controllers from an event to a reconcile.
+    /// The work queue, and controllers from event to reconcile.
     Controller,
-    /// What a server is asked by caches and controllers.
+    /// Requests that caches and controllers send.
     Load,
-    /// Other kinds than Pods.
+    /// Kinds other than Pods.
     Kinds,
-    /// Memory by option of the cache.
+    /// Memory by options of the cache.
     Options,
     /// Sync and memory from 1,000 to 200,000 objects.
     Scaling,
@@ -154,7 +156,7 @@ mod tests {
     use super::Flags;
 
     #[test]
-    fn the_command_line_is_sound() {
+    fn the_definition_of_the_command_line_is_valid() {
         Flags::command().debug_assert();
     }
 }

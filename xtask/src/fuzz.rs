@@ -1,4 +1,4 @@
-//! Runs the fuzz targets of `steersman-fuzz` with libFuzzer, which a stable compiler can build.
+//! Runs the fuzz targets of `steersman-fuzz` with libFuzzer, built by the stable compiler.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,11 +7,11 @@ use std::thread;
 
 use parking_lot::Mutex;
 
-/// The package, and its folder with a corpus per target.
+/// The package, and its folder with one corpus per target.
 const PACKAGE: &str = "steersman-fuzz";
 const CORPUS: &str = "crates/steersman-fuzz/corpus";
 
-/// What libFuzzer needs of the code that it drives: counters, their places, and what is compared.
+/// Compiler flags for libFuzzer: coverage counters, a table of their positions, and traced comparisons.
 const INSTRUMENTATION: &[&str] = &[
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
@@ -20,36 +20,36 @@ const INSTRUMENTATION: &[&str] = &[
     "-Cllvm-args=-sanitizer-coverage-trace-compares",
 ];
 
-/// An input that takes longer than this, in seconds, is a finding.
+/// The time limit per input, in seconds; a slower input is a finding.
 const TOO_SLOW: u32 = 10;
 
-/// More memory than this, in megabytes, is a finding.
+/// The memory limit, in MB; an input that needs more is a finding.
 const TOO_LARGE: u32 = 2048;
 
-/// How to fuzz.
+/// Settings of a search.
 #[derive(Debug)]
 pub(crate) struct Fuzz {
-    /// The targets; all when none is named.
+    /// The names of the targets; empty for all.
     pub(crate) targets: Vec<String>,
-    /// How long each of them is tried.
+    /// The time per target, in seconds.
     pub(crate) seconds: u64,
-    /// One input to try instead.
+    /// An input to run instead of a search.
     pub(crate) input: Option<PathBuf>,
-    /// Whether what was found to reach new code joins the corpus.
+    /// Whether inputs that reached new code are added to the corpus.
     pub(crate) keep: bool,
 }
 
-/// A target that is being tried.
+/// A running target.
 struct Run {
     target: String,
     log: PathBuf,
     child: Child,
 }
 
-/// Builds the targets and tries each of them.
+/// Builds the targets and runs each of them.
 ///
 /// # Errors
-/// Names every target with a finding, and how to see it again.
+/// Names every target with a finding and the command that reproduces it.
 pub(crate) fn run(root: &Path, fuzz: &Fuzz) -> Result<(), String> {
     let known = targets(root)?;
     if let Some(unknown) = fuzz.targets.iter().find(|name| !known.contains(name)) {
@@ -66,7 +66,7 @@ pub(crate) fn run(root: &Path, fuzz: &Fuzz) -> Result<(), String> {
     let binary = build(root)?;
     if let Some(input) = &fuzz.input {
         let [target] = wanted.as_slice() else {
-            return Err("name the one target that the input is for".to_owned());
+            return Err("name the target of the input".to_owned());
         };
         return finish(start(root, &binary, target, &[text(input)])?);
     }
@@ -94,12 +94,12 @@ pub(crate) fn run(root: &Path, fuzz: &Fuzz) -> Result<(), String> {
     Ok(())
 }
 
-/// The next target; the lock is free again when this returns.
+/// Takes the next target. The lock is released before the target runs.
 fn next(waiting: &Mutex<impl Iterator<Item = String>>) -> Option<String> {
     waiting.lock().next()
 }
 
-/// Tries one target for its time, beginning with the corpus and with what earlier runs found.
+/// Searches with one target, starting from the corpus and the inputs that earlier runs found.
 fn search(root: &Path, binary: &Path, target: &str, seconds: u64) -> Result<(), String> {
     say(&format!("{target}: {seconds} s"));
     let arguments = [
@@ -111,7 +111,7 @@ fn search(root: &Path, binary: &Path, target: &str, seconds: u64) -> Result<(), 
     finish(start(root, binary, target, &arguments)?)
 }
 
-/// The targets, by the folders of the corpus.
+/// Returns the names of the targets, which are the folders of the corpus.
 fn targets(root: &Path) -> Result<Vec<String>, String> {
     let folder = root.join(CORPUS);
     let entries =
@@ -125,8 +125,8 @@ fn targets(root: &Path) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// Builds the binary. The flags hold for one platform that is named, and so not for build scripts
-/// and macros, which could not be linked with them.
+/// Builds the binary. With an explicit target platform the flags do not apply to build scripts and
+/// procedural macros, which could not be linked with them.
 fn build(root: &Path) -> Result<PathBuf, String> {
     let host = host()?;
     let status = Command::new("cargo")
@@ -154,20 +154,20 @@ fn build(root: &Path) -> Result<PathBuf, String> {
         .join(PACKAGE))
 }
 
-/// The platform of this machine, as rustc names it.
+/// Returns the target triple of this machine.
 fn host() -> Result<String, String> {
-    let answer = Command::new("rustc")
+    let output = Command::new("rustc")
         .arg("-vV")
         .output()
         .map_err(|error| format!("rustc could not be started: {error}"))?;
-    String::from_utf8_lossy(&answer.stdout)
+    String::from_utf8_lossy(&output.stdout)
         .lines()
         .find_map(|line| line.strip_prefix("host: "))
         .map(str::to_owned)
         .ok_or_else(|| "rustc -vV does not name its host".to_owned())
 }
 
-/// Starts the binary on one target, with `arguments` beside those that hold for every run.
+/// Starts the binary on one target, with `arguments` in addition to those of every run.
 fn start(root: &Path, binary: &Path, target: &str, arguments: &[String]) -> Result<Run, String> {
     let log = folder(root, "logs", target).with_extension("txt");
     let findings = folder(root, "findings", target);
@@ -198,7 +198,7 @@ fn start(root: &Path, binary: &Path, target: &str, arguments: &[String]) -> Resu
     })
 }
 
-/// Waits for the end of a run, and says what came of it.
+/// Waits for the end of a run and reports its statistics or its finding.
 fn finish(mut run: Run) -> Result<(), String> {
     let target = &run.target;
     let status = run
@@ -207,14 +207,14 @@ fn finish(mut run: Run) -> Result<(), String> {
         .map_err(|error| format!("{target}: {error}"))?;
     let log = fs::read_to_string(&run.log).unwrap_or_default();
     if status.success() {
-        let told = |name: &str| {
+        let statistic = |name: &str| {
             let line = log.lines().find_map(|line| line.strip_prefix(name));
             line.map_or("?", str::trim).to_owned()
         };
         say(&format!(
             "{target}: no finding; {} inputs, {} of them new",
-            told("stat::number_of_executed_units:"),
-            told("stat::new_units_added:"),
+            statistic("stat::number_of_executed_units:"),
+            statistic("stat::new_units_added:"),
         ));
         return Ok(());
     }
@@ -229,14 +229,14 @@ fn finish(mut run: Run) -> Result<(), String> {
         .collect();
     Err(format!(
         "{target}: a finding ({status}). {}\n  the log: {}\n  again: cargo xtask fuzz {target} --input {input}\n  \
-         once mended, keep the input in {CORPUS}/{target}",
+         after the fix, keep the input in {CORPUS}/{target}",
         last.last()
-            .unwrap_or(&"No panic: too slow, or too much memory."),
+            .unwrap_or(&"No panic: the input was too slow or needed too much memory."),
         run.log.display(),
     ))
 }
 
-/// Adds to the corpus the inputs that reach code which the corpus does not.
+/// Adds inputs to the corpus that reach code that the corpus does not reach.
 fn keep(root: &Path, binary: &Path) -> Result<(), String> {
     for target in targets(root)? {
         let corpus = root.join(CORPUS).join(&target);
@@ -255,7 +255,7 @@ fn text(path: &Path) -> String {
     path.display().to_string()
 }
 
-#[expect(clippy::print_stdout, reason = "long work shows how far it is")]
+#[expect(clippy::print_stdout, reason = "long work reports its progress")]
 fn say(line: &str) {
     println!("{line}");
 }

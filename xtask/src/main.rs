@@ -1,8 +1,12 @@
-//! The repository's chores: `cargo xtask tidy` checks its rules, `cargo xtask ci` runs what CI
-//! runs, `cargo xtask schemas` writes the table of Kubernetes' own types, `cargo xtask fuzz` looks
-//! for bytes that break the API server, `cargo xtask conformance` for answers that differ from a
-//! real one's, `cargo xtask seeds` for worlds in which an informer or a cache differs from its
-//! server, and `cargo xtask bench` measures.
+//! The chores of the repository, one subcommand each.
+//!
+//! - `cargo xtask tidy` checks the repository's own rules.
+//! - `cargo xtask ci` runs the steps of continuous integration.
+//! - `cargo xtask schemas` writes the tables of Kubernetes' own types.
+//! - `cargo xtask fuzz` searches for input that makes the API server panic or misbehave.
+//! - `cargo xtask conformance` compares the API server with recorded conversations.
+//! - `cargo xtask seeds` runs seeded simulations of informers, caches and clients.
+//! - `cargo xtask bench` runs the benchmarks.
 
 mod flags;
 mod ci;
@@ -79,7 +83,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The folder that holds the workspace: the parent of this package's folder.
+/// Returns the root of the workspace, which is the parent of this package's folder.
 fn repository() -> PathBuf {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     package.parent().unwrap_or(package).to_path_buf()

@@ -1,4 +1,4 @@
-//! Runs one integration test that does a chore, and is told how by the environment.
+//! Runs an integration test that implements a chore and takes its settings from the environment.
 
 use std::ffi::OsString;
 use std::io::BufReader;
@@ -9,24 +9,26 @@ use cargo_metadata::Message;
 
 /// A test in the binary `it` of a package.
 pub(crate) struct OneTest {
+    /// The name of the package.
     pub(crate) package: &'static str,
+    /// The path of the test.
     pub(crate) test: &'static str,
 }
 
 impl OneTest {
-    /// Runs it, with these variables set.
+    /// Runs the test with the given environment variables.
     ///
     /// # Errors
-    /// Says that cargo could not be started, or, in the words of `failure`, that the test fails; the
-    /// test has printed why by then.
+    /// Fails if cargo could not be started, and returns `failure` if the test fails. The test prints
+    /// the reason itself.
     pub(crate) fn run(
         &self,
         root: &Path,
-        told: impl IntoIterator<Item = (String, OsString)>,
+        variables: impl IntoIterator<Item = (String, OsString)>,
         failure: &str,
     ) -> Result<(), String> {
         let status = self
-            .command(root, told)?
+            .command(root, variables)?
             .status()
             .map_err(|error| format!("{} could not be started: {error}", self.test))?;
         if status.success() {
@@ -36,43 +38,43 @@ impl OneTest {
         }
     }
 
-    /// Runs it in the place of this process, so that a signal to this process reaches the test and
-    /// nothing else has to wait while the test cleans up.
+    /// Replaces this process by the test, so that a signal to this process reaches the test and the
+    /// shell waits until the test has cleaned up.
     ///
     /// # Errors
-    /// Says that cargo or the test could not be started; a test that runs ends this process.
+    /// Fails if cargo or the test could not be started. Otherwise it does not return.
     #[cfg(unix)]
-    pub(crate) fn become_it(
+    pub(crate) fn exec(
         &self,
         root: &Path,
-        told: impl IntoIterator<Item = (String, OsString)>,
+        variables: impl IntoIterator<Item = (String, OsString)>,
     ) -> Result<(), String> {
         use std::os::unix::process::CommandExt as _;
 
-        let error = self.command(root, told)?.exec();
+        let error = self.command(root, variables)?.exec();
         Err(format!("{} could not be started: {error}", self.test))
     }
 
-    /// The command that runs the test, without a cargo between, which would die of a signal and leave
-    /// the test to itself.
+    /// Returns the command that runs the test binary. Cargo does not run it, because a signal would end
+    /// cargo before the test has cleaned up.
     fn command(
         &self,
         root: &Path,
-        told: impl IntoIterator<Item = (String, OsString)>,
+        variables: impl IntoIterator<Item = (String, OsString)>,
     ) -> Result<Command, String> {
         let (program, folder) = self.build(root)?;
         let mut command = Command::new(program);
         command
             .args(["--exact", "--nocapture", self.test])
-            // It ends by a panic, and what it printed before says why.
+            // The test fails by a panic after it has printed the reason.
             .env("RUST_BACKTRACE", "0")
-            .envs(told)
+            .envs(variables)
             .current_dir(folder);
         Ok(command)
     }
 
-    /// Builds the binary of the package's integration tests, and returns its path and the package's
-    /// folder, in which cargo runs tests.
+    /// Builds the integration tests of the package. Returns the path of the binary and the folder of
+    /// the package, in which cargo runs tests.
     fn build(&self, root: &Path) -> Result<(PathBuf, PathBuf), String> {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut build = Command::new(cargo)

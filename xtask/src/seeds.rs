@@ -1,4 +1,4 @@
-//! Lives seeded worlds, more of them than the tests do.
+//! Runs seeded simulations with more seeds than the tests try.
 
 use std::ops::Range;
 use std::path::Path;
@@ -6,23 +6,23 @@ use std::path::Path;
 use crate::flags::Worlds;
 use crate::one_test::OneTest;
 
-/// The variable by which the tests are told.
+/// The environment variable with the range of seeds.
 const SEEDS: &str = "STEERSMAN_SEEDS";
 
-/// Lives the worlds of these seeds: those of one sort, or of each.
+/// Runs the simulations of these seeds: those of one sort, or of all sorts except crowds.
 ///
 /// # Errors
-/// Says that cargo could not be started, or that a seed fails; the test has printed why by then.
+/// Fails if cargo could not be started or a seed fails; the test prints the reason itself.
 pub(crate) fn run(root: &Path, of: Option<Worlds>, seeds: &Range<u64>) -> Result<(), String> {
     let range = format!("{}..{}", seeds.start, seeds.end);
     let sorts = match of {
         Some(sort) => vec![sort],
-        // Crowds are large, and only few are needed.
+        // Simulations of crowds are large and slow; a few of them are enough.
         None => vec![Worlds::Informers, Worlds::Caches, Worlds::Writes],
     };
     for sort in sorts {
-        let told = [(SEEDS.to_owned(), range.clone().into())];
-        test(sort).run(root, told, "a seed fails")?;
+        let variables = [(SEEDS.to_owned(), range.clone().into())];
+        test(sort).run(root, variables, "a seed fails")?;
     }
     Ok(())
 }

@@ -1,12 +1,12 @@
-//! The repository's own rules, each a function over a tree of files in memory.
+//! The repository's own rules. Each rule is a function over a tree of files in memory.
 //!
-//! `cargo test -p xtask` runs every rule on the real tree, and shows on small made-up trees that
-//! each of them is able to fail.
+//! `cargo test -p xtask` runs every rule on this repository, and each rule has unit tests on small
+//! trees in which it must fail.
 
 mod tree;
 mod lexer;
 mod layers;
-mod shelves;
+mod roles;
 mod modules;
 mod sizes;
 mod manifests;
@@ -15,19 +15,22 @@ mod cancel;
 mod docs;
 mod path;
 mod invariants;
+mod wording;
+mod types;
+mod glossary;
 
 use std::path::Path;
 
 use self::tree::{Tree, Violation};
 
-/// A rule: what it finds wrong in a tree.
+/// Returns the violations of one rule in a tree.
 type Rule = fn(&Tree) -> Vec<Violation>;
 
-/// Every rule over files, under the name its messages carry.
+/// All rules over files, each with the name that its messages carry.
 ///
-/// Crate ranks (`layers`) are checked apart, because they read `cargo metadata` and not files.
+/// The rule `layers` is missing here because it reads the output of `cargo metadata`, not files.
 const RULES: &[(&str, Rule)] = &[
-    (shelves::RULE, shelves::check),
+    (roles::RULE, roles::check),
     (modules::RULE, modules::check),
     (sizes::RULE, sizes::check),
     (manifests::RULE, manifests::check),
@@ -36,12 +39,15 @@ const RULES: &[(&str, Rule)] = &[
     (docs::RULE, docs::check),
     (path::RULE, path::check),
     (invariants::RULE, invariants::check),
+    (types::RULE, types::check),
+    (wording::RULE, wording::check),
 ];
 
-/// Checks the repository at `root` against `rules`, or against all where none is named.
+/// Checks the repository at `root` against the rules named in `rules`, or against all rules if
+/// `rules` is empty.
 ///
 /// # Errors
-/// Lists every violation, or says why the tree could not be read or which rule is unknown.
+/// Lists every violation, or names the unknown rule or the folder that could not be read.
 pub(crate) fn run(root: &Path, rules: &[String]) -> Result<(), String> {
     let known: Vec<&str> = RULES
         .iter()
@@ -68,7 +74,7 @@ pub(crate) fn run(root: &Path, rules: &[String]) -> Result<(), String> {
     report(&found)
 }
 
-/// All violations as one message, one line each.
+/// Joins all violations into one message with one line per violation.
 fn report(found: &[Violation]) -> Result<(), String> {
     if found.is_empty() {
         return Ok(());

@@ -1,11 +1,11 @@
-//! Compares a run with what was noted before: what changed, and what is worse than it may be.
+//! Compares a run with saved results: which figures changed, and which are beyond their bounds.
 
 use super::figure::{Figure, Target};
 
-/// A change below this is noise, whatever the spread says.
+/// A smaller relative change counts as noise, even if the spreads do not overlap.
 const NOTABLE: f64 = 0.05;
 
-/// What changed, a line each.
+/// Returns one line per figure that changed.
 pub(crate) fn changes(before: &[Figure], now: &[Figure]) -> Vec<String> {
     let mut lines = Vec::new();
     for figure in now {
@@ -22,12 +22,12 @@ pub(crate) fn changes(before: &[Figure], now: &[Figure]) -> Vec<String> {
     lines
 }
 
-/// How a figure moved, where it did so beyond its spread.
+/// Returns how a figure changed, if it changed beyond its spread.
 fn change(before: &Figure, now: &Figure) -> Option<String> {
     let name = now.name();
     if before.unit != now.unit {
         let (before, now) = (&before.unit, &now.unit);
-        return Some(format!("{name}: is told in {now} and was in {before}"));
+        return Some(format!("{name}: is measured in {now}, before in {before}"));
     }
     let (was, is) = (before.own, now.own);
     let overlap = is.least <= was.most && was.least <= is.most;
@@ -48,8 +48,8 @@ fn change(before: &Figure, now: &Figure) -> Option<String> {
     ))
 }
 
-/// What is worse than it may be, a line each; so is what was held to something and is not measured any
-/// more. Absolute figures are another machine's, and fail nothing.
+/// Returns one line per figure that is beyond its bound or limit, and per figure with a bound or limit
+/// that was not measured. Other absolute figures depend on the machine and fail nothing.
 pub(crate) fn failures(noted: &[Figure], now: &[Figure]) -> Vec<String> {
     let mut lines = Vec::new();
     for figure in now {
@@ -57,26 +57,26 @@ pub(crate) fn failures(noted: &[Figure], now: &[Figure]) -> Vec<String> {
         let known = noted.iter().find(|known| known.is_same(figure));
         let bound = known.and_then(|known| known.bound);
         if let Some(bound) = bound {
-            let said = match (figure.ratio(), figure.peers.first()) {
+            let missed = match (figure.ratio(), figure.peers.first()) {
                 (Some(ratio), _) if ratio >= bound => None,
                 (Some(ratio), Some(peer)) => Some(format!("{ratio:.2}x of {}", peer.name)),
-                _ => Some("nobody was measured beside it".to_owned()),
+                _ => Some("no peer was measured".to_owned()),
             };
-            let lost = |said| format!("{name}: {said}, and {bound:.2}x is the least accepted");
-            lines.extend(said.map(lost));
+            let line = |missed| format!("{name}: {missed}, and {bound:.2}x is the least accepted");
+            lines.extend(missed.map(line));
         }
-        if let Some(limit) = held_to(known, figure)
+        if let Some(limit) = limit_of(known, figure)
             && !figure.meets(limit)
         {
             let own = figure.own.brief(&figure.unit);
             let limit = limit.show(&figure.unit);
-            lines.push(format!("{name}: {own}, and {limit} is what was accepted"));
+            lines.push(format!("{name}: {own}, and {limit} is accepted"));
         }
     }
     for known in noted.iter().filter(|known| known.is_held()) {
         if !now.iter().any(|figure| figure.is_same(known)) {
             lines.push(format!(
-                "{}: was not measured, and is held to what was accepted; where it is gone for good, take it out of the file",
+                "{}: was not measured, although the saved results hold it to a bound; if it is gone for good, delete it from the file",
                 known.name()
             ));
         }
@@ -84,8 +84,8 @@ pub(crate) fn failures(noted: &[Figure], now: &[Figure]) -> Vec<String> {
     lines
 }
 
-/// What a guarded figure may not miss: what was accepted of it, or its target where nothing is noted.
-fn held_to(known: Option<&Figure>, figure: &Figure) -> Option<Target> {
+/// Returns the limit of a guarded figure: the saved limit, or its target if no results are saved.
+fn limit_of(known: Option<&Figure>, figure: &Figure) -> Option<Target> {
     let target = figure.target.filter(|_| figure.guard)?;
     Some(known.and_then(Figure::limit).unwrap_or(target))
 }

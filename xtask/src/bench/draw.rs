@@ -1,4 +1,4 @@
-//! Plots of figures over numbers of objects, or seconds, as SVG.
+//! Draws figures over numbers of objects, or over seconds, as SVG.
 
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{Ranged, ValueFormatter};
@@ -11,10 +11,10 @@ use plotters::style::Color as _;
 
 use super::figure::{Figure, grouped};
 
-/// Pixels; whoever shows it scales it.
+/// Width and height in pixels; a viewer may scale the plot.
 const SIZE: (u32, u32) = (760, 420);
 
-/// Colours that are told apart without red and green (Okabe and Ito), and shades of grey.
+/// Colours for readers with colour blindness (Okabe and Ito), and shades of grey.
 const COLOURS: [RGBColor; 10] = [
     RGBColor(0, 114, 178),
     RGBColor(230, 159, 0),
@@ -28,18 +28,19 @@ const COLOURS: [RGBColor; 10] = [
     RGBColor(180, 180, 180),
 ];
 
-/// One plot of a table.
+/// A plot of a table.
 #[derive(Debug)]
 pub(crate) struct Plot {
-    /// The file's name.
+    /// The name of the file.
     pub(crate) file: &'static str,
+    /// The title of the plot.
     pub(crate) title: &'static str,
-    /// Figures whose ids begin so.
+    /// The prefix of the ids of its figures.
     figures: &'static str,
-    /// What it goes over.
+    /// The label of the horizontal axis.
     axis: &'static str,
-    /// Whether steps of both axes are factors, so that small and large ones are seen at once.
-    factors: bool,
+    /// Whether both axes are logarithmic.
+    logarithmic: bool,
 }
 
 /// A line of a plot.
@@ -51,7 +52,7 @@ struct Line {
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// The plots of a table.
+/// Returns the plots of a table.
 pub(crate) fn plots(table: &str) -> &'static [Plot] {
     match table {
         "scaling" => &[
@@ -60,14 +61,14 @@ pub(crate) fn plots(table: &str) -> &'static [Plot] {
                 title: "Cold start to synced, in seconds",
                 figures: "scaling/seconds",
                 axis: "objects",
-                factors: false,
+                logarithmic: false,
             },
             Plot {
                 file: "scaling-resident.svg",
                 title: "Resident memory after each object was read once, in MB",
                 figures: "scaling/resident",
                 axis: "objects",
-                factors: false,
+                logarithmic: false,
             },
         ],
         "steady" => &[Plot {
@@ -75,30 +76,30 @@ pub(crate) fn plots(table: &str) -> &'static [Plot] {
             title: "Resident memory while all objects are replaced, in MB",
             figures: "steady/churn/resident",
             axis: "seconds",
-            factors: false,
+            logarithmic: false,
         }],
         "options" => &[Plot {
             file: "options-resident.svg",
             title: "Resident memory by option, in MB",
             figures: "options/resident/",
             axis: "objects",
-            factors: true,
+            logarithmic: true,
         }],
         _ => &[],
     }
 }
 
 impl Plot {
-    /// The plot as SVG; nothing where there are no figures for it.
+    /// Draws the plot as SVG. Returns `None` if there are no figures for it.
     ///
     /// # Errors
-    /// Says what could not be drawn.
+    /// Returns the error of the plotting library with the name of the file.
     pub(crate) fn draw(&self, figures: &[Figure]) -> Result<Option<String>, String> {
         let lines = self.lines(figures);
         let points = || lines.iter().flat_map(|line| &line.points);
         let wide = points().map(|point| point.0).fold(0.0, f64::max);
         let high = points().map(|point| point.1).fold(0.0, f64::max);
-        // A line of one point, or on the ground, shows nothing.
+        // A plot needs two points, and one above zero.
         if points().count() < 2 || wide <= 0.0 || high <= 0.0 {
             return Ok(None);
         }
@@ -107,12 +108,12 @@ impl Plot {
         let low = points().map(|point| point.1).fold(high, least);
         let mut text = String::new();
         let area = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
-        let drawn = if self.factors {
+        let drawn = if self.logarithmic {
             let low = if low > 0.0 { low } else { high / 1e6 };
             let (across, up) = (narrow..wide * 1.1, low * 0.8..high * 1.3);
-            self.on_factors(&area, (across, up), &lines)
+            self.on_logarithmic_axes(&area, (across, up), &lines)
         } else {
-            self.on_steps(&area, (wide * 1.02, high * 1.05), &lines)
+            self.on_linear_axes(&area, (wide * 1.02, high * 1.05), &lines)
         };
         drop(area);
         drawn.map_err(|problem| format!("{}: {problem}", self.file))?;
@@ -138,8 +139,8 @@ impl Plot {
             let Some(objects) = figure.at.filter(|_| figure.id.starts_with(self.figures)) else {
                 continue;
             };
-            // Options are told apart by what they are, peers by their names.
-            let own = if figure.peers.is_empty() && self.factors {
+            // Lines are named after the option, or after the peer.
+            let own = if figure.peers.is_empty() && self.logarithmic {
                 figure.what.clone()
             } else {
                 "Steersman".to_owned()
@@ -152,32 +153,32 @@ impl Plot {
         lines
     }
 
-    fn on_steps(
+    fn on_linear_axes(
         &self,
         area: &Area<'_>,
         (wide, high): (f64, f64),
         lines: &[Line],
     ) -> Result<(), String> {
-        area.fill(&WHITE).map_err(told)?;
+        area.fill(&WHITE).map_err(text)?;
         let mut builder = ChartBuilder::on(area);
         self.frame(&mut builder);
         let chart = builder.build_cartesian_2d(0.0..wide, 0.0..high);
         let mut chart: ChartContext<'_, _, Cartesian2d<RangedCoordf64, RangedCoordf64>> =
-            chart.map_err(told)?;
+            chart.map_err(text)?;
         fill(&mut chart, self.axis, lines)
     }
 
-    fn on_factors(
+    fn on_logarithmic_axes(
         &self,
         area: &Area<'_>,
         (across, up): (std::ops::Range<f64>, std::ops::Range<f64>),
         lines: &[Line],
     ) -> Result<(), String> {
-        area.fill(&WHITE).map_err(told)?;
+        area.fill(&WHITE).map_err(text)?;
         let mut builder = ChartBuilder::on(area);
         self.frame(&mut builder);
         let chart = builder.build_cartesian_2d(across.log_scale(), up.log_scale());
-        fill(&mut chart.map_err(told)?, self.axis, lines)
+        fill(&mut chart.map_err(text)?, self.axis, lines)
     }
 
     fn frame(&self, builder: &mut ChartBuilder<'_, '_, SVGBackend<'_>>) {
@@ -189,7 +190,7 @@ impl Plot {
     }
 }
 
-/// The axes, the lines and their names.
+/// Draws the axes, the lines and the legend.
 fn fill<'a, X, Y>(
     chart: &mut ChartContext<'a, SVGBackend<'a>, Cartesian2d<X, Y>>,
     axis: &str,
@@ -212,17 +213,17 @@ where
         .label_style(("sans-serif", 13))
         .light_line_style(BLACK.mix(0.04))
         .draw()
-        .map_err(told)?;
+        .map_err(text)?;
     for (line, colour) in lines.iter().zip(COLOURS.iter().cycle()) {
         let style = colour.stroke_width(2);
         let points = line.points.iter().copied();
         chart
             .draw_series(LineSeries::new(points.clone(), style))
-            .map_err(told)?
+            .map_err(text)?
             .label(&line.name)
             .legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 18, y)], style));
         let dots = points.map(|point| Circle::new(point, 3, colour.filled()));
-        chart.draw_series(dots).map_err(told)?;
+        chart.draw_series(dots).map_err(text)?;
     }
     chart
         .configure_series_labels()
@@ -231,9 +232,9 @@ where
         .background_style(WHITE.mix(0.8))
         .border_style(BLACK.mix(0.2))
         .draw()
-        .map_err(told)
+        .map_err(text)
 }
 
-fn told(problem: impl std::fmt::Display) -> String {
+fn text(problem: impl std::fmt::Display) -> String {
     problem.to_string()
 }

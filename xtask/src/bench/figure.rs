@@ -1,42 +1,42 @@
-//! A figure: what was measured, beside whom, and what is wanted of it.
+//! A figure: a measurement, those of its peers, and its target.
 //!
-//! `steersman-bench` prints one as a line of JSON, and `docs/benchmarks.json` keeps them.
+//! `steersman-bench` prints figures as lines of JSON, and `docs/benchmarks.json` stores them.
 
 use serde::{Deserialize, Serialize};
 
-/// One figure of a table.
+/// A figure of a table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Figure {
-    /// By which later runs find it, with `at`.
+    /// Identifies the figure in later runs, together with `at`.
     pub(crate) id: String,
-    /// What was measured, for people.
+    /// A description of the measurement.
     pub(crate) what: String,
-    /// With how many objects, where the same is measured with several numbers of them.
+    /// The number of objects, if the figure is measured with several numbers of objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) at: Option<u64>,
     pub(crate) unit: String,
     #[serde(default, skip_serializing_if = "Better::is_less")]
     pub(crate) better: Better,
     pub(crate) own: Spread,
-    /// Others that did the same work in the same run; the first is the one that is compared with.
+    /// Other programs that did the same work in the same run; the first is compared with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) peers: Vec<Peer>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) target: Option<Target>,
-    /// Whether a check holds it to its target: of figures that do not depend on the machine, such as
-    /// numbers of requests and shares of another figure of the same run.
+    /// Whether a check fails if the target is missed. Set for figures that do not depend on the machine,
+    /// such as numbers of requests or shares of another figure of the same run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) guard: bool,
-    /// The ratio below which a check fails. Only the file has it.
+    /// The ratio below which a check fails. Only the saved results hold it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) bound: Option<f64>,
-    /// What a check holds a guarded figure to. Only the file has it.
+    /// The limit of a guarded figure, beyond which a check fails. Only the saved results hold it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) limit: Option<Target>,
 }
 
-/// Which figures are the better ones.
+/// Whether smaller or larger figures are better.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Better {
@@ -45,7 +45,7 @@ pub(crate) enum Better {
     More,
 }
 
-/// Median, least and most of several runs.
+/// The median, minimum and maximum of several runs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Spread {
@@ -55,7 +55,7 @@ pub(crate) struct Spread {
     pub(crate) runs: u32,
 }
 
-/// Somebody else at the same work.
+/// Another program that did the same work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Peer {
@@ -63,23 +63,23 @@ pub(crate) struct Peer {
     pub(crate) figure: Spread,
 }
 
-/// What is wanted.
+/// A target of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Target {
     AtMost(f64),
     AtLeast(f64),
-    /// So many times better than the first peer.
+    /// At least this factor better than the first peer.
     Ratio(f64),
 }
 
-/// A figure may be worse than when it was noted by this share: runs differ, machines more.
+/// The share by which a figure may be worse than the saved one, because runs and machines differ.
 const SLACK: f64 = 0.2;
 
 impl Better {
     #[expect(
         clippy::trivially_copy_pass_by_ref,
-        reason = "serde passes what it may skip by reference"
+        reason = "serde passes the value of `skip_serializing_if` by reference"
     )]
     fn is_less(&self) -> bool {
         *self == Self::Less
@@ -87,7 +87,7 @@ impl Better {
 }
 
 impl Figure {
-    /// How many times better it is than the first peer's.
+    /// Returns the factor by which the figure is better than that of the first peer.
     pub(crate) fn ratio(&self) -> Option<f64> {
         let peer = self.peers.first()?.figure.median;
         Some(match self.better {
@@ -96,12 +96,12 @@ impl Figure {
         })
     }
 
-    /// Whether what is wanted is there; `None` where nothing is.
+    /// Returns whether the target is met, or `None` without a target.
     pub(crate) fn met(&self) -> Option<bool> {
         Some(self.meets(self.target?))
     }
 
-    /// Whether it is as good as that.
+    /// Returns whether the figure meets a target.
     pub(crate) fn meets(&self, wanted: Target) -> bool {
         match wanted {
             Target::AtMost(most) => self.own.median <= most,
@@ -110,13 +110,13 @@ impl Figure {
         }
     }
 
-    /// Whether a check holds it to anything.
+    /// Returns whether a check can fail because of this figure.
     pub(crate) fn is_held(&self) -> bool {
         self.bound.is_some() || self.guard
     }
 
-    /// The ratio below which it fails from here on: a fifth less than it is, and no more than what is
-    /// wanted.
+    /// Returns the ratio below which later runs fail: a fifth below the measured ratio, and at most the
+    /// target.
     pub(crate) fn bound_from_here(&self) -> Option<f64> {
         let bound = less(self.ratio()?);
         Some(match self.target {
@@ -125,8 +125,8 @@ impl Figure {
         })
     }
 
-    /// What a check holds it to where it is guarded: its target, or where that was missed, what it was
-    /// and a fifth more.
+    /// Returns the limit of a guarded figure: its target, or if the target is missed, a value that is a
+    /// fifth worse than the measured one.
     pub(crate) fn limit(&self) -> Option<Target> {
         let target = self.target.filter(|_| self.guard)?;
         Some(match self.limit {
@@ -140,12 +140,12 @@ impl Figure {
         })
     }
 
-    /// Whether another measures the same.
+    /// Returns whether both are the same figure of two runs.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.id == other.id && self.at == other.at
     }
 
-    /// Its name in messages.
+    /// Returns the name of the figure in messages.
     pub(crate) fn name(&self) -> String {
         match self.at {
             Some(objects) => format!("{} at {}", self.id, grouped(objects)),
@@ -155,7 +155,7 @@ impl Figure {
 }
 
 impl Spread {
-    /// For instance `0.87 s (0.78 to 0.93)`.
+    /// Formats the spread, for example as `0.87 s (0.78 to 0.93)`.
     pub(crate) fn show(&self, unit: &str) -> String {
         let digits = digits(self.median);
         let Self {
@@ -171,7 +171,7 @@ impl Spread {
         format!("{figure} ({least:.digits$} to {most:.digits$})")
     }
 
-    /// The median alone.
+    /// Formats the median alone.
     pub(crate) fn brief(&self, unit: &str) -> String {
         let digits = digits(self.median);
         with_unit(&format!("{:.digits$}", self.median), unit)
@@ -179,7 +179,7 @@ impl Spread {
 }
 
 impl Target {
-    /// For instance `at most 50 ms`.
+    /// Formats the target, for example as `at most 50 ms`.
     pub(crate) fn show(self, unit: &str) -> String {
         match self {
             Self::AtMost(most) => format!("at most {}", plain(most, unit)),
@@ -188,8 +188,7 @@ impl Target {
         }
     }
 
-    /// The one of both that is harder to meet. Where what is wanted is of another sort by now, what was
-    /// wanted before says nothing of it.
+    /// Returns the stricter of two targets. If they are of different sorts, the new one is returned.
     pub(crate) fn or_harder(self, before: Self) -> Self {
         match (self, before) {
             (Self::AtMost(now), Self::AtMost(before)) => Self::AtMost(now.min(before)),
@@ -200,21 +199,23 @@ impl Target {
     }
 }
 
+/// Returns the figure less [`SLACK`].
 fn less(figure: f64) -> f64 {
     ((1.0 - SLACK) * figure * 100.0).floor() / 100.0
 }
 
+/// Returns the figure plus [`SLACK`].
 fn more(figure: f64) -> f64 {
     ((1.0 + SLACK) * figure * 100.0).ceil() / 100.0
 }
 
-/// What is wanted is a round number, or one that was reckoned from others.
+/// Formats a target with at most two decimals.
 fn plain(figure: f64, unit: &str) -> String {
     let rounded = (figure * 100.0).round() / 100.0;
     with_unit(&rounded.to_string(), unit)
 }
 
-/// A number with its unit; a percent sign is set as one.
+/// Appends the unit to a number.
 fn with_unit(number: &str, unit: &str) -> String {
     match unit {
         "" => number.to_owned(),
@@ -222,7 +223,7 @@ fn with_unit(number: &str, unit: &str) -> String {
     }
 }
 
-/// Three digits of a figure say what there is to say.
+/// Returns the number of decimals for three significant digits.
 fn digits(figure: f64) -> usize {
     match figure.abs() {
         0.0 => 0,
@@ -232,7 +233,7 @@ fn digits(figure: f64) -> usize {
     }
 }
 
-/// For instance `200,000`.
+/// Formats a number with separators, for example as `200,000`.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

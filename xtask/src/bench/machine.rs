@@ -1,13 +1,13 @@
-//! Where and when something was measured.
+//! The date of a measurement and a description of the machine.
 
 use std::fs;
 
-/// The day in UTC, as `2026-11-22`.
+/// Returns the current date in UTC, for example `2026-11-22`.
 pub(crate) fn today() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%d").to_string()
 }
 
-/// The machine in a few words; what the system does not say is left out.
+/// Describes this machine; facts that the system does not report are left out.
 pub(crate) fn machine() -> String {
     let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
@@ -15,7 +15,7 @@ pub(crate) fn machine() -> String {
     describe(cores, &cpus, &memory)
 }
 
-/// Of what Linux tells of its processors and its memory.
+/// Describes a machine from its number of cores and the texts of `/proc/cpuinfo` and `/proc/meminfo`.
 pub(crate) fn describe(cores: usize, cpus: &str, memory: &str) -> String {
     let value = |text: &str, key: &str| {
         let line = text.lines().find(|line| line.starts_with(key))?;

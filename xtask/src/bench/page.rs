@@ -1,15 +1,15 @@
-//! Pages of the book: each table between two marks.
+//! Writes tables into pages of the book, each between two marks.
 
 use std::fs;
 use std::path::Path;
 
-/// Where a table ends.
+/// The mark at the end of a table.
 const END: &str = "<!-- end of figures -->\n";
 
-/// Puts a text between the marks of a table.
+/// Replaces the text between the marks of a table.
 ///
 /// # Errors
-/// Names the page, and the mark that it lacks.
+/// Names the page and the missing mark.
 pub(crate) fn write(page: &Path, table: &str, content: &str) -> Result<(), String> {
     let name = page.display();
     let text = fs::read_to_string(page).map_err(|error| format!("{name}: {error}"))?;
@@ -17,8 +17,10 @@ pub(crate) fn write(page: &Path, table: &str, content: &str) -> Result<(), Strin
     fs::write(page, text).map_err(|error| format!("{name}: {error}"))
 }
 
+/// Returns the text with the content of a table replaced.
+///
 /// # Errors
-/// Says which mark is missing, to be set behind the page's name.
+/// Names the missing mark; the caller puts the name of the page in front.
 pub(crate) fn replace(text: &str, table: &str, content: &str) -> Result<String, String> {
     let begin = format!("<!-- figures: {table} -->\n");
     let missing = |mark: &str| format!("has no line {}", mark.trim_end());

@@ -1,4 +1,4 @@
-//! The file of results: what was measured last, that later runs are compared with.
+//! The file of saved results, which later runs are compared with.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,33 +8,36 @@ use serde::{Deserialize, Serialize};
 
 use super::figure::Figure;
 
-/// The file's format. It is raised where an older reader would misread a newer file.
+/// The version of the format. It is raised when an older program would misread a newer file.
 const FORMAT: u32 = 1;
 
-/// Everything that was measured, by table.
+/// The saved results by table.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Results {
     format: u32,
+    /// The last run of each table.
     pub(crate) tables: BTreeMap<String, Measured>,
 }
 
-/// What one run of one table measured.
+/// The results of one run of one table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Measured {
-    /// The day, as `2026-11-22`.
+    /// The date, for example `2026-11-22`.
     pub(crate) date: String,
+    /// A description of the machine.
     pub(crate) machine: String,
+    /// The measured figures.
     pub(crate) figures: Vec<Figure>,
-    /// What earlier runs measured, a check holds to something, and this one did not measure: it stays
-    /// until somebody takes it out of the file, where others see it.
+    /// Figures of earlier runs that have a bound or limit and were not measured in this run. They stay
+    /// in the file until a reviewed change deletes them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) missing: Vec<Figure>,
 }
 
 impl Results {
-    /// Nothing yet.
+    /// Returns empty results.
     pub(crate) fn none() -> Self {
         Self {
             format: FORMAT,
@@ -42,10 +45,10 @@ impl Results {
         }
     }
 
-    /// What a file holds; nothing where there is none.
+    /// Reads a file; a missing file gives empty results.
     ///
     /// # Errors
-    /// Names the file, and what is wrong with it.
+    /// Names the file and the problem.
     pub(crate) fn read(path: &Path) -> Result<Self, String> {
         if !path.exists() {
             return Ok(Self::none());
@@ -55,29 +58,31 @@ impl Results {
         Self::parse(&text).map_err(|problem| format!("{name} {problem}"))
     }
 
+    /// Parses the content of a file.
+    ///
     /// # Errors
-    /// Says why a text is no file of results, to be set behind its name.
+    /// Describes the problem; the caller puts the name of the file in front.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        /// What every format has.
+        /// The part that all versions of the format have.
         #[derive(Deserialize)]
         struct Head {
             format: u32,
         }
-        let broken = |error| format!("is no file of results: {error}");
+        let broken = |error| format!("is not a file of results: {error}");
         let head: Head = serde_json::from_str(text).map_err(broken)?;
         if head.format != FORMAT {
             let format = head.format;
             return Err(format!(
-                "has the format {format}, and this program reads {FORMAT}: move it away, and write a new one with --write"
+                "has the format {format}, but this program reads {FORMAT}: move the file away and write a new one with --write"
             ));
         }
         serde_json::from_str(text).map_err(broken)
     }
 
-    /// Puts a file in the place of the one that was there, whole: who interrupts this finds either.
+    /// Replaces the file atomically: after an interrupt it holds either the old or the new content.
     ///
     /// # Errors
-    /// Names the file, and why it could not be written.
+    /// Names the file that could not be written.
     pub(crate) fn write(&self, path: &Path) -> Result<(), String> {
         let text = self.text()?;
         let new = path.with_extension("json.new");
@@ -85,18 +90,18 @@ impl Results {
         written.map_err(|error| format!("{}: {error}", path.display()))
     }
 
-    /// As the file holds it.
+    /// Returns the content of the file.
     ///
     /// # Errors
-    /// A figure that is no number cannot be kept.
+    /// Fails if the results cannot be written as JSON.
     pub(crate) fn text(&self) -> Result<String, String> {
         let text = serde_json::to_string_pretty(self);
-        let text = text.map_err(|error| format!("the results cannot be kept: {error}"))?;
+        let text = text.map_err(|error| format!("the results cannot be saved: {error}"))?;
         Ok(text + "\n")
     }
 
-    /// Takes a run in place of the last one of its table. Bounds only tighten: who accepts less says so
-    /// in the file, where others see it.
+    /// Replaces the last run of a table. Bounds and limits only tighten; a reviewed change of the file can
+    /// loosen them.
     pub(crate) fn take(&mut self, table: &str, mut measured: Measured) {
         let before = self.tables.remove(table);
         let before = before.map(|before| before.known()).unwrap_or_default();
@@ -123,23 +128,24 @@ impl Results {
 }
 
 impl Measured {
-    /// All figures that a later run is compared with.
+    /// Returns all figures that a later run is compared with.
     pub(crate) fn known(&self) -> Vec<Figure> {
         [self.figures.as_slice(), &self.missing].concat()
     }
 }
 
-/// The figures that a measurement printed, a line each.
+/// Parses the figures that a benchmark printed, one per line.
 ///
 /// # Errors
-/// Shows the line that is none.
+/// Quotes the line that is not a figure.
 pub(crate) fn figures(lines: &str) -> Result<Vec<Figure>, String> {
     let lines = lines.lines().filter(|line| !line.trim().is_empty());
     lines
         .map(|line| {
             let figure = serde_json::from_str(line);
-            figure
-                .map_err(|error| format!("a line of the measurement is no figure: {error}\n{line}"))
+            figure.map_err(|error| {
+                format!("a line of the benchmark is not a figure: {error}\n{line}")
+            })
         })
         .collect()
 }

@@ -1,11 +1,11 @@
-//! Tables in Markdown: figures as rows, and figures over numbers of objects as a grid.
+//! Writes tables in Markdown: one row per figure, and a grid for figures over numbers of objects.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::figure::{Figure, Spread, grouped};
 
-/// All figures of a table.
+/// Returns the figures of a table as Markdown.
 pub(crate) fn markdown(figures: &[Figure]) -> String {
     let (grid, rows): (Vec<&Figure>, Vec<&Figure>) =
         figures.iter().partition(|figure| figure.at.is_some());
@@ -14,7 +14,7 @@ pub(crate) fn markdown(figures: &[Figure]) -> String {
     parts.join("\n")
 }
 
-/// A row for each figure.
+/// Returns one row per figure.
 fn rows_of(figures: &[&Figure]) -> String {
     if figures.is_empty() {
         return String::new();
@@ -28,13 +28,13 @@ fn rows_of(figures: &[&Figure]) -> String {
         };
         let wanted = figure.target.map(|target| target.show(&figure.unit));
         let (what, wanted) = (&figure.what, wanted.unwrap_or_default());
-        let _ = writeln!(text, "| {what} | {} | {wanted} | {mark} |", told(figure));
+        let _ = writeln!(text, "| {what} | {} | {wanted} | {mark} |", cell(figure));
     }
     text
 }
 
-/// The figure beside its peers.
-fn told(figure: &Figure) -> String {
+/// Formats the figure, its peers and the ratio to the first peer.
+fn cell(figure: &Figure) -> String {
     let mut text = figure.own.show(&figure.unit);
     for (at, peer) in figure.peers.iter().enumerate() {
         let _ = write!(text, "; {} {}", peer.name, peer.figure.show(&figure.unit));
@@ -47,7 +47,7 @@ fn told(figure: &Figure) -> String {
     text
 }
 
-/// A row for each figure and each of its peers, a column for each number of objects.
+/// Returns one row per figure and peer, with one column per number of objects.
 fn grid_of(figures: &[&Figure]) -> String {
     if figures.is_empty() {
         return String::new();
@@ -60,12 +60,12 @@ fn grid_of(figures: &[&Figure]) -> String {
     text.push_str("\n|---|");
     text.push_str(&"--:|".repeat(columns.len()));
     text.push('\n');
-    let mut told: Vec<&str> = Vec::new();
+    let mut written: Vec<&str> = Vec::new();
     for figure in figures {
-        if told.contains(&figure.id.as_str()) {
+        if written.contains(&figure.id.as_str()) {
             continue;
         }
-        told.push(&figure.id);
+        written.push(&figure.id);
         let same: Vec<&Figure> = figures
             .iter()
             .copied()
@@ -93,7 +93,7 @@ fn grid_of(figures: &[&Figure]) -> String {
     text
 }
 
-/// What the columns of a grid are.
+/// Returns the unit of the columns of a grid.
 fn over(figures: &[&Figure]) -> &'static str {
     match figures.first() {
         Some(figure) if figure.id.starts_with("steady/") => "seconds",
@@ -101,7 +101,7 @@ fn over(figures: &[&Figure]) -> &'static str {
     }
 }
 
-/// Who else did this work, at any number of objects.
+/// Returns the names of all peers, at any number of objects.
 fn peers<'a>(figures: &[&'a Figure]) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
     for peer in figures.iter().flat_map(|figure| &figure.peers) {
@@ -112,6 +112,7 @@ fn peers<'a>(figures: &[&'a Figure]) -> Vec<&'a str> {
     names
 }
 
+/// Writes one row of a grid.
 fn row(
     text: &mut String,
     what: &str,

@@ -1,4 +1,4 @@
-//! Reading, keeping, comparing, showing and drawing, on made-up figures.
+//! Tests of parsing, saving, comparing, printing and drawing figures.
 
 mod bounds;
 
@@ -64,7 +64,7 @@ fn measured(figures: Vec<Figure>) -> Measured {
 const NONE: [&str; 0] = [];
 
 #[test]
-fn lines_of_a_measurement_are_read() {
+fn the_output_of_a_benchmark_is_parsed() {
     let line = r#"{"id":"cache/seconds","what":"a","unit":"s","better":"more","own":{"median":1.0,"least":1.0,"most":2.0,"runs":3},"peers":[{"name":"p","figure":{"median":2.0,"least":1.0,"most":2.0,"runs":1}}],"target":{"at-most":3.0},"guard":true,"at":10}"#;
     let read = figures(&format!("{line}\n\n{line}\n")).unwrap();
     assert_eq!(read.len(), 2);
@@ -78,7 +78,7 @@ fn lines_of_a_measurement_are_read() {
 }
 
 #[test]
-fn a_line_that_is_no_figure_is_shown() {
+fn a_line_that_is_not_a_figure_is_quoted_in_the_error() {
     for line in ["half a line", r#"{"id":"a"}"#, r#"{"id":"a","speed":1}"#] {
         let problem = figures(line).unwrap_err();
         assert!(problem.contains(line), "{problem}");
@@ -86,7 +86,7 @@ fn a_line_that_is_no_figure_is_shown() {
 }
 
 #[test]
-fn the_file_is_read_as_it_was_written() {
+fn saved_results_are_read_back_unchanged() {
     let mut results = Results::none();
     results.take(
         "cache",
@@ -107,7 +107,7 @@ fn the_file_is_read_as_it_was_written() {
 }
 
 #[test]
-fn what_is_met_follows_the_target() {
+fn a_target_is_met_at_its_limit_and_missed_beyond_it() {
     let met = |target| {
         Figure {
             target,
@@ -127,7 +127,7 @@ fn what_is_met_follows_the_target() {
         ..figure("a", 6.0, 2.0)
     };
     assert_eq!(faster.ratio(), Some(3.0));
-    // Where nobody else was measured there is no ratio to be met.
+    // Without a peer there is no ratio, so the target is missed.
     let lonely = Figure {
         target: Some(Target::Ratio(1.0)),
         ..alone("a", 1.0)
@@ -136,22 +136,22 @@ fn what_is_met_follows_the_target() {
 }
 
 #[test]
-fn changes_beyond_the_spread_are_told() {
+fn only_changes_beyond_the_spread_are_reported() {
     let before = [figure("a", 1.0, 4.0), alone("gone", 1.0)];
     assert_eq!(
         check::changes(&before[..1], &[figure("a", 1.02, 4.0)]),
         NONE
     );
-    let told = check::changes(&before, &[figure("a", 2.0, 4.0), alone("new", 1.0)]);
+    let lines = check::changes(&before, &[figure("a", 2.0, 4.0), alone("new", 1.0)]);
     assert_eq!(
-        told,
+        lines,
         [
             "a: 2.00 s instead of 1.00 s (+100 %), and 2.00x instead of 4.00x of its peer",
             "new: is new",
             "gone: was not measured"
         ]
     );
-    // A wide spread tells nothing.
+    // Spreads that overlap report nothing.
     let wide = Figure {
         own: Spread {
             most: 3.0,
@@ -165,13 +165,13 @@ fn changes_beyond_the_spread_are_told() {
         ..alone("a", 1.0)
     };
     assert_eq!(check::changes(&[alone("a", 1.0)], &[other]).len(), 1);
-    // The same work with another number of objects is another figure.
-    let told = check::changes(&[at(1, alone("a", 1.0))], &[at(2, alone("a", 1.0))]);
-    assert_eq!(told.len(), 2);
+    // The same id with another number of objects is another figure.
+    let lines = check::changes(&[at(1, alone("a", 1.0))], &[at(2, alone("a", 1.0))]);
+    assert_eq!(lines.len(), 2);
 }
 
 #[test]
-fn figures_are_shown_with_three_digits() {
+fn figures_are_printed_with_three_significant_digits() {
     assert_eq!(spread(0.875).show("s"), "0.88 s (0.86 to 0.89)");
     assert_eq!(spread(51.93).brief("kB"), "51.9 kB");
     assert_eq!(spread(2597.4).brief("MB"), "2597 MB");
@@ -186,7 +186,7 @@ fn figures_are_shown_with_three_digits() {
 }
 
 #[test]
-fn figures_are_rows_and_grids() {
+fn figures_over_numbers_of_objects_form_a_grid_and_others_rows() {
     let mut second = at(10_000, alone("b", 2.0));
     second.peers = figure("b", 1.0, 5.0).peers;
     let text = table::markdown(&[
@@ -213,7 +213,7 @@ fn figures_are_rows_and_grids() {
 }
 
 #[test]
-fn a_table_goes_between_its_marks() {
+fn a_table_is_written_between_its_marks() {
     let text = "a\n<!-- figures: x -->\nold\n<!-- end of figures -->\nb\n<!-- figures: y -->\n<!-- end of figures -->\n";
     let new = page::replace(text, "x", "\nnew\n").unwrap();
     assert_eq!(new, text.replace("old\n", "\nnew\n\n"));
@@ -231,7 +231,7 @@ fn a_table_goes_between_its_marks() {
 }
 
 #[test]
-fn every_table_has_its_place_in_the_book() {
+fn the_book_has_marks_for_every_table() {
     use clap::ValueEnum as _;
     let page = include_str!("../../../docs/benchmarks.md");
     for part in Part::value_variants() {
@@ -242,7 +242,7 @@ fn every_table_has_its_place_in_the_book() {
 }
 
 #[test]
-fn a_run_is_published_with_its_plots() {
+fn a_saved_run_writes_its_table_and_plots_into_the_book() {
     let root = tempfile::tempdir().unwrap();
     let (docs, guide) = (root.path().join("docs"), root.path().join(super::GUIDE.1));
     let marks = |name: &str| format!("<!-- figures: {name} -->\n<!-- end of figures -->\n");
@@ -270,7 +270,7 @@ fn a_run_is_published_with_its_plots() {
 }
 
 #[test]
-fn a_table_that_fails_costs_no_other() {
+fn a_failed_table_does_not_stop_other_tables() {
     let root = tempfile::tempdir().unwrap();
     let docs = root.path().join("docs");
     std::fs::create_dir_all(&docs).unwrap();
@@ -286,13 +286,13 @@ fn a_table_that_fails_costs_no_other() {
     let file = root.path().join(super::FILE);
     let said = each(root.path(), &write, &parts, Results::none(), |part| {
         if part == Part::Load {
-            // What came before is noted by now: an interrupt would leave it.
+            // Earlier tables are saved already, so an interrupt would not lose them.
             assert!(Results::read(&file).unwrap().tables.contains_key("cache"));
-            return Err("the machine went off".to_owned());
+            return Err("the benchmark failed".to_owned());
         }
         Ok(measured(vec![alone(part.name(), 1.0)]))
     });
-    assert_eq!(said.unwrap_err(), "the machine went off");
+    assert_eq!(said.unwrap_err(), "the benchmark failed");
     let noted = Results::read(&file).unwrap();
     let names: Vec<&str> = noted.tables.keys().map(String::as_str).collect();
     assert_eq!(names, ["cache", "kinds"]);
@@ -304,7 +304,7 @@ fn a_table_that_fails_costs_no_other() {
 }
 
 #[test]
-fn the_book_shows_what_is_noted() {
+fn the_book_shows_the_saved_results() {
     let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let root = tempfile::tempdir().unwrap();
     for page in [super::PAGE, super::GUIDE.1] {
@@ -320,7 +320,7 @@ fn the_book_shows_what_is_noted() {
         let read = |root: &Path| std::fs::read_to_string(root.join(page)).unwrap();
         assert!(
             read(root.path()) == read(&committed),
-            "{page} shows other figures than {}: write them with --write",
+            "{page} shows other figures than {}: write it with --write",
             super::FILE
         );
     }
@@ -335,7 +335,7 @@ fn the_book_shows_what_is_noted() {
 }
 
 #[test]
-fn lines_over_numbers_of_objects_are_drawn() {
+fn a_plot_has_a_line_per_peer_and_a_point_per_figure() {
     let scaled = |objects: u64| {
         at(
             objects,
@@ -355,7 +355,7 @@ fn lines_over_numbers_of_objects_are_drawn() {
         assert!(drawn.contains(word), "{word} is missing in {drawn}");
     }
     assert_eq!(drawn.matches("<circle").count(), 6);
-    // Figures of another plot, or too few, draw nothing.
+    // Figures of another plot, or a single point, draw nothing.
     assert_eq!(plots[1].draw(&[scaled(1000), scaled(2000)]).unwrap(), None);
     assert_eq!(
         plots[0]
@@ -366,7 +366,7 @@ fn lines_over_numbers_of_objects_are_drawn() {
 }
 
 #[test]
-fn options_are_drawn_by_what_they_are() {
+fn lines_of_options_are_named_after_the_option() {
     let option = |name: &str, objects: u64, megabytes| Figure {
         what: name.to_owned(),
         ..at(
@@ -388,11 +388,11 @@ fn options_are_drawn_by_what_they_are() {
 }
 
 #[test]
-fn a_machine_is_told_by_what_is_known_of_it() {
+fn a_machine_is_described_by_the_facts_that_are_known() {
     let cpus = "processor\t: 0\nmodel name\t: Fast One\nprocessor\t: 1\nmodel name\t: Fast One\n";
-    let told = machine::describe(2, cpus, "MemTotal:       24000000 kB\n");
+    let lines = machine::describe(2, cpus, "MemTotal:       24000000 kB\n");
     assert_eq!(
-        told,
+        lines,
         format!("2 cores, Fast One, {}, 25 GB", std::env::consts::ARCH)
     );
     assert_eq!(
@@ -403,7 +403,7 @@ fn a_machine_is_told_by_what_is_known_of_it() {
 }
 
 #[test]
-fn only_what_can_be_is_measured_against_others() {
+fn tables_that_need_the_embedded_server_are_refused_with_against() {
     let against = Some("kubeconfig".into());
     let all = parts(&Bench {
         against: against.clone(),

@@ -1,12 +1,12 @@
-//! What the sources of `k8s-openapi` do not hold: facts of Kubernetes' Go types, by hand.
+//! Facts about Kubernetes' Go types that the sources of `k8s-openapi` do not hold, written by hand.
 //!
-//! Their merge code knows one key for a list, the one of strategic merges where there is one, and
-//! no structs that are owned as a whole. The differences stand here. Sources: the markers
+//! The merge code of `k8s-openapi` has one key per list (that of strategic merge patches, if there is
+//! one) and no atomic structs. This file lists the differences. Sources: the markers
 //! `+structType`, `+listType`, `+listMapKey` and `+default` and the tags `patchStrategy` and
 //! `patchMergeKey` in `types.go` of `k8s.io/api`, `k8s.io/apimachinery` and
 //! `k8s.io/apiextensions-apiserver`, for Kubernetes 1.36.
 
-/// Structs that have one owner as a whole: `+structType=atomic`.
+/// Structs with one owner for all fields: `+structType=atomic`.
 pub(super) const ATOMIC: &[&str] = &[
     "admissionregistration.v1.MatchResources",
     "admissionregistration.v1.NamedRuleWithOperations",
@@ -37,10 +37,10 @@ pub(super) const ATOMIC: &[&str] = &[
     "rbac.v1.Subject",
 ];
 
-/// Lists whose rules differ from what the merge code says: the type, the field's JSON name, and
-/// what stands in the list's brackets.
+/// Lists with other rules than the merge code has: the type, the JSON name of the field, and the
+/// content of the brackets in the table.
 pub(super) const LISTS: &[(&str, &str, &str)] = &[
-    // listType=map without a patchStrategy: strategic merges replace them.
+    // listType=map without a patchStrategy: strategic merge patches replace these lists.
     (
         "apiextensions.v1.CustomResourceDefinitionStatus",
         "conditions",
@@ -62,7 +62,7 @@ pub(super) const LISTS: &[(&str, &str, &str)] = &[
         "conditions",
         "map:type|replace",
     ),
-    // listType=atomic with a patchMergeKey: two writers share nothing, a patch merges.
+    // listType=atomic with a patchMergeKey: one owner for the list, but a patch merges its elements.
     ("batch.v1.JobStatus", "conditions", "|by:type"),
     ("core.v1.PodStatus", "hostIPs", "|by:ip"),
     // Two listMapKeys, one patchMergeKey.
@@ -89,11 +89,11 @@ pub(super) const LISTS: &[(&str, &str, &str)] = &[
     // patchStrategy=merge on single values.
     ("core.v1.NodeSpec", "podCIDRs", "set|union"),
     ("meta.v1.ObjectMeta", "finalizers", "set|union"),
-    // listType=atomic; the merge code goes by name all the same.
+    // listType=atomic, although the merge code merges by name.
     ("apps.v1.StatefulSetSpec", "volumeClaimTemplates", ""),
 ];
 
-/// Types whose JSON is not what their structs in Rust look like.
+/// Types with another form in JSON than their Rust structs.
 pub(super) const SCALARS: &[(&str, &str)] = &[
     ("io.k8s.apimachinery.pkg.api.resource.Quantity", "quantity"),
     ("io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime", "time"),

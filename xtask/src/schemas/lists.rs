@@ -1,5 +1,5 @@
-//! Writes the table of lists: what of the table of types a client needs that makes strategic merge
-//! patches, which is the lists that merge, and the way to them.
+//! Writes the table of lists: the part of the table of types that a client needs for strategic merge
+//! patches. It holds the lists that merge and the fields that lead to them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,26 +8,26 @@ const HEADER: &str = "\
 # type. Written by `cargo xtask schemas`; lists.rs has the form of a line. Do not edit.
 ";
 
-/// What leads on from a field, or ends the way.
+/// The form of a field that is a merging list or may lead to one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Way<'a> {
-    /// Elements are found by their key.
+    /// A list merged by the key of its elements: the key and the type of the elements.
     Keyed(&'a str, &'a str),
-    /// Elements are single values.
+    /// A list of scalars, merged as a set.
     Union,
-    /// The values of a map.
+    /// A map: the type of its values.
     Map(&'a str),
-    /// A struct.
+    /// A struct: its type.
     Struct(&'a str),
 }
 
-/// A type: the version it is a kind of, and its fields.
+/// A type: its `apiVersion` if it is a kind, and its fields.
 type Fields<'a> = (Option<&'a str>, BTreeMap<&'a str, Way<'a>>);
 
-/// The text of the table of lists, of that of the types.
+/// Returns the table of lists, made from the table of types.
 ///
 /// # Errors
-/// Names a map whose values lead to a list that merges: the table has no form for it.
+/// Names a map with values that lead to a merging list: the table has no form for it.
 pub(super) fn write(types: &str) -> Result<String, String> {
     let types = types.lines().filter(|line| !line.starts_with('#'));
     let types: BTreeMap<&str, Fields<'_>> = types.filter_map(read).collect();
@@ -54,9 +54,8 @@ pub(super) fn write(types: &str) -> Result<String, String> {
             text.push_str(&format!(" @kind:{version}"));
         }
         for (field, way) in fields.iter().filter(|(_, way)| leads(way, &leading)) {
-            let way = shown(way, &leading).ok_or_else(|| {
-                format!("{name}.{field} is a map that leads to a list that merges")
-            })?;
+            let way = shown(way, &leading)
+                .ok_or_else(|| format!("{name}.{field} is a map that leads to a merging list"))?;
             text.push_str(&format!(" {field}:{way}"));
         }
         text.push('\n');
@@ -64,7 +63,7 @@ pub(super) fn write(types: &str) -> Result<String, String> {
     Ok(text)
 }
 
-/// The types that the kinds lead to.
+/// Returns the types that the kinds lead to.
 fn reached<'a>(
     types: &BTreeMap<&'a str, Fields<'a>>,
     leading: &BTreeSet<&'a str>,
@@ -86,7 +85,7 @@ fn reached<'a>(
     reached
 }
 
-/// Whether there is a list that merges on this way.
+/// Returns whether a field is a merging list or leads to one.
 fn leads(way: &Way<'_>, leading: &BTreeSet<&str>) -> bool {
     match way {
         Way::Keyed(..) | Way::Union => true,
@@ -94,6 +93,7 @@ fn leads(way: &Way<'_>, leading: &BTreeSet<&str>) -> bool {
     }
 }
 
+/// Returns the form of a field in the table, or `None` for a map.
 fn shown(way: &Way<'_>, leading: &BTreeSet<&str>) -> Option<String> {
     Some(match way {
         Way::Keyed(key, items) if leading.contains(items) => format!("[{key}]{items}"),
@@ -117,7 +117,7 @@ fn read(line: &str) -> Option<(&str, Fields<'_>)> {
     Some((name, (version, fields.collect())))
 }
 
-/// Where a field of this type leads; nowhere where a strategic merge replaces it.
+/// Returns the form of a field, or `None` if a strategic merge patch replaces it.
 fn way(kind: &str) -> Option<Way<'_>> {
     if let Some((rules, items)) = kind.strip_prefix('[').and_then(|kind| kind.split_once(']')) {
         let (list, patch) = match rules.split_once('|') {
@@ -144,13 +144,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_leads_to_no_list_that_merges_is_left_out() {
+    fn fields_that_lead_to_no_merging_list_are_left_out() {
         let types = "\
 # a header
 a.Kind @kind:g/v1 apiVersion:string metadata:a.Meta plain:a.Plain spec!:a.Spec
 a.Item name!:string
 a.Meta finalizers:[set|union]string labels:{}string
-a.Nobody items:[map:name]a.Item
+a.Unused items:[map:name]a.Item
 a.Plain names:[]string set:[set]string
 a.Spec by:{}a.Plain items!:[map:name]a.Item metas:[map:p,q=x|by:p]a.Meta whole:[map:type|replace]a.Item
 ";

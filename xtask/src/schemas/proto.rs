@@ -1,5 +1,5 @@
-//! The table of protobuf messages: the numbers from the crate `k8s-pb`, which is generated from
-//! Kubernetes' own, the names in JSON from the table of types.
+//! Writes the table of protobuf messages: field numbers come from the crate `k8s-pb`, which is generated
+//! from Kubernetes' `.proto` files, and JSON names from the table of types.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,7 +13,7 @@ const HEADER: &str = "\
 # xtask/src/schemas/zeros.rs; schema/types/protobuf.rs has the form of a line. Do not edit.
 ";
 
-/// Types whose form in JSON is not that of their message.
+/// Types with another form in JSON than in protobuf.
 const SCALARS: &[(&str, &str)] = &[
     ("api.resource.quantity", "quantity"),
     ("apiextensions.v1.json", "raw"),
@@ -37,17 +37,18 @@ const SCALARS: &[(&str, &str)] = &[
 #[derive(Debug)]
 pub(super) struct Message {
     name: String,
-    fields: Vec<Field>,
+    fields: Vec<MessageField>,
 }
 
+/// A field of a message.
 #[derive(Debug)]
-struct Field {
+struct MessageField {
     name: String,
     number: u32,
-    /// A scalar's name, or `message`.
+    /// The name of a scalar type, or `message`.
     kind: String,
     shape: Shape,
-    /// The message's name in lower case, where it is one.
+    /// The name of the message in lower case, if the field is a message.
     target: String,
 }
 
@@ -58,10 +59,11 @@ enum Shape {
     Map,
 }
 
-/// By name in lower case.
+/// Messages by their names in lower case.
 pub(super) type Messages = BTreeMap<String, Message>;
 
-/// What the table of types says of one: its name, and its fields with whether they are required.
+/// An entry of the table of types. Fields map a squashed name to the JSON name and whether the field
+/// is required.
 #[derive(Debug, Default)]
 struct Known<'a> {
     name: &'a str,
@@ -69,10 +71,10 @@ struct Known<'a> {
     fields: BTreeMap<String, (&'a str, bool)>,
 }
 
-/// Reads the sources.
+/// Reads the sources of `k8s-pb`.
 ///
 /// # Errors
-/// Says which file could not be read.
+/// Names the file that could not be read.
 pub(super) fn read(folder: &Path) -> Result<Messages, String> {
     let mut messages = Messages::new();
     let mut waiting = vec![(folder.to_owned(), Vec::new())];
@@ -100,7 +102,7 @@ pub(super) fn read(folder: &Path) -> Result<Messages, String> {
     Ok(messages)
 }
 
-/// The messages of one file; `path` are the modules above it.
+/// Returns the messages of one file; `path` holds the names of its parent modules.
 fn read_file(text: &str, path: &[String]) -> Vec<Message> {
     let mut messages: Vec<Message> = Vec::new();
     let mut attribute = None;
@@ -117,7 +119,7 @@ fn read_file(text: &str, path: &[String]) -> Vec<Message> {
         } else if let Some(given) = attribute
             && !line.starts_with("//")
         {
-            // A long type goes on over several lines.
+            // A long type spans several lines.
             open.push_str(line);
             if line.ends_with(',') && open.matches('<').count() == open.matches('>').count() {
                 let field = field(&open, given, path);
@@ -132,7 +134,7 @@ fn read_file(text: &str, path: &[String]) -> Vec<Message> {
     messages
 }
 
-fn field(line: &str, attribute: &str, path: &[String]) -> Option<Field> {
+fn field(line: &str, attribute: &str, path: &[String]) -> Option<MessageField> {
     let (name, kind) = line.strip_prefix("pub ")?.split_once(':')?;
     let number = attribute.split("tag = \"").nth(1)?;
     let number = number.trim_end_matches('"').parse().ok()?;
@@ -144,10 +146,10 @@ fn field(line: &str, attribute: &str, path: &[String]) -> Option<Field> {
     } else {
         (first, Shape::One)
     };
-    // The type itself is the last word in the brackets around it.
+    // The innermost type is the last word before the closing brackets.
     let target = kind.trim_end_matches([',', '>', ' ']);
     let target = target.rsplit(['<', ',', ' ']).next()?;
-    Some(Field {
+    Some(MessageField {
         name: name.trim_start_matches("r#").to_owned(),
         number,
         kind: scalar.to_owned(),
@@ -156,7 +158,7 @@ fn field(line: &str, attribute: &str, path: &[String]) -> Option<Field> {
     })
 }
 
-/// A type's name from its path, seen from a module.
+/// Returns the name of a type from its path relative to a module.
 fn resolve(target: &str, path: &[String]) -> String {
     let mut words: Vec<&str> = target.split("::").collect();
     let name = words.pop().unwrap_or_default();
@@ -171,7 +173,7 @@ fn resolve(target: &str, path: &[String]) -> String {
     format!("{}.{name}", package(&at))
 }
 
-/// How the table of types names the package of a module.
+/// Returns the package of a module as the table of types names it.
 fn package(path: &[String]) -> String {
     let path: Vec<&str> = path.iter().map(String::as_str).collect();
     let rest = match path.as_slice() {
@@ -188,10 +190,10 @@ fn package(path: &[String]) -> String {
     rest.join(".")
 }
 
-/// The text of the table: the messages that a request body of a kind can hold.
+/// Returns the table: all messages that the body of a request can hold.
 ///
 /// # Errors
-/// Names the field that has no name in JSON, and facts about fields that are not there.
+/// Names a fact in zeros.rs about a field that does not exist.
 pub(super) fn write(types: &str, messages: &Messages) -> Result<String, String> {
     let known = known(types);
     for (owner, field) in zeros::named_fields() {
@@ -200,7 +202,7 @@ pub(super) fn write(types: &str, messages: &Messages) -> Result<String, String> 
             return Err(format!("zeros.rs: {owner} has no field {field}"));
         }
     }
-    // Each message with the types whose fields it may hold: itself, and those it is a part of.
+    // Each message with the types that its fields may belong to: its own and those of its owners.
     let mut waiting: Vec<(String, Vec<String>)> = known
         .iter()
         .filter(|(_, found)| found.is_kind)
@@ -239,7 +241,7 @@ pub(super) fn write(types: &str, messages: &Messages) -> Result<String, String> 
                 fields.insert(field.number, format!("={kind}"));
                 waiting.push((field.target.clone(), owners.clone()));
             }
-            // What is left is no longer, or not yet, a field of Kubernetes' API.
+            // Other fields belong to an older or newer version of the Kubernetes API.
         }
     }
     let mut text = HEADER.to_owned();
@@ -253,11 +255,11 @@ pub(super) fn write(types: &str, messages: &Messages) -> Result<String, String> 
     Ok(text)
 }
 
-/// Whether a message is a part of its owner: its fields are the owner's in JSON.
+/// Returns whether a message is embedded: in JSON its fields are fields of its owner.
 fn is_part(
     known: &BTreeMap<String, Known<'_>>,
     messages: &Messages,
-    field: &Field,
+    field: &MessageField,
     owners: &[String],
 ) -> bool {
     let part = find(messages, &field.target).filter(|_| field.shape == Shape::One);
@@ -269,13 +271,13 @@ fn is_part(
         })
 }
 
-/// A message; one that is new in a version has the numbers of the version before.
+/// Finds a message. A type that is new in `v1` has the field numbers of its `v1beta1`.
 fn find<'a>(messages: &'a Messages, name: &str) -> Option<&'a Message> {
     let before = || messages.get(&name.replace(".v1.", ".v1beta1."));
     messages.get(name).or_else(before)
 }
 
-/// The type's name in the version that is served, where it is one of the version before.
+/// Returns the name of a type in the served version, for example that of `v1` for a type of `v1beta1`.
 fn current(known: &BTreeMap<String, Known<'_>>, name: &str) -> String {
     let newer = name.replace(".v1beta1.", ".v1.");
     if known.contains_key(&newer) {
@@ -285,13 +287,15 @@ fn current(known: &BTreeMap<String, Known<'_>>, name: &str) -> String {
     }
 }
 
+/// Returns the name of a message as the table spells it.
 fn title(known: &BTreeMap<String, Known<'_>>, messages: &Messages, name: &str) -> String {
     let own = known.get(name).map(|known| known.name.to_owned());
     own.or_else(|| find(messages, name).map(|message| message.name.clone()))
         .unwrap_or_else(|| name.to_owned())
 }
 
-fn kind(known: &BTreeMap<String, Known<'_>>, messages: &Messages, field: &Field) -> String {
+/// Returns the type of a field as the table spells it.
+fn kind(known: &BTreeMap<String, Known<'_>>, messages: &Messages, field: &MessageField) -> String {
     let one = match field.kind.as_str() {
         "message" => {
             let scalar = SCALARS.iter().find(|(name, _)| *name == field.target);
@@ -309,7 +313,7 @@ fn kind(known: &BTreeMap<String, Known<'_>>, messages: &Messages, field: &Field)
     }
 }
 
-/// What the table of types says, by name in lower case.
+/// Reads the table of types; the keys are names in lower case.
 fn known(types: &str) -> BTreeMap<String, Known<'_>> {
     let mut all = BTreeMap::new();
     for line in types.lines().filter(|line| !line.starts_with('#')) {
@@ -331,7 +335,7 @@ fn known(types: &str) -> BTreeMap<String, Known<'_>> {
     all
 }
 
-/// A name without what the naming rules of languages change about it.
+/// Returns a name in lower case without separators, which is equal for the Rust and the JSON name.
 fn squash(name: &str) -> String {
     let letters = name.chars().filter(char::is_ascii_alphanumeric);
     letters.collect::<String>().to_lowercase()
@@ -362,7 +366,7 @@ pub struct Part {
 ";
 
     #[test]
-    fn a_message_is_read_and_its_parts_are_named_by_their_owner() {
+    fn a_message_is_read_with_the_names_and_types_of_its_fields() {
         let path = ["api", "core", "v1"].map(str::to_owned);
         let messages = read_file(SOURCE, &path);
         let messages: Messages = messages

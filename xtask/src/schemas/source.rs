@@ -1,52 +1,51 @@
-//! Reads the structs of `k8s-openapi`: their fields, the fields' JSON names, and how they merge.
+//! Reads the structs of `k8s-openapi`: their fields, the JSON names of the fields, and how they merge.
 //!
-//! The sources are generated themselves and regular, line by line; what reads differently than
-//! expected is an error rather than a guess.
+//! The sources are generated and regular line by line. Code in an unexpected form is an error.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// One struct.
+/// A struct or enum of `k8s-openapi`.
 #[derive(Debug, Default)]
 pub(super) struct Struct {
-    /// `io.k8s.api.core.v1.PodSpec`.
+    /// The name of its definition, for example `io.k8s.api.core.v1.PodSpec`.
     pub(super) definition: String,
-    /// What is in the file besides a struct with named fields: a value of its own shape.
+    /// Whether the type has a JSON form of its own: it is an enum or a tuple struct.
     pub(super) opaque: bool,
-    /// `apps/v1` for a kind's type.
+    /// The `apiVersion` if the type is a kind, for example `apps/v1`.
     pub(super) api_version: Option<String>,
-    /// In the order of the source, by their names in Rust.
+    /// The fields in the order of the source.
     pub(super) fields: Vec<Field>,
-    /// From names in Rust to names in JSON.
+    /// JSON names by Rust names.
     pub(super) names: BTreeMap<String, String>,
 }
 
-/// One field of a struct.
+/// A field of a struct.
 #[derive(Debug)]
 pub(super) struct Field {
-    /// Its name in Rust.
+    /// Its Rust name.
     pub(super) name: String,
-    /// Its type in Rust.
+    /// Its Rust type.
     pub(super) kind: String,
-    /// How it merges, where it is a list or a map.
+    /// How a list or map merges.
     pub(super) merge: Option<Merge>,
 }
 
 /// How a list or map merges.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Merge {
-    /// As one value.
+    /// Replaced as a whole.
     Atomic,
-    /// Elements are their own identity.
+    /// A list of distinct scalars.
     Set,
-    /// Elements by the fields of these names in Rust.
+    /// A list merged by these fields of its elements (Rust names).
     ListMap(Vec<String>),
-    /// Key by key.
+    /// A map merged key by key.
     Granular,
 }
 
-/// All structs below a folder, by their paths in Rust: `crate::api::core::v1::PodSpec`.
+/// Returns all structs below a folder by their Rust paths, for example `crate::api::core::v1::PodSpec`.
 pub(super) fn read(folder: &Path) -> Result<BTreeMap<String, Struct>, String> {
     let mut found = BTreeMap::new();
     read_folder(folder, "crate", &mut found)?;
@@ -74,7 +73,7 @@ fn read_folder(
     Ok(())
 }
 
-/// Reads one file; nothing where it defines no type.
+/// Reads one file. Returns `None` if the file defines no type.
 fn one(text: &str) -> Option<(String, Struct)> {
     let marker = "// Generated from definition ";
     let definition = text.lines().find_map(|line| line.strip_prefix(marker))?;
@@ -127,7 +126,7 @@ fn one(text: &str) -> Option<(String, Struct)> {
     Some((name, read))
 }
 
-/// How a field merges, from the struct's implementation of `DeepMerge`.
+/// Returns how a field merges, from the implementation of `DeepMerge`.
 fn merge(text: &str, field: &str) -> Option<Merge> {
     for (strategy, found) in [
         ("list::atomic", Merge::Atomic),

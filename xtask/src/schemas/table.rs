@@ -1,4 +1,4 @@
-//! Writes the table: one line per type, sorted, in the form that the API server reads.
+//! Writes the table of types: one line per type, sorted, in the form that the API server reads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -14,10 +14,10 @@ const HEADER: &str = "\
 
 type Structs = BTreeMap<String, Struct>;
 
-/// The text of the table.
+/// Returns the table of types.
 ///
 /// # Errors
-/// Names the type that does not read as expected, and facts about fields that are not there.
+/// Names a type in an unexpected form, or a fact in facts.rs about a field that does not exist.
 pub(super) fn write(structs: &Structs) -> Result<String, String> {
     let mut waiting: Vec<&str> = structs
         .iter()
@@ -44,7 +44,7 @@ pub(super) fn write(structs: &Structs) -> Result<String, String> {
     Ok(text)
 }
 
-/// Whether a type is a kind's in a version that a cluster serves unasked: `v1`, `v2`.
+/// Returns whether a type is a kind in a version that clusters serve by default, such as `v1` or `v2`.
 fn is_root(found: &Struct) -> bool {
     let version = found.api_version.as_deref().unwrap_or_default();
     let version = version.rsplit('/').next().unwrap_or_default();
@@ -52,7 +52,7 @@ fn is_root(found: &Struct) -> bool {
     stable && found.fields.iter().any(|field| field.name == "metadata")
 }
 
-/// A fact about a type that is there, and a field that is not, is a fact gone stale.
+/// Checks that the types and fields in facts.rs exist.
 fn check_facts(lines: &BTreeMap<String, String>) -> Result<(), String> {
     for (name, field, _) in facts::LISTS {
         let line = lines.get(*name).map(String::as_str).unwrap_or_default();
@@ -68,6 +68,7 @@ fn check_facts(lines: &BTreeMap<String, String>) -> Result<(), String> {
     })
 }
 
+/// Returns the line of a type, and the paths of the types that it names.
 fn line<'a>(structs: &'a Structs, found: &'a Struct) -> Result<(String, Vec<&'a str>), String> {
     let name = short(&found.definition);
     let mut line = name.clone();
@@ -103,6 +104,7 @@ fn line<'a>(structs: &'a Structs, found: &'a Struct) -> Result<(String, Vec<&'a 
     Ok((line, named))
 }
 
+/// Returns the type of a field as the table spells it, and adds the named types to `named`.
 fn kind_of<'a>(
     structs: &'a Structs,
     owner: &str,
@@ -142,7 +144,7 @@ fn kind_of<'a>(
     plain(structs, kind, named)
 }
 
-/// A type that is no list or map of a field's own.
+/// Returns a type other than a list or map as the table spells it.
 fn plain<'a>(
     structs: &'a Structs,
     kind: &'a str,
@@ -185,12 +187,12 @@ fn lookup<'a>(structs: &'a Structs, path: &str) -> Result<&'a Struct, String> {
         .ok_or_else(|| format!("there is no type {path}"))
 }
 
-/// What stands in the brackets of a generic type.
+/// Returns the parameter of a generic type.
 fn inner<'a>(kind: &'a str, generic: &str) -> Option<&'a str> {
     kind.strip_prefix(generic)?.strip_suffix('>')
 }
 
-/// A definition's name without the parts that tell nothing apart.
+/// Returns the name of a definition without the prefixes that all definitions share.
 fn short(definition: &str) -> String {
     let mut name = definition;
     for prefix in [

@@ -1,11 +1,11 @@
-//! Which zeros mean something: facts of Kubernetes' Go types, by hand.
+//! Fields with a meaningful zero: facts about Kubernetes' Go types, written by hand.
 //!
-//! A message of Go holds every scalar that is no pointer, also where nobody set it. JSON leaves
-//! such a zero out where the tag says `omitempty`. Sources: `types.go` of `k8s.io/api`,
+//! A protobuf message from Go holds every scalar that is not a pointer, even if it was never set. JSON
+//! leaves such a zero out if the tag has `omitempty`. Sources: `types.go` of `k8s.io/api`,
 //! `k8s.io/apimachinery` and `k8s.io/apiextensions-apiserver`.
 
-/// Numbers and switches that are no pointers: their zero is the same as none. All others that are
-/// optional are pointers. `*` is any type.
+/// Optional numbers and booleans that are not pointers: zero means unset. All other optional numbers and
+/// booleans are pointers. `*` stands for any type.
 const PLAIN: &[(&str, &[&str])] = &[
     (
         "*",
@@ -99,21 +99,21 @@ const PLAIN: &[(&str, &[&str])] = &[
     ("scheduling.v1.PriorityClass", &["globalDefault"]),
 ];
 
-/// Types whose `readOnly` is a pointer; elsewhere it is none.
+/// Types in which `readOnly` is a pointer.
 const READ_ONLY: &[&str] = &[
     "core.v1.AzureDiskVolumeSource",
     "core.v1.CSIVolumeSource",
     "core.v1.GlusterfsPersistentVolumeSource",
 ];
 
-/// Types whose `observedGeneration` is a pointer.
+/// Types in which `observedGeneration` is a pointer.
 const OBSERVED: &[&str] = &[
     "autoscaling.v1.HorizontalPodAutoscalerStatus",
     "autoscaling.v2.HorizontalPodAutoscalerStatus",
 ];
 
-/// Optional texts that are pointers: an empty one is not the same as none. All others are no
-/// pointers.
+/// Optional strings that are pointers: an empty string differs from an unset one. All other optional
+/// strings are not pointers.
 const TEXTS: &[(&str, &[&str])] = &[
     ("*", &["apiGroup", "appProtocol"]),
     ("admissionregistration.v1.ServiceReference", &["path"]),
@@ -201,7 +201,7 @@ const TEXTS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Whether the zero of an optional field means something.
+/// Returns whether the zero of an optional field differs from an unset field.
 pub(super) fn matter(owner: &str, field: &str, is_text: bool) -> bool {
     if is_text {
         let plain = owner == "rbac.v1.RoleRef" || owner == "rbac.v1.Subject";
@@ -220,7 +220,7 @@ fn named(facts: &[(&str, &[&str])], owner: &str, field: &str) -> bool {
         .any(|(name, fields)| (*name == "*" || *name == owner) && fields.contains(&field))
 }
 
-/// The facts about one type each, for a check that it has the field.
+/// Returns the pairs of type and field in these facts, to check that the fields exist.
 pub(super) fn named_fields() -> impl Iterator<Item = (&'static str, &'static str)> {
     PLAIN
         .iter()

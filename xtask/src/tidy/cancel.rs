@@ -1,4 +1,4 @@
-//! Cancel safety: whoever awaits a public method reads what happens when its future is dropped.
+//! The rule `cancel`: public async functions document what happens when their future is dropped.
 
 use super::lexer::Source;
 use super::tree::{File, Tree, Violation};
@@ -6,7 +6,7 @@ use super::tree::{File, Tree, Violation};
 /// The name of this rule.
 pub(crate) const RULE: &str = "cancel";
 
-/// Checks every public method that is async or returns a future, in the sources of the crates.
+/// Checks every public function of the crates that is `async` or returns `impl Future`.
 pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
     let sources = tree
         .rust()
@@ -17,12 +17,12 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
 fn check_file(file: &File) -> Vec<Violation> {
     let source = Source::of(&file.text);
     let lines: Vec<&str> = file.text.lines().collect();
-    // What a type says holds for its methods.
-    let says_for_all = lines.iter().enumerate().any(|(at, line)| {
+    // A section at a type, trait or impl covers all functions of the file.
+    let covers_all = lines.iter().enumerate().any(|(at, line)| {
         let declares = ["pub struct ", "pub enum ", "pub trait ", "impl"];
-        declares.iter().any(|start| line.starts_with(start)) && is_said(&lines, at)
+        declares.iter().any(|start| line.starts_with(start)) && is_documented(&lines, at)
     });
-    if says_for_all {
+    if covers_all {
         return Vec::new();
     }
     let mut found = Vec::new();
@@ -30,23 +30,24 @@ fn check_file(file: &File) -> Vec<Violation> {
     for (at, line) in lines.iter().enumerate() {
         let start = offset;
         offset += line.len() + 1;
-        if source.in_test(start) || !returns_future(&lines[at..]) || is_said(&lines, at) {
+        if source.in_test(start) || !returns_future(&lines[at..]) || is_documented(&lines, at) {
             continue;
         }
         let name = line.split("fn ").nth(1).unwrap_or_default();
         let name = name.split(['(', '<']).next().unwrap_or_default();
-        found.push(Violation {
-            rule: RULE,
-            path: file.path.clone(),
-            line: at + 1,
-            problem: format!("`{name}` does not say what happens when its future is dropped"),
-            way_out: "write a section `# Cancel safety`, there or at its type".to_owned(),
-        });
+        found.push(Violation::new(
+            RULE,
+            &file.path,
+            at + 1,
+            format!("`{name}` does not document what happens when its future is dropped"),
+            "write a section `# Cancel safety` at the function or at its type",
+        ));
     }
     found
 }
 
-/// Whether a public function begins here that is to be awaited.
+/// Returns whether the first line begins a public function that is `async` or returns
+/// `impl Future`.
 fn returns_future(lines: &[&str]) -> bool {
     let first = lines[0].trim_start();
     if first.starts_with("pub async fn ") {
@@ -62,8 +63,8 @@ fn returns_future(lines: &[&str]) -> bool {
     first.starts_with("pub fn ") && signature.contains("-> impl Future")
 }
 
-/// Whether the documentation of the item at a line speaks of cancellation.
-fn is_said(lines: &[&str], at: usize) -> bool {
+/// Returns whether the doc comment above the line `at` mentions cancel safety.
+fn is_documented(lines: &[&str], at: usize) -> bool {
     lines[..at]
         .iter()
         .rev()
@@ -76,25 +77,25 @@ fn is_said(lines: &[&str], at: usize) -> bool {
 mod tests {
     use super::{Tree, check};
 
-    fn says(text: &str) -> Vec<String> {
+    fn messages(text: &str) -> Vec<String> {
         let tree = Tree::of(&[("crates/steersman-x/src/a.rs", text)]);
         check(&tree).iter().map(ToString::to_string).collect()
     }
 
     #[test]
-    fn a_future_without_a_word_fails() {
-        let said = says("impl X {\n    /// Waits.\n    pub async fn wait<T>(&self) {}\n}\n");
+    fn an_undocumented_future_fails() {
+        let said = messages("impl X {\n    /// Waits.\n    pub async fn wait<T>(&self) {}\n}\n");
         assert_eq!(said.len(), 1, "{said:?}");
         assert!(
-            said[0].contains("a.rs:3: [cancel] `wait` does not say"),
+            said[0].contains("a.rs:3: [cancel] `wait` does not document"),
             "{said:?}"
         );
         let text = "pub fn run(\n    a: u8,\n) -> impl Future<Output = ()> + Send {\n}\n";
-        assert_eq!(says(text).len(), 1);
+        assert_eq!(messages(text).len(), 1);
     }
 
     #[test]
-    fn a_word_at_the_method_or_its_type_passes() {
+    fn a_section_at_the_function_or_its_type_passes() {
         for text in [
             "/// # Cancel safety\n///\n/// Fine.\n#[must_use]\npub async fn wait() {}\n",
             "/// Waits. Cancel safe.\npub async fn wait() {}\n",
@@ -103,7 +104,7 @@ mod tests {
             "pub fn when(request: impl Future<Output = ()>) -> Self {\n}\n",
             "#[cfg(test)]\nmod tests {\n    pub async fn wait() {}\n}\n",
         ] {
-            assert_eq!(says(text), Vec::<String>::new(), "{text}");
+            assert_eq!(messages(text), Vec::<String>::new(), "{text}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Documents: they name what exists, and the architecture page names every crate.
+//! The rule `docs`: documents name only paths that exist, and the architecture page names every crate.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +11,10 @@ pub(crate) const RULE: &str = "docs";
 const ARCHITECTURE: &str = "docs/architecture.md";
 const SUMMARY: &str = "docs/SUMMARY.md";
 
-/// Folders whose names in code spans are paths of this repository.
+/// A code span that starts with one of these is a path of this repository.
 const ROOTS: &[&str] = &["crates/", "examples/", "xtask/", "docs/", ".ci/"];
 
-/// Checks the pages under `docs/` and the README against the tree.
+/// Checks the pages below `docs/` and the pages at the root against the tree.
 pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
     let crates: BTreeSet<&str> = tree
         .manifests()
@@ -36,7 +36,8 @@ fn is_page(path: &str) -> bool {
     path.ends_with(".md") && (path.starts_with("docs/") || !path.contains('/'))
 }
 
-/// Code spans that are paths, in full or as the end of one.
+/// Finds code spans that name a file or folder that does not exist. A span that ends with `.rs` may
+/// name the end of a path.
 fn paths(tree: &Tree, page: &File) -> Vec<Violation> {
     let spans = spans(&page.text).filter(|(_, span)| {
         !span.contains(char::is_whitespace) && !span.contains(['*', '<', '{', '$', '…'])
@@ -56,13 +57,13 @@ fn paths(tree: &Tree, page: &File) -> Vec<Violation> {
                 page,
                 at,
                 format!("names `{span}`, which does not exist"),
-                "name what exists",
+                "name a path that exists",
             )
         })
         .collect()
 }
 
-/// `path/to/file.rs::name` names a function of that file: a test, mostly.
+/// Returns whether the file declares that function. Pages name tests as `path/to/file.rs::name`.
 fn has_function(tree: &Tree, file: &str, function: &str) -> bool {
     let declared = format!("fn {function}(");
     let file = tree.get(file);
@@ -74,7 +75,7 @@ fn ends_with(path: &str, end: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
 }
 
-/// Words that look like a crate of ours.
+/// Finds words that start with `steersman-` and name no crate.
 fn crate_names(page: &File, crates: &BTreeSet<&str>) -> Vec<Violation> {
     let mut found = Vec::new();
     for (at, name) in words(&page.text).filter(|(_, word)| word.starts_with("steersman-")) {
@@ -83,14 +84,15 @@ fn crate_names(page: &File, crates: &BTreeSet<&str>) -> Vec<Violation> {
                 page,
                 at,
                 format!("names a crate `{name}`"),
-                "name one that exists",
+                "name a crate that exists",
             ));
         }
     }
     found
 }
 
-/// Code spans such as `steersman_informer::store::Store`: the crate and its modules exist.
+/// Finds code spans such as `steersman_informer::store::Store` in which the crate or a module does not
+/// exist.
 fn modules(tree: &Tree, page: &File, crates: &BTreeSet<&str>) -> Vec<Violation> {
     let mut found = Vec::new();
     for (at, span) in spans(&page.text).filter(|(_, span)| span.starts_with("steersman")) {
@@ -114,7 +116,7 @@ fn modules(tree: &Tree, page: &File, crates: &BTreeSet<&str>) -> Vec<Violation> 
             found.push(complain(
                 page,
                 at,
-                format!("names `{span}`"),
+                format!("names `{span}`, which does not exist"),
                 "name a module that exists",
             ));
         }
@@ -122,7 +124,7 @@ fn modules(tree: &Tree, page: &File, crates: &BTreeSet<&str>) -> Vec<Violation> 
     found
 }
 
-/// Relative links lead to files.
+/// Finds relative links that lead to no file.
 fn links(tree: &Tree, page: &File) -> Vec<Violation> {
     let mut found = Vec::new();
     for (at, _) in page.text.match_indices("](") {
@@ -137,15 +139,15 @@ fn links(tree: &Tree, page: &File) -> Vec<Violation> {
             found.push(complain(
                 page,
                 at,
-                format!("links to `{target}`"),
-                "link to what exists",
+                format!("links to `{target}`, which does not exist"),
+                "link to a file that exists",
             ));
         }
     }
     found
 }
 
-/// A relative link as a path of the repository; `None` where it leaves it.
+/// Returns the path that a relative link leads to, or `None` if it leaves the repository.
 fn resolve(page: &str, target: &str) -> Option<String> {
     let mut parts: Vec<&str> = page.split('/').collect();
     parts.pop();
@@ -161,7 +163,7 @@ fn resolve(page: &str, target: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// Every page of the book stands in its summary, or readers never find it.
+/// Finds pages that the summary of the book does not list: no reader would find them.
 fn summary(tree: &Tree) -> Vec<Violation> {
     let Some(summary) = tree.get(SUMMARY) else {
         return vec![missing(SUMMARY)];
@@ -178,13 +180,14 @@ fn summary(tree: &Tree) -> Vec<Violation> {
             complain(
                 summary,
                 0,
-                format!("leaves out `{page}`"),
-                "list it where it is read",
+                format!("does not list `{page}`"),
+                "list the page in the summary",
             )
         })
         .collect()
 }
 
+/// Finds crates that the architecture page does not name.
 fn architecture(tree: &Tree, crates: &BTreeSet<&str>) -> Vec<Violation> {
     let Some(page) = tree.get(ARCHITECTURE) else {
         return vec![missing(ARCHITECTURE)];
@@ -197,15 +200,15 @@ fn architecture(tree: &Tree, crates: &BTreeSet<&str>) -> Vec<Violation> {
             complain(
                 page,
                 0,
-                format!("leaves out the crate `{name}`"),
-                "say what it is for",
+                format!("does not name the crate `{name}`"),
+                "describe the crate",
             )
         })
         .collect()
 }
 
-/// The code spans of a page, with their offsets; fenced blocks have none.
-fn spans(text: &str) -> impl Iterator<Item = (usize, &str)> {
+/// Returns the code spans of a page with their offsets; fenced blocks are left out.
+pub(crate) fn spans(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut fenced = false;
     let mut start = 0;
     text.split_inclusive('\n').flat_map(move |line| {
@@ -226,7 +229,35 @@ fn spans(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// The words of a text, hyphens included, with their offsets.
+/// Returns a text in which fenced blocks and code spans are replaced by blanks.
+pub(crate) fn without_code(text: &str) -> String {
+    let mut bytes = text.as_bytes().to_vec();
+    let mut hide = |at: usize, length: usize| {
+        for byte in &mut bytes[at..at + length] {
+            if *byte != b'\n' {
+                *byte = b' ';
+            }
+        }
+    };
+    for (at, span) in spans(text) {
+        hide(at, span.len());
+    }
+    let mut fenced = false;
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let start =
+            line.trim_start_matches(|char: char| char.is_whitespace() || "/!".contains(char));
+        let is_fence = start.starts_with("```");
+        fenced ^= is_fence;
+        if fenced || is_fence {
+            hide(at, line.len());
+        }
+        at += line.len();
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Returns the words of a text with their offsets; a hyphen is part of a word.
 fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut at = 0;
     text.split(|char: char| !(is_word(char) || char == '-'))
@@ -238,37 +269,25 @@ fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 fn missing(path: &str) -> Violation {
-    Violation {
-        rule: RULE,
-        path: path.to_owned(),
-        line: 0,
-        problem: "does not exist".to_owned(),
-        way_out: "write it".to_owned(),
-    }
+    Violation::new(RULE, path, 0, "does not exist", "write the page")
 }
 
 fn complain(page: &File, at: usize, problem: String, way_out: &str) -> Violation {
-    Violation {
-        rule: RULE,
-        path: page.path.clone(),
-        line: line(&page.text, at),
-        problem,
-        way_out: way_out.to_owned(),
-    }
+    Violation::new(RULE, &page.path, line(&page.text, at), problem, way_out)
 }
 
 #[cfg(test)]
 mod tests {
     use super::{Tree, check};
 
-    /// What the rule says when the architecture page ends with `text`.
-    fn says(text: &str) -> Vec<String> {
+    /// Returns the violations of a tree in which the architecture page ends with `text`.
+    fn messages(text: &str) -> Vec<String> {
         let page = format!("The crates: steersman-x, `steersman`.\n{text}\n");
         let tree = Tree::of(&[
             ("crates/steersman-x/Cargo.toml", ""),
             (
                 "crates/steersman-x/src/store/index.rs",
-                "async fn it_is_there() {}",
+                "async fn it_exists() {}",
             ),
             ("crates/steersman/Cargo.toml", ""),
             ("docs/architecture.md", &page),
@@ -282,11 +301,11 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_exist_fails() {
+    fn a_page_that_names_a_missing_path_fails() {
         for text in [
             "See `crates/steersman-x/src/gone.rs`.",
             "See `crates/steersman-y`.",
-            "See `crates/steersman-x/src/gone.rs::it_is_there`.",
+            "See `crates/steersman-x/src/gone.rs::it_exists`.",
             "See `crates/steersman-x/src/store/index.rs::it_is`.",
             "See `store/gone.rs`.",
             "See `dex.rs`.",
@@ -297,7 +316,7 @@ mod tests {
             "See [there](gone.md#part).",
             "See [there](../../outside.md).",
         ] {
-            let said = says(text);
+            let said = messages(text);
             assert!(
                 !said.is_empty() && said.iter().all(|line| line.contains(".md:2: [docs]")),
                 "{text}: {said:?}"
@@ -306,22 +325,22 @@ mod tests {
     }
 
     #[test]
-    fn what_exists_passes() {
+    fn a_page_that_names_existing_paths_passes() {
         for text in [
             "See `crates/steersman-x/src/store/index.rs` and `crates/steersman-x/`.",
-            "See `crates/steersman-x/src/store/index.rs::it_is_there`.",
+            "See `crates/steersman-x/src/store/index.rs::it_exists`.",
             "See `store/index.rs` and `index.rs`.",
             "See `steersman_x::store::index::Index` and `steersman_x::Name`.",
             "See [there](../crates/steersman-x/src/store/index.rs), [here](#part), [far](https://a.b/c).",
             "```\nsee `gone.rs`\n```",
             "Any `crates/*/src/gone.rs` or `cargo run gone.rs`.",
         ] {
-            assert_eq!(says(text), Vec::<String>::new(), "{text}");
+            assert_eq!(messages(text), Vec::<String>::new(), "{text}");
         }
     }
 
     #[test]
-    fn an_unnamed_crate_or_page_fails() {
+    fn a_crate_or_page_that_no_page_names_fails() {
         let tree = Tree::of(&[
             ("crates/steersman-x/Cargo.toml", ""),
             ("docs/architecture.md", "nothing"),

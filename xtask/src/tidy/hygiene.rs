@@ -1,4 +1,4 @@
-//! Hygiene: nothing is silenced, skipped or left for later, and no file knows whose machine it is on.
+//! The rule `hygiene`: no ignored tests, no allowed lints, no postponed work, and no home folders.
 
 use super::lexer::{Source, Token, is_word, line, tokens};
 use super::tree::{File, Tree, Violation};
@@ -6,20 +6,20 @@ use super::tree::{File, Tree, Violation};
 /// The name of this rule.
 pub(crate) const RULE: &str = "hygiene";
 
-/// Folders of single machines and people, written in two pieces so that this file passes.
+/// Home folders. Each is written in two pieces so that this file passes the rule itself.
 const HOMES: &[&str] = &[
     concat!("/ro", "ot/"),
     concat!("/ho", "me/"),
     concat!("/Us", "ers/"),
 ];
 
-/// Words that put work off.
+/// Words in comments that postpone work.
 const LATER: &[&str] = &["TODO", "FIXME"];
 
-/// A phrase that does the same.
+/// A phrase in comments that postpones work.
 const PROVISIONAL: &str = "for now";
 
-/// Checks every Rust file for attributes and comments, and every file for home folders.
+/// Checks attributes and comments of every Rust file, and the text of every file for home folders.
 pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
     let rust = tree.rust().flat_map(check_rust);
     rust.chain(tree.files().flat_map(homes)).collect()
@@ -35,13 +35,13 @@ fn check_rust(file: &File) -> Vec<Violation> {
                 file,
                 token.at,
                 problem,
-                "do it, or say what is absent and why",
+                "do the work, or state what is absent and why",
             ));
         }
     }
     for (at, phrase) in source.comments.match_indices(PROVISIONAL) {
         let problem = format!("a comment says `{phrase}`");
-        found.push(complain(file, at, problem, "say what is so, and why"));
+        found.push(complain(file, at, problem, "state what holds, and why"));
     }
     found
 }
@@ -60,7 +60,7 @@ fn attributes(file: &File, list: &[Token<'_>]) -> Vec<Violation> {
         if !is_attribute {
             continue;
         }
-        // Inside `cfg_attr(…, ignore)` it counts as well.
+        // `cfg_attr(…, ignore)` ignores a test, too.
         let conditional = text(index + 1) == "cfg_attr";
         let end = super::lexer::close(list, index);
         let span = if conditional {
@@ -70,13 +70,10 @@ fn attributes(file: &File, list: &[Token<'_>]) -> Vec<Violation> {
         };
         for name in span {
             let (problem, way_out) = match name.text {
-                "ignore" => (
-                    "a test is ignored",
-                    "make it pass, or delete it and what it would have proved",
-                ),
+                "ignore" => ("a test is ignored", "make it pass, or delete it"),
                 "allow" => (
                     "a lint is allowed",
-                    "write `#[expect(…, reason = \"…\")]`, or do what it says",
+                    "write `#[expect(…, reason = \"…\")]`, or follow the lint",
                 ),
                 _ => continue,
             };
@@ -105,13 +102,7 @@ fn homes(file: &File) -> Vec<Violation> {
 }
 
 fn complain(file: &File, at: usize, problem: String, way_out: &str) -> Violation {
-    Violation {
-        rule: RULE,
-        path: file.path.clone(),
-        line: line(&file.text, at),
-        problem,
-        way_out: way_out.to_owned(),
-    }
+    Violation::new(RULE, &file.path, line(&file.text, at), problem, way_out)
 }
 
 #[cfg(test)]
@@ -125,7 +116,7 @@ mod tests {
     const PATH: &str = "crates/steersman-x/tests/it/a.rs";
 
     #[test]
-    fn what_silences_or_postpones_fails() {
+    fn ignored_tests_allowed_lints_and_postponed_work_fail() {
         for text in [
             "#[test]\n#[ignore]\nfn f() {}",
             "#[ignore = \"slow\"]\nfn f() {}",
@@ -142,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_it_passes() {
+    fn the_same_words_in_other_positions_pass() {
         for text in [
             "#[expect(dead_code, reason = \"allow(x) and ignore\")]\nfn f() {}",
             "fn ignore() { allow[ignore]; let x = \"#[ignore] TODO\"; }",
@@ -153,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_of_one_machine_fail_everywhere() {
+    fn home_folders_fail_in_every_file() {
         for home in HOMES {
             for path in [PATH, "docs/testing.md", ".ci/run"] {
                 assert_eq!(

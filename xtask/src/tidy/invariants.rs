@@ -1,4 +1,4 @@
-//! Invariants: each one that is listed is cited where it is kept and where it is tested.
+//! The rule `invariants`: every listed invariant is cited in a source file and in a test.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,16 +10,16 @@ pub(crate) const RULE: &str = "invariants";
 
 const PAGE: &str = "docs/invariants.md";
 
-/// Names of other people's that are written like an invariant's number.
+/// Prefixes of external identifiers that look like the number of an invariant.
 const OTHERS: &[&str] = &[
     "AES", "CVE", "EC", "ES", "GMT", "HTTP", "ISO", "KEP", "RFC", "RSA", "SHA", "TLS", "US", "UTC",
     "UTF",
 ];
 
-/// Where the ids of one kind of place stand: id to path and line.
-type Places = BTreeMap<String, (String, usize)>;
+/// The first citation of each id: its path and line.
+type Citations = BTreeMap<String, (String, usize)>;
 
-/// Checks the list against every citation in the crates and examples, and those in the documents.
+/// Compares the list with the citations in crates, examples and documents.
 pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
     let Some(page) = tree.get(PAGE) else {
         return vec![complain(
@@ -32,7 +32,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
     let (listed, mut found) = list(page);
     let mut sources = BTreeSet::new();
     let mut tests = BTreeSet::new();
-    let mut cited = Places::new();
+    let mut cited = Citations::new();
     for file in tree.rust().filter(|file| file.package() != Some("xtask")) {
         let source = Source::of(&file.text);
         for (at, id) in ids(&file.text) {
@@ -62,7 +62,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
                 PAGE,
                 *line,
                 problem,
-                "cite it in a comment where it is kept",
+                "cite it in a comment at the code that keeps it",
             ));
         }
         if !tests.contains(id) {
@@ -71,7 +71,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
                 PAGE,
                 *line,
                 problem,
-                "cite it in the test that fails without it",
+                "cite it in a test that fails if it is broken",
             ));
         }
     }
@@ -81,13 +81,13 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
             path,
             *line,
             problem,
-            "list it in docs/invariants.md, or cite one that is",
+            "list it in docs/invariants.md, or cite a listed one",
         ));
     }
     found
 }
 
-/// The ids that the page lists as `- **ID** sentence`, with their lines.
+/// Returns the ids that the page lists as `- **ID** sentence`, with their lines.
 fn list(page: &File) -> (BTreeMap<String, usize>, Vec<Violation>) {
     let mut listed = BTreeMap::new();
     let mut found = Vec::new();
@@ -99,22 +99,22 @@ fn list(page: &File) -> (BTreeMap<String, usize>, Vec<Violation>) {
             continue;
         };
         if ids(id).map(|(_, id)| id).ne([id]) {
-            let problem = format!("`{id}` is no id");
+            let problem = format!("`{id}` is not an id");
             found.push(complain(
                 PAGE,
                 index + 1,
                 problem,
-                "write `- **ROOM-1** Sentence.`",
+                "write `- **GROUP-1** Sentence.`",
             ));
             continue;
         }
         if !sentence.ends_with('.') {
-            let problem = format!("{id} is no sentence");
+            let problem = format!("the text of {id} is not a sentence");
             found.push(complain(
                 PAGE,
                 index + 1,
                 problem,
-                "end it with a full stop, on one line",
+                "write one line that ends with a full stop",
             ));
         }
         if listed.insert(id.to_owned(), index + 1).is_some() {
@@ -130,21 +130,21 @@ fn list(page: &File) -> (BTreeMap<String, usize>, Vec<Violation>) {
     (listed, found)
 }
 
-/// Everything written like `ROOM-1` or `HOUSE-ROOM-1`, with its offset.
+/// Returns every id in a text, such as `WQ-1` or `SRV-STORE-1`, with its offset.
 fn ids(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.match_indices('-').filter_map(|(dash, _)| {
-        let is_room = |char: char| char.is_ascii_uppercase() || char == '-';
+        let is_group = |char: char| char.is_ascii_uppercase() || char == '-';
         let is_digit = |char: char| char.is_ascii_digit();
-        let start = text[..dash].trim_end_matches(is_room).len();
-        let room = &text[start..dash];
+        let start = text[..dash].trim_end_matches(is_group).len();
+        let group = &text[start..dash];
         let after = &text[dash + 1..];
         let end = text.len() - after.trim_start_matches(is_digit).len();
         let free = !text[..start].ends_with(char::is_alphanumeric)
             && !text[end..].starts_with(|char: char| char.is_alphanumeric() || char == '-');
         let is_id = end > dash + 1
             && free
-            && room.split('-').all(|part| part.len() > 1)
-            && !OTHERS.contains(&room);
+            && group.split('-').all(|part| part.len() > 1)
+            && !OTHERS.contains(&group);
         is_id.then_some((start, &text[start..end]))
     })
 }
@@ -164,7 +164,7 @@ mod tests {
     use super::{Tree, check, ids};
 
     /// What the rule says about one source file, one test file and the list.
-    fn says(source: &str, test: &str, list: &str) -> Vec<String> {
+    fn messages(source: &str, test: &str, list: &str) -> Vec<String> {
         let tree = Tree::of(&[
             ("crates/steersman-x/src/a.rs", source),
             ("crates/steersman-x/tests/it/a.rs", test),
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn listed_cited_and_tested_passes() {
+    fn an_invariant_that_is_listed_cited_and_tested_passes() {
         let list = "# Queue\n\n- **WQ-1** A key is held once.\n";
         for (source, test) in [
             ("// WQ-1: held", "/// WQ-1\nfn f() {}"),
@@ -182,7 +182,7 @@ mod tests {
             ("// WQ-1\n#[cfg(test)]\nmod tests { // WQ-1\n}", ""),
         ] {
             assert_eq!(
-                says(source, test, list),
+                messages(source, test, list),
                 Vec::<String>::new(),
                 "{source} {test}"
             );
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn each_missing_end_fails() {
+    fn each_missing_list_entry_citation_or_test_fails() {
         let list = "- **WQ-1** A key is held once.\n";
         for (source, test, list, part) in [
             ("", "// WQ-1", list, "no source file cites WQ-1"),
@@ -213,16 +213,16 @@ mod tests {
                 "- **WQ-1** A.\n- **WQ-1** B.\n",
                 "WQ-1 is listed twice",
             ),
-            ("", "", "- **wq-1** A.\n", "`wq-1` is no id"),
+            ("", "", "- **wq-1** A.\n", "`wq-1` is not an id"),
             (
                 "// WQ-1",
                 "// WQ-1",
                 "- **WQ-1** No full stop\n",
-                "WQ-1 is no sentence",
+                "the text of WQ-1 is not a sentence",
             ),
             ("", "", "It keeps WQ-9.", "cites WQ-9"),
         ] {
-            let said = says(source, test, list);
+            let said = messages(source, test, list);
             assert_eq!(said.len(), 1, "{part}: {said:?}");
             assert!(said[0].contains(part), "{said:?}");
         }
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_told_from_look_alikes() {
+    fn ids_are_distinguished_from_similar_text() {
         let text = "WQ-1, (STORE-12) `A-1` UTF-8 xWQ-1 WQ-1x WQ- SHA-256 WQ-x RFC-3339 CTRL-2. A-WQ-3 SRV-HTTP-1 -WQ-7";
         let found: Vec<&str> = ids(text).map(|(_, id)| id).collect();
         assert_eq!(found, ["WQ-1", "STORE-12", "CTRL-2", "SRV-HTTP-1"]);

@@ -1,4 +1,4 @@
-//! Crate ranks: a crate names only crates of lower ranks, and only few may name the wire.
+//! The rule `layers`: a crate depends only on crates of lower rank, and few depend on kube-client.
 
 use std::path::Path;
 
@@ -9,23 +9,23 @@ use super::tree::Violation;
 /// The name of this rule.
 pub(crate) const RULE: &str = "layers";
 
-/// A package of the workspace and what it depends on outside its tests.
+/// A package of the workspace and its dependencies, without dev-dependencies.
 #[derive(Debug, Clone)]
 pub(crate) struct Package {
-    /// Its name.
+    /// The name of the package.
     pub(crate) name: String,
-    /// Its folder's manifest, relative to the repository.
+    /// The path of its manifest, relative to the repository.
     pub(crate) manifest: String,
-    /// Packages it depends on, normally or to build; dev-dependencies are exempt.
+    /// Names of its normal and build dependencies; dev-dependencies are exempt.
     pub(crate) dependencies: Vec<String>,
 }
 
-/// One row of the rank table.
+/// A row of the rank table.
 struct Row {
     name: &'static str,
-    /// Crates of ours it may name.
+    /// Crates of this workspace that it may depend on.
     may: &'static [&'static str],
-    /// Other people's crates it must never know.
+    /// External crates that it must not depend on.
     never: &'static [&'static str],
 }
 
@@ -50,10 +50,12 @@ const FACADE: &str = "steersman";
 const BENCH: &str = "steersman-bench";
 const FUZZ: &str = "steersman-fuzz";
 
-/// What the machines of the API server do without: runtimes, connections, and other people's types of the wire.
+/// External crates that the pure crates and machines of the API server must not depend on: connections
+/// and other definitions of protocol types.
 const WIRE: &[&str] = &["hyper", "kube-core", "k8s-openapi"];
 
-/// The rank table, lowest rank first.
+/// The rank table, lowest rank first. A crate on the client side of the wire may list a pure crate of the
+/// API server (text, CEL, message tables), but none that defines protocol types (decision 0024).
 const RANKS: &[Row] = &[
     Row {
         name: OBJECT,
@@ -154,28 +156,29 @@ const RANKS: &[Row] = &[
     },
 ];
 
-/// Crates of other people that only the named packages may depend on.
+/// External crates that only the listed packages may depend on.
 const WRAPPED: &[(&str, &[&str])] = &[
-    // The benchmarks use it as a user of kube-runtime would.
+    // The benchmarks compare with kube-runtime, which needs a client.
     ("kube-client", &[API, TESTENV, BENCH]),
     ("kube-runtime", &[BENCH]),
     ("kube", &[]),
 ];
 
-/// What an example may name of ours.
+/// Crates of this workspace that an example may depend on.
 const EXAMPLES: &[&str] = &[FACADE, TESTENV];
 
-/// Reads the workspace's packages, without a network and without touching the lock file.
+/// Reads the packages of the workspace from `cargo metadata`, without a network and without writing
+/// the lock file.
 ///
 /// # Errors
-/// Says why cargo did not answer.
+/// Returns the error of `cargo metadata`.
 pub(crate) fn packages(root: &Path) -> Result<Vec<Package>, String> {
     let metadata = MetadataCommand::new()
         .manifest_path(root.join("Cargo.toml"))
         .no_deps()
         .other_options(["--offline".to_owned()])
         .exec()
-        .map_err(|error| format!("cargo metadata gave no answer: {error}"))?;
+        .map_err(|error| format!("cargo metadata failed: {error}"))?;
     let packages = metadata
         .workspace_packages()
         .into_iter()
@@ -209,25 +212,22 @@ pub(crate) fn check(packages: &[Package]) -> Vec<Violation> {
             }
         };
         for dependency in &package.dependencies {
-            let complaint = if ours(dependency) {
+            let way_out = if ours(dependency) {
                 let known = allowed.is_none_or(|may| may.contains(&dependency.as_str()));
-                (!known).then(|| ours_complaint(package, allowed.unwrap_or_default()))
+                (!known).then(|| way_out_of_ours(package, allowed.unwrap_or_default()))
             } else {
-                theirs_complaint(package, dependency)
+                way_out_of_external(package, dependency)
             };
-            found.extend(complaint.map(|way_out| Violation {
-                rule: RULE,
-                path: package.manifest.clone(),
-                line: 0,
-                problem: format!("`{}` depends on `{dependency}`", package.name),
-                way_out,
+            found.extend(way_out.map(|way_out| {
+                let problem = format!("`{}` depends on `{dependency}`", package.name);
+                Violation::new(RULE, &package.manifest, 0, problem, way_out)
             }));
         }
     }
     found
 }
 
-/// What of ours a package may name; `None` is everything.
+/// Returns the crates of this workspace that a package may depend on; `None` stands for all.
 fn allowed(package: &Package) -> Result<Option<&'static [&'static str]>, Violation> {
     if package.name == BENCH {
         return Ok(None);
@@ -242,41 +242,46 @@ fn allowed(package: &Package) -> Result<Option<&'static [&'static str]>, Violati
         .iter()
         .find(|row| row.name == package.name)
         .map(|row| Some(row.may))
-        .ok_or_else(|| Violation {
-            rule: RULE,
-            path: package.manifest.clone(),
-            line: 0,
-            problem: format!("`{}` has no rank", package.name),
-            way_out: "give it a row in RANKS of xtask/src/tidy/layers.rs".to_owned(),
+        .ok_or_else(|| {
+            Violation::new(
+                RULE,
+                &package.manifest,
+                0,
+                format!("`{}` has no rank", package.name),
+                "add a row to RANKS in xtask/src/tidy/layers.rs",
+            )
         })
 }
 
-fn ours_complaint(package: &Package, may: &[&str]) -> String {
+fn way_out_of_ours(package: &Package, may: &[&str]) -> String {
     if may.is_empty() {
         return format!(
-            "`{}` names no crate of ours: move what it needs into it",
+            "`{}` may depend on no crate of this workspace: move the code that it needs into it",
             package.name
         );
     }
     format!(
-        "its rank lets it name only {}: move the line to a crate above both, or the word it needs \
-         to one below both",
+        "it may depend only on {}: move the code that needs both to a higher crate, or the type that \
+         it needs to a lower crate",
         may.join(", ")
     )
 }
 
-fn theirs_complaint(package: &Package, dependency: &str) -> Option<String> {
+fn way_out_of_external(package: &Package, dependency: &str) -> Option<String> {
     let row = RANKS.iter().find(|row| row.name == package.name);
     if row.is_some_and(|row| row.never.contains(&dependency)) {
-        return Some("this crate must never know it: move what needs it one rank up".to_owned());
+        return Some(
+            "this crate must not depend on it: move the code that needs it to a higher crate"
+                .to_owned(),
+        );
     }
     let (_, wrappers) = WRAPPED.iter().find(|(name, _)| *name == dependency)?;
     if wrappers.contains(&package.name.as_str()) {
         return None;
     }
     Some(match wrappers {
-        [] => "nobody does here: depend on the part that is needed".to_owned(),
-        _ => format!("only {} may: go through it", wrappers.join(" and ")),
+        [] => "no crate may: depend on the part of it that is needed".to_owned(),
+        _ => format!("only {} may: use its types", wrappers.join(" and ")),
     })
 }
 
@@ -297,8 +302,8 @@ mod tests {
         }
     }
 
-    /// What the rule says when `name` depends on `dependency`, in a workspace with every crate.
-    fn says(name: &str, dependency: &str) -> Vec<String> {
+    /// Returns the violations of a complete workspace in which `name` depends on `dependency`.
+    fn violations(name: &str, dependency: &str) -> Vec<String> {
         let mut packages: Vec<Package> = RANKS
             .iter()
             .filter(|row| row.name != name)
@@ -309,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn dependencies_upwards_or_sideways_fail() {
+    fn a_dependency_on_a_crate_of_the_same_or_higher_rank_fails() {
         for (name, dependency) in [
             ("steersman-api", "steersman-informer"),
             ("steersman-informer", "steersman-controller"),
@@ -329,7 +334,7 @@ mod tests {
             ("steersman-workqueue", "k8s-openapi"),
             ("steersman-unheard-of", "serde"),
         ] {
-            let said = says(name, dependency);
+            let said = violations(name, dependency);
             assert_eq!(said.len(), 1, "{name} -> {dependency}: {said:?}");
             assert!(
                 said[0].contains(name) && said[0].contains("[layers]"),
@@ -339,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn dependencies_downwards_pass() {
+    fn a_dependency_on_a_crate_of_lower_rank_passes() {
         for (name, dependency) in [
             ("steersman-api", "kube-client"),
             ("steersman-testenv", "steersman-apiserver"),
@@ -350,7 +355,7 @@ mod tests {
             ("xtask", "toml"),
         ] {
             assert_eq!(
-                says(name, dependency),
+                violations(name, dependency),
                 Vec::<String>::new(),
                 "{name} -> {dependency}"
             );
@@ -358,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_lists_lower_ranks_first() {
+    fn the_rank_table_is_sorted_by_rank() {
         for (index, row) in RANKS.iter().enumerate() {
             for name in row.may {
                 assert!(

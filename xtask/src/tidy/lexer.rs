@@ -1,18 +1,19 @@
-//! Just enough of Rust's lexical grammar to tell code from comments, literals and tests.
+//! A lexer for Rust that separates code, comments, literals and tests.
 //!
-//! Everything it returns keeps the length and the lines of its input, so an offset into one view is
-//! an offset into all of them.
+//! All views have the length and the lines of the input, so an offset in one view is valid in all.
 
 use std::ops::Range;
 
-/// A Rust file seen three ways.
+/// Views of a Rust file.
 #[derive(Debug)]
 pub(crate) struct Source {
-    /// Comments and literals are blanks.
+    /// The code; comments and literals are replaced by blanks.
     pub(crate) code: String,
-    /// Everything except comments is blanks.
+    /// The comments; everything else is replaced by blanks.
     pub(crate) comments: String,
-    /// Where items under `#[cfg(test)]` are, attribute included.
+    /// The literals, quotes included; everything else is replaced by blanks.
+    pub(crate) literals: String,
+    /// The ranges of items under `#[cfg(test)]`, attribute included.
     pub(crate) tests: Vec<Range<usize>>,
 }
 
@@ -24,18 +25,19 @@ pub(crate) struct Token<'a> {
 }
 
 impl Source {
-    /// Reads a file; never fails, whatever the text is.
+    /// Reads a file. Any text is accepted, valid Rust or not.
     pub(crate) fn of(text: &str) -> Self {
-        let (code, comments) = split(text);
+        let (code, comments, literals) = split(text);
         let tests = test_items(&code);
         Self {
             code,
             comments,
+            literals,
             tests,
         }
     }
 
-    /// The code with test items blanked as well.
+    /// Returns the code without test items.
     pub(crate) fn production(&self) -> String {
         let mut bytes = self.code.clone().into_bytes();
         for range in &self.tests {
@@ -44,13 +46,13 @@ impl Source {
         text_of(bytes)
     }
 
-    /// Whether that offset lies in a test item.
+    /// Returns whether the offset lies in a test item.
     pub(crate) fn in_test(&self, at: usize) -> bool {
         self.tests.iter().any(|range| range.contains(&at))
     }
 }
 
-/// The line of an offset, from 1.
+/// Returns the line of an offset, counted from 1.
 pub(crate) fn line(text: &str, at: usize) -> usize {
     text.as_bytes()[..at.min(text.len())]
         .iter()
@@ -59,7 +61,7 @@ pub(crate) fn line(text: &str, at: usize) -> usize {
         + 1
 }
 
-/// The tokens of code that has no comments and literals any more.
+/// Returns the tokens of code from which comments and literals were removed.
 pub(crate) fn tokens(code: &str) -> Vec<Token<'_>> {
     let mut found = Vec::new();
     let mut chars = code.char_indices().peekable();
@@ -83,7 +85,7 @@ pub(crate) fn tokens(code: &str) -> Vec<Token<'_>> {
     found
 }
 
-/// The index behind the bracket that closes the one at `open`, or the end.
+/// Returns the index after the bracket that closes the bracket at `open`, or the number of tokens.
 pub(crate) fn close(tokens: &[Token<'_>], open: usize) -> usize {
     let mut depth = 0_usize;
     for (index, token) in tokens.iter().enumerate().skip(open) {
@@ -101,12 +103,12 @@ pub(crate) fn close(tokens: &[Token<'_>], open: usize) -> usize {
     tokens.len()
 }
 
-/// Whether a character belongs to an identifier or number.
+/// Returns whether a character can be part of an identifier or number.
 pub(crate) fn is_word(char: char) -> bool {
     char == '_' || char.is_alphanumeric()
 }
 
-/// What the scanner stands in.
+/// The kind of text at the scanner's position.
 enum Span {
     LineComment,
     BlockComment { end: usize },
@@ -114,34 +116,40 @@ enum Span {
     Code,
 }
 
-fn split(text: &str) -> (String, String) {
+/// Returns the code, the comments and the literals of a text.
+fn split(text: &str) -> (String, String, String) {
     let bytes = text.as_bytes();
     let mut code = bytes.to_vec();
     let mut comments = bytes.to_vec();
+    let mut literals = bytes.to_vec();
     let mut at = 0;
     while at < bytes.len() {
-        let (end, is_code, is_comment) = match span(text, at) {
+        let span = span(text, at);
+        let end = match &span {
             Span::LineComment => {
                 let end = bytes[at..].iter().position(|b| *b == b'\n');
-                (end.map_or(bytes.len(), |length| at + length), false, true)
+                end.map_or(bytes.len(), |length| at + length)
             }
-            Span::BlockComment { end } => (end, false, true),
-            Span::Literal { end } => (end, false, false),
-            Span::Code => (word_end(text, at), true, false),
+            Span::BlockComment { end } | Span::Literal { end } => *end,
+            Span::Code => word_end(text, at),
         };
         let end = end.clamp(at + 1, bytes.len());
-        if !is_code {
+        if !matches!(span, Span::Code) {
             blank(&mut code[at..end]);
         }
-        if !is_comment {
+        if !matches!(span, Span::LineComment | Span::BlockComment { .. }) {
             blank(&mut comments[at..end]);
+        }
+        if !matches!(span, Span::Literal { .. }) {
+            blank(&mut literals[at..end]);
         }
         at = end;
     }
-    (text_of(code), text_of(comments))
+    (text_of(code), text_of(comments), text_of(literals))
 }
 
-/// A whole word is taken at once, so that the `r` of `for"` never starts a raw string.
+/// Returns the end of the word or character at `at`. A word is skipped as a whole, so that the `r` of
+/// `for"` does not start a raw string.
 fn word_end(text: &str, at: usize) -> usize {
     let rest = &text[at..];
     let word: usize = rest
@@ -156,6 +164,7 @@ fn word_end(text: &str, at: usize) -> usize {
     }
 }
 
+/// Returns the kind of text that starts at `at`.
 fn span(text: &str, at: usize) -> Span {
     let rest = &text[at..];
     if rest.starts_with("//") {
@@ -191,7 +200,7 @@ fn span(text: &str, at: usize) -> Span {
     let mut chars = unprefixed.chars();
     if chars.next() == Some('\'') {
         let first = chars.next();
-        // A quote that is not closed behind one character opens a lifetime, not a literal.
+        // A quote that is not closed after one character starts a lifetime, not a literal.
         if first == Some('\\') || (first != Some('\'') && chars.next() == Some('\'')) {
             return Span::Literal {
                 end: at + prefix + quoted(unprefixed, b'\''),
@@ -201,7 +210,7 @@ fn span(text: &str, at: usize) -> Span {
     Span::Code
 }
 
-/// The length of a literal that starts with `quote`, both quotes included.
+/// Returns the length of a literal that starts with `quote`, both quotes included.
 fn quoted(text: &str, quote: u8) -> usize {
     let bytes = text.as_bytes();
     let mut at = 1;
@@ -215,7 +224,7 @@ fn quoted(text: &str, quote: u8) -> usize {
     bytes.len()
 }
 
-/// The length of a block comment; they nest.
+/// Returns the length of a block comment, nested block comments included.
 fn block_comment(text: &str) -> usize {
     let bytes = text.as_bytes();
     let (mut at, mut depth) = (0, 0_usize);
@@ -236,7 +245,7 @@ fn block_comment(text: &str) -> usize {
     bytes.len()
 }
 
-/// Items under an attribute `cfg(test)` or `cfg(all(test, …))`.
+/// Finds items under an attribute `cfg(test)` or `cfg(all(test, …))`.
 fn test_items(code: &str) -> Vec<Range<usize>> {
     let tokens = tokens(code);
     let text = |index: usize| tokens.get(index).map_or("", |token| token.text);
@@ -265,7 +274,7 @@ fn test_items(code: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// The index behind an item, field or arm that starts at `at`.
+/// Returns the index after the item, field or match arm that starts at `at`.
 fn item_end(tokens: &[Token<'_>], mut at: usize) -> usize {
     const ITEMS: &[&str] = &[
         "pub",
@@ -285,7 +294,7 @@ fn item_end(tokens: &[Token<'_>], mut at: usize) -> usize {
         "macro_rules",
         "let",
     ];
-    // Commas end fields and arms; in an item they may stand between generic parameters.
+    // A comma ends a field or arm; in an item it may separate generic parameters.
     let is_item = tokens
         .get(at)
         .is_some_and(|first| ITEMS.contains(&first.text));
@@ -310,7 +319,8 @@ fn blank(bytes: &mut [u8]) {
     }
 }
 
-/// Blanked spans start and end at whole characters, so nothing is ever replaced here.
+/// Converts bytes to text. Blanked ranges start and end at character boundaries, so the bytes are valid
+/// UTF-8 and no character is replaced.
 fn text_of(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes)
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())

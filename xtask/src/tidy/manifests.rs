@@ -1,4 +1,4 @@
-//! Manifests: what the workspace decides is decided once, and every package can be published.
+//! The rule `manifests`: packages inherit the workspace's settings and are ready to be published.
 
 use toml::{Table, Value};
 
@@ -7,7 +7,7 @@ use super::tree::{File, Tree, Violation};
 /// The name of this rule.
 pub(crate) const RULE: &str = "manifests";
 
-/// Keys of `[package]` that the workspace decides.
+/// Keys of `[package]` that every package inherits from the workspace.
 const INHERITED: &[&str] = &["version", "edition", "rust-version", "license"];
 
 /// Checks the manifest of every package.
@@ -26,7 +26,7 @@ fn check_file(package: &str, file: &File, ours: &[&str]) -> Vec<Violation> {
         Ok(manifest) => manifest,
         Err(error) => {
             let problem = format!("is no TOML: {}", error.to_string().replace('\n', " "));
-            return vec![complain(file, "", problem, "mend it")];
+            return vec![complain(file, "", problem, "fix the syntax")];
         }
     };
     let mut found = head(package, file, &manifest);
@@ -51,7 +51,7 @@ fn head(package: &str, file: &File, manifest: &Table) -> Vec<Violation> {
     };
     for key in INHERITED {
         if !inherits(head.and_then(|head| head.get(*key))) {
-            let problem = format!("decides its own `{key}`");
+            let problem = format!("does not inherit `{key}` from the workspace");
             found.push(complain(
                 file,
                 key,
@@ -61,7 +61,7 @@ fn head(package: &str, file: &File, manifest: &Table) -> Vec<Violation> {
         }
     }
     if !inherits(manifest.get("lints")) {
-        let problem = "leaves out the workspace's lints".to_owned();
+        let problem = "does not inherit the workspace's lints".to_owned();
         found.push(complain(
             file,
             "[lints]",
@@ -78,7 +78,7 @@ fn head(package: &str, file: &File, manifest: &Table) -> Vec<Violation> {
             file,
             "description",
             problem,
-            "say in one sentence what it is for",
+            "describe the package in one sentence",
         ));
     }
     let name = head
@@ -86,8 +86,13 @@ fn head(package: &str, file: &File, manifest: &Table) -> Vec<Violation> {
         .and_then(Value::as_str)
         .unwrap_or_default();
     if name != package.rsplit('/').next().unwrap_or(package) {
-        let problem = format!("is named `{name}`, its folder is not");
-        found.push(complain(file, "name", problem, "give both one name"));
+        let problem = format!("has the name `{name}`, which is not the name of its folder");
+        found.push(complain(
+            file,
+            "name",
+            problem,
+            "give package and folder the same name",
+        ));
     }
     let published = head
         .and_then(|head| head.get("publish"))
@@ -102,10 +107,98 @@ fn head(package: &str, file: &File, manifest: &Table) -> Vec<Violation> {
             "write `publish = false`",
         ));
     }
+    if published {
+        let folder = package.rsplit('/').next().unwrap_or(package);
+        found.extend(
+            head.into_iter()
+                .flat_map(|head| registry(file, folder, head)),
+        );
+        found.extend(documentation(file, manifest));
+    }
     found
 }
 
-/// Every table of dependencies, those of single platforms too, with its name.
+/// Checks the fields that a registry shows of a published package.
+fn registry(file: &File, name: &str, head: &Table) -> Vec<Violation> {
+    let mut found = Vec::new();
+    let mut require = |holds: bool, key: &str, problem: &str, way_out: &str| {
+        if !holds {
+            found.push(complain(file, key, problem.to_owned(), way_out));
+        }
+    };
+    let address = format!("https://docs.rs/{name}");
+    require(
+        head.get("documentation").and_then(Value::as_str) == Some(&address),
+        "documentation",
+        "does not link to its documentation",
+        &format!("write `documentation = \"{address}\"`"),
+    );
+    require(
+        head.contains_key("readme"),
+        "readme",
+        "has no readme",
+        "write `readme.workspace = true`, or name a page of the package",
+    );
+    let words = |key: &str| -> Vec<&str> {
+        let list = head.get(key).and_then(Value::as_array);
+        let list = list.map(Vec::as_slice).unwrap_or_default();
+        list.iter().filter_map(Value::as_str).collect()
+    };
+    let keywords = words("keywords");
+    let is_keyword = |word: &&str| {
+        let is_part = |char: char| char.is_ascii_alphanumeric() || "-_+".contains(char);
+        (1..=20).contains(&word.len())
+            && word.starts_with(|char: char| char.is_ascii_alphanumeric())
+            && word.chars().all(is_part)
+    };
+    require(
+        (1..=5).contains(&keywords.len()) && keywords.iter().all(is_keyword),
+        "keywords",
+        "has no valid `keywords`",
+        "list one to five keywords of at most 20 ASCII characters each",
+    );
+    require(
+        (1..=5).contains(&words("categories").len()),
+        "categories",
+        "has no valid `categories`",
+        "list one to five categories of the registry",
+    );
+    found
+}
+
+/// Checks that docs.rs can build the documentation: a package that depends on `k8s-openapi` selects
+/// a version of the Kubernetes API there.
+fn documentation(file: &File, manifest: &Table) -> Option<Violation> {
+    const KEY: &str = "[package.metadata.docs.rs]";
+    let build = ["package", "metadata", "docs", "rs"]
+        .iter()
+        .try_fold(manifest, |table, key| table.get(*key)?.as_table());
+    let Some(build) = build else {
+        let problem = format!("has no section `{KEY}`");
+        return Some(complain(file, "", problem, "state how docs.rs builds it"));
+    };
+    let depends = manifest
+        .get("dependencies")
+        .and_then(|table| table.get("k8s-openapi"))
+        .is_some();
+    let features = build.get("features").and_then(Value::as_array);
+    let selects = features.into_iter().flatten().any(|feature| {
+        feature
+            .as_str()
+            .is_some_and(|name| name.starts_with("k8s-openapi/v"))
+    });
+    (depends && !selects).then(|| {
+        let problem = "selects no version of the Kubernetes API for docs.rs".to_owned();
+        complain(
+            file,
+            KEY,
+            problem,
+            "write `features = [\"k8s-openapi/v1_36\"]`",
+        )
+    })
+}
+
+/// Returns every table of dependencies with its name, those of single platforms included.
 fn dependency_tables(manifest: &Table) -> Vec<(&str, &Table)> {
     const TABLES: &[&str] = &["dependencies", "dev-dependencies", "build-dependencies"];
     let platforms = manifest.get("target").and_then(Value::as_table);
@@ -130,7 +223,7 @@ fn dependency(file: &File, name: &str, value: &Value, is_ours_in_tests: bool) ->
         let has_version = from_workspace || value.is_str() || value.get("version").is_some();
         return has_version.then(|| {
             let way_out = format!(
-                "write `{name} = {{ path = \"…\" }}`, or publishing one of the two waits for the other"
+                "write `{name} = {{ path = \"…\" }}`, because with a version each of the two crates could only be published after the other"
             );
             complain(file, name, format!("dev-dependency `{name}` carries a version"), &way_out)
         });
@@ -142,25 +235,25 @@ fn dependency(file: &File, name: &str, value: &Value, is_ours_in_tests: bool) ->
         complain(
             file,
             name,
-            format!("decides on `{name}` by itself"),
+            format!("sets the version of `{name}` itself"),
             &way_out,
         )
     })
 }
 
-/// The line is the first one that starts with `key`, where there is one.
+/// Makes a violation at the first line that starts with `key`, or for the whole file without one.
 fn complain(file: &File, key: &str, problem: String, way_out: &str) -> Violation {
     let line = file
         .text
         .lines()
         .position(|line| !key.is_empty() && line.starts_with(key));
-    Violation {
-        rule: RULE,
-        path: file.path.clone(),
-        line: line.map_or(0, |line| line + 1),
+    Violation::new(
+        RULE,
+        &file.path,
+        line.map_or(0, |line| line + 1),
         problem,
-        way_out: way_out.to_owned(),
-    }
+        way_out,
+    )
 }
 
 #[cfg(test)]
@@ -175,9 +268,17 @@ version.workspace = true
 edition.workspace = true
 rust-version.workspace = true
 license.workspace = true
+documentation = \"https://docs.rs/steersman-x\"
+readme.workspace = true
+keywords = [\"kubernetes\", \"words\"]
+categories = [\"asynchronous\"]
+
+[package.metadata.docs.rs]
+features = [\"k8s-openapi/v1_36\"]
 
 [dependencies]
 serde = { workspace = true, features = [\"rc\"] }
+k8s-openapi.workspace = true
 
 [dev-dependencies]
 steersman-y = { path = \"../steersman-y\" }
@@ -186,8 +287,8 @@ steersman-y = { path = \"../steersman-y\" }
 workspace = true
 ";
 
-    /// What the rule says about a good manifest in which `from` became `to`.
-    fn says(from: &str, to: &str) -> Vec<String> {
+    /// Returns the violations in a complete manifest in which `from` is replaced by `to`.
+    fn violations(from: &str, to: &str) -> Vec<String> {
         assert!(GOOD.contains(from), "{from}");
         let text = GOOD.replacen(from, to, 1);
         let other = GOOD
@@ -207,10 +308,10 @@ workspace = true
     }
 
     #[test]
-    fn a_good_manifest_passes() {
-        assert_eq!(says("words", "words"), Vec::<String>::new());
+    fn a_complete_manifest_passes() {
+        assert_eq!(violations("words", "words"), Vec::<String>::new());
         assert_eq!(
-            says(
+            violations(
                 "[dev-dependencies]",
                 "[target.'cfg(unix)'.dev-dependencies]"
             )
@@ -220,7 +321,7 @@ workspace = true
     }
 
     #[test]
-    fn each_slip_fails() {
+    fn each_missing_or_wrong_field_fails() {
         for (from, to) in [
             ("version.workspace = true", "version = \"0.1.0\""),
             ("edition.workspace = true", "edition = \"2024\""),
@@ -240,15 +341,25 @@ workspace = true
                 "path = \"../steersman-y\"",
                 "path = \"../steersman-y\", version = \"0.1.0\"",
             ),
+            ("https://docs.rs/steersman-x", "https://docs.rs/steersman-w"),
+            ("readme.workspace = true\n", ""),
+            ("keywords = [\"kubernetes\", \"words\"]\n", ""),
+            ("\"words\"]", "\"two words\"]"),
+            ("\"asynchronous\"", ""),
+            (
+                "[package.metadata.docs.rs]\nfeatures = [\"k8s-openapi/v1_36\"]\n",
+                "",
+            ),
+            ("features = [\"k8s-openapi/v1_36\"]\n", ""),
             ("[package]", "[package"),
         ] {
-            let said = says(from, to);
+            let said = violations(from, to);
             assert_eq!(said.len(), 1, "{from} -> {to}: {said:?}");
         }
     }
 
     #[test]
-    fn an_example_that_would_be_published_fails() {
+    fn an_example_without_publish_false_fails() {
         let text = GOOD.replace("steersman-x", "x-operator");
         let said = check(&Tree::of(&[("examples/x-operator/Cargo.toml", &text)]));
         assert!(

@@ -1,4 +1,4 @@
-//! Modules: a module names only those declared above it, and every file belongs to one.
+//! The rule `modules`: a module names only modules declared above it, and every file is declared.
 
 use std::collections::BTreeSet;
 
@@ -12,15 +12,15 @@ use self::paths::{Names, Reference};
 /// The name of this rule.
 pub(crate) const RULE: &str = "modules";
 
-/// One module that lives in a file.
+/// A module with a file of its own.
 struct Module<'a> {
     file: &'a File,
-    /// From the crate root: `["store", "index"]`.
+    /// The path from the crate root, for example `["store", "index"]`.
     path: Vec<String>,
     names: Names,
 }
 
-/// Checks every package: order of modules, files that no module declares, and `mod.rs`.
+/// Checks every package for wrong order of modules, undeclared files and `mod.rs`.
 pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
     let packages: BTreeSet<&str> = tree.rust().filter_map(File::package).collect();
     packages
@@ -46,13 +46,13 @@ fn check_package(tree: &Tree, package: &str) -> Vec<Violation> {
                 file,
                 0,
                 "is a `mod.rs`",
-                "call it after its folder, one level up",
+                "move it one level up and name it after its folder",
             ));
         } else if !reached.contains(file.path.as_str()) {
             found.push(complain(
                 file,
                 0,
-                "belongs to no module",
+                "is declared by no module",
                 "declare it with `mod`, or delete it",
             ));
         }
@@ -60,7 +60,7 @@ fn check_package(tree: &Tree, package: &str) -> Vec<Violation> {
     found
 }
 
-/// `src/lib.rs`, `src/main.rs` and `src/bin/*.rs`.
+/// Returns whether the path is a crate root: `src/lib.rs`, `src/main.rs` or `src/bin/*.rs`.
 fn is_root(path: &str, package: &str) -> bool {
     let Some(inside) = path
         .strip_prefix(package)
@@ -74,7 +74,7 @@ fn is_root(path: &str, package: &str) -> bool {
     matches!(inside, "lib.rs" | "main.rs") || program
 }
 
-/// The root and every file its `mod` lines lead to, test modules included.
+/// Returns the root and every file that its `mod` lines lead to, test modules included.
 fn reachable<'a>(tree: &'a Tree, root: &'a File) -> Vec<Module<'a>> {
     let mut waiting = vec![(root, Vec::new())];
     let mut found: Vec<Module<'a>> = Vec::new();
@@ -91,7 +91,7 @@ fn reachable<'a>(tree: &'a Tree, root: &'a File) -> Vec<Module<'a>> {
     found
 }
 
-/// Where the module `parent::child` lives.
+/// Returns the path of the file of the module `parent::child`.
 fn file_of(root: &File, parent: &[String], child: &str) -> String {
     let folder = &root.path[..root.path.len() - root.name().len()];
     let mut path = folder.to_owned();
@@ -104,7 +104,7 @@ fn file_of(root: &File, parent: &[String], child: &str) -> String {
     path
 }
 
-/// References of one module to siblings, or siblings of a parent, that stand below it.
+/// Finds references of a module to modules declared below it, or below one of its parents.
 fn order(module: &Module<'_>, modules: &[Module<'_>]) -> Vec<Violation> {
     if module.file.is_test() {
         return Vec::new();
@@ -123,21 +123,21 @@ fn order(module: &Module<'_>, modules: &[Module<'_>]) -> Vec<Violation> {
             other.path.len() == shared && other.path.iter().zip(&user).all(|(a, b)| a == *b)
         });
         let Some(parent) = parent else { continue };
-        let place = |name: &str| {
+        let position = |name: &str| {
             parent
                 .names
                 .declared
                 .iter()
                 .position(|declared| declared == name)
         };
-        // A name that is no module may be one that the parent re-exports from a module.
+        // A name that is not a module may be re-exported by the parent from one of its modules.
         let through = parent.names.exports.iter().find(|(name, _)| name == *named);
-        let sibling = match (place(named), through) {
+        let sibling = match (position(named), through) {
             (Some(_), _) => named.as_str(),
             (None, Some((_, from))) => from.as_str(),
             (None, None) => continue,
         };
-        if let (Some(above), Some(below)) = (place(mine), place(sibling))
+        if let (Some(above), Some(below)) = (position(mine), position(sibling))
             && below > above
         {
             let violation = complain(
@@ -147,7 +147,7 @@ fn order(module: &Module<'_>, modules: &[Module<'_>]) -> Vec<Violation> {
                     "`{mine}` names `{sibling}`, which {} declares below it",
                     parent.file.path
                 ),
-                "declare it above, or move what both need to a module above both",
+                "declare it above, or move the shared code to a module above both",
             );
             if !found.contains(&violation) {
                 found.push(violation);
@@ -157,7 +157,7 @@ fn order(module: &Module<'_>, modules: &[Module<'_>]) -> Vec<Violation> {
     found
 }
 
-/// Turns a path as written into one from the crate root; `None` for paths that leave the crate.
+/// Returns a written path as a path from the crate root, or `None` if it leaves the crate.
 fn absolute<'a>(user: &[&'a String], to: &'a [String]) -> Option<Vec<&'a String>> {
     let (first, rest) = to.split_first()?;
     let mut path: Vec<&String> = match first.as_str() {
@@ -177,13 +177,7 @@ fn absolute<'a>(user: &[&'a String], to: &'a [String]) -> Option<Vec<&'a String>
 }
 
 fn complain(file: &File, line: usize, problem: &str, way_out: &str) -> Violation {
-    Violation {
-        rule: RULE,
-        path: file.path.clone(),
-        line,
-        problem: problem.to_owned(),
-        way_out: way_out.to_owned(),
-    }
+    Violation::new(RULE, &file.path, line, problem, way_out)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Sizes: a file a reader can hold in mind, its tests not counted.
+//! The rule `sizes`: no Rust file is longer than 500 lines, its tests not counted.
 
 use super::lexer::{Source, line};
 use super::tree::{File, Tree, Violation};
@@ -6,10 +6,10 @@ use super::tree::{File, Tree, Violation};
 /// The name of this rule.
 pub(crate) const RULE: &str = "sizes";
 
-/// The most lines of a Rust file, `#[cfg(test)]` items not counted.
+/// The largest number of lines of a Rust file, without its `#[cfg(test)]` items.
 const MOST: usize = 500;
 
-/// Checks every Rust file.
+/// Checks the length of every Rust file.
 pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
     tree.rust().filter_map(check_file).collect()
 }
@@ -19,12 +19,15 @@ fn check_file(file: &File) -> Option<Violation> {
         return None;
     }
     let lines = lines(file);
-    (lines > MOST).then(|| Violation {
-        rule: RULE,
-        path: file.path.clone(),
-        line: 0,
-        problem: format!("has {lines} lines without its tests, more than {MOST}"),
-        way_out: "give a part of it a file and a name of its own".to_owned(),
+    let problem = format!("has {lines} lines without its tests, more than {MOST}");
+    (lines > MOST).then(|| {
+        Violation::new(
+            RULE,
+            &file.path,
+            0,
+            problem,
+            "move a part of it to a file with a name of its own",
+        )
     })
 }
 
@@ -44,21 +47,21 @@ fn lines(file: &File) -> usize {
 mod tests {
     use super::{MOST, Tree, check};
 
-    fn says(text: &str) -> usize {
+    fn violations(text: &str) -> usize {
         check(&Tree::of(&[("crates/steersman-x/src/a.rs", text)])).len()
     }
 
     #[test]
-    fn a_long_file_fails() {
-        assert_eq!(says(&"fn f() {}\n".repeat(MOST + 1)), 1);
-        assert_eq!(says(&"fn f() {}\n".repeat(MOST)), 0);
+    fn a_file_of_501_lines_fails() {
+        assert_eq!(violations(&"fn f() {}\n".repeat(MOST + 1)), 1);
+        assert_eq!(violations(&"fn f() {}\n".repeat(MOST)), 0);
     }
 
     #[test]
-    fn tests_inside_are_not_counted() {
+    fn lines_of_test_modules_are_not_counted() {
         let code = "fn f() {}\n".repeat(MOST);
         let tests = format!("#[cfg(test)]\nmod tests {{\n{code}}}\n");
-        assert_eq!(says(&format!("{code}{tests}")), 0);
-        assert_eq!(says(&format!("{code}fn g() {{}}\n{tests}")), 1);
+        assert_eq!(violations(&format!("{code}{tests}")), 0);
+        assert_eq!(violations(&format!("{code}fn g() {{}}\n{tests}")), 1);
     }
 }

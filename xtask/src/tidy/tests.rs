@@ -1,8 +1,8 @@
-//! Every rule on the real repository, and what the command says about itself.
+//! Runs every rule on this repository.
 
-use super::{RULES, Tree, layers, report, run, shelves};
+use super::{RULES, Tree, layers, report, roles, run};
 
-/// Runs the rule of that name on the files of this repository.
+/// Runs the named rule on the files of this repository and panics with its violations.
 fn on_this_repository(name: &str) {
     let tree = Tree::read(&crate::repository()).expect("the repository can be read");
     let (_, rule) = RULES
@@ -15,45 +15,45 @@ fn on_this_repository(name: &str) {
 }
 
 #[test]
-fn the_crates_keep_their_ranks() {
-    let packages = layers::packages(&crate::repository()).expect("cargo metadata answers");
+fn crates_depend_only_on_crates_of_lower_rank() {
+    let packages = layers::packages(&crate::repository()).expect("cargo metadata runs");
     if let Err(found) = report(&layers::check(&packages)) {
         panic!("{found}");
     }
 }
 
 #[test]
-fn every_file_keeps_its_shelf() {
-    on_this_repository("shelves");
+fn every_file_states_its_role_and_keeps_to_it() {
+    on_this_repository("roles");
 }
 
 #[test]
-fn every_module_names_only_those_above_it() {
+fn every_module_names_only_modules_declared_above_it() {
     on_this_repository("modules");
 }
 
 #[test]
-fn every_file_keeps_its_size() {
+fn no_file_is_longer_than_500_lines() {
     on_this_repository("sizes");
 }
 
 #[test]
-fn every_manifest_is_tidy() {
+fn every_manifest_is_complete() {
     on_this_repository("manifests");
 }
 
 #[test]
-fn nothing_is_silenced_or_left_for_later() {
+fn no_test_is_ignored_and_no_work_is_postponed() {
     on_this_repository("hygiene");
 }
 
 #[test]
-fn every_public_future_says_what_dropping_it_does() {
+fn every_public_async_function_documents_cancel_safety() {
     on_this_repository("cancel");
 }
 
 #[test]
-fn the_documents_name_what_exists() {
+fn documents_name_only_files_and_tests_that_exist() {
     on_this_repository("docs");
 }
 
@@ -68,10 +68,25 @@ fn every_invariant_is_cited_and_tested() {
 }
 
 #[test]
-fn an_unknown_rule_is_named_with_the_known_ones() {
-    let error = run(&crate::repository(), &["shelfs".to_owned()]).expect_err("no such rule");
+fn every_glossary_word_is_a_name_in_the_code() {
+    on_this_repository("glossary");
+}
+
+#[test]
+fn no_crate_declares_two_types_of_one_name() {
+    on_this_repository("types");
+}
+
+#[test]
+fn finished_crates_hold_no_refused_word() {
+    on_this_repository("wording");
+}
+
+#[test]
+fn an_unknown_rule_is_an_error_that_lists_the_known_rules() {
+    let error = run(&crate::repository(), &["role".to_owned()]).expect_err("there is no such rule");
     assert!(
-        error.contains("`shelfs`") && error.contains(shelves::RULE),
+        error.contains("`role`") && error.contains(roles::RULE),
         "{error}"
     );
 }

@@ -1,23 +1,24 @@
-//! The files a rule looks at, and what it says about them.
+//! The files that rules read, and the violations that they report.
 
 use std::fmt;
 use std::fs;
 use std::path::Path;
 
-/// Folders that hold nothing of ours, wherever they are.
+/// Folders that are never read, at any depth: build output, version control, installed packages.
 const SKIPPED: &[&str] = &["target", ".git", "node_modules"];
 
 /// One text file.
 #[derive(Debug, Clone)]
 pub(crate) struct File {
-    /// Relative to the repository, with `/`.
+    /// The path relative to the repository, separated by `/`.
     pub(crate) path: String,
-    /// The whole text.
+    /// The whole content.
     pub(crate) text: String,
 }
 
 impl File {
-    /// Whether the whole file is test code: integration tests, benches, and split-out unit tests.
+    /// Returns whether the whole file is test code: an integration test, a benchmark, or unit tests
+    /// in a file of their own.
     pub(crate) fn is_test(&self) -> bool {
         let name = self.name();
         name == "tests.rs"
@@ -28,12 +29,12 @@ impl File {
                 .any(|part| part == "tests" || part == "benches")
     }
 
-    /// The last part of the path.
+    /// Returns the last part of the path.
     pub(crate) fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or(&self.path)
     }
 
-    /// The package folder (`crates/x`, `examples/y`, `xtask`) this file lies in.
+    /// Returns the folder of the package (`crates/x`, `examples/y` or `xtask`) that holds this file.
     pub(crate) fn package(&self) -> Option<&str> {
         let mut slashes = self.path.match_indices('/').map(|(at, _)| at);
         let first = slashes.next()?;
@@ -45,14 +46,14 @@ impl File {
     }
 }
 
-/// All text files of the repository, or of a made-up one.
+/// All text files of the repository, or of a small tree that a test made.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
     files: Vec<File>,
 }
 
 impl Tree {
-    /// Reads every UTF-8 file below `root`, leaving out build output and version control.
+    /// Reads every UTF-8 file below `root`, without the folders in [`SKIPPED`].
     pub(crate) fn read(root: &Path) -> Result<Self, String> {
         let mut files = Vec::new();
         collect(root, "", &mut files)
@@ -61,7 +62,7 @@ impl Tree {
         Ok(Self { files })
     }
 
-    /// A tree made of pairs of path and text.
+    /// Makes a tree from pairs of path and text.
     #[cfg(test)]
     pub(crate) fn of(files: &[(&str, &str)]) -> Self {
         let files = files
@@ -74,18 +75,18 @@ impl Tree {
         Self { files }
     }
 
-    /// Every file.
+    /// Returns every file.
     pub(crate) fn files(&self) -> impl Iterator<Item = &File> {
         self.files.iter()
     }
 
-    /// Every Rust file of a package of ours.
+    /// Returns every Rust file of the packages in this workspace.
     pub(crate) fn rust(&self) -> impl Iterator<Item = &File> {
         self.files()
             .filter(|file| file.path.ends_with(".rs") && file.package().is_some())
     }
 
-    /// Every manifest of a package of ours, with its folder.
+    /// Returns every manifest of the packages in this workspace, each with its package's folder.
     pub(crate) fn manifests(&self) -> impl Iterator<Item = (&str, &File)> {
         self.files().filter_map(|file| {
             let package = file.package()?;
@@ -93,12 +94,12 @@ impl Tree {
         })
     }
 
-    /// The file at that path.
+    /// Returns the file at `path`.
     pub(crate) fn get(&self, path: &str) -> Option<&File> {
         self.files.iter().find(|file| file.path == path)
     }
 
-    /// Whether a file, or a folder that holds one, is at that path.
+    /// Returns whether `path` is a file, or a folder that holds a file.
     pub(crate) fn has(&self, path: &str) -> bool {
         let path = path.trim_end_matches('/');
         self.files.iter().any(|file| {
@@ -109,19 +110,38 @@ impl Tree {
     }
 }
 
-/// What is wrong, where, and how to put it right.
+/// A violation of a rule: where it is, what is wrong, and how to fix it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Violation {
-    /// The rule's name.
+    /// The name of the rule.
     pub(crate) rule: &'static str,
-    /// The file, relative to the repository.
+    /// The path of the file, relative to the repository.
     pub(crate) path: String,
-    /// The line, from 1; 0 where the whole file is meant.
+    /// The line, counted from 1; 0 if the violation concerns the whole file.
     pub(crate) line: usize,
     /// What is wrong.
     pub(crate) problem: String,
-    /// How to put it right.
+    /// How to fix it.
     pub(crate) way_out: String,
+}
+
+impl Violation {
+    /// Makes a violation at a line of a file; line 0 stands for the whole file.
+    pub(crate) fn new(
+        rule: &'static str,
+        path: &str,
+        line: usize,
+        problem: impl Into<String>,
+        way_out: impl Into<String>,
+    ) -> Self {
+        Self {
+            rule,
+            path: path.to_owned(),
+            line,
+            problem: problem.into(),
+            way_out: way_out.into(),
+        }
+    }
 }
 
 impl fmt::Display for Violation {
@@ -154,7 +174,7 @@ fn collect(folder: &Path, prefix: &str, files: &mut Vec<File>) -> std::io::Resul
         } else if kind.is_file()
             && let Ok(text) = fs::read_to_string(entry.path())
         {
-            // A file that is no text, or that vanished meanwhile, is nothing a rule speaks about.
+            // Files that are not UTF-8, and files deleted since the folder was read, are left out.
             files.push(File { path, text });
         }
     }
@@ -173,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn test_files_are_told_from_sources() {
+    fn test_files_are_recognised_by_their_path() {
         for path in [
             "crates/a/tests/it/main.rs",
             "crates/a/src/x/tests.rs",
@@ -187,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn packages_are_found_by_folder() {
+    fn a_file_belongs_to_the_package_of_its_folder() {
         assert_eq!(file("crates/a/src/lib.rs").package(), Some("crates/a"));
         assert_eq!(file("xtask/src/main.rs").package(), Some("xtask"));
         assert_eq!(file("docs/book.toml").package(), None);
@@ -195,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_exist_through_their_files() {
+    fn a_folder_exists_if_it_holds_a_file() {
         let tree = Tree::of(&[("crates/a/src/lib.rs", "")]);
         assert!(
             tree.has("crates/a") && tree.has("crates/a/src/") && tree.has("crates/a/src/lib.rs")
@@ -204,14 +224,8 @@ mod tests {
     }
 
     #[test]
-    fn a_violation_names_place_rule_and_way_out() {
-        let violation = Violation {
-            rule: "sizes",
-            path: "a.rs".to_owned(),
-            line: 3,
-            problem: "too long".to_owned(),
-            way_out: "split it".to_owned(),
-        };
+    fn a_violation_prints_path_line_rule_problem_and_way_out() {
+        let violation = Violation::new("sizes", "a.rs", 3, "too long", "split it");
         assert_eq!(violation.to_string(), "a.rs:3: [sizes] too long; split it");
     }
 }

@@ -1,8 +1,8 @@
-//! What the lexer keeps and what it blanks.
+//! Tests of the views that the lexer makes.
 
 use super::{Source, close, line, tokens};
 
-/// The code that is left, with runs of blanks folded.
+/// Returns the view of the code, with runs of blanks folded.
 fn code(text: &str) -> String {
     Source::of(text)
         .code
@@ -20,7 +20,7 @@ fn production(text: &str) -> String {
 }
 
 #[test]
-fn comments_and_literals_are_blanked() {
+fn the_code_view_has_no_comments_and_literals() {
     let table = [
         ("a // b\nc", "a c"),
         ("a /* b /* c */ d */ e", "a e"),
@@ -44,10 +44,15 @@ fn comments_and_literals_are_blanked() {
 }
 
 #[test]
-fn every_view_keeps_offsets_and_lines() {
+fn every_view_has_the_offsets_and_lines_of_the_text() {
     let text = "a // ü\n\"x\ny\" 'z' /* ä\n */ b";
     let source = Source::of(text);
-    for view in [&source.code, &source.comments, &source.production()] {
+    for view in [
+        &source.code,
+        &source.comments,
+        &source.literals,
+        &source.production(),
+    ] {
         assert_eq!(view.len(), text.len());
         assert_eq!(view.matches('\n').count(), text.matches('\n').count());
     }
@@ -55,11 +60,15 @@ fn every_view_keeps_offsets_and_lines() {
         source.comments.split_whitespace().collect::<Vec<_>>(),
         ["//", "ü", "/*", "ä", "*/"]
     );
-    assert_eq!(line(text, text.find("*/").expect("is there")), 4);
+    assert_eq!(
+        source.literals.split_whitespace().collect::<Vec<_>>(),
+        ["\"x", "y\"", "'z'"]
+    );
+    assert_eq!(line(text, text.find("*/").expect("the text holds it")), 4);
 }
 
 #[test]
-fn test_items_are_found() {
+fn the_production_view_has_no_test_items() {
     let table = [
         ("a #[cfg(test)] mod tests { x { y } } b", "a b"),
         ("a #[cfg(test)] mod tests; b", "a b"),
@@ -87,7 +96,7 @@ fn test_items_are_found() {
 }
 
 #[test]
-fn brackets_are_matched_and_paths_are_one_token() {
+fn brackets_are_matched_and_a_double_colon_is_one_token() {
     let list = tokens("use a::{b, c};");
     let texts: Vec<&str> = list.iter().map(|token| token.text).collect();
     assert_eq!(texts, ["use", "a", "::", "{", "b", ",", "c", "}", ";"]);
@@ -96,7 +105,7 @@ fn brackets_are_matched_and_paths_are_one_token() {
 }
 
 #[test]
-fn no_text_makes_it_fail() {
+fn any_text_is_accepted() {
     for text in [
         "'", "'\\", "\"\\", "r#", "br##\"", "/*/", "b'", "#[cfg(", "}}}", "bcbr\"", "é'é'é",
     ] {

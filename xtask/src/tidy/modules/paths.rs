@@ -1,33 +1,33 @@
-//! What one file declares, re-exports and refers to.
+//! The modules that a file declares, the names that it re-exports, and the paths that it uses.
 
 use crate::tidy::lexer::{Source, Token, close, tokens};
 
-/// A path in the code that starts at `crate`, `self` or `super`.
+/// A path in the code that starts with `crate`, `self` or `super`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reference {
-    /// The inline modules it stands in, outermost first.
+    /// The inline modules around it, outermost first.
     pub(crate) from: Vec<String>,
-    /// Its parts as written.
+    /// The parts of the path as written.
     pub(crate) to: Vec<String>,
-    /// Its offset in the file.
+    /// The offset of the path in the file.
     pub(crate) at: usize,
 }
 
-/// The names of one file.
+/// The names in one file.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     /// Modules with a file of their own, test modules included.
     pub(crate) children: Vec<String>,
-    /// Modules outside tests, in order.
+    /// Modules outside tests, in the order of their declaration.
     pub(crate) declared: Vec<String>,
-    /// Names re-exported from a child: `(name, child)`.
+    /// Names re-exported from a child, as pairs of name and child.
     pub(crate) exports: Vec<(String, String)>,
-    /// Where it refers to, outside tests.
+    /// Paths used outside tests.
     pub(crate) references: Vec<Reference>,
 }
 
 impl Names {
-    /// Reads them from a file.
+    /// Reads the names of a file.
     pub(crate) fn of(source: &Source) -> Self {
         let production = source.production();
         let all = tokens(&source.code);
@@ -49,7 +49,7 @@ impl Names {
 
     fn walk(&mut self, list: &[Token<'_>]) {
         let text = |index: usize| list.get(index).map_or("", |token| token.text);
-        // Inline modules that are open, each with the index behind its end.
+        // Inline modules around the current token, each with the index after its last token.
         let mut open: Vec<(String, usize)> = Vec::new();
         let mut at = 0;
         while at < list.len() {
@@ -84,13 +84,13 @@ impl Names {
     }
 }
 
-/// One path at the end of a use tree.
+/// A path at the end of a use tree.
 struct Leaf {
     path: Vec<String>,
     alias: Option<String>,
 }
 
-/// Reads a path or use tree at `at`; returns its leaves and the index behind it.
+/// Reads a path or use tree at `at` and returns its leaves and the index after it.
 fn leaves(list: &[Token<'_>], mut at: usize, prefix: &[String]) -> (Vec<Leaf>, usize) {
     let text = |index: usize| list.get(index).map_or("", |token| token.text);
     let mut path = prefix.to_vec();
@@ -127,7 +127,7 @@ fn is_name(text: &str) -> bool {
     text.starts_with(|char: char| char == '_' || char.is_alphabetic())
 }
 
-/// `use child::…::Name` makes `Name` a name of the child.
+/// Returns the name and the child of a re-export such as `use child::…::Name`.
 fn export(leaf: Leaf) -> Option<(String, String)> {
     let mut parts = leaf.path.into_iter().skip_while(|part| part == "self");
     let child = parts.next()?;
@@ -135,7 +135,7 @@ fn export(leaf: Leaf) -> Option<(String, String)> {
     Some((name, child))
 }
 
-/// The `mod` declarations of a file's top level: name, and whether it has a file.
+/// Returns the `mod` declarations at the top level: the name, and whether the module has a file.
 fn modules<'a>(list: &'a [Token<'_>]) -> impl Iterator<Item = (String, bool)> + 'a {
     let mut depth = 0_usize;
     list.iter().enumerate().filter_map(move |(at, token)| {

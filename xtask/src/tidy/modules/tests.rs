@@ -1,9 +1,9 @@
-//! Orders that pass and orders that fail.
+//! Orders of modules that pass and orders that fail.
 
 use super::{Tree, check};
 
-/// What the rule says about a crate with these files under `src`.
-fn says(files: &[(&str, &str)]) -> Vec<String> {
+/// Returns the violations of a crate with these files below `src`.
+fn messages(files: &[(&str, &str)]) -> Vec<String> {
     let files: Vec<(String, &str)> = files
         .iter()
         .map(|(path, text)| (format!("crates/steersman-x/src/{path}"), *text))
@@ -19,7 +19,7 @@ fn says(files: &[(&str, &str)]) -> Vec<String> {
 }
 
 #[test]
-fn naming_a_module_below_fails() {
+fn a_reference_to_a_module_below_fails() {
     for user in [
         "use crate::b::B;",
         "use crate::{b::B};",
@@ -33,7 +33,7 @@ fn naming_a_module_below_fails() {
         "use crate::Bee;",
     ] {
         let root = "mod a; mod b; pub use b::{B, Other as Bee};";
-        let said = says(&[("lib.rs", root), ("a.rs", user), ("b.rs", "")]);
+        let said = messages(&[("lib.rs", root), ("a.rs", user), ("b.rs", "")]);
         assert_eq!(said.len(), 1, "{user}: {said:?}");
         assert!(
             said[0].contains("src/a.rs:1: [modules] `a` names `b`"),
@@ -43,7 +43,7 @@ fn naming_a_module_below_fails() {
 }
 
 #[test]
-fn naming_a_module_above_passes() {
+fn a_reference_to_a_module_above_passes() {
     for user in [
         "use crate::a::A;",
         "use super::a::A;",
@@ -58,13 +58,13 @@ fn naming_a_module_above_passes() {
         "use crate::unheard_of;",
     ] {
         let root = "mod a; mod b; mod c; pub use a::A; use c::C;";
-        let said = says(&[("lib.rs", root), ("a.rs", ""), ("b.rs", user), ("c.rs", "")]);
+        let said = messages(&[("lib.rs", root), ("a.rs", ""), ("b.rs", user), ("c.rs", "")]);
         assert_eq!(said, Vec::<String>::new(), "{user}");
     }
 }
 
 #[test]
-fn rooms_have_an_order_of_their_own() {
+fn modules_of_a_folder_have_an_order_of_their_own() {
     let root = ("lib.rs", "mod store; mod wire;");
     let store = (
         "store.rs",
@@ -76,7 +76,7 @@ fn rooms_have_an_order_of_their_own() {
         "use crate::store::Index;",
         "use super::Index;",
     ] {
-        let said = says(&[
+        let said = messages(&[
             root,
             store,
             ("store/entry.rs", user),
@@ -90,7 +90,7 @@ fn rooms_have_an_order_of_their_own() {
         "use crate::store::entry::E;",
         "use super::X;",
     ] {
-        let said = says(&[
+        let said = messages(&[
             root,
             store,
             ("store/entry.rs", ""),
@@ -99,27 +99,27 @@ fn rooms_have_an_order_of_their_own() {
         ]);
         assert_eq!(said, Vec::<String>::new(), "{user}");
     }
-    // A room's child may not name what stands below the room either.
+    // A module of a folder may not name a module declared below the folder either.
     let deep = ("store/entry.rs", "use crate::wire::W;");
     assert_eq!(
-        says(&[root, store, deep, ("store/index.rs", ""), ("wire.rs", "")]).len(),
+        messages(&[root, store, deep, ("store/index.rs", ""), ("wire.rs", "")]).len(),
         1
     );
 }
 
 #[test]
-fn a_file_without_a_module_fails() {
-    let said = says(&[("lib.rs", "mod a;"), ("a.rs", ""), ("b.rs", "")]);
+fn an_undeclared_file_fails() {
+    let said = messages(&[("lib.rs", "mod a;"), ("a.rs", ""), ("b.rs", "")]);
     assert!(said.len() == 1 && said[0].contains("src/b.rs"), "{said:?}");
     let tests = ("a.rs", "#[cfg(test)] mod tests;");
     assert_eq!(
-        says(&[("lib.rs", "mod a;"), tests, ("a/tests.rs", "use crate::b;")]),
+        messages(&[("lib.rs", "mod a;"), tests, ("a/tests.rs", "use crate::b;")]),
         Vec::<String>::new()
     );
 }
 
 #[test]
 fn a_mod_rs_fails() {
-    let said = says(&[("lib.rs", "mod a;"), ("a/mod.rs", "")]);
+    let said = messages(&[("lib.rs", "mod a;"), ("a/mod.rs", "")]);
     assert!(said.len() == 1 && said[0].contains("mod.rs"), "{said:?}");
 }

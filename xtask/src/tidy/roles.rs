@@ -1,57 +1,62 @@
-//! Shelves: what a file is for stands in its first line, and bounds what may stand in the rest.
+//! The rule `roles`: the first line of a file states its role, and the role limits its content.
 
 use super::lexer::{Source, Token, line, tokens};
 use super::tree::{File, Tree, Violation};
 
 /// The name of this rule.
-pub(crate) const RULE: &str = "shelves";
+pub(crate) const RULE: &str = "roles";
 
-/// What a file says it is.
+/// The role of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shelf {
+enum Role {
+    /// Types and constructors.
     Words,
+    /// Decides; neither waits nor reads a clock.
     Machine,
+    /// Waits; decides nothing.
     Driver,
+    /// A type that users hold.
     Handle,
+    /// Only declares and re-exports modules.
     Room,
 }
 
-const SHELVES: &[(&str, Shelf)] = &[
-    ("Words", Shelf::Words),
-    ("Machine", Shelf::Machine),
-    ("Driver", Shelf::Driver),
-    ("Handle", Shelf::Handle),
-    ("Room", Shelf::Room),
+const ROLES: &[(&str, Role)] = &[
+    ("Words", Role::Words),
+    ("Machine", Role::Machine),
+    ("Driver", Role::Driver),
+    ("Handle", Role::Handle),
+    ("Room", Role::Room),
 ];
 
-/// Checks every Rust file of the crates and examples; elsewhere only that it says what it is for.
+/// Checks every Rust file: its first line, and, in crates and examples, its role.
 pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
     tree.rust().flat_map(check_file).collect()
 }
 
 fn check_file(file: &File) -> Vec<Violation> {
     let first = file.text.lines().next().unwrap_or_default();
-    let Some(job) = first
+    let Some(summary) = first
         .strip_prefix("//! ")
-        .filter(|job| !job.trim().is_empty())
+        .filter(|summary| !summary.trim().is_empty())
     else {
-        let way_out = if is_shelved(file) {
+        let way_out = if has_role(file) {
             TAG
         } else {
             "begin with `//!` and one sentence"
         };
-        let problem = "the first line does not say what the file is for";
+        let problem = "the first line does not state the purpose of the file";
         return vec![complain(file, 1, problem, way_out)];
     };
-    if !is_shelved(file) {
+    if !has_role(file) {
         return Vec::new();
     }
-    let tag = job
+    let tag = summary
         .split_once(": ")
         .filter(|(_, sentence)| !sentence.trim().is_empty());
-    let shelf = tag.and_then(|(tag, _)| SHELVES.iter().find(|(name, _)| *name == tag));
-    let Some((_, shelf)) = shelf else {
-        return vec![complain(file, 1, "the first line names no shelf", TAG)];
+    let role = tag.and_then(|(tag, _)| ROLES.iter().find(|(name, _)| *name == tag));
+    let Some((_, role)) = role else {
+        return vec![complain(file, 1, "the first line names no role", TAG)];
     };
     let source = Source::of(&file.text);
     let code = source.production();
@@ -67,8 +72,8 @@ fn check_file(file: &File) -> Vec<Violation> {
 const TAG: &str = "begin with `//! Words: …`, `//! Machine: …`, `//! Driver: …`, `//! Handle: …` or, \
                    where it only declares and re-exports modules, `//! Room: …`";
 
-/// Crate roots, programs and tests carry no tag.
-fn is_shelved(file: &File) -> bool {
+/// Returns whether a file states a role: crate roots, programs, tests and xtask do not.
+fn has_role(file: &File) -> bool {
     let in_src = file.package().is_some_and(|package| {
         package != "xtask" && file.path[package.len()..].starts_with("/src/")
     });
@@ -76,7 +81,7 @@ fn is_shelved(file: &File) -> bool {
     in_src && !is_root && !file.is_test()
 }
 
-/// Words and machines neither wait nor read a clock.
+/// Finds waiting and clocks in files of words and machines.
 fn waits(file: &File, tokens: &[Token<'_>]) -> Vec<Violation> {
     let text = |index: usize| tokens.get(index).map_or("", |token| token.text);
     let mut found = Vec::new();
@@ -93,7 +98,7 @@ fn waits(file: &File, tokens: &[Token<'_>]) -> Vec<Violation> {
             file,
             line(&file.text, token.at),
             &format!("a words or machine file contains `{forbidden}`"),
-            "take `now` or the awaited value as an argument, or move what waits to a driver",
+            "take `now` or the awaited value as an argument, or move the waiting code to a driver",
         ));
     }
     found
@@ -115,8 +120,8 @@ fn locks(file: &File, tokens: &[Token<'_>]) -> Vec<Violation> {
     complaint.into_iter().collect()
 }
 
-/// A room holds modules and nothing else.
-fn content(file: &File, tokens: &[Token<'_>]) -> Vec<Violation> {
+/// Finds items other than modules in a room.
+fn items(file: &File, tokens: &[Token<'_>]) -> Vec<Violation> {
     const ITEMS: &[&str] = &[
         "fn",
         "struct",
@@ -135,27 +140,21 @@ fn content(file: &File, tokens: &[Token<'_>]) -> Vec<Violation> {
             file,
             line(&file.text, token.at),
             &format!("a room holds `{}`", token.text),
-            "move it to a file with a shelf, or name the shelf of this one",
+            "move it to a file with another role, or change the role of this file",
         )
     });
     complaint.into_iter().collect()
 }
 
 fn complain(file: &File, line: usize, problem: &str, way_out: &str) -> Violation {
-    Violation {
-        rule: RULE,
-        path: file.path.clone(),
-        line,
-        problem: problem.to_owned(),
-        way_out: way_out.to_owned(),
-    }
+    Violation::new(RULE, &file.path, line, problem, way_out)
 }
 
 #[cfg(test)]
 mod tests {
     use super::{Tree, check};
 
-    /// The lines complained about in a file of that text.
+    /// Returns the lines of the violations in a file with that text.
     fn lines(path: &str, text: &str) -> Vec<usize> {
         check(&Tree::of(&[(path, text)]))
             .iter()
@@ -163,11 +162,11 @@ mod tests {
             .collect()
     }
 
-    const PATH: &str = "crates/steersman-x/src/room/file.rs";
+    const PATH: &str = "crates/steersman-x/src/folder/file.rs";
     const NONE: [usize; 0] = [];
 
     #[test]
-    fn a_missing_or_wrong_tag_fails() {
+    fn a_first_line_without_a_role_fails() {
         for text in [
             "",
             "use a;",
@@ -187,11 +186,11 @@ mod tests {
     }
 
     #[test]
-    fn roots_programs_and_tests_need_no_tag() {
+    fn crate_roots_programs_and_tests_need_no_role() {
         for path in [
             "crates/steersman-x/src/lib.rs",
             "examples/x-operator/src/main.rs",
-            "crates/steersman-x/src/room/tests.rs",
+            "crates/steersman-x/src/folder/tests.rs",
             "crates/steersman-x/src/loom_tests.rs",
             "crates/steersman-x/tests/it/main.rs",
             "crates/steersman-x/benches/a.rs",
@@ -206,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn words_and_machines_that_wait_fail() {
+    fn words_and_machines_that_wait_or_read_a_clock_fail() {
         for token in [
             "f().await",
             "f()\n.await",
@@ -218,19 +217,19 @@ mod tests {
             "SystemTime::now()",
             "Timestamp::now()",
         ] {
-            for shelf in ["Words", "Machine"] {
-                let text = format!("//! {shelf}: a job.\n\n{token}");
+            for role in ["Words", "Machine"] {
+                let text = format!("//! {role}: a job.\n\n{token}");
                 assert_eq!(lines(PATH, &text).len(), 1, "{text}");
             }
-            for shelf in ["Driver", "Handle"] {
-                let text = format!("//! {shelf}: a job.\n\n{token}");
+            for role in ["Driver", "Handle"] {
+                let text = format!("//! {role}: a job.\n\n{token}");
                 assert_eq!(lines(PATH, &text), NONE, "{text}");
             }
         }
     }
 
     #[test]
-    fn what_is_no_production_code_passes() {
+    fn comments_literals_and_tests_of_a_machine_may_wait() {
         let text = "//! Machine: a job with `.await`.\n/// tokio\nfn now() { log(\"tokio\"); self.now() }\n\
                     #[cfg(test)]\nmod tests { async fn f() { tokio::x().await } }\n";
         assert_eq!(lines(PATH, text), NONE);

@@ -1,0 +1,265 @@
+//! The rule `wording`: comments, documents, messages and names of functions hold no refused word.
+//!
+//! `wording/refused.txt` lists the words and phrases. They treat things as persons or count without
+//! a unit, so that a reader has to guess the noun.
+
+use super::docs::without_code;
+use super::lexer::{Source, is_word, line, tokens};
+use super::tree::{File, Tree, Violation};
+
+/// The name of this rule.
+pub(crate) const RULE: &str = "wording";
+
+/// Prefixes of the paths of files in which the rule holds.
+pub(crate) const PLAIN: &[&str] = &[
+    ".ci/",
+    "CHANGELOG.md",
+    "Cargo.toml",
+    "README.md",
+    "clippy.toml",
+    "deny.toml",
+    "docs/",
+    "xtask/",
+];
+
+/// Files below [`PLAIN`] that are still to be rewritten.
+const NOT_YET: &[&str] = &[
+    "CHANGELOG.md",
+    "docs/architecture.md",
+    "docs/benchmarks",
+    "docs/decisions/",
+    "docs/glossary.md",
+    "docs/invariants.md",
+    "docs/style.md",
+    "docs/testing.md",
+];
+
+/// Allowed uses, as pairs of a path and a phrase.
+const ALLOWED: &[(&str, &str)] = &[];
+
+const REFUSED: &str = include_str!("wording/refused.txt");
+
+/// A refused word or phrase.
+struct Phrase {
+    words: Vec<&'static str>,
+    way_out: &'static str,
+}
+
+/// A word of a text, in lower case, with its offset.
+struct Word<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+/// Checks every file below [`PLAIN`].
+pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
+    let refused = refused();
+    tree.files()
+        .filter(|file| is_plain(&file.path))
+        .flat_map(|file| check_file(file, &refused))
+        .collect()
+}
+
+/// Returns whether the rule holds for the file at `path`.
+pub(crate) fn is_plain(path: &str) -> bool {
+    let starts = |list: &[&str]| list.iter().any(|start| path.starts_with(start));
+    starts(PLAIN) && !starts(NOT_YET)
+}
+
+fn refused() -> Vec<Phrase> {
+    let lines = REFUSED.lines().filter(|line| !line.starts_with('#'));
+    let phrases = lines.filter_map(|line| line.split_once(": "));
+    phrases
+        .map(|(phrase, way_out)| Phrase {
+            words: phrase.split(' ').collect(),
+            way_out,
+        })
+        .collect()
+}
+
+fn check_file(file: &File, refused: &[Phrase]) -> Vec<Violation> {
+    let mut found: Vec<(usize, &Phrase)> = Vec::new();
+    for view in views(file) {
+        let view = view.to_ascii_lowercase();
+        found.extend(search(&view, &words(&view), refused));
+    }
+    if file.path.ends_with(".rs") {
+        found.extend(functions(&file.text, refused));
+    }
+    found.sort_by_key(|(at, _)| *at);
+    let violations = found.into_iter().filter_map(|(at, phrase)| {
+        let words = phrase.words.join(" ");
+        let allowed = ALLOWED.contains(&(file.path.as_str(), words.as_str()));
+        let problem = format!("says `{words}`");
+        (!allowed).then(|| {
+            Violation::new(
+                RULE,
+                &file.path,
+                line(&file.text, at),
+                problem,
+                phrase.way_out,
+            )
+        })
+    });
+    violations.collect()
+}
+
+/// Returns the texts of a file that are written for readers. Each has the offsets of the file.
+fn views(file: &File) -> Vec<String> {
+    let name = file.name();
+    if name.ends_with(".rs") {
+        let source = Source::of(&file.text);
+        return vec![
+            without_code(&source.comments),
+            without_code(&source.literals),
+        ];
+    }
+    if name.ends_with(".md") {
+        return vec![without_code(&file.text)];
+    }
+    if name.ends_with(".toml") || file.path.starts_with(".ci/") {
+        let lines = file.text.split_inclusive('\n').map(|line| {
+            let is_comment = line.trim_start().starts_with('#');
+            let blank = |char: char| if char == '\n' { "\n" } else { " " };
+            if is_comment {
+                line.to_owned()
+            } else {
+                line.chars()
+                    .map(|char| blank(char).repeat(char.len_utf8()))
+                    .collect()
+            }
+        });
+        return vec![lines.collect()];
+    }
+    Vec::new()
+}
+
+fn words(text: &str) -> Vec<Word<'_>> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    for word in text.split(|char: char| !is_word(char) && char != '\'') {
+        if !word.is_empty() {
+            found.push(Word { text: word, at });
+        }
+        at += word.len();
+        at += text[at..].chars().next().map_or(0, char::len_utf8);
+    }
+    found
+}
+
+/// Finds the phrases in a text. Between the words of a phrase may be blanks, line ends and the marks
+/// of a comment; a word that is part of a name such as `system:nobody` does not count.
+fn search<'a>(text: &str, words: &[Word<'_>], refused: &'a [Phrase]) -> Vec<(usize, &'a Phrase)> {
+    let mut found = Vec::new();
+    for (index, first) in words.iter().enumerate() {
+        for phrase in refused {
+            let Some(span) = words.get(index..index + phrase.words.len()) else {
+                continue;
+            };
+            let same = span
+                .iter()
+                .map(|word| word.text)
+                .eq(phrase.words.iter().copied());
+            let joined = span.windows(2).all(|pair| {
+                let between = &text[pair[0].at + pair[0].text.len()..pair[1].at];
+                between
+                    .chars()
+                    .all(|char| char.is_whitespace() || "/!#*>".contains(char))
+            });
+            let before = text[..first.at].chars().next_back();
+            let is_part = before.is_some_and(|char| ":-_".contains(char));
+            if same && joined && !is_part {
+                found.push((first.at, phrase));
+            }
+        }
+    }
+    found
+}
+
+/// Finds the phrases in the names of functions, tests included.
+fn functions<'a>(text: &str, refused: &'a [Phrase]) -> Vec<(usize, &'a Phrase)> {
+    let source = Source::of(text);
+    let tokens = tokens(&source.code);
+    let names = tokens.windows(2).filter(|pair| pair[0].text == "fn");
+    let mut found = Vec::new();
+    for name in names.map(|pair| pair[1]) {
+        let parts: Vec<&str> = name.text.split('_').collect();
+        for phrase in refused {
+            let mut windows = parts.windows(phrase.words.len());
+            if windows.any(|window| window == phrase.words.as_slice()) {
+                found.push((name.at, phrase));
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Tree, check, refused};
+
+    fn messages(path: &str, text: &str) -> Vec<String> {
+        let found = check(&Tree::of(&[(path, text)]));
+        found.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn every_refused_phrase_fails_in_a_comment_and_in_a_document() {
+        for phrase in refused() {
+            let words = phrase.words.join(" ");
+            for (path, text) in [
+                ("xtask/src/a.rs", format!("// The {words} of it.\n")),
+                ("docs/a.md", format!("The {words} of it.\n")),
+                ("xtask/Cargo.toml", format!("# The {words} of it.\n")),
+            ] {
+                let said = messages(path, &text);
+                let expected = format!("{path}:1: [wording] says `{words}`");
+                assert!(
+                    said.iter().any(|line| line.starts_with(&expected)),
+                    "{said:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_phrase_over_two_lines_fails() {
+        let refused = concat!("so", " many");
+        for (path, text) in [
+            (
+                "xtask/src/a.rs",
+                refused.replace(' ', "\n    /// ").replace("so", "/// So"),
+            ),
+            ("docs/a.md", refused.replace(' ', "\n")),
+        ] {
+            assert_eq!(messages(path, &text).len(), 1, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_message_and_the_name_of_a_function_fail() {
+        let word = concat!("no", "body");
+        let message = format!("fn f() {{ fail(\"{word} is there\") }}");
+        let name = format!("#[test]\nfn {word}_is_told() {{}}");
+        for text in [message, name] {
+            assert_eq!(messages("xtask/src/a.rs", &text).len(), 1, "{text}");
+        }
+    }
+
+    #[test]
+    fn names_code_spans_and_other_files_pass() {
+        let word = concat!("no", "body");
+        for (path, text) in [
+            ("xtask/src/a.rs", format!("// The user `{word}`.\n")),
+            ("xtask/src/a.rs", format!("let user = \"system:{word}\";\n")),
+            (
+                "docs/a.md",
+                format!("The user `{word}`.\n```text\n{word}\n```\n"),
+            ),
+            ("xtask/Cargo.toml", format!("user = \"{word}\"\n")),
+            ("crates/steersman-x/src/a.rs", format!("// {word}\n")),
+        ] {
+            assert_eq!(messages(path, &text), Vec::<String>::new(), "{text}");
+        }
+    }
+}
