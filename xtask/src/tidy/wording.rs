@@ -17,13 +17,21 @@ pub(crate) const PLAIN: &[&str] = &[
     "Cargo.toml",
     "README.md",
     "clippy.toml",
+    "crates/steersman-apiserver/guide/",
+    "crates/steersman/guide/",
     "deny.toml",
     "docs/",
     "xtask/",
 ];
 
 /// Files below [`PLAIN`] that are still to be rewritten.
-const NOT_YET: &[&str] = &["docs/benchmarks"];
+const NOT_YET: &[&str] = &[
+    "crates/steersman/guide/client.md",
+    "crates/steersman/guide/first-operator.md",
+    "crates/steersman/guide/manager.md",
+    "crates/steersman/guide/reconcilers.md",
+    "docs/benchmarks",
+];
 
 /// Allowed uses, as pairs of a path and a phrase.
 const ALLOWED: &[(&str, &str)] = &[];

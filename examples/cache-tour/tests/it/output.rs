@@ -122,7 +122,7 @@ fn check_figures(memory: &str) {
     let figures = figures.map(|way| number(memory, way));
     assert!(figures.is_sorted(), "{memory}");
 
-    // The first table of the guide is this one.
+    // The first of the guide's tables is this one.
     let page = GUIDE.split("## What a process").next().unwrap_or(GUIDE);
     let rows = page.lines().filter_map(|line| {
         let mut cells = line.strip_prefix("| ")?.split(" | ");
