@@ -55,24 +55,24 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
                 .or_insert_with(|| (other.path.clone(), line(&other.text, at)));
         }
     }
+    let ends = [
+        (
+            &sources,
+            "source file",
+            "cite it in a comment at the code that keeps it",
+        ),
+        (
+            &tests,
+            "test",
+            "cite it in a test that fails if it is broken",
+        ),
+    ];
     for (id, line) in &listed {
-        if !sources.contains(id) {
-            let problem = format!("no source file cites {id}");
-            found.push(complain(
-                PAGE,
-                *line,
-                problem,
-                "cite it in a comment at the code that keeps it",
-            ));
-        }
-        if !tests.contains(id) {
-            let problem = format!("no test cites {id}");
-            found.push(complain(
-                PAGE,
-                *line,
-                problem,
-                "cite it in a test that fails if it is broken",
-            ));
+        for (citing, what, way_out) in ends {
+            if !citing.contains(id) {
+                let problem = format!("no {what} cites {id}");
+                found.push(complain(PAGE, *line, problem, way_out));
+            }
         }
     }
     for (id, (path, line)) in cited.iter().filter(|(id, _)| !listed.contains_key(*id)) {
@@ -150,20 +150,14 @@ fn ids(text: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 fn complain(path: &str, line: usize, problem: String, way_out: &str) -> Violation {
-    Violation {
-        rule: RULE,
-        path: path.to_owned(),
-        line,
-        problem,
-        way_out: way_out.to_owned(),
-    }
+    Violation::new(RULE, path, line, problem, way_out)
 }
 
 #[cfg(test)]
 mod tests {
     use super::{Tree, check, ids};
 
-    /// What the rule says about one source file, one test file and the list.
+    /// Returns the violations of a tree with one source file, one test file and the list.
     fn messages(source: &str, test: &str, list: &str) -> Vec<String> {
         let tree = Tree::of(&[
             ("crates/steersman-x/src/a.rs", source),

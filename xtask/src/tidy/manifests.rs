@@ -40,100 +40,71 @@ fn check_file(package: &str, file: &File, ours: &[&str]) -> Vec<Violation> {
     found
 }
 
+/// Checks the sections `[package]` and `[lints]`.
 fn head(package: &str, file: &File, manifest: &Table) -> Vec<Violation> {
-    let mut found = Vec::new();
+    let empty = Table::new();
     let head = manifest.get("package").and_then(Value::as_table);
-    let inherits = |table: Option<&Value>| {
-        table
-            .and_then(|value| value.get("workspace"))
-            .and_then(Value::as_bool)
-            == Some(true)
+    let head = head.unwrap_or(&empty);
+    let inherits = |value: Option<&Value>| {
+        let workspace = value.and_then(|value| value.get("workspace"));
+        workspace.and_then(Value::as_bool) == Some(true)
     };
+    let text = |key: &str| head.get(key).and_then(Value::as_str).unwrap_or_default();
+    let mut checks = Checks::new(file);
     for key in INHERITED {
-        if !inherits(head.and_then(|head| head.get(*key))) {
-            let problem = format!("does not inherit `{key}` from the workspace");
-            found.push(complain(
-                file,
-                key,
-                problem,
-                &format!("write `{key}.workspace = true`"),
-            ));
-        }
-    }
-    if !inherits(manifest.get("lints")) {
-        let problem = "does not inherit the workspace's lints".to_owned();
-        found.push(complain(
-            file,
-            "[lints]",
-            problem,
-            "write `[lints]` with `workspace = true`",
-        ));
-    }
-    let description = head
-        .and_then(|head| head.get("description"))
-        .and_then(Value::as_str);
-    if description.is_none_or(|text| text.split_whitespace().count() < 2) {
-        let problem = "has no description".to_owned();
-        found.push(complain(
-            file,
-            "description",
-            problem,
-            "describe the package in one sentence",
-        ));
-    }
-    let name = head
-        .and_then(|head| head.get("name"))
-        .and_then(Value::as_str)
-        .unwrap_or_default();
-    if name != package.rsplit('/').next().unwrap_or(package) {
-        let problem = format!("has the name `{name}`, which is not the name of its folder");
-        found.push(complain(
-            file,
-            "name",
-            problem,
-            "give package and folder the same name",
-        ));
-    }
-    let published = head
-        .and_then(|head| head.get("publish"))
-        .and_then(Value::as_bool)
-        != Some(false);
-    if published && !package.starts_with("crates/") {
-        let problem = "would be published".to_owned();
-        found.push(complain(
-            file,
-            "publish",
-            problem,
-            "write `publish = false`",
-        ));
-    }
-    if published {
-        let folder = package.rsplit('/').next().unwrap_or(package);
-        found.extend(
-            head.into_iter()
-                .flat_map(|head| registry(file, folder, head)),
+        checks.require(
+            inherits(head.get(*key)),
+            key,
+            &format!("does not inherit `{key}` from the workspace"),
+            &format!("write `{key}.workspace = true`"),
         );
-        found.extend(documentation(file, manifest));
     }
-    found
+    checks.require(
+        inherits(manifest.get("lints")),
+        "[lints]",
+        "does not inherit the workspace's lints",
+        "write `[lints]` with `workspace = true`",
+    );
+    checks.require(
+        text("description").split_whitespace().count() > 1,
+        "description",
+        "has no description",
+        "describe the package in one sentence",
+    );
+    let folder = package.rsplit('/').next().unwrap_or(package);
+    checks.require(
+        text("name") == folder,
+        "name",
+        &format!(
+            "has the name `{}`, which is not the name of its folder",
+            text("name")
+        ),
+        "give package and folder the same name",
+    );
+    let published = head.get("publish").and_then(Value::as_bool) != Some(false);
+    checks.require(
+        !published || package.starts_with("crates/"),
+        "publish",
+        "would be published",
+        "write `publish = false`",
+    );
+    if published {
+        registry(&mut checks, folder, head);
+        checks.found.extend(documentation(file, manifest));
+    }
+    checks.found
 }
 
 /// Checks the fields that a registry shows of a published package.
-fn registry(file: &File, name: &str, head: &Table) -> Vec<Violation> {
-    let mut found = Vec::new();
-    let mut require = |holds: bool, key: &str, problem: &str, way_out: &str| {
-        if !holds {
-            found.push(complain(file, key, problem.to_owned(), way_out));
-        }
-    };
-    let address = format!("https://docs.rs/{name}");
-    require(
+fn registry(checks: &mut Checks<'_>, folder: &str, head: &Table) {
+    let address = format!("https://docs.rs/{folder}");
+    checks.require(
         head.get("documentation").and_then(Value::as_str) == Some(&address),
         "documentation",
         "does not link to its documentation",
         &format!("write `documentation = \"{address}\"`"),
     );
-    require(
+    checks.require(
         head.contains_key("readme"),
         "readme",
         "has no readme",
@@ -151,19 +122,41 @@ fn registry(file: &File, name: &str, head: &Table) -> Vec<Violation> {
             && word.starts_with(|char: char| char.is_ascii_alphanumeric())
             && word.chars().all(is_part)
     };
-    require(
+    checks.require(
         (1..=5).contains(&keywords.len()) && keywords.iter().all(is_keyword),
         "keywords",
         "has no valid `keywords`",
         "list one to five keywords of at most 20 ASCII characters each",
     );
-    require(
+    checks.require(
         (1..=5).contains(&words("categories").len()),
         "categories",
         "has no valid `categories`",
         "list one to five categories of the registry",
     );
-    found
+}
+
+/// The violations found in one manifest.
+struct Checks<'a> {
+    file: &'a File,
+    found: Vec<Violation>,
+}
+
+impl<'a> Checks<'a> {
+    fn new(file: &'a File) -> Self {
+        Self {
+            file,
+            found: Vec::new(),
+        }
+    }
+
+    /// Adds a violation at `key` unless the condition holds.
+    fn require(&mut self, holds: bool, key: &str, problem: &str, way_out: &str) {
+        if !holds {
+            let violation = complain(self.file, key, problem.to_owned(), way_out);
+            self.found.push(violation);
+        }
+    }
 }
 
 /// Checks that docs.rs can build the documentation: a package that depends on `k8s-openapi` selects
