@@ -15,8 +15,8 @@ use crate::api::Patch;
 use crate::kube_core::CustomResourceExt as _;
 use crate::manager::{Group, Shutdown, runnable};
 use crate::{
-    Action, ByObject, CacheOptions, Client, Connection, Context, CustomResource, Error, Manager,
-    ObjectKey, Reconciler, Request, Selection, owner,
+    Action, ByObject, CacheOptions, Client, Connection, Context, Controller, CustomResource, Error,
+    Manager, ObjectKey, Reconciler, Request, Selection, owner,
 };
 
 const PAGES: [&str; 2] = [
