@@ -37,6 +37,7 @@ const RULES: &[(&str, Rule)] = &[
     (hygiene::RULE, hygiene::check),
     (cancel::RULE, cancel::check),
     (docs::RULE, docs::check),
+    (glossary::RULE, glossary::check),
     (path::RULE, path::check),
     (invariants::RULE, invariants::check),
     (types::RULE, types::check),

@@ -61,11 +61,11 @@ fn check_file(file: &File) -> Vec<Violation> {
     let source = Source::of(&file.text);
     let code = source.production();
     let tokens = tokens(&code);
-    match shelf {
-        Shelf::Words => waits(file, &tokens),
-        Shelf::Machine => [waits(file, &tokens), locks(file, &tokens)].concat(),
-        Shelf::Room => content(file, &tokens),
-        Shelf::Driver | Shelf::Handle => Vec::new(),
+    match role {
+        Role::Words => waits(file, &tokens),
+        Role::Machine => [waits(file, &tokens), locks(file, &tokens)].concat(),
+        Role::Room => items(file, &tokens),
+        Role::Driver | Role::Handle => Vec::new(),
     }
 }
 
@@ -104,7 +104,7 @@ fn waits(file: &File, tokens: &[Token<'_>]) -> Vec<Violation> {
     found
 }
 
-/// A machine holds no lock: its callers have it for themselves.
+/// Finds locks in files of machines: a machine's caller has it to itself.
 fn locks(file: &File, tokens: &[Token<'_>]) -> Vec<Violation> {
     let lock = tokens
         .iter()

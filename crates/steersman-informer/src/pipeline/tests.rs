@@ -1,7 +1,6 @@
 //! Reads, indexes and subscriptions on other threads than the writer.
 //!
-//! On one thread nothing runs between two steps of a write, so a missing lock shows only here. The
-//! work is bounded, and no assertion depends on timing.
+//! On one thread nothing runs between two steps of a write, so a missing lock shows only here.
 
 mod judging;
 mod reading;
