@@ -123,7 +123,7 @@ fn check_figures(memory: &str) {
     assert!(figures.is_sorted(), "{memory}");
 
     // The first of the guide's tables is this one.
-    let page = GUIDE.split("## What a process").next().unwrap_or(GUIDE);
+    let page = GUIDE.split("## Memory per process").next().unwrap_or(GUIDE);
     let rows = page.lines().filter_map(|line| {
         let mut cells = line.strip_prefix("| ")?.split(" | ");
         let (way, bytes) = (cells.next()?, cells.next()?.replace(',', ""));
