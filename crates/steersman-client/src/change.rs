@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_changed_is_nothing_to_send() {
+    fn a_closure_without_changes_sends_nothing() {
         assert_eq!(patch_of(Lock::Always, |_| {}), None);
         assert_eq!(
             patch_of(Lock::Lists, |c| {
@@ -240,7 +240,7 @@ mod tests {
 
     /// CLIENT-2
     #[test]
-    fn a_list_that_is_written_insists_on_its_version() {
+    fn a_patch_that_writes_a_list_carries_the_version() {
         let push = |c: &mut ConfigMap| {
             c.metadata
                 .finalizers
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn the_status_part_is_the_status_alone() {
+    fn a_patch_of_the_status_has_nothing_but_the_status() {
         let kind = Kind::of::<Deployment>();
         let before: Deployment = serde_json::from_value(json!({
             "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"},
@@ -291,7 +291,7 @@ mod tests {
 
     /// CLIENT-3
     #[test]
-    fn a_status_names_the_object_and_its_version() {
+    fn a_patch_of_the_status_carries_uid_and_version() {
         let kind = Kind::of::<Deployment>();
         let mut before = Deployment::default();
         before.metadata.uid = Some("u".into());
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_cannot_be_renamed_by_a_change() {
+    fn a_change_that_renames_the_object_is_refused() {
         let kind = Kind::of::<ConfigMap>();
         let mut rename = |c: &mut ConfigMap| c.metadata.name = Some("other".into());
         let manner = manner(Part::Object, Lock::Lists);
@@ -322,7 +322,7 @@ mod tests {
 
     /// CLIENT-2: a list that merges by key is no list that is written.
     #[test]
-    fn a_strategic_difference_insists_where_it_replaces_a_list() {
+    fn a_strategic_patch_that_replaces_a_list_carries_the_version() {
         let kind = Kind::of::<ConfigMap>();
         let strategic = Manner {
             strategic: true,

@@ -26,7 +26,7 @@ use crate::write::RequestId;
 
 mod writes;
 mod changes;
-mod parts;
+mod actions;
 
 /// Reads from the cache and writes to the API server. Cheap to clone.
 ///

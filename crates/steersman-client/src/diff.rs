@@ -1,21 +1,21 @@
-//! Machine: the JSON merge patch that turns one object into another.
+//! Machine: computes the JSON merge patch that turns one object into another.
 
 use serde_json::{Map, Value};
 
-/// What separates two objects.
+/// The difference of two objects.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Difference {
-    /// An RFC 7386 merge patch.
+    /// The merge patch (RFC 7386).
     pub(crate) patch: Value,
-    /// Whether the patch sets or removes a list. A merge patch has no smaller unit, so what others put
-    /// into the list meanwhile would be lost, even where it seemed empty.
+    /// Whether the patch sets or removes a list. A merge patch replaces a whole list, so elements that others added
+    /// in the meantime would be lost, even to a list that was empty.
     pub(crate) writes_list: bool,
 }
 
-/// The smallest merge patch from `before` to `after`, or `None` where they are the same.
+/// Returns the smallest merge patch from `before` to `after`, or `None` if they are equal.
 ///
-/// A `null` member means an absent one, in both: that is how merge patches read. Numbers are compared as
-/// they are written, so integers beyond 2^53 are neither rounded nor taken for equal.
+/// A `null` member counts as absent in both, as in merge patches. Numbers are compared as text, so that integers
+/// beyond 2^53 are neither rounded nor mistaken for equal.
 pub(crate) fn merge_diff(before: &Value, after: &Value) -> Option<Difference> {
     let mut writes_list = false;
     let patch = difference(Some(before), after, &mut writes_list)?;
@@ -56,7 +56,8 @@ fn members(
     (!patch.is_empty()).then_some(patch)
 }
 
-/// Equal, where absent and `null` members of objects are the same and list elements count as they are.
+/// Returns whether two values are equal. Absent and `null` members of objects are equal; list elements are compared
+/// as they are.
 pub(crate) fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Object(a), Value::Object(b)) => members(a, b, &mut false).is_none(),
@@ -64,7 +65,7 @@ pub(crate) fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// A merge patch cannot set a member to `null`; lists are taken as they are.
+/// Removes `null` members, which a merge patch cannot set; lists are left as they are.
 pub(crate) fn without_nulls(value: &Value) -> Value {
     match value {
         Value::Object(object) => Value::Object(
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn the_patch_holds_the_difference_alone() {
+    fn the_patch_holds_only_the_difference() {
         for (before, after, expected) in [
             (json!({"a": 1}), json!({"a": 1}), None),
             (json!({"a": 1}), json!({"a": 2}), Some(json!({"a": 2}))),
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_beyond_the_exact_floats_survive() {
+    fn integers_beyond_2_to_the_53_are_not_rounded() {
         let (before, after) = (
             json!({"n": 9_007_199_254_740_993_i64}),
             json!({"n": 9_007_199_254_740_992_i64}),
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_that_writes_a_list_says_so() {
+    fn a_patch_that_writes_a_list_reports_it() {
         let writes = |before: Value, after: Value| merge_diff(&before, &after).unwrap().writes_list;
         assert!(writes(
             json!({"a": {"l": [1]}}),
@@ -193,7 +194,7 @@ mod tests {
     proptest! {
         /// An independent implementation of merge patches arrives where the difference says.
         #[test]
-        fn applying_the_difference_arrives(a in object(any_value()), b in object(any_value())) {
+        fn applying_the_patch_to_the_old_object_gives_the_new_one(a in object(any_value()), b in object(any_value())) {
             let mut patched = a.clone();
             if let Some(patch) = patch(&a, &b) {
                 json_patch::merge(&mut patched, &patch);
@@ -202,7 +203,7 @@ mod tests {
         }
 
         #[test]
-        fn nothing_separates_a_value_from_itself(a in object(any_value())) {
+        fn a_value_does_not_differ_from_itself(a in object(any_value())) {
             prop_assert_eq!(merge_diff(&a, &a), None);
             prop_assert_eq!(merge_diff(&a, &without_nulls(&a)), None);
         }

@@ -1,4 +1,4 @@
-//! Machine: what an apply sends, and what its conflicts say.
+//! Machine: makes the body of an apply, and reads the conflicts of a refused one.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -7,11 +7,11 @@ use steersman_object::{Gvk, Kind, ObjectKey, Scope};
 use crate::change::SERVER_SET;
 use crate::error::{Error, FieldConflict};
 
-/// An object, or a part of one, as the document that apply takes: its type named, and without what only the
+/// Returns an object, or a part of one, as the body of an apply: with its type, and without the fields that only the
 /// server sets.
 ///
-/// CLIENT-5: a member that is null is left out. In Rust it is an `Option` that nobody set, and an apply that
-/// named it would take the field from whoever did.
+/// CLIENT-5: `null` members are left out. In Rust they are `Option`s that are `None`, and an apply that named the
+/// field would take it from its owner.
 pub(crate) fn document(kind: &Kind, part: &impl Serialize) -> Result<(ObjectKey, Value), Error> {
     let refused = |key: &ObjectKey, problem: String| Error::NotApplicable {
         kind: kind.clone(),
@@ -58,7 +58,7 @@ pub(crate) fn document(kind: &Kind, part: &impl Serialize) -> Result<(ObjectKey,
     Ok((key, without_nulls(Value::Object(members))))
 }
 
-/// What a manifest says it is.
+/// Returns the kind that a manifest names.
 pub(crate) fn gvk_of(manifest: &impl Serialize) -> Result<Gvk, Error> {
     let unknown = Kind::new(Gvk::new("", "", "manifest"), "", Scope::Cluster);
     let encoded = serde_json::to_value(manifest).map_err(|source| Error::Encode {
@@ -77,7 +77,7 @@ pub(crate) fn gvk_of(manifest: &impl Serialize) -> Result<Gvk, Error> {
     }
 }
 
-/// The document with its namespace filled in.
+/// Returns the document with its namespace filled in.
 pub(crate) fn in_namespace(mut document: Value, key: &ObjectKey) -> Value {
     if let (Some(namespace), Some(Value::Object(metadata))) =
         (key.namespace(), document.get_mut("metadata"))
@@ -87,8 +87,8 @@ pub(crate) fn in_namespace(mut document: Value, key: &ObjectKey) -> Value {
     document
 }
 
-/// What the apply of a subresource of the object `key` sends: a body of the object's kind, or of one of its
-/// own (a `Scale`), that names the object.
+/// Returns the body of an apply of a subresource of the object `key`: of the object's kind, or of the subresource's
+/// own kind (a `Scale`), with the name of the object.
 pub(crate) fn part_document(
     kind: &Kind,
     key: &ObjectKey,
@@ -112,14 +112,14 @@ pub(crate) fn part_document(
         members.insert("apiVersion".to_owned(), gvk.api_version().into());
         members.insert("kind".to_owned(), gvk.kind().into());
     }
-    // Whatever else its metadata say is not the subresource's to set.
+    // The subresource cannot set other metadata.
     members.insert("metadata".to_owned(), json!({"name": key.name()}));
     Ok(in_namespace(Value::Object(members), key))
 }
 
-/// What other managers own of the fields that an apply wanted; empty where that is not why it was refused.
+/// Returns the fields of a refused apply that other managers own; empty if the error is no conflict of an apply.
 ///
-/// The server names each field in a cause of its own, and the manager in its text (apimachinery,
+/// The server names each field in one cause, with the manager in its text (apimachinery,
 /// `managedfields/internal/conflict.go`).
 pub(crate) fn conflicts(refused: &steersman_api::Error) -> Vec<FieldConflict> {
     let details = refused.status().and_then(|status| status.details.as_ref());
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_server_sets_is_left_out_and_the_type_is_filled_in() {
+    fn fields_of_the_server_are_left_out_and_the_type_is_filled_in() {
         let config: ConfigMap = serde_json::from_value(json!({
             "metadata": {
                 "name": "c", "namespace": "a", "uid": "u", "resourceVersion": "7", "generation": 2,
@@ -184,7 +184,7 @@ mod tests {
 
     /// CLIENT-5
     #[test]
-    fn what_is_not_set_is_not_applied() {
+    fn null_members_are_not_applied() {
         #[derive(Serialize)]
         struct Partial {
             metadata: Value,
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_applied_says_why() {
+    fn a_document_that_cannot_be_applied_is_refused_with_the_reason() {
         for (part, expected) in [
             (json!([]), "no object"),
             (json!({}), "no metadata"),

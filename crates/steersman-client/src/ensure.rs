@@ -1,4 +1,4 @@
-//! Driver: changes by difference: read, mutate a copy, send what differs, read again on conflict.
+//! Driver: runs a change by difference: read, mutate a copy, send the difference, read again after a conflict.
 
 use std::sync::Arc;
 
@@ -12,20 +12,20 @@ use crate::options::ClientOptions;
 use crate::send::RequestSender;
 use crate::status_field::has_status;
 
-/// What became of an object that was to be as a closure says, and the object, shared as reads give it.
+/// The outcome of a change by closure, with the object in an `Arc`, as reads return it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ensured<K> {
-    /// The object was not there, and was created; as the server returned it.
+    /// The object was absent and was created. The object is as the server returned it.
     Created(Arc<K>),
-    /// The object was there, and differed; as the server returned it.
+    /// The object existed and differed. The object is as the server returned it.
     Updated(Arc<K>),
-    /// The object was as it should be, so nothing was sent; as it was read, which may be older than what the
-    /// server has.
+    /// The closure changed nothing, so nothing was sent. The object is as it was read; the server may have a newer
+    /// one.
     Unchanged(Arc<K>),
 }
 
 impl<K> Ensured<K> {
-    /// Borrows the object, as writes take it.
+    /// Returns a reference to the object, as writes take it.
     #[must_use]
     pub fn object(&self) -> &K {
         match self {
@@ -33,8 +33,8 @@ impl<K> Ensured<K> {
         }
     }
 
-    /// Returns the object as reads give it. To own it: [`Arc::unwrap_or_clone`], which copies an object only if
-    /// the cache holds it too.
+    /// Returns the object as reads return it. [`Arc::unwrap_or_clone`] makes it an owned object; it copies the object
+    /// only if the cache holds it too.
     #[must_use]
     pub fn into_object(self) -> Arc<K> {
         match self {
@@ -42,14 +42,14 @@ impl<K> Ensured<K> {
         }
     }
 
-    /// Whether a request was needed.
+    /// Returns whether a request was sent.
     #[must_use]
     pub fn is_changed(&self) -> bool {
         !matches!(self, Self::Unchanged(_))
     }
 }
 
-/// How one change is made: what of, and how carefully.
+/// One change by difference: its kind, and how its patches are sent.
 pub(crate) struct Plan<'a, K> {
     pub(crate) api: &'a Api<K>,
     pub(crate) sender: &'a RequestSender,
@@ -58,7 +58,7 @@ pub(crate) struct Plan<'a, K> {
 }
 
 impl<K: Object> Plan<'_, K> {
-    /// Creates the object, or changes the one that is there: `present` is what the caller has read.
+    /// Creates the object, or changes the existing one: `present` is the object as the caller read it.
     pub(crate) async fn ensure(
         &self,
         initial: &K,
@@ -89,7 +89,7 @@ impl<K: Object> Plan<'_, K> {
         }
     }
 
-    /// Changes an object that must be there, starting from `before`.
+    /// Changes an existing object, starting from `before`.
     pub(crate) async fn modify(
         &self,
         before: &K,
@@ -117,7 +117,7 @@ impl<K: Object> Plan<'_, K> {
         }
     }
 
-    /// As `modify`, without a second attempt: what is to come out is given, and not how to come there.
+    /// Changes an existing object with a single attempt, for a caller that gives the result instead of a closure.
     pub(crate) async fn once(
         &self,
         before: &K,
@@ -135,7 +135,7 @@ impl<K: Object> Plan<'_, K> {
         initial: &K,
         mutate: &mut (dyn FnMut(&mut K) + Send),
     ) -> Result<Result<Ensured<K>, steersman_api::Error>, Error> {
-        // The same closure shapes the new object, so that it is written once.
+        // The closure also runs on the new object, so that one closure describes both cases.
         let empty = change(self.kind, initial, self.manner, mutate)?.0;
         let request = self.api.create_request(&empty, &self.options().write())?;
         let created = self.sender.write(self.kind, request).await;
@@ -163,7 +163,7 @@ impl<K: Object> Plan<'_, K> {
         Ok(answer.map(|updated| Ensured::Updated(Arc::new(updated))))
     }
 
-    /// CLIENT-8: where nothing differs because there can be no status, that is said.
+    /// Returns the error of a change without a difference if the type has no status (CLIENT-8).
     fn check_status(&self, object: &K) -> Result<(), Error> {
         if self.manner.part == Part::Status && !has_status(self.kind, object)? {
             return Err(Error::NoStatus {
@@ -190,7 +190,8 @@ impl<K: Object> Plan<'_, K> {
         }
     }
 
-    /// CLIENT-2: a conflict is answered by reading live and computing anew, a bounded number of times.
+    /// Succeeds if the refused change is tried again from a live read, which happens a bounded number of times
+    /// (CLIENT-2).
     fn try_again(
         &self,
         key: &ObjectKey,

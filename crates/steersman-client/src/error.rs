@@ -1,4 +1,4 @@
-//! Words: why a read or a write failed: the cache, the server, or what was asked.
+//! Words: the errors of the client: from the cache, from the server, and of the request itself.
 
 use std::time::Duration;
 
@@ -8,195 +8,194 @@ use thiserror::Error as ThisError;
 
 use crate::outcome::is_unknown;
 
-/// Why the client could not do what it was asked.
+/// An error of a [`Client`](crate::Client).
 #[derive(Debug, ThisError)]
 #[non_exhaustive]
 pub enum Error {
     /// The cache did not answer.
     #[error(transparent)]
     Cache(#[from] steersman_cache::Error),
-    /// The api-server refused, or could not be reached.
+    /// The API server refused the request, or could not be reached.
     #[error(transparent)]
     Api(#[from] steersman_api::Error),
-    /// The object exists, but the cache cannot see it.
+    /// An object of this name exists on the server, but a selector hides it from the cache.
     #[error(
         "{kind} {key} exists but the cache cannot see it: this kind is cached by {scoped_by} only"
     )]
     Hidden {
-        /// The kind written.
+        /// The kind of the object.
         kind: Kind,
-        /// The key written.
+        /// The key of the object.
         key: ObjectKey,
         /// The selectors under which the kind is cached.
         scoped_by: String,
-        /// What the server said.
+        /// The error of the server.
         #[source]
         source: Box<steersman_api::Error>,
     },
-    /// The object kept changing while a difference to it was being sent.
+    /// The object changed before each attempt to send a difference.
     #[error("{kind} {key} changed under each of {attempts} attempts to change it: try again later")]
     KeptChanging {
-        /// The kind written.
+        /// The kind of the object.
         kind: Kind,
-        /// The key written.
+        /// The key of the object.
         key: ObjectKey,
-        /// How often it was tried.
+        /// The number of attempts.
         attempts: u32,
-        /// What the server said last.
+        /// The error of the last attempt.
         #[source]
         source: Box<steersman_api::Error>,
     },
-    /// The object was deleted, and another one has its name now.
+    /// The object was deleted, and another object has its name now.
     #[error("{kind} {key} was deleted and made anew meanwhile: it has another uid now")]
     Replaced {
-        /// The kind written.
+        /// The kind of the object.
         kind: Kind,
-        /// The key written.
+        /// The key of the object.
         key: ObjectKey,
     },
-    /// An object was to be replaced by one that does not say which version it was made from.
+    /// An update of an object without a resource version, which would replace the work of others unseen.
     #[error(
         "{kind} {key} cannot be replaced by an object without a resource version: what others wrote would be \
          lost; read it first, or send the change with `Client::ensure` or `Client::patch`"
     )]
     VersionMissing {
-        /// The kind written.
+        /// The kind of the object.
         kind: Kind,
-        /// The key written.
+        /// The key of the object.
         key: ObjectKey,
     },
-    /// The client works in one namespace, and the object is in another.
+    /// The client is limited to one namespace, and the object is in another.
     #[error("{kind} {key} is outside namespace {namespace}, the one this client works in")]
     OtherNamespace {
-        /// The kind asked for.
+        /// The kind of the object.
         kind: Kind,
-        /// The key asked for; of a list, its namespace and a star.
+        /// The key of the object; for a list, its namespace and `*`.
         key: ObjectKey,
-        /// The client's namespace.
+        /// The namespace of the client.
         namespace: String,
     },
-    /// Fields that were to be applied belong to other managers.
+    /// Other managers own fields of an apply.
     #[error(
         "{kind} {key} cannot be applied by {manager:?} without taking fields over: {}; leave them out, or force it", listed(.conflicts)
     )]
     ApplyConflict {
-        /// The kind applied.
+        /// The kind of the object.
         kind: Kind,
-        /// The key applied.
+        /// The key of the object.
         key: ObjectKey,
-        /// Who applied it.
+        /// The field manager of the apply.
         manager: String,
-        /// Whose the fields are.
+        /// The fields, with their owners.
         conflicts: Vec<FieldConflict>,
-        /// What the server said.
+        /// The error of the server.
         #[source]
         source: Box<steersman_api::Error>,
     },
-    /// A document cannot be applied as it is.
+    /// A document that cannot be applied.
     #[error("{kind} {key} cannot be applied: {problem}")]
     NotApplicable {
-        /// The kind it was to be.
+        /// The kind to apply.
         kind: Kind,
         /// The key, as far as it could be read.
         key: ObjectKey,
-        /// What is wrong with it.
+        /// The problem with the document.
         problem: String,
     },
-    /// A whole object was to be replaced, of a kind that the cache holds only through a transform.
+    /// An update of an object of a kind that the cache holds only through a transform.
     #[error(
         "{kind} {key} is cached through the transform {transform:?}, and to replace the object by what that left \
          of it would remove the rest; send the change with `Client::modify`, `patch` or `apply`"
     )]
     Transformed {
-        /// The kind written.
+        /// The kind of the object.
         kind: Kind,
-        /// The key written.
+        /// The key of the object.
         key: ObjectKey,
         /// The name of the transform.
         transform: String,
     },
-    /// A status was to be written of a kind, or through a type, that has none.
+    /// A write of a status that the kind, or the Rust type, does not have.
     #[error("the status of {kind} {key} cannot be written: {}", why_not(.source.is_some()))]
     NoStatus {
-        /// The kind written.
+        /// The kind of the object.
         kind: Kind,
-        /// The key written.
+        /// The key of the object.
         key: ObjectKey,
-        /// What the server said, where it was asked: it serves no such subresource.
+        /// The error of the server; `None` if the request was not sent because the type has no status.
         #[source]
         source: Option<Box<steersman_api::Error>>,
     },
-    /// Whose field is whose cannot be told, because the object came without its `managedFields`.
+    /// The fields of a manager cannot be found, because the object lacks its `managedFields`.
     #[error(
         "{kind} {key} has no managedFields, so nobody's fields can be told apart: read it live; a cache cuts them"
     )]
     NoManagedFields {
-        /// The kind read.
+        /// The kind of the object.
         kind: Kind,
-        /// The key read.
+        /// The key of the object.
         key: ObjectKey,
     },
-    /// A closure that may change an object made another one of it.
+    /// A closure changed the name or the namespace of an object.
     #[error("a change to {kind} {key} may not rename it (to {to}): name and namespace are fixed")]
     Renamed {
-        /// The kind changed.
+        /// The kind of the object.
         kind: Kind,
-        /// The key before.
+        /// The key before the change.
         key: ObjectKey,
-        /// The key after.
+        /// The key after the change.
         to: ObjectKey,
     },
-    /// The object could not be written as JSON, or what came of it not be read again.
+    /// The object does not encode as JSON, or the changed JSON does not decode.
     #[error("{kind} {key} could not be written as JSON")]
     Encode {
-        /// The kind written.
+        /// The kind of the object.
         kind: Kind,
-        /// The key written.
+        /// The key of the object.
         key: ObjectKey,
-        /// What the serializer said.
+        /// The error of the serializer.
         #[source]
         source: serde_json::Error,
     },
-    /// A field index was named in a read that goes to the server, which has none.
+    /// A live read selects by a field index, which only the cache has.
     #[error("{kind} is read live here, and the field index {index:?} exists in the cache only")]
     IndexNeedsCache {
-        /// The kind read.
+        /// The kind of the list.
         kind: Kind,
-        /// The index named.
+        /// The name of the index.
         index: String,
     },
-    /// The cache has not seen in time what was written on behalf of the same request. It comes later: to be
-    /// tried again.
+    /// The cache did not see the writes of the same request in time. Try again: the writes arrive later.
     #[error(
         "after {waited:?} the cache of {kind} has not seen what this key wrote ({}): try again later", names(.unseen)
     )]
     OwnWritesUnseen {
-        /// The kind read.
+        /// The kind of the read.
         kind: Kind,
-        /// How long was waited.
+        /// The time that the read waited.
         waited: Duration,
-        /// What was written and not seen.
+        /// The keys of the writes that the cache did not see.
         unseen: Vec<ObjectKey>,
     },
-    /// An owner could not be set.
+    /// An owner reference could not be set.
     #[error(transparent)]
     Owner(#[from] OwnerError),
 }
 
-/// A field that an apply wanted, and another manager owns.
+/// A field of an apply that another manager owns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FieldConflict {
-    /// Who owns it.
+    /// The manager that owns the field.
     pub manager: String,
-    /// The subresource through which it was set, if it was one.
+    /// The subresource through which the field was set, if any.
     pub subresource: Option<String>,
     /// The path of the field, such as `.spec.replicas`.
     pub field: String,
 }
 
 impl Error {
-    /// Whether the object is absent: from the server, from the cache, or replaced by another of its name.
+    /// Returns whether the object is absent: on the server, in the cache, or because another object has its name.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         match self {
@@ -207,7 +206,7 @@ impl Error {
         }
     }
 
-    /// Whether an object of that name exists already.
+    /// Returns whether an object of that name exists already.
     #[must_use]
     pub fn is_already_exists(&self) -> bool {
         match self {
@@ -217,7 +216,7 @@ impl Error {
         }
     }
 
-    /// Whether the object changed since it was read.
+    /// Returns whether the object changed since it was read.
     #[must_use]
     pub fn is_conflict(&self) -> bool {
         match self {
@@ -227,7 +226,7 @@ impl Error {
         }
     }
 
-    /// Whether an object exists but does not decode: it is not absent.
+    /// Returns whether an object exists but does not decode. Such an object is not absent.
     #[must_use]
     pub fn is_malformed(&self) -> bool {
         match self {
@@ -237,81 +236,81 @@ impl Error {
         }
     }
 
-    /// Whether the server does not allow it.
+    /// Returns whether the server does not allow the request (403).
     #[must_use]
     pub fn is_forbidden(&self) -> bool {
         self.says(steersman_api::Error::is_forbidden)
     }
 
-    /// Whether the server does not know who asks.
+    /// Returns whether the server does not accept the credentials (401).
     #[must_use]
     pub fn is_unauthorized(&self) -> bool {
         self.says(steersman_api::Error::is_unauthorized)
     }
 
-    /// Whether the object, or the change to it, is not valid: as it is, it never will be.
+    /// Returns whether the object, or the change to it, is invalid (422). The same request fails again.
     #[must_use]
     pub fn is_invalid(&self) -> bool {
         self.says(steersman_api::Error::is_invalid)
     }
 
-    /// Whether the server asks its clients to slow down, or a disruption budget forbids an eviction at present.
+    /// Returns whether the server throttles its clients, or a disruption budget forbids an eviction at present (429).
     #[must_use]
     pub fn is_throttled(&self) -> bool {
         self.says(steersman_api::Error::is_throttled)
     }
 
-    /// How long the server asked to wait before another attempt, where it did.
+    /// Returns the time to wait before another attempt, if the server named one.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.api()?.retry_after()
     }
 
-    /// Whether the version or the page asked for is no longer available.
+    /// Returns whether the requested version or page is no longer available (410).
     #[must_use]
     pub fn is_expired(&self) -> bool {
         self.says(steersman_api::Error::is_expired)
     }
 
-    /// Whether it took the server too long (`Timeout`, `ServerTimeout`); what was asked may have been done.
+    /// Returns whether the server took too long (`Timeout`, `ServerTimeout`). It may have executed the request.
     #[must_use]
     pub fn is_timeout(&self) -> bool {
         self.says(|error| error.is_timeout() || error.is_server_timeout())
     }
 
-    /// Whether something is broken behind the server.
+    /// Returns whether the server failed internally (500).
     #[must_use]
     pub fn is_internal(&self) -> bool {
         self.says(steersman_api::Error::is_internal)
     }
 
-    /// Whether the server does not serve this kind, or the subresource of it.
+    /// Returns whether the server does not serve this kind, or this subresource of the kind.
     #[must_use]
     pub fn is_kind_not_served(&self) -> bool {
         self.says(steersman_api::Error::is_kind_not_served)
     }
 
-    /// Whether the server serves the kind, and not with this verb.
+    /// Returns whether the server serves the kind, but not with this verb.
     #[must_use]
     pub fn is_method_not_supported(&self) -> bool {
         self.says(steersman_api::Error::is_method_not_supported)
     }
 
-    /// Whether the namespace is being deleted, so that nothing is created in it any more.
+    /// Returns whether the namespace is being deleted, so that nothing can be created in it.
     #[must_use]
     pub fn is_namespace_terminating(&self) -> bool {
         self.says(steersman_api::Error::is_namespace_terminating)
     }
 
-    /// Whether the kind cannot be read from the cache because it has not synced; the text says why.
+    /// Returns whether the kind cannot be read from the cache because it has not synced; the text says why.
     #[must_use]
     pub fn is_unavailable(&self) -> bool {
         self.cache()
             .is_some_and(steersman_cache::Error::is_unavailable)
     }
 
-    /// Whether the namespace asked for is not one that the cache looks at, or not the one that the client works
-    /// in.
+    /// Returns whether the namespace is outside the scope of the cache, or is not the one that the client is limited
+    /// to.
     #[must_use]
     pub fn is_outside_scope(&self) -> bool {
         match self {
@@ -325,7 +324,7 @@ impl Error {
         self.api().is_some_and(is)
     }
 
-    /// What the cache said; `None` where it was not asked.
+    /// Returns the error of the cache; `None` for other errors.
     #[must_use]
     pub fn cache(&self) -> Option<&steersman_cache::Error> {
         match self {
@@ -334,7 +333,7 @@ impl Error {
         }
     }
 
-    /// What the server, or the way to it, said; `None` where it was not asked.
+    /// Returns the error of the server or the transport; `None` for other errors.
     #[must_use]
     pub fn api(&self) -> Option<&steersman_api::Error> {
         match self {
@@ -347,7 +346,7 @@ impl Error {
         }
     }
 
-    /// The selectors of the cache that may hide the object, where there are any.
+    /// Returns the selectors of the cache that may hide the object, if there are any.
     #[must_use]
     pub fn scoped_by(&self) -> Option<&str> {
         match self {
@@ -357,7 +356,7 @@ impl Error {
         }
     }
 
-    /// Whose the fields are that an apply was refused for; empty for any other error.
+    /// Returns the fields of a refused apply that other managers own; empty for any other error.
     #[must_use]
     pub fn conflicts(&self) -> &[FieldConflict] {
         match self {
@@ -366,15 +365,15 @@ impl Error {
         }
     }
 
-    /// Whether a write that failed so may have been done all the same: the connection broke, the answer could
-    /// not be read, or the server does not know either.
+    /// Returns whether the server may have executed the failed write: the connection broke, the answer could not be
+    /// read, or the server does not know either.
     #[must_use]
     pub fn is_outcome_unknown(&self) -> bool {
         self.api().is_some_and(is_unknown)
     }
 }
 
-/// Why a status cannot be written, and what to do about it.
+/// Returns why a status cannot be written, and what to do about it.
 fn why_not(was_asked: bool) -> &'static str {
     if was_asked {
         "the server serves no status of this kind; enable `subresources.status` in its definition, or write the \
@@ -385,7 +384,7 @@ fn why_not(was_asked: bool) -> &'static str {
     }
 }
 
-/// What a read found, where an absent object is no error.
+/// Returns the result of a read, with `None` for an absent object.
 pub(crate) fn absent_is_none<T>(read: Result<T, Error>) -> Result<Option<T>, Error> {
     match read {
         Ok(object) => Ok(Some(object)),
@@ -394,7 +393,7 @@ pub(crate) fn absent_is_none<T>(read: Result<T, Error>) -> Result<Option<T>, Err
     }
 }
 
-/// The first few keys.
+/// Returns the first few keys as text.
 fn names(keys: &[ObjectKey]) -> String {
     const SHOWN: usize = 5;
     let shown: Vec<String> = keys.iter().take(SHOWN).map(ToString::to_string).collect();
@@ -405,7 +404,7 @@ fn names(keys: &[ObjectKey]) -> String {
     text
 }
 
-/// `"helm" owns .spec.replicas, …`, the first few.
+/// Returns the first few conflicts as text: `"helm" owns .spec.replicas, …`.
 fn listed(conflicts: &[FieldConflict]) -> String {
     const SHOWN: usize = 5;
     let shown = conflicts.iter().take(SHOWN).map(|conflict| {

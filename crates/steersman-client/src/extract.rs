@@ -1,4 +1,4 @@
-//! Machine: the fields of an object that one manager owns, as a document to apply again.
+//! Machine: finds the fields of an object that one manager owns.
 
 use serde_json::{Map, Value};
 use steersman_object::{Kind, Object};
@@ -6,22 +6,22 @@ use steersman_object::{Kind, Object};
 use crate::change::encode;
 use crate::error::Error;
 
-/// The fields of `object` that `manager` owns by apply, as a document that can be changed and applied again:
-/// with the type and the name, and with the keys of the list items it owns anything of.
+/// Returns the fields of `object` that `manager` owns by apply, as a document that can be changed and applied again:
+/// with the type and the name, and with the keys of the list items of which it owns a field.
 ///
-/// `subresource` is that through which they were applied; none for the object itself. Where the manager owns
-/// nothing, the document holds the type and the name alone.
+/// `subresource` is the one through which the fields were applied; `None` stands for the object itself. If the
+/// manager owns no field, the document has only the type and the name.
 ///
-/// To apply a document again that lacks a field is to give that field up: this is how one removes what one
-/// applied before without naming everything else.
+/// To apply the document without one of its fields gives that field up: this removes an applied field without naming
+/// all others.
 ///
-/// The set is that of `managedFields` (`FieldsV1`), read as `managedfields.ExtractInto` of apimachinery does,
-/// with one difference: without the schema, a map that is owned as a whole is taken as a whole, unless
-/// somebody owns single members of it.
+/// The fields are those of `managedFields` (`FieldsV1`), read as `managedfields.ExtractInto` of apimachinery reads
+/// them, with one difference: without the schema, a map that is owned as a whole is taken as a whole, unless a
+/// manager owns single members of it.
 ///
 /// # Errors
 ///
-/// [`Error::NoManagedFields`] where the object came without them, as from a cache that cuts them.
+/// [`Error::NoManagedFields`] if the object lacks its managed fields, as in a cache that removes them.
 pub fn extract<K: Object>(
     kind: &Kind,
     object: &K,
@@ -61,10 +61,10 @@ pub fn extract<K: Object>(
     Ok(Value::Object(document))
 }
 
-/// What `fields` names of `value`; `all` are the sets of every manager at this place.
+/// Returns the part of `value` that `fields` names; `all` are the sets of all managers at this path.
 fn owned(fields: &Value, value: &Value, all: &[&Value]) -> Value {
     let Some(set) = fields.as_object().filter(|set| has_children(set)) else {
-        // A leaf is owned as a whole. Where others own members of it, it was empty when it was applied.
+        // A leaf is owned as a whole. If other managers own members of it, it was empty when it was applied.
         let apart = all
             .iter()
             .any(|other| other.as_object().is_some_and(has_children));
@@ -81,7 +81,7 @@ fn owned(fields: &Value, value: &Value, all: &[&Value]) -> Value {
     }
 }
 
-/// The members of an object that `set` names.
+/// Returns the members of an object that `set` names.
 fn members(set: &Map<String, Value>, value: &Value, all: &[&Value]) -> Map<String, Value> {
     let mut out = Map::new();
     for (path, fields) in set {
@@ -95,7 +95,7 @@ fn members(set: &Map<String, Value>, value: &Value, all: &[&Value]) -> Map<Strin
     out
 }
 
-/// The items of a list that `set` names, in the order of the list.
+/// Returns the items of a list that `set` names, in the order of the list.
 fn items(set: &Map<String, Value>, list: &[Value], all: &[&Value]) -> Vec<Value> {
     let mut out = Vec::new();
     for (at, item) in list.iter().enumerate() {
@@ -113,7 +113,7 @@ fn items(set: &Map<String, Value>, list: &[Value], all: &[&Value]) -> Vec<Value>
     out
 }
 
-/// The keys of an item, where it has them all.
+/// Returns the keys of an item, if it has all of them.
 fn keyed(key: &str, item: &Value) -> Option<Map<String, Value>> {
     let Some(Value::Object(keys)) = parse(key) else {
         return None;
@@ -124,7 +124,7 @@ fn keyed(key: &str, item: &Value) -> Option<Map<String, Value>> {
     fits.then_some(keys)
 }
 
-/// Without its keys an item could not be found again.
+/// Without its keys, the item could not be found again.
 fn with_keys(item: Value, keys: Map<String, Value>) -> Value {
     match item {
         Value::Object(mut members) => {
@@ -135,7 +135,7 @@ fn with_keys(item: Value, keys: Map<String, Value>) -> Value {
     }
 }
 
-/// The sets of every manager one step further down.
+/// Returns the sets of all managers one level below.
 fn below<'a>(all: &[&'a Value], path: &str) -> Vec<&'a Value> {
     all.iter().filter_map(|set| set.get(path)).collect()
 }
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_applied_is_found_and_nothing_else() {
+    fn only_the_fields_of_the_manager_are_extracted() {
         let kind = Kind::of::<Deployment>();
         assert_eq!(
             extract(&kind, &deployment(), "me", None).unwrap(),
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn who_applied_nothing_has_the_name_alone_and_a_cut_object_is_an_error() {
+    fn a_manager_without_fields_gets_the_name_and_a_cut_object_is_an_error() {
         let kind = Kind::of::<Deployment>();
         assert_eq!(
             extract(&kind, &deployment(), "they", None).unwrap(),

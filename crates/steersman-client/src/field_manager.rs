@@ -1,9 +1,9 @@
-//! Machine: the field managers that writes are signed with where no name is given.
+//! Machine: derives and checks the names of field managers.
 
-/// The longest name that servers take, in bytes (`FieldManagerMaxLength` of apimachinery).
+/// The longest name that servers accept, in bytes (`FieldManagerMaxLength` of apimachinery).
 const LONGEST: usize = 128;
 
-/// A field manager that servers refuse, with each write that it signs.
+/// A name of a field manager that servers refuse, with every write that carries it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the field manager {name:?} {problem}: servers take 1 to 128 bytes of printable characters"
@@ -13,21 +13,20 @@ pub struct InvalidFieldManager {
     problem: String,
 }
 
-/// How much of the beginning of a name that is too long is kept, in bytes.
+/// The length of the part that is kept of the beginning of an overlong name, in bytes.
 const BEGINNING: usize = 40;
 
-/// The name that the server gives to the writes of a program that name no manager: its printable
-/// characters, up to the longest name that servers take.
+/// Returns the name that the server gives to the writes of a program without a field manager: its printable
+/// characters, up to the longest name that servers accept.
 pub(crate) fn of_program(program: &str) -> String {
     let printable: String = program.chars().filter(|c| is_printable(*c)).collect();
     start_of(&printable, LONGEST).to_owned()
 }
 
-/// The name of a controller of a program: `program/controller`.
+/// Returns the field manager of a controller of a program: `program/controller`.
 ///
-/// Each character that servers refuse becomes a `_`. Of a name that is too long for servers the
-/// beginning and the end are kept, with a hash of the whole name between them, so that two names that
-/// differ anywhere stay two.
+/// Characters that servers refuse become `_`. An overlong name is shortened in the middle, with a hash of the whole
+/// name in place of the cut part, so that two different names stay different.
 pub(crate) fn of_controller(program: &str, controller: &str) -> String {
     let whole = match program {
         "" => controller.to_owned(),
@@ -48,7 +47,7 @@ pub(crate) fn of_controller(program: &str, controller: &str) -> String {
 ///
 /// # Errors
 ///
-/// Where the name is empty, longer than 128 bytes, or has a character that is not printable.
+/// If the name is empty, longer than 128 bytes, or has a character that is not printable.
 pub fn check_field_manager(name: &str) -> Result<(), InvalidFieldManager> {
     let problem = if name.is_empty() {
         "is empty".to_owned()
@@ -65,33 +64,33 @@ pub fn check_field_manager(name: &str) -> Result<(), InvalidFieldManager> {
     })
 }
 
-/// Whether servers refuse a name for the character. Unlike [`is_printable`], says no of the symbols
-/// that servers take.
+/// Returns whether servers refuse the character in a name. Unlike [`is_printable`], accepts every symbol that servers
+/// accept.
 fn is_refused(c: char) -> bool {
-    // Behind a letter, so that a combining mark is not escaped.
+    // The character follows a letter, so that a combining mark is not escaped.
     let is_escaped = || format!("a{c}").escape_debug().count() > 2;
     !is_printable(c) && (c.is_ascii() || is_escaped())
 }
 
-/// Whether a server takes the character in a name (`unicode.IsPrint` of Go). Says no of some symbols
-/// beyond ASCII that servers do take.
+/// Returns whether servers accept the character in a name (`unicode.IsPrint` of Go). Refuses some symbols beyond
+/// ASCII that servers accept.
 fn is_printable(c: char) -> bool {
     c == ' ' || c.is_ascii_graphic() || c.is_alphanumeric()
 }
 
-/// FNV-1a: the same in each version of the program.
+/// The FNV-1a hash, which is the same in every version of the program.
 fn hash(text: &str) -> u32 {
     text.bytes().fold(0x811c_9dc5, |hash, byte| {
         (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
     })
 }
 
-/// At most this many bytes of the beginning of a text, in whole characters.
+/// Returns at most this many bytes from the beginning of a text, in whole characters.
 fn start_of(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }
 
-/// At most this many bytes of the end of a text, in whole characters.
+/// Returns at most this many bytes from the end of a text, in whole characters.
 fn end_of(text: &str, bytes: usize) -> &str {
     &text[text.ceil_char_boundary(text.len().saturating_sub(bytes))..]
 }
@@ -101,14 +100,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_controller_signs_with_the_program_and_its_name() {
+    fn a_controller_signs_with_the_names_of_program_and_controller() {
         assert_eq!(of_controller("shop", "namespace"), "shop/namespace");
         assert_eq!(of_controller("", "namespace"), "namespace");
         assert_eq!(of_controller("my shop", "a\tb\u{200b}é"), "my shop/a_b_é");
     }
 
     #[test]
-    fn a_long_name_keeps_both_ends_and_stays_another_than_every_other() {
+    fn a_shortened_name_keeps_both_ends_and_stays_unique() {
         let long = "x".repeat(200);
         let exact = of_controller(&"p".repeat(LONGEST - 2), "c");
         assert_eq!(exact, format!("{}/c", "p".repeat(LONGEST - 2)));
@@ -136,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_signs_as_the_server_would_call_it() {
+    fn a_program_signs_with_the_name_that_the_server_derives() {
         assert_eq!(of_program("shop"), "shop");
         assert_eq!(of_program("sh\u{7}op"), "shop");
         assert_eq!(of_program(&"ü".repeat(100)), "ü".repeat(64));

@@ -1,21 +1,21 @@
-//! Machine: finalizers of an object: present or not, and whose turn it is.
+//! Machine: adds and removes finalizers, and decides what the owner of a finalizer should do.
 
 use steersman_object::Object;
 
-/// What a reconciler that owns a finalizer should do about an object.
+/// The state of an object with respect to one finalizer, which tells its owner what to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Alive, and without the finalizer: add it before making anything outside the object.
+    /// Not being deleted, and without the finalizer: add it before making anything outside the object.
     Missing,
-    /// Alive, and held by the finalizer: reconcile.
+    /// Not being deleted, and with the finalizer: reconcile.
     Held,
-    /// Being deleted, and held by the finalizer: clean up, then remove the finalizer.
+    /// Being deleted, and with the finalizer: clean up, then remove the finalizer.
     CleanUp,
-    /// Being deleted, and no longer held by the finalizer: nothing is left to do.
+    /// Being deleted, and without the finalizer: there is nothing left to do.
     Released,
 }
 
-/// Whether the object has this finalizer.
+/// Returns whether the object has this finalizer.
 #[must_use]
 pub fn contains<K: Object>(object: &K, finalizer: &str) -> bool {
     object
@@ -26,10 +26,10 @@ pub fn contains<K: Object>(object: &K, finalizer: &str) -> bool {
         .any(|present| present == finalizer)
 }
 
-/// Adds a finalizer to a local copy, behind those that are there; false if it was there.
+/// Adds a finalizer to a local copy, behind the existing ones; returns false if the copy has it already.
 ///
-/// Kubernetes takes names of the form `domain/name`, such as `example.com/cleanup`, and refuses to add
-/// one to an object that is being deleted.
+/// Kubernetes requires names of the form `domain/name`, such as `example.com/cleanup`, and refuses to add a finalizer
+/// to an object that is being deleted.
 pub fn add<K: Object>(object: &mut K, finalizer: &str) -> bool {
     let absent = !contains(object, finalizer);
     if absent {
@@ -42,7 +42,7 @@ pub fn add<K: Object>(object: &mut K, finalizer: &str) -> bool {
     absent
 }
 
-/// Removes a finalizer from a local copy; false if it was not there.
+/// Removes a finalizer from a local copy; returns false if the copy does not have it.
 pub fn remove<K: Object>(object: &mut K, finalizer: &str) -> bool {
     let present = contains(object, finalizer);
     if present {
@@ -55,7 +55,7 @@ pub fn remove<K: Object>(object: &mut K, finalizer: &str) -> bool {
     present
 }
 
-/// What is to be done about the object by the owner of this finalizer.
+/// Returns what the owner of this finalizer should do about the object.
 ///
 /// # Examples
 ///
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn each_stage_follows_from_deletion_and_presence() {
+    fn the_stage_follows_from_deletion_and_presence() {
         for (deleting, finalizers, expected) in [
             (false, vec!["x/y"], Stage::Missing),
             (false, vec!["x/y", OURS], Stage::Held),

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_known_and_a_broken_server_is_not() {
+    fn a_refusal_has_a_known_outcome_and_a_5xx_has_not() {
         for code in [400, 401, 403, 404, 409, 410, 415, 422, 429, 501] {
             assert!(!is_unknown(&error(code, None)), "{code}");
         }
@@ -130,7 +130,7 @@ mod tests {
 
     /// RYOW-3
     #[test]
-    fn a_question_is_refused_for_good_where_asking_again_does_not_help() {
+    fn a_refusal_that_only_an_administrator_can_lift_is_final() {
         for code in [400, 403, 404, 405, 422] {
             assert!(is_refused_for_good(&error(code, None)), "{code}");
         }
@@ -141,7 +141,7 @@ mod tests {
 
     /// CLIENT-7
     #[test]
-    fn a_429_is_repeated_for_each_verb_and_a_5xx_for_reads_where_the_server_says_when() {
+    fn with_a_retry_after_429s_are_repeated_for_all_verbs_and_5xxs_for_reads() {
         let ten = Duration::from_secs(10);
         let wait = |code, after, is_read| {
             let wait = Repeats::default().wait(&error(code, after), is_read, ten);
@@ -163,7 +163,7 @@ mod tests {
 
     /// CLIENT-7
     #[test]
-    fn repetitions_are_bounded_in_time_and_in_number() {
+    fn repetitions_are_limited_in_time_and_in_number() {
         let throttled = error(429, Some(4));
         let mut repeats = Repeats::default();
         let ten = Duration::from_secs(10);

@@ -1,16 +1,17 @@
-//! Machine: makes one typed object the owner of another.
+//! Machine: sets owner references between typed objects.
 
 pub use steersman_object::owner::{OwnerError, controller_of, set_controller};
 use steersman_object::{Kind, Object, TypedObject, owner};
 
-/// Makes `owner` the controller of `object`: deleting the owner deletes the object, and events of
+/// Makes `owner` the controller of `object`: the garbage collector deletes the object after its owner, and events of
 /// the object reconcile the owner.
 ///
 /// Changes the local copy only. Setting the same owner again refreshes its reference.
 ///
 /// # Errors
 ///
-/// When the owner has no uid, when another object is the controller already, or when a namespaced
+/// If the owner has no uid, if another object is the controller already, or if a namespaced owner is in another
+/// namespace than the object.
 /// owner and the object are not in one namespace.
 ///
 /// # Examples
@@ -39,7 +40,7 @@ pub fn set_controller_reference<O: TypedObject, K: Object>(
 ///
 /// # Errors
 ///
-/// As [`set_controller_reference`], except that other owners do not matter.
+/// As [`set_controller_reference`], except that another controller is no error.
 pub fn add_owner_reference<O: TypedObject, K: Object>(
     owner: &O,
     object: &mut K,

@@ -1,4 +1,4 @@
-//! Machine: whether a Rust type has a status at all.
+//! Machine: finds out whether a Rust type has a status.
 
 use std::cell::Cell;
 
@@ -12,16 +12,16 @@ use steersman_object::{Kind, Object};
 use crate::change::encode;
 use crate::error::Error;
 
-/// Whether a status of `object` can be written and read through its type. A type without the field could never
-/// change it, and every change of its status would come to nothing.
+/// Returns whether the type of `object` can hold a status. Without such a field, every change of the status through
+/// the type would be lost.
 pub(crate) fn has_status<K: Object>(kind: &Kind, object: &K) -> Result<bool, Error> {
     let fields = Cell::new(None);
-    // Refused in any case: it only tells which fields it was asked for.
+    // The deserializer always refuses; it only records the field names.
     let _refused = K::deserialize(FieldNames(&fields));
     if let Some(fields) = fields.get() {
         return Ok(fields.contains(&"status"));
     }
-    // A type that takes any field shows what it keeps of one.
+    // A type that is no struct shows by a round trip whether it keeps a status.
     let mut body = encode(kind, object)?;
     if let Some(members) = body.as_object_mut() {
         members.insert("status".to_owned(), json!({"phase": "Known"}));
@@ -35,7 +35,7 @@ pub(crate) fn has_status<K: Object>(kind: &Kind, object: &K) -> Result<bool, Err
         .is_some_and(|status| *status != Value::Null))
 }
 
-/// Notes the names of the fields that a struct asks for, and refuses it.
+/// A deserializer that records the field names of a struct and then refuses.
 struct FieldNames<'a>(&'a Cell<Option<&'static [&'static str]>>);
 
 impl<'de> Deserializer<'de> for FieldNames<'_> {
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_type_has_a_status_or_could_never_change_it() {
+    fn a_type_without_a_status_field_has_no_status() {
         fn of<K: TypedObject + Default>() -> bool {
             has_status(&Kind::of::<K>(), &K::default()).unwrap()
         }

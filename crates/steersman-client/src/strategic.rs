@@ -1,8 +1,8 @@
-//! Machine: the strategic merge patch that turns one object of Kubernetes' own kinds into another.
+//! Machine: computes the strategic merge patch that turns one object of a Kubernetes kind into another.
 //!
-//! As a merge patch, but a list whose type has a merge key is changed element by element, so that what others put
-//! into it stays: an element that is new or changed is named with its key, one that is gone has the directive
-//! `$patch: delete`, and `$setElementOrder` says where they are (apimachinery, `pkg/util/strategicpatch`).
+//! Such a patch is a merge patch in which lists with a merge key are changed element by element, so that elements of
+//! others stay: a new or changed element is named with its key, a removed one has the directive `$patch: delete`, and
+//! `$setElementOrder` gives the order (apimachinery, `pkg/util/strategicpatch`).
 
 mod lists;
 
@@ -19,13 +19,13 @@ const DELETE_FROM: &str = "$deleteFromPrimitiveList/";
 
 type Members = Map<String, Value>;
 
-/// A difference that a strategic merge patch cannot name: elements of a list that their merge key does not tell
-/// apart, or a member of a map that would be read as a directive.
+/// A difference that no strategic merge patch can express: list elements with the same merge key, or a map member
+/// that would be read as a directive.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Inexpressible;
 
-/// The smallest strategic merge patch from `before` to `after`, objects with these fields; `None` where they are
-/// the same.
+/// Returns the smallest strategic merge patch from `before` to `after`, whose fields are `fields`; `None` if they are
+/// equal.
 pub(crate) fn strategic_diff(
     fields: &'static Fields,
     before: &Value,
@@ -45,7 +45,7 @@ pub(crate) fn strategic_diff(
     }))
 }
 
-/// What is known of a patch while it is made.
+/// The patch while it is computed.
 #[derive(Default)]
 struct Patch {
     writes_list: bool,
@@ -64,7 +64,7 @@ impl Patch {
                 continue;
             }
             match (way(fields, name), was) {
-                // The elements go, and not those that others put there meanwhile.
+                // Deletes the elements one by one, so that elements that others added stay.
                 (Some(way @ (Way::Keyed { .. } | Way::Union)), Value::Array(was)) => {
                     self.list(name, Some(way), (was, &[]), &mut patch)?;
                 }
@@ -98,7 +98,7 @@ impl Patch {
         Ok((!patch.is_empty()).then_some(patch))
     }
 
-    /// Writes into `patch` what separates two lists that differ.
+    /// Adds the difference of two lists to `patch`.
     fn list(
         &mut self,
         name: &str,
@@ -183,7 +183,7 @@ fn union(name: &str, (was, is): (&[Value], &[Value]), patch: &mut Members) {
 
 type ByKey<'a> = Vec<(&'a Value, &'a Members)>;
 
-/// The elements with their keys; each has to have one of its own.
+/// Returns the elements with their keys; fails if a key is missing or occurs twice.
 fn by_key<'a>(list: &'a [Value], key: &str) -> Result<ByKey<'a>, Inexpressible> {
     let mut found: ByKey<'_> = Vec::with_capacity(list.len());
     for one in list {
@@ -226,7 +226,7 @@ fn way(fields: Option<&'static Fields>, name: &str) -> Option<&'static Way> {
     fields?.get(name)
 }
 
-/// The fields of what is at the end of a way, where that is no list.
+/// Returns the fields of the type at a path; `None` if the path leads to a list.
 fn within(way: &'static Way) -> Option<&'static Fields> {
     match way {
         Way::Struct(name) => fields(name),
@@ -234,7 +234,7 @@ fn within(way: &'static Way) -> Option<&'static Fields> {
     }
 }
 
-/// Whether to set `value` where nothing is sets a list that would not merge with what others put there.
+/// Returns whether setting `value` in an empty place sets a list that does not merge with elements of others.
 fn sets_whole_list(way: Option<&'static Way>, value: &Value) -> bool {
     match (way, value) {
         (Some(Way::Union), Value::Array(_)) => false,
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_are_named_by_their_keys() {
+    fn elements_are_patched_by_their_merge_keys() {
         let pod = |containers: Value| json!({"spec": {"containers": containers}});
         let (a, b) = (
             json!({"name": "a", "image": "1", "args": ["x"]}),
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_keys_do_not_tell_apart_and_directives_cannot_be_named() {
+    fn equal_merge_keys_and_directives_cannot_be_expressed() {
         let fields = fields_of(&Kind::of::<Pod>()).unwrap();
         let pod = |containers: Value| json!({"spec": {"containers": containers}});
         let two = json!([{"name": "a"}, {"name": "a"}]);
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn single_values_are_added_and_taken_away() {
+    fn single_values_are_added_and_removed() {
         let pod = |finalizers: Value| json!({"metadata": {"finalizers": finalizers}});
         let found = diff(&pod(json!(["a", "b"])), &pod(json!(["b", "c"])));
         let expected = json!({"metadata": {
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_a_list_away_as_a_whole_says_so() {
+    fn a_patch_that_removes_a_whole_list_reports_it() {
         let with = json!({"spec": {"tolerations": [{"key": "k"}]}});
         assert_eq!(diff(&json!({}), &with), Some((with.clone(), true)));
         let (patch, writes_list) = diff(&with, &json!({})).unwrap();
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn directives_are_found_wherever_they_are() {
+    fn directives_are_found_at_any_depth() {
         assert!(holds_directive(&json!([{"a": {"$patch": 1}}])));
         assert!(holds_directive(&json!({"$setElementOrder/x": []})));
         assert!(!holds_directive(&json!({"$ref": "x", "a": "$patch"})));

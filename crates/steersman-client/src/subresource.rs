@@ -1,4 +1,4 @@
-//! Handle: subresources by name, whatever their shape.
+//! Handle: reads and writes of subresources by name.
 
 use std::marker::PhantomData;
 
@@ -12,15 +12,15 @@ use steersman_object::{Kind, Object, ObjectKey};
 use crate::error::Error;
 use crate::shared::Shared;
 
-/// One subresource of a kind, such as `scale` or `resize`: live, with a request each. Made by
+/// One subresource of a kind, such as `scale` or `resize`. Every verb sends a request. Made by
 /// [`Client::subresource`](crate::Client::subresource).
 ///
-/// What is sent and what is answered need not be of the kind itself: a `Deployment`'s scale is a
-/// [`Scale`], and a `Pod`'s resize is the `Pod`. So each verb says what it takes for the answer.
+/// Requests and answers need not be of the kind itself: the scale of a `Deployment` is a [`Scale`], and the resize of
+/// a `Pod` is the `Pod`. So the type of the answer is a parameter of each verb.
 ///
 /// # Cancel safety
 ///
-/// As that of the [`Client`](crate::Client).
+/// As the [`Client`](crate::Client).
 #[derive(Debug)]
 #[must_use]
 pub struct Subresource<K> {
@@ -40,12 +40,12 @@ impl<K: Object> Subresource<K> {
         }
     }
 
-    /// Reads it.
+    /// Reads the subresource.
     ///
     /// # Errors
     ///
-    /// [`is_not_found`](Error::is_not_found) where there is no such object, or its kind has no such subresource;
-    /// else what the server says.
+    /// [`is_not_found`](Error::is_not_found) if the object is absent or its kind has no such subresource; otherwise
+    /// the errors of the server.
     pub async fn get<T: DeserializeOwned>(&self, key: &ObjectKey) -> Result<T, Error> {
         let key = self.shared.key_in_namespace(&self.kind, key)?;
         let api = self.shared.api::<K>(&self.kind).await?;
@@ -53,11 +53,11 @@ impl<K: Object> Subresource<K> {
         Ok(self.shared.sender().read(&self.kind, ask).await?)
     }
 
-    /// POSTs to it: an eviction, a binding, a request for a token.
+    /// Sends a POST to the subresource: an eviction, a binding, a request for a token.
     ///
     /// # Errors
     ///
-    /// What the server says.
+    /// The errors of the server.
     pub async fn create<T: DeserializeOwned + Send + 'static>(
         &self,
         key: &ObjectKey,
@@ -70,11 +70,11 @@ impl<K: Object> Subresource<K> {
         .await
     }
 
-    /// Replaces it. The server minds the resource version in `body`, where it has one.
+    /// Replaces the subresource. The server compares the resource version in `body`, if it has one.
     ///
     /// # Errors
     ///
-    /// [`is_conflict`](Error::is_conflict) where the version is not the newest; else what the server says.
+    /// [`is_conflict`](Error::is_conflict) if the version is not the newest; otherwise the errors of the server.
     pub async fn update<T: DeserializeOwned + Send + 'static>(
         &self,
         key: &ObjectKey,
@@ -87,11 +87,12 @@ impl<K: Object> Subresource<K> {
         .await
     }
 
-    /// Patches it. A [`Patch::Apply`] is sent as it is: [`apply`](Self::apply) is what names its manager.
+    /// Patches the subresource. A [`Patch::Apply`] is sent without a field manager of the client;
+    /// [`apply`](Self::apply) adds one.
     ///
     /// # Errors
     ///
-    /// What the server says.
+    /// The errors of the server.
     pub async fn patch<T: DeserializeOwned + Send + 'static>(
         &self,
         key: &ObjectKey,
@@ -104,7 +105,7 @@ impl<K: Object> Subresource<K> {
         .await
     }
 
-    /// Applies it: `body` is of the object's kind where it does not say of which it is.
+    /// Applies the subresource. A `body` without a type gets that of the object.
     ///
     /// # Errors
     ///
@@ -119,7 +120,7 @@ impl<K: Object> Subresource<K> {
             .await
     }
 
-    /// Sets the replicas, of a `scale`.
+    /// Sets the number of replicas through the subresource `scale`.
     ///
     /// # Errors
     ///

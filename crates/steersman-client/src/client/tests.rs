@@ -1,4 +1,4 @@
-//! RYOW-11: a read that no note concerns takes no lock, however many notes of others there are.
+//! RYOW-11: a read takes no lock for notes that are not about it.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_core::ObjectMeta;
@@ -26,7 +26,7 @@ fn key(name: &str) -> ObjectKey {
 
 /// RYOW-11
 #[tokio::test(start_paused = true)]
-async fn reads_take_no_lock_for_the_notes_of_others_and_one_at_most_for_their_own() {
+async fn reads_take_no_lock_for_unrelated_notes_and_one_for_related_ones() {
     let server = ApiServer::new();
     let connection = Connection::in_process(server.service(), "default");
     let cache = Cache::new(CacheOptions::new().seed(7)).unwrap();
@@ -53,7 +53,7 @@ async fn reads_take_no_lock_for_the_notes_of_others_and_one_at_most_for_their_ow
         let sender = client.shared.sender();
         own.may_owe(&sender.options, sender.writer, None)
     };
-    // Of these no counter is shared with one that wrote.
+    // These names share no counter with a name that was written.
     let others: Vec<Client> = (1000..1400)
         .map(of)
         .filter(|other| !may_owe(other))
@@ -76,13 +76,13 @@ async fn reads_take_no_lock_for_the_notes_of_others_and_one_at_most_for_their_ow
     }
     assert_eq!(own.locked(), before);
 
-    // A key that wrote looks once, where its own note does not concern the object.
+    // A key that wrote takes the lock once for an object that its note is not about.
     let reader = of(7);
     for _ in 0..10 {
         reader.get::<ConfigMap>(&key("there")).await.unwrap();
     }
     assert!(own.locked() <= before + 10, "{}", own.locked() - before);
-    // Where all wait for all, the name tells.
+    // Under `Process`, the name decides.
     let all = client.read_consistency(ReadConsistency::Process);
     let before = own.locked();
     let name = (0..100).map(|number| format!("absent-{number}"));

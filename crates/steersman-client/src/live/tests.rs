@@ -1,4 +1,4 @@
-//! What a live list says of objects that do not decode.
+//! Objects that do not decode, in live lists.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use steersman_testenv::log::capture;
 use super::*;
 use crate::Client;
 
-/// A `ConfigMap` whose values are numbers, which no server lets be.
+/// A `ConfigMap` with numbers as values, which no server accepts.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 struct Numbers {
     metadata: ObjectMeta,
@@ -53,7 +53,7 @@ impl Resource for Numbers {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_leaves_objects_out_says_so() {
+async fn a_live_list_warns_of_the_objects_that_it_leaves_out() {
     let log = capture();
     let said = || log.text();
     let server = ApiServer::new();
@@ -73,7 +73,7 @@ async fn a_list_that_leaves_objects_out_says_so() {
     assert!(!said().contains("WARN"), "{}", said());
     put("b", &json!({"n": "many"}));
     put("c", &json!({"n": "none"}));
-    // CACHE-4: the same as from the cache.
+    // CACHE-4: the same error as from the cache.
     let error = live.list::<Numbers>(&options).await.unwrap_err();
     assert!(error.is_malformed() && !error.is_not_found(), "{error}");
     assert!(error.to_string().contains("default/b"), "{error}");

@@ -1,8 +1,8 @@
-//! Machine: reads the generated table of the lists that strategic merges merge, once, on first use.
+//! Machine: reads the generated table of list types with merge keys, once, on first use.
 //!
-//! One line is one type: its name, `@kind:` and a version where it is a kind's, then `field:way` for each field
-//! that is such a list or leads to one. A way is `[key]` for a list whose elements are found by their key, with the
-//! type of these where it leads on; `[]` for a list of single values; or the name of a type.
+//! Each line is one type: its name, `@kind:` and a version if it is the type of a kind, then `field:type` for each
+//! field that is such a list or leads to one. The type of a field is `[key]` and the element type for a list with a
+//! merge key, `[]` for a list of single values, or the name of a struct.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -11,38 +11,38 @@ use steersman_object::Kind;
 
 const TEXT: &str = include_str!("lists.txt");
 
-/// The fields of a type, as far as they lead to a list that merges.
+/// The fields of a type that are lists with a merge key, or lead to one.
 pub(crate) type Fields = BTreeMap<&'static str, Way>;
 
-/// What is at a field.
+/// The type of a field.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// A list whose elements are found by this key, and the type of these.
+    /// A list with this merge key, and the type of its elements.
     Keyed {
         key: &'static str,
         items: &'static str,
     },
-    /// A list of single values, each its own identity.
+    /// A list of single values, which merges by value.
     Union,
     /// A struct of this type.
     Struct(&'static str),
 }
 
-/// All types and kinds.
+/// All types and kinds of the table.
 #[derive(Debug, Default)]
 struct Table {
     types: BTreeMap<&'static str, Fields>,
     kinds: BTreeMap<(&'static str, &'static str), &'static str>,
 }
 
-/// The fields of a kind of Kubernetes' own; none for any other, which the server does not merge by keys either.
+/// Returns the fields of a Kubernetes kind; `None` for other kinds, whose lists the server does not merge by key.
 pub(crate) fn fields_of(kind: &Kind) -> Option<&'static Fields> {
     let gvk = kind.gvk();
     let kinds = &table().kinds;
     fields(kinds.get(&(gvk.api_version().as_str(), gvk.kind()))?)
 }
 
-/// The fields of the type of this name, where it leads to a list that merges.
+/// Returns the fields of the type of this name, if it leads to a list with a merge key.
 pub(crate) fn fields(name: &str) -> Option<&'static Fields> {
     table().types.get(name)
 }
@@ -52,7 +52,7 @@ fn table() -> &'static Table {
     TABLE.get_or_init(|| read(TEXT))
 }
 
-/// Reads the text form.
+/// Parses the table.
 fn read(text: &'static str) -> Table {
     let mut table = Table::default();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_way_to_a_list_is_found() {
+    fn the_path_to_a_list_with_a_merge_key_is_found() {
         let mut at = fields_of(&Kind::of::<Deployment>()).unwrap();
         for field in ["spec", "template", "spec"] {
             let Way::Struct(name) = at[field] else {
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn every_type_that_is_named_is_there_and_others_are_not() {
+    fn every_named_type_is_in_the_table() {
         let table = table();
         for (name, fields) in &table.types {
             for way in fields.values() {

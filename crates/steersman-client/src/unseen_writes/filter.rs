@@ -113,7 +113,7 @@ mod tests {
 
     /// RYOW-11
     #[test]
-    fn what_is_counted_is_found_and_what_is_not_is_mostly_not() {
+    fn counted_notes_are_found_and_others_mostly_are_not() {
         let filter = Filter::default();
         assert!(!filter.may_owe(None, None));
         let name = |number: u64| format!("object-{number}");

@@ -1,4 +1,4 @@
-//! Which writes a read has to see, as tables.
+//! Tables of writes, and of the reads that must see them.
 
 use super::question::UNKNOWN_FOR;
 use super::*;
@@ -53,12 +53,12 @@ fn noted(written: impl IntoIterator<Item = NotedWrite>) -> UnseenWrites {
     writes
 }
 
-/// The notes that a read of `name` waits for.
+/// Returns the keys of the notes that a read of `name` waits for.
 fn owed(writes: &UnseenWrites, name: &str) -> Vec<Note> {
     writes.owed(Some(ME), &gvk(), Read::Object(&key(name)))
 }
 
-/// The questions that a read asks the server about.
+/// Returns the questions that a read asks the server.
 fn asks(writes: &UnseenWrites, read: Read<'_>) -> Vec<Subject> {
     let questions = writes.questions(Some(ME), &gvk(), read).into_iter();
     questions.map(|question| question.subject).collect()
@@ -72,13 +72,13 @@ fn generated(begins: &str) -> Subject {
     Subject::generated(Some("default"), begins)
 }
 
-/// Whether an informer that has applied `applied`, and stores this (uid, version, deleting), has seen
-/// the one note of `a`.
+/// Returns whether an informer that has applied `applied`, and stores this (uid, version, deleting), has seen the
+/// only note of `a`.
 fn seen(writes: &UnseenWrites, applied: &str, has: Option<(&str, &str, bool)>) -> bool {
     looked(writes, applied, has).0
 }
 
-/// As [`seen`], and whether a read need not wait for it.
+/// As [`seen`], and whether a read need not wait.
 fn looked(writes: &UnseenWrites, applied: &str, has: Option<(&str, &str, bool)>) -> (bool, bool) {
     let applied = ResourceVersion::new(applied);
     let version = has.map(|(_, version, _)| ResourceVersion::new(version));
@@ -98,9 +98,9 @@ fn looked(writes: &UnseenWrites, applied: &str, has: Option<(&str, &str, bool)>)
     (notes[0].is_seen(look), notes[0].is_shown(look))
 }
 
-/// RYOW-1: one's own writes and no others, of the kind and namespace that is read.
+/// RYOW-1: a read must see the writes of its own key, of the same kind and namespace.
 #[test]
-fn a_read_owes_what_its_own_key_wrote_there() {
+fn a_read_must_see_the_writes_of_its_own_key() {
     let mut writes = noted([stored("a", "u1", "5")]);
     writes.note(OTHER, &gvk(), stored("b", "u2", "6"), now());
 
@@ -120,7 +120,7 @@ fn a_read_owes_what_its_own_key_wrote_there() {
 
 /// RYOW-2: events, bookmarks and relists count alike.
 #[test]
-fn a_write_is_seen_when_its_version_was_applied() {
+fn a_write_is_seen_once_its_version_was_applied() {
     let writes = noted([stored("a", "u1", "10")]);
     assert!(!seen(&writes, "9", None));
     assert!(!seen(&writes, "9", Some(("u1", "9", false))));
@@ -130,7 +130,7 @@ fn a_write_is_seen_when_its_version_was_applied() {
 }
 
 #[test]
-fn another_object_that_has_the_name_since_ends_every_wait() {
+fn a_newer_object_of_the_name_ends_every_wait() {
     let writes = noted([stored("a", "u1", "10")]);
     assert!(
         !seen(&writes, "9", Some(("u0", "9", false))),
@@ -142,16 +142,16 @@ fn another_object_that_has_the_name_since_ends_every_wait() {
 }
 
 #[test]
-fn a_delete_is_seen_when_the_object_is_gone_or_going() {
+fn a_delete_is_seen_when_the_object_is_absent_or_terminating() {
     let writes = noted([deleted("a", "u1")]);
     assert!(!seen(&writes, "9", Some(("u1", "9", false))));
     assert!(seen(&writes, "9", Some(("u1", "9", true))));
     assert!(seen(&writes, "9", None));
 }
 
-/// What was created and deleted at once is absent twice: before it comes, and after it went.
+/// An object that was created and deleted at once is absent twice: before it arrives, and after its deletion.
 #[test]
-fn a_delete_of_what_never_came_waits_for_it_to_come_and_go() {
+fn a_delete_of_an_unseen_object_is_seen_after_it_came_and_went() {
     let writes = noted([stored("a", "u1", "10"), deleted("a", "u1")]);
     assert!(!seen(&writes, "9", None));
     assert!(!seen(&writes, "10", Some(("u1", "10", false))));
@@ -159,7 +159,7 @@ fn a_delete_of_what_never_came_waits_for_it_to_come_and_go() {
 }
 
 #[test]
-fn of_several_writes_of_one_object_the_newest_counts() {
+fn the_newest_write_of_an_object_replaces_older_notes() {
     let writes = noted([stored("a", "u1", "10"), stored("a", "u1", "12")]);
     assert_eq!(writes.len(), 1);
     assert!(!seen(&writes, "11", Some(("u1", "10", false))));
@@ -174,7 +174,7 @@ fn versions_that_cannot_be_compared_are_not_waited_for() {
 }
 
 #[test]
-fn what_was_seen_is_dropped_and_a_newer_write_of_it_is_not() {
+fn a_seen_note_is_dropped_but_not_a_newer_one_of_the_same_object() {
     let mut writes = noted([stored("a", "u1", "10")]);
     let old = owed(&writes, "a").remove(0);
     writes.note(ME, &gvk(), stored("a", "u1", "11"), now());
@@ -190,9 +190,9 @@ fn what_was_seen_is_dropped_and_a_newer_write_of_it_is_not() {
     assert!(writes.of.is_empty(), "an empty shell would stay for ever");
 }
 
-/// Two writes at once: either answer may be the first to come.
+/// Of two concurrent writes, either answer may arrive first.
 #[test]
-fn an_answer_that_comes_late_does_not_take_the_place_of_a_later_write() {
+fn a_late_answer_does_not_replace_the_note_of_a_later_write() {
     let writes = noted([stored("a", "u1", "12"), stored("a", "u1", "10")]);
     assert!(!seen(&writes, "11", None));
     let writes = noted([
@@ -201,7 +201,7 @@ fn an_answer_that_comes_late_does_not_take_the_place_of_a_later_write() {
         stored("a", "u1", "9"),
     ]);
     assert!(!seen(&writes, "10", Some(("u1", "10", false))));
-    // The answer of a finalizer that goes comes after that of the delete.
+    // The answer to the removal of a finalizer arrives after that of the delete.
     let writes = noted([deleted("a", "u1"), stored("a", "u1", "9")]);
     assert!(!seen(&writes, "9", Some(("u1", "9", false))));
     assert!(seen(&writes, "9", Some(("u1", "9", true))));
@@ -210,30 +210,30 @@ fn an_answer_that_comes_late_does_not_take_the_place_of_a_later_write() {
 }
 
 const NOT_YET: (bool, bool) = (false, false);
-/// Nobody waits, and the note stays.
+/// No read waits, and the note stays.
 const SHOWN: (bool, bool) = (false, true);
 const SEEN: (bool, bool) = (true, true);
 
-/// RYOW-7: what the server showed to be absent is gone from the cache before that is read.
+/// RYOW-7: an object that the server listed as absent is gone from the cache before the cache is read.
 #[test]
-fn what_is_absent_is_waited_for_where_the_cache_has_it_or_it_was_written() {
+fn an_absence_is_awaited_if_the_cache_stores_the_object_or_it_was_written() {
     let writes = noted([absent("a", "10")]);
     for going in [false, true] {
         let has = Some(("u1", "9", going));
         assert_eq!(looked(&writes, "9", has), NOT_YET);
     }
     assert_eq!(looked(&writes, "", None), NOT_YET, "before the first list");
-    // It could come yet, with what is older than the answer, and go.
+    // The object may still arrive, at a version older than the answer, and be deleted.
     assert_eq!(looked(&writes, "9", None), SHOWN);
     assert_eq!(looked(&writes, "10", None), SEEN);
-    // What was written has to come before it can be gone.
+    // A written object must arrive before it can be gone.
     let writes = noted([stored("a", "u1", "10"), absent("a", "12")]);
     assert_eq!(looked(&writes, "9", None), NOT_YET);
     let has = Some(("u1", "10", false));
     assert_eq!(looked(&writes, "10", has), NOT_YET);
     assert_eq!(looked(&writes, "11", None), SHOWN);
     assert_eq!(looked(&writes, "12", None), SEEN);
-    // The answer of the write may come last.
+    // The answer of the write may arrive last.
     let writes = noted([absent("a", "12"), stored("a", "u1", "10")]);
     assert_eq!(looked(&writes, "10", has), NOT_YET);
     assert_eq!(looked(&writes, "11", None), SHOWN);
@@ -250,10 +250,10 @@ fn what_is_absent_is_waited_for_where_the_cache_has_it_or_it_was_written() {
     assert_eq!(owed(&writes, "a"), []);
 }
 
-/// RYOW-7: it may be written while the question is under way, appear before the answer is noted, or come into the
+/// RYOW-7: the object may be written while the server is asked, appear before the answer is noted, or come into the
 /// scope of the cache again.
 #[test]
-fn what_was_absent_once_may_be_alive() {
+fn an_object_that_was_absent_once_may_exist_later() {
     let alive = Some(("u1", "12", false));
     for noted in [
         noted([absent("a", "11")]),
@@ -268,7 +268,7 @@ fn what_was_absent_once_may_be_alive() {
     ] {
         assert_eq!(looked(&noted, "12", alive), SEEN, "{noted:?}");
     }
-    // Of two answers the newer one counts.
+    // Of two answers, the newer one counts.
     let writes = noted([absent("a", "11"), absent("a", "10")]);
     assert_eq!(
         looked(&writes, "10", Some(("u1", "10", false))),
@@ -277,9 +277,9 @@ fn what_was_absent_once_may_be_alive() {
     );
 }
 
-/// RYOW-3: a question is asked about by what could show it, and by nothing else.
+/// RYOW-3: only reads that could show the write ask the question.
 #[test]
-fn a_mark_concerns_the_reads_that_could_show_it() {
+fn a_question_is_about_the_reads_that_could_show_the_write() {
     let (a, b) = (key("a"), key("b"));
     let elsewhere = ObjectKey::namespaced("kube-system", "a");
     let writes = noted([named("a"), named("a")].map(NotedWrite::Unknown));
@@ -314,9 +314,9 @@ fn a_mark_concerns_the_reads_that_could_show_it() {
     assert!(generated(&"m".repeat(60)).could_be(&key(&("m".repeat(58) + "x7f2k"))));
 }
 
-/// RYOW-3: a question goes when it was asked about, whoever read; a newer one of the same object does not.
+/// RYOW-3: an answered question is dropped for all readers; a newer one about the same object is kept.
 #[test]
-fn a_mark_stays_until_the_server_was_asked_about_it() {
+fn a_question_stays_until_the_server_answered_it() {
     let mut writes = noted([named("a"), named("b"), generated("made-")].map(NotedWrite::Unknown));
     writes.note(OTHER, &gvk(), NotedWrite::Unknown(named("a")), now());
     let all = writes.questions(None, &gvk(), Read::List(None));
@@ -333,9 +333,9 @@ fn a_mark_stays_until_the_server_was_asked_about_it() {
     assert!(writes.of.is_empty(), "an empty shell would stay for ever");
 }
 
-/// Keys that never read again must not fill the memory.
+/// Notes of keys that never read again must not accumulate.
 #[test]
-fn writes_of_keys_that_never_read_again_are_swept() {
+fn seen_writes_of_keys_that_never_read_again_are_swept() {
     let mut writes = UnseenWrites::default();
     for number in 0..10_000_u64 {
         let version = (number + 1).to_string();
@@ -357,7 +357,7 @@ fn writes_of_keys_that_never_read_again_are_swept() {
     assert!(writes.len() <= SWEEP_AT_LEAST, "{}", writes.len());
 }
 
-/// What nobody knows of is kept as long as it may still show, and where nobody follows the server.
+/// A question is kept as long as the write may still show, and while the informer does not follow the server.
 #[test]
 fn unknown_writes_of_keys_that_never_read_again_are_swept_after_a_while() {
     let start = now();
@@ -382,10 +382,9 @@ fn unknown_writes_of_keys_that_never_read_again_are_swept_after_a_while() {
     assert_eq!(kept_after(Duration::from_secs(10), false), 10_000);
 }
 
-/// Few notes are looked through too, after a while: what is seen of keys that are gone does not stay because
-/// there were more of them once.
+/// A few notes are swept too after a while, so that notes of deleted keys do not stay after a peak.
 #[test]
-fn what_was_seen_goes_after_a_while_and_what_was_not_stays() {
+fn seen_notes_are_swept_after_a_while_and_unseen_notes_stay() {
     let start = now();
     let mut writes = UnseenWrites::default();
     for number in 0..1000_u64 {
@@ -419,9 +418,9 @@ fn what_was_seen_goes_after_a_while_and_what_was_not_stays() {
     assert_eq!(sweep(&mut writes, before + SWEEP_AFTER, "1000"), 0);
 }
 
-/// RYOW-5: one wait for each write, of all reads together.
+/// RYOW-5: all reads together wait once for each write.
 #[test]
-fn what_reads_waited_for_is_waited_for_so_much_less_until_it_is_written_anew() {
+fn the_wait_for_a_note_includes_the_waits_of_earlier_reads() {
     let mut writes = noted([stored("a", "u1", "10")]);
     let start = now();
     let at = |seconds| start + Duration::from_secs(seconds);

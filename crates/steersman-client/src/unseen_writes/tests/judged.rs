@@ -1,4 +1,4 @@
-//! Writes that leave the selectors, deletes of what was never seen, and what concerns a read.
+//! Writes that leave the selectors, deletes of objects that the cache never saw, and the reads that they are about.
 
 use super::*;
 
@@ -13,10 +13,10 @@ fn deleted_at(name: &str, uid: &str, at: &str) -> NotedWrite {
     }
 }
 
-/// RYOW-9: the object may come yet, and go; until the informer has passed the version that the delete knew, the note
-/// stays.
+/// RYOW-9: the object may still arrive and be deleted. The note stays until the informer has passed the version that
+/// the delete knew.
 #[test]
-fn a_delete_of_what_the_cache_never_heard_of_stays_noted_until_its_version_has_passed() {
+fn a_delete_of_an_unseen_object_stays_noted_until_its_version_has_passed() {
     let writes = noted([deleted_at("a", "u1", "10")]);
     assert_eq!(looked(&writes, "9", None), SHOWN, "nothing to wait for");
     for version in ["8", "10", "12"] {
@@ -26,20 +26,20 @@ fn a_delete_of_what_the_cache_never_heard_of_stays_noted_until_its_version_has_p
     assert_eq!(looked(&writes, "10", Some(("u1", "10", false))), NOT_YET);
     assert_eq!(looked(&writes, "10", Some(("u1", "11", true))), SEEN);
     assert_eq!(looked(&writes, "10", None), SEEN);
-    // What had the name before is older than what was deleted.
+    // An object that had the name before is older than the deleted one.
     assert_eq!(looked(&writes, "7", Some(("u0", "7", false))), NOT_YET);
     assert_eq!(looked(&writes, "9", Some(("u2", "12", false))), SEEN);
-    // A write of the object, answered late, does not bring the wait for it back.
+    // A write of the object that is answered late does not start the wait again.
     let writes = noted([deleted_at("a", "u1", "10"), stored("a", "u1", "9")]);
     assert_eq!(looked(&writes, "9", None), SHOWN);
 }
 
-/// RYOW-9: of an object without any version nothing says when it cannot come any more: the server is asked.
+/// RYOW-9: without any version, the server is asked, because there is no moment after which the object cannot arrive.
 #[test]
-fn a_delete_of_what_was_never_seen_is_asked_about() {
+fn a_delete_without_any_version_becomes_a_question() {
     let writes = noted([deleted_at("a", "u1", "")]);
     assert_eq!(asks(&writes, Read::Object(&key("a"))), [named("a")]);
-    // What was absent before the object came says nothing of when it comes.
+    // An absence before the object does not tell when the object arrives.
     let writes = noted([absent("a", "5"), deleted_at("a", "u1", "")]);
     assert_eq!(asks(&writes, Read::List(None)), [named("a")]);
     let writes = noted([stored("a", "u1", "10"), deleted_at("a", "u1", "")]);
@@ -48,9 +48,9 @@ fn a_delete_of_what_was_never_seen_is_asked_about() {
     assert_eq!(asks(&writes, Read::List(None)), [], "the cache held it");
 }
 
-/// RYOW-8: it is asked about until a later write is judged; what is unknown of an earlier one stays unknown.
+/// RYOW-8: the question stays until a later write is judged; an earlier unknown write stays unknown.
 #[test]
-fn a_write_that_cannot_be_judged_is_asked_about_until_a_later_one_is_known() {
+fn an_unjudged_write_is_a_question_until_a_later_write_is_noted() {
     let unjudged = |version: &str| NotedWrite::Unjudged {
         key: key("a"),
         version: ResourceVersion::new(version),
@@ -75,9 +75,9 @@ fn a_write_that_cannot_be_judged_is_asked_about_until_a_later_one_is_known() {
     assert_eq!(noted([unjudged("abc")]).len(), 0);
 }
 
-/// RYOW-11: a read waits for the notes of its own writer, kind and object, and for no others.
+/// RYOW-11: a read waits only for the notes of its own writer, kind and object.
 #[test]
-fn what_a_read_owes_is_told_by_its_writer_kind_and_object() {
+fn a_read_owes_by_writer_kind_and_object() {
     let mut writes = noted([stored("a", "u1", "5")]);
     for number in 0..1000 {
         let name = format!("o{number}");

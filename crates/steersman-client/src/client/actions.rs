@@ -1,4 +1,4 @@
-//! Handle: subresources of Kubernetes' own kinds that are verbs more than parts.
+//! Handle: actions on Pods and service accounts that Kubernetes offers as subresources.
 
 use k8s_openapi::api::authentication::v1::TokenRequest;
 use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
@@ -9,18 +9,18 @@ use steersman_object::{Kind, ObjectKey};
 use super::Client;
 use crate::error::Error;
 
-/// What is done to Pods and service accounts through a subresource.
+/// Actions on Pods and service accounts.
 ///
 /// # Cancel safety
 ///
-/// What was sent is finished, whoever waits for it; see [`Client`].
+/// A request that was sent is finished even if its future is dropped; see [`Client`].
 impl Client {
     /// Evicts a Pod: deletes it, unless a disruption budget forbids it at present.
     ///
     /// # Errors
     ///
-    /// A 429 ([`is_throttled`](steersman_api::Error::is_throttled)) where a budget forbids it: try again later. Else
-    /// what the server says.
+    /// A 429 ([`is_throttled`](steersman_api::Error::is_throttled)) if a budget forbids the eviction at present: try
+    /// again later. Otherwise the errors of the server.
     pub async fn evict(&self, pod: &ObjectKey, options: &DeleteOptions) -> Result<(), Error> {
         let pod = self.shared.key_in_namespace(&Kind::of::<Pod>(), pod)?;
         let eviction = json!({
@@ -38,7 +38,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`is_conflict`](Error::is_conflict) where it is bound already; else what the server says.
+    /// [`is_conflict`](Error::is_conflict) if the Pod is bound already; otherwise the errors of the server.
     pub async fn bind(&self, pod: &ObjectKey, node: &str) -> Result<(), Error> {
         let pod = self.shared.key_in_namespace(&Kind::of::<Pod>(), pod)?;
         let binding = json!({
@@ -52,11 +52,11 @@ impl Client {
         Ok(())
     }
 
-    /// LiveReads for a token of a service account; the answer's status has it.
+    /// Requests a token of a service account; the token is in the status of the answer.
     ///
     /// # Errors
     ///
-    /// What the server says.
+    /// The errors of the server.
     pub async fn token(
         &self,
         account: &ObjectKey,
