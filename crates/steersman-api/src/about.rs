@@ -1,29 +1,29 @@
-//! Machine: what an answer says of the object that it is about, whatever that object is.
+//! Machine: reads which object an answer is about, for an answer of any kind.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use steersman_object::{Gvk, ObjectKey, ResourceVersion};
 
-/// The type and the metadata of the object that an answer holds, as far as they tell which object it is and
-/// at which version.
+/// The type and the metadata in an answer that tell which object it is about, and at which version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct About {
-    /// What the answer calls itself: not always the kind that was asked for (a `Scale`, a `Status`).
+    /// The kind that the answer names, which may differ from the requested one (a `Scale`, a `Status`).
     pub gvk: Gvk,
-    /// The key; of a `Status`, the name alone.
+    /// The key; for a `Status`, only the name.
     pub key: ObjectKey,
-    /// The uid; empty where the answer names none.
+    /// The uid; empty if the answer names none.
     pub uid: String,
-    /// The version; unset where the answer names none.
+    /// The resource version; unset if the answer names none.
     pub version: ResourceVersion,
     /// The labels.
     pub labels: BTreeMap<String, String>,
-    /// Whether it carries a deletion timestamp.
+    /// Whether the object has a deletion timestamp.
     pub deleting: bool,
-    /// Whether it carries a deletion timestamp and neither a finalizer nor a grace period holds it: a write that took
-    /// its last finalizer is answered so, and the object is gone. The finalizers in the `spec` of a Namespace count.
+    /// Whether the object has a deletion timestamp, and neither finalizers nor a grace period. The answer to a write
+    /// that removed the last finalizer looks like this, and the object is gone. The finalizers in the `spec` of a
+    /// Namespace count too.
     pub finalized: bool,
 }
 
@@ -36,7 +36,7 @@ struct RawAbout {
     kind: String,
     #[serde(default)]
     metadata: Option<RawMeta>,
-    /// Of a `Status`: what it is about.
+    /// For a `Status`: the object that it is about.
     #[serde(default)]
     details: Option<RawDetails>,
 }
@@ -73,7 +73,7 @@ struct RawDetails {
     uid: Option<String>,
 }
 
-/// What can be told of an answer; none where it is no object.
+/// Returns the object that an answer is about; `None` if the answer is no object.
 pub(crate) fn about(body: &[u8]) -> Option<About> {
     let RawAbout {
         api_version,

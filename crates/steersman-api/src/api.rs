@@ -1,4 +1,4 @@
-//! Handle: the typed verbs of one kind, answered by the api-server and nothing else.
+//! Handle: the typed verbs of one kind, answered by the API server.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -19,10 +19,10 @@ use crate::url::Url;
 
 mod requests;
 
-/// The typed verbs of one kind, live: each call is one request (a long list is one per page).
+/// The typed verbs of one kind. Each call is one request; a long list is one request per page.
 ///
-/// The kind is a value, so dynamic kinds take the same way as typed ones. Cheap to clone. Nothing
-/// is retried.
+/// The kind is a value, so that dynamic and typed kinds go through the same code. Cheap to clone. No request is
+/// repeated.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Namespace;
@@ -43,7 +43,7 @@ mod requests;
 ///
 /// # Cancel safety
 ///
-/// Dropping the future of a write leaves open whether the server has done it.
+/// Dropping the future of a write leaves open whether the server executes the write.
 pub struct Api<K> {
     client: kube_client::Client,
     kind: Kind,
@@ -53,7 +53,7 @@ pub struct Api<K> {
 }
 
 impl<K: Object> Api<K> {
-    /// The verbs of `kind`.
+    /// Makes the verbs of `kind`.
     #[must_use]
     pub fn new(client: kube_client::Client, kind: Kind) -> Self {
         Self {
@@ -65,28 +65,28 @@ impl<K: Object> Api<K> {
         }
     }
 
-    /// The same verbs with another time limit: how long the server may take until its answer to one request
-    /// begins. [`DEFAULT_REQUEST_TIMEOUT`] unless it is set; zero and `Duration::MAX` mean no limit.
+    /// Sets the time limit until the server begins to answer a request: [`DEFAULT_REQUEST_TIMEOUT`] by default. Zero
+    /// and `Duration::MAX` mean no limit.
     ///
-    /// Past it the request has failed with [`Error::Transport`]. An answer that has begun fails where it pauses
-    /// for 30 s.
+    /// A request past the limit fails with [`Error::Transport`]. An answer that has begun fails if it pauses for 30
+    /// s.
     #[must_use]
     pub fn request_timeout(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self
     }
 
-    /// The kind this is about.
+    /// Returns the kind.
     #[must_use]
     pub fn kind(&self) -> &Kind {
         &self.kind
     }
 
-    /// One object; of a `PartialObjectMeta`, the server is asked for metadata alone.
+    /// Reads an object. For a `PartialObjectMeta`, the server sends metadata only.
     ///
     /// # Errors
     ///
-    /// [`Error::NotFound`] where there is none; any other [`Error`].
+    /// [`Error::NotFound`] if the object is absent; any other [`Error`].
     pub async fn get(&self, key: &ObjectKey) -> Result<K, Error> {
         let (asked, url) = self.object("get", key)?;
         let mut call = self.asking(asked, url);
@@ -96,7 +96,7 @@ impl<K: Object> Api<K> {
         self.one(call).await
     }
 
-    /// One object, or `None` where there is none.
+    /// Reads an object; returns `None` if it is absent.
     ///
     /// # Errors
     ///
@@ -144,8 +144,8 @@ impl<K: Object> Api<K> {
 
     /// Returns all selected objects at one version, as one page.
     ///
-    /// Where the token expires between two pages the list starts again, once, in a single page and
-    /// at the newest version: the one that was asked for has expired with the token.
+    /// If the continue token expires between two pages, the list is requested again, once, in a single page and at
+    /// the newest version, because the requested version has expired too.
     ///
     /// # Errors
     ///
@@ -160,7 +160,7 @@ impl<K: Object> Api<K> {
         pages::all(first, selection.selected_limit(), ask).await
     }
 
-    /// Creates an object; its name may be left to the server with `generateName`.
+    /// Creates an object. The server makes the name if the object has a `generateName`.
     ///
     /// # Errors
     ///
@@ -172,7 +172,7 @@ impl<K: Object> Api<K> {
         Ok(self.create_request(object, options)?.send().await?.value)
     }
 
-    /// Replaces an object; the version in its metadata, if any, must be the current one.
+    /// Replaces an object. The resource version in its metadata, if there is one, must be the current one.
     ///
     /// # Errors
     ///
@@ -184,7 +184,7 @@ impl<K: Object> Api<K> {
         Ok(self.update_request(object, options)?.send().await?.value)
     }
 
-    /// Replaces the status of an object, and nothing else of it.
+    /// Replaces the status of an object, and no other part of it.
     ///
     /// # Errors
     ///
@@ -197,12 +197,12 @@ impl<K: Object> Api<K> {
         Ok(request.send().await?.value)
     }
 
-    /// Changes an object.
+    /// Patches an object.
     ///
     /// # Errors
     ///
-    /// [`Error::NotFound`], [`Error::Conflict`] (where the patch names a version, or apply meets
-    /// another manager's fields), [`Error::Invalid`], or any other [`Error`].
+    /// [`Error::NotFound`], [`Error::Conflict`] (if the patch names another version, or another manager owns a field
+    /// of an apply), [`Error::Invalid`], or any other [`Error`].
     pub async fn patch(
         &self,
         key: &ObjectKey,
@@ -213,7 +213,7 @@ impl<K: Object> Api<K> {
         Ok(request.send().await?.value)
     }
 
-    /// Changes the status of an object, and nothing else of it.
+    /// Patches the status of an object, and no other part of it.
     ///
     /// # Errors
     ///
@@ -228,13 +228,12 @@ impl<K: Object> Api<K> {
         Ok(request.send().await?.value)
     }
 
-    /// Deletes an object. Returns it as it is now where finalizers still hold it (or the kind
-    /// answers so), and `None` where the server says no more than that it is done.
+    /// Deletes an object. Returns the object if finalizers still hold it, or if the server answers deletes of the
+    /// kind with the object; `None` if the answer is a `Status`.
     ///
     /// # Errors
     ///
-    /// [`Error::NotFound`], [`Error::Conflict`] where a precondition failed, or any other
-    /// [`Error`].
+    /// [`Error::NotFound`], [`Error::Conflict`] if a precondition failed, or any other [`Error`].
     pub async fn delete(
         &self,
         key: &ObjectKey,
@@ -258,7 +257,7 @@ impl<K: Object> Api<K> {
         Ok(request.send().await?.value)
     }
 
-    /// Reads a subresource whose shape is not the object's, such as `scale`.
+    /// Reads a subresource as its own type, such as the `Scale` of `scale`.
     ///
     /// # Errors
     ///
@@ -274,8 +273,8 @@ impl<K: Object> Api<K> {
         requests::read_part(&asked, &body)
     }
 
-    /// Asks the server what it thinks of something: a review (SelfSubjectAccessReview, TokenReview and
-    /// the like) is created, answered, and never stored, so it has no name.
+    /// Sends a review (SelfSubjectAccessReview, TokenReview and the like) and returns the server's answer. A review
+    /// is never stored, so it has no name.
     ///
     /// # Errors
     ///
@@ -289,7 +288,7 @@ impl<K: Object> Api<K> {
         requests::read_part(&asked, &body)
     }
 
-    // ----- the way of one request -----
+    // ----- building requests -----
 
     fn object(&self, verb: &'static str, key: &ObjectKey) -> Result<(Asked, Url), Error> {
         let asked = Asked::of_object(verb, &self.kind, key);
@@ -299,7 +298,7 @@ impl<K: Object> Api<K> {
         }
     }
 
-    /// Returns the URL of the namespace that is selected, or of all.
+    /// Returns the URL of the selected namespace, or of all namespaces.
     fn selected(&self, verb: &'static str, selection: &Selection) -> Result<(Asked, Url), Error> {
         let namespace = selection.selected_namespace();
         let namespace = namespace.filter(|_| self.kind.is_namespaced());
@@ -328,7 +327,7 @@ impl<K: Object> Api<K> {
 }
 
 impl<K: TypedObject> Api<K> {
-    /// The verbs of the kind that `K` is.
+    /// Makes the verbs of the kind that `K` names.
     #[must_use]
     pub fn typed(client: kube_client::Client) -> Self {
         Self::new(client, Kind::of::<K>())

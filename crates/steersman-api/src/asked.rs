@@ -1,11 +1,11 @@
-//! Words: what was asked of a server, for errors to name.
+//! Words: the request that an error is about.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use steersman_object::{Kind, ObjectKey};
 
-/// What was asked of the server: the verb, the kind and the target.
+/// The verb, the kind and the target of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
     verb: &'static str,
@@ -13,7 +13,7 @@ pub struct Asked {
     plural: String,
     target: Target,
     part: Option<String>,
-    /// What a name that the server makes begins with.
+    /// The prefix of a name that the server makes.
     generate_name: Option<String>,
 }
 
@@ -22,18 +22,18 @@ enum Target {
     Everywhere,
     Namespace(String),
     Object(ObjectKey),
-    /// Nothing that is an object: what the server says of itself.
+    /// A document that is no object, such as discovery.
     Document,
 }
 
 impl Asked {
-    /// A request for one object.
+    /// Describes a request for one object.
     #[must_use]
     pub fn of_object(verb: &'static str, kind: &Kind, key: &ObjectKey) -> Self {
         Self::new(verb, kind, Target::Object(key.clone()))
     }
 
-    /// A request for a collection: of one namespace, or of the whole cluster.
+    /// Describes a request for a collection: of one namespace, or of the whole cluster.
     #[must_use]
     pub fn of_collection(verb: &'static str, kind: &Kind, namespace: Option<&str>) -> Self {
         let target = match namespace {
@@ -43,7 +43,7 @@ impl Asked {
         Self::new(verb, kind, target)
     }
 
-    /// A request for what the server says of itself: `what` is the kind, or the group version, asked for.
+    /// Describes a request for a document such as discovery; `what` is the kind or the group version to look up.
     #[must_use]
     pub fn of_document(verb: &'static str, what: impl Into<String>) -> Self {
         let what = what.into();
@@ -57,20 +57,20 @@ impl Asked {
         }
     }
 
-    /// The same of a subresource, such as `status`.
+    /// Describes the same request for a subresource, such as `status`.
     #[must_use]
     pub fn part(mut self, subresource: impl Into<String>) -> Self {
         self.part = Some(subresource.into());
         self
     }
 
-    /// The same of an object whose name the server makes, of this beginning.
+    /// Describes the same request for an object with a name that the server makes from this prefix.
     pub(crate) fn generating(mut self, generate_name: Option<&str>) -> Self {
         self.generate_name = generate_name.map(ToOwned::to_owned);
         self
     }
 
-    /// The key for people; of an object that has no name yet, with what the server makes the name of.
+    /// Returns the key as text for people; for an object without a name, with the prefix of the name.
     fn shown<'a>(&self, key: &'a ObjectKey) -> Cow<'a, ObjectKey> {
         match &self.generate_name {
             Some(begins) if key.name().is_empty() => {
@@ -93,19 +93,19 @@ impl Asked {
         }
     }
 
-    /// The verb, in the words of Kubernetes: `get`, `list`, `watch`, `create`, and so on.
+    /// Returns the verb, as in RBAC rules: `get`, `list`, `watch`, `create`, and so on.
     #[must_use]
     pub fn verb(&self) -> &'static str {
         self.verb
     }
 
-    /// The kind, as `Kind.version.group`.
+    /// Returns the kind, as `Kind.version.group`.
     #[must_use]
     pub fn kind(&self) -> &str {
         &self.kind
     }
 
-    /// The verb and the target, without the kind.
+    /// Returns the verb and the target, without the kind.
     pub(crate) fn brief(&self) -> String {
         let verb = self.verb;
         match &self.target {
@@ -115,7 +115,7 @@ impl Asked {
         }
     }
 
-    /// The key, where one object was asked for.
+    /// Returns the key, if the request is for one object.
     #[must_use]
     pub fn key(&self) -> Option<&ObjectKey> {
         match &self.target {
@@ -124,7 +124,7 @@ impl Asked {
         }
     }
 
-    /// The namespace, where the request was about one or an object in one.
+    /// Returns the namespace of the collection or the object, if there is one.
     #[must_use]
     pub fn namespace(&self) -> Option<&str> {
         match &self.target {
@@ -134,7 +134,7 @@ impl Asked {
         }
     }
 
-    /// The subresource, where one was asked for.
+    /// Returns the subresource, if the request is for one.
     #[must_use]
     pub fn subresource(&self) -> Option<&str> {
         self.part.as_deref()

@@ -45,7 +45,7 @@ struct BookmarkMetadata {
     annotations: Option<BTreeMap<String, String>>,
 }
 
-/// The body of one page of a list as objects, for a [`Decoder`].
+/// The body of one page of a list, cut into the bytes of its objects.
 #[derive(Debug)]
 pub(crate) struct Page {
     asked: Asked,
@@ -62,18 +62,18 @@ impl Page {
         }
     }
 
-    /// Takes what has arrived, once there is no next item of what came before.
+    /// Takes the next chunk. To be called when `next_item` has returned `None`.
     pub(crate) fn push(&mut self, chunk: Bytes) {
         self.chunk = chunk;
     }
 
-    /// The bytes of the next object that has arrived; after an error the page is over.
+    /// Returns the bytes of the next complete object. An error ends the page.
     pub(crate) fn next_item(&mut self) -> Result<Option<Bytes>, Error> {
         let item = self.items.next_item(&mut self.chunk);
         item.map_err(|problem| no_list(&self.asked, &problem))
     }
 
-    /// What the page says of the list, when the body has ended.
+    /// Returns the list metadata of the page, after the body has ended.
     pub(crate) fn finish(self) -> Result<PageEnd, Error> {
         let asked = self.asked;
         let metadata = self.items.finish();
@@ -99,20 +99,20 @@ fn no_list(asked: &Asked, problem: &NoList) -> Error {
     }
 }
 
-/// The lines of a watch body as events.
+/// The body of a watch, decoded into events.
 #[derive(Debug)]
 pub(crate) struct Events {
     decoder: Decoder,
     asked: Asked,
     lines: Lines,
-    /// The beginning of a value that spans lines: a pretty-printed `Status`.
+    /// The beginning of a value that spans several lines: a pretty-printed `Status`.
     open: Vec<u8>,
 }
 
-/// What one line is.
+/// The content of one line.
 enum Line {
     Event(WatchEvent),
-    /// The line is the beginning of something longer.
+    /// The line is the beginning of a longer value.
     Open,
     Broken(String),
 }
@@ -127,12 +127,12 @@ impl Events {
         }
     }
 
-    /// Takes what has arrived, once there is no next event of what came before.
+    /// Takes the next chunk. To be called when `next_event` has returned `None`.
     pub(crate) fn push(&mut self, chunk: Bytes) {
         self.lines.push(chunk);
     }
 
-    /// The next event of what has arrived; after an error the watch is over.
+    /// Returns the next complete event. An error ends the watch.
     pub(crate) fn next_event(&mut self) -> Option<Result<WatchEvent, Error>> {
         loop {
             let line = match self.lines.next_line() {
@@ -148,7 +148,8 @@ impl Events {
         }
     }
 
-    /// What is left at the end of the body: an event without a line end, or a cut one.
+    /// Returns the event that the body ends with, if its line end is missing; an error if the body ends inside an
+    /// event.
     pub(crate) fn finish(&mut self) -> Option<Result<WatchEvent, Error>> {
         let rest = self.lines.rest();
         if let Some(event) = self.line(&rest) {
@@ -177,7 +178,7 @@ impl Events {
             Line::Event(event) => Some(Ok(event)),
             Line::Open if text.len() <= MAX_LINE => {
                 self.open = text.into_owned();
-                // Between lines a string cannot be open, so a space changes nothing.
+                // No string can be open across a line end, so a space changes nothing.
                 self.open.push(b' ');
                 None
             }
@@ -191,8 +192,8 @@ impl Events {
         plain.unwrap_or_else(|| self.parsed_event(text))
     }
 
-    /// An event of an object as servers spell it, type first and nothing behind the object: what it is
-    /// shows without a parser. `None` for anything else, which a parser takes.
+    /// Returns an event in the form in which servers write it: the type first, and the object last. Such an event
+    /// needs no JSON parser. `None` for any other form.
     fn plain_event(&self, text: &[u8]) -> Option<WatchEvent> {
         let text = text.trim_ascii_end().strip_prefix(b"{\"type\":\"")?;
         let end = memchr(b'"', text)?;
@@ -211,7 +212,7 @@ impl Events {
         let event: RawEvent<'_> = match serde_json::from_slice(text) {
             Ok(event) => event,
             Err(error) if error.is_eof() => return Line::Open,
-            // A server (or a proxy) that answers 200 and then a Status without an envelope.
+            // A server or proxy may answer 200 and then send a Status without an envelope.
             Err(error) => {
                 return match parse_status(text) {
                     Some(status) => Line::Event(WatchEvent::Error(Error::from_status(
@@ -249,7 +250,7 @@ impl Events {
     }
 }
 
-/// The value counts, not the presence of the key (KEP-3157).
+/// The value counts, not the presence of the annotation (KEP-3157).
 fn is_initial_events_end(annotations: Option<&BTreeMap<String, String>>) -> bool {
     let value = annotations.and_then(|a| a.get("k8s.io/initial-events-end"));
     value.is_some_and(|v| v == "true")

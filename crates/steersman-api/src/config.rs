@@ -1,4 +1,4 @@
-//! Driver: finds a kubeconfig, reads it, and says what is wrong with it.
+//! Driver: finds and reads a kubeconfig, and explains its problems.
 
 use std::ffi::OsString;
 use std::io::IsTerminal as _;
@@ -10,17 +10,17 @@ use kube_client::config::{KubeConfigOptions, Kubeconfig, KubeconfigError, LoadDa
 use crate::error::{Error, chain};
 use crate::plugin::settle;
 
-/// Where the configuration is looked for; a value, so that tests need no environment.
+/// The places of a configuration. A value, so that tests do not need environment variables.
 #[derive(Debug, Default)]
 pub(crate) struct Environment {
     /// The value of `KUBECONFIG`.
     pub(crate) kubeconfig: Option<OsString>,
     pub(crate) home: Option<PathBuf>,
-    /// The value of `KUBERNETES_SERVICE_HOST`, which every pod has.
+    /// The value of `KUBERNETES_SERVICE_HOST`, which every Pod has.
     pub(crate) service_host: Option<OsString>,
     /// The value of `KUBERNETES_SERVICE_PORT`.
     pub(crate) service_port: Option<OsString>,
-    /// The folder that a pod's service account is mounted into.
+    /// The folder in which a Pod's service account is mounted.
     pub(crate) service_account: PathBuf,
 }
 
@@ -36,16 +36,16 @@ impl Environment {
     }
 }
 
-/// A configuration, and where it came from.
+/// A configuration, and its origin.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) config: kube_client::Config,
-    /// Whose credentials it has, and where they can be renewed, for people.
+    /// The user of the credentials and where they are renewed, for people.
     pub(crate) credentials: String,
 }
 
-/// The configuration that these surroundings name: `KUBECONFIG`, else `~/.kube/config`, else the
-/// service account of the pod.
+/// Returns the configuration of this environment: `KUBECONFIG`, or else `~/.kube/config`, or else the service account
+/// of the Pod.
 pub(crate) async fn find(surroundings: &Environment) -> Result<Found, Error> {
     let named = surroundings.kubeconfig.as_deref().unwrap_or_default();
     let paths: Vec<PathBuf> = std::env::split_paths(named)
@@ -83,7 +83,7 @@ pub(crate) async fn find(surroundings: &Environment) -> Result<Found, Error> {
     })
 }
 
-/// Finds what a pod's configuration is made of, and names the variable or file that is missing.
+/// Returns the configuration of a Pod; an error names the missing variable or file.
 fn check_pod(surroundings: &Environment) -> Result<(), String> {
     let port = surroundings.service_port.as_deref().unwrap_or_default();
     if port.is_empty() {
@@ -115,7 +115,7 @@ fn check_pod(surroundings: &Environment) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads one kubeconfig, or several that are merged; of several, some may be missing.
+/// Reads one kubeconfig, or several that are merged. Of several, some may be missing.
 pub(crate) async fn read(paths: &[PathBuf], why: &str) -> Result<Found, Error> {
     let place = paths
         .iter()
@@ -157,7 +157,7 @@ pub(crate) async fn read(paths: &[PathBuf], why: &str) -> Result<Found, Error> {
         settle(exec, std::io::stdin().is_terminal()).map_err(config_error)?;
     }
     if is_loopback(config.cluster_url.host().unwrap_or_default()) {
-        // HTTPS_PROXY is about other machines.
+        // HTTPS_PROXY is not meant for this server.
         config.proxy_url = None;
     }
     Ok(Found {
@@ -166,7 +166,7 @@ pub(crate) async fn read(paths: &[PathBuf], why: &str) -> Result<Found, Error> {
     })
 }
 
-/// The user that the current context names.
+/// Returns the user that the current context names.
 fn user(config: &Kubeconfig) -> Option<&str> {
     let current = config.current_context.as_deref()?;
     let named = config.contexts.iter().find(|c| c.name == current)?;
@@ -174,7 +174,7 @@ fn user(config: &Kubeconfig) -> Option<&str> {
     user.filter(|user| !user.is_empty())
 }
 
-/// The file of the certificate authority of the current context's cluster; what is inline goes before it.
+/// Returns the file of the certificate authority of the current context's cluster; `None` if the authority is inline.
 fn authority_file(config: &Kubeconfig) -> Option<PathBuf> {
     let current = config.current_context.as_deref()?;
     let context = config.contexts.iter().find(|c| c.name == current)?;
@@ -192,7 +192,7 @@ fn is_loopback(host: &str) -> bool {
     host == "localhost" || address.is_some_and(|address| address.is_loopback())
 }
 
-/// Finds the entries that the current context names.
+/// Checks that the entries exist that the current context names.
 fn check(config: &Kubeconfig) -> Result<(), String> {
     let names = |names: Vec<&str>| match names.as_slice() {
         [] => "there are none".to_owned(),
@@ -267,12 +267,12 @@ fn explain_data(what: &str, error: &LoadDataError) -> String {
     }
 }
 
-/// YAML errors come with a drawing of the place; the first line names it.
+/// Returns the first line of a YAML error, which names the position; the others draw it.
 fn one_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().trim().to_owned()
 }
 
-/// The parser's advice is for those who wrote the types, not for those who wrote the file.
+/// Removes the parser's advice, which is for authors of Rust types and not of kubeconfigs.
 fn without_advice(text: &str) -> String {
     text.trim_start_matches("error: ")
         .replace("; use Option<String>", "")
@@ -282,11 +282,11 @@ fn without_advice(text: &str) -> String {
         )
 }
 
-/// What is wrong where a proxy is set. Its address may hold a password.
+/// Returns the problem with a proxy, without its address, which may hold a password.
 pub(crate) const PROXY: &str = "a proxy is set (HTTPS_PROXY, or proxy-url of the cluster), and connections do not go \
                                 through proxies: unset it";
 
-/// What is wrong with credentials that are only looked at when a client is made.
+/// Returns the problem with credentials that are only checked when a client is made.
 pub(crate) fn explain_client(error: &kube_client::Error) -> String {
     match error {
         kube_client::Error::InferKubeconfig(error) => explain(error),

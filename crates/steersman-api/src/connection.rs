@@ -1,4 +1,4 @@
-//! Handle: a recipe that makes clients for one api-server.
+//! Handle: a connection: makes clients of one API server.
 
 use std::fmt;
 use std::path::Path;
@@ -19,21 +19,19 @@ use crate::link::{LinkOptions, Network};
 use crate::warning::Warning;
 use crate::wire::{Middleware, Wire};
 
-/// How to reach one api-server: a recipe that makes clients, cheap to clone.
+/// Makes clients of one API server. Cheap to clone.
 ///
-/// A recipe and not a client, because a client belongs to the runtime it was made in. Making a connection does
-/// no network I/O.
+/// A client belongs to the runtime that it was made in; a connection does not, and making one does no network I/O.
 ///
-/// Over TLS, HTTP/2 is spoken where the server offers it, with [pings](Self::ping_interval) that find out about
-/// dead links. Certificates and tokens that are files are read again before a connection opens, each minute,
-/// and where the server refuses them (TLS, 401); a request that was refused so is sent once more if they have
-/// changed (`CONN-4`). Besides that, and requests that the server says it did not process (`CONN-5`), clients
-/// never retry by themselves: a write that may have happened is not repeated blindly, and a reflector has to
-/// see a 429.
+/// Over TLS, clients use HTTP/2 if the server offers it, with [pings](Self::ping_interval) that detect dead links.
+/// Certificates and tokens in files are read again before a connection opens, once per minute, and when the server
+/// refuses them (TLS, 401); a refused request is then sent once more if they have changed (`CONN-4`). Apart from
+/// that, and from requests that the server did not process (`CONN-5`), clients never repeat a request by themselves:
+/// a write may have been executed, and a reflector must see a 429.
 ///
-/// What is put on a connection, every request of every client made from it passes: reads, writes, lists and
-/// watches. [`layer`](Self::layer) puts a tower layer on it, [`on_warning`](Self::on_warning) hears what the
-/// server warns of, [`user_agent`](Self::user_agent) names the program.
+/// Every request of every client of the connection goes through its layers and hooks: reads, writes, lists and
+/// watches. [`layer`](Self::layer) adds a tower layer, [`on_warning`](Self::on_warning) a hook for warnings of the
+/// server, and [`user_agent`](Self::user_agent) names the program.
 ///
 /// ```
 /// use steersman_api::Connection;
@@ -62,7 +60,7 @@ pub struct Connection {
     around: Middleware,
 }
 
-/// Where the clients of a connection send their requests.
+/// The destination of the requests of a connection.
 #[derive(Clone)]
 enum Way {
     Network(Arc<Network>),
@@ -72,13 +70,13 @@ enum Way {
 type Make = dyn Fn(&Middleware) -> Result<kube_client::Client, Error> + Send + Sync;
 
 impl Connection {
-    /// The api-server that the surroundings name: the kubeconfig files in `KUBECONFIG`, else
-    /// `~/.kube/config`, else the service account of the pod this runs in.
+    /// Connects to the API server that the environment names: the kubeconfig files in `KUBECONFIG`, or else
+    /// `~/.kube/config`, or else the service account of the Pod.
     ///
     /// # Errors
     ///
-    /// [`Error::NoConfig`] where there is none of them, [`Error::Config`] where the first that is
-    /// there cannot be used. Both name what was looked at. The server itself is not asked.
+    /// [`Error::NoConfig`] if none of them exists, [`Error::Config`] if the first that exists cannot be used. Both
+    /// name the places. No request is sent.
     ///
     /// # Cancel safety
     ///
@@ -87,11 +85,11 @@ impl Connection {
         Self::checked(find(&Environment::of_process()).await?)
     }
 
-    /// The api-server that the current context of a kubeconfig file names.
+    /// Connects to the API server that the current context of a kubeconfig file names.
     ///
     /// # Errors
     ///
-    /// [`Error::Config`], naming the file and what is wrong with it.
+    /// [`Error::Config`], naming the file and the problem.
     ///
     /// # Cancel safety
     ///
@@ -101,11 +99,11 @@ impl Connection {
         Self::checked(read(&[path], "it was asked for").await?)
     }
 
-    /// The api-server of a configuration. Of its options, `read_timeout`, `write_timeout` and `default_retry`
+    /// Connects to the API server of a configuration. Its options `read_timeout`, `write_timeout` and `default_retry`
     /// have no effect: see [`ping_interval`](Self::ping_interval), and the time limits of requests.
     #[must_use]
     pub fn from_config(mut config: kube_client::Config) -> Self {
-        // One place names the program; a configuration that does so is obeyed there.
+        // The middleware names the program; a name in the configuration is moved there.
         let mut agent = user_agent();
         for (_, given) in config
             .headers
@@ -125,10 +123,10 @@ impl Connection {
         }
     }
 
-    /// An api-server in this process: no socket, and so usable under a paused clock.
+    /// Connects to an API server in this process: without a socket, and so usable under a paused clock.
     ///
-    /// The service gets requests as a server would see them, without a host; each client made
-    /// from this connection has a clone of it.
+    /// The service receives requests as a server would, without a host. Each client of this connection has a clone of
+    /// the service.
     #[must_use]
     pub fn in_process<S, B>(service: S, default_namespace: &str) -> Self
     where
@@ -153,11 +151,11 @@ impl Connection {
         }
     }
 
-    /// Names the program and its version to the server: `website-operator/1.4.2 (linux/x86_64)
-    /// steersman/0.1.0`. Without it, the name is that of the binary, and the version Steersman's.
+    /// Sets the program and its version in the `User-Agent`: `website-operator/1.4.2 (linux/x86_64) steersman/0.1.0`.
+    /// By default, the name is that of the binary and the version is Steersman's.
     ///
-    /// The name is what the server notes as field manager of writes that name none. `env!("CARGO_PKG_NAME")`
-    /// and `env!("CARGO_PKG_VERSION")` are good values. A text that no header can hold changes nothing.
+    /// The server records the name as the field manager of writes that name none. `env!("CARGO_PKG_NAME")` and
+    /// `env!("CARGO_PKG_VERSION")` are good values. A text that is no valid header changes nothing.
     #[must_use]
     pub fn user_agent(mut self, program: &str, version: &str) -> Self {
         let ours = env!("CARGO_PKG_VERSION");
@@ -168,22 +166,21 @@ impl Connection {
         self
     }
 
-    /// Calls `hook` for each warning that an answer carries, repeated ones too.
+    /// Calls `hook` for each warning in an answer, also for repeated ones.
     ///
-    /// With and without a hook, each warning is logged once, as long as it is among the last 512 different
-    /// ones. The hook runs in the task of the request: it should not block. A panic of it is logged and
-    /// ends nothing.
+    /// Each warning is also logged once, as long as it is among the last 512 different ones. The hook runs in the
+    /// task of the request and should not block. A panic of the hook is logged and ends nothing.
     #[must_use]
     pub fn on_warning(mut self, hook: impl Fn(&Warning) + Send + Sync + 'static) -> Self {
         self.around.hook(hook);
         self
     }
 
-    /// Puts a layer on the way of every request of clients made from here on; the one put last sees a request
-    /// first. This is where requests are traced, measured, delayed or refused.
+    /// Adds a layer to every request of the clients made from here on. The layer added last sees a request first.
+    /// Layers trace, measure, delay or refuse requests.
     ///
-    /// A layer sees requests without the `User-Agent`, which is set where none is, and without credentials.
-    /// Its service need not be `Clone`: a client has one, behind a queue. One that panics fails that request.
+    /// A layer sees requests without credentials, and without the `User-Agent` unless the caller set one. Its service
+    /// need not be `Clone`: a client has one, behind a queue. A panic of the service fails that request.
     #[must_use]
     pub fn layer<L, B>(mut self, layer: L) -> Self
     where
@@ -198,30 +195,30 @@ impl Connection {
         self
     }
 
-    /// How long nothing may come from the server before a ping is sent over an HTTP/2 connection; 30 s by
-    /// default, as in client-go. Where the server speaks HTTP/1.1, TCP keepalive has the same times.
+    /// Sets the time without any data from the server after which a ping is sent over an HTTP/2 connection; 30 s by
+    /// default, as in client-go. Over HTTP/1.1, TCP keepalive has the same times.
     ///
-    /// A server that does not answer within [`ping_timeout`](Self::ping_timeout) is taken for gone: all requests
-    /// and watches on that connection fail, and new ones open another. So a dead link is noticed after 45 s at
-    /// the latest. Zero, and more than a year, disable both.
+    /// A server that does not answer within [`ping_timeout`](Self::ping_timeout) counts as gone: all requests and
+    /// watches on that connection fail, and new ones open another. So a dead link is detected after 45 s at the
+    /// latest. Zero, and more than a year, disable both.
     ///
-    /// Clients that were made before are not concerned.
+    /// Existing clients are not affected.
     #[must_use]
     pub fn ping_interval(self, interval: Duration) -> Self {
         self.with_links(|options| options.ping_interval = interval)
     }
 
-    /// How long the server may take to answer a ping; 15 s by default, as in client-go. Zero, and more than a
-    /// year, disable pings and TCP keepalive.
+    /// Sets the time that the server may take to answer a ping; 15 s by default, as in client-go. Zero, and more than
+    /// a year, disable pings and TCP keepalive.
     #[must_use]
     pub fn ping_timeout(self, timeout: Duration) -> Self {
         self.with_links(|options| options.ping_timeout = timeout)
     }
 
-    /// Whether HTTP/2 is not offered to the server, for proxies that carry it badly; off by default.
+    /// Sets whether clients use HTTP/1.1 only, for proxies that handle HTTP/2 badly; off by default.
     ///
-    /// With it each watch has a connection of its own, and a dead link is found by TCP keepalive alone, which a
-    /// proxy in between may answer.
+    /// Each watch then has a connection of its own, and a dead link is detected only by TCP keepalive, which a proxy
+    /// in between may answer.
     #[must_use]
     pub fn http1_only(self, http1_only: bool) -> Self {
         self.with_links(|options| options.http1_only = http1_only)
@@ -234,16 +231,16 @@ impl Connection {
         self
     }
 
-    /// Makes a client, which lives in the current tokio runtime and is cheap to clone.
+    /// Makes a client, which belongs to the current tokio runtime and is cheap to clone.
     ///
-    /// All clients that a connection and its clones make in one runtime share their HTTP connections
-    /// (`CONN-1`), whatever layers they have: one of HTTP/2, more where the server allows fewer streams than
-    /// there are watches and requests, or one per concurrent request where the server speaks HTTP/1.1. These end
-    /// with the last client, and 90 s after their last request.
+    /// All clients that a connection and its clones make in one runtime share their HTTP connections (`CONN-1`),
+    /// whatever layers they have: one HTTP/2 connection, or more if the server allows fewer streams than there are
+    /// watches and requests, or one connection per concurrent request over HTTP/1.1. The connections end with the
+    /// last client, and 90 s after their last request.
     ///
     /// # Errors
     ///
-    /// [`Error::Config`] where the credentials cannot be used, or outside a tokio runtime.
+    /// [`Error::Config`] if the credentials cannot be used, or outside a tokio runtime.
     pub fn client(&self) -> Result<kube_client::Client, Error> {
         if Handle::try_current().is_err() {
             return Err(Error::Config {
@@ -257,8 +254,8 @@ impl Connection {
         }
     }
 
-    /// As [`client`](Self::client), on a thread where it may wait: making a client may run a credential plugin
-    /// and wait for it, which is no work for a thread that other tasks need.
+    /// Makes a client as [`client`](Self::client) does, on a thread that may block, because a credential plugin may
+    /// run for some time.
     ///
     /// # Errors
     ///
@@ -269,7 +266,7 @@ impl Connection {
     /// Cancel safe.
     pub async fn connect(&self) -> Result<kube_client::Client, Error> {
         if Handle::try_current().is_err() {
-            // It says what is missing.
+            // The error names what is missing.
             return self.client();
         }
         let connection = self.clone();
@@ -280,35 +277,33 @@ impl Connection {
         })?
     }
 
-    /// What the program calls itself to the server, up to the slash: the field manager of writes that name
-    /// none.
+    /// Returns the program's name in the `User-Agent`, up to the slash: the field manager of writes that name none.
     #[must_use]
     pub fn program(&self) -> String {
         let agent = String::from_utf8_lossy(self.around.agent.as_bytes());
         agent.split('/').next().unwrap_or_default().to_owned()
     }
 
-    /// The address of the api-server, for people.
+    /// Returns the address of the API server, for people.
     #[must_use]
     pub fn endpoint(&self) -> String {
         self.endpoint.to_string()
     }
 
-    /// The namespace of the current context or of this pod; `default` where none is named.
+    /// Returns the namespace of the current context or of this Pod; `default` if none is named.
     #[must_use]
     pub fn default_namespace(&self) -> &str {
         &self.default_namespace
     }
 
-    /// Whose credentials are sent and where they are kept, for people: a user of a kubeconfig, or
-    /// the service account of this pod. None where the configuration came from the program itself.
+    /// Returns the user of the credentials and where they are kept, for people: a user of a kubeconfig, or the
+    /// service account of this Pod. `None` if the program itself made the configuration.
     #[must_use]
     pub fn credentials(&self) -> Option<&str> {
         self.credentials.as_deref()
     }
 
-    /// Finds credentials that cannot be read before the first request does. Where a program has
-    /// to be run for them, that is left to the first client.
+    /// Checks that the credentials can be read. Credentials from a plugin are left to the first client.
     fn checked(found: Found) -> Result<Self, Error> {
         let runs_a_program = found.config.auth_info.exec.is_some();
         let mut connection = Self::from_config(found.config);
@@ -329,12 +324,13 @@ impl fmt::Debug for Connection {
     }
 }
 
-/// `program/steersman-version (platform)`: the server derives a field manager from its beginning.
+/// Returns the `User-Agent`: `program/steersman-version (platform)`. The server derives a field manager from its
+/// beginning.
 fn user_agent() -> HeaderValue {
     let program = std::env::args_os().next();
     let program = program.as_deref().map(Path::new).and_then(Path::file_stem);
     let program = program.and_then(|p| p.to_str()).unwrap_or("unknown");
-    // Up to the slash it is the field manager of those writes that name none.
+    // The text up to the slash is the field manager of writes that name none.
     let ours = env!("CARGO_PKG_VERSION");
     let text = format!("{program}/steersman-{ours} ({})", platform());
     HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("steersman"))

@@ -9,7 +9,7 @@ use crate::event::{Decoded, Malformed};
 use crate::head::{Head, RawObject};
 use crate::raw::{self, Prepared};
 
-/// How the objects of one answer are decoded.
+/// Decodes the objects of one answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Decoder {
     kind: Kind,
@@ -26,7 +26,7 @@ impl Decoder {
         }
     }
 
-    /// The same, which drops everything but the metadata where that is enough.
+    /// Returns the same decoder, which drops everything but the metadata if `enough` is set.
     pub(crate) fn metadata_only(&self, enough: bool) -> Self {
         Self {
             metadata_only: enough,
@@ -34,7 +34,7 @@ impl Decoder {
         }
     }
 
-    /// One object; what does not decode is kept with what could be read of it.
+    /// Decodes an object. One that does not decode keeps its readable parts, with the error.
     pub(crate) fn object<K: Object>(&self, raw: &[u8]) -> Decoded<K> {
         let prepared = self.prepared(raw);
         let error = match decode_json::<K>(&prepared.json, !is_secret(&self.kind)) {
@@ -45,8 +45,8 @@ impl Decoder {
         malformed(raw, error).into()
     }
 
-    /// One object that nobody decodes yet; where not even its metadata is readable, or it says that it is
-    /// something else, it is malformed for everybody.
+    /// Decodes only the metadata of an object. An object is malformed for every type if its metadata is unreadable,
+    /// or if it names another kind.
     pub(crate) fn raw_object(&self, raw: &[u8]) -> Decoded<RawObject> {
         let prepared = self.prepared(raw);
         if let Some(foreign) = &prepared.foreign {
@@ -60,7 +60,7 @@ impl Decoder {
         let object = plain_object(prepared);
         match object.or_else(|json| RawObject::from_json(json.into_owned())) {
             Ok(object) => Decoded::Good(object),
-            // An error may quote a value, and an annotation of a Secret may hold all of it.
+            // An error may quote a value, and an annotation of a Secret may hold the whole Secret.
             Err(error) if is_secret(&self.kind) && !error.starts_with("metadata.name") => {
                 malformed(raw, "its metadata has another shape".to_owned()).into()
             }
@@ -78,8 +78,8 @@ impl Decoder {
     }
 }
 
-/// One object of which only the metadata has to be read to know what it is: whether the rest is
-/// JSON is seen by who decodes it. Its bytes, where that does not do, or it is something else.
+/// Returns an object by its metadata alone; whether the rest is valid JSON shows when the object is decoded as a
+/// type. Returns the bytes if the metadata does not decode, or the object names another kind.
 pub(crate) fn plain_object(prepared: Prepared<'_>) -> Result<RawObject, Cow<'_, [u8]>> {
     let metadata = prepared.metadata.filter(|_| prepared.foreign.is_none());
     let metadata = metadata.and_then(|at| prepared.json.get(at));
@@ -93,11 +93,11 @@ pub(crate) fn plain_object(prepared: Prepared<'_>) -> Result<RawObject, Cow<'_, 
 ///
 /// # Errors
 ///
-/// What is wrong, for people, with the path of the field: `spec.replicas: invalid type …`. Where
-/// nothing may be quoted, only where it is: an error may hold a value, and a Secret's go nowhere.
+/// The problem, for people, with the path of the field: `spec.replicas: invalid type …`. If `quotes` is off, only its
+/// position: an error may quote a value, which must not happen for Secrets.
 pub fn decode_json<K: DeserializeOwned>(json: &[u8], quotes: bool) -> Result<K, String> {
-    // Looked over once as a whole, texts need not be looked over one by one. What is not Unicode is
-    // left to the parser, which passes over what `K` does not have.
+    // Checked as UTF-8 at once, strings need no check of their own. Invalid UTF-8 goes to the parser, which ignores
+    // it in fields that `K` does not have.
     let decoded = match simdutf8::basic::from_utf8(json) {
         Ok(json) => serde_json::from_str::<K>(json),
         Err(_) => serde_json::from_slice::<K>(json),
@@ -124,19 +124,18 @@ fn malformed(raw: &[u8], error: String) -> Malformed {
     }
 }
 
-/// The error of bytes that did not decode, with the path of the field: `spec.replicas: …`.
+/// Returns the error of bytes that did not decode, with the path of the field: `spec.replicas: …`.
 ///
-/// They are decoded once more for it, because keeping the path costs time that good objects need
-/// not spend.
+/// The bytes are decoded again, because recording the path costs time that good objects should not pay.
 fn with_path<K: DeserializeOwned>(bytes: &[u8]) -> Option<String> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let error = serde_path_to_error::deserialize::<_, K>(&mut deserializer).err()?;
     let path = error.path().to_string();
-    // A dot is the object itself.
+    // A dot stands for the object itself.
     (path != ".").then(|| format!("{path}: {}", error.inner()))
 }
 
-/// Where a JSON error is, without any of the content.
+/// Returns the position of a JSON error, without any of the content.
 pub(crate) fn error_position(error: &serde_json::Error) -> String {
     let what = match error.classify() {
         serde_json::error::Category::Io => "it cannot be read",

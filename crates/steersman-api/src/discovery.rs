@@ -1,4 +1,4 @@
-//! Room: which kinds a server serves, and under which plural.
+//! Room: the kinds that a server serves, with their plurals.
 
 mod document;
 mod table;

@@ -1,4 +1,4 @@
-//! Words: the errors of requests to an api-server, which callers branch on.
+//! Words: the errors of requests to an API server.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -11,15 +11,14 @@ use crate::asked::Asked;
 
 mod predicates;
 
-/// Why a request to an api-server, or the way to one, failed.
+/// An error of a request to an API server, or of its connection.
 ///
-/// Each answer of a server is one variant to branch on, mostly through the predicates; it carries
-/// what was asked and the server's [`Status`]. Every error prints what was asked, of whom, and
-/// what came back, on one line.
+/// Each kind of answer is one variant, mostly tested with the predicates; it carries the request and the server's
+/// [`Status`]. An error prints the request, the server and the problem on one line.
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// No configuration was found in any of the usual places.
+    /// No configuration was found in the usual places.
     #[error(
         "no Kubernetes configuration found (looked at {looked_at}): set KUBECONFIG to a \
          kubeconfig file, or run inside a pod that has a service account"
@@ -28,49 +27,49 @@ pub enum Error {
         /// The places, for people.
         looked_at: String,
     },
-    /// There is a configuration, and it is unusable.
+    /// A configuration was found and cannot be used.
     #[error("{place}: {problem}")]
     Config {
-        /// The file, or the part of the environment, that is wrong.
+        /// The file, or the part of the environment, with the problem.
         place: String,
-        /// What is wrong with it and what to do.
+        /// The problem, and what to do about it.
         problem: String,
     },
     /// The request cannot be sent as it is: the caller has to change it.
     #[error("could not {asked}: {problem}")]
     InvalidRequest {
-        /// What was asked.
+        /// The request.
         asked: Box<Asked>,
-        /// What is wrong with it.
+        /// The problem with the request.
         problem: String,
     },
-    /// 404: there is no such object.
+    /// 404: the object is absent.
     #[error("{0}")]
     NotFound(Box<Refusal>),
-    /// 409 AlreadyExists: an object of this name is there already.
+    /// 409 AlreadyExists: an object of this name exists.
     #[error("{0}")]
     AlreadyExists(Box<Refusal>),
     /// 409 Conflict: the object has changed since it was read, or a precondition failed.
     #[error("{0}")]
     Conflict(Box<Refusal>),
-    /// 410: the version or the continue token asked for is no longer available.
+    /// 410: the requested version or continue token is no longer available.
     #[error("{0}")]
     Expired(Box<Refusal>),
-    /// 422: the object, or the change to it, is not valid.
+    /// 422: the object, or the change to it, is invalid.
     #[error("{0}")]
     Invalid(Box<Refusal>),
-    /// 429: the server asks its clients to slow down.
+    /// 429: the server throttles its clients.
     #[error("{refusal}")]
     Throttled {
-        /// How long to wait, where the server said so.
+        /// The time to wait, if the server named one.
         after: Option<Duration>,
-        /// The rest of the answer.
+        /// The refusal.
         refusal: Box<Refusal>,
     },
-    /// 403: the server knows who asks and does not allow it.
+    /// 403: the server does not allow the request.
     #[error("{0}; grant it with RBAC")]
     Forbidden(Box<Refusal>),
-    /// 401: the server does not know who asks.
+    /// 401: the server does not accept the credentials.
     #[error("{0}; renew the credentials of the kubeconfig or of the service account")]
     Unauthorized(Box<Refusal>),
     /// 404 of a whole collection: the server does not serve this kind.
@@ -79,28 +78,27 @@ pub enum Error {
     /// Any other refusal: 400, 405, 415, 5xx, and a 404 that does not come from a Kubernetes API server.
     #[error("{0}")]
     Refused(Box<Refusal>),
-    /// The server could not be reached, or the connection broke: whether it did what was asked is
-    /// unknown.
+    /// The server could not be reached, or the connection broke. Whether the server executed the request is unknown.
     #[error("could not {asked}: {}{cause}", endpoint_prefix(.endpoint.as_deref()))]
     Transport {
-        /// What was asked.
+        /// The request.
         asked: Box<Asked>,
-        /// The address of the server, where it is known.
+        /// The address of the server, if it is known.
         endpoint: Option<String>,
-        /// What happened, down to its root.
+        /// The cause, down to its root.
         cause: String,
     },
-    /// The answer is not what it should be.
+    /// The answer does not decode.
     #[error("could not {asked}: the answer does not decode: {problem}")]
     Decode {
-        /// What was asked.
+        /// The request.
         asked: Box<Asked>,
-        /// What is wrong with the answer; never its content.
+        /// The problem with the answer, never its content.
         problem: String,
     },
 }
 
-/// An answer that refuses what was asked.
+/// An answer that refuses a request.
 #[derive(Clone, Debug)]
 pub struct Refusal {
     asked: Asked,
@@ -113,19 +111,19 @@ const NOT_KUBERNETES: &str = "the address does not look like a Kubernetes API se
 // ===== impl Refusal =====
 
 impl Refusal {
-    /// What was asked.
+    /// Returns the request.
     #[must_use]
     pub fn asked(&self) -> &Asked {
         &self.asked
     }
 
-    /// The server's answer; made up from the HTTP status where its body held none.
+    /// Returns the server's `Status`; derived from the HTTP status if the body held none.
     #[must_use]
     pub fn status(&self) -> &Status {
         &self.status
     }
 
-    /// What the server answered, without what was asked.
+    /// Returns the server's answer as text, without the request.
     fn answer(&self) -> String {
         let Status {
             code,
@@ -143,7 +141,7 @@ impl Refusal {
         text
     }
 
-    /// How long the server asked to wait (its `Retry-After`, or `details.retryAfterSeconds`).
+    /// Returns the time to wait that the server named (`Retry-After`, or `details.retryAfterSeconds`).
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.retry_after
@@ -159,9 +157,9 @@ impl fmt::Display for Refusal {
 // ===== impl Error =====
 
 impl Error {
-    /// The error that an answer means: its HTTP code, its `Status` and its `Retry-After`.
+    /// Makes the error of an answer from its `Status` and its `Retry-After`.
     ///
-    /// Useful to those who make errors for tests, or read a `Status` from elsewhere.
+    /// For tests, and for a `Status` from another source.
     #[must_use]
     pub fn from_status(asked: Asked, status: Status, retry_after: Option<Duration>) -> Self {
         let hinted = status.details.as_ref().map(|d| d.retry_after_seconds);
@@ -170,7 +168,7 @@ impl Error {
             .map(|s| Duration::from_secs(s.into()));
         let after = retry_after.or(hinted);
         let (code, reason) = (status.code, status.reason.clone());
-        // A refusal that names no object is about the path, so about the kind.
+        // A refusal that names no object is about the path, and so about the kind.
         let names_an_object = status.details.as_ref().is_some_and(|d| !d.name.is_empty());
         let refusal = Box::new(Refusal {
             asked,
@@ -191,7 +189,7 @@ impl Error {
         }
     }
 
-    /// The error of an HTTP answer that is not a success, from its body.
+    /// Makes the error of an HTTP answer that is not a success, from its body.
     pub(crate) fn from_answer(
         asked: Asked,
         code: u16,
@@ -199,7 +197,7 @@ impl Error {
         body: &[u8],
     ) -> Self {
         let parsed = parse_status(body);
-        // Every Kubernetes API server answers with a Status, or with the line of Go's router.
+        // Every Kubernetes API server answers with a Status, or with the text of Go's router.
         let foreign = parsed.is_none() && code == 404 && is_foreign(body);
         let mut status = parsed.unwrap_or_else(|| Status {
             message: plain_text(body),
@@ -223,7 +221,7 @@ impl Error {
         Self::from_status(asked, status, retry_after)
     }
 
-    /// The error of a request that got no answer.
+    /// Makes the error of a request without an answer.
     pub(crate) fn from_client(asked: Asked, error: kube_client::Error) -> Self {
         let (endpoint, cause) = match error {
             kube_client::Error::Service(boxed) => match boxed.downcast::<Unreachable>() {
@@ -261,7 +259,7 @@ impl Error {
         }
     }
 
-    /// The refusal behind this error, if a server answered.
+    /// Returns the refusal, if a server answered.
     #[must_use]
     pub fn refusal(&self) -> Option<&Refusal> {
         match self {
@@ -283,7 +281,7 @@ impl Error {
         }
     }
 
-    /// What was asked, where a request was made.
+    /// Returns the request, if one was made.
     #[must_use]
     pub fn asked(&self) -> Option<&Asked> {
         match self {
@@ -295,8 +293,8 @@ impl Error {
         }
     }
 
-    /// What happened, without the kind and without advice, for those who name the kind and know
-    /// better advice: `watch failed: the server answered 403 Forbidden: …`.
+    /// Returns the problem without the kind and without advice, for a caller that adds its own: `watch failed: the
+    /// server answered 403 Forbidden: …`.
     #[must_use]
     pub fn brief(&self) -> String {
         let Some(asked) = self.asked() else {
@@ -315,26 +313,26 @@ impl Error {
         format!("{} failed: {outcome}", asked.brief())
     }
 
-    /// The server's `Status`, if a server answered.
+    /// Returns the server's `Status`, if a server answered.
     #[must_use]
     pub fn status(&self) -> Option<&Status> {
         self.refusal().map(Refusal::status)
     }
 
-    /// The HTTP code, if a server answered.
+    /// Returns the HTTP code, if a server answered.
     #[must_use]
     pub fn code(&self) -> Option<u16> {
         self.status().map(|s| s.code)
     }
 
-    /// How long the server asked to wait before another attempt.
+    /// Returns the time to wait before another attempt, if the server named one.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.refusal().and_then(Refusal::retry_after)
     }
 }
 
-/// A transport error, and the endpoint it happened with.
+/// A transport error, with the endpoint.
 #[derive(Debug, Error)]
 #[error("{endpoint} cannot be reached")]
 pub(crate) struct Unreachable {
@@ -353,9 +351,9 @@ pub(crate) fn parse_status(body: &[u8]) -> Option<Status> {
     (tagged.kind == "Status").then_some(status)
 }
 
-/// The beginning of a body that is plain text, such as `404 page not found`.
+/// Returns the beginning of a body that is plain text, such as `404 page not found`.
 ///
-/// Anything that looks structured stays out: an error body may quote an object.
+/// Structured text is left out, because an error body may quote an object.
 fn plain_text(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     let line = text.lines().next().unwrap_or_default().trim();
@@ -365,7 +363,7 @@ fn plain_text(body: &[u8]) -> String {
     line.chars().take(120).collect()
 }
 
-/// Text that no Kubernetes API server answers: a page of another web server, or of a proxy.
+/// Returns whether a text comes from another web server or a proxy, and not from a Kubernetes API server.
 fn is_foreign(body: &[u8]) -> bool {
     let text = body.trim_ascii();
     !text.is_empty()
@@ -377,7 +375,7 @@ fn endpoint_prefix(endpoint: Option<&str>) -> String {
     endpoint.map_or_else(String::new, |e| format!("{e} cannot be reached: "))
 }
 
-/// An error and its sources on one line, without the repetitions that nested displays bring.
+/// Returns an error and its sources on one line, without repetitions.
 pub(crate) fn chain(error: &(dyn StdError + 'static)) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

@@ -1,30 +1,30 @@
-//! Words: what a list and a watch bring, with an object that does not decode kept as data.
+//! Words: the objects and events of lists and watches, with objects that do not decode.
 
 use steersman_object::{ObjectKey, ResourceVersion};
 
 use crate::error::Error;
 use crate::head::RawObject;
 
-/// An object as it arrived: decoded, or set aside with the reason.
+/// A decoded object, or an object that does not decode, with the reason.
 #[derive(Clone, Debug)]
 pub enum Decoded<K> {
-    /// It decoded.
+    /// The object decoded.
     Good(K),
-    /// It did not. Its neighbours are not affected.
+    /// The object does not decode. Its neighbours are not affected.
     Malformed(Box<Malformed>),
 }
 
-/// An object that does not decode as its kind, and what could still be read of it.
+/// An object that does not decode as its kind, with its readable parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Malformed {
-    /// Its key; the name is empty where even that could not be read.
+    /// The key; the name is empty if it could not be read.
     pub key: ObjectKey,
-    /// Its uid; empty where it could not be read.
+    /// The uid; empty if it could not be read.
     pub uid: String,
-    /// Its version; unset where it could not be read.
+    /// The resource version; unset if it could not be read.
     pub version: ResourceVersion,
-    /// Why it does not decode. Of a Secret, only where.
+    /// The reason. For a Secret, only the position in the JSON.
     pub error: String,
 }
 
@@ -34,51 +34,51 @@ pub struct Malformed {
 pub struct ListPage<K> {
     /// The objects, in the server's order.
     pub items: Vec<Decoded<K>>,
-    /// The version of the whole list: the same on all of its pages.
+    /// The resource version of the whole list, the same on all of its pages.
     pub version: ResourceVersion,
-    /// The token of the next page; `None` on the last one.
+    /// The continue token of the next page; `None` on the last page.
     pub continue_token: Option<String>,
-    /// How many objects follow, where the server says so.
+    /// The number of objects on the following pages, if the server tells it.
     pub remaining: Option<u64>,
 }
 
-/// A part of one page of a list, as it arrives. What it holds is of no type yet.
+/// A part of one page of a list, as it arrives. Its object is not decoded as a type.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ListPart {
-    /// An object; in the server's order.
+    /// An object, in the server's order.
     Object(Decoded<RawObject>),
-    /// The page is whole. Nothing comes after this.
+    /// The end of a complete page. No part follows.
     End(PageEnd),
 }
 
-/// What a page says of the list besides its objects.
+/// The list metadata of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PageEnd {
-    /// The version of the whole list: the same on all of its pages.
+    /// The resource version of the whole list, the same on all of its pages.
     pub version: ResourceVersion,
-    /// The token of the next page; `None` on the last one.
+    /// The continue token of the next page; `None` on the last page.
     pub continue_token: Option<String>,
-    /// How many objects follow, where the server says so.
+    /// The number of objects on the following pages, if the server tells it.
     pub remaining: Option<u64>,
 }
 
-/// One event of a watch. What it holds is of no type yet: that is for those who look at it.
+/// One event of a watch. Its object is not decoded as a type.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum WatchEvent {
-    /// An object came into view: created, or it now matches the selectors.
+    /// An object was created, or matches the selectors now.
     Added(Decoded<RawObject>),
     /// An object changed.
     Modified(Decoded<RawObject>),
-    /// An object went out of view: deleted, or it no longer matches. Carries its last state.
+    /// An object was deleted, or no longer matches the selectors. Carries its last state.
     Deleted(Decoded<RawObject>),
-    /// Nothing happened up to this version.
+    /// A bookmark: no further change up to this version.
     Bookmark {
         /// The version that the watch has reached.
         version: ResourceVersion,
-        /// WatchList: all initial objects have been sent.
+        /// Whether all initial objects were sent (WatchList).
         initial_events_end: bool,
     },
     /// The server ends the watch with an error, such as 410 Expired.
@@ -86,7 +86,7 @@ pub enum WatchEvent {
 }
 
 impl<K> Decoded<K> {
-    /// The object, if it decoded.
+    /// Returns the object, if it decoded.
     #[must_use]
     pub fn good(self) -> Option<K> {
         match self {
@@ -95,7 +95,7 @@ impl<K> Decoded<K> {
         }
     }
 
-    /// Changes the object, if it decoded.
+    /// Applies `f` to the object, if it decoded.
     #[must_use]
     pub fn map<T>(self, f: impl FnOnce(K) -> T) -> Decoded<T> {
         match self {
@@ -112,8 +112,7 @@ impl<K> From<Malformed> for Decoded<K> {
 }
 
 impl Malformed {
-    /// An object that did not decode, for those who implement
-    /// [`ListWatch`](crate::ListWatch) themselves.
+    /// Makes an object that did not decode, for other implementations of [`ListWatch`](crate::ListWatch).
     #[must_use]
     pub fn new(
         key: ObjectKey,
@@ -131,7 +130,7 @@ impl Malformed {
 }
 
 impl<K> ListPage<K> {
-    /// A last page, for those who implement [`ListWatch`](crate::ListWatch) themselves.
+    /// Makes a last page, for other implementations of [`ListWatch`](crate::ListWatch).
     #[must_use]
     pub fn new(items: Vec<Decoded<K>>, version: ResourceVersion) -> Self {
         Self {
@@ -142,7 +141,7 @@ impl<K> ListPage<K> {
         }
     }
 
-    /// The same page with another one after it.
+    /// Returns the same page with a following one.
     #[must_use]
     pub fn continued(mut self, token: impl Into<String>) -> Self {
         self.continue_token = Some(token.into());
@@ -158,7 +157,7 @@ impl<K> ListPage<K> {
         }
     }
 
-    /// The objects that decoded, leaving the malformed ones out.
+    /// Returns the objects that decoded, without the malformed ones.
     #[must_use]
     pub fn into_good(self) -> Vec<K> {
         self.items.into_iter().filter_map(Decoded::good).collect()
@@ -166,8 +165,7 @@ impl<K> ListPage<K> {
 }
 
 impl ListPage<RawObject> {
-    /// The page as it would arrive, for those who implement [`ListWatch`](crate::ListWatch)
-    /// themselves.
+    /// Returns the page in parts, as it would arrive, for other implementations of [`ListWatch`](crate::ListWatch).
     pub fn into_parts(self) -> impl Iterator<Item = ListPart> {
         let end = PageEnd {
             version: self.version,

@@ -1,4 +1,4 @@
-//! Words: one object as it came over the wire: its JSON, and what routing needs of it.
+//! Words: one object as it arrived: its JSON, and its metadata decoded.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use serde::de::IgnoredAny;
 use serde_json::Deserializer;
 use steersman_object::{Object, ObjectKey, ResourceVersion};
 
-/// What is known of an object without decoding it as its type.
+/// The metadata of an object, for routing.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Head {
@@ -19,19 +19,19 @@ pub struct Head {
     pub uid: String,
     /// The version; unset before the object was created.
     pub version: ResourceVersion,
-    /// The generation; kinds without one have none.
+    /// The generation; `None` for kinds without one.
     pub generation: Option<i64>,
-    /// Whether deletion was requested and finalizers still hold the object.
+    /// Whether the object has a deletion timestamp and finalizers still hold it.
     pub deleting: bool,
     /// The labels.
     pub labels: BTreeMap<String, String>,
-    /// Who owns the object.
+    /// The owner references.
     pub owners: Vec<OwnerReference>,
     /// The finalizers.
     pub finalizers: Vec<String>,
 }
 
-/// One object: its JSON, which nobody has decoded as a type yet, and its [`Head`].
+/// One object: its JSON, which is not decoded as a type, and its [`Head`].
 #[derive(Clone)]
 pub struct RawObject {
     head: Head,
@@ -61,7 +61,7 @@ struct Metadata {
 // ===== impl Head =====
 
 impl Head {
-    /// The head of an object with this metadata.
+    /// Returns the head of an object with this metadata.
     #[must_use]
     pub fn of_meta(meta: &ObjectMeta) -> Self {
         Self {
@@ -76,8 +76,8 @@ impl Head {
         }
     }
 
-    /// The head of an object with metadata of this JSON; `None` where that cannot be read, or names
-    /// nothing.
+    /// Returns the head of an object with metadata of this JSON; `None` if the metadata does not decode or has no
+    /// name.
     pub(crate) fn of_json(metadata: &[u8]) -> Option<Self> {
         let metadata = serde_json::from_slice(metadata).ok()?;
         Some(Self::of(metadata)).filter(|head| !head.key.name().is_empty())
@@ -104,22 +104,21 @@ impl Head {
 // ===== impl RawObject =====
 
 impl RawObject {
-    /// The object that these bytes spell. Everything but its metadata is looked over, and not
-    /// decoded.
+    /// Makes an object of its JSON. Only the metadata is decoded; the rest is checked to be JSON.
     ///
     /// # Errors
     ///
-    /// What is wrong, for people: the bytes are no JSON object, its metadata has another shape, or
-    /// it has no name. The text may quote a value.
+    /// The problem, for people: the bytes are no JSON object, the metadata has another shape, or the name is missing.
+    /// The text may quote a value.
     pub fn from_json(json: impl Into<Box<[u8]>>) -> Result<Self, String> {
         let json = json.into();
-        // A struct may be read from a list too, and an object is none.
+        // Serde accepts a list for a struct, but a list is no object.
         let first = json.iter().find(|byte| !byte.is_ascii_whitespace());
         if first != Some(&b'{') {
             return Err("invalid type: it is not a JSON object".to_owned());
         }
         let top: Top = serde_json::from_slice(&json).map_err(|error| {
-            // Once more for the path, which costs time that good objects need not spend.
+            // Decoded again for the path, because recording the path costs time that good objects should not pay.
             let mut deserializer = Deserializer::from_slice(&json);
             match serde_path_to_error::deserialize::<_, Top>(&mut deserializer) {
                 Err(error) => format!("{}: {}", error.path(), error.inner()),
@@ -133,43 +132,42 @@ impl RawObject {
         Ok(Self { head, json })
     }
 
-    /// The object of a head and its JSON.
+    /// Makes an object of its head and its JSON.
     pub(crate) fn of_parts(head: Head, json: impl Into<Box<[u8]>>) -> Self {
         let json = json.into();
         Self { head, json }
     }
 
-    /// The object as it would come over the wire, for those who implement
-    /// [`ListWatch`](crate::ListWatch) themselves.
+    /// Encodes an object as it would arrive, for other implementations of [`ListWatch`](crate::ListWatch).
     ///
     /// # Errors
     ///
-    /// As [`from_json`](Self::from_json), and where it does not encode.
+    /// As [`from_json`](Self::from_json), and if the object does not encode.
     pub fn of<K: Object>(object: &K) -> Result<Self, String> {
         let json = serde_json::to_vec(object).map_err(|error| error.to_string())?;
         Self::from_json(json)
     }
 
-    /// What is known of it.
+    /// Returns the decoded metadata.
     #[must_use]
     pub fn head(&self) -> &Head {
         &self.head
     }
 
-    /// Its JSON.
+    /// Returns the JSON.
     #[must_use]
     pub fn json(&self) -> &[u8] {
         &self.json
     }
 
-    /// Head and JSON.
+    /// Returns the head and the JSON.
     #[must_use]
     pub fn into_parts(self) -> (Head, Box<[u8]>) {
         (self.head, self.json)
     }
 }
 
-/// Without its JSON, which may be that of a Secret.
+/// Omits the JSON, which may be that of a Secret.
 impl fmt::Debug for RawObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}@{}", self.head.key, self.head.version)

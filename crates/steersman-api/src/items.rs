@@ -1,32 +1,32 @@
-//! Machine: cuts the body of a list into its objects, however it arrives in chunks.
+//! Machine: cuts the body of a list into its objects, in whatever chunks it arrives.
 //!
-//! An object is found by its brackets and texts alone, and handed on as soon as its last byte is
-//! there. Whether what stands between them is JSON is seen by whoever reads the object: where it
-//! is not, that is this object's problem and no other's. Middleware the objects all is checked.
+//! The end of an object is found by its brackets and strings alone, and the object is handed on with its last byte.
+//! Whether the bytes between are valid JSON shows when the object is decoded; if not, only that object is malformed.
+//! The bytes around the objects are checked completely.
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use serde::de::IgnoredAny;
 
 use crate::scan::{MAX_DEPTH, Scan, TooDeep};
 
-/// The longest value that is taken: many times what etcd stores in one object.
+/// The longest accepted value, in bytes: many times the largest object in etcd.
 pub(crate) const MAX_VALUE: usize = 32 << 20;
-/// The body of a list, as far as it has come.
+/// The body of a list, as far as it has arrived.
 #[derive(Debug)]
 pub(crate) struct Items {
     due: Due,
     /// The value whose end has not arrived.
     open: Option<Open>,
-    /// What has arrived of it in chunks before.
+    /// The bytes of that value from earlier chunks.
     begun: BytesMut,
     metadata: Option<Bytes>,
     has_items: bool,
-    /// How many bytes were used up.
+    /// The number of bytes consumed so far.
     at: u64,
     max: usize,
 }
 
-/// Why a body is no list.
+/// The reason why a body is not a list.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoList {
     #[error("at byte {at}, {expected} was expected")]
@@ -45,12 +45,12 @@ pub(crate) enum NoList {
     TooDeep,
     #[error("it is empty")]
     Empty,
-    /// It was one as far as it came.
+    /// The body ended inside the list.
     #[error("the answer ends inside the list")]
     Cut,
 }
 
-/// What comes next, between two values.
+/// The next token that may follow, between two values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Due {
     List,
@@ -65,7 +65,7 @@ enum Due {
     Nothing,
 }
 
-/// A member of the list.
+/// A member of the list object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Member {
     Metadata,
@@ -73,7 +73,7 @@ enum Member {
     Other,
 }
 
-/// What a value is.
+/// The role of a value in the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Name,
@@ -103,9 +103,9 @@ impl Items {
         }
     }
 
-    /// The next object of the list, cut off from the chunk; `None` where the chunk is used up.
+    /// Returns the next object of the list, taken from the chunk; `None` if the chunk is used up.
     ///
-    /// After an error, what else it says means nothing.
+    /// After an error, further results are meaningless.
     pub(crate) fn next_item(&mut self, chunk: &mut Bytes) -> Result<Option<Bytes>, NoList> {
         loop {
             let Some(open) = &mut self.open else {
@@ -118,7 +118,7 @@ impl Items {
             let end = end.map_err(|TooDeep| NoList::TooDeep)?;
             let role = open.role;
             let length = end.unwrap_or(chunk.len());
-            // LIST-1: more than one object is never kept.
+            // LIST-1: never more than one object is buffered.
             if self.begun.len() + length > self.max {
                 return Err(NoList::TooLong { max: self.max });
             }
@@ -141,7 +141,7 @@ impl Items {
         }
     }
 
-    /// The metadata of the list, where it has any: it is whole.
+    /// Returns the metadata of the list, if there is any, after checking that the list is complete.
     pub(crate) fn finish(self) -> Result<Option<Bytes>, NoList> {
         match self.due {
             Due::Nothing if self.has_items => Ok(self.metadata),
@@ -151,7 +151,7 @@ impl Items {
         }
     }
 
-    /// Uses up what stands between two values; says whether the beginning of one is there.
+    /// Consumes the bytes between two values; returns whether the next value begins.
     fn step(&mut self, chunk: &mut Bytes) -> Result<bool, NoList> {
         let is_space = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
         let space = chunk.iter().take_while(|byte| is_space(byte)).count();
@@ -182,7 +182,7 @@ impl Items {
         Ok(true)
     }
 
-    /// Takes note of a whole value; hands it back where it is an object of the list.
+    /// Handles a complete value; returns it if it is an object of the list.
     fn take(&mut self, role: Role, value: Bytes) -> Result<Option<Bytes>, NoList> {
         let not_json = NoList::NotJson { at: self.at };
         self.due = match role {
@@ -191,7 +191,7 @@ impl Items {
                 return Ok(Some(value));
             }
             Role::Name => {
-                // A name may be written with escapes.
+                // A member name may contain escapes.
                 let name: String = serde_json::from_slice(&value).map_err(|_| not_json)?;
                 Due::Colon(self.member(&name)?)
             }
@@ -199,7 +199,7 @@ impl Items {
                 self.metadata = Some(value);
                 Due::MemberEnd
             }
-            // A list of nothing, as Go writes a slice that was never made.
+            // `null` is an empty list: Go writes a nil slice so.
             Role::Value(Member::Items) if *value == *b"null" => Due::MemberEnd,
             Role::Value(Member::Items) => return Err(NoList::NoArray),
             Role::Value(Member::Other) => {

@@ -1,34 +1,33 @@
-//! What may be asked of a Kubernetes api-server, and how it answers.
+//! Requests to a Kubernetes API server, and its answers.
 //!
-//! This is the only library crate that names `kube-client`; its [`kube_client::Client`] (a boxed
-//! tower service) is the seam behind which a cluster, or an api-server in this process, stands.
-//! Requests go through it as raw bytes, so that the status, `Retry-After` and the `Status` body of
-//! a refusal reach the caller as an [`Error`] to branch on, an object that does not decode stays
-//! one object's problem ([`Decoded`]), and no body ever lands in a log.
+//! This is the only library crate that names `kube-client`. A [`kube_client::Client`] (a boxed tower service) stands
+//! for a cluster, or for an API server in this process. Requests go through it as raw bytes, for three reasons: a
+//! refusal keeps its status, `Retry-After` and `Status` body in an [`Error`] to branch on; an object that does not
+//! decode affects no other object ([`Decoded`]); and no body appears in a log.
 //!
 //! Modules, words first:
 //!
-//! - [`asked`] has [`Asked`], what a request was about.
-//! - [`error`] has [`Error`], the one place where answers become errors.
-//! - [`options`] has what a request may ask for.
-//! - [`head`] has [`RawObject`], the JSON of an object that nobody has decoded yet, and its [`Head`].
+//! - [`asked`] has [`Asked`], which describes a request in errors.
+//! - [`error`] has [`Error`], the errors of requests.
+//! - [`options`] has the options of requests.
+//! - [`head`] has [`RawObject`], the JSON of an object that is not decoded as a type, and its [`Head`].
 //! - [`event`] has [`ListPart`], [`ListPage`], [`WatchEvent`] and [`Decoded`].
-//! - `about` reads which object an answer is about; `warning` reads what a server warns of.
+//! - `about` reads which object an answer is about; `warning` parses the warnings of a server.
 //! - `url` builds paths and queries.
 //! - `scan` finds the end of a JSON value, `lines` cuts a watch body into lines, and `items` cuts a list body into its
 //!   objects.
 //! - `raw` inspects the bytes of an object before it is decoded; `decode` decodes it, or only its metadata.
 //! - `bodies` turns the bodies of lists and watches into objects and events.
 //! - `transport` sends a request and collects its answer within time limits; `pages` joins the pages of a list.
-//! - [`request`] has [`Request`], one that is ready to be sent.
-//! - [`list_watch`] has the [`ListWatch`] trait that reflectors are driven by.
-//! - `plugin` says what is wrong with a credential plugin.
+//! - [`request`] has [`Request`], a request that is ready to be sent.
+//! - [`list_watch`] has the [`ListWatch`] trait that drives reflectors.
+//! - `plugin` explains the problems of credential plugins.
 //! - `config` finds and checks a kubeconfig.
-//! - [`wire`] has what every request of a connection passes.
-//! - `link` has the HTTP connections to a server: which of them carries a request, and when they end.
-//! - [`connection`] has [`Connection`], a recipe that makes clients.
+//! - [`wire`] has the middleware of a connection.
+//! - `link` has the HTTP connections to a server.
+//! - [`connection`] has [`Connection`], which makes clients.
 //! - [`api`] has [`Api`], the typed verbs.
-//! - [`discovery`] has [`Mapper`], which kinds the server serves.
+//! - [`discovery`] has [`Mapper`], which finds the kinds that a server serves.
 
 pub mod asked;
 pub mod error;

@@ -1,22 +1,22 @@
-//! Machine: cuts the body of a watch into lines, however it arrives in chunks.
+//! Machine: cuts the body of a watch into lines, in whatever chunks it arrives.
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use memchr::memchr;
 
-/// The longest line that is taken: many times what etcd stores in one object.
+/// The longest accepted line, in bytes: many times the largest object in etcd.
 pub(crate) const MAX_LINE: usize = 32 << 20;
 
-/// Bytes that have arrived and are not yet a whole line.
+/// The bytes of a body that are not yet a complete line.
 #[derive(Debug)]
 pub(crate) struct Lines {
-    /// What of the last chunk was not taken yet. A line that lies in one chunk is not copied.
+    /// The rest of the last chunk. A line inside one chunk is not copied.
     chunk: Bytes,
-    /// What has arrived of a line in chunks before.
+    /// The bytes of the current line from earlier chunks.
     begun: BytesMut,
     max: usize,
 }
 
-/// A line longer than the bound.
+/// The error of a line that is longer than the bound.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooLong {
     pub(crate) max: usize,
@@ -31,12 +31,12 @@ impl Lines {
         }
     }
 
-    /// Takes what has arrived, once there is no next line of what came before.
+    /// Takes the next chunk. To be called when `next_line` has returned `None`.
     pub(crate) fn push(&mut self, chunk: Bytes) {
         self.chunk = chunk;
     }
 
-    /// The next whole line, without its end; where there is none, the chunk is used up.
+    /// Returns the next complete line, without its end; `None` if the chunk is used up.
     pub(crate) fn next_line(&mut self) -> Result<Option<Bytes>, TooLong> {
         let end = memchr(b'\n', &self.chunk);
         let part = self.chunk.split_to(end.unwrap_or(self.chunk.len()));
@@ -55,7 +55,7 @@ impl Lines {
         Ok(Some(self.begun.split().freeze()))
     }
 
-    /// What is left when the body ends.
+    /// Returns the bytes that the body ends with, after the last line end.
     pub(crate) fn rest(&mut self) -> Bytes {
         self.begun.split().freeze()
     }

@@ -1,4 +1,4 @@
-//! Room: the HTTP connections ("links") to one server: how they open, which one carries a request, when they end.
+//! Room: the HTTP connections ("links") to one server: how they open, which one carries a request, and when they end.
 
 mod options;
 mod table;

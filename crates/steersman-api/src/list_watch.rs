@@ -1,4 +1,4 @@
-//! Driver: lists and watches one kind; what reflectors are driven by.
+//! Driver: lists and watches one kind, for a reflector.
 
 use std::future::Future;
 
@@ -19,27 +19,29 @@ use crate::pages;
 use crate::transport::{Call, METADATA, METADATA_LIST, next_chunk};
 use crate::url::Url;
 
-/// One page of a list as it arrives: its objects, then [`ListPart::End`]; after that, or after an
-/// error, it has ended.
+/// The parts of one page as they arrive: its objects, then [`ListPart::End`]. The stream ends after that, or after an
+/// error.
 pub type ListStream = BoxStream<'static, Result<ListPart, Error>>;
 
-/// The events of an open watch; after an error it has ended.
+/// The events of an open watch. The stream ends after an error.
 pub type WatchStream = BoxStream<'static, Result<WatchEvent, Error>>;
 
-/// Lists and watches the objects of one kind: the door between an api-server and a reflector.
+/// Lists and watches the objects of one kind; a reflector is driven by it.
 ///
-/// Implemented by [`ApiListWatch`] over a client, and by tests with a script. It knows no type:
-/// objects come as [`RawObject`]s, and are decoded by those who look at them.
+/// Implemented by [`ApiListWatch`] over a client, and by tests with a script. Objects are [`RawObject`]s, which are
+/// not decoded as a type.
 ///
-/// What an implementor owes: a page holds what the options ask for and carries the version of
-/// the whole list, at its end, which is there where the page is whole (REFL-6); a watch delivers events in the server's order and ends where the server ends
-/// it, or with an error. Retrying, resuming and noticing silence are the reflector's job.
+/// # For implementors
 ///
-/// Both requests are awaited without a deadline: it is the implementor who bounds how long an answer
-/// may take to begin, and to go on. [`ApiListWatch`] ends with an error of transport after 65 s
-/// without an answer, and after 30 s without more of a page.
+/// A page holds what the request asks for, and ends with [`ListPart::End`], which carries the version of the whole
+/// list; an incomplete page has no end (REFL-6). A watch delivers events in the server's order, and ends when the
+/// server ends it, or with an error. The reflector retries, resumes and notices silence.
+///
+/// The reflector awaits both requests without a deadline, so the implementor bounds the time until an answer begins
+/// and its pauses. [`ApiListWatch`] fails with a transport error after 65 s without an answer, and after a pause of
+/// 30 s in a page.
 pub trait ListWatch: Send + Sync + 'static {
-    /// Asks for one page of a list. Dropping the stream gives the rest of it up.
+    /// Requests one page of a list. Dropping the stream cancels the rest of it.
     fn list(&self, request: &PageRequest)
     -> impl Future<Output = Result<ListStream, Error>> + Send;
 
@@ -49,20 +51,19 @@ pub trait ListWatch: Send + Sync + 'static {
         options: &WatchOptions,
     ) -> impl Future<Output = Result<WatchStream, Error>> + Send;
 
-    /// Asks the server whether it serves requests, by one small request that lists nothing. `None`, the default,
-    /// means that there is no such request.
+    /// Asks the server with one small request whether it serves requests. `None`, the default, means that there is no
+    /// such request.
     ///
-    /// An error with an HTTP code below 500 other than 429 proves that the server serves requests, too: a 403
-    /// comes from a server that is up. Dropping the future changes nothing.
+    /// An error with an HTTP code below 500 other than 429 proves that the server serves requests, too: a 403 comes
+    /// from a running server. Dropping the future changes nothing.
     fn ready(&self) -> impl Future<Output = Option<Result<(), Error>>> + Send {
         std::future::ready(None)
     }
 }
 
-/// Lists and watches a kind of an api-server, in one namespace or in all.
+/// Lists and watches a kind of an API server, in one namespace or in all.
 ///
-/// Objects come without their `managedFields` unless asked otherwise: these are half of an
-/// object's size, and hardly ever read.
+/// Objects lack their `managedFields` by default: these are half of an object's size, and hardly ever read.
 #[derive(Clone)]
 pub struct ApiListWatch {
     client: kube_client::Client,
@@ -72,7 +73,7 @@ pub struct ApiListWatch {
 }
 
 impl ApiListWatch {
-    /// Lists and watches `kind` in `namespace`, or in all namespaces.
+    /// Makes the lists and watches of `kind` in `namespace`, or in all namespaces.
     #[must_use]
     pub fn new(client: kube_client::Client, kind: Kind, namespace: Option<String>) -> Self {
         Self {
@@ -83,14 +84,14 @@ impl ApiListWatch {
         }
     }
 
-    /// Whether objects keep their `managedFields`.
+    /// Sets whether objects keep their `managedFields`; off by default.
     #[must_use]
     pub fn keep_managed_fields(mut self, keep: bool) -> Self {
         self.decoder = Decoder::new(self.kind.clone(), !keep);
         self
     }
 
-    /// All pages of a list as one, at one version; as [`Api::list_all`](crate::Api::list_all).
+    /// Returns all objects of a list at one version; as [`Api::list_all`](crate::Api::list_all).
     ///
     /// # Errors
     ///
@@ -165,8 +166,7 @@ impl ListWatch for ApiListWatch {
         if options.metadata_only {
             call.accept = METADATA;
         }
-        // Newer servers compress each event as a gzip member of its own, which HTTP clients
-        // do not take apart.
+        // Newer servers compress each event as a gzip member of its own, which HTTP clients do not separate.
         call.identity = true;
         let (asked, response) = call.send(&self.client).await?;
         let open = Open {
@@ -182,7 +182,7 @@ impl ListWatch for ApiListWatch {
         .boxed())
     }
 
-    /// Asks for `/readyz`, which kube-apiserver grants to every client (`system:public-info-viewer`).
+    /// Requests `/readyz`, which kube-apiserver grants to every client (`system:public-info-viewer`).
     async fn ready(&self) -> Option<Result<(), Error>> {
         let asked = Asked::of_document("get", "/readyz");
         let mut call = Call::get(asked, Url::path("/readyz".to_owned()));
@@ -200,7 +200,7 @@ struct Arriving {
 }
 
 impl Arriving {
-    /// The next part, and what there is after it, if it was not the last.
+    /// Returns the next part, and the state after it unless that part was the last.
     async fn next(mut self) -> (Result<ListPart, Error>, Option<Self>) {
         loop {
             match self.page.next_item() {

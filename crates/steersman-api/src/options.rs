@@ -1,4 +1,4 @@
-//! Words: what a request may ask for.
+//! Words: the options of requests.
 
 use std::time::Duration;
 
@@ -13,7 +13,8 @@ pub struct Paging {
     pub page_size: Option<u32>,
     /// The continue token of the preceding page.
     pub continue_token: Option<String>,
-    /// How new the answer must be: absent or unset is the newest version, `"0"` any version the server has.
+    /// How new the answer must be: absent or unset stands for the newest version, `"0"` for any version the server
+    /// has.
     pub resource_version: Option<ResourceVersion>,
     /// How the server reads `resource_version`.
     pub version_match: Option<VersionMatch>,
@@ -35,17 +36,17 @@ pub struct PageRequest {
     pub metadata_only: bool,
 }
 
-/// How the version asked for in a list is meant.
+/// How the server reads the resource version of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum VersionMatch {
-    /// This version or a newer one.
+    /// The list is at this version or a newer one.
     NotOlderThan,
-    /// Exactly this version.
+    /// The list is at exactly this version.
     Exact,
 }
 
-/// What a watch asks for. The default starts with the newest state, and asks for bookmarks.
+/// The options of a watch. The default starts at the newest state, with bookmarks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WatchOptions {
@@ -53,15 +54,15 @@ pub struct WatchOptions {
     pub labels: Option<String>,
     /// A field selector, such as `status.phase=Running`.
     pub fields: Option<String>,
-    /// The version after which to start.
+    /// The resource version after which the watch starts.
     pub resource_version: ResourceVersion,
-    /// Whether the server should send bookmarks.
+    /// Whether the server sends bookmarks.
     pub bookmarks: bool,
-    /// After how long the server should end the watch; in whole seconds.
+    /// The time after which the server ends the watch, in whole seconds.
     pub timeout: Option<Duration>,
-    /// WatchList (KEP-3157): begin with all objects, then a bookmark that says so.
+    /// Whether to begin with all objects, followed by a bookmark (WatchList, KEP-3157).
     pub initial_events: bool,
-    /// Whether the metadata of the objects is enough, and nothing else needs to be sent.
+    /// Whether the server sends only the metadata of the objects.
     pub metadata_only: bool,
 }
 
@@ -79,47 +80,47 @@ pub struct WriteOptions {
     pub force: bool,
 }
 
-/// What the server does about fields that it does not know, or that are there twice (`fieldValidation`).
+/// How the server treats unknown and duplicate fields (`fieldValidation`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FieldValidation {
-    /// It drops them.
+    /// Drops them.
     Ignore,
-    /// It drops them and sends a warning. What it does where nothing is asked for.
+    /// Drops them and sends a warning. The server's default.
     Warn,
-    /// It refuses the request (400).
+    /// Refuses the request (400).
     Strict,
 }
 
-/// What a delete asks for.
+/// The options of a delete.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeleteOptions {
-    /// Delete only the object with this uid.
+    /// Deletes the object only if it has this uid.
     pub uid: Option<String>,
-    /// Delete only the object at this version.
+    /// Deletes the object only at this resource version.
     pub resource_version: Option<ResourceVersion>,
-    /// What happens to the objects it owns; the server decides where absent.
+    /// The fate of the objects that it owns; the server decides by default.
     pub propagation: Option<Propagation>,
-    /// How long a Pod may take to end; in whole seconds.
+    /// The time that a Pod may take to end, in whole seconds.
     pub grace_period: Option<Duration>,
-    /// Whether the server should check everything and delete nothing.
+    /// Whether the server checks the request and deletes nothing.
     pub dry_run: bool,
 }
 
-/// What happens to the objects that a deleted object owns.
+/// The fate of the objects that a deleted object owns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Propagation {
-    /// They are deleted afterwards.
+    /// They are deleted after the object.
     Background,
-    /// They are deleted first.
+    /// They are deleted before the object.
     Foreground,
-    /// They stay, without an owner.
+    /// They stay, without the owner.
     Orphan,
 }
 
-/// A change to an object, in one of the forms that an api-server takes.
+/// A change to an object, in one of the forms that an API server takes.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Patch {
@@ -127,15 +128,15 @@ pub enum Patch {
     Merge(Value),
     /// A JSON patch (RFC 6902): a list of operations.
     Json(Value),
-    /// A strategic merge patch: as a merge patch, but lists merge by the keys that Kubernetes
-    /// defines. Built-in kinds only.
+    /// A strategic merge patch: a merge patch in which lists merge by the keys that Kubernetes defines. Built-in
+    /// kinds only.
     Strategic(Value),
-    /// Server-side apply: the fields that a manager wants, with their owners tracked.
+    /// Server-side apply: the fields that a manager sets, with ownership tracked by the server.
     Apply(Value),
 }
 
 impl FieldValidation {
-    /// The word that the server takes.
+    /// Returns the value of the request parameter.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -194,8 +195,8 @@ impl PageRequest {
         }
     }
 
-    /// Requests the objects that a selection selects by labels and fields. A page is never larger than the
-    /// selection's limit.
+    /// Requests the objects that a selection selects by labels and fields. The page size is at most the selection's
+    /// limit.
     pub(crate) fn of(selection: &Selection, paging: &Paging) -> Self {
         let limit = selection.selected_limit();
         let limit = limit.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX));
@@ -231,7 +232,7 @@ impl Default for WatchOptions {
 }
 
 impl WatchOptions {
-    /// Watches what happens after `version`.
+    /// Watches the changes after `version`.
     #[must_use]
     pub fn after(version: ResourceVersion) -> Self {
         Self {
@@ -240,7 +241,7 @@ impl WatchOptions {
         }
     }
 
-    /// Streams all objects at a state not older than `version`, then what happens (WatchList).
+    /// Streams all objects at a state not older than `version`, then the changes (WatchList).
     #[must_use]
     pub fn streaming_list(version: ResourceVersion) -> Self {
         Self {
@@ -264,14 +265,14 @@ impl WatchOptions {
         self
     }
 
-    /// Whether the server should send bookmarks.
+    /// Sets whether the server sends bookmarks.
     #[must_use]
     pub fn bookmarks(mut self, bookmarks: bool) -> Self {
         self.bookmarks = bookmarks;
         self
     }
 
-    /// After how long the server should end the watch.
+    /// Sets the time after which the server ends the watch.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
@@ -336,28 +337,28 @@ impl DeleteOptions {
         self
     }
 
-    /// What happens to the objects it owns.
+    /// Sets the fate of the objects that it owns.
     #[must_use]
     pub fn propagation(mut self, propagation: Propagation) -> Self {
         self.propagation = Some(propagation);
         self
     }
 
-    /// How long a Pod may take to end.
+    /// Sets the time that a Pod may take to end.
     #[must_use]
     pub fn grace_period(mut self, grace_period: Duration) -> Self {
         self.grace_period = Some(grace_period);
         self
     }
 
-    /// Checks everything and deletes nothing.
+    /// Sets whether the server checks the request and deletes nothing.
     #[must_use]
     pub fn dry_run(mut self, dry_run: bool) -> Self {
         self.dry_run = dry_run;
         self
     }
 
-    /// The `DeleteOptions` of `meta/v1` that say so: the body of a delete, and a part of that of an eviction.
+    /// Returns the `DeleteOptions` of `meta/v1`: the body of a delete, and a part of the body of an eviction.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let mut body = json!({"apiVersion": "v1", "kind": "DeleteOptions"});

@@ -1,4 +1,4 @@
-//! Driver: all pages of a list as one.
+//! Driver: joins all pages of a list.
 
 use std::future::Future;
 
@@ -6,8 +6,9 @@ use crate::error::Error;
 use crate::event::ListPage;
 use crate::options::{PageRequest, Paging};
 
-/// Asks for page after page, each with `ask`. Where the token expires between two of them the list starts
-/// again, once, in a single page and at the newest version: the one that was asked for has expired with it.
+/// Requests page after page, each with `ask`, until the list or `limit` ends. If the continue token expires, the list
+/// is requested again, once, in a single page and at the newest version, because the requested version has expired
+/// too.
 pub(crate) async fn all<T, F>(
     mut request: PageRequest,
     limit: Option<usize>,

@@ -1,7 +1,6 @@
-//! Machine: looks into the bytes of one object before it is decoded.
+//! Machine: inspects the bytes of one object before it is decoded.
 //!
-//! The bytes are JSON that was checked before; on anything else the scan gives up and finds
-//! nothing, and never reads out of bounds.
+//! The bytes were checked to be JSON. On other bytes the scan finds nothing, and never reads out of bounds.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -10,23 +9,23 @@ use steersman_object::{Gvk, ObjectKey, ResourceVersion};
 
 use crate::scan::Scan;
 
-/// What the scan found at the top of an object and in its metadata.
+/// The positions that the scan found in an object and its metadata.
 #[derive(Debug, Default)]
 struct Shape {
     /// The value of `apiVersion`.
     api_version: Option<Range<usize>>,
     /// The value of `kind`.
     kind: Option<Range<usize>>,
-    /// The value of `metadata`, where it is an object.
+    /// The value of `metadata`, if it is an object.
     metadata: Option<Range<usize>>,
-    /// Whether there is nothing about the names of its members, or behind it, that a parser would see
-    /// in another way: names with escapes, two of metadata, further values.
+    /// Whether a JSON parser would find the same members: false if a member name has escapes, `metadata` occurs
+    /// twice, or other values follow the object.
     plain: bool,
-    /// `"managedFields": […]` of the metadata, with the comma that goes with it.
+    /// The range of `"managedFields": […]` in the metadata, with one adjacent comma.
     managed_fields: Option<Range<usize>>,
 }
 
-/// What names an object; empty where it could not be read.
+/// The identity of an object; fields that could not be read are empty.
 #[derive(Debug, Default)]
 struct Identity {
     namespace: String,
@@ -35,18 +34,18 @@ struct Identity {
     version: String,
 }
 
-/// An object's bytes as they are read.
+/// The bytes of an object, prepared for decoding.
 #[derive(Debug)]
 pub(crate) struct Prepared<'a> {
     pub(crate) json: Cow<'a, [u8]>,
-    /// Where its metadata stands in them; `None` where that takes a parser to say.
+    /// The range of the metadata; `None` if only a parser can find it.
     pub(crate) metadata: Option<Range<usize>>,
-    /// What it says it is, where that is something else than was asked for.
+    /// The kind that the object names, if it is not the requested one.
     pub(crate) foreign: Option<String>,
 }
 
 impl<'a> Prepared<'a> {
-    /// Bytes of which nothing is known.
+    /// Wraps bytes that were not inspected.
     pub(crate) fn unread(raw: &'a [u8]) -> Self {
         Self {
             json: Cow::Borrowed(raw),
@@ -56,8 +55,8 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// The object's bytes with its `apiVersion` and `kind` (items of a list have none) and, if asked,
-/// without its managedFields.
+/// Prepares an object: adds `apiVersion` and `kind`, which the items of a list lack, and removes the managedFields if
+/// `drop_managed_fields` is set.
 pub(crate) fn prepare<'a>(raw: &'a [u8], gvk: &Gvk, drop_managed_fields: bool) -> Prepared<'a> {
     let as_it_is = |metadata, foreign| Prepared {
         metadata,
@@ -85,7 +84,7 @@ pub(crate) fn prepare<'a>(raw: &'a [u8], gvk: &Gvk, drop_managed_fields: bool) -
     if shape.kind.is_none() {
         push_member(&mut added, "kind", gvk.kind());
     }
-    // An object without any member of its own has no comma coming after these.
+    // An object without members of its own needs no comma after the added ones.
     if !typed && rest.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'}') {
         added.pop();
     }
@@ -93,17 +92,17 @@ pub(crate) fn prepare<'a>(raw: &'a [u8], gvk: &Gvk, drop_managed_fields: bool) -
     let json = [head, &added[..], &raw[open + 1..cut.start], &raw[cut.end..]].concat();
     Prepared {
         json: Cow::Owned(json),
-        // What is cut out is part of it.
+        // The removed range is inside the metadata.
         metadata: metadata.map(|at| at.start + added.len()..at.end + added.len() - cut.len()),
         foreign,
     }
 }
 
-/// What an object says it is, where that is something else than was asked for: a conversion that is
-/// under way, or a server that takes the request for another one. Metadata alone comes under names of
-/// its own.
+/// Returns the kind that an object names, if it is not the requested one: a conversion is under way, or the server
+/// took the request for another kind. Metadata alone has kinds of its own.
 fn foreign(raw: &[u8], shape: &Shape, gvk: &Gvk, metadata_only: bool) -> Option<String> {
-    // What is no text is for who decodes the object, and what says nothing is what was asked for.
+    // A value that is no string fails when the object is decoded; an object without a kind counts as the requested
+    // one.
     let said = |at: &Option<Range<usize>>| -> Option<Cow<'_, str>> {
         let text = raw.get(at.clone()?)?;
         let plain = serde_json::from_slice::<&str>(text).map(Cow::Borrowed);
@@ -128,8 +127,8 @@ fn foreign(raw: &[u8], shape: &Shape, gvk: &Gvk, metadata_only: bool) -> Option<
     Some(said.join(" of "))
 }
 
-/// An object of which only the metadata is kept, with its own `apiVersion` and `kind`: servers send
-/// metadata under those of `PartialObjectMetadata`. `None` where it has no metadata to find.
+/// Keeps only the metadata of an object, with the object's own `apiVersion` and `kind`: servers send metadata under
+/// those of `PartialObjectMetadata`. `None` if the object has no metadata.
 pub(crate) fn metadata_of(
     raw: &[u8],
     gvk: &Gvk,
@@ -154,14 +153,14 @@ pub(crate) fn metadata_of(
     })
 }
 
-/// What can be read of an object's identity when the object itself does not decode.
+/// Returns the identity of an object that does not decode, as far as it can be read.
 ///
-/// The bytes are scanned, and not parsed: what a parser minds elsewhere in them (a number that is
-/// too large, a text that is not Unicode, levels without end) hides no name.
+/// The bytes are scanned and not parsed, so that the name is found despite problems elsewhere (a number out of range,
+/// invalid UTF-8, too many levels).
 pub(crate) fn identity(raw: &[u8]) -> (ObjectKey, String, ResourceVersion) {
     let mut identity = Identity::default();
     let mut cursor = Cursor { raw, at: 0 };
-    // Of what is cut off, what came before is right.
+    // If the bytes end early, the members before that are valid.
     let _ = cursor.members(|cursor, name, _| {
         if name == b"metadata" && cursor.peek() == Some(b'{') {
             return cursor.members(|cursor, name, _| {
@@ -186,7 +185,7 @@ pub(crate) fn identity(raw: &[u8]) -> (ObjectKey, String, ResourceVersion) {
 }
 
 fn push_member(out: &mut Vec<u8>, name: &str, value: &str) {
-    // Groups, versions and kinds are DNS labels and identifiers: nothing to escape.
+    // Groups, versions and kinds are DNS labels and identifiers, which need no escaping.
     out.extend_from_slice(format!("{name:?}:{value:?},").as_bytes());
 }
 
@@ -222,7 +221,7 @@ fn scan(raw: &[u8]) -> Option<Shape> {
     Some(shape)
 }
 
-/// Reads the metadata object at the cursor; finds its managedFields with one comma beside them.
+/// Reads the metadata object at the cursor; finds its managedFields with one adjacent comma.
 fn managed_fields(cursor: &mut Cursor<'_>) -> Option<Option<Range<usize>>> {
     let mut found: Option<(Range<usize>, bool)> = None;
     let mut members = 0_usize;
@@ -238,7 +237,7 @@ fn managed_fields(cursor: &mut Cursor<'_>) -> Option<Option<Range<usize>>> {
     let raw = cursor.raw;
     Some(found.map(|(span, first)| {
         if first {
-            // The comma behind it goes too, if there is one.
+            // The comma after them, if there is one.
             let after = skip_space(raw, span.end);
             let end = if raw.get(after) == Some(&b',') {
                 after + 1
@@ -247,15 +246,14 @@ fn managed_fields(cursor: &mut Cursor<'_>) -> Option<Option<Range<usize>>> {
             };
             span.start..end
         } else {
-            // The comma before it: between two members there always is one.
+            // Otherwise the comma before them.
             let comma = raw[..span.start].iter().rposition(|b| *b == b',');
             comma.unwrap_or(span.start)..span.end
         }
     }))
 }
 
-/// Whether the name of a member, as it stands between its quotes, is this one: it may be written
-/// with escapes.
+/// Returns whether a member name, as written between its quotes, is this one; it may contain escapes.
 fn spells(name: &[u8], wanted: &str) -> bool {
     if !name.contains(&b'\\') {
         return name == wanted.as_bytes();
@@ -286,8 +284,8 @@ impl<'a> Cursor<'a> {
         (self.peek()? == byte).then(|| self.at += 1)
     }
 
-    /// Calls `member` with the name and the start of each member of the object at the cursor;
-    /// `member` has to consume the value.
+    /// Calls `member` with the name and the start of each member of the object at the cursor. `member` must consume
+    /// the value.
     fn members(
         &mut self,
         mut member: impl FnMut(&mut Self, &'a [u8], usize) -> Option<()>,
@@ -316,7 +314,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Consumes a value; where it stands.
+    /// Consumes a value; returns its range.
     fn value(&mut self) -> Option<Range<usize>> {
         self.peek()?;
         let start = self.at;
@@ -324,7 +322,7 @@ impl<'a> Cursor<'a> {
         Some(start..self.at)
     }
 
-    /// Consumes a value; its text, or nothing where it is no text.
+    /// Consumes a value; returns its text, or an empty text if it is no string.
     fn text(&mut self) -> Option<String> {
         let at = self.value()?;
         let text = self.raw.get(at)?;

@@ -1,4 +1,4 @@
-//! Driver: a request that is ready to be sent, by whom and as often as its owner decides.
+//! Driver: a request that is ready to be sent, any number of times.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use crate::asked::Asked;
 use crate::error::Error;
 use crate::transport::Call;
 
-/// A request that is ready to be sent: its body is encoded, and it knows how its answer is read.
+/// A request that is ready to be sent: its body is encoded, and it knows how to read its answer.
 ///
-/// [`Api`](crate::Api) makes them, for those who send a request from a task of its own, or more than once;
-/// everybody else calls the verb of the same name. It borrows nothing, and is cheap to clone.
+/// Made by [`Api`](crate::Api), to be sent from a task of its own or more than once. The verb of the same name sends
+/// it at once. Cheap to clone.
 #[must_use = "nothing is sent before `send` is awaited"]
 pub struct Request<T> {
     client: kube_client::Client,
@@ -25,13 +25,13 @@ pub struct Request<T> {
 
 type Read<T> = dyn Fn(&Asked, &Bytes) -> Result<T, Error> + Send + Sync;
 
-/// What came back for a [`Request`].
+/// The answer to a [`Request`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Answer<T> {
-    /// The answer as what was asked for.
+    /// The decoded answer.
     pub value: T,
-    /// Which object it is about; `None` where it is none.
+    /// The object that the answer is about; `None` if it is about none.
     pub about: Option<About>,
 }
 
@@ -49,38 +49,38 @@ impl<T> Request<T> {
         }
     }
 
-    /// The same, of an object whose name the server is to make.
+    /// Sets the prefix of the name that the server makes.
     pub(crate) fn generating(mut self, generate_name: Option<&str>) -> Self {
         self.generate_name = generate_name.filter(|text| !text.is_empty()).map(Arc::from);
         self
     }
 
-    /// What it asks for.
+    /// Returns the verb, the kind and the target of the request.
     #[must_use]
     pub fn asked(&self) -> &Asked {
         &self.call.asked
     }
 
-    /// What a name that the server is to make begins with (`metadata.generateName`); `None` for what has a name.
+    /// Returns the prefix of the name that the server makes (`metadata.generateName`); `None` if the object has a
+    /// name.
     #[must_use]
     pub fn generate_name(&self) -> Option<&str> {
         self.generate_name.as_deref()
     }
 
-    /// The HTTP method.
+    /// Returns the HTTP method.
     #[must_use]
     pub fn method(&self) -> &str {
         self.call.method.as_str()
     }
 
-    /// The same with another time limit: how long the server may take until its answer begins. Zero and
-    /// `Duration::MAX` mean no limit.
+    /// Sets the time limit until the server begins to answer. Zero and `Duration::MAX` mean no limit.
     pub fn request_timeout(mut self, limit: Duration) -> Self {
         self.call.limit = limit;
         self
     }
 
-    /// Sends it, once.
+    /// Sends the request once.
     ///
     /// # Errors
     ///
@@ -88,7 +88,7 @@ impl<T> Request<T> {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future of a write leaves open whether the server has done it.
+    /// Dropping the future of a write leaves open whether the server executes the write.
     pub async fn send(&self) -> Result<Answer<T>, Error> {
         let (asked, body) = self.call.clone().fetch(&self.client).await?;
         Ok(Answer {

@@ -1,49 +1,49 @@
-//! Machine: finds where a JSON value ends, by its brackets and texts alone, however its bytes come.
+//! Machine: finds the end of a JSON value by its brackets and strings alone, in whatever chunks its bytes arrive.
 //!
-//! Whether what stands between them is JSON is seen by whoever reads the value. A backslash takes the
-//! byte behind it along, wherever it stands: outside of texts there is none in JSON.
+//! Whether the bytes between are valid JSON shows when the value is decoded. A backslash escapes the following byte
+//! anywhere: outside of strings, JSON has no backslash.
 
 use wide::u8x16;
 
-/// The most levels of one value: Go's `encoding/json` reads no more, so no server that is written
-/// in it ever took an object that has them.
+/// The largest number of levels of one value. Go's `encoding/json` reads no more, so no server written in Go accepts
+/// an object with more.
 pub(crate) const MAX_DEPTH: usize = 10_000;
 
-/// So many bytes are looked at together.
+/// The number of bytes in a block.
 const BLOCK: usize = 64;
-/// And so many of them with one instruction, on the processors that operators run on.
+/// The number of bytes per comparison instruction, on common server processors.
 const LANES: usize = 16;
 
-/// A value, and how far into it the bytes have come.
+/// A value whose end was not found yet.
 #[derive(Debug)]
 pub(crate) struct Scan {
     position: Position,
 }
 
-/// A value has more levels than anybody reads.
+/// The error of a value with too many levels.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooDeep;
 
 #[derive(Debug)]
 enum Position {
-    /// In a number or a word, which ends where something else begins.
+    /// In a number or a literal, which ends at the first other byte.
     Bare,
-    /// At or in a value that is a text. Most are short: a plain loop is best.
+    /// At or in a string. Most strings are short, so a plain loop is fastest.
     Text { open: bool, escape: bool },
-    /// At or in a value with brackets, which may be long: it is looked at a block at a time.
+    /// At or in an object or array, which may be long: it is scanned in blocks.
     Nested(Nested),
 }
 
-/// How far into its brackets and texts a value has come.
+/// The state of a scan through an object or array.
 #[derive(Debug, Default)]
 struct Nested {
     depth: usize,
     in_text: bool,
-    /// Behind a backslash.
+    /// Whether the last byte was a backslash that escapes the next one.
     escape: bool,
 }
 
-/// Where there is something of note among the bytes of a block, a bit for each, the first the lowest.
+/// The positions of special bytes in a block: one bit per byte, the first byte in the lowest bit.
 struct Marks {
     quotes: u64,
     backslashes: u64,
@@ -54,8 +54,8 @@ struct Marks {
 // ===== impl Scan =====
 
 impl Scan {
-    /// At the first byte of a value, which is looked at again as the first it [goes on](Self::go_on)
-    /// through; `None` where no value begins so.
+    /// Starts at the first byte of a value, which must be passed again to [`go_on`](Self::go_on); `None` if no value
+    /// begins with it.
     pub(crate) fn begin(byte: u8) -> Option<Self> {
         let position = match byte {
             b'"' => Position::Text {
@@ -69,7 +69,7 @@ impl Scan {
         Some(Self { position })
     }
 
-    /// Goes on through the bytes; how many of them are the value's, if it ends there.
+    /// Scans the next bytes; returns the number of bytes up to the end of the value, if it ends among them.
     pub(crate) fn go_on(&mut self, bytes: &[u8]) -> Result<Option<usize>, TooDeep> {
         match &mut self.position {
             Position::Bare => Ok(bytes.iter().position(|byte| !is_bare(*byte))),
@@ -108,18 +108,19 @@ impl Nested {
         Ok(end.map(|end| blocks.len() * BLOCK + end))
     }
 
-    /// Passes a block, of which so many bytes count; how many of them are the value's, if it ends there.
+    /// Scans a block of `count` valid bytes; returns the number of bytes up to the end of the value, if it ends among
+    /// them.
     fn pass(&mut self, block: &[u8; BLOCK], length: usize) -> Result<Option<usize>, TooDeep> {
         let marks = Marks::of(block);
         let last = length - 1;
         let escaped = self.escaped(marks.backslashes, last);
-        // From each quote that opens a text to the one before that which closes it.
+        // Sets the bits from each opening quote up to its closing quote.
         let texts = parity(marks.quotes & !escaped) ^ if self.in_text { u64::MAX } else { 0 };
         self.in_text = texts >> last & 1 == 1;
         let between = !(texts | escaped);
         let (opens, closes) = (marks.opens & between, marks.closes & between);
         let (opened, closed) = (opens.count_ones() as usize, closes.count_ones() as usize);
-        // Hardly any block holds the end, or the deepest level there may be.
+        // Most blocks hold neither the end nor the deepest level.
         if self.depth > closed && self.depth + opened <= MAX_DEPTH {
             self.depth = self.depth + opened - closed;
             return Ok(None);
@@ -130,7 +131,7 @@ impl Nested {
             if opens >> at & 1 == 1 {
                 self.depth += 1;
             } else {
-                // A value that is nested begins with a bracket, so there is one to close.
+                // The value begins with a bracket, so there is one to close.
                 self.depth -= 1;
             }
             if self.depth > MAX_DEPTH {
@@ -144,7 +145,7 @@ impl Nested {
         Ok(None)
     }
 
-    /// Which bytes stand behind a backslash that escapes them.
+    /// Returns the bytes that are escaped by a backslash.
     fn escaped(&mut self, backslashes: u64, last: usize) -> u64 {
         let mut escaped = u64::from(self.escape);
         let mut left = backslashes & !escaped;
@@ -166,7 +167,7 @@ impl Marks {
     fn of(block: &[u8; BLOCK]) -> Self {
         let (lanes, _) = block.as_chunks::<LANES>();
         let bytes = [0, 1, 2, 3].map(|at| u8x16::new(lanes[at]));
-        // `[` and `{`, and `]` and `}`, are a bit apart.
+        // `[` and `{`, and `]` and `}`, differ in one bit.
         let curly = bytes.map(|bytes| bytes | u8x16::splat(0x20));
         Self {
             quotes: places(&bytes, b'"'),
@@ -177,10 +178,10 @@ impl Marks {
     }
 }
 
-/// A bit for each byte, set where it is this one.
+/// Returns one bit per byte, set if the byte is `wanted`.
 ///
-/// Bringing the bits together takes one instruction, which a compiler does not find in a plain loop: a block
-/// takes it twice as many.
+/// Collecting the bits takes one instruction that the compiler does not find for a plain loop, which takes twice as
+/// long per block.
 fn places(bytes: &[u8x16; BLOCK / LANES], wanted: u8) -> u64 {
     let wanted = u8x16::splat(wanted);
     bytes.iter().rev().fold(0, |places, bytes| {
@@ -188,7 +189,7 @@ fn places(bytes: &[u8x16; BLOCK / LANES], wanted: u8) -> u64 {
     })
 }
 
-/// Whether so many bits up to each one, itself included, are set that their number is odd.
+/// Sets each bit up to which, including itself, an odd number of bits is set.
 fn parity(mut bits: u64) -> u64 {
     for distance in [1, 2, 4, 8, 16, 32] {
         bits ^= bits << distance;
@@ -196,7 +197,7 @@ fn parity(mut bits: u64) -> u64 {
     bits
 }
 
-/// What numbers and words are made of.
+/// Returns whether a byte can be part of a number or a literal.
 fn is_bare(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')
 }
@@ -207,7 +208,7 @@ mod tests {
 
     use super::*;
 
-    /// The same, a byte at a time.
+    /// Scans one byte at a time, for comparison.
     fn plain(bytes: &[u8]) -> Option<usize> {
         let (mut depth, mut in_text, mut escape) = (0, false, false);
         for (at, byte) in bytes.iter().enumerate() {

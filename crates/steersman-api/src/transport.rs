@@ -1,4 +1,4 @@
-//! Driver: sends requests and collects their answers, within bounds of time.
+//! Driver: sends requests and collects their answers within time limits.
 
 use std::time::Duration;
 
@@ -13,38 +13,37 @@ use crate::asked::Asked;
 use crate::error::Error;
 use crate::url::Url;
 
-/// How long a server may take until its answer begins, unless a client or a call says otherwise: 65 s, a little
-/// more than kube-apiserver gives itself (`--request-timeout`, 60 s).
+/// The default time limit until a server begins to answer: 65 s, a little more than the limit of kube-apiserver
+/// itself (`--request-timeout`, 60 s).
 pub const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_secs(65);
-/// How long an answer other than a watch may pause.
+/// The longest pause in an answer other than a watch.
 const PAUSE: Duration = Duration::from_secs(30);
-/// No answer makes anybody wait longer, whatever its `Retry-After` says: it may be more than a clock
-/// can hold.
+/// The longest wait that is taken from a `Retry-After`, so that it cannot overflow a clock.
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
-/// An error body is read up to here.
+/// The largest part of an error body that is read, in bytes.
 const ERROR_BODY: usize = 1 << 20;
 
-/// What a list of metadata alone accepts. A server that knows no such form sends whole objects, of
-/// which the rest is dropped.
+/// The `Accept` header of a list of metadata. A server that does not know this form sends whole objects, of which the
+/// rest is dropped.
 pub(crate) const METADATA_LIST: &str =
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
-/// As [`METADATA_LIST`], of one object and of a watch.
+/// The `Accept` header of the metadata of one object, and of a watch of metadata.
 pub(crate) const METADATA: &str =
     "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
-/// One request to an api-server.
+/// One request to an API server.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) asked: Asked,
     pub(crate) method: Method,
     pub(crate) url: Url,
-    /// The content type and the body, where there is one.
+    /// The content type and the body, if there is one.
     pub(crate) body: Option<(&'static str, Bytes)>,
-    /// The forms of the answer that can be read.
+    /// The accepted forms of the answer.
     pub(crate) accept: &'static str,
-    /// Ask that the answer is not compressed.
+    /// Whether to ask for an uncompressed answer.
     pub(crate) identity: bool,
-    /// How long the server may take until its answer begins; zero and the maximum mean no limit.
+    /// The time limit until the server begins to answer. Zero and `Duration::MAX` mean no limit.
     pub(crate) limit: Duration,
 }
 
@@ -61,7 +60,7 @@ impl Call {
         }
     }
 
-    /// Sends the request; an answer that is not a success becomes its error.
+    /// Sends the request. An answer that is not a success becomes an error.
     pub(crate) async fn send(
         self,
         client: &kube_client::Client,
@@ -85,7 +84,7 @@ impl Call {
             Ok(request) => request,
             Err(error) => return Err(Error::invalid_request(asked, error.to_string())),
         };
-        // A time beyond what the clock can hold never comes.
+        // A time beyond the range of the clock means no limit.
         let limit = match self.limit {
             Duration::ZERO => Duration::MAX,
             limit => limit,
@@ -103,7 +102,7 @@ impl Call {
         }
         let code = response.status().as_u16();
         let retry_after = retry_after(response.headers());
-        // Without its body an error is less telling, but it still is that error.
+        // If its body cannot be read, the error has less detail.
         let body = collect(&asked, response, ERROR_BODY).await;
         let body = body.unwrap_or_default();
         Err(Error::from_answer(asked, code, retry_after, &body))
@@ -129,7 +128,7 @@ async fn collect(asked: &Asked, response: Response<Body>, max: usize) -> Result<
     Ok(bytes.freeze())
 }
 
-/// The next bytes of an answer other than a watch; `None` at its end.
+/// Returns the next bytes of an answer other than a watch; `None` at its end.
 pub(crate) async fn next_chunk(asked: &Asked, body: &mut Body) -> Result<Option<Bytes>, Error> {
     loop {
         let frame = match timeout(PAUSE, body.frame()).await {
@@ -141,14 +140,14 @@ pub(crate) async fn next_chunk(asked: &Asked, body: &mut Body) -> Result<Option<
                 return Err(Error::transport(asked, cause));
             }
         };
-        // Trailers say nothing here.
+        // Trailers are ignored.
         if let Ok(data) = frame.into_data() {
             return Ok(Some(data));
         }
     }
 }
 
-/// `Retry-After` in seconds, the only form that kube-apiserver sends.
+/// Returns the `Retry-After` in seconds, the only form that kube-apiserver sends.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
     Some(Duration::from_secs(seconds).min(LONGEST_WAIT))

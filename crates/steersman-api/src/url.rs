@@ -14,7 +14,7 @@ pub(crate) struct Url {
 }
 
 impl Url {
-    /// A path that is right as it is.
+    /// Makes a URL of a path that needs no escaping.
     pub(crate) fn path(text: String) -> Self {
         Self {
             text,
@@ -22,7 +22,7 @@ impl Url {
         }
     }
 
-    /// The collection of a kind, in one namespace or in all.
+    /// Returns the URL of a collection, in one namespace or in all.
     pub(crate) fn collection(kind: &Kind, namespace: Option<&str>) -> Result<Self, String> {
         if let Some(namespace) = namespace {
             check_segment("namespace", namespace)?;
@@ -33,7 +33,7 @@ impl Url {
         })
     }
 
-    /// One object of a kind.
+    /// Returns the URL of one object.
     pub(crate) fn object(kind: &Kind, key: &ObjectKey) -> Result<Self, String> {
         if kind.is_namespaced() && key.namespace().is_none() {
             return Err(format!("{kind} lives in a namespace, and the key has none"));
@@ -45,7 +45,7 @@ impl Url {
         Ok(url)
     }
 
-    /// The same with a subresource.
+    /// Adds a subresource to the path.
     pub(crate) fn sub(mut self, subresource: &str) -> Self {
         self.text.push('/');
         escape_into(&mut self.text, subresource);
@@ -59,7 +59,7 @@ impl Url {
         if let Some(limit) = paging.page_size {
             self.pair("limit", &limit.to_string());
         }
-        // The token holds the version: the server refuses both together.
+        // The token contains the version; the server refuses a request with both.
         if let Some(token) = &paging.continue_token {
             self.pair("continue", token);
             return self;
@@ -136,8 +136,8 @@ impl Url {
     }
 }
 
-/// Refuses what would name another path: the server never has such a name
-/// (apimachinery, `api/validation/path.IsValidPathSegmentName`).
+/// Refuses a segment that would change the path; no server has such a name (apimachinery,
+/// `api/validation/path.IsValidPathSegmentName`).
 fn check_segment(what: &str, text: &str) -> Result<(), String> {
     match text {
         "" => Err(format!("the {what} is empty")),
@@ -149,7 +149,7 @@ fn check_segment(what: &str, text: &str) -> Result<(), String> {
     }
 }
 
-/// Percent-escapes all but the unreserved characters of RFC 3986.
+/// Percent-encodes all but the unreserved characters of RFC 3986.
 fn escape_into(out: &mut String, text: &str) {
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {

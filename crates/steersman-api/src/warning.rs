@@ -1,27 +1,27 @@
-//! Machine: what a server warns of, and whether it was said before.
+//! Machine: parses the warnings of a server, and remembers which were logged.
 
 use std::collections::{HashSet, VecDeque};
 
 use http::HeaderMap;
 use http::header::WARNING;
 
-/// So many different warnings are remembered; the oldest is said again first.
+/// The number of different warnings that are remembered. The oldest is forgotten first.
 const REMEMBERED: usize = 512;
-/// An answer may hold so many, and each may be so long; what goes beyond is left out.
+/// The largest number of warnings in one answer, and the longest warning, in characters; the rest is left out.
 const PER_ANSWER: usize = 64;
 const LONGEST: usize = 4096;
 
-/// A warning that came with an answer: a deprecated version, a field that does nothing, a webhook's advice.
+/// A warning in an answer: a deprecated version, a field without effect, the advice of a webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Warning {
-    /// What was asked: the method and the path.
+    /// The method and the path of the request.
     pub request: String,
-    /// What the server says.
+    /// The text of the warning.
     pub text: String,
 }
 
-/// The warnings said before, bounded.
+/// The warnings that were logged, up to a bound.
 #[derive(Debug, Default)]
 pub(crate) struct SeenWarnings {
     texts: HashSet<String>,
@@ -29,7 +29,7 @@ pub(crate) struct SeenWarnings {
 }
 
 impl SeenWarnings {
-    /// Notes a text; true where it is new.
+    /// Notes a text; returns true if it is new.
     pub(crate) fn note(&mut self, text: &str) -> bool {
         if !self.texts.insert(text.to_owned()) {
             return false;
@@ -44,7 +44,7 @@ impl SeenWarnings {
     }
 }
 
-/// The texts of the `Warning` headers with code 299, the one that Kubernetes uses (KEP-1693).
+/// Returns the texts of the `Warning` headers with code 299, the one that Kubernetes uses (KEP-1693).
 pub(crate) fn texts(headers: &HeaderMap) -> Vec<String> {
     let mut texts = Vec::new();
     for value in headers.get_all(WARNING) {
@@ -59,7 +59,7 @@ pub(crate) fn texts(headers: &HeaderMap) -> Vec<String> {
     texts
 }
 
-/// The first warning of a header (RFC 7234, 5.5): a code, an agent, a quoted text, maybe a quoted date.
+/// Parses the first warning of a header (RFC 7234, 5.5): a code, an agent, a quoted text, an optional quoted date.
 fn next(header: &str) -> Option<(String, String, String)> {
     let header = header.trim_start_matches([' ', ',']);
     let (code, rest) = header.split_once(' ')?;
@@ -73,7 +73,7 @@ fn next(header: &str) -> Option<(String, String, String)> {
     Some((code.to_owned(), text, rest.to_owned()))
 }
 
-/// A quoted string and what follows it.
+/// Parses a quoted string; returns it with the rest.
 fn quoted(text: &str) -> Option<(String, &str)> {
     let mut out = String::new();
     let mut letters = text.strip_prefix('"')?.char_indices();

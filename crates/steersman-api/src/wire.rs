@@ -1,4 +1,4 @@
-//! Driver: what every request of a connection passes on its way out, and its answer on the way back.
+//! Driver: the middleware of a connection: layers, the `User-Agent`, and warnings.
 
 use std::any::Any;
 use std::fmt;
@@ -22,13 +22,13 @@ use tracing::{error, warn};
 
 use crate::warning::{SeenWarnings, Warning, texts};
 
-/// A way to a server, as a layer on a connection sees it.
+/// The service that sends requests to a server, as a layer on a connection sees it.
 pub type Wire = BoxService<Request<Body>, Response<AnswerBody>, BoxError>;
 
 /// The body of an answer, as a layer on a connection sees it.
 pub type AnswerBody = UnsyncBoxBody<Bytes, BoxError>;
 
-/// What is put around the way to a server. Cheap to clone; clones share what was said.
+/// The middleware of a connection. Cheap to clone; clones share the record of logged warnings.
 #[derive(Clone)]
 pub(crate) struct Middleware {
     pub(crate) agent: HeaderValue,
@@ -67,7 +67,7 @@ impl Middleware {
             .push(Arc::new(move |wire| erase(layer.layer(wire))));
     }
 
-    /// The way to a server with everything around it: the layer added last is the outermost.
+    /// Wraps a service in the middleware. The layer added last is the outermost.
     pub(crate) fn wrap<S, B>(&self, service: S) -> Wire
     where
         S: Service<Request<Body>, Response = Response<B>> + Send + 'static,
@@ -115,7 +115,7 @@ where
         .boxed()
 }
 
-/// Names the program to the server, and says what the server warns of.
+/// Sets the `User-Agent`, and logs the warnings of the server.
 struct UserAgentAndWarnings {
     inner: Wire,
     agent: HeaderValue,
@@ -150,7 +150,7 @@ impl Service<Request<Body>> for UserAgentAndWarnings {
                 }
                 let warning = Warning { request, text };
                 for hook in &hooks {
-                    // MGR-7: a hook that panics ends neither the request nor the task behind it.
+                    // MGR-7: a panic of a hook ends neither the request nor its task.
                     let told = catch_unwind(AssertUnwindSafe(|| hook(&warning)));
                     if let Err(payload) = told {
                         let (request, panic) = (&warning.request, panic_text(&*payload));
@@ -164,7 +164,7 @@ impl Service<Request<Body>> for UserAgentAndWarnings {
     }
 }
 
-/// A layer of somebody else: where it panics, one request fails, and not the client for good.
+/// Turns a panic of a layer into an error of one request, so that the client stays usable.
 struct CatchPanic {
     inner: Wire,
 }
@@ -179,7 +179,7 @@ impl Service<Request<Body>> for CatchPanic {
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        // What a layer leaves behind when it panics is its author's to keep consistent.
+        // The author of a layer is responsible for its state after a panic.
         let answer = match catch_unwind(AssertUnwindSafe(|| self.inner.call(request))) {
             Ok(answer) => answer,
             Err(payload) => return std::future::ready(Err(panicked(&*payload))).boxed(),

@@ -1,4 +1,4 @@
-//! Machine: what each writing verb sends, and how its answer is read.
+//! Machine: builds the request of each writing verb, and reads its answer.
 
 use std::borrow::Cow;
 
@@ -21,14 +21,13 @@ use crate::url::Url;
 
 const JSON: &str = "application/json";
 
-/// The verbs as requests that are sent later, or by somebody else.
+/// The verbs as requests, to be sent later or by another task.
 impl<K: Object> Api<K> {
-    /// What [`create`](Self::create) sends.
+    /// Returns the request of [`create`](Self::create).
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidRequest`] where the object names no namespace and its kind needs one, or does not
-    /// encode.
+    /// [`Error::InvalidRequest`] if the object lacks the namespace that its kind needs, or does not encode.
     pub fn create_request(&self, object: &K, options: &WriteOptions) -> Result<Request<K>, Error> {
         let key = object.key();
         let generate_name = object.meta().generate_name.as_deref();
@@ -45,12 +44,12 @@ impl<K: Object> Api<K> {
         Ok(self.whole(call).generating(generate_name))
     }
 
-    /// What [`update`](Self::update) sends.
+    /// Returns the request of [`update`](Self::update).
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidRequest`] where the object has no key of its kind, calls itself of another kind (as
-    /// metadata alone does), or does not encode.
+    /// [`Error::InvalidRequest`] if the object has no key that fits its kind, names another kind (as metadata alone
+    /// does), or does not encode.
     pub fn update_request(&self, object: &K, options: &WriteOptions) -> Result<Request<K>, Error> {
         let (asked, url) = self.object("update", &object.key())?;
         let body = self.encode(&asked, object)?;
@@ -62,11 +61,11 @@ impl<K: Object> Api<K> {
         Ok(self.whole(call))
     }
 
-    /// What [`patch`](Self::patch) sends.
+    /// Returns the request of [`patch`](Self::patch).
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidRequest`] where the key is none of its kind.
+    /// [`Error::InvalidRequest`] if the key does not fit the kind.
     pub fn patch_request(
         &self,
         key: &ObjectKey,
@@ -77,11 +76,11 @@ impl<K: Object> Api<K> {
         Ok(self.whole(patching(asked, url, patch, options)))
     }
 
-    /// What [`delete`](Self::delete) sends.
+    /// Returns the request of [`delete`](Self::delete).
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidRequest`] where the key is none of its kind.
+    /// [`Error::InvalidRequest`] if the key does not fit the kind.
     pub fn delete_request(
         &self,
         key: &ObjectKey,
@@ -103,12 +102,12 @@ impl<K: Object> Api<K> {
         Ok(self.request(call, read))
     }
 
-    /// What [`delete_all`](Self::delete_all) sends.
+    /// Returns the request of [`delete_all`](Self::delete_all).
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidRequest`] where no namespace is given for a namespaced kind: the server deletes in one
-    /// namespace at a time.
+    /// [`Error::InvalidRequest`] if the selection names an index, or no namespace for a namespaced kind: the server
+    /// deletes in one namespace at a time.
     pub fn delete_all_request(
         &self,
         selection: &Selection,
@@ -130,11 +129,11 @@ impl<K: Object> Api<K> {
         Ok(self.request(call, read_keys))
     }
 
-    /// What a POST to a subresource sends: an eviction, a binding, a request for a token.
+    /// Returns the request of a POST to a subresource: an eviction, a binding, a request for a token.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidRequest`] where the key is none of its kind, or the body does not encode.
+    /// [`Error::InvalidRequest`] if the key does not fit the kind, or the body does not encode.
     pub fn create_part_request<T: DeserializeOwned>(
         &self,
         key: &ObjectKey,
@@ -148,7 +147,7 @@ impl<K: Object> Api<K> {
         Ok(self.other(call))
     }
 
-    /// What a PUT to a subresource sends.
+    /// Returns the request of a PUT to a subresource.
     ///
     /// # Errors
     ///
@@ -162,13 +161,13 @@ impl<K: Object> Api<K> {
     ) -> Result<Request<T>, Error> {
         let (asked, url) = self.part("update", key, subresource)?;
         let body = encode(&asked, body)?;
-        // A dynamic object may not name its kind; a body of another kind always does.
+        // A dynamic object may lack its kind; a body of another kind always names its own.
         let body = self.with_kind(body);
         let call = call(Method::PUT, asked, url.write(options), JSON, body.into());
         Ok(self.other(call))
     }
 
-    /// What a PATCH of a subresource sends.
+    /// Returns the request of a PATCH of a subresource.
     ///
     /// # Errors
     ///
@@ -194,7 +193,7 @@ impl<K: Object> Api<K> {
         Ok((asked.part(subresource), url.sub(subresource)))
     }
 
-    /// The answer is an object of the kind.
+    /// Returns a request that is answered with an object of the kind.
     fn whole(&self, call: Call) -> Request<K> {
         let decoder = self.decoder.clone();
         let read = move |asked: &Asked, body: &Bytes| -> Result<K, Error> {
@@ -203,7 +202,7 @@ impl<K: Object> Api<K> {
         self.request(call, read)
     }
 
-    /// The answer has a shape of its own.
+    /// Returns a request that is answered with another type.
     fn other<T: DeserializeOwned>(&self, call: Call) -> Request<T> {
         self.request(call, |asked, body| read_part(asked, body))
     }
@@ -216,7 +215,7 @@ impl<K: Object> Api<K> {
         Request::new(self.client.clone(), call, read).request_timeout(self.limit)
     }
 
-    /// The object as JSON, with the `apiVersion` and `kind` that a dynamic one may lack.
+    /// Encodes the object, and adds `apiVersion` and `kind` if a dynamic object lacks them.
     pub(super) fn review_call(&self, review: &K) -> Result<Call, Error> {
         let key = review.key();
         let asked = Asked::of_collection("create", &self.kind, key.namespace());
@@ -233,7 +232,7 @@ impl<K: Object> Api<K> {
         Ok(self.with_kind(bytes).into())
     }
 
-    /// The object with its `apiVersion` and `kind`.
+    /// Adds `apiVersion` and `kind` to an encoded object.
     fn with_kind(&self, object: Vec<u8>) -> Vec<u8> {
         match raw::prepare(&object, self.kind.gvk(), false).json {
             Cow::Owned(typed) => typed,
@@ -253,12 +252,12 @@ pub(super) fn read_object<K: Object>(
     }
 }
 
-/// A subresource may hold a secret (a token), so the error says only where.
+/// Decodes a subresource. A subresource may hold a secret (a token), so the error only says where the problem is.
 pub(super) fn read_part<T: DeserializeOwned>(asked: &Asked, body: &[u8]) -> Result<T, Error> {
     serde_json::from_slice(body).map_err(|error| Error::decode(asked, error_position(&error)))
 }
 
-/// The keys of a list; of any other answer none.
+/// Returns the keys of a list; none if the answer is no list.
 fn read_keys(_: &Asked, body: &Bytes) -> Result<Vec<ObjectKey>, Error> {
     #[derive(Deserialize)]
     struct List {
@@ -288,7 +287,7 @@ fn encode(asked: &Asked, body: &impl Serialize) -> Result<Vec<u8>, Error> {
     })
 }
 
-/// What a body calls itself, where that is not the kind it is sent as.
+/// Returns the kind that a body names, if it differs from the requested kind.
 fn another_kind(kind: &Kind, body: &[u8]) -> Option<String> {
     let gvk = crate::about::about(body)?.gvk;
     (gvk != *kind.gvk()).then(|| gvk.to_string())

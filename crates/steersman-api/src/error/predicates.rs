@@ -1,133 +1,134 @@
-//! Words: what one may ask of an error.
+//! Words: the predicates of an error.
 
 use super::Error;
 
-/// What callers branch on. Where a word stands for a reason of Kubernetes (`metav1.StatusReason`), it is the one that
-/// client-go's `apierrors` has for it, unless a plainer one says more.
+/// Predicates to branch on. A predicate for a reason of Kubernetes (`metav1.StatusReason`) has the name that
+/// client-go's `apierrors` gives it, unless a plainer name says more.
 impl Error {
-    /// There is no configuration at all.
+    /// Returns whether no configuration was found.
     #[must_use]
     pub fn is_no_config(&self) -> bool {
         matches!(self, Self::NoConfig { .. })
     }
 
-    /// There is a configuration, and it is unusable.
+    /// Returns whether a configuration was found and cannot be used.
     #[must_use]
     pub fn is_config(&self) -> bool {
         matches!(self, Self::Config { .. })
     }
 
-    /// There is no such object.
+    /// Returns whether the object is absent.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::NotFound(_))
     }
 
-    /// An object of this name is there already.
+    /// Returns whether an object of this name exists already.
     #[must_use]
     pub fn is_already_exists(&self) -> bool {
         matches!(self, Self::AlreadyExists(_))
     }
 
-    /// The object has changed since it was read, or a precondition failed.
+    /// Returns whether the object has changed since it was read, or a precondition failed.
     #[must_use]
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Conflict(_))
     }
 
-    /// The version or continue token is no longer available.
+    /// Returns whether the version or continue token is no longer available.
     #[must_use]
     pub fn is_expired(&self) -> bool {
         matches!(self, Self::Expired(_))
     }
 
-    /// The object, or the change to it, is not valid.
+    /// Returns whether the object, or the change to it, is invalid.
     #[must_use]
     pub fn is_invalid(&self) -> bool {
         matches!(self, Self::Invalid(_))
     }
 
-    /// The server asks its clients to slow down.
+    /// Returns whether the server throttles its clients.
     #[must_use]
     pub fn is_throttled(&self) -> bool {
         matches!(self, Self::Throttled { .. })
     }
 
-    /// The server does not allow it.
+    /// Returns whether the server does not allow the request.
     #[must_use]
     pub fn is_forbidden(&self) -> bool {
         matches!(self, Self::Forbidden(_))
     }
 
-    /// The server does not know who asks.
+    /// Returns whether the server does not accept the credentials.
     #[must_use]
     pub fn is_unauthorized(&self) -> bool {
         matches!(self, Self::Unauthorized(_))
     }
 
-    /// The server does not serve this kind.
+    /// Returns whether the server does not serve this kind.
     #[must_use]
     pub fn is_kind_not_served(&self) -> bool {
         matches!(self, Self::KindNotServed(_))
     }
 
-    /// The request itself is wrong: it does not parse, or asks for what cannot be.
+    /// Returns whether the request is wrong: it does not parse, or cannot be fulfilled.
     #[must_use]
     pub fn is_bad_request(&self) -> bool {
         self.is_refused_as("BadRequest", 400)
     }
 
-    /// The server serves the kind or the subresource, and not with this verb.
+    /// Returns whether the server serves the kind or the subresource, but not with this verb.
     #[must_use]
     pub fn is_method_not_supported(&self) -> bool {
         self.is_refused_as("MethodNotAllowed", 405)
     }
 
-    /// The server does not take a body of this type, such as a strategic merge patch of a custom resource.
+    /// Returns whether the server does not accept a body of this type, such as a strategic merge patch of a custom
+    /// resource.
     #[must_use]
     pub fn is_unsupported_media_type(&self) -> bool {
         self.is_refused_as("UnsupportedMediaType", 415)
     }
 
-    /// The body is larger than the server takes.
+    /// Returns whether the body is larger than the server accepts.
     #[must_use]
     pub fn is_too_large(&self) -> bool {
         self.is_refused_as("RequestEntityTooLarge", 413)
     }
 
-    /// Something is broken behind the server; it does not know whether the request was done.
+    /// Returns whether the server failed internally. Whether the request was executed is unknown.
     #[must_use]
     pub fn is_internal(&self) -> bool {
         self.is_refused_as("InternalError", 500)
     }
 
-    /// The server, or a part of it such as an aggregated API, does not answer at present.
+    /// Returns whether the server, or a part of it such as an aggregated API, is unavailable.
     #[must_use]
     pub fn is_service_unavailable(&self) -> bool {
         self.is_refused_as("ServiceUnavailable", 503)
     }
 
-    /// The request took too long: the server (`Timeout`) or a proxy before it gave up waiting.
+    /// Returns whether the request took too long: the server (`Timeout`) or a proxy gave up waiting.
     #[must_use]
     pub fn is_timeout(&self) -> bool {
         self.is_refused_as("Timeout", 504)
     }
 
-    /// The server could not do it at this time and asks to try again (`ServerTimeout`, a 500);
-    /// [`retry_after`](Self::retry_after) says when.
+    /// Returns whether the server asks for another attempt later (`ServerTimeout`, a 500);
+    /// [`retry_after`](Self::retry_after) has the time.
     #[must_use]
     pub fn is_server_timeout(&self) -> bool {
         self.reason() == Some("ServerTimeout")
     }
 
-    /// Nothing is created in this namespace any more, because it is being deleted: a 403 with the cause
+    /// Returns whether the namespace is being deleted, so that nothing can be created in it: a 403 with the cause
     /// `NamespaceTerminating` (apiserver, plugin `NamespaceLifecycle`).
     #[must_use]
     pub fn is_namespace_terminating(&self) -> bool {
         self.has_cause("NamespaceTerminating")
     }
 
-    /// Whether the server named this among its causes (`details.causes[].reason`), such as `FieldManagerConflict`.
+    /// Returns whether the server named this cause (`details.causes[].reason`), such as `FieldManagerConflict`.
     #[must_use]
     pub fn has_cause(&self, reason: &str) -> bool {
         let details = self.status().and_then(|status| status.details.as_ref());
@@ -135,14 +136,14 @@ impl Error {
         causes.any(|cause| cause.reason == reason)
     }
 
-    /// The server's word for why, if a server answered with one.
+    /// Returns the server's reason, if it named one.
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
         let reason = self.status().map(|status| status.reason.as_str());
         reason.filter(|reason| !reason.is_empty())
     }
 
-    /// Whether this was the server's reason; where it gave none, its code counts.
+    /// Returns whether this was the server's reason, or its code if it named none.
     fn is_refused_as(&self, reason: &str, code: u16) -> bool {
         match self.reason() {
             Some(given) => given == reason,
@@ -150,23 +151,23 @@ impl Error {
         }
     }
 
-    /// The server could not be reached, or the connection broke.
+    /// Returns whether the server could not be reached, or the connection broke.
     #[must_use]
     pub fn is_transport(&self) -> bool {
         matches!(self, Self::Transport { .. })
     }
 
-    /// The answer does not decode.
+    /// Returns whether the answer does not decode.
     #[must_use]
     pub fn is_decode(&self) -> bool {
         matches!(self, Self::Decode { .. })
     }
 
-    /// The server has not reached the version asked for (yet): it was restored from a backup, or
-    /// this one lags behind another.
+    /// Returns whether the server has not reached the requested version: it was restored from a backup, or lags
+    /// behind another server.
     ///
-    /// Kubernetes answers 504 Timeout with the cause `ResourceVersionTooLarge`
-    /// (apiserver, `storage.NewTooLargeResourceVersionError`).
+    /// Kubernetes answers 504 Timeout with the cause `ResourceVersionTooLarge` (apiserver,
+    /// `storage.NewTooLargeResourceVersionError`).
     #[must_use]
     pub fn is_version_too_large(&self) -> bool {
         let Some(status) = self.status() else {
