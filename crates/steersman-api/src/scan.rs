@@ -108,7 +108,7 @@ impl Nested {
         Ok(end.map(|end| blocks.len() * BLOCK + end))
     }
 
-    /// Scans a block of `count` valid bytes; returns the number of bytes up to the end of the value, if it ends among
+    /// Scans a block of `length` valid bytes; returns the number of bytes up to the end of the value, if it ends among
     /// them.
     fn pass(&mut self, block: &[u8; BLOCK], length: usize) -> Result<Option<usize>, TooDeep> {
         let marks = Marks::of(block);

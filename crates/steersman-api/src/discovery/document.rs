@@ -1,21 +1,21 @@
-//! Machine: reads the documents in which a server says what it serves.
+//! Machine: parses the discovery documents of a server.
 
 use serde::Deserialize;
 use steersman_object::{Gvk, Kind, Scope};
 
-/// A kind as the server serves it in one version.
+/// A kind in one version, as the server serves it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Served {
     /// The kind, with its plural and scope.
     pub kind: Kind,
-    /// The singular, such as `deployment`; empty where the server gives none.
+    /// The singular, such as `deployment`; empty if the server names none.
     pub singular: String,
     /// Short names, such as `deploy`.
     pub short_names: Vec<String>,
     /// Categories, such as `all`.
     pub categories: Vec<String>,
-    /// What may be asked of it: `get`, `list`, `watch`, and so on.
+    /// The verbs of the kind: `get`, `list`, `watch`, and so on.
     pub verbs: Vec<String>,
     /// Its subresources: `status`, `scale`, and so on.
     pub subresources: Vec<String>,
@@ -28,21 +28,21 @@ pub(crate) struct Group {
     pub(crate) versions: Vec<String>,
 }
 
-/// What one version of a group serves, or that the document does not know.
+/// The kinds that one version of a group serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Version {
     pub(crate) group: String,
     pub(crate) version: String,
-    /// None where the server says that what it knows is stale.
+    /// `None` if the server says that its knowledge is stale.
     pub(crate) served: Option<Vec<Served>>,
 }
 
-/// What `/api` or `/apis` answered.
+/// The answer of `/api` or `/apis`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Index {
-    /// Everything at once (`apidiscovery.k8s.io`).
+    /// All groups with their kinds (`apidiscovery.k8s.io`).
     Aggregated(Vec<Group>, Vec<Version>),
-    /// The groups alone.
+    /// The groups without their kinds.
     Groups(Vec<Group>),
 }
 
@@ -53,7 +53,7 @@ type List<T> = Option<Vec<T>>;
 struct RawIndex {
     kind: String,
     groups: Option<Vec<RawGroup>>,
-    /// Of `/api`.
+    /// The versions, in the answer of `/api`.
     versions: List<String>,
     items: Option<Vec<RawAggregated>>,
 }
@@ -130,7 +130,7 @@ struct RawResource {
     categories: List<String>,
 }
 
-/// Reads what `/api` or `/apis` answered, in whichever form.
+/// Parses the answer of `/api` or `/apis`, in either form.
 pub(crate) fn index(body: &[u8]) -> Result<Index, serde_json::Error> {
     let raw: RawIndex = serde_json::from_slice(body)?;
     if raw.kind == "APIGroupDiscoveryList" {
@@ -144,12 +144,12 @@ pub(crate) fn index(body: &[u8]) -> Result<Index, serde_json::Error> {
     Ok(Index::Groups(groups))
 }
 
-/// Reads what `/apis/GROUP` answered.
+/// Parses the answer of `/apis/GROUP`.
 pub(crate) fn group(body: &[u8]) -> Result<Group, serde_json::Error> {
     Ok(Group::new(serde_json::from_slice(body)?))
 }
 
-/// Reads what `/apis/GROUP/VERSION` answered.
+/// Parses the answer of `/apis/GROUP/VERSION`.
 pub(crate) fn version(
     group: &str,
     version: &str,

@@ -1,4 +1,4 @@
-//! Driver: asks a server which kinds it serves, when somebody wants to know.
+//! Driver: asks a server for its kinds on demand.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -20,23 +20,22 @@ use crate::transport::Call;
 use crate::url::Url;
 
 const JSON: &str = "application/json";
-/// All groups in one document, where the server has that; else the list of groups.
+/// Accepts all groups in one document if the server has that, or else the list of groups.
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
                           application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,\
                           application/json";
-/// So many groups are asked for at a time.
+/// The number of groups that are requested at a time.
 const AT_ONCE: usize = 8;
 
-/// Which kinds a server serves, and under which plural: what is asked is read once and kept, and what nobody
-/// asks for is never read.
+/// Finds the kinds that a server serves, with their plurals. Discovery documents are read on demand and kept.
 ///
-/// Making one does no I/O. A kind costs one small document, that of its group and version, however many ask
-/// for it at the same time. A kind that is not found is never remembered as missing: the next one who asks
-/// has its document read anew, so that a definition that was installed a moment ago is found. What was found
-/// is kept until it is [forgotten](Self::forget), which the client does where a server says that it does not
-/// serve a kind. A group that cannot be read (its server is down) is an error of that group alone.
+/// Making a mapper does no I/O. A kind costs one request for the document of its group and version, also if many
+/// tasks ask at the same time. A kind that is not found is not remembered as missing: the next lookup reads the
+/// document again, so that a new definition is found. Other results are kept until they are
+/// [forgotten](Self::forget), which the client does when a server answers that it does not serve a kind. A group that
+/// cannot be read, because its server is down, is an error of that group alone.
 ///
-/// Cheap to clone; clones share what is known.
+/// Cheap to clone; clones share the documents.
 ///
 /// ```
 /// use steersman_api::{Connection, Mapper};
@@ -61,24 +60,24 @@ struct Inner {
     connection: Connection,
     client: OnceCell<kube_client::Client>,
     table: Mutex<Table>,
-    /// The documents that are being read, so that one request answers all who wait for it.
+    /// The documents that are being read. All tasks that need a document wait for one request.
     reading: Mutex<HashMap<String, Reading>>,
 }
 
 type Reading = Arc<OnceCell<Result<(), Error>>>;
 
-/// All that a server serves.
+/// All kinds that a server serves.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Everything {
-    /// What could be read, in the server's order of groups and versions.
+    /// The kinds that could be read, in the server's order of groups and versions.
     pub served: Vec<Served>,
-    /// The groups and versions (`apps/v1`) that could not be read, and why.
+    /// The groups and versions (`apps/v1`) that could not be read, with their errors.
     pub failed: Vec<(String, Error)>,
 }
 
 impl Mapper {
-    /// A mapper that asks the server of `connection`.
+    /// Makes a mapper that asks the server of `connection`.
     #[must_use]
     pub fn new(connection: Connection) -> Self {
         Self {
@@ -91,11 +90,11 @@ impl Mapper {
         }
     }
 
-    /// The kind of this group, version and name, with its plural and scope.
+    /// Finds the kind of this group, version and name, with its plural and scope.
     ///
     /// # Errors
     ///
-    /// [`Error::KindNotServed`] where the server has none; any other [`Error`] of the request.
+    /// [`Error::KindNotServed`] if the server does not serve it; any other [`Error`] of the request.
     ///
     /// # Cancel safety
     ///
@@ -104,7 +103,7 @@ impl Mapper {
         Ok(self.served(gvk).await?.kind)
     }
 
-    /// As [`kind`](Self::kind), with all that the server says of it.
+    /// Finds a kind as [`kind`](Self::kind) does, with everything that the server says about it.
     ///
     /// # Errors
     ///
@@ -119,7 +118,7 @@ impl Mapper {
             .await
     }
 
-    /// The kind whose objects have this plural in URLs.
+    /// Finds the kind of this plural.
     ///
     /// # Errors
     ///
@@ -136,11 +135,11 @@ impl Mapper {
         Ok(served.kind)
     }
 
-    /// The kind in the version that the server prefers among those that have it.
+    /// Finds the kind in the version that the server prefers among those that have it.
     ///
     /// # Errors
     ///
-    /// As [`kind`](Self::kind); a version that cannot be read is passed over where another has the kind.
+    /// As [`kind`](Self::kind); an unreadable version is skipped if another version has the kind.
     ///
     /// # Cancel safety
     ///
@@ -153,7 +152,7 @@ impl Mapper {
         };
         match self.first_of(group, &versions, kind).await {
             Ok(found) => Ok(found),
-            // A version may have come since the group was read.
+            // A version may have been added since the group was read.
             Err(error) if error.is_kind_not_served() && !fresh => {
                 let versions = self.read_group(group).await?;
                 self.first_of(group, &versions, kind).await
@@ -162,12 +161,12 @@ impl Mapper {
         }
     }
 
-    /// All that the server serves: two requests where it has aggregated discovery, else one for each group
-    /// and version. What is read is kept.
+    /// Finds all kinds that the server serves: in two requests if it has aggregated discovery, otherwise in one
+    /// request per group and version. The documents are kept.
     ///
     /// # Errors
     ///
-    /// Any [`Error`] of the list of groups; what fails for one group is in the answer.
+    /// Any [`Error`] of the list of groups. The errors of single groups are in the result.
     ///
     /// # Cancel safety
     ///
@@ -206,7 +205,7 @@ impl Mapper {
         Ok(Everything { served, failed })
     }
 
-    /// Forgets what was read of a group, all of its versions.
+    /// Forgets all versions of a group.
     pub fn forget(&self, group: &str) {
         self.inner.table.lock().forget(group);
     }
@@ -224,7 +223,7 @@ impl Mapper {
         Err(failed.unwrap_or_else(|| not_served(&what, "no version of the group has it")))
     }
 
-    /// Looks up, reads the document, and looks up again.
+    /// Looks up a kind, reads the document if it is missing, and looks up again.
     async fn find(
         &self,
         group: &str,
@@ -276,7 +275,7 @@ impl Mapper {
             let body = self.fetch(path.clone(), JSON).await;
             let mut table = self.inner.table.lock();
             let body = body.inspect_err(|error| {
-                // A version that is gone takes with it what was known of its group.
+                // The group may have lost the version, so the whole group is forgotten.
                 if error.is_kind_not_served() {
                     table.forget(group);
                 }
@@ -323,7 +322,7 @@ impl Mapper {
         Ok(versions.unwrap_or_default())
     }
 
-    /// Runs `read`, or waits for the one who is reading the same document.
+    /// Runs `read`, or waits for the task that reads the same document.
     async fn once(
         &self,
         path: &str,
@@ -338,7 +337,7 @@ impl Mapper {
         );
         let answer = reading.get_or_init(|| read).await.clone();
         let mut all = self.inner.reading.lock();
-        // Who comes from here on reads anew.
+        // Later lookups read the document again.
         if all
             .get(path)
             .is_some_and(|kept| Arc::ptr_eq(kept, &reading))
@@ -366,7 +365,7 @@ impl fmt::Debug for Mapper {
 }
 
 impl Group {
-    /// Its versions, with what they serve still to be read.
+    /// Returns the versions of a group, whose kinds are not read yet.
     fn unknown(&self) -> impl Iterator<Item = Version> + '_ {
         self.versions.iter().map(|version| Version {
             group: self.name.clone(),

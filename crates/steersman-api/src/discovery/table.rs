@@ -1,4 +1,4 @@
-//! Machine: what is known of a server's kinds.
+//! Machine: the discovery documents of a server, as far as they were read.
 
 use std::collections::HashMap;
 
@@ -6,12 +6,12 @@ use steersman_object::Gvk;
 
 use super::document::{Group, Served, Version};
 
-/// What was read so far; nothing in it grows old by itself.
+/// The documents read so far. They do not expire by themselves.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     /// The versions of a group, the preferred one first.
     groups: HashMap<String, Vec<String>>,
-    /// What a group and version serve.
+    /// The kinds of a group and version.
     versions: HashMap<(String, String), Vec<Served>>,
 }
 
@@ -27,7 +27,7 @@ impl Table {
         }
     }
 
-    /// Everything that was read of a group is read anew.
+    /// Forgets all documents of a group.
     pub(super) fn forget(&mut self, group: &str) {
         self.groups.remove(group);
         self.versions.retain(|(of, _), _| of != group);

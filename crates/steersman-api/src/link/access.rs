@@ -17,11 +17,11 @@ use super::credentials::Credentials;
 use super::pool::Links;
 use super::signing::Signer;
 
-/// The links to a server and the credentials shown on them, for all clients of a connection in one runtime.
+/// The links to a server and the credentials of its clients, for all clients of a connection in one runtime.
 pub(super) struct Access {
     pub(super) links: Arc<Links>,
     pub(super) credentials: Arc<Credentials>,
-    /// Signs requests where the credential is no file: a token, a password, a credential plugin.
+    /// Signs requests if the credential is not in a file: a token, a password, a credential plugin.
     pub(super) signer: Signer,
 }
 
@@ -37,7 +37,7 @@ impl Access {
         let known = self.credentials.changes();
         let header = self.header().await?;
         let answer = self.once(request.clone(), header.clone()).await?;
-        // CONN-4: a server that refuses the credentials has not looked at the request.
+        // CONN-4: a server that refuses the credentials has not executed the request.
         if answer.status() != StatusCode::UNAUTHORIZED
             || !(self.credentials.renew(known).await || self.signer.renew(header.as_ref()).await)
         {

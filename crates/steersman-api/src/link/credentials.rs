@@ -1,4 +1,4 @@
-//! Driver: the credentials of a connection, read again where they are files that change.
+//! Driver: the credentials of a connection, whose files are read again when they change.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,46 +21,45 @@ use tracing::{debug, warn};
 use crate::config::explain_client;
 use crate::plugin;
 
-/// Time after which the files are read again, as client-go and kube-client do with tokens.
+/// The time after which the files are read again, as client-go and kube-client do with tokens.
 const READ_AGAIN: Duration = Duration::from_secs(60);
 
-/// The credentials of a connection: the authorities that its server is checked by, and the certificate or token that
-/// the server is shown.
+/// The credentials of a connection: the authorities that verify its server, and the certificate or token of the
+/// client.
 ///
-/// CONN-4: files are read again before a link opens, each minute in which there are requests, and where the
-/// server refuses the credentials. Files that cannot be read or used leave the last good state in force.
+/// CONN-4: files are read again before a link opens, in each minute with requests, and when the server refuses the
+/// credentials. If the files cannot be read or used, the last valid state stays in force.
 pub(super) struct Credentials {
     config: Config,
     endpoint: Arc<str>,
     files: Vec<PathBuf>,
     token: Option<PathBuf>,
     current: Mutex<Current>,
-    /// Held by the one task that reads the files.
+    /// The lock of the one task that reads the files.
     reading: tokio::sync::Mutex<()>,
 }
 
-/// The credentials as they were read last. There is no `Debug`, because they include keys.
+/// The credentials as they were last read. Not `Debug`, because they include keys.
 struct Current {
     /// The content of `files`, in their order.
     read: Vec<Option<Vec<u8>>>,
     /// `None` for a server without TLS.
     tls: Option<Arc<ClientConfig>>,
-    /// Counts the changes of `tls`.
+    /// The number of changes of `tls`.
     generation: u64,
-    /// The `Authorization` of requests, where a file has the token.
+    /// The `Authorization` header, if the token is in a file.
     header: Option<HeaderValue>,
-    /// Counts all changes.
+    /// The number of all changes.
     changes: u64,
     read_at: Instant,
 }
 
 impl Credentials {
-    /// Reads the credentials of a configuration.
-    ///
-    /// Waits for a credential plugin that makes client certificates: `exec` is set only if the plugin gave no token.
+    /// Reads the credentials of a configuration. Blocks while a credential plugin makes client certificates: `exec` is
+    /// set only if the plugin gave no token.
     pub(super) fn new(config: Config, endpoint: Arc<str>) -> Result<Self, String> {
         if CryptoProvider::get_default().is_none() {
-            // Where another thread was first, its choice stands.
+            // If another thread has chosen a provider first, its choice stands.
             let _ = ring::default_provider().install_default();
         }
         let files = files(&config);
@@ -121,7 +120,7 @@ impl Credentials {
             let mut current = self.current.lock();
             let due = current.read_at.elapsed() >= READ_AGAIN && self.has_files();
             if due {
-                // Other requests go on with the credentials that were read before.
+                // Other requests go on with the last credentials in the meantime.
                 current.read_at = Instant::now();
             }
             due
@@ -192,7 +191,7 @@ impl Credentials {
                 current.generation += 1;
                 current.changes += 1;
             }
-            // A certificate that was written before its key, for instance.
+            // The certificate may have been written before its key, for instance.
             Err(error) => warn!(
                 endpoint = %self.endpoint,
                 "the certificates have changed and cannot be used: {}; the last good ones stay in \

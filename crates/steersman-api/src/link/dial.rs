@@ -23,21 +23,21 @@ use super::credentials::Credentials;
 use super::options::LinkOptions;
 use super::table::Protocol;
 
-/// Number of probes without an answer after which the system gives a TCP connection up.
+/// The number of unanswered probes after which the system gives up a TCP connection.
 const PROBES: u32 = 3;
-/// Time without a TCP connection after which another attempt begins beside those that go on.
+/// The time without a TCP connection after which another attempt begins beside the running ones.
 const TRY_AGAIN: Duration = Duration::from_secs(2);
 /// The largest number of attempts at one TCP connection.
 const ATTEMPTS: usize = 15;
-/// Time that a server has for the TLS handshake, as in Go's client.
+/// The time that a server has for the TLS handshake, as in Go's client.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
-/// Bytes both ways.
+/// A byte stream in both directions.
 pub(super) trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Io for S {}
 
-/// A byte stream to the server, and the protocol that was agreed on.
+/// A byte stream to the server, with the negotiated protocol.
 pub(super) struct Dialed {
     pub(super) io: Box<dyn Io>,
     pub(super) protocol: Protocol,
@@ -45,17 +45,17 @@ pub(super) struct Dialed {
     pub(super) generation: u64,
 }
 
-/// Opens byte streams to a server; with `true`, only HTTP/1.1 is offered to the server.
+/// Opens byte streams to a server. If the argument is true, the client offers only HTTP/1.1.
 pub(super) type Dial = dyn Fn(bool) -> BoxFuture<'static, Result<Dialed, BoxError>> + Send + Sync;
 
 /// Opens byte streams to a server over the network.
 pub(super) struct Dialer {
     connector: HttpConnector,
     server: Uri,
-    /// The name that the server's certificate has to have; `None` without TLS.
+    /// The name that the server's certificate must have; `None` without TLS.
     name: Option<ServerName<'static>>,
     credentials: Arc<Credentials>,
-    /// Bounds TCP and TLS together; `None` without a bound.
+    /// The time limit of TCP and TLS together; `None` for no limit.
     limit: Option<Duration>,
     http1_only: bool,
 }
@@ -68,9 +68,9 @@ impl Dialer {
     ) -> Result<Self, String> {
         let mut connector = HttpConnector::new();
         connector.enforce_http(false);
-        // Without this option a small request waits until the request before it is acknowledged.
+        // Without this option, a small request waits until the previous one is acknowledged.
         connector.set_nodelay(true);
-        // CONN-2: TCP keepalive notices a dead HTTP/1.1 link within the same time as pings an HTTP/2 link.
+        // CONN-2: TCP keepalive detects a dead HTTP/1.1 link within the same time as pings a dead HTTP/2 link.
         if let Some((interval, answer)) = options.pings() {
             let second = Duration::from_secs(1);
             connector.set_keepalive(Some(interval.max(second)));
@@ -93,7 +93,7 @@ impl Dialer {
         })
     }
 
-    /// Returns the dialer as a function, as a pool takes it.
+    /// Returns the dialer as a function, which a pool takes.
     pub(super) fn into_dial(self) -> Box<Dial> {
         let this = Arc::new(self);
         Box::new(move |http1| {
@@ -102,7 +102,7 @@ impl Dialer {
         })
     }
 
-    /// Opens a byte stream, with the files of the credentials as they are now.
+    /// Opens a byte stream with the current files of the credentials.
     async fn dial(&self, http1: bool) -> Result<Dialed, BoxError> {
         self.credentials.renew(self.credentials.changes()).await;
         let known = self.credentials.changes();
@@ -153,10 +153,10 @@ impl Dialer {
     }
 }
 
-/// Connects over TCP, with the first attempt that ends.
+/// Connects over TCP; the first successful attempt wins.
 ///
-/// The system repeats the first packet of an attempt ever more seldom, and an attempt at a host that drops packets
-/// would notice its return up to half a minute late. New attempts send theirs at once.
+/// The system repeats the first packet of an attempt at growing intervals, so an attempt at a host that drops packets
+/// may notice the host's return half a minute late. New attempts send their first packet at once.
 async fn first_to_connect<T, E, F>(attempt: impl Fn() -> F) -> Result<T, E>
 where
     F: Future<Output = Result<T, E>>,
@@ -170,7 +170,7 @@ where
     }
 }
 
-/// Shakes hands over TLS. A host that accepts connections for a server that is away does not answer.
+/// Performs the TLS handshake, which a proxy that accepts connections for an unreachable server never answers.
 async fn secure<S: AsyncRead + AsyncWrite + Unpin>(
     tls: ClientConfig,
     name: ServerName<'static>,
@@ -209,7 +209,7 @@ mod tests {
             let begun = start.elapsed();
             async move {
                 if begun < away {
-                    // The system does not repeat the first packet any more.
+                    // The system no longer repeats the first packet.
                     pending::<()>().await;
                 }
                 Ok::<_, BoxError>(begun)

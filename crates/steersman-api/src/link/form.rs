@@ -1,4 +1,4 @@
-//! Machine: the form of a request over HTTP/1.1, and whether a server that failed a stream processed its request.
+//! Machine: converts requests to HTTP/1.1, and tells whether a server processed the request of a failed stream.
 
 use bytes::Bytes;
 use http::header::HOST;

@@ -1,4 +1,4 @@
-//! Driver: begins to speak HTTP/2 on a byte stream.
+//! Driver: performs the HTTP/2 handshake on a byte stream.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -18,18 +18,20 @@ use tower::BoxError;
 
 use super::dial::Io;
 
-/// Bytes that one stream may send before its reader takes them, as in Go's client.
+/// The number of bytes that one stream may send before they are read, as in Go's client.
 const STREAM_WINDOW: u32 = 4 << 20;
-/// Bytes that all streams of a link together may send before their readers take them, as in Go's client.
+/// The number of bytes that all streams of a link may send before they are read, as in Go's client.
 ///
-/// CONN-3: as much as 256 streams can fill, which is more than kube-apiserver allows (250): streams whose readers rest
+/// CONN-3: as much as 256 streams can fill, which is more than kube-apiserver allows (250), so that unread streams
+/// take no window from the others.
 /// take no window from the other streams.
 const LINK_WINDOW: u32 = 1 << 30;
-/// The largest frame that the server may send. The default of 16 KiB costs a header and a wake-up each.
+/// The largest frame that the server may send, in bytes. With the default of 16 KiB, each frame costs a header and a
+/// wake-up.
 const FRAME: u32 = 256 << 10;
-/// Bytes of headers that an answer may have: servers may send many warnings.
+/// The size limit of the headers of an answer, in bytes: servers may send many warnings.
 const HEADERS: u32 = 1 << 20;
-/// Time that a server has to send its settings.
+/// The time that a server has to send its settings.
 const SETTINGS: Duration = Duration::from_secs(10);
 
 /// An HTTP/2 link.
@@ -41,7 +43,7 @@ pub(super) struct Http2 {
 pub(super) type Connection = http2::Connection<TokioIo<Box<dyn Io>>, Full<Bytes>, Spawn>;
 
 impl Http2 {
-    /// The number of streams that the server allows; zero where the link has closed.
+    /// The number of streams that the server allows; zero if the link has closed.
     pub(super) fn limit(&self) -> usize {
         match self.sender.is_closed() {
             true => 0,
@@ -69,7 +71,7 @@ pub(super) async fn greet(
         .initial_connection_window_size(LINK_WINDOW)
         .max_frame_size(FRAME)
         .max_header_list_size(HEADERS);
-    // CONN-2: pings are sent without requests too, so that the next request does not meet a dead link.
+    // CONN-2: pings are also sent without requests, so that the next request does not meet a dead link.
     if let Some((interval, timeout)) = pings {
         builder
             .keep_alive_interval(interval)

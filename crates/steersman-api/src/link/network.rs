@@ -1,4 +1,4 @@
-//! Handle: a server on the network, as a configuration names it: makes clients that share its links.
+//! Handle: a server on the network, with the clients that share its links.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Once, Weak};
@@ -24,13 +24,13 @@ use crate::wire::Middleware;
 
 /// A server on the network.
 ///
-/// CONN-1: all clients that are made from it in one runtime share its links. Links end with the last client.
+/// CONN-1: all clients of one runtime share its links. The links end with the last client.
 pub(crate) struct Network {
     config: Config,
     endpoint: Arc<str>,
     options: LinkOptions,
     shared: Mutex<HashMap<Id, Weak<Access>>>,
-    /// Limits the warning that certificates are not checked to one.
+    /// Ensures that the warning about unchecked certificates is logged once.
     unchecked: Arc<Once>,
 }
 
@@ -58,13 +58,11 @@ impl Network {
         }
     }
 
-    /// Makes a client in the current runtime.
-    ///
-    /// Waits for a credential plugin, where there is one.
+    /// Makes a client in the current runtime. Blocks while a credential plugin runs.
     pub(crate) fn client(&self, around: &Middleware) -> Result<kube_client::Client, Error> {
         let access = self.access()?;
         let endpoint = Arc::clone(&self.endpoint);
-        // The error of an unreachable server names it.
+        // The error of an unreachable server names the server.
         let named = MapErrLayer::new(move |source: BoxError| -> BoxError {
             Box::new(Unreachable {
                 endpoint: endpoint.to_string(),

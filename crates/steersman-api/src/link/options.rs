@@ -1,24 +1,23 @@
-//! Words: how the links to a server are opened and watched over.
+//! Words: how the links to a server are opened and kept alive.
 
 use std::time::Duration;
 
-/// The longest interval that a ping may have; a longer one means no pings.
+/// The longest interval between pings; a longer one disables them.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// How the links to a server are opened and watched over.
+/// How the links to a server are opened and kept alive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LinkOptions {
-    /// Time without a frame from the server after which a ping is sent.
+    /// The time without a frame from the server after which a ping is sent.
     pub(crate) ping_interval: Duration,
-    /// Time that the server has to answer a ping.
+    /// The time that the server has to answer a ping.
     pub(crate) ping_timeout: Duration,
-    /// Whether HTTP/2 is not offered to the server.
+    /// Whether the client offers only HTTP/1.1.
     pub(crate) http1_only: bool,
 }
 
 impl LinkOptions {
-    /// The interval and the timeout of pings; `None` where one of the two is zero or beyond a year, which
-    /// disables them.
+    /// Returns the interval and the timeout of pings; `None` if either is zero or beyond a year, which disables them.
     pub(crate) fn pings(&self) -> Option<(Duration, Duration)> {
         let sensible = |time: Duration| !time.is_zero() && time <= LONGEST;
         (sensible(self.ping_interval) && sensible(self.ping_timeout))

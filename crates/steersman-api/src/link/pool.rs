@@ -44,7 +44,7 @@ pub(super) struct Links {
 struct State {
     table: Table,
     senders: HashMap<LinkId, Sender>,
-    /// The state of the dial under way; requests that wait for the dial watch it.
+    /// The state of the current dial; requests that wait for the dial watch it.
     dial: Option<watch::Receiver<Dialing>>,
 }
 
@@ -56,11 +56,11 @@ enum Dialing {
     Failed(DialError),
 }
 
-/// A dial under way. Dropping it tells the requests that wait for the dial, also if its task panicked.
+/// A dial in progress. Dropping it notifies the requests that wait for the dial, also if its task panicked.
 struct Attempt {
     links: Weak<Links>,
     tell: watch::Sender<Dialing>,
-    /// The state that the requests are told.
+    /// The state that the waiting requests receive.
     ended: Dialing,
 }
 
@@ -105,7 +105,7 @@ struct Exclusive {
 struct Lease {
     links: Weak<Links>,
     id: LinkId,
-    /// The link itself if it is an HTTP/1.1 link.
+    /// The link itself, if it is an HTTP/1.1 link.
     exclusive: Option<Exclusive>,
 }
 
@@ -128,12 +128,12 @@ struct Slot {
     http2: Option<http2::SendRequest<Full<Bytes>>>,
 }
 
-/// The failure of a request that got no answer.
+/// The failure of a request without an answer.
 struct Failure {
     error: BoxError,
     /// Whether the server certainly did not process the request.
     unprocessed: bool,
-    /// Whether the link takes no more requests.
+    /// Whether the link accepts no more requests.
     closed: bool,
 }
 
@@ -189,7 +189,7 @@ impl Links {
         drop(closed);
     }
 
-    /// Returns a stream of an HTTP/2 link whose answer has ended.
+    /// Releases a stream of an HTTP/2 link whose answer has ended.
     fn release(&self, id: LinkId, now: Instant) {
         let mut state = self.state.lock();
         if state.table.released(id, now.into_std()) {
@@ -197,7 +197,7 @@ impl Links {
         }
     }
 
-    /// Returns an HTTP/1.1 link whose answer has ended.
+    /// Returns an HTTP/1.1 link to the pool after its answer has ended.
     fn give_back(self: &Arc<Self>, id: LinkId, mut exclusive: Exclusive) {
         if exclusive.sender.is_closed() {
             return;
@@ -208,7 +208,7 @@ impl Links {
         }
         let links = Arc::downgrade(self);
         self.runtime.spawn(async move {
-            // hyper closes a link whose answer was not read to its end; such a link does not return.
+            // hyper closes a link if its answer was not read to the end; such a link is not returned.
             if exclusive.sender.ready().await.is_ok()
                 && let Some(links) = links.upgrade()
             {
@@ -225,7 +225,7 @@ impl Links {
         }
     }
 
-    /// Forgets a link that has closed. If a request failed on it (`was_met`), also forgets the idle HTTP/1.1 links,
+    /// Removes a link that has closed. If a request failed on it (`was_met`), also removes the idle HTTP/1.1 links,
     /// which the server has probably closed too.
     fn forget(&self, id: LinkId, was_met: bool) {
         let mut state = self.state.lock();
@@ -300,7 +300,8 @@ impl Links {
                     ended: Dialing::Failed(DialError("the attempt to connect was dropped".into())),
                 };
                 let open = (self.dial)(false);
-                // A task of its own: other requests wait for the dial too, so the first of them may be dropped.
+                // A task of its own, because other requests wait for the dial too, and the first of them may be
+                // dropped.
                 self.runtime.spawn(async move {
                     let dialed = open.await;
                     let Some(links) = attempt.links.upgrade() else {
@@ -316,7 +317,7 @@ impl Links {
             }
             Choice::Wait => match dial {
                 Some(hear) => Chosen::Wait(hear.clone()),
-                // Not reached: a dial that is under way has a receiver.
+                // Unreachable: a dial in progress has a receiver.
                 None => Chosen::DialAlone,
             },
         }
@@ -342,8 +343,8 @@ impl Links {
         Ok(())
     }
 
-    /// Makes an HTTP/1.1 link for one request. Returns `None` if the server speaks HTTP/2 by now: that link is shared
-    /// by all requests.
+    /// Makes an HTTP/1.1 link for one request. Returns `None` if the server now speaks HTTP/2: that link is shared by
+    /// all requests.
     async fn open_alone(self: &Arc<Self>, dialed: Dialed) -> Result<Option<Slot>, BoxError> {
         let (id, generation) = (self.next_id(), dialed.generation);
         if dialed.protocol == Protocol::Http2 {

@@ -1,4 +1,4 @@
-//! Machine: which link carries a request, and which links are given up.
+//! Machine: decides which link carries a request, and when links close.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 /// Time without a request after which a link is closed, as in client-go.
 pub(super) const IDLE: Duration = Duration::from_secs(90);
 
-/// Names a link within its pool.
+/// Identifies a link within its pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct LinkId(pub(super) u64);
 
@@ -36,12 +36,12 @@ pub(super) enum Choice {
 
 /// The links of a pool.
 ///
-/// CONN-1: of HTTP/2 links one is opened at a time, and another only where each of them carries as many streams
-/// as the server allows. No request waits for a stream of another request to end.
+/// CONN-1: only one HTTP/2 link is opened at a time, and a further one only if each carries as many streams as the
+/// server allows. No request waits for the stream of another request to end.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     multiplexed: Vec<Multiplexed>,
-    /// HTTP/1.1 links without a request, the last used one at the end.
+    /// The idle HTTP/1.1 links, the last used one at the end.
     idle: VecDeque<Idle>,
     /// The protocol of the newest link.
     protocol: Option<Protocol>,
@@ -57,11 +57,11 @@ struct Multiplexed {
     generation: u64,
     /// The number of requests whose answers have not ended.
     streams: usize,
-    /// When the last stream ended.
+    /// The time at which the last stream ended.
     since: Instant,
 }
 
-/// An HTTP/1.1 link without a request.
+/// An idle HTTP/1.1 link.
 #[derive(Debug)]
 struct Idle {
     id: LinkId,
@@ -71,7 +71,7 @@ struct Idle {
 
 impl Table {
     /// Chooses the link of a request. `limit` returns the number of streams that the server allows on a link, and
-    /// zero for a link that has closed.
+    /// zero for a closed link.
     pub(super) fn choose(&mut self, limit: impl Fn(LinkId) -> usize) -> Choice {
         let generation = self.generation;
         let free = self
@@ -95,15 +95,15 @@ impl Table {
         Choice::Dial
     }
 
-    /// Notes that the dial under way has ended.
+    /// Records that the current dial has ended.
     pub(super) fn dialed(&mut self) {
         self.dialing = false;
     }
 
-    /// Adds a link that was opened with credentials of `generation`. Returns the links without a request whose
-    /// credentials are older, which are to be closed.
+    /// Adds a link that was opened with credentials of `generation`. Returns the idle links with older credentials,
+    /// which the caller closes.
     ///
-    /// CONN-4: links of older credentials carry no new requests, and end with the last one they have.
+    /// CONN-4: links with older credentials carry no new requests, and end with their last request.
     pub(super) fn opened(
         &mut self,
         id: LinkId,
@@ -128,8 +128,8 @@ impl Table {
         self.renewed(generation)
     }
 
-    /// Notes that the credentials are of this generation now. Returns the links without a request whose credentials
-    /// are older, which are to be closed.
+    /// Records the generation of the current credentials. Returns the idle links with older credentials, which the
+    /// caller closes.
     pub(super) fn renewed(&mut self, generation: u64) -> Vec<LinkId> {
         self.generation = self.generation.max(generation);
         let newest = self.generation;
@@ -143,7 +143,7 @@ impl Table {
         closed
     }
 
-    /// Notes that a stream of an HTTP/2 link has ended. Returns whether the link is to be closed.
+    /// Records that a stream of an HTTP/2 link has ended. Returns whether the caller must close the link.
     pub(super) fn released(&mut self, id: LinkId, now: Instant) -> bool {
         let newest = self.generation;
         let Some(at) = self.multiplexed.iter().position(|link| link.id == id) else {
@@ -173,19 +173,19 @@ impl Table {
         current
     }
 
-    /// Removes and returns all idle HTTP/1.1 links, after one of them turned out to be closed by the server: the next
-    /// request opens a new link instead of trying them one after the other.
+    /// Removes and returns all idle HTTP/1.1 links, after the server turned out to have closed one of them: the next
+    /// request opens a new link instead of trying the old ones.
     pub(super) fn distrust_idle(&mut self) -> Vec<LinkId> {
         self.idle.drain(..).map(|link| link.id).collect()
     }
 
-    /// Removes a link that has closed, or takes no more requests.
+    /// Removes a link that has closed or accepts no more requests.
     pub(super) fn closed(&mut self, id: LinkId) {
         self.multiplexed.retain(|link| link.id != id);
         self.idle.retain(|link| link.id != id);
     }
 
-    /// Removes a link that has been without a request for [`IDLE`]. Returns whether it was removed.
+    /// Removes a link that has been idle for [`IDLE`]. Returns whether it was removed.
     pub(super) fn expired(&mut self, id: LinkId, now: Instant) -> bool {
         let over = |since: Instant| now.saturating_duration_since(since) >= IDLE;
         let expired = self
@@ -233,7 +233,7 @@ mod tests {
         table.dialed();
         table.opened(TWO, Protocol::Http2, 0, now);
         assert_eq!(table.choose(limit), Choice::Stream(TWO));
-        // The oldest one first, so that the other may become idle and end.
+        // The oldest link first, so that the other one may become idle and end.
         assert!(!table.released(ONE, now));
         assert_eq!(table.choose(limit), Choice::Stream(ONE));
     }
@@ -248,7 +248,7 @@ mod tests {
         assert_eq!(table.choose(|_| 0), Choice::DialAlone);
         assert!(table.idle(ONE, 0, now));
         assert_eq!(table.choose(|_| 0), Choice::Exclusive(ONE));
-        // After a restart of the server the idle ones are closed, and not tried one after the other.
+        // After a restart of the server, the idle links are closed instead of tried one after the other.
         assert!(table.idle(ONE, 0, now) && table.idle(TWO, 0, now));
         assert_eq!(table.distrust_idle(), [ONE, TWO]);
         assert_eq!(table.choose(|_| 0), Choice::DialAlone);
@@ -266,10 +266,10 @@ mod tests {
         table.dialed();
         table.opened(TWO, Protocol::Http2, 1, now);
         assert_eq!(table.choose(|_| 9), Choice::Stream(TWO));
-        // One without a request ends at once.
+        // An idle link ends at once.
         table.released(TWO, now);
         assert_eq!(table.renewed(2), [TWO]);
-        // An exclusive one is not taken back.
+        // An HTTP/1.1 link with older credentials is not returned to the pool.
         assert!(!table.idle(ONE, 1, now));
     }
 
