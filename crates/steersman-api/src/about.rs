@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_and_a_status_say_what_they_are_about() {
+    fn an_object_and_a_status_name_the_object_they_are_about() {
         let object = about(
             br#"{"kind":"Pod","apiVersion":"v1","spec":{"x":[1]},"metadata":{"name":"p","namespace":"n",
                 "uid":"u","resourceVersion":"7","labels":{"a":"b"},"deletionTimestamp":"2026-01-01T00:00:00Z"}}"#,
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_nothing_holds_is_finalized() {
+    fn an_object_without_finalizers_and_grace_is_finalized() {
         let (going, zero) = (
             r#""deletionTimestamp":"2026-01-01T00:00:00Z""#,
             r#""deletionGracePeriodSeconds":0"#,
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_says_nothing() {
+    fn an_answer_without_an_object_is_about_none() {
         for body in ["", "[1]", "ok", r#"{"metadata":7}"#] {
             assert_eq!(about(body.as_bytes()), None, "{body}");
         }

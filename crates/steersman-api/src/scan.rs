@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn the_deepest_level_counts_wherever_in_a_block_it_is() {
+    fn the_depth_limit_holds_at_any_position_in_a_block() {
         for before in 0..130 {
             let text = "[".repeat(MAX_DEPTH + 1);
             let scan = |text: &str| Scan::begin(b'[').unwrap().go_on(text.as_bytes());
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_ends_where_its_brackets_and_texts_do() {
+    fn a_value_ends_with_its_brackets_and_strings() {
         for (text, length) in [
             (r#""a\"\\" "#, 7),
             ("-1.5e+3,", 7),

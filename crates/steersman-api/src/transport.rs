@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_is_read_within_reason() {
+    fn a_retry_after_is_capped() {
         let read = |value: &str| {
             let value = http::HeaderValue::from_str(value).unwrap();
             retry_after(&HeaderMap::from_iter([(RETRY_AFTER, value)]))

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_watch_asks_for_bookmarks_and_a_streaming_one_for_all_objects() {
+    fn a_watch_requests_bookmarks_and_a_streaming_list_initial_events() {
         let options = WatchOptions::after(ResourceVersion::new("12"))
             .timeout(std::time::Duration::from_secs(290));
         assert_eq!(

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_unquoted_and_other_codes_left_out() {
+    fn warnings_are_unquoted_and_other_codes_left_out() {
         assert_eq!(
             read(&[r#"299 - "v1beta1 is \"old\" \\ gone""#]),
             [r#"v1beta1 is "old" \ gone"#]
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_new_once_until_many_others_came() {
+    fn a_warning_is_new_again_after_many_others() {
         let mut said = SeenWarnings::default();
         assert!(said.note("a") && !said.note("a"));
         for n in 0..REMEMBERED {

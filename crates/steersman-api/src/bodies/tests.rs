@@ -105,7 +105,7 @@ fn one_malformed_item_leaves_the_others_alone() {
 }
 
 #[test]
-fn what_does_not_decode_is_named_by_its_field() {
+fn a_decode_error_names_the_field() {
     use k8s_openapi::api::apps::v1::Deployment;
     let said = |object: serde_json::Value| {
         let raw = object.to_string();
@@ -128,7 +128,7 @@ fn what_does_not_decode_is_named_by_its_field() {
         text.starts_with("spec.template.spec.containers[0].ports[0].containerPort: invalid type"),
         "{text}"
     );
-    // The object itself has no path, and a Secret's values are quoted by nobody.
+    // The object itself has no path, and no error quotes values of a Secret.
     assert!(said(json!([])).starts_with("invalid type"));
     let secret = json!({"metadata": {"name": "s"}, "data": {"k": {"hunter": 2}}}).to_string();
     match decoder::<Secret>().object::<Secret>(secret.as_bytes()) {
@@ -147,7 +147,7 @@ fn an_empty_list_may_have_no_items_at_all() {
 }
 
 #[test]
-fn what_is_no_list_is_an_error_and_a_cut_one_is_told_apart() {
+fn a_body_that_is_no_list_differs_from_a_truncated_list() {
     let error = |body: &str| {
         let object = |item: &[u8]| decoder::<ConfigMap>().object::<ConfigMap>(item);
         page_of(body.as_bytes(), object).unwrap_err()
@@ -181,7 +181,7 @@ fn what_is_no_list_is_an_error_and_a_cut_one_is_told_apart() {
 }
 
 #[test]
-fn dynamic_items_get_the_kind_that_lists_leave_out() {
+fn dynamic_items_get_the_kind_of_their_list() {
     let body = json!({"metadata": {}, "items": [{"metadata": {"name": "a"}, "spec": {"x": 1}}]});
     let page: ListPage<DynamicObject> = page(&decoder::<ConfigMap>(), &body);
     let object = page.into_good().remove(0);
@@ -194,7 +194,7 @@ fn dynamic_items_get_the_kind_that_lists_leave_out() {
 }
 
 #[test]
-fn managed_fields_stay_where_they_are_asked_for() {
+fn managed_fields_are_kept_on_request() {
     let decoder = Decoder::new(Kind::of::<ConfigMap>(), false);
     let body = json!({"items": [{"metadata": {"name": "a", "managedFields": [{"manager": "x"}]}}]});
     let page: ListPage<ConfigMap> = page(&decoder, &body);
@@ -203,7 +203,7 @@ fn managed_fields_stay_where_they_are_asked_for() {
 }
 
 #[test]
-fn what_is_wrong_with_a_secret_does_not_quote_it() {
+fn errors_of_secrets_quote_no_value() {
     let body = json!({"items": [{"metadata": {"name": "a"}, "data": "hunter2"}]});
     let page: ListPage<Secret> = page(&decoder::<Secret>(), &body);
     let Decoded::Malformed(malformed) = &page.items[0] else {
@@ -214,7 +214,7 @@ fn what_is_wrong_with_a_secret_does_not_quote_it() {
 }
 
 #[test]
-fn events_come_however_the_body_is_cut() {
+fn events_do_not_depend_on_the_chunks() {
     let body = concat!(
         r#"{"type":"ADDED","object":{"metadata":{"name":"a"}}}"#,
         "\n\n",
@@ -251,7 +251,7 @@ fn an_error_event_and_a_bare_status_are_errors_of_the_server() {
 }
 
 #[test]
-fn what_is_no_event_is_an_error_and_a_cut_one_is_told_apart() {
+fn a_line_that_is_no_event_differs_from_a_truncated_event() {
     assert_eq!(events(&["<html>\n"]), ["undecodable"]);
     assert_eq!(
         events(&["{\"type\":\"PARTY\",\"object\":{}}\n"]),
@@ -279,7 +279,7 @@ fn a_line_past_every_bound_is_one_error() {
 }
 
 #[test]
-fn a_raw_object_has_its_head_and_its_bytes_and_nobody_has_decoded_it() {
+fn a_raw_object_has_its_head_and_its_undecoded_bytes() {
     let body = json!({"items": [
         {"metadata": {"name": "a", "namespace": "n", "uid": "u", "resourceVersion": "7",
             "generation": 3, "deletionTimestamp": "2026-01-01T00:00:00Z", "labels": {"l": "v"},
@@ -329,7 +329,7 @@ fn a_raw_object_has_its_head_and_its_bytes_and_nobody_has_decoded_it() {
 }
 
 #[test]
-fn of_metadata_alone_nothing_else_is_kept_whatever_the_server_sends() {
+fn metadata_only_keeps_nothing_else_of_a_whole_object() {
     let decoder = decoder::<ConfigMap>().metadata_only(true);
     for object in [
         json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
@@ -347,10 +347,10 @@ fn of_metadata_alone_nothing_else_is_kept_whatever_the_server_sends() {
     }
 }
 
-/// A conversion may be under way, or the request taken for another one: whoever reads the name must not
-/// find it free.
+/// A conversion may be under way, or the server took the request for another one. A read of the name must not find it
+/// free.
 #[test]
-fn what_says_that_it_is_something_else_is_kept_aside_under_its_name() {
+fn an_object_of_another_kind_is_malformed_under_its_own_key() {
     let deployments = || decoder::<Deployment>();
     let taken = |metadata_only, api_version: &str, kind: &str| {
         let object = json!({
@@ -382,7 +382,7 @@ fn what_says_that_it_is_something_else_is_kept_aside_under_its_name() {
             assert_eq!(taken(metadata_only, api_version, kind), expected);
         }
     }
-    // An event of it needs a parser to be told from others.
+    // An event with such an object needs the parser.
     let pod = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}"#;
     let event = format!(r#"{{"type":"ADDED","object":{pod}}}"#);
     let events = Events::new(deployments(), asked());
@@ -391,7 +391,7 @@ fn what_says_that_it_is_something_else_is_kept_aside_under_its_name() {
         panic!("{event}");
     };
     assert_eq!(kept.key, ObjectKey::cluster("p"));
-    // However it is written.
+    // In any spelling.
     let escaped = br#"{"kind":"Deploy\u006dent","apiVersion":"apps\/v1","metadata":{"name":"a"}}"#;
     assert!(matches!(
         deployments().raw_object(escaped),
@@ -400,7 +400,7 @@ fn what_says_that_it_is_something_else_is_kept_aside_under_its_name() {
 }
 
 #[test]
-fn what_is_about_an_object_and_not_in_it_is_left_to_a_parser() {
+fn unusual_members_around_the_object_go_to_the_parser() {
     let plain = |text: &str| {
         let events = Events::new(decoder::<ConfigMap>(), asked());
         events.plain_event(text.as_bytes()).is_some()
@@ -423,7 +423,7 @@ fn what_is_about_an_object_and_not_in_it_is_left_to_a_parser() {
     ] {
         assert!(!plain(&text), "{text}");
     }
-    // What is wrong within the object is seen by those who decode it.
+    // Problems within the object show when it is decoded.
     let broken = r#"{"type":"ADDED","object":{"metadata":{"name":"a"},"data":tru}}"#;
     assert_eq!(events(&[broken, "\n"]), ["added a"]);
 }
@@ -472,7 +472,7 @@ proptest! {
             WatchEvent::Deleted(Decoded::Good(object)) => format!("-{:?} {:?}", object.head(), value(object)),
             other => format!("{other:?}"),
         };
-        // Where a parser takes it, nothing else is made of it.
+        // If the parser accepts it, the result is the same.
         if let (Some(plain), Line::Event(parsed)) = (events.plain_event(&text), events.parsed_event(&text)) {
             prop_assert_eq!(shown(&plain), shown(&parsed));
         }

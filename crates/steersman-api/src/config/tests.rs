@@ -1,4 +1,4 @@
-//! What is said of broken configurations.
+//! The errors of broken configurations.
 
 use tempfile::TempDir;
 
@@ -47,7 +47,7 @@ async fn problem(content: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_whole_one_is_taken() {
+async fn a_complete_kubeconfig_is_accepted() {
     let dir = TempDir::new().unwrap();
     let path = file(&dir, "config", WHOLE);
     let Found {
@@ -63,7 +63,7 @@ async fn a_whole_one_is_taken() {
 }
 
 #[tokio::test]
-async fn where_there_is_none_that_is_another_error() {
+async fn a_missing_configuration_is_an_error_of_its_own() {
     let dir = TempDir::new().unwrap();
     for surroundings in [
         Environment::default(),
@@ -80,13 +80,13 @@ async fn where_there_is_none_that_is_another_error() {
 }
 
 #[tokio::test]
-async fn the_default_file_is_used_where_no_variable_is_set() {
+async fn the_default_file_is_used_without_the_variable() {
     let dir = TempDir::new().unwrap();
     std::fs::create_dir(dir.path().join(".kube")).unwrap();
     file(&dir, ".kube/config", WHOLE);
     let surroundings = Environment {
         home: Some(dir.path().to_owned()),
-        // A file comes before the pod's service account.
+        // A file takes precedence over the Pod's service account.
         service_host: Some("10.0.0.1".into()),
         ..Environment::default()
     };
@@ -97,7 +97,7 @@ async fn the_default_file_is_used_where_no_variable_is_set() {
 }
 
 #[tokio::test]
-async fn a_pod_without_its_service_account_names_what_is_missing() {
+async fn a_pod_without_its_service_account_names_the_missing_part() {
     let dir = TempDir::new().unwrap();
     let pod = |port: Option<&str>| Environment {
         service_host: Some("10.0.0.1".into()),
@@ -134,7 +134,7 @@ async fn a_pod_without_its_service_account_names_what_is_missing() {
 }
 
 #[tokio::test]
-async fn a_proxy_is_named_without_its_password_and_never_used_for_this_machine() {
+async fn a_proxy_is_named_without_its_password_and_not_used_for_localhost() {
     let dir = TempDir::new().unwrap();
     let proxied = WHOLE.replace(
         "server:",
@@ -154,7 +154,7 @@ async fn a_proxy_is_named_without_its_password_and_never_used_for_this_machine()
 }
 
 #[tokio::test]
-async fn a_file_that_is_not_there_is_named() {
+async fn a_missing_file_is_named() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("gone");
     let error = find(&kubeconfig(&path)).await.unwrap_err();
@@ -163,7 +163,7 @@ async fn a_file_that_is_not_there_is_named() {
         error.to_string().contains("gone: there is no such file"),
         "{error}"
     );
-    // Of several, those that are there count.
+    // Of several files, the existing ones count.
     let there = file(&dir, "config", WHOLE);
     let both = std::env::join_paths([&path, &there]).unwrap();
     assert_eq!(
@@ -177,7 +177,7 @@ async fn a_file_that_is_not_there_is_named() {
 }
 
 #[tokio::test]
-async fn each_thing_that_is_missing_is_named_with_what_there_is() {
+async fn each_missing_entry_is_named_with_the_existing_ones() {
     for (from, to, says) in [
         ("current-context: one", "", "no current-context is set"),
         (
@@ -218,7 +218,7 @@ async fn each_thing_that_is_missing_is_named_with_what_there_is() {
     for content in ["{", "contexts: 7", "a: [", "\u{0}", ": : not yaml ["] {
         let text = problem(content).await;
         assert!(text.contains(": the file is not a kubeconfig: "), "{text}");
-        // What the parser says is for those who wrote the types.
+        // The parser's advice is for authors of Rust types.
         assert!(
             !text.contains("Option<") && !text.contains("error: "),
             "{text}"

@@ -1,4 +1,4 @@
-//! Which answer becomes which error, and what it says.
+//! The error of each answer, and its text.
 
 use serde_json::json;
 use steersman_object::{Kind, ObjectKey};
@@ -22,7 +22,7 @@ fn answer(code: u16, reason: &str, name: &str) -> Error {
 type Predicate = fn(&Error) -> bool;
 
 #[test]
-fn each_answer_is_the_error_its_predicate_names() {
+fn each_answer_becomes_the_error_that_its_predicate_names() {
     let table: [(u16, &str, &str, Predicate); 18] = [
         (404, "NotFound", "site", Error::is_not_found),
         (404, "NotFound", "", Error::is_kind_not_served),
@@ -53,7 +53,7 @@ fn each_answer_is_the_error_its_predicate_names() {
         let predicates: Vec<bool> = table.iter().map(|(.., is)| is(&error)).collect();
         assert!(predicates[row], "{error}");
         for (other, (_, name, ..)) in table.iter().enumerate() {
-            // Two words for one thing.
+            // Two names for one reason.
             let same = matches!((*reason, *name), ("Expired", "Gone") | ("Gone", "Expired"));
             assert!(
                 other == row || same || !predicates[other],
@@ -67,14 +67,14 @@ fn each_answer_is_the_error_its_predicate_names() {
              said the server"
         );
         assert!(text.starts_with(&said), "{text}");
-        // One line, and nothing printed twice by those who follow the sources.
+        // One line, without repetitions for readers of the sources.
         assert!(!text.contains('\n'));
         assert!(StdError::source(&error).is_none());
     }
 }
 
 #[test]
-fn a_cause_is_found_among_those_the_server_names() {
+fn a_cause_is_found_among_the_causes_of_the_status() {
     let causes = json!([{"reason": "FieldValueInvalid"}, {"reason": "NamespaceTerminating"}]);
     let body = json!({
         "kind": "Status", "code": 403, "reason": "Forbidden",
@@ -88,7 +88,7 @@ fn a_cause_is_found_among_those_the_server_names() {
 }
 
 #[test]
-fn an_answer_without_a_status_is_judged_by_its_code() {
+fn an_answer_without_a_status_is_classified_by_its_code() {
     let predicates: [(u16, Predicate); 5] = [
         (400, Error::is_bad_request),
         (405, Error::is_method_not_supported),
@@ -120,7 +120,7 @@ fn an_answer_without_a_status_is_judged_by_its_code() {
 }
 
 #[test]
-fn a_page_of_something_else_is_not_a_kind_that_is_missing() {
+fn a_404_of_another_web_server_is_not_a_missing_kind() {
     let kind = Kind::of::<Deployment>();
     let asked = || Asked::of_collection("list", &kind, None);
     for (body, quoted) in [
@@ -157,7 +157,7 @@ fn a_pretty_printed_status_is_a_status() {
 }
 
 #[test]
-fn throttling_says_for_how_long() {
+fn a_throttled_request_has_the_time_to_wait() {
     let header = Some(Duration::from_secs(3));
     let error = Error::from_answer(asked(), 429, header, b"");
     assert_eq!(error.retry_after(), header);
@@ -168,13 +168,13 @@ fn throttling_says_for_how_long() {
     });
     let error = Error::from_answer(asked(), 429, None, body.to_string().as_bytes());
     assert_eq!(error.retry_after(), Some(Duration::from_secs(7)));
-    // Not only 429 carries it.
+    // Other answers than 429 have it too.
     let error = Error::from_answer(asked(), 503, header, b"");
     assert_eq!(error.retry_after(), header);
 }
 
 #[test]
-fn a_version_that_is_too_large_is_told_from_other_timeouts() {
+fn a_too_large_version_differs_from_other_timeouts() {
     let body = json!({
         "kind": "Status", "code": 504, "reason": "Timeout",
         "message": "Too large resource version: 9, current: 5",
@@ -186,7 +186,7 @@ fn a_version_that_is_too_large_is_told_from_other_timeouts() {
 }
 
 #[test]
-fn an_unreachable_server_is_named_with_the_root_of_the_trouble() {
+fn an_unreachable_server_is_named_with_the_root_cause() {
     let unreachable = Unreachable {
         endpoint: "https://10.0.0.1:6443".into(),
         source: Box::new(std::io::Error::other("connection refused")),
@@ -202,7 +202,7 @@ fn an_unreachable_server_is_named_with_the_root_of_the_trouble() {
 }
 
 #[test]
-fn a_brief_text_leaves_the_kind_and_the_advice_to_others() {
+fn a_brief_text_has_neither_kind_nor_advice() {
     let error = answer(404, "NotFound", "");
     assert!(
         error.to_string().ends_with(

@@ -1,4 +1,4 @@
-//! Lists cut by hand, and by a parser that has all of the bytes.
+//! Lists cut by hand, and by a parser of the whole body.
 
 use proptest::prelude::*;
 use serde::Deserialize;
@@ -40,7 +40,7 @@ fn bytes(value: &RawValue) -> Bytes {
     Bytes::copy_from_slice(value.get().as_bytes())
 }
 
-/// The same by a parser of JSON.
+/// The same list by a JSON parser.
 fn parsed(body: &[u8]) -> serde_json::Result<Cut> {
     let whole: Whole<'_> = serde_json::from_slice(body)?;
     let items: Option<Vec<&RawValue>> = serde_json::from_str(whole.items.get())?;
@@ -64,7 +64,7 @@ fn split(body: &[u8], mut at: Vec<usize>) -> Vec<&[u8]> {
     chunks
 }
 
-/// What holds of every body: it is cut alike however it comes, and as a parser cuts it.
+/// Checks a body: the result does not depend on the chunks and is that of a parser.
 fn check(body: &[u8], at: Vec<usize>) -> Result<(), TestCaseError> {
     let whole = cut(&[body]);
     prop_assert_eq!(&cut(&split(body, at)), &whole);
@@ -76,7 +76,7 @@ fn check(body: &[u8], at: Vec<usize>) -> Result<(), TestCaseError> {
             prop_assert_eq!(cut, parsed);
         }
         (Ok(_), Err(problem)) => prop_assert!(false, "refused: {}", problem),
-        // Only what is wrong inside a value is left to whoever reads that.
+        // Only problems inside a value are left to its decoder.
         (Err(problem), Ok(cut)) => {
             let mut values = cut.items.iter().chain(&cut.metadata);
             let broken = values.any(|value| serde_json::from_slice::<&RawValue>(value).is_err());
@@ -104,7 +104,7 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The text of a list, with its members in some order.
+/// The text of a list, with its members in any order.
 fn list() -> impl Strategy<Value = String> {
     let items = prop_oneof![
         8 => prop::collection::vec(value(), 0..4).prop_map(Value::from),
@@ -223,7 +223,7 @@ fn a_value_of_too_many_levels_is_an_error_before_its_end_arrives() {
 }
 
 #[test]
-fn what_is_there_twice_is_refused() {
+fn duplicate_members_of_a_list_are_refused() {
     for (body, name) in [
         (r#"{"items":[],"items":[]}"#, "items"),
         (r#"{"items":null,"it\u0065ms":[]}"#, "items"),

@@ -219,7 +219,7 @@ mod tests {
 
     /// CONN-1
     #[test]
-    fn a_second_link_is_opened_where_the_first_is_full_and_one_at_a_time() {
+    fn a_second_link_is_opened_only_when_the_first_is_full() {
         let (mut table, now) = (Table::default(), tokio::time::Instant::now().into_std());
         let limit = |_| 2;
         assert_eq!(table.choose(limit), Choice::Dial);

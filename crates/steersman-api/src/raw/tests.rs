@@ -1,4 +1,4 @@
-//! What is cut and filled in, and that nothing else changes.
+//! The bytes that are removed and added, and that all others stay.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ fn is_as_it_was(raw: &str, drop: bool) -> bool {
 }
 
 #[test]
-fn managed_fields_are_cut_wherever_they_stand() {
+fn managed_fields_are_removed_at_any_position() {
     for metadata in [
         r#"{"managedFields":[{"a":"]},\"{"}],"name":"a"}"#,
         r#"{"name":"a","managedFields":[]}"#,
@@ -47,7 +47,7 @@ fn only_the_metadata_of_the_object_itself_is_touched() {
 }
 
 #[test]
-fn an_item_of_a_list_gets_its_kind() {
+fn a_list_item_gets_the_kind_of_the_list() {
     let expected = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}});
     assert_eq!(prepared(r#"{"metadata":{"name":"a"}}"#, true), expected);
     assert_eq!(
@@ -61,7 +61,7 @@ fn an_item_of_a_list_gets_its_kind() {
 }
 
 #[test]
-fn where_the_metadata_stands_is_told_only_where_a_parser_would_find_it_there() {
+fn metadata_is_located_only_where_a_parser_would_find_it() {
     let plain = |raw: &str| prepare(raw.as_bytes(), &pod(), true).metadata.is_some();
     assert!(plain(r#" {"metadata":{"managedFields":[]},"spec":1} "#));
     for raw in [
@@ -77,7 +77,7 @@ fn where_the_metadata_stands_is_told_only_where_a_parser_would_find_it_there() {
 }
 
 #[test]
-fn identity_is_read_from_what_no_parser_takes() {
+fn the_identity_is_read_from_invalid_json() {
     let deep = format!("{}{}", "[".repeat(500), "]".repeat(500));
     for value in ["1e999", r#""\ud800""#, &deep] {
         let raw = format!(
@@ -94,7 +94,7 @@ fn identity_is_read_from_what_no_parser_takes() {
 }
 
 #[test]
-fn identity_is_read_from_what_does_not_decode() {
+fn the_identity_is_read_from_an_object_that_does_not_decode() {
     let raw = br#"{"metadata":{"namespace":"a","name":"b","uid":"u","resourceVersion":"7",
         "labels":[1]},"spec":"not a spec"}"#;
     let (key, uid, version) = identity(raw);

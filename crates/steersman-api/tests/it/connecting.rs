@@ -1,4 +1,4 @@
-//! Clients made from connections, and servers that are not there.
+//! Clients made from connections, and unreachable servers.
 
 use std::io::Write as _;
 
@@ -22,7 +22,7 @@ async fn a_kubeconfig_leads_to_the_server_over_https() {
         api.get(&key).await.unwrap().metadata.name.as_deref(),
         Some("default")
     );
-    // The server learns who asks.
+    // The server receives the user of the kubeconfig.
     let agents = server.requests().matching(|r| r.is_for("namespaces"));
     assert!(
         agents[0].user_agent.contains("/steersman-"),
@@ -33,8 +33,8 @@ async fn a_kubeconfig_leads_to_the_server_over_https() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_named() {
-    // A port that was free a moment ago, and that nobody listens on.
+async fn an_unreachable_server_is_named_in_the_error() {
+    // A port that was free a moment ago, without a listener.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);

@@ -1,4 +1,4 @@
-//! CONN-4: certificates and tokens that are files, and change.
+//! CONN-4: certificates and tokens in files that change.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -87,7 +87,7 @@ pub(crate) fn client_of(issuer: &Issuer, user: &str) -> (String, String) {
     (certificate.pem(), key.serialize_pem())
 }
 
-/// Who asked for namespaces last.
+/// Returns the user of the last request for namespaces.
 pub(crate) fn last_user(server: &ApiServer) -> String {
     let asked = server.requests().matching(|r| r.is_for("namespaces"));
     asked.last().unwrap().user.clone()
@@ -98,7 +98,7 @@ async fn serve(server: &ApiServer) -> Serving {
 }
 
 #[tokio::test]
-async fn a_token_that_is_refused_is_read_again_and_the_request_sent_once_more() {
+async fn a_refused_token_is_read_again_and_the_request_sent_once_more() {
     let server = ApiServer::builder()
         .authorization(Authorization::Rbac)
         .build();
@@ -111,13 +111,13 @@ async fn a_token_that_is_refused_is_read_again_and_the_request_sent_once_more() 
     let error = list(&client).await.unwrap_err();
     assert!(error.is_unauthorized(), "{error}");
     let sent = |server: &ApiServer| server.requests().count(|r| r.is_for("namespaces"));
-    // Nothing had changed.
+    // The token has not changed.
     assert_eq!(sent(&server), 1);
     let token = server.add_user(User::admin());
     mount.write("token", &format!("{token}\n"));
     assert!(list(&client).await.unwrap() > 0);
     assert_eq!(sent(&server), 3);
-    // It is kept from then on, and where the file is gone.
+    // The new token is kept from then on, even without the file.
     std::fs::remove_file(mount.path("token")).unwrap();
     assert!(list(&client).await.unwrap() > 0);
     assert_eq!(sent(&server), 4);
@@ -173,7 +173,7 @@ async fn the_token_of_a_configuration_with_files_is_read_again() {
 }
 
 #[tokio::test]
-async fn a_new_connection_is_checked_by_the_authority_that_the_file_names_now() {
+async fn a_new_connection_trusts_the_authority_that_is_in_the_file_now() {
     let server = ApiServer::new();
     let first = serve(&server).await;
     let (address, url) = (first.addr(), first.url());
@@ -187,7 +187,7 @@ async fn a_new_connection_is_checked_by_the_authority_that_the_file_names_now() 
     let second = server.serve(address).await.unwrap();
     let error = list(&client).await.unwrap_err();
     assert!(error.to_string().contains("certificate"), "{error}");
-    // What cannot be used leaves the last one that could in force.
+    // Unusable files leave the last valid state in force.
     mount.write("ca.crt", "-----BEGIN CERTIFICATE-----\nhalf of it");
     let error = list(&client).await.unwrap_err();
     assert!(error.to_string().contains("certificate"), "{error}");
@@ -201,7 +201,7 @@ async fn a_new_connection_is_checked_by_the_authority_that_the_file_names_now() 
 }
 
 #[tokio::test]
-async fn a_new_connection_shows_the_certificate_that_the_files_hold_now() {
+async fn a_new_connection_presents_the_certificate_that_is_in_the_files_now() {
     let authority = issuer("clients");
     let server = ApiServer::builder()
         .authorization(Authorization::Rbac)
@@ -223,7 +223,7 @@ async fn a_new_connection_shows_the_certificate_that_the_files_hold_now() {
     show((&alice.0, &alice.1));
     assert!(list(&client).await.unwrap() > 0);
     assert_eq!(last_user(&server), "alice");
-    // A certificate whose key has not been written yet is not shown.
+    // A certificate without its new key is not presented.
     show((&bob.0, &alice.1));
     server.restart(History::Kept);
     assert!(list(&client).await.unwrap() > 0);
@@ -259,7 +259,7 @@ impl Subscriber for Warnings {
 }
 
 #[tokio::test]
-async fn certificates_that_are_not_checked_are_warned_of_once_and_not_by_each_connection() {
+async fn unchecked_certificates_are_warned_of_once_per_connection_handle() {
     let warnings = Arc::new(Warnings::default());
     let _guard = tracing::subscriber::set_default(Arc::clone(&warnings));
     let server = ApiServer::new();

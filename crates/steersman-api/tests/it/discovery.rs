@@ -1,4 +1,4 @@
-//! Which kinds a server serves, and how often it is asked.
+//! The kinds that a server serves, and the number of requests for them.
 
 use std::time::Duration;
 
@@ -66,14 +66,14 @@ async fn a_kind_costs_its_own_document_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_who_ask_at_once_are_answered_by_one_request() {
+async fn concurrent_lookups_share_one_request() {
     let (server, mapper) = server();
     let gvk = Gvk::new("apps", "v1", "Deployment");
     let asking = (0..50).map(|_| mapper.kind(&gvk));
     let answers = futures::future::join_all(asking).await;
     assert!(answers.iter().all(Result::is_ok));
     assert_eq!(paths(&server).len(), 1);
-    // A miss too.
+    // A lookup that finds nothing shares its request too.
     let missing = website_kind("v1");
     let answers = futures::future::join_all((0..50).map(|_| mapper.kind(&missing))).await;
     assert!(
@@ -85,7 +85,7 @@ async fn many_who_ask_at_once_are_answered_by_one_request() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_was_missing_is_found_when_it_comes() {
+async fn a_missing_kind_is_found_after_it_was_installed() {
     let (server, mapper) = server();
     let error = mapper.kind(&website_kind("v1")).await.unwrap_err();
     assert!(error.is_kind_not_served(), "{error}");
@@ -100,7 +100,7 @@ async fn a_kind_that_was_missing_is_found_when_it_comes() {
         mapper.kind(&website_kind("v1")).await.unwrap().plural(),
         "websites"
     );
-    // A served version without the kind is another miss, and another text.
+    // A served version without the kind is another error, with another text.
     let odd = Gvk::new("web.example.com", "v1", "Webcite");
     let error = mapper.kind(&odd).await.unwrap_err();
     assert!(error.is_kind_not_served(), "{error}");
@@ -108,7 +108,7 @@ async fn a_kind_that_was_missing_is_found_when_it_comes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_found_is_kept_until_it_is_forgotten_or_its_version_is_gone() {
+async fn a_kind_is_kept_until_it_is_forgotten_or_its_version_is_gone() {
     let (server, mapper) = server();
     server.install_crd(website(&["v1", "v2"])).unwrap();
     mapper.kind(&website_kind("v2")).await.unwrap();
@@ -119,10 +119,10 @@ async fn what_was_found_is_kept_until_it_is_forgotten_or_its_version_is_gone() {
             "websites.web.example.com",
         )
         .unwrap();
-    // No clock is minded: it is still there.
+    // Time does not matter: the kind is still known.
     tokio::time::sleep(Duration::from_secs(86_400)).await;
     mapper.kind(&website_kind("v2")).await.unwrap();
-    // The other version is not known yet, and its 404 takes the whole group along.
+    // The other version is not known yet, and its 404 makes the mapper forget the whole group.
     assert!(
         mapper
             .kind(&website_kind("v1"))
@@ -171,7 +171,7 @@ async fn the_preferred_version_is_that_of_the_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn everything_is_two_requests_and_what_it_said_is_kept() {
+async fn all_kinds_are_read_in_two_requests_and_kept() {
     let (server, mapper) = server();
     server.install_crd(website(&["v1"])).unwrap();
     let everything = mapper.everything().await.unwrap();

@@ -54,7 +54,7 @@ async fn list(client: kube_client::Client) -> Result<usize, steersman_api::Error
     Ok(page.unwrap()?.items.len())
 }
 
-/// The next event of a watch that is no bookmark.
+/// Returns the next event of a watch that is no bookmark.
 async fn event(watch: &mut WatchStream) -> Result<WatchEvent, steersman_api::Error> {
     loop {
         match timeout(LONG, watch.next()).await.unwrap().unwrap() {
@@ -76,7 +76,7 @@ async fn all_clients_of_a_connection_share_one_http_2_connection() {
     let (server, serving, connection) = served(ApiServer::builder().seed(1).build()).await;
     let mut watches = Vec::new();
     for _ in 0..4 {
-        // As a cache, a client and a preflight each make theirs; two at the same time.
+        // A cache, a client and a preflight make one client each, two of them at the same time.
         let client = connection.client().unwrap();
         let other = connection
             .clone()
@@ -105,7 +105,7 @@ async fn watches_beyond_the_streams_that_a_server_allows_get_more_connections() 
     for _ in 0..300 {
         watches.push(open_watch(client.clone(), &server).await);
     }
-    // With all streams taken by watches, a request waits for none of them.
+    // With all streams taken by watches, no request waits for one of them.
     assert_eq!(list(client).await.unwrap(), 0);
     put(&server, "a");
     for watch in &mut watches {
@@ -116,9 +116,9 @@ async fn watches_beyond_the_streams_that_a_server_allows_get_more_connections() 
     serving.stop().await;
 }
 
-/// CONN-1: no stream is begun before the server has said how many it allows.
+/// CONN-1: no stream is opened before the server has sent the number of streams that it allows.
 #[tokio::test]
-async fn requests_at_the_same_time_work_where_a_server_allows_few_streams() {
+async fn concurrent_requests_succeed_if_the_server_allows_few_streams() {
     let (server, serving, connection) =
         served(ApiServer::builder().seed(1).http2_streams(2).build()).await;
     let client = connection.client().unwrap();
@@ -153,7 +153,7 @@ async fn http_1_is_spoken_where_http_2_is_not_offered_and_connections_are_used_a
     serving.stop().await;
 }
 
-/// A way to a server that can be cut without a reset: what is sent on it is lost from then on.
+/// A connection to a server that can be cut without a reset: bytes sent on it are lost from then on.
 struct Cable {
     address: SocketAddr,
     /// The number of cuts.
@@ -183,7 +183,7 @@ impl Cable {
         Self { address, cut }
     }
 
-    /// Cuts the connections that are there; those that come later work.
+    /// Cuts the existing connections; later ones work.
     fn cut(&self) {
         self.cut.send_modify(|cuts| *cuts += 1);
     }
@@ -199,7 +199,7 @@ async fn carry(
         let read = tokio::select! {
             read = from.read(&mut bytes) => read.unwrap_or(0),
             _ = cuts.changed() => {
-                // Both sockets stay open and are silent.
+                // Both sockets stay open and silent.
                 let silent: () = futures::future::pending().await;
                 return silent;
             }
@@ -213,7 +213,7 @@ async fn carry(
 
 /// CONN-2
 #[tokio::test]
-async fn a_link_that_went_silent_is_given_up_and_the_next_request_opens_another() {
+async fn a_silent_link_is_closed_and_the_next_request_opens_another() {
     let server = ApiServer::builder().seed(1).build();
     let serving = server.serve("127.0.0.1:0").await.unwrap();
     let cable = Arc::new(Cable::to(serving.addr()).await);
@@ -244,7 +244,7 @@ async fn a_link_that_went_silent_is_given_up_and_the_next_request_opens_another(
 
 /// CONN-5
 #[tokio::test]
-async fn a_server_that_closes_its_connections_in_peace_loses_no_request() {
+async fn a_goaway_loses_no_request() {
     let (server, serving, connection) = served(ApiServer::builder().seed(1).build()).await;
     let client = connection.client().unwrap();
     for round in 0..20 {

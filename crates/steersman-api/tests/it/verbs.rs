@@ -36,7 +36,7 @@ fn value(map: &ConfigMap) -> &str {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_lives_through_all_verbs() {
+async fn an_object_goes_through_all_verbs() {
     let (server, api) = server();
     let options = WriteOptions::new().field_manager("test");
     assert!(api.get_opt(&key("a")).await.unwrap().is_none());
@@ -82,7 +82,7 @@ async fn an_object_lives_through_all_verbs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_metadata_the_server_is_asked_for_no_more() {
+async fn a_metadata_type_requests_metadata_only() {
     let (server, api) = server();
     api.create(&map("a", "1"), &WriteOptions::new())
         .await
@@ -91,7 +91,7 @@ async fn of_metadata_the_server_is_asked_for_no_more() {
     let metadata: Api<PartialObjectMeta<ConfigMap>> = Api::typed(connection.client().unwrap());
     let one = metadata.get(&key("a")).await.unwrap();
     assert_eq!(one.metadata.name.as_deref(), Some("a"));
-    // Of its own kind, whatever the server calls it.
+    // Of its own kind, whatever the server names it.
     assert_eq!(one.types.as_ref().unwrap().kind, "ConfigMap");
     let all = Selection::new().namespace("default");
     let page = metadata.list(&all, &Paging::new()).await.unwrap();
@@ -111,7 +111,7 @@ async fn of_metadata_the_server_is_asked_for_no_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_server_refuses_is_told_apart() {
+async fn each_refusal_is_an_error_of_its_own() {
     let (server, api) = server();
     api.create(&map("a", "1"), &WriteOptions::new())
         .await
@@ -149,7 +149,7 @@ async fn what_the_server_refuses_is_told_apart() {
     let error = api.get(&key("a")).await.unwrap_err();
     assert!(error.is_throttled(), "{error}");
     assert_eq!(error.retry_after().map(|d| d.as_secs()), Some(5));
-    // Nothing was tried again behind the caller's back.
+    // No request was repeated.
     assert_eq!(
         server
             .requests()
@@ -164,7 +164,7 @@ async fn what_the_server_refuses_is_told_apart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_cannot_be_meant_is_not_sent() {
+async fn an_invalid_request_is_not_sent() {
     let (server, api) = server();
     for key in [
         ObjectKey::cluster("a"),
@@ -183,7 +183,7 @@ async fn a_request_that_cannot_be_meant_is_not_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pages_are_followed_to_the_end_and_survive_a_token_that_expires() {
+async fn a_list_follows_all_pages_and_survives_an_expired_token() {
     let (server, api) = server();
     for n in 0..7 {
         api.create(&map(&format!("m{n}"), "1"), &WriteOptions::new())
@@ -226,7 +226,7 @@ async fn pages_are_followed_to_the_end_and_survive_a_token_that_expires() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_of_a_version_that_expired_with_its_token_starts_again_at_the_newest() {
+async fn a_list_whose_version_expired_starts_again_at_the_newest() {
     let (server, api) = server();
     for n in 0..3 {
         api.create(&map(&format!("m{n}"), "1"), &WriteOptions::new())
@@ -256,7 +256,7 @@ async fn a_list_of_a_version_that_expired_with_its_token_starts_again_at_the_new
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dynamic_object_goes_the_same_ways() {
+async fn dynamic_objects_have_the_same_verbs() {
     let (server, _) = server();
     let connection = Connection::in_process(server.service(), "default");
     let kind = Kind::of::<ConfigMap>();
@@ -265,7 +265,7 @@ async fn a_dynamic_object_goes_the_same_ways() {
         "metadata": {"name": "d", "namespace": "default"}, "data": {"v": "1"},
     }))
     .unwrap();
-    // Neither side has to spell the kind out.
+    // Neither side has to name the kind.
     assert!(object.types.is_none());
     object = api.create(&object, &WriteOptions::new()).await.unwrap();
     assert_eq!(
@@ -280,7 +280,7 @@ async fn a_dynamic_object_goes_the_same_ways() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_status_is_written_apart() {
+async fn the_status_is_written_through_its_subresource() {
     let (server, _) = server();
     let connection = Connection::in_process(server.service(), "default");
     let api: Api<k8s_openapi::api::core::v1::Pod> = Api::typed(connection.client().unwrap());

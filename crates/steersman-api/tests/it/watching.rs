@@ -84,7 +84,7 @@ async fn a_watch_follows_a_list_until_the_server_ends_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_streaming_list_says_when_all_are_there() {
+async fn a_streaming_list_ends_the_initial_events_with_a_bookmark() {
     let server = ApiServer::builder().seed(1).build();
     put(&server, "a");
     put(&server, "b");
@@ -96,7 +96,7 @@ async fn a_streaming_list_says_when_all_are_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_that_is_gone_is_told_in_the_stream_or_before_it() {
+async fn an_expired_version_is_an_error_before_or_in_the_stream() {
     let server = ApiServer::builder().seed(1).build();
     put(&server, "a");
     put(&server, "b");
@@ -109,7 +109,7 @@ async fn a_version_that_is_gone_is_told_in_the_stream_or_before_it() {
 }
 
 #[tokio::test]
-async fn a_connection_that_breaks_is_a_transport_error() {
+async fn a_broken_connection_is_a_transport_error() {
     let server = ApiServer::builder().seed(1).build();
     let serving = server.serve("127.0.0.1:0").await.unwrap();
     let file = tempfile::NamedTempFile::new().unwrap();

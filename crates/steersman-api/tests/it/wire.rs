@@ -1,4 +1,4 @@
-//! What is put on a connection: layers, warnings, the name of the program.
+//! The middleware of a connection: layers, warnings, the name of the program.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ fn key(name: &str) -> ObjectKey {
     ObjectKey::namespaced("default", name)
 }
 
-/// A layer that notes the paths that pass it, under a name.
+/// A layer that records the paths of requests under a name.
 fn noting(
     name: &'static str,
     seen: &Arc<Mutex<Vec<String>>>,
@@ -37,7 +37,7 @@ fn noting(
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_request_of_every_client_passes_the_layers_the_last_one_first() {
+async fn every_request_passes_the_layers_the_last_added_first() {
     let server = ApiServer::builder().seed(1).build();
     let seen = Arc::default();
     let connection = Connection::in_process(server.service(), "default")
@@ -55,7 +55,7 @@ async fn every_request_of_every_client_passes_the_layers_the_last_one_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_layer_that_answers_or_panics_answers_that_request_alone() {
+async fn a_layer_that_answers_or_panics_affects_only_that_request() {
     let server = ApiServer::builder().seed(1).build();
     let layer = layer_fn(|wire: Wire| {
         let mut wire = wire;
@@ -84,12 +84,12 @@ async fn a_layer_that_answers_or_panics_answers_that_request_alone() {
     let error = api.get(&key("panic")).await.unwrap_err();
     assert!(error.is_transport(), "{error}");
     assert!(error.to_string().contains("the layer broke"), "{error}");
-    // The client lives on.
+    // The client is still usable.
     assert!(api.get_opt(&key("a")).await.unwrap().is_none());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stack_of_other_layers_fits() {
+async fn a_stack_of_tower_layers_is_accepted() {
     let server = ApiServer::builder().seed(1).build();
     let stack = ServiceBuilder::new()
         .map_request(|mut request: Request<Body>| {
@@ -107,7 +107,7 @@ async fn a_stack_of_other_layers_fits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_server_learns_which_program_asks() {
+async fn the_user_agent_names_the_program() {
     let server = ApiServer::builder().seed(1).build();
     let connection = Connection::in_process(server.service(), "default");
     let named = connection.clone().user_agent("website-operator", "1.4.2");
@@ -124,7 +124,7 @@ async fn the_server_learns_which_program_asks() {
         "{}",
         all[1].user_agent
     );
-    // It is what the server calls those who do not say who writes.
+    // It is the server's default name of the field manager.
     let api: Api<ConfigMap> = Api::typed(named.client().unwrap());
     let map = ConfigMap {
         metadata: key("a").to_meta(),
@@ -137,7 +137,7 @@ async fn the_server_learns_which_program_asks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_warning_is_heard_each_time_and_logged_once() {
+async fn a_warning_calls_the_hook_each_time_and_is_logged_once() {
     let server = ApiServer::builder().seed(1).build();
     let heard = Arc::new(Mutex::new(Vec::new()));
     let hook = Arc::clone(&heard);
@@ -174,7 +174,7 @@ async fn a_warning_is_heard_each_time_and_logged_once() {
 
 /// MGR-7
 #[tokio::test(start_paused = true)]
-async fn a_hook_or_a_layer_that_panics_costs_no_more_than_its_request() {
+async fn a_panic_of_a_hook_or_layer_affects_only_its_request() {
     let server = ApiServer::builder().seed(1).build();
     let heard = Arc::new(Mutex::new(0));
     let hook = Arc::clone(&heard);
@@ -187,7 +187,7 @@ async fn a_hook_or_a_layer_that_panics_costs_no_more_than_its_request() {
     api.create(&odd, &WriteOptions::new()).await.unwrap();
     assert_eq!(*heard.lock(), 1);
 
-    // A layer may panic while its future runs as well as when it is called.
+    // A layer may panic in `call` or in its future.
     let fragile = layer_fn(|wire: Wire| {
         let fragile = wire.and_then(|answer: Response<_>| async move {
             assert!(answer.status() != 404, "no page");

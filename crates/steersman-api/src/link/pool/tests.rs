@@ -16,20 +16,20 @@ use super::*;
 
 type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
-/// What the server does with the connections that are opened from here on.
+/// The behaviour of the server on connections that are opened from here on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Manner {
-    /// `/watch` is an answer without an end, `/large` one of 64 MiB; any other path is answered at once.
+    /// `/watch` has an endless answer, `/large` one of 64 MiB; any other path is answered at once.
     Serves,
-    /// Reads nothing and says nothing from a moment on.
+    /// Stops to read and to write at some moment.
     FallsSilent(Duration),
-    /// Closes the connection in peace as soon as there is a request.
+    /// Closes the connection with a GOAWAY at the first request.
     GoesAway,
-    /// Cuts the connection as soon as there is a request, and answers nothing.
+    /// Cuts the connection at the first request, without an answer.
     Cuts,
-    /// Is not there.
+    /// Is unreachable.
     Refuses,
-    /// The attempt to connect panics.
+    /// The dial panics.
     Panics,
 }
 
@@ -103,7 +103,7 @@ impl Server {
         match manner {
             Manner::FallsSilent(after) => {
                 let _ = tokio::time::timeout(after, connection.as_mut()).await;
-                // The pipe stays open, and no end reads from it.
+                // The pipe stays open, and neither end reads from it.
                 let (): () = futures::future::pending().await;
             }
             Manner::GoesAway => {
@@ -183,9 +183,9 @@ async fn a_silent_link_fails_all_its_streams_45_s_after_the_last_frame() {
     assert_eq!(server.opened(), 2);
 }
 
-/// CONN-2: an open link without requests is watched over too.
+/// CONN-2: an idle link is watched too.
 #[tokio::test(start_paused = true)]
-async fn a_link_that_fell_silent_without_requests_meets_no_later_one() {
+async fn a_link_that_became_silent_while_idle_gets_no_request() {
     let server = server(Manner::FallsSilent(Duration::from_secs(5)), 100);
     let links = server.links();
     assert_eq!(text(&links).await.unwrap(), "done");
@@ -197,9 +197,9 @@ async fn a_link_that_fell_silent_without_requests_meets_no_later_one() {
     assert_eq!(server.opened(), 2);
 }
 
-/// CONN-2: pings are answered while no stream has anything to say.
+/// CONN-2: pings are answered while all streams are quiet.
 #[tokio::test(start_paused = true)]
-async fn a_quiet_watch_on_a_live_link_stays() {
+async fn a_quiet_watch_on_a_live_link_is_kept() {
     let server = server(Manner::Serves, 100);
     let links = server.links();
     let mut watch = open_watch(&links).await;
@@ -211,7 +211,7 @@ async fn a_quiet_watch_on_a_live_link_stays() {
 
 /// CONN-3
 #[tokio::test(start_paused = true)]
-async fn streams_that_are_not_read_leave_the_link_to_the_others() {
+async fn unread_streams_do_not_block_other_streams() {
     let server = server(Manner::Serves, 100);
     let links = server.links();
     let mut unread = Vec::new();
@@ -227,7 +227,7 @@ async fn streams_that_are_not_read_leave_the_link_to_the_others() {
 
 /// CONN-5
 #[tokio::test(start_paused = true)]
-async fn a_link_that_the_server_closes_in_peace_loses_no_request_and_no_watch() {
+async fn a_goaway_loses_no_request_and_no_watch() {
     let server = server(Manner::GoesAway, 100);
     let links = server.links();
     let mut watch = open_watch(&links).await;
@@ -236,7 +236,7 @@ async fn a_link_that_the_server_closes_in_peace_loses_no_request_and_no_watch() 
     for answered in futures::future::join_all(asks).await {
         assert_eq!(answered.unwrap(), "done");
     }
-    // What the server had begun with goes on.
+    // Requests in progress are finished.
     assert!(watch.frame().now_or_never().is_none());
     assert_eq!(server.opened(), 2);
 }
@@ -256,13 +256,13 @@ async fn a_request_whose_link_breaks_is_sent_once() {
 
 /// CONN-1
 #[tokio::test(start_paused = true)]
-async fn requests_that_wait_for_one_attempt_to_connect_share_its_failure() {
+async fn requests_that_wait_for_one_dial_share_its_failure() {
     let server = server(Manner::Refuses, 100);
     let links = server.links();
     let error = text(&links).await.unwrap_err();
     assert!(error.to_string().contains("nothing listens"), "{error}");
     assert_eq!(server.opened(), 1);
-    // All that waited for the same attempt hear of it.
+    // All requests that wait for the same dial get its error.
     let asks = (0..20).map(|_| text(&links));
     for answered in futures::future::join_all(asks).await {
         assert!(answered.is_err());
@@ -291,7 +291,7 @@ async fn a_link_ends_with_its_pool_and_after_90_s_without_a_request() {
 
 /// CONN-1
 #[tokio::test(start_paused = true)]
-async fn an_attempt_to_connect_that_panics_fails_its_requests_and_no_later_one() {
+async fn a_dial_that_panics_fails_only_its_own_requests() {
     let server = server(Manner::Panics, 100);
     let links = server.links();
     text(&links).await.unwrap_err();
