@@ -1,4 +1,4 @@
-//! CLIENT-5: server-side apply of whole and partial objects, conflicts, and one's own fields again.
+//! CLIENT-5: server-side apply of whole and partial objects, conflicts, and extracted fields.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -27,7 +27,7 @@ fn deployment() -> Deployment {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_is_applied_by_name_with_a_manager_and_by_force() {
+async fn an_apply_names_its_manager_and_is_forced_by_default() {
     let world = World::new();
     let mut object = config("a");
     set(&mut object, "k", "1");
@@ -38,7 +38,7 @@ async fn an_object_is_applied_by_name_with_a_manager_and_by_force() {
         .await
         .unwrap();
     assert_eq!(applied.data.as_ref().unwrap()["k"], "1");
-    // As the server answered it, with all that it set, it can be applied again.
+    // An object can be applied again as the server returned it.
     let again = world
         .client
         .field_manager("ours")
@@ -55,7 +55,7 @@ async fn an_object_is_applied_by_name_with_a_manager_and_by_force() {
         assert_eq!(request.parameter("force"), Some("true"));
         assert_eq!(request.parameter("fieldValidation"), None);
     }
-    // Who does not say who applies does so as the program.
+    // Without a field manager, the program is the manager.
     world.client.apply(&object).await.unwrap();
     let last = world.writes().pop().unwrap();
     let program = world.client.connection().program();
@@ -64,7 +64,7 @@ async fn an_object_is_applied_by_name_with_a_manager_and_by_force() {
 
 /// CLIENT-5
 #[tokio::test(start_paused = true)]
-async fn a_part_of_an_object_leaves_alone_what_it_does_not_name() {
+async fn a_partial_apply_leaves_other_fields_alone() {
     #[derive(Serialize)]
     struct Paused {
         metadata: Value,
@@ -89,7 +89,7 @@ async fn a_part_of_an_object_leaves_alone_what_it_does_not_name() {
     let spec = applied.spec.unwrap();
     assert_eq!((spec.paused, spec.replicas), (Some(true), Some(1)));
 
-    // A manifest says itself of which kind it is.
+    // A manifest names its own kind.
     let manifest = json!({
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "namespace": "default"}, "data": {"k": "1"},
     });
@@ -108,7 +108,7 @@ async fn a_part_of_an_object_leaves_alone_what_it_does_not_name() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_force_a_conflict_names_the_other_manager_and_its_fields() {
+async fn a_conflict_without_force_names_the_other_manager_and_its_fields() {
     let world = World::new();
     world
         .client
@@ -137,7 +137,7 @@ async fn without_force_a_conflict_names_the_other_manager_and_its_fields() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ones_own_fields_are_extracted_changed_and_applied_again() {
+async fn extracted_fields_can_be_changed_and_applied_again() {
     let world = World::new();
     world
         .client
@@ -161,7 +161,7 @@ async fn ones_own_fields_are_extracted_changed_and_applied_again() {
             "spec": {"minReadySeconds": 5},
         })
     );
-    // What is left out is given up.
+    // A field that is left out is given up.
     own["metadata"]["labels"] = json!({});
     own["spec"]["minReadySeconds"] = json!(7);
     let applied: Deployment = ours.apply_part(&own).await.unwrap();
@@ -191,7 +191,7 @@ async fn a_status_is_applied_through_its_subresource() {
     after.status.as_mut().unwrap().ready_replicas = Some(2);
     let merged = world.client.status().merge(&applied, &after).await.unwrap();
     assert!(merged.is_changed());
-    // The version of a status is insisted on.
+    // A patch of the status carries the version.
     let error = world
         .client
         .status()
@@ -202,7 +202,7 @@ async fn a_status_is_applied_through_its_subresource() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_patch_type_is_sent_as_what_it_is() {
+async fn every_patch_type_has_its_content_type() {
     let world = World::new();
     world.client.create(&deployment()).await.unwrap();
     let client = world.client.field_manager("ours");

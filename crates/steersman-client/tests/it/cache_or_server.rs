@@ -1,4 +1,4 @@
-//! CLIENT-1: reads stay in memory, writes go to the server and nowhere else.
+//! CLIENT-1: reads are answered from memory, and writes go to the server only.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::json;
@@ -15,7 +15,7 @@ use crate::world::{World, config, key, set, until};
 async fn reads_send_nothing_and_writes_do_not_touch_the_cache() {
     let world = World::new();
     let mut events = world.cached::<ConfigMap>().await;
-    // From here on the cache hears nothing: what changes in it, a write has changed.
+    // From here on the cache receives no events: any change in it would come from a write.
     world.server.faults().silence_watches();
     let before = world.server.requests().all().len();
 
@@ -59,7 +59,7 @@ async fn reads_send_nothing_and_writes_do_not_touch_the_cache() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_verb_does_what_it_says() {
+async fn each_verb_has_its_effect() {
     let world = World::new();
     let client = world.client.field_manager("tester");
     let created = client.create(&config("a")).await.unwrap();
@@ -83,7 +83,7 @@ async fn each_verb_does_what_it_says() {
             .all(|r| r.parameter("fieldManager") == Some("tester"))
     );
 
-    // The uid of an object of the same name that was before.
+    // The uid of an earlier object of the same name.
     let mut other = created.clone();
     other.metadata.uid = Some("another".to_owned());
     let error = client.delete(&other).await.unwrap_err();
@@ -96,7 +96,7 @@ async fn each_verb_does_what_it_says() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn live_reads_are_as_new_as_the_server() {
+async fn live_reads_do_not_wait_for_the_cache() {
     let world = World::new();
     let live = world.client.live();
     assert!(

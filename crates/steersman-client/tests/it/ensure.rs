@@ -1,4 +1,4 @@
-//! Creating or changing an object until it is as it should be.
+//! Ensure: creating an object, or changing it by difference.
 
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ async fn an_object_is_created_then_changed_then_left_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_others_wrote_stays() {
+async fn ensure_keeps_the_fields_of_others() {
     let world = World::new();
     let mut events = world.cached::<ConfigMap>().await;
     world
@@ -67,7 +67,7 @@ async fn what_others_wrote_stays() {
         .merge_patch("configmaps", "default", "a", &theirs)
         .unwrap();
     until(&mut events, &key("a"), |_| true).await;
-    // The cache may or may not have seen theirs: the difference names ours alone.
+    // The cache may or may not have the change of the others; the difference names only our field.
     let ensured = world
         .client
         .ensure(config("a"), |c| set(c, "ours", "2"))
@@ -86,7 +86,7 @@ async fn a_list_computed_from_an_old_object_is_computed_again() {
     world.client.create(&config("a")).await.unwrap();
     until(&mut events, &key("a"), |_| true).await;
     world.server.faults().silence_watches();
-    // Someone else adds a finalizer, and the cache does not hear of it.
+    // Another writer adds a finalizer, and the cache does not receive it.
     let theirs = json!({"metadata": {"finalizers": ["example.com/theirs"]}});
     world
         .server
@@ -111,7 +111,7 @@ async fn a_list_computed_from_an_old_object_is_computed_again() {
 
 /// CLIENT-2
 #[tokio::test(start_paused = true)]
-async fn an_object_that_keeps_changing_is_given_up() {
+async fn an_object_that_keeps_changing_is_an_error_after_all_attempts() {
     let options = ClientOptions::new().lock(Lock::Always).attempts(3);
     let world = World::with(CacheOptions::new(), options);
     let mut events = world.cached::<ConfigMap>().await;
@@ -157,7 +157,7 @@ async fn an_object_that_the_cache_has_not_seen_is_changed_not_created_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_the_cache_still_has_is_created_again() {
+async fn ensure_creates_an_object_that_only_the_cache_still_has() {
     let world = World::new();
     let mut events = world.cached::<ConfigMap>().await;
     world.client.create(&config("a")).await.unwrap();
@@ -173,7 +173,7 @@ async fn an_object_that_the_cache_still_has_is_created_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_the_cache_cannot_see_is_named_so_by_a_create() {
+async fn a_create_names_the_selector_that_hides_the_existing_object() {
     let scoped = ByObject::new().labels("app=web");
     let options = CacheOptions::new().by_object::<ConfigMap>(scoped);
     let world = World::with(options, ClientOptions::new());
@@ -189,7 +189,7 @@ async fn an_object_that_the_cache_cannot_see_is_named_so_by_a_create() {
         error.to_string().contains("the cache cannot see it"),
         "{error}"
     );
-    // Ensuring it works all the same: the server knows it.
+    // Ensure still works, because the server knows the object.
     let ensured = world
         .client
         .ensure(config("a"), |c| set(c, "k", "1"))

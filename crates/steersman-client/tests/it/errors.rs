@@ -1,4 +1,4 @@
-//! What one branches on when the cache or the server says no.
+//! The predicates of errors of the cache and the server.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use steersman_object::{Gvk, Kind, ObjectKey, Scope};
 use crate::world::{World, config, key};
 
 #[tokio::test(start_paused = true)]
-async fn what_the_cache_refuses_is_told_from_what_the_server_does() {
+async fn errors_of_the_cache_differ_from_errors_of_the_server() {
     let scope = CacheOptions::new().default_namespaces(["default"]);
     let world = World::with(scope, ClientOptions::new());
     let elsewhere = ObjectKey::namespaced("web", "a");
@@ -42,7 +42,7 @@ async fn what_the_cache_refuses_is_told_from_what_the_server_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_refusal_of_the_server_has_its_question() {
+async fn each_refusal_of_the_server_has_a_predicate() {
     let world = World::new();
     let client = &world.client;
     let mut wrong = config("Not a name");
@@ -53,7 +53,7 @@ async fn each_refusal_of_the_server_has_its_question() {
         .server
         .create(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "web"}}))
         .unwrap();
-    // Something in it holds it.
+    // A finalizer holds an object in the namespace.
     let mut held = config("held");
     held.metadata.namespace = Some("web".to_owned());
     held.metadata.finalizers = Some(vec!["x/y".to_owned()]);
@@ -90,7 +90,7 @@ async fn each_refusal_of_the_server_has_its_question() {
     }
 }
 
-/// A create whose name the server was to make names what it begins with.
+/// The error of a create with a `generateName` shows that prefix.
 #[tokio::test(start_paused = true)]
 async fn a_failed_create_names_its_generate_name() {
     let world = World::new();

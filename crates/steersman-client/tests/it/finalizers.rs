@@ -1,4 +1,4 @@
-//! Finalizers that two reconcilers set at once are neither lost nor doubled.
+//! Finalizers that two reconcilers add at once are neither lost nor doubled.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use steersman_client::finalizer::{self, Stage};
@@ -47,7 +47,7 @@ async fn the_object_goes_when_its_last_finalizer_is_removed() {
     assert_eq!(finalizer::stage(&dying, OURS), Stage::CleanUp);
     world.client.remove_finalizer(&dying, OURS).await.unwrap();
     assert!(world.server.get("configmaps", "default", "a").is_none());
-    // Removing it from what was read before: the object is gone, and so says the error.
+    // The error of a removal from an older state says that the object is gone.
     let error = world
         .client
         .remove_finalizer(&dying, OURS)

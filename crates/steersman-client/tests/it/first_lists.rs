@@ -30,9 +30,9 @@ fn version_of(world: &World, name: &str) -> String {
         .to_owned()
 }
 
-/// RYOW-10: a kind that nothing has cached yet begins at what this process wrote, streamed or in pages.
+/// RYOW-10: a kind that was not cached yet begins at the writes of this process, streamed or in pages.
 #[tokio::test(start_paused = true)]
-async fn the_first_list_of_a_kind_is_as_new_as_what_was_written() {
+async fn the_first_list_of_a_kind_is_as_new_as_the_writes() {
     for streams in [true, false] {
         let cache = CacheOptions::new().watch_list(streams);
         let world = World::with(cache, ClientOptions::new());
@@ -62,7 +62,7 @@ async fn the_first_list_of_a_kind_is_as_new_as_what_was_written() {
     }
 }
 
-/// RYOW-10: where the answer of a write names no version, the first list is the newest.
+/// RYOW-10: if the answer of a write names no version, the first list is the newest.
 #[tokio::test(start_paused = true)]
 async fn after_a_delete_or_a_lost_answer_the_first_list_is_the_newest() {
     for lost in [false, true] {
@@ -87,9 +87,9 @@ async fn after_a_delete_or_a_lost_answer_the_first_list_is_the_newest() {
     }
 }
 
-/// RYOW-10: an informer that had lingered out begins anew no earlier than what was written meanwhile.
+/// RYOW-10: an informer that had ended for want of reads starts again no earlier than the writes since.
 #[tokio::test(start_paused = true)]
-async fn an_informer_that_lingered_out_begins_at_what_was_written_meanwhile() {
+async fn an_informer_that_starts_again_begins_at_the_writes_since() {
     let cache = CacheOptions::new()
         .watch_list(false)
         .linger(Duration::from_secs(60))
@@ -117,9 +117,9 @@ async fn an_informer_that_lingered_out_begins_at_what_was_written_meanwhile() {
     );
 }
 
-/// RYOW-10: a server that has not come so far, and never does, is asked for its newest state.
+/// RYOW-10: a server that never reaches the version is asked for its newest state.
 #[tokio::test(start_paused = true)]
-async fn a_server_that_does_not_know_the_version_is_asked_for_its_newest() {
+async fn a_first_list_falls_back_to_the_newest_state_for_an_unknown_version() {
     for streams in [true, false] {
         let cache = CacheOptions::new().watch_list(streams);
         let world = World::with(cache, ClientOptions::new());

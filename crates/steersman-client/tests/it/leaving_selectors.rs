@@ -24,7 +24,7 @@ fn labelled(name: &str) -> ConfigMap {
     object
 }
 
-/// A world whose cache holds config maps with a label, among them `a`, and hears no more of them.
+/// A world whose cache holds config maps with a label, among them `a`, and receives no more events.
 async fn narrow() -> World {
     let cache = CacheOptions::new().by_object::<ConfigMap>(ByObject::new().labels("app=web"));
     let world = World::with(cache, ClientOptions::new());
@@ -67,8 +67,8 @@ async fn leaves(world: &World, client: &Client, how: usize) {
     }
 }
 
-/// RYOW-8, scenario 29: a get and a list of the writer wait until the cache shows the object no more, whichever verb
-/// took it out.
+/// RYOW-8, scenario 29: a get and a list of the writer wait until the cache no longer shows the object, whichever
+/// verb took it out of the selector.
 #[tokio::test(start_paused = true)]
 async fn a_write_that_takes_an_object_out_of_the_labels_is_seen_by_its_writer() {
     for how in 0..4 {
@@ -89,9 +89,9 @@ async fn a_write_that_takes_an_object_out_of_the_labels_is_seen_by_its_writer() 
     }
 }
 
-/// RYOW-5, RYOW-8: the wait is bounded, and the server then says that the cache would show nothing.
+/// RYOW-5, RYOW-8: the wait is bounded; after it, the server tells that the cache would show nothing.
 #[tokio::test(start_paused = true)]
-async fn past_the_bound_an_object_that_left_is_asked_about() {
+async fn after_the_bound_a_get_of_an_object_that_left_the_selector_asks_the_server() {
     let world = narrow().await;
     let client = mine(&world);
     leaves(&world, &client, 0).await;
@@ -102,9 +102,9 @@ async fn past_the_bound_an_object_that_left_is_asked_about() {
     assert!(error.to_string().contains("default/a"), "{error}");
 }
 
-/// RYOW-8: the object came into the selector unseen, and left it by a write of this key: its arrival is no news.
+/// RYOW-8: the object entered the selector unseen, and left it by a write of this key, so its late arrival is old.
 #[tokio::test(start_paused = true)]
-async fn what_left_before_the_cache_heard_of_it_is_not_shown_as_it_comes() {
+async fn an_object_that_left_the_selector_is_not_shown_when_its_arrival_is_late() {
     let cache = CacheOptions::new().by_object::<ConfigMap>(ByObject::new().labels("app=web"));
     let world = lagging(cache, ClientOptions::new()).await;
     world.client.create(&labelled("a")).await.unwrap();
@@ -116,9 +116,9 @@ async fn what_left_before_the_cache_heard_of_it_is_not_shown_as_it_comes() {
     never_shown(&world, &client).await;
 }
 
-/// RYOW-8: it leaves and comes back by writes of one key, and no read shows what lies between or before.
+/// RYOW-8: it leaves and returns by writes of one key, and no read shows a state before or between.
 #[tokio::test(start_paused = true)]
-async fn what_left_and_came_back_is_waited_for() {
+async fn a_read_waits_for_an_object_that_left_the_selector_and_returned() {
     let world = narrow().await;
     let client = mine(&world);
     leaves(&world, &client, 0).await;
@@ -156,7 +156,7 @@ fn deployment(name: &str) -> Deployment {
     .unwrap()
 }
 
-/// A world that caches a kind under these options, and hears no more of it.
+/// A world that caches a kind under these options, and receives no more events.
 async fn under<K: TypedObject + WholeObject<BuiltIn>>(
     by_object: ByObject,
     resource: &str,
@@ -178,8 +178,8 @@ fn questions(world: &World, resource: &str) -> Vec<RequestRecord> {
     requests.matching(|request| request.does(Verb::List) && request.is_for(resource))
 }
 
-/// RYOW-8: under a field selector that the client cannot judge, what the cache holds is waited for: it changes or it
-/// leaves.
+/// RYOW-8: under a field selector that the client cannot evaluate, reads wait for objects that the cache holds, which
+/// change or leave.
 #[tokio::test(start_paused = true)]
 async fn a_write_under_a_field_selector_is_seen_whether_it_leaves_or_stays() {
     for leaves in [true, false] {
@@ -210,10 +210,9 @@ async fn a_write_under_a_field_selector_is_seen_whether_it_leaves_or_stays() {
     }
 }
 
-/// RYOW-8: where the cache holds nothing under a selector that the client cannot judge, the server is asked once
-/// whether it will.
+/// RYOW-8: if the cache holds nothing under a selector that the client cannot evaluate, the server is asked once.
 #[tokio::test(start_paused = true)]
-async fn a_create_under_a_field_selector_is_asked_about_once() {
+async fn a_create_under_a_field_selector_costs_one_request() {
     for (kind, inside) in [("example.com/a", true), ("example.com/b", false)] {
         let by_type = ByObject::new()
             .fields(format!("type={kind}"))
@@ -237,9 +236,9 @@ async fn a_create_under_a_field_selector_is_asked_about_once() {
     }
 }
 
-/// RYOW-8: the informer has passed the write by then: nothing is asked.
+/// RYOW-8: the informer has passed the write, so no request is sent.
 #[tokio::test(start_paused = true)]
-async fn what_the_informer_has_passed_is_not_asked_about() {
+async fn a_write_that_the_informer_has_passed_costs_no_request() {
     let by_type = ByObject::new()
         .fields("type=example.com/b")
         .namespaces(["default"]);
@@ -256,9 +255,9 @@ async fn what_the_informer_has_passed_is_not_asked_about() {
     assert_eq!((listed.len(), questions(&world, "secrets").len()), (1, 0));
 }
 
-/// RYOW-8: of a selector of names the key tells.
+/// RYOW-8: a selector of names is evaluated by the key.
 #[tokio::test(start_paused = true)]
-async fn a_selector_of_names_is_judged_without_a_question() {
+async fn a_selector_of_names_costs_no_request() {
     let one = ByObject::new().fields("metadata.name=a");
     let cache = CacheOptions::new().by_object::<ConfigMap>(one);
     let world = lagging(cache, ClientOptions::new()).await;
@@ -273,9 +272,9 @@ async fn a_selector_of_names_is_judged_without_a_question() {
     assert_eq!((start.elapsed(), reads(&world)), (THREE, before));
 }
 
-/// RYOW-8: a scale is a write of its object, whether or not the cache has heard of that.
+/// RYOW-8: a scale is a write of its object, even if the cache has not seen the object.
 #[tokio::test(start_paused = true)]
-async fn a_scale_of_what_the_cache_has_not_heard_of_is_waited_for() {
+async fn a_read_waits_for_the_scale_of_an_object_that_the_cache_has_not_seen() {
     let world = under::<Deployment>(ByObject::new(), "deployments", &[]).await;
     world.client.create(&deployment("d")).await.unwrap();
     let client = mine(&world);
@@ -288,7 +287,7 @@ async fn a_scale_of_what_the_cache_has_not_heard_of_is_waited_for() {
     assert_eq!(start.elapsed(), THREE);
 }
 
-/// Lets the events that waited come one by one, and looks at `a` all the time: others see it come and go.
+/// Delivers the waiting events one by one, and reads `a` after each: other readers see it arrive and go.
 async fn never_shown(world: &World, client: &Client) {
     let (bytes, millis) = (64, 200);
     let slow = FaultSpec::new(Effect::Chunks { bytes, millis });
@@ -305,9 +304,9 @@ async fn never_shown(world: &World, client: &Client) {
     assert!(others > 0, "it came, and went");
 }
 
-/// RYOW-9: the ADDED of a deleted object that arrives late is not shown, however the object was named.
+/// RYOW-9: a late ADDED of a deleted object is not shown, however the delete named the object.
 #[tokio::test(start_paused = true)]
-async fn a_deleted_object_that_comes_late_is_not_shown() {
+async fn a_deleted_object_is_not_shown_when_its_arrival_is_late() {
     for how in 0..3 {
         let world = deaf().await;
         let client = mine(&world);
@@ -328,21 +327,21 @@ async fn a_deleted_object_that_comes_late_is_not_shown() {
         let (before, start) = (reads(&world), Instant::now());
         let gone = client.get_opt::<ConfigMap>(&key("a")).await.unwrap();
         assert_eq!((gone, start.elapsed()), (None, Duration::ZERO), "{how}");
-        // Without a known version of the deleted object the server is asked.
+        // Without a known version of the deleted object, the server is asked.
         assert_eq!(reads(&world), before + usize::from(how == 2));
         never_shown(&world, &client).await;
     }
 }
 
-/// RYOW-7: while a list waits for another write, an object that is gone comes late; the list does not show it.
+/// RYOW-7: while a list waits for another write, a deleted object arrives late; the list does not show it.
 #[tokio::test(start_paused = true)]
-async fn what_comes_late_while_a_list_waits_for_another_write_is_not_shown() {
+async fn a_list_that_waits_does_not_show_a_late_arrival_of_a_deleted_object() {
     let world = deaf().await;
     let client = mine(&world);
     world.client.create(&config("a")).await.unwrap();
     client.create(&config("b")).await.unwrap();
     client.delete_key::<ConfigMap>(&key("a")).await.unwrap();
-    // The ADDED of `a`, the ADDED of `b` and the DELETED of `a` come one by one.
+    // The ADDED of `a`, the ADDED of `b` and the DELETED of `a` arrive one by one.
     let (bytes, millis) = (64, 200);
     let slow = FaultSpec::new(Effect::Chunks { bytes, millis });
     let _slow = world.server.faults().add(slow.verb(Verb::Watch)).unwrap();
@@ -358,9 +357,9 @@ async fn what_comes_late_while_a_list_waits_for_another_write_is_not_shown() {
     assert_eq!(mine, ["b"]);
 }
 
-/// RYOW-9: an object that a finalizer holds is deleted at the version in the answer.
+/// RYOW-9: an object with a finalizer is deleted at the version in the answer.
 #[tokio::test(start_paused = true)]
-async fn a_held_object_that_comes_late_is_shown_as_going() {
+async fn a_held_object_is_shown_as_terminating_when_its_arrival_is_late() {
     let world = deaf().await;
     let mut held = config("a");
     held.metadata.finalizers = Some(vec!["x.example.com/y".to_owned()]);

@@ -1,5 +1,5 @@
-//! RYOW-6: where the cache is too far behind, the server is asked what the informers ask it, and the answer is
-//! what the cache would answer.
+//! RYOW-6: if the cache is too far behind, the client sends the requests of the informers, and answers as the cache
+//! would.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::world::{World, config, key, set};
 
 const BOUND: Duration = Duration::from_secs(10);
 
-/// Lets the operator do in a namespace what informers do, and write.
+/// Grants the rights of an informer in a namespace, and the right to write.
 fn grant(server: &ApiServer, namespace: &str) {
     let metadata = json!({"name": "op", "namespace": namespace});
     let group = "rbac.authorization.k8s.io";
@@ -36,7 +36,7 @@ fn grant(server: &ApiServer, namespace: &str) {
     server.create(binding).unwrap();
 }
 
-/// Forgets the data, and fails where that says so.
+/// A transform that drops the data, and fails on request.
 fn without_data() -> Transform {
     Transform::typed("without data", |object: &mut ConfigMap| {
         match object.data.take() {
@@ -46,8 +46,8 @@ fn without_data() -> Transform {
     })
 }
 
-/// A world of an operator who may do no more than its informers in two namespaces do, whose cache holds there what
-/// has a label, changed, and hears no more.
+/// A world with only the rights of informers in two namespaces. Its cache selects by a label, has a transform, and
+/// receives no more events.
 async fn narrow() -> World {
     let server = ApiServer::builder()
         .authorization(Authorization::Rbac)
@@ -93,7 +93,7 @@ async fn lose(world: &World, client: &Client, object: &ConfigMap) {
 
 /// RYOW-3, RYOW-6
 #[tokio::test(start_paused = true)]
-async fn who_may_only_do_what_informers_do_can_ask() {
+async fn live_reads_need_no_rights_but_those_of_informers() {
     let world = narrow().await;
     let client = mine(&world);
     lose(&world, &client, &labelled("a")).await;
@@ -103,7 +103,7 @@ async fn who_may_only_do_what_informers_do_can_ask() {
     assert_eq!(seen.metadata.managed_fields, None);
     assert_eq!(start.elapsed(), Duration::ZERO);
 
-    // Lists of one namespace, or of all that are cached.
+    // Lists of one namespace, or of all cached ones.
     let mut made = labelled("");
     made.metadata.name = None;
     made.metadata.generate_name = Some("made-".to_owned());
@@ -115,9 +115,9 @@ async fn who_may_only_do_what_informers_do_can_ask() {
     assert!(listed.iter().all(|object| object.data.is_none()));
 }
 
-/// RYOW-6: an object that the cache would not show is not shown, with the cache's own words.
+/// RYOW-6: an object that the cache would hide is hidden, with the errors of the cache.
 #[tokio::test(start_paused = true)]
-async fn what_the_cache_would_not_show_is_answered_as_it_would() {
+async fn live_reads_hide_what_the_cache_would_hide() {
     let world = narrow().await;
     let client = mine(&world);
     lose(&world, &client, &config("hidden")).await;
@@ -137,7 +137,7 @@ async fn what_the_cache_would_not_show_is_answered_as_it_would() {
     assert!(error.is_malformed(), "{error}");
     assert_eq!(error.to_string(), cached.unwrap_err().to_string());
 
-    // What is outside of the scope was never marked.
+    // A write outside of the scope is never a question.
     let before = reads(&world);
     let mut outside = labelled("a");
     outside.metadata.namespace = Some("kube-system".to_owned());
@@ -157,9 +157,9 @@ async fn what_the_cache_would_not_show_is_answered_as_it_would() {
     assert_eq!(reads(&world), before);
 }
 
-/// RYOW-5, RYOW-6: past the bound as well.
+/// RYOW-5, RYOW-6: the same holds after the bound.
 #[tokio::test(start_paused = true)]
-async fn past_the_bound_a_get_asks_what_informers_ask() {
+async fn after_the_bound_a_get_sends_the_requests_of_informers() {
     let world = narrow().await;
     let client = mine(&world);
     client.create(&labelled("a")).await.unwrap();
@@ -169,7 +169,7 @@ async fn past_the_bound_a_get_asks_what_informers_ask() {
         assert_eq!((seen.data.clone(), start.elapsed()), (None, BOUND));
         assert_eq!(reads(&world), before + asked);
     }
-    // Who may not even ask hears so once; after that the cache is read as it is.
+    // Without the right to list, one read has that error; after that the cache is read as it is.
     let refused = world
         .server
         .faults()
@@ -181,9 +181,9 @@ async fn past_the_bound_a_get_asks_what_informers_ask() {
     drop(refused);
 }
 
-/// RYOW-6: an informer of all other namespaces is asked in the one that is read, and of all that its server pages.
+/// RYOW-6: the informer of all other namespaces is asked in the namespace of the read, on all pages.
 #[tokio::test(start_paused = true)]
-async fn each_namespace_is_asked_as_the_informer_that_covers_it_asks() {
+async fn a_live_read_has_the_scope_of_the_informer_of_its_namespace() {
     let scope = ByObject::new()
         .namespace("shop", Settings::new().labels("app=web"))
         .other_namespaces(Settings::new());
@@ -222,9 +222,9 @@ async fn each_namespace_is_asked_as_the_informer_that_covers_it_asks() {
     }
 }
 
-/// RYOW-6: a cluster-scoped kind has one place.
+/// RYOW-6: a cluster-scoped kind has no namespaces.
 #[tokio::test(start_paused = true)]
-async fn a_cluster_scoped_kind_is_asked_about_without_a_namespace() {
+async fn a_live_read_of_a_cluster_scoped_kind_has_no_namespace() {
     let world = World::new();
     drop(world.cached::<Namespace>().await);
     sleep(Duration::from_secs(1)).await;
@@ -238,7 +238,7 @@ async fn a_cluster_scoped_kind_is_asked_about_without_a_namespace() {
         .faults()
         .answer(Verb::Create, "namespaces", lost);
     client.create(&space).await.unwrap_err();
-    // As from the cache, a namespace in the key is passed over.
+    // As in the cache, a namespace in the key is ignored.
     for key in [ObjectKey::namespaced("x", "new"), ObjectKey::cluster("new")] {
         hears_after(&world, Duration::from_secs(2));
         client.get::<Namespace>(&key).await.unwrap();

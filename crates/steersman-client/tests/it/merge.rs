@@ -1,4 +1,4 @@
-//! The difference of two objects, with and without their version.
+//! Merges: the difference of two objects, with and without their version.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use steersman_client::{ClientOptions, Error, Lock};
 use crate::world::{World, config, key, set, until};
 
 #[tokio::test(start_paused = true)]
-async fn the_difference_is_sent_once_and_insists_where_it_is_told_to() {
+async fn a_merge_is_one_request_with_the_version_if_locked() {
     let world = World::new();
     let client = &world.client;
     let before = client.create(&config("a")).await.unwrap();
@@ -23,7 +23,7 @@ async fn the_difference_is_sent_once_and_insists_where_it_is_told_to() {
     set(&mut after, "k", "1");
     after.metadata.managed_fields = None;
     assert!(client.merge(&before, &after).await.unwrap().is_changed());
-    // The object has changed by now; entries of a map do not mind, a lock does.
+    // The object has changed by now. That does not matter to entries of a map, but to a lock.
     let mut other = before.clone();
     set(&mut other, "l", "2");
     let merged = client.merge(&before, &other).await.unwrap().into_object();
@@ -49,7 +49,7 @@ async fn the_difference_is_sent_once_and_insists_where_it_is_told_to() {
 
 /// CLIENT-3
 #[tokio::test(start_paused = true)]
-async fn the_difference_of_an_object_that_was_replaced_is_refused() {
+async fn a_merge_into_a_replaced_object_is_refused() {
     let world = World::new();
     let before = world.client.create(&config("a")).await.unwrap();
     world.client.delete(&before).await.unwrap();
@@ -60,7 +60,7 @@ async fn the_difference_of_an_object_that_was_replaced_is_refused() {
     assert!(matches!(error, Error::Replaced { .. }), "{error}");
 }
 
-/// CLIENT-6: that it neither replaces nor creates an object, the compiler sees to (`WholeObject`).
+/// CLIENT-6: the compiler ensures that a part neither replaces nor creates an object (`WholeObject`).
 #[tokio::test(start_paused = true)]
 async fn metadata_alone_is_changed_by_difference() {
     let world = World::new();
@@ -81,7 +81,7 @@ async fn metadata_alone_is_changed_by_difference() {
 
 /// CLIENT-6
 #[tokio::test(start_paused = true)]
-async fn a_kind_cached_through_a_transform_is_changed_and_not_replaced() {
+async fn a_transformed_kind_can_be_merged_but_not_updated() {
     let drop_data = Transform::typed("drop data", |config: &mut ConfigMap| {
         config.data = None;
         Ok::<_, Infallible>(())

@@ -1,4 +1,4 @@
-//! RYOW: a cached read sees what its own key wrote, however far behind the cache is.
+//! RYOW: a cached read sees the writes of its own key, however far behind the cache is.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub(crate) fn other(world: &World) -> Client {
         .for_request(RequestId::new("sites", key("back")))
 }
 
-/// A world that caches config maps and hears no more of them.
+/// A world that caches config maps and receives no more events of them.
 pub(crate) async fn lagging(cache: CacheOptions, client: ClientOptions) -> World {
     let world = World::with(cache, client);
     drop(world.cached::<ConfigMap>().await);
@@ -42,7 +42,7 @@ pub(crate) async fn deaf() -> World {
     lagging(CacheOptions::new(), ClientOptions::new()).await
 }
 
-/// Lets the cache hear again, after a while.
+/// Lets the cache receive events again, after a while.
 pub(crate) fn hears_after(world: &World, wait: Duration) {
     let server = world.server.clone();
     tokio::spawn(async move {
@@ -97,7 +97,7 @@ async fn reads_of_the_key_that_wrote_wait_until_the_cache_has_it() {
     assert_eq!(start.elapsed(), Duration::from_secs(5));
 }
 
-/// RYOW-1: nobody waits for what others wrote, for other objects, or for other namespaces.
+/// RYOW-1: no read waits for writes of other keys, for other objects, or for other namespaces.
 #[tokio::test(start_paused = true)]
 async fn other_reads_do_not_wait() {
     let world = deaf().await;
@@ -123,7 +123,7 @@ async fn other_reads_do_not_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_consistency_of_the_process_all_wait_for_all() {
+async fn under_process_consistency_reads_wait_for_all_writes() {
     let options = ClientOptions::new().read_consistency(ReadConsistency::Process);
     let world = lagging(CacheOptions::new(), options).await;
     mine(&world).create(&config("a")).await.unwrap();
@@ -134,9 +134,9 @@ async fn with_consistency_of_the_process_all_wait_for_all() {
     assert_eq!(start.elapsed(), Duration::from_secs(3));
 }
 
-/// RYOW-2: a delete is seen when its uid is gone; another object of the name is not what was there before.
+/// RYOW-2: a delete is seen when its uid is gone; a new object of the name is another one.
 #[tokio::test(start_paused = true)]
-async fn a_delete_and_what_is_made_anew_under_its_name_are_seen() {
+async fn a_delete_and_a_new_object_of_the_name_are_seen() {
     let world = World::new();
     world.client.create(&config("a")).await.unwrap();
     drop(world.cached::<ConfigMap>().await);
@@ -169,7 +169,7 @@ async fn a_delete_and_what_is_made_anew_under_its_name_are_seen() {
 
 /// RYOW-5
 #[tokio::test(start_paused = true)]
-async fn past_the_bound_a_get_asks_the_server_once_and_a_list_fails() {
+async fn after_the_bound_a_get_asks_the_server_once_and_a_list_fails() {
     let registry = prometheus::Registry::new();
     let metrics = steersman_client::ClientMetrics::register(&registry).unwrap();
     let options = ClientOptions::new().metrics(metrics);
@@ -180,7 +180,7 @@ async fn past_the_bound_a_get_asks_the_server_once_and_a_list_fails() {
     client.get::<ConfigMap>(&key("a")).await.unwrap();
     assert_eq!((start.elapsed(), reads(&world)), (BOUND, before + 1));
 
-    // Nobody waits for the same write a second time.
+    // No read waits for the same write a second time.
     client.get::<ConfigMap>(&key("a")).await.unwrap();
     assert_eq!((start.elapsed(), reads(&world)), (BOUND, before + 2));
     let error = client.list::<ConfigMap>(&all()).await.unwrap_err();
@@ -202,7 +202,7 @@ async fn past_the_bound_a_get_asks_the_server_once_and_a_list_fails() {
     assert_eq!(counted("steersman_own_write_wait_seconds"), 1.0);
     assert_eq!(counted("steersman_own_write_expiries_total"), 3.0);
 
-    // Another write is another wait, and what was late is read from the cache once that has it.
+    // Another write is another wait, and a late write is read from the cache once the cache has it.
     client.create(&config("b")).await.unwrap();
     hears_after(&world, Duration::from_secs(2));
     client.get::<ConfigMap>(&key("b")).await.unwrap();
@@ -211,9 +211,9 @@ async fn past_the_bound_a_get_asks_the_server_once_and_a_list_fails() {
     assert_eq!(reads(&world), before + 2);
 }
 
-/// RYOW-5: reads that are given up before their time do not keep a key from the server for ever.
+/// RYOW-5: cancelled reads do not keep a key from the server forever.
 #[tokio::test(start_paused = true)]
-async fn reads_that_are_cancelled_wait_for_a_write_as_long_as_one_read() {
+async fn cancelled_reads_share_one_wait_for_a_write() {
     let world = lagging(CacheOptions::new(), ClientOptions::new()).await;
     let client = mine(&world);
     client.create(&config("a")).await.unwrap();
@@ -228,9 +228,9 @@ async fn reads_that_are_cancelled_wait_for_a_write_as_long_as_one_read() {
     assert_eq!((start.elapsed(), reads(&world)), (BOUND, before + 1));
 }
 
-/// RYOW-4: nothing is waited for that the cache would not show.
+/// RYOW-4: reads do not wait for objects that the cache would not show.
 #[tokio::test(start_paused = true)]
-async fn what_the_cache_would_not_hold_is_not_waited_for() {
+async fn reads_do_not_wait_for_objects_outside_the_cache() {
     let scoped = ByObject::new().labels("app=web").namespaces(["default"]);
     let cache = CacheOptions::new().by_object::<ConfigMap>(scoped);
     let world = lagging(cache, ClientOptions::new()).await;
@@ -259,9 +259,9 @@ async fn what_the_cache_would_not_hold_is_not_waited_for() {
     assert_eq!(start.elapsed(), Duration::from_secs(1));
 }
 
-/// RYOW-2: bookmarks count, and lists do.
+/// RYOW-2: bookmarks and lists count as well.
 #[tokio::test(start_paused = true)]
-async fn a_list_anew_shows_what_was_written() {
+async fn a_relist_shows_the_write() {
     let world = deaf().await;
     let client = mine(&world);
     client.create(&config("a")).await.unwrap();
@@ -273,7 +273,7 @@ async fn a_list_anew_shows_what_was_written() {
 
 /// Kinds without an informer have no reads that could wait.
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_nobody_caches_is_not_noted() {
+async fn writes_of_an_uncached_kind_are_not_noted() {
     let world = World::new();
     let client = mine(&world);
     client.create(&config("a")).await.unwrap();
@@ -283,9 +283,9 @@ async fn a_kind_that_nobody_caches_is_not_noted() {
     assert_eq!(start.elapsed(), Duration::ZERO);
 }
 
-/// What is written through a subresource is waited for as a write of its object.
+/// A write of a subresource is noted as a write of its object.
 #[tokio::test(start_paused = true)]
-async fn a_scale_counts_for_its_object() {
+async fn a_scale_is_noted_as_a_write_of_its_object() {
     let world = World::new();
     let deployment: Deployment = serde_json::from_value(json!({
         "metadata": {"name": "d", "namespace": "default"},
@@ -314,9 +314,9 @@ async fn a_scale_counts_for_its_object() {
     assert_eq!(reads(&world), before);
 }
 
-/// A client that waits for nobody notes nothing either: nobody waits for what it wrote.
+/// A client without consistency notes nothing, so no other client waits for its writes.
 #[tokio::test(start_paused = true)]
-async fn what_a_client_without_consistency_writes_is_nobodys() {
+async fn writes_of_a_client_without_consistency_are_not_noted() {
     let world = deaf().await;
     let client = mine(&world);
     let none = client.read_consistency(ReadConsistency::None);
@@ -327,9 +327,9 @@ async fn what_a_client_without_consistency_writes_is_nobodys() {
     assert_eq!(start.elapsed(), Duration::ZERO);
 }
 
-/// RYOW-2: who deletes what this key wrote, and makes another of its name, ends the wait for it.
+/// RYOW-2: another client that deletes the written object, and makes a new one of its name, ends the wait.
 #[tokio::test(start_paused = true)]
-async fn another_object_under_the_name_ends_the_wait_for_a_delete() {
+async fn a_new_object_of_the_name_ends_the_wait_for_a_delete() {
     let world = World::new();
     world.client.create(&config("a")).await.unwrap();
     drop(world.cached::<ConfigMap>().await);
@@ -346,9 +346,9 @@ async fn another_object_under_the_name_ends_the_wait_for_a_delete() {
     assert_eq!(start.elapsed(), Duration::from_secs(2));
 }
 
-/// RYOW-5: who reads a kind that never synced is told why, and waits for nothing; the server is not asked either.
+/// RYOW-5: a read of a kind that never synced fails at once, without a request.
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_cannot_be_read_says_so_at_once() {
+async fn a_kind_that_never_synced_is_an_error_at_once() {
     let world = World::new();
     let faults = world.server.faults();
     for verb in [Verb::List, Verb::Watch] {
@@ -371,9 +371,9 @@ async fn a_kind_that_cannot_be_read_says_so_at_once() {
     assert_eq!((reads(&world), start.elapsed()), (before, Duration::ZERO));
 }
 
-/// RYOW-2: what was written and is gone since is seen by a list that does not show it.
+/// RYOW-2: a list without the written object shows that the object is gone.
 #[tokio::test(start_paused = true)]
-async fn a_list_anew_shows_that_what_was_written_is_gone() {
+async fn a_relist_without_the_written_object_ends_the_wait() {
     let world = deaf().await;
     let client = mine(&world);
     client.create(&config("a")).await.unwrap();
@@ -388,9 +388,9 @@ async fn a_list_anew_shows_that_what_was_written_is_gone() {
     assert!(gone.is_none() && start.elapsed() < BOUND);
 }
 
-/// RYOW-2: an object that is held by a finalizer is deleted once it says that it goes.
+/// RYOW-2: an object with a finalizer is deleted once it is terminating.
 #[tokio::test(start_paused = true)]
-async fn a_delete_of_what_a_finalizer_holds_is_seen_when_it_is_going() {
+async fn a_delete_of_a_held_object_is_seen_when_it_terminates() {
     let world = World::new();
     let mut held = config("a");
     held.metadata.finalizers = Some(vec!["x.example.com/y".to_owned()]);
@@ -407,8 +407,8 @@ async fn a_delete_of_what_a_finalizer_holds_is_seen_when_it_is_going() {
     assert_eq!(start.elapsed(), Duration::from_secs(3));
 }
 
-/// RYOW-2: a write that takes the last finalizer is answered by the object at the version before, and the object is
-/// gone: its writer does not read it again.
+/// RYOW-2: a write that removes the last finalizer is answered with the object at the version before, and the object
+/// is gone: its writer does not read it again.
 #[tokio::test(start_paused = true)]
 async fn a_write_that_takes_the_last_finalizer_is_seen_by_its_writer() {
     for is_cached in [true, false] {
@@ -437,9 +437,9 @@ async fn a_write_that_takes_the_last_finalizer_is_seen_by_its_writer() {
     }
 }
 
-/// RYOW-1, CLIENT-7: a write that was sent is noted, though the run that sent it was cancelled.
+/// RYOW-1, CLIENT-7: a write that was sent is noted even if the reconcile that sent it was cancelled.
 #[tokio::test(start_paused = true)]
-async fn a_write_of_a_run_that_was_cancelled_is_seen_by_the_next() {
+async fn a_write_of_a_cancelled_reconcile_is_seen_by_the_next() {
     let world = deaf().await;
     let slow = Duration::from_secs(5);
     let delay = world

@@ -26,9 +26,9 @@ async fn a_child_is_created_owned_and_changed_when_it_differs() {
     }
 }
 
-/// Whether the cache has seen it or not.
+/// Whether or not the cache has seen it.
 #[tokio::test(start_paused = true)]
-async fn what_was_there_before_is_not_taken() {
+async fn an_existing_object_without_a_controller_is_not_adopted() {
     let world = World::new();
     let mut events = world.cached::<ConfigMap>().await;
     let owner = world.client.create(&config("owner")).await.unwrap();
@@ -53,7 +53,7 @@ async fn what_was_there_before_is_not_taken() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn somebody_elses_child_is_left_alone() {
+async fn a_child_of_another_controller_is_left_alone() {
     let world = World::new();
     let mut events = world.cached::<ConfigMap>().await;
     let theirs = world.client.create(&config("theirs")).await.unwrap();

@@ -1,4 +1,4 @@
-//! Long lists, a page at a time.
+//! Live lists, page by page.
 
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -21,7 +21,7 @@ async fn world(many: usize) -> World {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pages_are_of_one_version_whatever_happens_meanwhile() {
+async fn all_pages_are_of_one_version_despite_changes() {
     let world = world(7).await;
     let three = Paging::new().page_size(3);
     let mut pages = world
@@ -57,7 +57,7 @@ async fn pages_are_of_one_version_whatever_happens_meanwhile() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_that_expired_is_told_or_passed_over() {
+async fn an_expired_version_is_an_error_or_continues_at_the_newest() {
     let world = world(5).await;
     let two = Paging::new().page_size(2);
     let mut told = world
@@ -95,7 +95,7 @@ async fn a_version_that_expired_is_told_or_passed_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_come_as_a_stream_that_ends_with_an_error() {
+async fn the_stream_of_objects_ends_with_the_first_error() {
     let world = world(5).await;
     let two = Paging::new().page_size(2);
     let pages = || {
@@ -115,7 +115,7 @@ async fn objects_come_as_a_stream_that_ends_with_an_error() {
     let good: Vec<bool> = some.iter().map(Result::is_ok).collect();
     assert_eq!(good, [true, true, false]);
     drop(fault);
-    // A connection that broke is no end: the same page is asked for again.
+    // After a broken connection, the same page is requested again.
     let mut again = pages();
     again.next_page().await.unwrap().unwrap();
     let busy = Answer::code(429).retry_after(1).times(1);

@@ -1,4 +1,4 @@
-//! CLIENT-3: what is meant for one object does not land on another of its name.
+//! CLIENT-3: a change of one object does not reach another object of its name.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -9,7 +9,7 @@ use steersman_client::{ClientOptions, Ensured, Error, Lock};
 
 use crate::world::{World, config, key, set, until};
 
-/// The object that was, and the one that has its name now.
+/// Returns an object, and the one that has its name now.
 async fn recreated(world: &World) -> (ConfigMap, ConfigMap) {
     let old = world.client.create(&config("a")).await.unwrap();
     let deleted = world.client.delete_key::<ConfigMap>(&key("a")).await;
@@ -21,7 +21,7 @@ async fn recreated(world: &World) -> (ConfigMap, ConfigMap) {
 
 /// CLIENT-3
 #[tokio::test(start_paused = true)]
-async fn a_change_of_an_object_that_was_replaced_is_refused() {
+async fn a_change_of_a_replaced_object_is_refused() {
     for lock in [Lock::Lists, Lock::Always, Lock::Never] {
         let world = World::with(CacheOptions::new(), ClientOptions::new().lock(lock));
         let (old, new) = recreated(&world).await;
@@ -36,7 +36,7 @@ async fn a_change_of_an_object_that_was_replaced_is_refused() {
 
 /// CLIENT-3
 #[tokio::test(start_paused = true)]
-async fn the_status_of_an_object_that_was_replaced_is_refused_where_no_list_is_written() {
+async fn a_status_without_lists_of_a_replaced_object_is_refused() {
     let world = World::new();
     let deployment: Deployment = serde_json::from_value(json!({
         "metadata": {"name": "a", "namespace": "default"},
@@ -66,7 +66,7 @@ async fn the_status_of_an_object_that_was_replaced_is_refused_where_no_list_is_w
 
 /// CLIENT-3
 #[tokio::test(start_paused = true)]
-async fn what_is_ensured_by_name_is_computed_again_from_the_object_that_has_it_now() {
+async fn ensure_starts_again_from_the_new_object_of_the_name() {
     let world = World::new();
     let mut events = world.cached::<ConfigMap>().await;
     world.client.create(&config("a")).await.unwrap();
@@ -92,7 +92,7 @@ async fn what_is_ensured_by_name_is_computed_again_from_the_object_that_has_it_n
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_update_insists_on_the_object_and_the_version_it_was_made_from() {
+async fn an_update_carries_uid_and_version() {
     let world = World::new();
     let (old, new) = recreated(&world).await;
     let error = world.client.update(&old).await.unwrap_err();

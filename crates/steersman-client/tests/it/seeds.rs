@@ -1,7 +1,7 @@
-//! Seeded worlds of writers that read their own writes: RYOW, whatever happens to watches, answers and informers.
+//! Seeded worlds of writers that read their own writes: RYOW, despite failures of watches, answers and informers.
 //!
-//! After a write of a key has finished, no read of that key shows what was before it, and each read ends in bounded
-//! time. `cargo xtask seeds --of writes` lives as many worlds as one likes, and one again.
+//! After a write of a key has finished, no read of that key shows an older state, and each read ends in bounded time.
+//! `cargo xtask seeds --of writes` runs any number of worlds, or one world again.
 
 mod ledger;
 mod plan;
@@ -23,9 +23,9 @@ use self::ledger::Ledger;
 use self::plan::{Act, Content, Op, Plan, WRITERS, Which};
 
 const THINGS: &str = "things.sim.example.com";
-/// The verbs whose answers are lost.
+/// The verbs whose answers may be lost.
 const LOST: [Verb; 4] = [Verb::Create, Verb::Patch, Verb::Update, Verb::Delete];
-/// The longest that a read may take: two waits for own writes, a first sync, and the answers on the way.
+/// The longest time of a read: two waits for own writes, a first sync, and the answers of requests.
 const BOUND: Duration = Duration::from_secs(120);
 
 struct Sim {
@@ -123,13 +123,13 @@ impl Sim {
         }
     }
 
-    /// What the server has now, for the ledger.
+    /// Records the current state of the server in the ledger.
     fn look(&mut self) {
         let objects = self.server.list(THINGS, "");
         self.ledger.look(self.server.revision(), &objects);
     }
 
-    /// A write on behalf of a key: its reads see it, also where its answer was lost and it was done all the same.
+    /// Writes for a key. Its reads must see the write, even if the answer was lost and the server executed it.
     async fn write(&mut self, writer: usize, which: Which, op: &Op) {
         let before = self.server.revision();
         let client = self.clients[writer].clone();
@@ -138,7 +138,7 @@ impl Sim {
         let after = self.server.revision();
         self.look();
         match done {
-            // A patch that changes nothing answers the current version, which another client may have written.
+            // A patch without changes is answered with the current version, which another client may have written.
             Ok(Some(version)) => self.ledger.wrote(writer, &key, version),
             Ok(None) => self.ledger.wrote(writer, &key, after),
             Err(error) if after > before => {
@@ -149,7 +149,7 @@ impl Sim {
         }
     }
 
-    /// Answers the version that was stored, if any.
+    /// Returns the version that was stored, if any.
     async fn send(
         &self,
         client: &KindClient<DynamicObject>,
@@ -214,11 +214,11 @@ impl Sim {
         serde_json::from_value(body).unwrap()
     }
 
-    /// Does what another client does, past the one under test.
+    /// Writes as another client, past the one under test.
     fn other(&mut self, which: Which, op: &Op) {
         let key = which.key();
         let (namespace, name) = (key.namespace().unwrap(), key.name());
-        // What is there decides what can be done.
+        // The existing object decides what can be done.
         match op {
             Op::Create(content) | Op::Apply(content) => {
                 let object = serde_json::to_value(self.object(&key, *content)).unwrap();
@@ -269,7 +269,7 @@ impl Sim {
         }
     }
 
-    /// At rest each key reads what the server has.
+    /// At rest, each key reads the state of the server.
     async fn rest(&mut self) {
         self.server.faults().clear();
         self.server.faults().resume_watches();
@@ -289,7 +289,7 @@ impl Sim {
     }
 }
 
-/// A definition whose objects are selected by a field that no client can judge.
+/// A definition whose objects are selected by a field that no client can evaluate.
 fn definition() -> Value {
     let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let spec = json!({
@@ -313,7 +313,7 @@ fn definition() -> Value {
     })
 }
 
-/// What may come back of a read or a write while things go wrong.
+/// The results that a read or a write may have while faults are active.
 fn expected(error: &Error) {
     let unseen = matches!(error, Error::OwnWritesUnseen { .. });
     let refused = error.api().is_some_and(|error| error.code().is_some());
@@ -343,6 +343,6 @@ fn live(seed: u64) {
 
 // RYOW-1, RYOW-2, RYOW-3, RYOW-5, RYOW-7, RYOW-8, RYOW-9, RYOW-10
 #[test]
-fn no_read_of_a_key_shows_what_was_before_a_write_of_that_key() {
+fn no_read_of_a_key_shows_a_state_before_its_own_write() {
     steersman_testenv::seeds::live(0..1000, "cargo xtask seeds --of writes --only", live);
 }

@@ -1,4 +1,4 @@
-//! CLIENT-7: a write that was sent is finished and noted, and is never repeated where it may have been done.
+//! CLIENT-7: a write that was sent is finished and noted, and is never repeated if it may have been executed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::world::{World, config, key, set};
 
-/// What an observer heard: the beginning of a write, or its end.
+/// A call of an observer: the beginning of a write, or its end.
 #[derive(Debug)]
 enum Heard {
     Began,
@@ -54,7 +54,7 @@ impl Ears {
         std::mem::take(&mut *self.heard.lock())
     }
 
-    /// The one write that was heard of since, from its beginning to its end.
+    /// Returns the only write since the last call, from its beginning to its end.
     fn one(&self) -> (Write, Heard) {
         let mut heard = self.take();
         let (write, end) = heard.pop().unwrap();
@@ -73,7 +73,7 @@ fn world() -> (World, Arc<Ears>) {
 
 /// CLIENT-7
 #[tokio::test(start_paused = true)]
-async fn a_write_is_finished_and_noted_though_its_caller_is_gone() {
+async fn a_write_is_finished_and_noted_after_its_caller_was_dropped() {
     let (world, ears) = world();
     let slow = Duration::from_secs(20);
     let delay = world
@@ -99,7 +99,7 @@ async fn a_write_is_finished_and_noted_though_its_caller_is_gone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_observer_learns_what_was_written_for_whom_and_at_which_version() {
+async fn an_observer_gets_the_object_the_request_and_the_version() {
     let (world, ears) = world();
     let request = RequestId::new("sites", key("front"));
     let client = world.client.for_request(request.clone());
@@ -131,7 +131,7 @@ async fn an_observer_learns_what_was_written_for_whom_and_at_which_version() {
     assert_eq!(written.labels.unwrap()["l"], "1");
     assert!(!written.deleting);
 
-    // A finalizer holds it: the delete answers the object, at a version.
+    // A finalizer holds the object: the delete is answered with the object, at a version.
     client
         .add_finalizer(&created, "x.example.com/y")
         .await
@@ -144,7 +144,7 @@ async fn an_observer_learns_what_was_written_for_whom_and_at_which_version() {
         matches!(&end, Heard::Done(Some(w)) if w.deleting && w.version.is_exact()),
         "{end:?}"
     );
-    // Without one, what is left of it is its uid.
+    // Without a finalizer, the answer has only the uid.
     let created = client.create(&config("b")).await.unwrap();
     ears.one();
     client.delete(&created).await.unwrap();
@@ -158,7 +158,7 @@ async fn an_observer_learns_what_was_written_for_whom_and_at_which_version() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_observer_is_not_told_of_an_object_where_the_answer_is_about_none() {
+async fn an_observer_gets_no_object_if_the_answer_is_about_none() {
     let (world, ears) = world();
     let client = &world.client;
     // A collection is many objects.
@@ -170,7 +170,7 @@ async fn an_observer_is_not_told_of_an_object_where_the_answer_is_about_none() {
     assert_eq!(write.generate_name, None);
     assert!(matches!(end, Heard::Done(None)), "{end:?}");
 
-    // A scale has the version of what is scaled; an eviction is about no object.
+    // A scale has the version of the scaled object; an eviction is about no object.
     let deployment: Deployment = serde_json::from_value(json!({
         "metadata": {"name": "d", "namespace": "default"},
         "spec": {
@@ -205,7 +205,7 @@ async fn an_observer_is_not_told_of_an_object_where_the_answer_is_about_none() {
     assert_eq!(write.subresource.as_deref(), Some("eviction"));
     assert!(matches!(end, Heard::Done(None)), "{end:?}");
 
-    // What is refused, and what is not sent.
+    // A refused write, and a request that is not sent.
     client
         .delete_key::<ConfigMap>(&key("nobody"))
         .await
@@ -221,7 +221,7 @@ async fn an_observer_is_not_told_of_an_object_where_the_answer_is_about_none() {
 
 /// CLIENT-7
 #[tokio::test(start_paused = true)]
-async fn a_write_that_may_have_been_done_is_not_sent_again_and_said_to_be_unknown() {
+async fn a_write_with_an_unknown_outcome_is_not_sent_again() {
     let (world, ears) = world();
     for (n, code) in [504, 503, 500].into_iter().enumerate() {
         let name = format!("a{n}");
@@ -234,11 +234,11 @@ async fn a_write_that_may_have_been_done_is_not_sent_again_and_said_to_be_unknow
         let error = world.client.create(&config(&name)).await.unwrap_err();
         assert!(error.is_outcome_unknown(), "{error}");
         assert!(matches!(ears.one(), (_, Heard::Unknown)));
-        // It was done, and once.
+        // The server executed it once.
         assert!(world.server.get("configmaps", "default", &name).is_some());
         assert_eq!(world.count(&[Verb::Create]), n + 1);
     }
-    // So it is with a patch, though one could be sent twice.
+    // The same holds for a patch, although a patch could be sent twice.
     let lost = Answer::code(504).after_commit().retry_after(1).times(1);
     world
         .server
@@ -257,7 +257,7 @@ async fn a_write_that_may_have_been_done_is_not_sent_again_and_said_to_be_unknow
 
 /// CLIENT-7
 #[tokio::test(start_paused = true)]
-async fn what_was_throttled_is_sent_again_when_the_server_says_creates_too() {
+async fn throttled_requests_are_sent_again_also_creates() {
     let registry = Registry::new();
     let ears = Arc::<Ears>::default();
     let observer = Arc::clone(&ears);
@@ -347,7 +347,7 @@ async fn a_read_is_sent_again_where_a_5xx_says_when_and_a_write_is_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_time_limit_of_requests_is_that_of_the_client_or_of_the_call() {
+async fn the_request_timeout_is_set_per_client_or_per_call() {
     let (world, ears) = world();
     let limit = Duration::from_secs(5);
     let swallowed = world.server.faults().swallow_everything();
@@ -363,7 +363,7 @@ async fn the_time_limit_of_requests_is_that_of_the_client_or_of_the_call() {
     assert!(error.is_outcome_unknown(), "{error}");
     assert!(matches!(ears.one(), (_, Heard::Unknown)));
     assert_eq!(start.elapsed(), limit * 2);
-    // The client that it was made from has its own.
+    // The client that it was made from keeps its own limit.
     let live = world.client.live();
     let error = live.get::<ConfigMap>(&key("a")).await.unwrap_err();
     assert!(
@@ -383,7 +383,7 @@ async fn the_time_limit_of_requests_is_that_of_the_client_or_of_the_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn patience_has_an_end() {
+async fn repetitions_end_with_the_patience() {
     let world = World::with(
         CacheOptions::new(),
         ClientOptions::new().patience(Duration::from_secs(5)),
@@ -404,7 +404,7 @@ async fn patience_has_an_end() {
 
 /// CLIENT-7
 #[tokio::test(start_paused = true)]
-async fn a_write_whose_answer_never_comes_is_unknown() {
+async fn a_write_without_an_answer_has_an_unknown_outcome() {
     let (world, ears) = world();
     let swallowed = world.server.faults().swallow_everything();
     let error = world.client.create(&config("a")).await.unwrap_err();
@@ -431,7 +431,7 @@ impl WriteObserver for Panics {
 
 /// MGR-7
 #[tokio::test(start_paused = true)]
-async fn an_observer_that_panics_costs_neither_the_write_nor_what_others_hear() {
+async fn a_panic_of_an_observer_affects_neither_the_write_nor_other_observers() {
     let ears = Arc::<Ears>::default();
     let observer = Arc::clone(&ears);
     let options = ClientOptions::new()
@@ -443,7 +443,7 @@ async fn an_observer_that_panics_costs_neither_the_write_nor_what_others_hear() 
     client.create(&config("a")).await.unwrap();
     let (_, end) = ears.one();
     assert!(matches!(end, Heard::Done(Some(_))), "{end:?}");
-    // RYOW-1: the note for the reads of the same request is taken after the observers were told.
+    // RYOW-1: the note for reads of the same request is taken after the observers were called.
     assert!(
         client
             .get_opt::<ConfigMap>(&key("a"))
@@ -456,7 +456,7 @@ async fn an_observer_that_panics_costs_neither_the_write_nor_what_others_hear() 
 
 // CTRL-9
 #[tokio::test(start_paused = true)]
-async fn a_client_that_counts_apart_waits_for_its_own_writes_and_the_whole_for_all() {
+async fn a_client_that_counts_apart_waits_for_its_own_writes_only() {
     let world = World::new();
     let slow = Duration::from_secs(20);
     let _delay = world

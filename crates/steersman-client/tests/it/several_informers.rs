@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 use crate::own_writes::{mine, names};
 use crate::world::{World, config};
 
-/// A world that caches config maps by an informer for each of two namespaces, and hears no more of them.
+/// A world with one informer of config maps for each of two namespaces, which receive no more events.
 async fn deaf_in_two() -> World {
     let spaces = ["default", "kube-system"];
     let scope = ByObject::new().namespaces(spaces);
@@ -25,7 +25,7 @@ async fn deaf_in_two() -> World {
     world
 }
 
-/// Lets the cache hear again: at once of the one namespace, and after a while of the other.
+/// Lets the cache receive events again: at once of the first namespace, and after `wait` of the other.
 fn hears_of_the_other_after(world: &World, wait: Duration) {
     let millis = u64::try_from(wait.as_millis()).unwrap();
     let late = Effect::Delay {
@@ -46,7 +46,7 @@ fn elsewhere(name: &str) -> ConfigMap {
     object
 }
 
-/// Whether a list of all namespaces shows the object of the one, and that of the other.
+/// Returns whether a list of all namespaces shows the objects of the first, and of the other namespace.
 async fn both(client: &Client) -> (bool, bool) {
     let listed = client.list::<ConfigMap>(&Selection::new()).await.unwrap();
     let has = |object: &ConfigMap| listed.iter().any(|listed| listed.key() == object.key());
@@ -68,9 +68,9 @@ async fn a_list_of_several_namespaces_waits_for_all_of_them() {
     assert!(start.elapsed() >= wait);
 }
 
-/// RYOW-1: what is written while a read waits is the next one's to see.
+/// RYOW-1: a write during the wait of a read is seen by the next read.
 #[tokio::test(start_paused = true)]
-async fn a_read_waits_for_what_was_written_before_it_began() {
+async fn a_read_waits_only_for_writes_before_it_began() {
     let world = deaf_in_two().await;
     let (client, wait) = (mine(&world), Duration::from_secs(5));
     client.create(&config("a")).await.unwrap();

@@ -1,4 +1,4 @@
-//! The status, by difference.
+//! Writes of the status, by difference.
 
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -42,7 +42,7 @@ fn condition(kind: &str) -> DeploymentCondition {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_status_that_is_as_it_should_be_is_not_sent() {
+async fn an_unchanged_status_is_not_sent() {
     let world = World::new();
     let before = deployment(&world).await;
     let patched = world.client.status().modify(&*before, ready).await.unwrap();
@@ -58,7 +58,7 @@ async fn a_status_that_is_as_it_should_be_is_not_sent() {
     assert!(!again.is_changed());
     assert_eq!(world.writes().len(), 1, "no request when nothing changes");
 
-    // What is not status is not sent either.
+    // Changes outside the status are not sent either.
     let label = |d: &mut Deployment| {
         d.metadata
             .labels
@@ -78,7 +78,7 @@ async fn a_status_that_is_as_it_should_be_is_not_sent() {
 
 /// CLIENT-2
 #[tokio::test(start_paused = true)]
-async fn conditions_of_an_old_object_are_computed_again() {
+async fn a_status_computed_from_an_old_object_is_computed_again() {
     let world = World::new();
     let old = deployment(&world).await;
     let theirs = json!({"status": {"conditions": [{"type": "Theirs", "status": "True"}]}});
@@ -113,7 +113,7 @@ async fn conditions_of_an_old_object_are_computed_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_status_of_an_object_that_was_replaced_is_not_written() {
+async fn the_status_of_a_replaced_object_is_not_written() {
     let world = World::new();
     let old = deployment(&world).await;
     world
@@ -147,7 +147,7 @@ async fn the_status_of_an_object_that_was_replaced_is_not_written() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_whole_status_is_replaced_under_its_version() {
+async fn an_update_of_the_status_needs_the_newest_version() {
     let world = World::new();
     let old = deployment(&world).await;
     let mut changed = Deployment::clone(&old);
@@ -191,7 +191,7 @@ async fn a_status_of_a_type_without_one_is_an_error() {
     assert_eq!(world.writes().len(), 0);
 }
 
-/// CLIENT-8: the server's 404 of the subresource is no absent object.
+/// CLIENT-8: the server's 404 of the subresource does not mean an absent object.
 #[tokio::test(start_paused = true)]
 async fn a_status_that_the_server_does_not_serve_is_an_error() {
     let world = World::new();
@@ -223,6 +223,6 @@ async fn a_status_that_the_server_does_not_serve_is_an_error() {
         assert!(error.is_kind_not_served() && !error.is_not_found());
         assert!(error.to_string().contains("subresources.status"), "{error}");
     }
-    // Nothing to change is no error where there could be something.
+    // An unchanged status is no error if the type has one.
     assert!(!status.modify(&map, |_| {}).await.unwrap().is_changed());
 }

@@ -47,10 +47,10 @@ fn names(deployment: &mut Deployment) -> Vec<String> {
 
 /// CLIENT-2
 #[tokio::test(start_paused = true)]
-async fn lists_with_a_merge_key_keep_what_others_put_there() {
+async fn lists_with_a_merge_key_keep_the_elements_of_others() {
     let world = World::new();
     let before = deployment(&world.client).await;
-    // Somebody else adds a container, and a variable to ours.
+    // Another client adds a container, and a variable to ours.
     let late = |d: &mut Deployment| {
         let mut late = containers(d)[1].clone();
         late.name = "late".to_owned();
@@ -76,7 +76,7 @@ async fn lists_with_a_merge_key_keep_what_others_put_there() {
     assert_eq!(web.image.as_deref(), Some("w:2"));
     assert_eq!(web.env.as_ref().unwrap().len(), 2);
 
-    // Without merge keys the same difference is one of a whole list, and the version stands in its way.
+    // Without merge keys, the same difference writes a whole list, and its version is outdated.
     let mut after = before.clone();
     paint(&mut after);
     let error = world.client.merge(&before, &after).await.unwrap_err();
@@ -91,7 +91,7 @@ async fn lists_with_a_merge_key_keep_what_others_put_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn conditions_and_finalizers_of_others_stay() {
+async fn conditions_and_finalizers_of_others_are_kept() {
     let world = World::new();
     let client = world.client.strategic(true).lock(Lock::Never);
     let before = deployment(&world.client).await;
@@ -121,7 +121,7 @@ async fn conditions_and_finalizers_of_others_stay() {
         let conditions = status.conditions.unwrap_or_default().into_iter();
         let mut conditions: Vec<String> = conditions.map(|one| one.type_).collect();
         let mut finalizers = d.metadata.finalizers.clone().unwrap_or_default();
-        // Which comes first is for the server to say.
+        // The server decides the order.
         conditions.sort();
         finalizers.sort();
         (conditions, finalizers)
@@ -131,7 +131,7 @@ async fn conditions_and_finalizers_of_others_stay() {
         found(&both),
         (texts(["One", "Two"]), texts(["x/one", "x/two"]))
     );
-    // Who read only the first takes that away, and no more.
+    // A writer that read only the first finalizer removes only that one.
     let mut first = both.clone();
     first.metadata.finalizers = Some(vec!["x/one".to_owned()]);
     let mut none = first.clone();
@@ -176,7 +176,7 @@ fn some<T: Clone + std::fmt::Debug + 'static>(all: Vec<T>) -> impl Strategy<Valu
 
 fn container(name: &'static str) -> impl Strategy<Value = Value> {
     let env = some(vec!["X", "Y", "Z"]);
-    // Two of them have one merge key.
+    // Two of them have the same merge key.
     let ports = some(vec![(80, "TCP"), (80, "UDP"), (81, "TCP")]);
     (0..2_u8, env, ports, 0..2_u8).prop_map(move |(image, env, ports, value)| {
         let env = env
@@ -227,7 +227,7 @@ fn template() -> impl Strategy<Value = Value> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// The server, which applies the patch with code of its own, arrives where the difference says.
+    /// The server, which applies the patch with code of its own, gets the expected result.
     #[test]
     fn applying_the_difference_arrives(before in template(), after in template()) {
         let runtime = tokio::runtime::Builder::new_current_thread()

@@ -1,4 +1,4 @@
-//! Subresources, whatever their shape.
+//! Subresources of several types.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
@@ -23,7 +23,7 @@ async fn pod(world: &World, name: &str) {
     world.client.create(&pod).await.unwrap();
 }
 
-/// The subresources written since the beginning, with the verbs.
+/// Returns the subresources written so far, with the verbs.
 fn parts(world: &World) -> Vec<(Verb, String)> {
     let parts = world
         .server

@@ -1,4 +1,4 @@
-//! Where the client's way to the server is made.
+//! Where the client connects to the server.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use tower::Service;
 
 use crate::world::key;
 
-/// A service that is made as a credential plugin makes a client: its thread waits for something else.
+/// A service that blocks its thread when a client is made, as a credential plugin does.
 struct Plugin<S> {
     inner: S,
     answer: Arc<Mutex<Receiver<()>>>,
@@ -25,7 +25,7 @@ struct Plugin<S> {
 
 impl<S: Clone> Clone for Plugin<S> {
     fn clone(&self) -> Self {
-        // The limit is for what fails: a thread that no other task can answer.
+        // The time limit fails the test if the thread is blocked for good.
         let answer = self.answer.lock();
         if answer.recv_timeout(Duration::from_secs(10)).is_ok() {
             self.answered.store(true, Ordering::Relaxed);
@@ -53,7 +53,7 @@ impl<R, S: Service<R>> Service<R> for Plugin<S> {
 }
 
 #[tokio::test]
-async fn a_slow_credential_plugin_holds_up_no_other_task() {
+async fn a_slow_credential_plugin_blocks_no_other_task() {
     let (tell, answer) = channel();
     let answered = Arc::new(AtomicBool::new(false));
     let service = Plugin {

@@ -1,4 +1,4 @@
-//! RYOW-3: where nobody knows what became of a write, its key asks the server before it reads the cache again.
+//! RYOW-3: if the outcome of a write is unknown, its key asks the server before it reads the cache again.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::own_writes::{all, deaf, hears_after, lagging, mine, names, other, reads};
 use crate::world::{World, config, key, set};
 
-/// An object whose name the server makes.
+/// An object with a name that the server generates.
 fn made() -> ConfigMap {
     let mut object = config("");
     object.metadata.name = None;
@@ -33,7 +33,7 @@ fn lose(world: &World, verb: Verb) {
         .keep();
 }
 
-/// The lists of config maps since, which are questions: the cache has its own by then.
+/// The lists of config maps since the last clearing. The cache has synced by then, so these are questions.
 fn questions(world: &World) -> Vec<RequestRecord> {
     let lists = world.server.requests();
     lists.matching(|request| request.does(Verb::List) && request.is_for("configmaps"))
@@ -43,7 +43,7 @@ fn selecting(labels: &str) -> Selection {
     all().labels(labels.parse().unwrap())
 }
 
-/// What the server has.
+/// The objects on the server.
 async fn children(world: &World) -> Vec<ConfigMap> {
     let live = world.client.live();
     live.list(&selecting("app=web")).await.unwrap()
@@ -53,7 +53,7 @@ async fn found(client: &Client, options: &Selection) -> usize {
     client.list::<ConfigMap>(options).await.unwrap().len()
 }
 
-/// RYOW-3: what may have happened is looked for where it would be, once, and the cache catches up with it.
+/// RYOW-3: the server is asked once about the object of the write, and the cache catches up.
 #[tokio::test(start_paused = true)]
 async fn after_an_unknown_outcome_the_next_read_asks_the_server() {
     let world = deaf().await;
@@ -68,7 +68,7 @@ async fn after_an_unknown_outcome_the_next_read_asks_the_server() {
     drop(fault);
     assert!(names(&other(&world)).await.is_empty());
 
-    // The one that asks is dropped, or does not hear: the next one asks.
+    // If the read that asks is dropped, or its answer is lost, the next read asks.
     let slow = Duration::from_secs(5);
     let delay = world.server.faults().delay(Verb::List, "configmaps", slow);
     let name = key("a");
@@ -101,9 +101,9 @@ async fn after_an_unknown_outcome_the_next_read_asks_the_server() {
     );
 }
 
-/// RYOW-3: of a name that the server was to make, the whole kind is asked for; an index does not hide it.
+/// RYOW-3: for a generated name, the whole kind is listed, even for a list by an index.
 #[tokio::test(start_paused = true)]
-async fn a_generated_name_whose_outcome_is_unknown_is_found_by_a_list() {
+async fn a_lost_create_with_a_generated_name_is_found_by_a_list() {
     let world = World::new();
     let cache = world.client.cache();
     cache
@@ -138,10 +138,10 @@ async fn a_generated_name_whose_outcome_is_unknown_is_found_by_a_list() {
     assert_eq!(reads(&world), before, "once");
 }
 
-/// RYOW-3: no read takes a generated name for known that asked for less. Which list comes first does not matter:
-/// it asks for all that the namespace holds, and no more than its metadata.
+/// RYOW-3: a question about a generated name is answered only by a list of the whole namespace, with its metadata.
+/// Which list of the key comes first does not matter.
 #[tokio::test(start_paused = true)]
-async fn reads_that_could_not_show_a_generated_name_leave_it_unknown() {
+async fn reads_that_could_not_show_a_generated_name_leave_the_question_open() {
     for narrow in [
         selecting("app=web"),
         selecting("app=other"),
@@ -153,7 +153,7 @@ async fn reads_that_could_not_show_a_generated_name_leave_it_unknown() {
         lose(&world, Verb::Create);
         client.create(&made()).await.unwrap_err();
         let (before, start) = (reads(&world), Instant::now());
-        // Neither could show it.
+        // Neither of them could show it.
         let absent = client.get_opt::<ConfigMap>(&key("other")).await.unwrap();
         let elsewhere = Selection::new().namespace("kube-public");
         assert_eq!((absent, found(&client, &elsewhere).await), (None, 0));
@@ -174,14 +174,14 @@ async fn reads_that_could_not_show_a_generated_name_leave_it_unknown() {
     }
 }
 
-/// RYOW-3: who finds its child by a label does not make a second one after a lost answer.
+/// RYOW-3: a reconciler that finds its child by a label makes no second child after a lost answer.
 #[tokio::test(start_paused = true)]
 async fn a_lost_create_makes_no_second_child() {
     let world = deaf().await;
     let client = mine(&world);
     lose(&world, Verb::Create);
     for run in 0..3 {
-        // As reconcilers do: read this and that, list the children, make what is missing.
+        // As reconcilers do: read some objects, list the children, make the missing ones.
         let _site = client.get_opt::<ConfigMap>(&key("site")).await.unwrap();
         found(&client, &all().namespace("kube-public")).await;
         if run == 1 {
@@ -194,9 +194,9 @@ async fn a_lost_create_makes_no_second_child() {
     assert_eq!(children(&world).await.len(), 1);
 }
 
-/// RYOW-3: a get of a name that may be the generated one asks what a list would.
+/// RYOW-3: a get of a name that may be the generated one asks as a list would.
 #[tokio::test(start_paused = true)]
-async fn a_get_of_what_may_be_the_generated_name_asks() {
+async fn a_get_of_a_possible_generated_name_asks_the_server() {
     let world = deaf().await;
     let client = mine(&world);
     lose(&world, Verb::Create);
@@ -211,9 +211,9 @@ async fn a_get_of_what_may_be_the_generated_name_asks() {
     assert_eq!(reads(&world), before + 1, "once");
 }
 
-/// RYOW-3: a change of labels is found by lists that select by them, before or after.
+/// RYOW-3: a change of labels is seen by lists that select by the labels before or after.
 #[tokio::test(start_paused = true)]
-async fn a_list_asks_for_the_name_and_not_for_its_own_selection() {
+async fn a_list_asks_about_the_name_without_its_own_selectors() {
     let world = World::new();
     let mut object = config("a");
     object.metadata.labels = Some([("app".to_owned(), "old".to_owned())].into());
@@ -239,9 +239,9 @@ async fn a_list_asks_for_the_name_and_not_for_its_own_selection() {
     assert_eq!(asked[0].parameter("fieldSelector"), Some("metadata.name=a"));
 }
 
-/// RYOW-3: a delete that was done after all is not read back from the cache.
+/// RYOW-3: an executed delete is not read back from the cache.
 #[tokio::test(start_paused = true)]
-async fn a_lost_delete_is_seen() {
+async fn an_executed_delete_with_a_lost_answer_is_seen() {
     for get_first in [true, false] {
         let world = World::new();
         world.client.create(&config("a")).await.unwrap();
@@ -262,9 +262,9 @@ async fn a_lost_delete_is_seen() {
     }
 }
 
-/// RYOW-3: what was not done after all is found out too, and nothing is waited for.
+/// RYOW-3: a write that was not executed is recognized too, and nothing is awaited.
 #[tokio::test(start_paused = true)]
-async fn a_write_that_was_lost_on_its_way_is_asked_about_once() {
+async fn a_write_that_never_arrived_costs_one_request() {
     let world = deaf().await;
     let client = mine(&world);
     let lost = Answer::code(504).times(2);
@@ -286,10 +286,10 @@ async fn a_write_that_was_lost_on_its_way_is_asked_about_once() {
     );
 }
 
-/// RYOW-7: the object appears after the server said that there is none, and before that is noted: by the key's own
-/// write, or by one that was late.
+/// RYOW-7: the object appears after the server listed it as absent, and before that is noted: by a write of the key
+/// itself, or by a late one.
 #[tokio::test(start_paused = true)]
-async fn what_appears_while_the_answer_is_on_its_way_is_not_taken_for_deleted() {
+async fn an_object_that_appears_during_the_question_is_not_taken_for_deleted() {
     for own in [true, false] {
         let world = deaf().await;
         let client = mine(&world);
@@ -300,7 +300,7 @@ async fn what_appears_while_the_answer_is_on_its_way_is_not_taken_for_deleted() 
             .answer(Verb::Create, "configmaps", lost);
         client.create(&config("a")).await.unwrap_err();
         drop(fault);
-        // The answer is made at once, and comes after three seconds.
+        // The answer is made at once, and arrives after three seconds.
         let (bytes, millis) = (1 << 20, 3000);
         let slow = FaultSpec::new(Effect::Chunks { bytes, millis });
         let slow = slow.verb(Verb::List).resource("configmaps").times(1);
@@ -320,9 +320,9 @@ async fn what_appears_while_the_answer_is_on_its_way_is_not_taken_for_deleted() 
     }
 }
 
-/// RYOW-7: it was there all the time, and only out of the scope of the cache as the server was asked.
+/// RYOW-7: the object existed all the time, and was outside the scope of the cache when the server was asked.
 #[tokio::test(start_paused = true)]
-async fn what_comes_back_into_the_scope_is_not_taken_for_deleted() {
+async fn an_object_that_returns_into_the_scope_is_not_taken_for_deleted() {
     let scope = ByObject::new().labels("app=web");
     let cache = CacheOptions::new().by_object::<ConfigMap>(scope);
     let world = World::with(cache, ClientOptions::new());
@@ -355,9 +355,9 @@ async fn what_comes_back_into_the_scope_is_not_taken_for_deleted() {
     assert_eq!(start.elapsed(), Duration::ZERO);
 }
 
-/// RYOW-4: what a delete of many came to is not waited for where it is known, so it is not asked about either.
+/// RYOW-4: reads never wait for a delete of a collection, so an unknown one is no question either.
 #[tokio::test(start_paused = true)]
-async fn a_delete_of_many_is_not_asked_about() {
+async fn a_lost_delete_of_a_collection_costs_no_request() {
     let world = deaf().await;
     let client = mine(&world);
     let fault = Answer::code(504).times(1).after_commit();
@@ -375,9 +375,9 @@ async fn a_delete_of_many_is_not_asked_about() {
     assert_eq!(reads(&world), before);
 }
 
-/// RYOW-3: a question that the server refuses for good is the answer of one read, and no later one fails for it.
+/// RYOW-3: a final refusal of a question is the error of one read, and no later read fails for it.
 #[tokio::test(start_paused = true)]
-async fn a_question_refused_for_good_fails_one_read() {
+async fn a_final_refusal_of_a_question_fails_one_read() {
     let world = deaf().await;
     let client = mine(&world);
     for get_first in [true, false] {
@@ -393,7 +393,7 @@ async fn a_question_refused_for_good_fails_one_read() {
         if get_first {
             let error = client.get::<ConfigMap>(&key("a")).await.unwrap_err();
             assert!(error.is_forbidden(), "{error}");
-            // Nothing is known of the other one.
+            // Nothing is known about the other object.
             let error = client.list::<ConfigMap>(&all()).await.unwrap_err();
             assert!(error.is_forbidden(), "{error}");
         } else {
@@ -410,9 +410,9 @@ async fn a_question_refused_for_good_fails_one_read() {
     }
 }
 
-/// RYOW-3: who reads for all asks for all, and leaves to each writer what nobody found out.
+/// RYOW-3: a read for all keys asks the questions of all, and leaves unanswered ones to their writers.
 #[tokio::test(start_paused = true)]
-async fn who_reads_for_the_process_asks_about_everybodys_writes() {
+async fn under_process_consistency_reads_ask_about_all_unknown_writes() {
     let options = ClientOptions::new().read_consistency(ReadConsistency::Process);
     let world = lagging(CacheOptions::new(), options).await;
     let writer = mine(&world).read_consistency(ReadConsistency::OwnKey);

@@ -30,7 +30,7 @@ impl World {
         Self::over(server, connection, cache, client)
     }
 
-    /// A world of a server that is there already.
+    /// Makes a world of an existing server.
     pub(crate) fn over(
         server: ApiServer,
         connection: Connection,
@@ -55,7 +55,7 @@ impl World {
         subscription
     }
 
-    /// How many requests of these verbs there were.
+    /// Returns the number of requests of these verbs.
     pub(crate) fn count(&self, verbs: &[Verb]) -> usize {
         self.server
             .requests()
@@ -93,7 +93,7 @@ pub(crate) fn set(config: &mut ConfigMap, name: &str, value: &str) {
         .insert(name.to_owned(), value.to_owned());
 }
 
-/// Waits until the cache has an object of the key that fits.
+/// Waits until the cache has an object of the key that `fits`.
 pub(crate) async fn until<K: Object>(
     subscription: &mut Subscription<K>,
     key: &ObjectKey,

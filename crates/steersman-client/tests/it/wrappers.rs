@@ -1,4 +1,4 @@
-//! One client with other options: a namespace, dry runs, a manager, deletes of many, and dynamic kinds.
+//! Clients with other options (a namespace, dry runs, a manager), deletes of collections, and kinds known at runtime.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube_core::DynamicObject;
@@ -25,7 +25,7 @@ fn is_outside<T>(answer: &Result<T, Error>) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_in_one_namespace_fills_it_in_and_refuses_others() {
+async fn a_namespaced_client_fills_in_its_namespace_and_refuses_others() {
     let world = World::new();
     let client = world.client.in_namespace("default");
     let _events = world.cached::<ConfigMap>().await;
@@ -97,7 +97,7 @@ async fn a_client_in_one_namespace_fills_it_in_and_refuses_others() {
         "nothing was sent"
     );
 
-    // A kind of the cluster is not concerned.
+    // Cluster-scoped kinds are not affected.
     client
         .live()
         .get::<Namespace>(&ObjectKey::cluster("web"))
@@ -112,7 +112,7 @@ async fn a_client_in_one_namespace_fills_it_in_and_refuses_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dry_run_stores_nothing_whatever_the_verb() {
+async fn no_verb_stores_anything_in_a_dry_run() {
     let world = World::new();
     let object = world.client.create(&config("a")).await.unwrap();
     let dry = world.client.dry_run();
@@ -132,7 +132,7 @@ async fn a_dry_run_stores_nothing_whatever_the_verb() {
     assert_eq!(now, object);
     assert!(world.server.get("configmaps", "default", "b").is_none());
     let asked = world.writes();
-    // The first create was in earnest, and deletes say so in their body.
+    // The first create was not a dry run. Deletes carry the dry run in their body.
     let deletes = [Verb::Delete, Verb::DeleteCollection];
     for request in asked[1..]
         .iter()
@@ -143,7 +143,7 @@ async fn a_dry_run_stores_nothing_whatever_the_verb() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn options_of_one_handle_are_not_those_of_another() {
+async fn options_of_one_client_do_not_change_another() {
     let world = World::new();
     let one = world
         .client
@@ -170,7 +170,7 @@ async fn options_of_one_handle_are_not_those_of_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn deletes_carry_what_they_are_told() {
+async fn deletes_carry_their_options() {
     let world = World::new();
     for (name, colour) in [("a", "red"), ("b", "red"), ("c", "blue"), ("d", "red")] {
         let mut object = config(name);
@@ -291,7 +291,7 @@ async fn a_kind_known_at_runtime_has_all_verbs() {
     assert_eq!(page.items.len(), 1);
     assert_eq!(world.count(&[Verb::Watch]), 0, "the cache was left alone");
 
-    // CLIENT-1: the handle itself reads from memory.
+    // CLIENT-1: the client itself reads from memory.
     let gets = world.count(&[Verb::Get]);
     let read = sites.get(&key("s")).await.unwrap();
     assert_eq!(read.data["spec"]["image"], "d");
@@ -331,7 +331,7 @@ async fn a_kind_known_at_runtime_is_ensured_owned_and_finalized() {
         ("Website", "s"),
         "{owner:?}"
     );
-    // What nobody controls is not taken.
+    // An object without a controller is not adopted.
     let stray = sites
         .ensure_owned_by(&*child, &kind, bare("s"), paint)
         .await;
@@ -365,7 +365,7 @@ async fn a_kind_known_at_runtime_is_ensured_owned_and_finalized() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_is_gone_is_mapped_anew() {
+async fn a_kind_that_is_gone_is_looked_up_again() {
     let world = World::new();
     world.server.install_crd(website()).unwrap();
     let gvk = Gvk::new("web.example.com", "v1", "Website");
@@ -389,13 +389,13 @@ async fn a_kind_that_is_gone_is_mapped_anew() {
     assert!(mapper.kind(&gvk).await.unwrap_err().is_kind_not_served());
 }
 
-/// What of a Website this program holds: all of it.
+/// The fields of a Website in this program: all of them.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 struct Spec {
     image: String,
 }
 
-/// How this program knows that its Websites are whole, though the type is of another crate.
+/// The marker with which this program declares its Websites whole, although the type is from another crate.
 enum Ours {}
 
 impl WholeObject<Ours> for Object<Spec, NotUsed> {}

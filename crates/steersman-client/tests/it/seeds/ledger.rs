@@ -1,4 +1,4 @@
-//! What the server had at each revision, what each key wrote, and what its reads may show.
+//! The states of the server at each revision, the writes of each key, and the states that its reads may show.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use steersman_object::{Object as _, ObjectKey};
 
 use super::plan::Selection;
 
-/// What a cache of the selection shows of one object: its version, or nothing.
+/// The state of one object in a cache with the selectors: its version, or `None`.
 type Shown = Option<u64>;
 
 pub(super) struct Ledger {
     scope: Selection,
-    /// Of each object, what the cache should show from a revision on.
+    /// The expected state of each object in the cache, by the revision at which it begins.
     history: BTreeMap<String, Vec<(u64, Shown)>>,
     /// The newest write of each key, by object.
     floors: BTreeMap<(usize, String), (ObjectKey, u64)>,
@@ -28,7 +28,7 @@ impl Ledger {
         }
     }
 
-    /// Notes what the server has at a revision.
+    /// Records the state of the server at a revision.
     pub(super) fn look(&mut self, revision: u64, objects: &[Value]) {
         let mut now = BTreeMap::new();
         for object in objects.iter().filter(|object| self.scope.selects(object)) {
@@ -50,20 +50,20 @@ impl Ledger {
         }
     }
 
-    /// A key wrote an object at a version, or deleted it by then.
+    /// Records that a key wrote an object at a version, or deleted it by then.
     pub(super) fn wrote(&mut self, writer: usize, key: &ObjectKey, version: u64) {
         let floor = self.floors.entry((writer, key.to_string()));
         let (_, floor) = floor.or_insert_with(|| (key.clone(), 0));
         *floor = version.max(*floor);
     }
 
-    /// From which revision on reads of a key may show an object.
+    /// Returns the first revision that reads of a key may show of an object.
     pub(super) fn floor(&self, writer: usize, key: &ObjectKey) -> u64 {
         let floor = self.floors.get(&(writer, key.to_string()));
         floor.map_or(0, |(_, floor)| *floor)
     }
 
-    /// The same of all that a list could hold.
+    /// Returns the same for all objects of a list.
     pub(super) fn floors(&self, writer: usize, namespace: Option<&str>) -> Vec<(ObjectKey, u64)> {
         let own = self.floors.iter().filter(|((of, _), _)| *of == writer);
         let own = own.map(|(_, floor)| floor.clone());
@@ -74,7 +74,7 @@ impl Ledger {
         own.collect()
     }
 
-    /// What is shown was there at the revision of the write, or later.
+    /// Checks that a shown state existed at the revision of the write, or later.
     pub(super) fn check(&self, key: &ObjectKey, floor: u64, shown: Option<&DynamicObject>) {
         let shown = shown.map(version);
         let none = vec![(0, None)];
@@ -87,7 +87,7 @@ impl Ledger {
         );
     }
 
-    /// What is shown is what is there.
+    /// Checks that a shown state is the current one.
     pub(super) fn is_now(&self, key: &ObjectKey, shown: Option<&DynamicObject>) {
         let states = self.history.get(&key.to_string());
         let now = states.and_then(|states| states.last()?.1);

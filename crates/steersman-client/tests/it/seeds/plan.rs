@@ -1,4 +1,4 @@
-//! What happens in one world, made from its seed.
+//! The events of one world, made from its seed.
 
 use serde_json::Value;
 use steersman_apiserver::History;
@@ -11,7 +11,7 @@ use super::{LOST, THINGS};
 /// The number of request keys that write and read.
 pub(super) const WRITERS: usize = 3;
 
-/// What the cache selects.
+/// The selectors of the cache.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Selection {
     pub(super) labels: bool,
@@ -19,14 +19,14 @@ pub(super) struct Selection {
     pub(super) one_namespace: bool,
 }
 
-/// Which object.
+/// The object that an event is about.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Which {
     namespace: &'static str,
     name: u64,
 }
 
-/// What a write makes of an object, as far as it is selected by that.
+/// The result of a write, as far as selectors are concerned.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Content {
     pub(super) keep: bool,
@@ -37,7 +37,7 @@ pub(super) struct Content {
 pub(super) enum Op {
     Create(Content),
     Patch(Content),
-    /// A patch that changes nothing.
+    /// A patch without changes.
     Nothing,
     Apply(Content),
     Update(Content),
@@ -63,13 +63,13 @@ pub(super) enum Act {
     Expire,
     Compact,
     Restart(History),
-    /// The answer to the next request of this verb is lost; it was done, or was not.
+    /// Loses the answer to the next request of this verb, which the server executes or not.
     Lose(Verb, bool),
     Meet(Box<FaultSpec>),
     Sleep(u64),
 }
 
-/// How one world is set up, and what happens in it.
+/// The setup of one world, and its events.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) seed: u64,
@@ -100,7 +100,7 @@ impl Selection {
         !self.one_namespace || namespace == "a"
     }
 
-    /// Whether the cache holds an object of the server.
+    /// Returns whether the cache holds an object of the server.
     pub(super) fn selects(self, object: &Value) -> bool {
         let metadata = &object["metadata"];
         let labels = !self.labels || metadata["labels"]["keep"] == "yes";
@@ -136,7 +136,7 @@ impl Which {
 impl Plan {
     pub(super) fn of(seed: u64) -> Self {
         let dice = &mut Dice::new(seed ^ 0x5eed_0f0d_0e5e);
-        // Lists that take an old version show the past there.
+        // Lists that take an old version show an old state there.
         let stale = dice.chance(30);
         let count = 10 + dice.index(60);
         let mut acts = Vec::new();
@@ -166,8 +166,8 @@ impl Plan {
     }
 }
 
-/// A delete of an object that another process has just made, over a watch so slow that reads come between the events of
-/// the creation and of the delete.
+/// A delete of an object that another process has just made, over a watch so slow that reads fall between the events
+/// of the creation and of the delete.
 fn blind_delete(dice: &mut Dice) -> Vec<Act> {
     let (writer, which) = (dice.index(WRITERS), Which::of(dice));
     let content = Content {
@@ -195,7 +195,7 @@ fn blind_delete(dice: &mut Dice) -> Vec<Act> {
     acts
 }
 
-/// A write after the informers may have lingered out, and the read that starts them.
+/// A write after the informers may have ended for want of reads, and the read that starts them again.
 fn first_list(dice: &mut Dice) -> [Act; 3] {
     let (writer, which) = (dice.index(WRITERS), Which::of(dice));
     [
