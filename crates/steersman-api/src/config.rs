@@ -46,24 +46,24 @@ pub(crate) struct Found {
 
 /// Returns the configuration of this environment: `KUBECONFIG`, or else `~/.kube/config`, or else the service account
 /// of the Pod.
-pub(crate) async fn find(surroundings: &Environment) -> Result<Found, Error> {
-    let named = surroundings.kubeconfig.as_deref().unwrap_or_default();
+pub(crate) async fn find(environment: &Environment) -> Result<Found, Error> {
+    let named = environment.kubeconfig.as_deref().unwrap_or_default();
     let paths: Vec<PathBuf> = std::env::split_paths(named)
         .filter(|path| !path.as_os_str().is_empty())
         .collect();
     if !paths.is_empty() {
         return read(&paths, "KUBECONFIG names it").await;
     }
-    let default = surroundings
+    let default = environment
         .home
         .as_ref()
         .map(|home| home.join(".kube").join("config"));
     if let Some(path) = default.filter(|path| path.exists()) {
         return read(&[path], "it is the default").await;
     }
-    if surroundings.service_host.is_some() {
+    if environment.service_host.is_some() {
         let place = "the service account of this pod".to_owned();
-        check_pod(surroundings).map_err(|problem| Error::Config {
+        check_pod(environment).map_err(|problem| Error::Config {
             place: place.clone(),
             problem,
         })?;
@@ -84,8 +84,8 @@ pub(crate) async fn find(surroundings: &Environment) -> Result<Found, Error> {
 }
 
 /// Returns the configuration of a Pod; an error names the missing variable or file.
-fn check_pod(surroundings: &Environment) -> Result<(), String> {
-    let port = surroundings.service_port.as_deref().unwrap_or_default();
+fn check_pod(environment: &Environment) -> Result<(), String> {
+    let port = environment.service_port.as_deref().unwrap_or_default();
     if port.is_empty() {
         return Err(
             "KUBERNETES_SERVICE_HOST is set and KUBERNETES_SERVICE_PORT is not: a pod has both; \
@@ -102,10 +102,10 @@ fn check_pod(surroundings: &Environment) -> Result<(), String> {
         ));
     }
     for file in ["token", "ca.crt", "namespace"] {
-        let path = surroundings.service_account.join(file);
+        let path = environment.service_account.join(file);
         std::fs::File::open(&path).map_err(|error| {
             format!(
-                "{} cannot be read: {error}; give the pod a service account whose token is \
+                "{} cannot be read: {error}; give the pod a service account with a token that is \
                  mounted (automountServiceAccountToken), or outside of a pod set KUBECONFIG to a \
                  kubeconfig file",
                 path.display()

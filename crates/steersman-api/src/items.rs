@@ -15,7 +15,7 @@ pub(crate) const MAX_VALUE: usize = 32 << 20;
 #[derive(Debug)]
 pub(crate) struct Items {
     due: Due,
-    /// The value whose end has not arrived.
+    /// The value that has begun and not ended.
     open: Option<Open>,
     /// The bytes of that value from earlier chunks.
     begun: BytesMut,

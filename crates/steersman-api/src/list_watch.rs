@@ -191,7 +191,7 @@ impl ListWatch for ApiListWatch {
     }
 }
 
-/// A page whose answer has begun.
+/// A page that is arriving.
 struct Arriving {
     body: Body,
     page: Page,
@@ -220,7 +220,7 @@ impl Arriving {
     }
 }
 
-/// A watch whose answer has begun.
+/// An open watch.
 struct Open {
     body: Body,
     events: Events,

@@ -14,7 +14,7 @@ const BLOCK: usize = 64;
 /// The number of bytes per comparison instruction, on common server processors.
 const LANES: usize = 16;
 
-/// A value whose end was not found yet.
+/// The scan of one value.
 #[derive(Debug)]
 pub(crate) struct Scan {
     position: Position,

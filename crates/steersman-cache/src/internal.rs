@@ -2,8 +2,8 @@
 //! may change in any release.
 //!
 //! `steersman-client` waits until the cache has seen a write, so it has to know which informer holds an object and how
-//! far that informer has come. It also reads on behalf of its own caller, whose place in the code is named if the read
-//! starts an informer.
+//! far that informer has come. It also reads on behalf of its own caller: a warning names the caller's line
+//! if the read starts an informer.
 
 use std::collections::BTreeMap;
 use std::future::Future;

@@ -172,8 +172,8 @@ impl LiveReads {
         request
     }
 
-    /// Keeps the object of a name alone: not every server selects by the fields that it is asked to. One whose name
-    /// cannot be read may be the one (CACHE-4).
+    /// Removes the objects of other names, for servers that ignore the field selector. An object without a readable
+    /// name is kept, because it may be the requested one (CACHE-4).
     fn keep_named(&self, page: &mut ListPage<RawObject>, name: &str) {
         let key = self.key(name);
         page.items.retain(|arrived| {

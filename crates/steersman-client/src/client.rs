@@ -103,7 +103,7 @@ impl<S: Clone> Client<S> {
         self.with(|options| options.namespace(namespace))
     }
 
-    /// Returns a copy of this client whose writes the server checks and does not store.
+    /// Returns a copy of this client for dry runs: the server checks the writes and does not store them.
     pub fn dry_run(&self) -> Self {
         self.with(|options| options.dry_run(true))
     }
@@ -113,18 +113,17 @@ impl<S: Clone> Client<S> {
         self.with(|options| options.field_validation(validation))
     }
 
-    /// Returns a copy of this client whose `apply` takes fields over from other managers, or does not.
+    /// Returns a copy of this client with `force` set or not: see [`ClientOptions::force`].
     pub fn force(&self, force: bool) -> Self {
         self.with(|options| options.force(force))
     }
 
-    /// Returns a copy of this client whose differences carry the resource version they were computed from as `lock`
-    /// says.
+    /// Returns a copy of this client with another `lock` for differences: see [`Lock`].
     pub fn lock(&self, lock: Lock) -> Self {
         self.with(|options| options.lock(lock))
     }
 
-    /// Returns a copy of this client whose differences are strategic merge patches, or not: see
+    /// Returns a copy of this client that sends differences as strategic merge patches, or not: see
     /// [`ClientOptions::strategic`].
     ///
     /// # Examples
@@ -166,7 +165,7 @@ impl<S: Clone> Client<S> {
         self.with(|options| options.request_timeout(limit))
     }
 
-    /// Returns a copy of this client whose cached reads see other writes: see [`ReadConsistency`].
+    /// Returns a copy of this client with another consistency of cached reads: see [`ReadConsistency`].
     pub fn read_consistency(&self, consistency: ReadConsistency) -> Self {
         self.with(|options| options.read_consistency(consistency))
     }
@@ -178,9 +177,9 @@ impl<S: Clone> Client<S> {
         self.over(self.shared.with_request(request))
     }
 
-    /// Returns a copy of this client whose [`writes_finished`](Self::writes_finished) waits only for its own writes:
-    /// those of the copy, its clones and the clients made from it. They count as writes of this client too. Each
-    /// controller has such a copy.
+    /// Returns a copy of this client with a count of its own, so that
+    /// [`writes_finished`](Self::writes_finished) waits only for the writes of the copy, its clones and the clients
+    /// made from it. They count as writes of this client too. Each controller has such a copy.
     pub fn counting_apart(&self) -> Self {
         self.over(self.shared.counting_apart())
     }

@@ -18,17 +18,17 @@ pub(crate) fn document(kind: &Kind, part: &impl Serialize) -> Result<(ObjectKey,
         key: key.clone(),
         problem,
     };
-    let nobody = ObjectKey::cluster("");
+    let unnamed = ObjectKey::cluster("");
     let encoded = serde_json::to_value(part).map_err(|source| Error::Encode {
         kind: kind.clone(),
-        key: nobody.clone(),
+        key: unnamed.clone(),
         source,
     })?;
     let Value::Object(mut members) = encoded else {
-        return Err(refused(&nobody, "it is no object".to_owned()));
+        return Err(refused(&unnamed, "it is no object".to_owned()));
     };
     let Some(Value::Object(mut metadata)) = members.remove("metadata") else {
-        return Err(refused(&nobody, "it has no metadata".to_owned()));
+        return Err(refused(&unnamed, "it has no metadata".to_owned()));
     };
     metadata.retain(|name, _| !SERVER_SET.contains(&name.as_str()));
     let text = |name: &str| {

@@ -128,7 +128,7 @@ pub enum Error {
     },
     /// The fields of a manager cannot be found, because the object lacks its `managedFields`.
     #[error(
-        "{kind} {key} has no managedFields, so nobody's fields can be told apart: read it live; a cache cuts them"
+        "{kind} {key} has no managedFields, so the fields of one manager cannot be found: read it live; a cache removes managedFields"
     )]
     NoManagedFields {
         /// The kind of the object.

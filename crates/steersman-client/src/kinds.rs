@@ -35,7 +35,7 @@ pub trait KindSource<K: Object>: sealed::Sealed + Clone + fmt::Debug + Send + Sy
 #[non_exhaustive]
 pub struct TypedKinds;
 
-/// One kind as a value, whose objects are of type `K`.
+/// One kind as a value, with objects of type `K`.
 pub struct OneKind<K> {
     kind: Kind,
     of: PhantomData<fn() -> K>,

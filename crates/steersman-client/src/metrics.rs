@@ -35,7 +35,7 @@ impl ClientMetrics {
             expiries: IntCounterVec::new(
                 Opts::new(
                     "steersman_own_write_expiries_total",
-                    "Cached reads whose own writes the cache did not see in time, by verb",
+                    "Cached reads that the cache could not answer in time because it had not seen their own writes, by verb",
                 ),
                 &["name", "verb"],
             )?,

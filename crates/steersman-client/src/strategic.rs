@@ -24,7 +24,7 @@ type Members = Map<String, Value>;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Inexpressible;
 
-/// Returns the smallest strategic merge patch from `before` to `after`, whose fields are `fields`; `None` if they are
+/// Returns the smallest strategic merge patch from `before` to `after`, which have these `fields`; `None` if they are
 /// equal.
 pub(crate) fn strategic_diff(
     fields: &'static Fields,

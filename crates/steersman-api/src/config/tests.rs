@@ -65,7 +65,7 @@ async fn a_complete_kubeconfig_is_accepted() {
 #[tokio::test]
 async fn a_missing_configuration_is_an_error_of_its_own() {
     let dir = TempDir::new().unwrap();
-    for surroundings in [
+    for environment in [
         Environment::default(),
         kubeconfig(""),
         Environment {
@@ -73,7 +73,7 @@ async fn a_missing_configuration_is_an_error_of_its_own() {
             ..Environment::default()
         },
     ] {
-        let error = find(&surroundings).await.unwrap_err();
+        let error = find(&environment).await.unwrap_err();
         assert!(error.is_no_config(), "{error}");
         assert!(error.to_string().contains("KUBECONFIG"), "{error}");
     }
@@ -84,14 +84,14 @@ async fn the_default_file_is_used_without_the_variable() {
     let dir = TempDir::new().unwrap();
     std::fs::create_dir(dir.path().join(".kube")).unwrap();
     file(&dir, ".kube/config", WHOLE);
-    let surroundings = Environment {
+    let environment = Environment {
         home: Some(dir.path().to_owned()),
         // A file takes precedence over the Pod's service account.
         service_host: Some("10.0.0.1".into()),
         ..Environment::default()
     };
     assert_eq!(
-        find(&surroundings).await.unwrap().config.default_namespace,
+        find(&environment).await.unwrap().config.default_namespace,
         "web"
     );
 }

@@ -365,7 +365,7 @@ impl fmt::Debug for Mapper {
 }
 
 impl Group {
-    /// Returns the versions of a group, whose kinds are not read yet.
+    /// Returns the versions of a group, without their kinds, which are read later.
     fn unknown(&self) -> impl Iterator<Item = Version> + '_ {
         self.versions.iter().map(|version| Version {
             group: self.name.clone(),

@@ -1,4 +1,4 @@
-//! Driver: the credentials of a connection, whose files are read again when they change.
+//! Driver: the credentials of a connection, read again when their files change.
 
 use std::path::PathBuf;
 use std::sync::Arc;

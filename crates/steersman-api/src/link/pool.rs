@@ -189,7 +189,7 @@ impl Links {
         drop(closed);
     }
 
-    /// Releases a stream of an HTTP/2 link whose answer has ended.
+    /// Releases a stream of an HTTP/2 link after its answer has ended.
     fn release(&self, id: LinkId, now: Instant) {
         let mut state = self.state.lock();
         if state.table.released(id, now.into_std()) {

@@ -22,7 +22,7 @@ pub(super) enum Protocol {
 /// The link that carries a request, or the step that leads to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Choice {
-    /// The request is sent on this HTTP/2 link, whose number of streams includes it.
+    /// The request is sent on this HTTP/2 link and is included in the link's number of streams.
     Stream(LinkId),
     /// The request is sent on this HTTP/1.1 link, which is no longer idle.
     Exclusive(LinkId),
@@ -55,7 +55,7 @@ pub(super) struct Table {
 struct Multiplexed {
     id: LinkId,
     generation: u64,
-    /// The number of requests whose answers have not ended.
+    /// The number of requests in flight: their answers have not ended.
     streams: usize,
     /// The time at which the last stream ended.
     since: Instant,

@@ -35,7 +35,7 @@ struct Table {
     kinds: BTreeMap<(&'static str, &'static str), &'static str>,
 }
 
-/// Returns the fields of a Kubernetes kind; `None` for other kinds, whose lists the server does not merge by key.
+/// Returns the fields of a Kubernetes kind; `None` for other kinds: the server does not merge their lists by key.
 pub(crate) fn fields_of(kind: &Kind) -> Option<&'static Fields> {
     let gvk = kind.gvk();
     let kinds = &table().kinds;

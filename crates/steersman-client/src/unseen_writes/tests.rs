@@ -426,7 +426,7 @@ fn the_wait_for_a_note_includes_the_waits_of_earlier_reads() {
     let at = |seconds| start + Duration::from_secs(seconds);
     let most = Duration::from_secs(10);
     let left = |writes: &UnseenWrites, seconds| owed(writes, "a")[0].patience(most, at(seconds));
-    assert_eq!(left(&writes, 5), most, "nobody waits yet");
+    assert_eq!(left(&writes, 5), most, "no read waits yet");
     let mut notes = owed(&writes, "a");
     writes.await_all(&gvk(), &mut notes, at(5));
     writes.await_all(&gvk(), &mut notes, at(8));

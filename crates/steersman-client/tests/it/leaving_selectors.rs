@@ -24,7 +24,7 @@ fn labelled(name: &str) -> ConfigMap {
     object
 }
 
-/// A world whose cache holds config maps with a label, among them `a`, and receives no more events.
+/// A world with a cache that holds config maps with a label, among them `a`, and receives no more events.
 async fn narrow() -> World {
     let cache = CacheOptions::new().by_object::<ConfigMap>(ByObject::new().labels("app=web"));
     let world = World::with(cache, ClientOptions::new());

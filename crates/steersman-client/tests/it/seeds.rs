@@ -23,7 +23,7 @@ use self::ledger::Ledger;
 use self::plan::{Act, Content, Op, Plan, WRITERS, Which};
 
 const THINGS: &str = "things.sim.example.com";
-/// The verbs whose answers may be lost.
+/// The verbs that may lose their answers.
 const LOST: [Verb; 4] = [Verb::Create, Verb::Patch, Verb::Update, Verb::Delete];
 /// The longest time of a read: two waits for own writes, a first sync, and the answers of requests.
 const BOUND: Duration = Duration::from_secs(120);
@@ -289,7 +289,7 @@ impl Sim {
     }
 }
 
-/// A definition whose objects are selected by a field that no client can evaluate.
+/// A definition with a selectable field that no client can evaluate.
 fn definition() -> Value {
     let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let spec = json!({

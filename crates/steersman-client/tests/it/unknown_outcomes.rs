@@ -157,7 +157,7 @@ async fn reads_that_could_not_show_a_generated_name_leave_the_question_open() {
         let absent = client.get_opt::<ConfigMap>(&key("other")).await.unwrap();
         let elsewhere = Selection::new().namespace("kube-public");
         assert_eq!((absent, found(&client, &elsewhere).await), (None, 0));
-        assert_eq!(reads(&world), before, "nobody asked");
+        assert_eq!(reads(&world), before, "no request was sent");
 
         world.server.requests().clear();
         hears_after(&world, Duration::from_secs(2));

@@ -381,7 +381,7 @@ async fn a_kind_that_is_gone_is_looked_up_again() {
         .unwrap();
     assert!(
         mapper.kind(&gvk).await.is_ok(),
-        "nobody has told the mapper"
+        "the mapper still has the old kind"
     );
     let sites = world.client.of::<DynamicObject>(&kind);
     let error = sites.live().list(&Selection::new()).await.unwrap_err();
