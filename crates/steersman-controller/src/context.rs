@@ -29,8 +29,8 @@ struct ContextShared {
 }
 
 impl Context {
-    /// A context without a controller, for calling a reconciler in a test: first attempt, reconcile id 0,
-    /// never cancelled.
+    /// Makes a context without a controller, for calling a reconciler in a test: first attempt,
+    /// reconcile id 0, never cancelled.
     #[must_use]
     pub fn detached(controller: impl Into<String>, client: Client, clock: Clock) -> Self {
         Self {
@@ -47,8 +47,8 @@ impl Context {
         }
     }
 
-    /// The client, which reads from the cache and writes to the server [on behalf of](Client::request) the
-    /// request that is reconciled.
+    /// Returns the client, which reads from the cache and writes to the server [on behalf
+    /// of](Client::request) the request that is reconciled.
     pub fn client(&self) -> &Client {
         self.client.get_or_init(|| match &self.request {
             Some(request) => self.shared.client.for_request(request.clone()),
@@ -56,25 +56,26 @@ impl Context {
         })
     }
 
-    /// The name of the controller.
+    /// Returns the name of the controller.
     #[must_use]
     pub fn controller(&self) -> &str {
         &self.shared.controller
     }
 
-    /// The time of day, by the clock that the controller was started with.
+    /// Returns the time of day, by the clock that the controller was started with.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         (self.shared.clock)()
     }
 
-    /// The number of times in a row that this request has failed: 0 on a first try.
+    /// Returns the number of times in a row that this request has failed: 0 on a first try.
     #[must_use]
     pub fn attempt(&self) -> u32 {
         self.attempt
     }
 
-    /// The number of this reconcile, unique within its controller. The span of its logs has it.
+    /// Returns the number of this reconcile, unique within its controller. The span of its logs has
+    /// it.
     #[must_use]
     pub fn reconcile_id(&self) -> u64 {
         self.reconcile_id
@@ -90,7 +91,7 @@ impl Context {
         self.cancelled.cancelled().await;
     }
 
-    /// Whether [`cancelled`](Self::cancelled) would return at once.
+    /// Returns whether [`cancelled`](Self::cancelled) would return at once.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.is_cancelled()

@@ -54,27 +54,27 @@ impl Controller {
         }
     }
 
-    /// The name, unique among the controllers of a manager.
+    /// Returns the name, unique among the controllers of a manager.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The field manager that was declared with
+    /// Returns the field manager that was declared with
     /// [`ControllerBuilder::field_manager`](crate::ControllerBuilder::field_manager), if one was.
     #[must_use]
     pub fn field_manager(&self) -> Option<&str> {
         self.field_manager.as_deref()
     }
 
-    /// The watched kinds in the order of their declaration, the primary kind first.
+    /// Returns the watched kinds in the order of their declaration, the primary kind first.
     #[must_use]
     pub fn kinds(&self) -> &[Kind] {
         &self.kinds
     }
 
-    /// A handle that shows how the controller is doing while it runs; [`start`](Self::start) takes the
-    /// controller itself.
+    /// Returns a handle that shows how the controller is doing while it runs;
+    /// [`start`](Self::start) takes the controller itself.
     pub fn status(&self) -> ControllerStatus {
         self.status.clone()
     }

@@ -131,7 +131,7 @@ pub enum ControllerError {
 // === impl Error ===
 
 impl Error {
-    /// An error with the text `message`.
+    /// Makes an error with the text `message`.
     pub fn msg(message: impl fmt::Display) -> Self {
         Self {
             source: message.to_string().into(),
@@ -148,25 +148,25 @@ impl Error {
         self
     }
 
-    /// Whether the error is marked as [`terminal`](Self::terminal).
+    /// Returns whether the error is marked as [`terminal`](Self::terminal).
     #[must_use]
     pub fn is_terminal(&self) -> bool {
         self.terminal
     }
 
-    /// The wrapped error.
+    /// Returns the wrapped error.
     #[must_use]
     pub fn source(&self) -> &(dyn StdError + Send + Sync + 'static) {
         &*self.source
     }
 
-    /// The wrapped error, if it is an `E`.
+    /// Returns the wrapped error, if it is an `E`.
     #[must_use]
     pub fn downcast_ref<E: StdError + 'static>(&self) -> Option<&E> {
         self.source.downcast_ref()
     }
 
-    /// The error and all its causes on one line.
+    /// Returns the error and all its causes on one line.
     #[must_use]
     pub fn chain(&self) -> String {
         report(&*self.source).to_string()
@@ -214,19 +214,19 @@ impl fmt::Debug for Error {
 // === impl ControllerError ===
 
 impl ControllerError {
-    /// Whether a watched kind did not sync in time.
+    /// Returns whether a watched kind did not sync in time.
     #[must_use]
     pub fn is_sync_timeout(&self) -> bool {
         matches!(self, Self::Sync { .. })
     }
 
-    /// Whether a panic ended the controller.
+    /// Returns whether a panic ended the controller.
     #[must_use]
     pub fn is_panic(&self) -> bool {
         matches!(self, Self::TaskPanicked { .. })
     }
 
-    /// The kind that the error is about, if it is about one.
+    /// Returns the kind that the error is about, if it is about one.
     #[must_use]
     pub fn kind(&self) -> Option<&Kind> {
         match self {

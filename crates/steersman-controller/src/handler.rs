@@ -52,7 +52,7 @@ pub struct Requests<R> {
 // === impl Requests ===
 
 impl<R: RequestKey> Requests<R> {
-    /// An empty buffer, for calling a handler in a test.
+    /// Makes an empty buffer, for calling a handler in a test.
     #[must_use]
     pub fn new() -> Self {
         Self::with_defaults(AddOptions::new())
@@ -100,12 +100,12 @@ impl<R: RequestKey> Requests<R> {
             .position(|(present, _)| present == request)
     }
 
-    /// The options of [`add`](Self::add): low priority for initial lists and resyncs.
+    /// Returns the options of [`add`](Self::add): low priority for initial lists and resyncs.
     pub fn defaults(&self) -> AddOptions {
         self.defaults
     }
 
-    /// The requests in the order of their first adds.
+    /// Returns the requests in the order of their first adds.
     pub fn iter(&self) -> impl Iterator<Item = &R> {
         self.added.iter().map(|(request, _)| request)
     }

@@ -117,7 +117,7 @@ impl Lifecycle {
         }
     }
 
-    /// The instant of the next [`Event::DeadlinePassed`].
+    /// Returns the instant of the next [`Event::DeadlinePassed`].
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match self.stage {
             Stage::Syncing {
@@ -128,12 +128,12 @@ impl Lifecycle {
         }
     }
 
-    /// Whether the controller waits for first syncs.
+    /// Returns whether the controller waits for first syncs.
     pub(crate) fn is_syncing(&self) -> bool {
         matches!(self.stage, Stage::Syncing { .. })
     }
 
-    /// Whether the controller has been told to stop, or a task of it failed.
+    /// Returns whether the controller has been told to stop, or a task of it failed.
     pub(crate) fn is_stopping(&self) -> bool {
         matches!(self.stage, Stage::Stopping(_) | Stage::Ended)
     }
@@ -177,7 +177,7 @@ impl Lifecycle {
         }
     }
 
-    /// The result of the life: the first failure, if there was one.
+    /// Returns the result of the life: the first failure, if there was one.
     pub(crate) fn finish(self) -> Result<(), ControllerError> {
         self.result
     }

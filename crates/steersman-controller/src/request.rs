@@ -26,7 +26,7 @@ pub trait RequestKey: Key {}
 impl<T: Key> RequestKey for T {}
 
 impl Request {
-    /// The request for the object of this key.
+    /// Makes the request for the object of this key.
     #[must_use]
     pub fn new(key: ObjectKey) -> Self {
         Self { key }

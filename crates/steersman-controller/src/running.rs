@@ -285,7 +285,7 @@ async fn await_writes(controller: &str, client: &Client, left: Duration) {
     }
 }
 
-/// The error of a controller if the cache refuses one of its kinds.
+/// Returns the error of a controller if the cache refuses one of its kinds.
 pub(crate) fn refused(
     controller: &str,
     kind: &Kind,

@@ -67,21 +67,21 @@ impl ControllerStatus {
         }
     }
 
-    /// The name of the controller.
+    /// Returns the name of the controller.
     #[must_use]
     pub fn controller(&self) -> &str {
         &self.shared.controller
     }
 
-    /// Whether the controller was started and reconciles nothing yet, because a watched kind has not had
-    /// its first sync.
+    /// Returns whether the controller was started and reconciles nothing yet, because a watched
+    /// kind has not had its first sync.
     #[must_use]
     pub fn is_waiting(&self) -> bool {
         self.shared.state.lock().awaited.is_some()
     }
 
-    /// The informers that a [waiting](Self::is_waiting) controller waits for, with the reason and the way
-    /// out. Empty if the controller does not wait, or is about to start.
+    /// Returns the informers that a [waiting](Self::is_waiting) controller waits for, with the
+    /// reason and the way out. Empty if the controller does not wait, or is about to start.
     #[must_use]
     pub fn waiting_for(&self) -> Vec<Unsynced> {
         let (cache, kinds) = match &self.shared.state.lock().awaited {
@@ -92,13 +92,14 @@ impl ControllerStatus {
         kinds.iter().flat_map(|kind| cache.unsynced(kind)).collect()
     }
 
-    /// The number of events lost to panics of predicates, handlers and filters since the start.
+    /// Returns the number of events lost to panics of predicates, handlers and filters since the
+    /// start.
     #[must_use]
     pub fn handler_panics(&self) -> u64 {
         self.shared.state.lock().panics
     }
 
-    /// The last of those panics.
+    /// Returns the last of those panics.
     #[must_use]
     pub fn last_handler_panic(&self) -> Option<HandlerPanic> {
         self.shared.state.lock().last_panic.clone()

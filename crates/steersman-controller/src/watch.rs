@@ -114,7 +114,7 @@ impl<K: TypedObject, R: RequestKey> fmt::Debug for Watch<K, R> {
     }
 }
 
-/// An empty list of requests with the options that fit the event.
+/// Makes an empty list of requests with the options that fit the event.
 pub(crate) fn requests_of<K: TypedObject, R: RequestKey>(event: &Event<K>) -> Requests<R> {
     Requests::with_defaults(options(event))
 }

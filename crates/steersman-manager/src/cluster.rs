@@ -61,7 +61,7 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// As [`new`](Self::new).
+    /// [`Error::CacheOptions`], like [`new`](Self::new).
     pub fn with_client_options(
         connection: Connection,
         cache: CacheOptions,
@@ -86,18 +86,18 @@ impl Cluster {
         self
     }
 
-    /// The recipe that makes connections to the api-server.
+    /// Returns the recipe that makes connections to the api-server.
     #[must_use]
     pub fn connection(&self) -> &Connection {
         &self.connection
     }
 
-    /// The cache.
+    /// Returns the cache.
     pub fn cache(&self) -> &Cache {
         &self.cache
     }
 
-    /// The client, which reads from the cache and writes to the server.
+    /// Returns the client, which reads from the cache and writes to the server.
     pub fn client(&self) -> &Client {
         &self.client
     }

@@ -93,13 +93,13 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether a runnable had to be dropped.
+    /// Returns whether a runnable had to be dropped.
     #[must_use]
     pub fn is_unclean_stop(&self) -> bool {
         matches!(self, Self::StopTimeout { .. } | Self::Aborted { .. })
     }
 
-    /// The name of the runnable that ended the manager, if one did.
+    /// Returns the name of the runnable that ended the manager, if one did.
     #[must_use]
     pub fn failed(&self) -> Option<&str> {
         match self {

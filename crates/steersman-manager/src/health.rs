@@ -59,14 +59,14 @@ pub struct Check {
 }
 
 impl Health {
-    /// Whether every check passes.
+    /// Returns whether every check passes.
     #[must_use]
     pub fn is_ok(&self) -> bool {
         self.checks().iter().all(|check| check.is_ok)
     }
 
-    /// The checks. `informers` passes if each informer follows its server, and `controllers` if none waits
-    /// for a first sync. `handlers` names panics of predicates, handlers and filters; it always passes,
+    /// Returns the checks. `informers` passes if each informer follows its server, and `controllers` if none
+    /// waits for a first sync. `handlers` names panics of predicates, handlers and filters; it always passes,
     /// because a panic in the past prevents no work.
     #[must_use]
     pub fn checks(&self) -> [Check; 3] {

@@ -111,34 +111,35 @@ impl Manager {
         }
     }
 
-    /// The api-server of the manager.
+    /// Returns the api-server of the manager.
     pub fn cluster(&self) -> &Cluster {
         &self.shared.cluster
     }
 
-    /// The recipe that makes connections to the api-server.
+    /// Returns the recipe that makes connections to the api-server.
     #[must_use]
     pub fn connection(&self) -> &Connection {
         self.shared.cluster.connection()
     }
 
-    /// The cache, which takes declarations of kinds and field indexes at once, and reads when it runs.
+    /// Returns the cache, which takes declarations of kinds and field indexes at once, and reads when it
+    /// runs.
     pub fn cache(&self) -> &Cache {
         self.shared.cluster.cache()
     }
 
-    /// The client that reads from the cache and writes to the server.
+    /// Returns the client that reads from the cache and writes to the server.
     pub fn client(&self) -> &Client {
         self.shared.cluster.client()
     }
 
-    /// The registry of all metrics of this manager.
+    /// Returns the registry of all metrics of this manager.
     #[must_use]
     pub fn metrics_registry(&self) -> &prometheus::Registry {
         &self.shared.options.registry
     }
 
-    /// The names of the controllers declared so far, in order.
+    /// Returns the names of the controllers declared so far, in order.
     #[must_use]
     pub fn controllers(&self) -> Vec<String> {
         self.shared
@@ -150,8 +151,8 @@ impl Manager {
             .collect()
     }
 
-    /// The present health of the manager: which kinds are unavailable and why, which controllers wait for
-    /// them, and which handlers panicked. Sends no request, and may be called at any time.
+    /// Returns the present health of the manager: which kinds are unavailable and why, which controllers wait
+    /// for them, and which handlers panicked. Sends no request, and may be called at any time.
     #[must_use]
     pub fn health(&self) -> Health {
         self.shared.monitor.health()
@@ -208,7 +209,7 @@ impl Manager {
             None => self.client().for_controller(name),
         };
         let (status, kinds) = (controller.status(), controller.kinds().to_vec());
-        // Without the manager itself, which owns this runnable.
+        // Clones of the parts: a runnable that held the manager, which owns it, would never be freed.
         let (cluster, options) = (self.shared.cluster.clone(), self.shared.options.clone());
         self.add(from_fn(
             title(name),
@@ -323,7 +324,7 @@ impl Supervised for Shared {
     }
 }
 
-/// The name of a controller among the runnables of a manager.
+/// Returns the name of a controller among the runnables of a manager.
 fn title(controller: &str) -> String {
     format!("controller {controller:?}")
 }

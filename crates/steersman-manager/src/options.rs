@@ -27,15 +27,15 @@ const LAST_MOMENT: Duration = Duration::from_secs(2);
 const LONGEST_MARGIN: Duration = Duration::from_secs(5);
 
 impl ManagerOptions {
-    /// The grace of reconciles: a reconcile that hangs is dropped while there is time for the other groups to
-    /// stop in order.
+    /// Returns the grace of reconciles: a reconcile that hangs is dropped while there is time for the other
+    /// groups to stop in order.
     pub(crate) fn reconcile_grace(&self) -> Option<Duration> {
         self.grace
             .map(|grace| grace.saturating_sub(LONGEST_MARGIN.min(grace / 5)))
     }
 
-    /// The time for all groups together that were not asked to stop within the grace period; never longer than
-    /// that period.
+    /// Returns the time for all groups together that were not asked to stop within the grace period; never
+    /// longer than that period.
     pub(crate) fn last_moment(&self) -> Duration {
         self.grace
             .map_or(LAST_MOMENT, |grace| grace.min(LAST_MOMENT))

@@ -24,7 +24,7 @@ pub(crate) enum Loudness {
 }
 
 impl Reminders {
-    /// The reminders of a wait that begins at `now`.
+    /// Makes the reminders of a wait that begins at `now`.
     pub(crate) fn new(now: Instant) -> Self {
         Self {
             next: now + FIRST_PAUSE,
@@ -32,7 +32,7 @@ impl Reminders {
         }
     }
 
-    /// The instant of the next reminder.
+    /// Returns the instant of the next reminder.
     pub(crate) fn next(&self) -> Instant {
         self.next
     }

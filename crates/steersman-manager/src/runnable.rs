@@ -51,15 +51,15 @@ use crate::order::Group;
 /// }
 /// ```
 pub trait Runnable: Send + 'static {
-    /// The name in errors and logs.
+    /// Returns the name for errors and logs.
     fn name(&self) -> String;
 
-    /// The group, which decides when the runnable starts and stops. There is no default, because a wrong one
-    /// shows only at a failover.
+    /// Returns the group, which decides when the runnable starts and stops. There is no default, because a
+    /// wrong one shows only at a failover.
     fn group(&self) -> Group;
 
-    /// Whether the runnable calls [`RunContext::ready`] when the next group may start. The default is `false`:
-    /// the next group does not wait for it.
+    /// Returns whether the runnable calls [`RunContext::ready`] when the next group may start. The default is
+    /// `false`: the next group does not wait for it.
     ///
     /// `true` is a promise: no later group starts before the runnable calls it or ends, and the log names the
     /// runnable meanwhile.
@@ -239,13 +239,14 @@ impl RunContext {
         self.cancel.cancelled().await;
     }
 
-    /// The token of [`cancelled`](Self::cancelled). Cancelling it stops this runnable and no other (`MGR-5`).
+    /// Returns the token of [`cancelled`](Self::cancelled). Cancelling it stops this runnable and no other
+    /// (`MGR-5`).
     #[must_use]
     pub fn cancellation(&self) -> CancellationToken {
         self.cancel.clone()
     }
 
-    /// The present health of the manager; see [`Manager::health`](crate::Manager::health).
+    /// Returns the present health of the manager; see [`Manager::health`](crate::Manager::health).
     #[must_use]
     pub fn health(&self) -> Health {
         self.monitor.health()

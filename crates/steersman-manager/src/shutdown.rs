@@ -58,7 +58,7 @@ impl Shutdown {
         }
     }
 
-    /// Never requests a stop: for a manager that is stopped by dropping its future.
+    /// Makes a source without requests: for a manager that is stopped by dropping its future.
     pub fn never() -> Self {
         Self::when(pending())
     }

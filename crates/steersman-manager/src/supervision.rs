@@ -125,7 +125,7 @@ impl Supervision {
         }
     }
 
-    /// The instant at which the stop is cut short, if there is one.
+    /// Returns the instant at which the stop is cut short, if there is one.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match self.stage {
             Stage::Stopping { deadline, .. } => deadline,
@@ -133,7 +133,7 @@ impl Supervision {
         }
     }
 
-    /// The group that is stopping.
+    /// Returns the group that is stopping.
     pub(crate) fn stopping(&self) -> Option<Group> {
         match self.stage {
             Stage::Stopping { position, .. } => STOP.get(position).copied(),
@@ -141,12 +141,12 @@ impl Supervision {
         }
     }
 
-    /// Whether a group is starting, so that its readiness counts.
+    /// Returns whether a group is starting, so that its readiness counts.
     pub(crate) fn is_starting(&self) -> bool {
         matches!(self.stage, Stage::Starting(_))
     }
 
-    /// What ended the manager, unless a request did.
+    /// Returns the failure that ended the manager, if one did.
     pub(crate) fn failure(&self) -> Option<&Error> {
         self.failure.as_ref()
     }

@@ -13,7 +13,7 @@ use crate::shutdown::Shutdown;
 use crate::supervision::{Event, Step, Supervision};
 use crate::tasks::RunnableTasks;
 
-/// The manager, as its supervisor sees it.
+/// The functions of a manager that its supervisor calls.
 pub(crate) trait Supervised {
     /// Takes the added runnables that `which` selects.
     fn take_waiting(&self, which: impl Fn(&Erased) -> bool) -> Vec<Erased>;

@@ -94,7 +94,7 @@ impl RunnableTasks {
         }
     }
 
-    /// Whether a runnable of this group runs.
+    /// Returns whether a runnable of this group runs.
     pub(crate) fn any_in(&self, group: Group) -> bool {
         self.running.values().any(|running| running.group == group)
     }

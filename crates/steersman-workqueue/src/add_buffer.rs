@@ -76,8 +76,8 @@ impl<T> AddBuffer<T> {
         }
     }
 
-    /// Whether a worker is parked or about to park. If this is called after a change of the machine, a
-    /// worker that is not counted here sees that change.
+    /// Returns whether a worker is parked or about to park. If this is called after a change of the
+    /// machine, a worker that is not counted here sees that change.
     pub(crate) fn has_parked_workers(&self) -> bool {
         self.parked.load(Ordering::Acquire) > 0
     }
@@ -93,7 +93,7 @@ impl<T> AddBuffer<T> {
         self.parked.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// Whether the machine had ready keys for a while when it was last looked at.
+    /// Returns whether the machine had ready keys for a while when it was last looked at.
     pub(crate) fn has_backlog(&self) -> bool {
         self.has_backlog.load(Ordering::Relaxed)
     }

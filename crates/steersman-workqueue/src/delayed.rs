@@ -24,7 +24,7 @@ impl DelayedKeys {
         self.by_deadline.is_empty()
     }
 
-    /// The earliest deadline.
+    /// Returns the earliest deadline.
     pub(crate) fn earliest(&self) -> Option<Instant> {
         self.by_deadline
             .first_key_value()

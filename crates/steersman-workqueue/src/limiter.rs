@@ -21,7 +21,7 @@ pub trait RateLimiter<T>: Send + 'static {
     /// Forgets the failures of `key`; its next failure counts as the first.
     fn forget(&mut self, key: &T);
 
-    /// The number of failures of `key` since it was last forgotten.
+    /// Returns the number of failures of `key` since it was last forgotten.
     fn failures(&self, key: &T) -> u32;
 }
 

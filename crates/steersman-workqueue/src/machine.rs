@@ -68,8 +68,9 @@ impl<T: Key> Machine<T> {
         }
     }
 
-    /// Whether `next` and `release` use the time. If not, the caller may pass any instant and save the
-    /// cost of reading the clock. `add` without a delay uses the time only with metrics.
+    /// Returns whether `next` and `release` use the time. If not, the caller may pass any instant
+    /// and save the cost of reading the clock. `add` without a delay uses the time only with
+    /// metrics.
     pub(crate) fn needs_clock(&self) -> bool {
         self.metrics.is_some() || !self.delayed.is_empty()
     }
@@ -144,27 +145,27 @@ impl<T: Key> Machine<T> {
         Released { wake, delay }
     }
 
-    /// The next instant at which a delayed key becomes ready.
+    /// Returns the next instant at which a delayed key becomes ready.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         self.delayed.earliest()
     }
 
-    /// Whether another worker would find a key to take or a deadline to wait for.
+    /// Returns whether another worker would find a key to take or a deadline to wait for.
     pub(crate) fn has_more(&self) -> bool {
         self.ready.len() > 0 || !self.delayed.is_empty()
     }
 
-    /// The number of ready keys.
+    /// Returns the number of ready keys.
     pub(crate) fn len(&self) -> usize {
         self.ready.len()
     }
 
-    /// Whether no key is ready, delayed or held.
+    /// Returns whether no key is ready, delayed or held.
     pub(crate) fn idle(&self) -> bool {
         self.ready.len() == 0 && self.delayed.is_empty() && self.held.is_empty()
     }
 
-    /// The keys that are held, in no particular order.
+    /// Returns the keys that are held, in no particular order.
     pub(crate) fn held(&self) -> Vec<T> {
         let held = self.held.iter();
         held.filter_map(|held| self.table.get(held.slot)?.key().cloned())
@@ -175,7 +176,8 @@ impl<T: Key> Machine<T> {
         self.stage == Stage::Closed
     }
 
-    /// The number of keys dropped by a shut-down, by a drain, and by tickets that ended after them.
+    /// Returns the number of keys dropped by a shut-down, by a drain, and by tickets that ended
+    /// after them.
     pub(crate) fn dropped(&self) -> usize {
         self.dropped
     }
@@ -210,7 +212,7 @@ impl<T: Key> Machine<T> {
         }
     }
 
-    /// The values of the metrics at this moment.
+    /// Returns the values of the metrics at this moment.
     pub(crate) fn snapshot(&self, now: Instant) -> Snapshot {
         let mut snapshot = Snapshot {
             depths: self

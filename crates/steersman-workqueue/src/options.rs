@@ -42,12 +42,12 @@ impl Priority {
     /// Work that goes before ordinary work (100).
     pub const HIGH: Self = Self(100);
 
-    /// A priority of any value.
+    /// Makes a priority of any value.
     pub const fn new(value: i32) -> Self {
         Self(value)
     }
 
-    /// The value of the priority.
+    /// Returns the value of the priority.
     pub const fn value(self) -> i32 {
         self.0
     }
@@ -68,7 +68,7 @@ impl fmt::Display for Priority {
 // === impl AddOptions ===
 
 impl AddOptions {
-    /// An immediate add of normal priority.
+    /// Makes the options of an immediate add with normal priority.
     pub fn new() -> Self {
         Self::default()
     }
@@ -94,10 +94,10 @@ impl AddOptions {
 
     /// Lets an immediate add leave a running backoff alone.
     ///
-    /// A key that waits out its backoff stays delayed, and a key is not run at once if its present
-    /// run ends in backoff: the retry sees the cause of this add. For every other key this is an ordinary add. It
-    /// is meant for events that the failing run may have caused itself, such as a change of nothing but
-    /// the object's status.
+    /// A key that waits out its backoff stays delayed, and a key is not run at once if its present run
+    /// ends in backoff: the retry sees the cause of this add. For every other key this is an ordinary
+    /// add. It is meant for events that the failing run may have caused itself, such as a change of
+    /// nothing but the object's status.
     pub fn keep_backoff(mut self) -> Self {
         self.keep_backoff = true;
         self
@@ -107,8 +107,8 @@ impl AddOptions {
 // === impl QueueOptions ===
 
 impl<T: Key> QueueOptions<T> {
-    /// The defaults: exponential backoff per key from 5 ms to 1000 s, no metrics, and one turn in
-    /// eight for lower priorities.
+    /// Makes options with the defaults: exponential backoff per key from 5 ms to 1000 s, no metrics, and one
+    /// turn in eight for lower priorities.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),

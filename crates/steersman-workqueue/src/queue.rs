@@ -27,7 +27,7 @@ impl<T: Key> Queue<T> {
         }
     }
 
-    /// The name of the queue, from its options.
+    /// Returns the name of the queue, from its options.
     pub fn name(&self) -> &str {
         self.shared.name()
     }
@@ -63,22 +63,22 @@ impl<T: Key> Queue<T> {
         Ok(Ticket::new(Arc::clone(&self.shared), taken))
     }
 
-    /// The number of ready keys. Delayed and held keys do not count.
+    /// Returns the number of ready keys. Delayed and held keys do not count.
     pub fn len(&self) -> usize {
         self.shared.read(Machine::len)
     }
 
-    /// Whether no key is ready.
+    /// Returns whether no key is ready.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether no key is ready, delayed or held.
+    /// Returns whether no key is ready, delayed or held.
     pub fn idle(&self) -> bool {
         self.shared.read(Machine::idle)
     }
 
-    /// The keys that tickets hold, in no particular order.
+    /// Returns the keys that tickets hold, in no particular order.
     #[must_use]
     pub fn held(&self) -> Vec<T> {
         self.shared.read(Machine::held)
@@ -106,8 +106,8 @@ impl<T: Key> Queue<T> {
         self.shared.drain().await;
     }
 
-    /// The number of keys that a shut-down or drain dropped, including those of tickets that asked for
-    /// another run afterwards.
+    /// Returns the number of keys that a shut-down or drain dropped, including those of tickets
+    /// that asked for another run afterwards.
     pub fn dropped(&self) -> usize {
         self.shared.read(Machine::dropped)
     }

@@ -47,12 +47,12 @@ impl ReadyKeys {
         }
     }
 
-    /// The number of ready keys.
+    /// Returns the number of ready keys.
     pub(crate) fn len(&self) -> usize {
         self.live
     }
 
-    /// The number of ready keys in each line.
+    /// Returns the number of ready keys in each line.
     pub(crate) fn depths(&self) -> impl Iterator<Item = (Priority, usize)> + '_ {
         self.lines
             .iter()

@@ -122,25 +122,25 @@ impl<T: Key> Table<T> {
         }
     }
 
-    /// The time from a stamp until `now`.
+    /// Returns the time from a stamp until `now`.
     pub(crate) fn time_since(&self, added: Stamp, now: Instant) -> Duration {
         let began = self.began.unwrap_or(now);
         let since = now.saturating_duration_since(began);
         since.saturating_sub(Duration::from_nanos(added.0))
     }
 
-    /// A range with every slot that was ever used.
+    /// Returns a range with every slot that was ever used.
     pub(crate) fn slots(&self) -> Range<Slot> {
         // Slots are numbered by `slot_of` alone, in this type.
         0..(self.pages.len() * PAGE) as Slot
     }
 
-    /// The number of keys in the table.
+    /// Returns the number of keys in the table.
     pub(crate) fn len(&self) -> usize {
         self.live
     }
 
-    /// Whether the key in `slot` has been ready since `turn`.
+    /// Returns whether the key in `slot` has been ready since `turn`.
     pub(crate) fn is_ready(&self, turn: Turn, slot: Slot) -> bool {
         let standing = self.get(slot).map(|entry| entry.standing);
         matches!(standing, Some(Standing::Ready { turn: since, .. }) if since == turn)
@@ -288,7 +288,7 @@ fn entry_in<T>(pages: &[Page<T>], slot: Slot) -> Option<&Entry<T>> {
 // === impl Entry ===
 
 impl<T> Entry<T> {
-    /// The key.
+    /// Returns the key.
     pub(crate) fn key(&self) -> Option<&T> {
         match &self.key {
             Stored::Own(key) => Some(key),
@@ -297,7 +297,7 @@ impl<T> Entry<T> {
         }
     }
 
-    /// The key, shared with a ticket.
+    /// Returns the key, shared with a ticket.
     pub(crate) fn share(&mut self) -> Option<Arc<T>> {
         let shared = match std::mem::replace(&mut self.key, Stored::Moving) {
             Stored::Own(key) => Arc::new(key),

@@ -38,17 +38,17 @@ impl<T: Key> Ticket<T> {
         }
     }
 
-    /// The key.
+    /// Returns the key.
     pub fn key(&self) -> &T {
         &self.key
     }
 
-    /// The number of failures of the key since it was last forgotten: 0 on a first run.
+    /// Returns the number of failures of the key since it was last forgotten: 0 on a first run.
     pub fn attempts(&self) -> u32 {
         self.attempts
     }
 
-    /// The priority that the key had in the queue. Delayed runs and retries keep it.
+    /// Returns the priority that the key had in the queue. Delayed runs and retries keep it.
     pub fn priority(&self) -> Priority {
         self.priority
     }

@@ -13,7 +13,7 @@ pub struct Asked {
     pub metadata_only: bool,
 }
 
-/// A row per kind of request, in the order of their first arrivals.
+/// Returns a row per kind of request, in the order of their first arrivals.
 pub fn table(asked: &[Asked]) -> Table {
     let mut rows: Vec<([String; 5], usize)> = Vec::new();
     for one in asked {

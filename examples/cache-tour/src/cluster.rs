@@ -55,7 +55,7 @@ pub struct Opened {
 // ===== impl Cluster =====
 
 impl Cluster {
-    /// A server with [`PODS`] Pods.
+    /// Makes a server with [`PODS`] Pods.
     ///
     /// # Errors
     ///
@@ -86,7 +86,7 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// The server.
+    /// Returns the server.
     #[must_use]
     pub fn server(&self) -> &ApiServer {
         &self.server
@@ -139,7 +139,7 @@ impl Cluster {
 // ===== impl Opened =====
 
 impl Opened {
-    /// The requests that the server got since the cache was opened.
+    /// Returns the requests that the server got since the cache was opened.
     pub fn asked(&self) -> Table {
         let wanted = self.wanted.lock().clone();
         let mut wanted: Vec<Option<(String, bool)>> = wanted.into_iter().map(Some).collect();
@@ -160,19 +160,19 @@ impl Opened {
         table(&asked)
     }
 
-    /// The number of requests that the server got since the cache was opened.
+    /// Returns the number of requests that the server got since the cache was opened.
     #[must_use]
     pub fn requests(&self) -> usize {
         self.server.requests().all().len()
     }
 
-    /// The number of bytes that the process has grown by since the cache was opened.
+    /// Returns the number of bytes that the process has grown by since the cache was opened.
     #[must_use]
     pub fn held(&self) -> usize {
         ALLOCATED.current_usage().saturating_sub(self.before)
     }
 
-    /// The number of Pods that the cache holds.
+    /// Returns the number of Pods that the cache holds.
     ///
     /// # Errors
     ///
@@ -210,7 +210,7 @@ impl std::fmt::Debug for Opened {
     }
 }
 
-/// The kind of most stops.
+/// Returns the kind of most stops.
 #[must_use]
 pub fn pods() -> Kind {
     Kind::of::<Pod>()
@@ -232,7 +232,7 @@ fn replica_set(namespace: &str) -> Value {
     })
 }
 
-/// A typical Pod: two containers with limits, probes and volumes, and a status.
+/// Returns a typical Pod: two containers with limits, probes and volumes, and a status.
 fn pod(namespace: &str, number: usize, owner: &Value) -> Value {
     let tier = if number.is_multiple_of(3) {
         "front"

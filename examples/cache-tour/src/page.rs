@@ -24,7 +24,7 @@ pub struct Table {
 // ===== impl Page =====
 
 impl Page {
-    /// A page with a title.
+    /// Makes a page with a title.
     pub fn new(title: &str) -> Self {
         let line = "─".repeat(title.chars().count());
         Self {
@@ -95,7 +95,7 @@ fn wrapped(line: &str) -> Vec<String> {
 // ===== impl Table =====
 
 impl Table {
-    /// A table with these headings.
+    /// Makes a table with these headings.
     pub fn new<const N: usize>(head: [&str; N]) -> Self {
         Self {
             head: head.iter().map(ToString::to_string).collect(),

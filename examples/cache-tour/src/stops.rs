@@ -11,7 +11,7 @@ pub mod memory;
 use crate::cluster::{NAMESPACES, NODES, PODS};
 use crate::page::Page;
 
-/// The first page of the tour.
+/// Returns the first page of the tour.
 pub fn welcome() -> Page {
     Page::new("A tour of the cache").say(format_args!(
         "An API server runs in this process, with {PODS} Pods on {NODES} nodes in the namespaces {}.\n\

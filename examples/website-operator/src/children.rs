@@ -28,7 +28,7 @@ const PAGES_DIGEST: &str = "web.example.com/pages-digest";
 const WEB: &str = "web";
 const PAGES: &str = "pages";
 
-/// The name of the site's own copy of its pages.
+/// Returns the name of the site's own copy of its pages.
 ///
 /// The Pods mount a copy, so that they never serve two states of a ConfigMap that is being edited.
 #[must_use]
@@ -123,7 +123,7 @@ pub fn fill_service(site: &ObjectKey, service: &mut Service) {
     }]);
 }
 
-/// The host name of a site within its cluster.
+/// Returns the host name of a site within its cluster.
 #[must_use]
 pub fn address(site: &ObjectKey) -> String {
     format!(
@@ -143,7 +143,7 @@ fn labels(site: &ObjectKey) -> BTreeMap<String, String> {
     ])
 }
 
-/// A hash of the pages, the same in every run and on every machine.
+/// Returns a hash of the pages, the same in every run and on every machine.
 fn digest(pages: &Pages) -> String {
     let mut hasher = FnvHasher::default();
     for text in pages.iter().flat_map(|(file, page)| [file, page]) {

@@ -160,7 +160,7 @@ fn start_log() -> Result<(), BoxError> {
 // ===== impl Cluster =====
 
 impl Cluster {
-    /// The configured cluster, or an API server in this process if none is configured.
+    /// Returns the configured cluster, or an API server in this process if none is configured.
     async fn find(args: &Args) -> Result<Self, BoxError> {
         match Connection::infer().await.map(named) {
             Ok(connection) => {

@@ -75,7 +75,7 @@ fn tell<K: TypedObject>(
     });
 }
 
-/// The condition of a site, after each change of its reason or message.
+/// Returns the condition of a site, after each change of its reason or message.
 fn website(event: &Event<Website>) -> Option<String> {
     let site = event.entry().object();
     let mut line = format!("Website {}", site.key());
@@ -106,7 +106,7 @@ fn says(site: &Website) -> String {
     }
 }
 
-/// A line when a child is created or deleted; its changes show in the site's condition.
+/// Returns a line when a child is created or deleted; its changes show in the site's condition.
 fn child<K: TypedObject>(kind: &'static str) -> impl Fn(&Event<K>) -> Option<String> + Send {
     move |event| {
         let key = event.entry().key();

@@ -107,7 +107,7 @@ pub async fn until_ready(cache: &Cache, mut events: Subscription<Website>) -> Re
 }
 
 impl Sites {
-    /// Whether every site that is not ready waits for a person.
+    /// Returns whether every site that is not ready waits for a person.
     fn are_stuck(&self) -> bool {
         let mut waiting = self.0.values().filter(|site| !site.is_ready()).peekable();
         let stuck = |site: &Arc<Website>| {
@@ -117,7 +117,7 @@ impl Sites {
         waiting.peek().is_some() && waiting.all(stuck)
     }
 
-    /// The messages of the sites that are not ready.
+    /// Returns the messages of the sites that are not ready.
     fn waiting(&self) -> Vec<String> {
         let waiting = self.0.values().filter(|site| !site.is_ready());
         let says = waiting.map(|site| match site.ready_condition() {

@@ -104,7 +104,7 @@ impl Progress {
     }
 }
 
-/// The status of `site` at `now`.
+/// Returns the status of `site` at `now`.
 ///
 /// The transition time changes only with the condition's status, so that unchanged children give an
 /// unchanged status and no request.

@@ -73,13 +73,13 @@ pub struct WebsiteStatus {
 /// The name of the condition that says whether a [`Website`] is served.
 pub const READY: &str = "Ready";
 
-/// Held by every [`Website`] until the operator has taken it out of the directory.
+/// The finalizer of every [`Website`], until the operator has removed the site from the directory.
 pub const FINALIZER: &str = "web.example.com/directory";
 
 // ===== impl Website =====
 
 impl Website {
-    /// The `Ready` condition, once there is one.
+    /// Returns the `Ready` condition, once there is one.
     #[must_use]
     pub fn ready_condition(&self) -> Option<&Condition> {
         self.status
@@ -88,7 +88,7 @@ impl Website {
             .find(|c| c.type_ == READY)
     }
 
-    /// Whether the present spec is served.
+    /// Returns whether the present spec is served.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         let observed = self.status.as_ref().and_then(|s| s.observed_generation);

@@ -20,7 +20,8 @@ pub struct OfObject<K, F> {
     kind: PhantomData<fn(&K)>,
 }
 
-/// A predicate that decides about whole events, deletes included: the way to filter deletes on purpose.
+/// Makes a predicate that decides about whole events, deletes included: the way to filter deletes
+/// on purpose.
 pub fn func<K, F>(function: F) -> Func<K, F>
 where
     K: Object,
@@ -32,7 +33,8 @@ where
     }
 }
 
-/// A predicate that decides about the object after a creation or update. Deletes pass without a call.
+/// Makes a predicate that decides about the object after a creation or update. Deletes pass
+/// without a call.
 pub fn object<K, F>(function: F) -> OfObject<K, F>
 where
     K: Object,

@@ -84,12 +84,12 @@ impl World {
         tokio::spawn(controller.start(start.grace(self.grace).registry(self.registry.clone())))
     }
 
-    /// The value of a metric of the controller `name`.
+    /// Returns the value of a metric of the controller `name`.
     pub(crate) fn metric(&self, metric: &str, labels: &str) -> String {
         self.series(&format!("controller_runtime_{metric}{{{labels}}} "))
     }
 
-    /// The value of the series with the line that begins with `series`.
+    /// Returns the value of the series with the line that begins with `series`.
     pub(crate) fn series(&self, series: &str) -> String {
         let text = TextEncoder::new()
             .encode_to_string(&self.registry.gather())
@@ -117,7 +117,7 @@ impl World {
             .unwrap();
     }
 
-    /// A ConfigMap that the Deployments of these names own, the first as its controller.
+    /// Creates a ConfigMap that the Deployments of these names own, the first as its controller.
     pub(crate) fn own(&self, name: &str, owners: &[&str]) -> Value {
         let references: Vec<Value> = owners
             .iter()
@@ -172,7 +172,7 @@ impl Record {
         let _ = self.0.send((text.to_string(), Instant::now()));
     }
 
-    /// A reconciler that records each request and does nothing else.
+    /// Makes a reconciler that records each request and does nothing else.
     pub(crate) fn reconciler(self) -> impl Reconciler {
         reconcile::from_fn(move |_: Context, request: Request| {
             self.note(&request);
@@ -209,7 +209,7 @@ impl Runs {
 pub(crate) const HOUR: Duration = Duration::from_secs(3600);
 
 impl Runs {
-    /// Whether every sender is gone and no request is left to read.
+    /// Returns whether every sender is gone and no request is left to read.
     pub(crate) fn seen_nothing_more(&mut self) -> bool {
         self.seen.try_recv().is_err()
     }

@@ -17,7 +17,7 @@ fn failed(name: &str) -> Event {
     })
 }
 
-/// A run after all groups are ready.
+/// Makes a run in which all groups are ready.
 fn running(grace: Option<Duration>) -> Supervision {
     let mut run = Supervision::new(grace, LAST_MOMENT);
     for _ in START {
@@ -26,7 +26,7 @@ fn running(grace: Option<Duration>) -> Supervision {
     run
 }
 
-/// A run after the first group was asked to stop at `now`.
+/// Makes a run in which the first group was asked to stop at `now`.
 fn stopping(grace: Option<Duration>, now: Instant) -> Supervision {
     let mut run = running(grace);
     assert_eq!(run.on(Event::StopRequested, now), Step::BeginStop);

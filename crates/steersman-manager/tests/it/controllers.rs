@@ -129,7 +129,7 @@ async fn reconciles_see_the_clock_of_the_manager() {
     assert_eq!(stored["data"], json!({"seen": "2030-01-01T12:00:00Z"}));
 }
 
-/// A reconciler that applies one label with the value that it was made with.
+/// Returns a reconciler that applies one label with the value that it was made with.
 fn applies(value: &'static str, done: mpsc::UnboundedSender<()>) -> impl Reconciler {
     reconcile::from_fn(move |ctx: Context, request: Request| {
         let done = done.clone();
@@ -144,7 +144,7 @@ fn applies(value: &'static str, done: mpsc::UnboundedSender<()>) -> impl Reconci
     })
 }
 
-/// The field managers of an object, and the labels that each of them owns.
+/// Returns the field managers of an object, and the labels that each of them owns.
 fn owners(server: &ApiServer) -> Vec<(String, String)> {
     let stored = server.get("configmaps", "default", "a").unwrap();
     let entries = stored["metadata"]["managedFields"].as_array().unwrap();

@@ -59,7 +59,7 @@ impl Counts {
         }
     }
 
-    /// What the reconciles of a controller have found since the last call.
+    /// Returns the numbers of objects that the reconciles of a controller found since the last call.
     fn take(&self, controller: &str) -> Vec<usize> {
         self.0.lock().remove(controller).unwrap_or_default()
     }

@@ -11,7 +11,7 @@ use crate::world::start;
 
 const REVIEWS: &str = "selfsubjectaccessreviews.authorization.k8s.io";
 
-/// A server on which the operator may read ConfigMaps and nothing else.
+/// Returns a server on which the operator may read ConfigMaps and nothing else.
 fn server() -> ApiServer {
     let server = ApiServer::builder()
         .authorization(Authorization::Rbac)

@@ -79,7 +79,7 @@ impl Notes {
             .unwrap();
     }
 
-    /// A runnable that takes a second to be ready, and one to stop.
+    /// Returns a runnable that takes a second to be ready, and one to stop.
     pub(crate) fn slow(&self, group: Group) -> impl Runnable + use<> {
         let notes = self.clone();
         runnable::from_fn(group.to_string(), group, move |context| async move {

@@ -18,7 +18,8 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// A bucket of `burst` tokens that gains one token per `interval`. A burst of 0 counts as 1.
+    /// Makes a bucket of `burst` tokens that gains one token per `interval`. A burst of 0 counts as
+    /// 1.
     pub fn new(interval: Duration, burst: u32) -> Self {
         Self {
             interval,

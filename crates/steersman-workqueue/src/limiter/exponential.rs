@@ -18,7 +18,7 @@ pub struct Exponential<T> {
 }
 
 impl<T: Key> Exponential<T> {
-    /// A limiter with the first delay `base` and the longest delay `cap`.
+    /// Makes a limiter with the first delay `base` and the longest delay `cap`.
     pub fn new(base: Duration, cap: Duration) -> Self {
         Self {
             base,

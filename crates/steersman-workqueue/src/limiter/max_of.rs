@@ -11,7 +11,7 @@ pub struct MaxOf<T> {
 }
 
 impl<T: 'static> MaxOf<T> {
-    /// No limiter yet: every delay is zero.
+    /// Makes a limiter without parts: every delay is zero.
     #[must_use]
     pub fn new() -> Self {
         Self {

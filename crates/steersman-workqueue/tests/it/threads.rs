@@ -8,7 +8,7 @@ use steersman_workqueue::{Queue, QueueOptions, Ticket};
 /// A limit, so that a lost key fails the test and does not hang it.
 const AGES: Duration = Duration::from_secs(60);
 
-/// A worker in a thread of its own, until the queue is shut down.
+/// Runs a worker until the queue is shut down.
 fn work(queue: &Queue<u32>, mut done: impl FnMut(Ticket<u32>)) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     runtime.block_on(async {

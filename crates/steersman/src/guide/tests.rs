@@ -75,7 +75,7 @@ impl Said {
         }
     }
 
-    /// Whether a message has all parts of a quote, in their order.
+    /// Returns whether a message has all parts of a quote, in their order.
     fn has(&self, quote: &str) -> bool {
         self.0.iter().any(|message| {
             let mut rest = message.as_str();
@@ -116,8 +116,8 @@ fn quoted_errors_are_what_the_code_says() {
     assert!(unsaid.is_empty(), "{unsaid:#?}\nof\n{:#?}", said.0);
 }
 
-/// The quoted texts: the code spans in the first cells of the first page, and in the table of refusals of the
-/// second.
+/// Returns the quoted texts: the code spans in the first cells of the first page, and in the table
+/// of refusals of the second.
 fn quotes() -> impl Iterator<Item = &'static str> {
     let cells = |page: &'static str, at: usize| {
         let rows = page.lines().filter(|line| line.starts_with("| "));
@@ -128,7 +128,7 @@ fn quotes() -> impl Iterator<Item = &'static str> {
     let of_this = |cell: &&str| !ELSEWHERE.iter().any(|of| cell.trim_end().ends_with(of));
     let cells = first.chain(refusals).filter(of_this);
     let spans = cells.flat_map(|cell| {
-        // Doubled backticks quote a text with single ones.
+        // A cell in doubled backticks quotes a text that holds single ones.
         match cell.split("``").nth(1) {
             Some(span) => vec![span],
             None => cell.split('`').skip(1).step_by(2).collect(),
@@ -251,7 +251,7 @@ async fn starting(said: &mut Said, server: &ApiServer) {
     drop(slow);
 }
 
-/// A client with a cache that runs until the sender is dropped.
+/// Starts a client with a cache that runs until the sender is dropped.
 async fn running(server: &ApiServer, options: CacheOptions) -> Client {
     let manager = manager(server, options);
     manager.cache().informer::<Greeting>().unwrap();

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 
 const PAGE: &str = include_str!("../../guide/manager.md");
 
-/// The names in the first column of the table of metrics.
+/// Returns the names in the first column of the table of metrics.
 fn told() -> BTreeSet<&'static str> {
     let table = PAGE.split("| Metric |").nth(1).unwrap();
     let rows = table

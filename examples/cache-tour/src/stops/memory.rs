@@ -44,7 +44,7 @@ pub async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
 /// The declarations of a reader of Pods.
 type Declare = fn(&Cache) -> Result<(), Error>;
 
-/// The ways in which Pods are cached, with a name each.
+/// Returns the ways in which Pods are cached, with a name each.
 fn ways() -> [(&'static str, Settings, Declare); 9] {
     let all = Settings::new;
     let typed: Declare = |cache| cache.informers::<Pod>().map(drop);
@@ -87,7 +87,7 @@ fn ways() -> [(&'static str, Settings, Declare); 9] {
     ]
 }
 
-/// The size of a Pod as JSON in bytes, with and without `managedFields`.
+/// Returns the size of a Pod as JSON in bytes, with and without `managedFields`.
 fn json_sizes(cluster: &Cluster) -> Result<(usize, usize), BoxError> {
     let (mut with_managed, mut without) = (0, 0);
     for mut pod in cluster.server().list("pods", "") {
@@ -100,7 +100,7 @@ fn json_sizes(cluster: &Cluster) -> Result<(usize, usize), BoxError> {
     Ok((with_managed / PODS, without / PODS))
 }
 
-/// The bytes of a cache that is opened only to be measured.
+/// Opens a cache only to measure it, and returns its bytes.
 async fn measure(
     cluster: &Cluster,
     options: CacheOptions,

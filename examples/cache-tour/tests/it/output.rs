@@ -4,7 +4,7 @@ use std::process::Command;
 
 const GUIDE: &str = include_str!("../../../../crates/steersman/guide/memory.md");
 
-/// The cells of the table row that begins with `begin`, without the first cell.
+/// Returns the cells of the table row that begins with `begin`, without the first cell.
 fn row<'a>(page: &'a str, begin: &str) -> Vec<&'a str> {
     let line = page
         .lines()
@@ -23,7 +23,7 @@ fn number(page: &str, begin: &str) -> u64 {
     last.unwrap_or_else(|| panic!("no number in the row {begin:?} of\n{page}"))
 }
 
-/// The pages, each from its title on.
+/// Returns the pages, each from its title on.
 fn pages(said: &str) -> Vec<String> {
     said.split("\n\n").fold(Vec::new(), |mut pages, part| {
         let titled = part

@@ -157,7 +157,8 @@ async fn the_definition_in_the_manifests_is_the_one_of_the_code() {
     );
 }
 
-/// An api-server over HTTPS that plays workloads, and a home with a KUBECONFIG that leads to it.
+/// Starts an api-server over HTTPS that plays workloads, and a home with a KUBECONFIG that leads
+/// to it.
 async fn configured() -> (TestEnv, TempDir) {
     let env = TestEnv::https(player()).await.unwrap();
     let home = TempDir::new().unwrap();

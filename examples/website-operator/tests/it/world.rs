@@ -19,7 +19,7 @@ use website_operator::{controller, setup};
 
 pub(crate) const PAGES: &str = "hello-pages";
 
-/// A server that plays the controllers of Deployments and the kubelets.
+/// Returns a server that plays the controllers of Deployments and the kubelets.
 pub(crate) fn player() -> ApiServer {
     ApiServer::builder()
         .authorization(Authorization::Rbac)
@@ -27,7 +27,7 @@ pub(crate) fn player() -> ApiServer {
         .build()
 }
 
-/// An environment with such a server in this process.
+/// Returns an environment with such a server in this process.
 pub(crate) fn played() -> TestEnv {
     TestEnv::of(player())
 }
@@ -47,7 +47,7 @@ impl World {
         Self::with(env, CacheOptions::new(), |_| ()).await
     }
 
-    /// An operator with further controllers in its manager.
+    /// Starts an operator with further controllers in its manager.
     pub(crate) async fn with(
         env: TestEnv,
         options: CacheOptions,
