@@ -99,7 +99,7 @@ impl ControllerStatus {
         self.shared.state.lock().panics
     }
 
-    /// Returns the last of those panics.
+    /// Returns the last panic of a predicate, handler or filter.
     #[must_use]
     pub fn last_handler_panic(&self) -> Option<HandlerPanic> {
         self.shared.state.lock().last_panic.clone()

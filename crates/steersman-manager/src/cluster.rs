@@ -153,7 +153,7 @@ impl Runnable for Cluster {
         let begun = self.begun.map_or_else(|| self.cache.begin(), Ok)?;
         let run = begun.run(self.connection.clone(), context.cancellation());
         let asking = async {
-            // At the same time as the start, which does not wait for it.
+            // Runs at the same time as the start of the cache, which does not wait for it.
             if self.preflight {
                 preflight(&self.cache, &self.connection).await;
             }

@@ -27,7 +27,7 @@ pub(crate) fn player() -> ApiServer {
         .build()
 }
 
-/// Returns an environment with such a server in this process.
+/// Makes an environment with a [`player`] in this process.
 pub(crate) fn played() -> TestEnv {
     TestEnv::of(player())
 }
