@@ -154,7 +154,7 @@ mod tests {
 
     /// MGR-6
     #[test]
-    fn a_controller_whose_kinds_have_synced_is_named_as_about_to_start() {
+    fn a_controller_with_synced_kinds_is_named_as_about_to_start() {
         let controller = ControllerHealth {
             name: "shop".to_owned(),
             is_waiting: true,

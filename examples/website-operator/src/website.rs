@@ -51,7 +51,7 @@ pub struct WebsiteSpec {
     #[serde(default = "default_replicas")]
     #[schemars(range(min = 0, max = 100))]
     pub replicas: i32,
-    /// The ConfigMap, in the same namespace, whose entries are the pages by file name.
+    /// The ConfigMap, in the same namespace, with the pages by file name.
     pub pages: String,
 }
 

@@ -77,7 +77,7 @@ async fn reconciles_that_outlast_the_grace_are_dropped() {
 
 // CLIENT-7
 #[tokio::test(start_paused = true)]
-async fn the_stop_waits_for_a_write_whose_reconcile_was_dropped() {
+async fn the_stop_waits_for_the_write_of_a_dropped_reconcile() {
     let mut world = World::new();
     world.deploy("web");
     let slow = Duration::from_secs(4);

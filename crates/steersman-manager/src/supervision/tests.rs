@@ -81,7 +81,7 @@ fn the_first_failure_stops_the_manager_and_is_its_result() {
 
 /// MGR-3
 #[test]
-fn groups_whose_turn_has_not_come_are_asked_to_stop_after_the_grace() {
+fn groups_that_wait_for_their_turn_are_asked_to_stop_after_the_grace() {
     let now = start();
     let mut run = stopping(Some(GRACE), now);
     assert_eq!(run.deadline(), Some(now + GRACE));
