@@ -31,11 +31,11 @@ fn test(sort: Worlds) -> OneTest {
     match sort {
         Worlds::Informers => OneTest {
             package: "steersman-informer",
-            test: "seeds::every_world_ends_with_each_store_and_each_onlooker_equal_to_the_server",
+            test: "seeds::in_every_world_stores_and_subscribers_end_equal_to_the_server",
         },
         Worlds::Crowds => OneTest {
             package: "steersman-informer",
-            test: "seeds::every_crowded_world_ends_so_too_whatever_packs_its_objects",
+            test: "seeds::in_every_crowded_world_stores_end_equal_to_the_server_whatever_the_dictionary",
         },
         Worlds::Writes => OneTest {
             package: "steersman-client",

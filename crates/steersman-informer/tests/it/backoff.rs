@@ -1,4 +1,4 @@
-//! Delays between failures: growing, alone, and told once.
+//! Delays after failures: they grow, are independent of other kinds, and are reported once.
 
 use std::time::Duration;
 
@@ -87,7 +87,7 @@ async fn each_reason_has_its_name_and_keeps_its_beginning() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_asks_to_wait_for_ever_is_asked_again() {
+async fn an_endless_retry_after_is_bounded() {
     let fake = Fake::new();
     let status = Status {
         code: 429,
@@ -106,7 +106,7 @@ async fn a_server_that_asks_to_wait_for_ever_is_asked_again() {
 
 // REFL-8
 #[tokio::test(start_paused = true)]
-async fn refl_8_a_watch_that_is_rejected_time_and_again_leads_to_a_list() {
+async fn refl_8_a_watch_rejected_several_times_leads_to_a_list() {
     let fake = Fake::new();
     fake.page("10", [good("a", 1)]);
     for _ in 0..5 {
@@ -125,7 +125,7 @@ async fn refl_8_a_watch_that_is_rejected_time_and_again_leads_to_a_list() {
 
 // REFL-8
 #[tokio::test(start_paused = true)]
-async fn refl_8_a_watch_goes_on_from_its_last_version_however_many_5xx_came() {
+async fn refl_8_a_watch_resumes_from_its_last_version_after_any_number_of_5xx() {
     for (code, reason) in [(500, "InternalError"), (503, "ServiceUnavailable")] {
         let fake = Fake::new();
         fake.page("10", [good("a", 1)]);
@@ -165,7 +165,7 @@ async fn refl_9_a_410_after_an_outage_leads_to_a_list_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_is_starting_says_so_and_is_asked_again_soon() {
+async fn a_starting_server_is_reported_and_asked_again_soon() {
     for (code, reason, text) in [
         (429, "TooManyRequests", "storage is (re)initializing"),
         (

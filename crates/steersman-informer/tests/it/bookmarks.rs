@@ -1,4 +1,4 @@
-//! Where a watch resumes.
+//! The resource version at which a watch resumes.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ async fn refl_8_a_watch_that_ends_resumes_from_a_bookmark_without_a_list() {
     assert_eq!(fake.request(3).await.after(), "17");
     second.unbounded_send(modified("b", 19)).unwrap();
     running.applied(19).await;
-    // A connection that breaks is no different from one that ends.
+    // A connection that breaks is treated as one that ends.
     tokio::time::advance(Duration::from_secs(60)).await;
     second.unbounded_send(Err(broken())).unwrap();
     assert_eq!(fake.request(4).await.after(), "19");
@@ -32,7 +32,7 @@ async fn refl_8_a_watch_that_ends_resumes_from_a_bookmark_without_a_list() {
 
 // REFL-1
 #[tokio::test(start_paused = true)]
-async fn refl_1_a_late_bookmark_does_not_turn_time_back() {
+async fn refl_1_a_late_bookmark_does_not_move_the_version_back() {
     let fake = Fake::new();
     fake.page("10", []);
     let wire = fake.watch();
@@ -49,7 +49,7 @@ async fn refl_1_a_late_bookmark_does_not_turn_time_back() {
 
 // REFL-2, REFL-8
 #[tokio::test(start_paused = true)]
-async fn refl_2_no_failure_of_a_watch_lists_again_or_empties_the_store() {
+async fn refl_2_no_failure_of_a_watch_causes_a_list_or_empties_the_store() {
     let fake = Fake::new();
     fake.page("10", [good("a", 1)]);
     for (code, reason) in [
@@ -69,7 +69,7 @@ async fn refl_2_no_failure_of_a_watch_lists_again_or_empties_the_store() {
         assert_eq!(running.stored(), ["ns/a@1"]);
     }
     assert!(states.borrow_and_update().is_degraded());
-    // It is well again as soon as it hears something.
+    // The informer has recovered as soon as an event arrives.
     wire.unbounded_send(bookmark(11)).unwrap();
     states.wait_for(|state| state.is_synced()).await.unwrap();
 }

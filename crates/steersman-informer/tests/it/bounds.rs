@@ -1,5 +1,5 @@
-//! QUEUE-2: what is not stored yet is bounded in number and in bytes, and nothing is left out for that. And the bounds of
-//! durations: zero disables, the maximum never fires.
+//! QUEUE-2: deltas that wait for the store are bounded in number and in bytes, and none is lost.
+//! And durations at their bounds: zero disables, the maximum never fires.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::fake::*;
 
 const EVENTS: u64 = 20;
 
-/// In how many batches events are stored that are all there at once.
+/// Returns the number of batches in which events that are all there at once are stored.
 async fn batches(options: InformerOptions) -> u64 {
     let fake = Fake::new();
     fake.page("10", []);
@@ -32,17 +32,18 @@ async fn batches(options: InformerOptions) -> u64 {
 
 /// QUEUE-2
 #[tokio::test(start_paused = true)]
-async fn a_full_queue_makes_the_reflector_wait_and_loses_nothing() {
+async fn a_full_queue_blocks_the_reflector_and_loses_no_event() {
     assert_eq!(batches(listing()).await, 1, "there is room for all");
     assert_eq!(batches(listing().queue_bound(5)).await, EVENTS / 5);
     assert_eq!(batches(listing().queue_bound(0)).await, EVENTS);
-    // What is larger than the bound by itself waits alone.
+    // A delta that is larger than the bound waits alone.
     assert_eq!(batches(listing().queue_bytes(1)).await, EVENTS);
     let some = batches(listing().queue_bytes(1000)).await;
     assert!(1 < some && some < EVENTS, "{some}");
 }
 
-/// Of every duration option of an informer zero disables, and the maximum never fires, whatever the seed is.
+/// For every duration option of an informer, zero disables and the maximum never fires, whatever
+/// the seed.
 #[tokio::test(start_paused = true)]
 async fn durations_of_zero_disable_and_of_the_maximum_never_fire() {
     for seed in 0..64 {

@@ -1,4 +1,4 @@
-//! What is held packed, what is held decoded, and what that costs who reads.
+//! Packed and decoded bytes under various budgets, and what they cost readers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +43,7 @@ async fn synced(options: InformerOptions, maps: usize) -> World<ConfigMap> {
 
 // PACK-2
 #[tokio::test(start_paused = true)]
-async fn pack_2_reads_are_the_same_under_every_budget_and_cost_what_it_says() {
+async fn pack_2_reads_return_the_same_under_every_budget_and_decode_as_it_allows() {
     let mut decoded = Vec::new();
     for budget in [Budget::bytes(0), Budget::default(), Budget::unlimited()] {
         let keeps = budget.limit() != Some(0);
@@ -61,31 +61,31 @@ async fn pack_2_reads_are_the_same_under_every_budget_and_cost_what_it_says() {
         assert_eq!((hits, unpacks), if keeps { (3, 0) } else { (0, 3) });
         assert!(of(&registry, "packed_bytes") < of(&registry, "bytes"));
         decoded.push(of(&registry, "decoded_bytes"));
-        // Nothing was evicted, or ever there.
+        // Nothing was evicted, or nothing was ever cached.
         assert_eq!(of(&registry, "evictions_total"), 0);
         let is_limited = budget.limit().is_some();
         assert_eq!(budget.charged() > 0, keeps && is_limited);
     }
-    // Who wants to know how large a budget has to be keeps everything, and looks.
+    // An unlimited budget caches every read object, and the metric shows how much that takes.
     assert!(decoded[0] == 0 && decoded[1] > 0);
     assert_eq!(decoded[1], decoded[2]);
 }
 
 // PACK-2, PACK-3
 #[tokio::test(start_paused = true)]
-async fn pack_3_what_is_read_again_stays_though_others_go_over_everything() {
+async fn pack_3_objects_that_are_read_again_survive_scans_of_everything() {
     let (registry, options) = counted(Budget::bytes(20_000));
     let world = synced(options, 40).await;
     let store = world.informer.store();
     let decoded = || of(&registry, "decoded_bytes");
     assert!((10_000..=20_000).contains(&decoded()), "{}", decoded());
-    // What arrives takes the room there is, and no more.
+    // Arriving objects take only free room.
     assert_eq!(of(&registry, "evictions_total"), 0);
     let kept = store.get(&key("m7")).unwrap();
     assert!(Arc::ptr_eq(&kept, &store.get(&key("m7")).unwrap()));
     let everything = LabelSelector::everything();
     for _ in 0..3 {
-        // Each of them once, by a read of its own.
+        // Each object once, by a read of its own.
         for number in 10..40 {
             store.get(&key(&format!("m{number}"))).unwrap();
         }
@@ -105,8 +105,8 @@ async fn pack_3_what_is_read_again_stays_though_others_go_over_everything() {
 
 // PACK-6
 #[tokio::test(start_paused = true)]
-async fn pack_6_who_is_told_of_a_live_event_reads_it_as_it_came() {
-    // As a controller is: in a task, which has its turn among others.
+async fn pack_6_a_subscriber_reads_a_live_event_before_it_is_packed() {
+    // In a task that takes turns with others, as a controller does.
     tokio::spawn(told_of_live_events()).await.unwrap();
 }
 
@@ -127,7 +127,7 @@ async fn told_of_live_events() {
     let unpacks = || of(&registry, "unpacks_total");
     assert!(store.get(event.key()).is_some());
     assert_eq!(unpacks(), 0);
-    // Now it is packed, and nothing is kept decoded.
+    // Now the object is packed, and nothing is cached.
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(store.get(event.key()).is_some());
     assert_eq!(unpacks(), 1);
@@ -139,13 +139,13 @@ async fn told_of_live_events() {
     assert!(matches!(events.next().await, Some(Delivery::Event(_))));
     let (there, packed) = (store.len() - 1, of(&registry, "packed_bytes") - each);
     assert!(there > MANY / 2, "{there} came together");
-    // Of these a few were not packed when the first was told.
+    // A few of these events were not packed yet when the first was delivered.
     assert!(packed + 20 * each >= there * each, "{packed} of {there}");
 }
 
 // PACK-5
 #[tokio::test(start_paused = true)]
-async fn pack_5_objects_that_are_alike_are_packed_by_a_dictionary_and_so_are_those_before_it() {
+async fn pack_5_similar_objects_are_packed_with_a_dictionary_including_earlier_ones() {
     let server = server();
     let put = |number: usize| {
         let name = format!("map-{number}");
@@ -167,7 +167,7 @@ async fn pack_5_objects_that_are_alike_are_packed_by_a_dictionary_and_so_are_tho
     let (registry, options) = counted(Budget::bytes(0));
     let world = World::of_maps(&server, options);
     world.informer.wait_for_sync().await.unwrap();
-    // No time passes while somebody learns, or packs again.
+    // Virtual time stands still during training and packing.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let packed = || of(&registry, "packed_bytes");
     let before = packed();
@@ -176,10 +176,10 @@ async fn pack_5_objects_that_are_alike_are_packed_by_a_dictionary_and_so_are_tho
     while world.informer.store().len() < 2_100 {
         applied.changed().await.unwrap();
     }
-    // By itself one takes more than 250.
+    // Packed without a dictionary an object takes more than 250 bytes.
     let (early, late) = (before / 2_000, (packed() - before) / 100);
     assert!(late < 150, "{late} bytes each");
-    // Those that came before there was a dictionary, a quarter of them at least, take no more.
+    // Objects that came before the dictionary, at least a quarter of all, take no more.
     assert!(early <= late + 10, "{early} bytes each, and later {late}");
     let last = world.informer.store().get(&key("map-2099")).unwrap();
     assert_eq!(last.data.as_ref().unwrap()["of"], "map-2099");

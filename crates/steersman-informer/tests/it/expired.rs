@@ -1,4 +1,4 @@
-//! 410 in both shapes, and versions the server does not know yet.
+//! 410 as an HTTP status and as an event, and resource versions that the server has not reached.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ async fn a_410_relists(event: bool) {
     let (watch, list) = (fake.request(2).await, fake.request(3).await);
     assert_eq!(watch.after(), "10");
     assert_eq!(list.from(), "");
-    // An expired version is a part of life: no delay, no alarm.
+    // An expired version is ordinary: no delay, no problem.
     assert_eq!(list.at, watch.at);
     assert!(states.borrow_and_update().is_synced());
 }
@@ -41,7 +41,7 @@ async fn a_410_as_an_error_event_relists() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn versions_that_expire_at_once_do_not_make_a_loop() {
+async fn versions_that_expire_at_once_do_not_cause_a_tight_loop() {
     let fake = Fake::new();
     for _ in 0..6 {
         fake.page("10", [good("a", 1)]);
@@ -55,7 +55,7 @@ async fn versions_that_expire_at_once_do_not_make_a_loop() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_the_server_has_not_reached_is_listed_anew() {
+async fn a_version_that_the_server_has_not_reached_causes_a_list() {
     let fake = Fake::new();
     fake.page("10", [good("a", 1)]);
     let wire = fake.watch();
@@ -74,7 +74,7 @@ async fn a_version_the_server_has_not_reached_is_listed_anew() {
     assert_eq!(fake.request(5).await.after(), "12");
 }
 
-/// So many rounds in which a watch says something and then that its version expired.
+/// Scripts watches that each deliver an event and then expire.
 fn rounds_with_an_event(fake: &Fake, streaming: bool, count: usize) -> Vec<Wire> {
     let round = |_| {
         if !streaming {
@@ -95,7 +95,7 @@ fn rounds_with_an_event(fake: &Fake, streaming: bool, count: usize) -> Vec<Wire>
 
 // REFL-5
 #[tokio::test(start_paused = true)]
-async fn refl_5_what_is_heard_before_each_expiration_does_not_make_a_loop_of_lists() {
+async fn refl_5_events_before_each_expiration_do_not_cause_a_loop_of_lists() {
     for streaming in [false, true] {
         let fake = Fake::new();
         let _wires = rounds_with_an_event(&fake, streaming, 200);
@@ -109,7 +109,7 @@ async fn refl_5_what_is_heard_before_each_expiration_does_not_make_a_loop_of_lis
 
 // REFL-5
 #[tokio::test(start_paused = true)]
-async fn refl_5_a_watch_that_was_well_for_a_while_starts_again_at_once() {
+async fn refl_5_after_a_healthy_watch_an_expiration_causes_a_list_at_once() {
     let fake = Fake::new();
     let mut wires = Vec::new();
     for _ in 0..3 {

@@ -1,4 +1,4 @@
-//! A server that answers what a test tells it to, and remembers what it was asked.
+//! A scripted server that records its requests.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -23,14 +23,14 @@ type Map = ConfigMap;
 type Item = Result<WatchEvent, Error>;
 type Raw = Decoded<RawObject>;
 
-/// What was asked.
+/// The sort of a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Asks {
     List(PageRequest),
     Watch(WatchOptions),
 }
 
-/// One request, and when it came.
+/// A request and the time of its arrival.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) asks: Asks,
@@ -45,7 +45,7 @@ enum Answer {
     Watch(Result<mpsc::UnboundedReceiver<Item>, Error>),
 }
 
-/// The server: answers in the order of the script, and never once that is at its end.
+/// A server that answers by its script. Requests after the end of the script get no response.
 #[derive(Clone)]
 pub(crate) struct Fake {
     script: Arc<parking_lot::Mutex<VecDeque<Answer>>>,
@@ -69,7 +69,7 @@ impl Fake {
         self.then(Answer::Page(Ok(parts)));
     }
 
-    /// The next request is answered with a last page.
+    /// Answers the next request with a last page.
     pub(crate) fn page(&self, version: &str, maps: impl IntoIterator<Item = Raw>) {
         self.answer(ListPage::new(
             maps.into_iter().collect(),
@@ -77,14 +77,14 @@ impl Fake {
         ));
     }
 
-    /// The next request is answered with a page that ends early: with an error, or without a word.
+    /// Answers the next request with a page that ends early, with or without an error.
     pub(crate) fn page_cut(&self, maps: impl IntoIterator<Item = Raw>, error: Option<Error>) {
         let parts = maps.into_iter().map(ListPart::Object).map(Ok);
         let parts = parts.chain(error.map(Err)).collect();
         self.then(Answer::Page(Ok(parts)));
     }
 
-    /// The next request is answered with a page that has one after it.
+    /// Answers the next request with a page that another one follows.
     pub(crate) fn page_then(
         &self,
         token: &str,
@@ -95,34 +95,34 @@ impl Fake {
         self.answer(page.continued(token));
     }
 
-    /// The next request is answered with a watch, which lasts as long as the wire.
+    /// Answers the next request with a watch that is open until the wire is dropped.
     pub(crate) fn watch(&self) -> Wire {
         let (wire, receiver) = mpsc::unbounded();
         self.then(Answer::Watch(Ok(receiver)));
         wire
     }
 
-    /// The next request is a list and refused.
+    /// Refuses the next request, a list.
     pub(crate) fn list_refused(&self, code: u16, reason: &str) {
         self.list_error(refused("list", code, reason));
     }
 
-    /// The next request is a list and fails.
+    /// Fails the next request, a list.
     pub(crate) fn list_error(&self, error: Error) {
         self.then(Answer::Page(Err(error)));
     }
 
-    /// The next request is a watch and refused with an HTTP status.
+    /// Refuses the next request, a watch, with an HTTP status.
     pub(crate) fn watch_refused(&self, code: u16, reason: &str) {
         self.watch_error(refused("watch", code, reason));
     }
 
-    /// The next request is a watch and fails.
+    /// Fails the next request, a watch.
     pub(crate) fn watch_error(&self, error: Error) {
         self.then(Answer::Watch(Err(error)));
     }
 
-    /// The next request is a watch, from a version that the server has not reached.
+    /// Answers the next request, a watch, that its version is too large.
     pub(crate) fn then_too_large(&self) {
         let status = Status {
             code: 504,
@@ -135,7 +135,7 @@ impl Fake {
         self.then(Answer::Watch(Err(error)));
     }
 
-    /// What was asked until now.
+    /// Returns the requests so far.
     pub(crate) fn requests(&self) -> Vec<Request> {
         self.log.borrow().clone()
     }
@@ -187,19 +187,19 @@ impl Request {
         }
     }
 
-    /// The version after which a watch starts.
+    /// Returns the version after which a watch starts.
     pub(crate) fn after(&self) -> &str {
         self.watch().resource_version.as_str()
     }
 
-    /// The version a list starts from.
+    /// Returns the version of a list.
     pub(crate) fn from(&self) -> &str {
         let version = self.list().paging.resource_version.as_ref();
         version.map_or("", ResourceVersion::as_str)
     }
 }
 
-/// A refusal as an api-server answers it.
+/// Returns an API server's refusal.
 pub(crate) fn refused(verb: &'static str, code: u16, reason: &str) -> Error {
     let status = Status {
         code,
@@ -211,12 +211,12 @@ pub(crate) fn refused(verb: &'static str, code: u16, reason: &str) -> Error {
     Error::from_status(asked, status, None)
 }
 
-/// A broken connection.
+/// Returns the error of a broken connection.
 pub(crate) fn broken() -> Error {
     broken_by("connection reset by the script")
 }
 
-/// A connection that broke for this cause.
+/// Returns the error of a connection that broke for this cause.
 pub(crate) fn broken_by(cause: &str) -> Error {
     Error::Transport {
         asked: Box::new(Asked::of_collection("watch", &Kind::of::<Map>(), None)),
@@ -225,7 +225,7 @@ pub(crate) fn broken_by(cause: &str) -> Error {
     }
 }
 
-/// A ConfigMap of the namespace `ns`, of uid `name`'s own.
+/// Returns a ConfigMap in the namespace `ns`, with its name as its uid.
 pub(crate) fn map(name: &str, version: u64) -> Map {
     map_of(name, version, &format!("uid-of-{name}"))
 }
@@ -243,12 +243,12 @@ pub(crate) fn good(name: &str, version: u64) -> Raw {
     raw(&map(name, version))
 }
 
-/// As it comes over the wire.
+/// Returns the object's JSON, as on the wire.
 pub(crate) fn raw(map: &Map) -> Raw {
     Decoded::Good(RawObject::of(map).unwrap())
 }
 
-/// Not a ConfigMap, and readable as something else.
+/// Returns an object that is no ConfigMap but decodes as other types.
 pub(crate) fn odd(name: &str, version: u64) -> Raw {
     let object = serde_json::json!({
         "apiVersion": "v1", "kind": "ConfigMap", "data": "odd",
@@ -293,14 +293,14 @@ pub(crate) fn end_of_initial_events(version: u64) -> Item {
     })
 }
 
-/// An informer of ConfigMaps that runs until it goes out of scope.
+/// An informer of ConfigMaps that runs until it is dropped.
 pub(crate) struct Running {
     pub(crate) informer: Informer<Map>,
     pub(crate) task: tokio::task::JoinHandle<()>,
     _stop: DropGuard,
 }
 
-/// Without streaming lists: these have tests of their own.
+/// Returns options without streaming lists, which have tests of their own.
 pub(crate) fn listing() -> InformerOptions {
     InformerOptions::new().watch_list(false).seed(7)
 }
@@ -321,7 +321,7 @@ pub(crate) fn run_informer(fake: &Fake, informer: Informer<Map>) -> Running {
 }
 
 impl Running {
-    /// Name and version of each stored object.
+    /// Returns name and version of each stored object.
     pub(crate) fn stored(&self) -> Vec<String> {
         let store = self.informer.store();
         let entries = store.entries(None);
@@ -338,8 +338,8 @@ impl Running {
     }
 }
 
-/// An event in one word: `+a@1` created, `~a@1>2` updated, `-a@2` deleted, `-a@2?` deleted with
-/// its final state unknown. Of the initial set `*a@1`, of a resync `=a@1`.
+/// Returns an event as text: `+a@1` created, `~a@1>2` updated, `-a@2` deleted, `-a@2?` deleted with
+/// its final state unknown; `*a@1` for an initial object, `=a@1` for a resync.
 pub(crate) fn word(event: &Event<Map>) -> String {
     use steersman_informer::Origin;
     let name = event.key().name().to_owned();
@@ -354,7 +354,7 @@ pub(crate) fn word(event: &Event<Map>) -> String {
     }
 }
 
-/// The next delivery in one word; `synced` for the marker, `end` after the last.
+/// Returns the next delivery as text; `synced` for the marker, `end` after the last.
 pub(crate) async fn next(subscription: &mut Subscription<Map>) -> String {
     let next = tokio::time::timeout(Duration::from_secs(3600), subscription.next());
     match next.await {
@@ -366,7 +366,7 @@ pub(crate) async fn next(subscription: &mut Subscription<Map>) -> String {
     }
 }
 
-/// So many deliveries.
+/// Returns the next deliveries, as many as given.
 pub(crate) async fn take(subscription: &mut Subscription<Map>, count: usize) -> Vec<String> {
     let mut words = Vec::new();
     for _ in 0..count {

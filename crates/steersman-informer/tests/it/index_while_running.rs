@@ -1,4 +1,4 @@
-//! Indexes, added before and while an informer runs.
+//! Indexes that are added before and during the run of an informer.
 
 use super::fake::*;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -10,7 +10,7 @@ fn first_letter(map: &ConfigMap) -> Vec<String> {
 
 // STORE-1
 #[tokio::test(start_paused = true)]
-async fn store_1_an_index_added_late_has_what_is_there_and_follows() {
+async fn store_1_an_index_added_late_contains_all_objects_and_follows_changes() {
     let fake = Fake::new();
     fake.page(
         "10",
@@ -56,7 +56,7 @@ async fn store_1_an_index_added_late_has_what_is_there_and_follows() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_index_function_that_panics_costs_its_object() {
+async fn a_panic_of_an_index_function_makes_only_that_object_malformed() {
     let fake = Fake::new();
     fake.page("10", [good("a", 1), good("b", 2)]);
     let _wire = fake.watch();
@@ -74,10 +74,10 @@ async fn an_index_function_that_panics_costs_its_object() {
     assert_eq!(store.by_index("picky", "fine").unwrap().len(), 1);
     let aside = store.malformed_at(&key("a")).unwrap();
     assert_eq!(aside.error, "the index function \"picky\" panicked");
-    // Another type's view of the same informer has nothing to do with it.
+    // Another type's view of the same informer is not affected.
     let others = running.informer.view::<kube_core::DynamicObject>().store();
     assert!(others.len() == 2 && others.malformed().is_empty());
-    // Added to a running informer it leaves the object as it is seen, and marks it.
+    // On a running informer a failing object stays visible, and is malformed.
     let index = |map: &ConfigMap| {
         assert_ne!(map.metadata.name.as_deref(), Some("b"));
         Vec::new()

@@ -1,4 +1,4 @@
-//! Subscribers who join while things happen.
+//! Subscribers that join while objects change.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use steersman_informer::{Delivery, Event, Origin};
 
 // FAN-1
 #[tokio::test]
-async fn fan_1_whoever_joins_at_any_moment_ends_where_the_store_is() {
+async fn fan_1_a_subscriber_that_joins_at_any_moment_ends_with_the_state_of_the_store() {
     let fake = Fake::new();
     fake.page("10", [good("0", 1), good("1", 2)]);
     let wire = fake.watch();
@@ -65,7 +65,7 @@ async fn fan_1_whoever_joins_at_any_moment_ends_where_the_store_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_subscribes_before_the_start_gets_the_same_as_who_joins_later() {
+async fn early_and_late_subscribers_get_the_same_objects() {
     let fake = Fake::new();
     fake.page("10", [good("a", 1)]);
     let _wire = fake.watch();
@@ -86,10 +86,9 @@ async fn who_subscribes_before_the_start_gets_the_same_as_who_joins_later() {
     assert_eq!(running.informer.subscribers(), 0);
 }
 
-// A subscriber that was told of an object which is gone by the time it looks is still woken for
-// the next one.
+// A subscriber whose event was coalesced away is still woken for the next one.
 #[tokio::test(start_paused = true)]
-async fn no_wake_up_is_lost_when_what_was_told_vanishes() {
+async fn no_wake_up_is_lost_when_events_are_coalesced_away() {
     let fake = Fake::new();
     fake.page("10", []);
     let wire = fake.watch();

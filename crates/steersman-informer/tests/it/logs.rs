@@ -1,4 +1,4 @@
-//! What a failure leaves in the log: one line that says what happens, to whom, why, and the way out.
+//! Log lines of failures: one line with the kind, the failure, its reason and the advice.
 
 use steersman_informer::{Reason, State};
 use steersman_testenv::log::capture;
@@ -6,7 +6,7 @@ use steersman_testenv::log::capture;
 use super::fake::*;
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_is_one_line_until_its_reason_changes() {
+async fn a_failure_is_logged_once_until_its_reason_changes() {
     let log = capture();
     let fake = Fake::new();
     for _ in 0..3 {
@@ -44,7 +44,7 @@ async fn a_failure_is_one_line_until_its_reason_changes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_outage_is_one_line_when_it_begins_and_one_when_it_ends() {
+async fn an_outage_is_logged_when_it_begins_and_when_it_ends() {
     let log = capture();
     let fake = Fake::new();
     fake.page("10", [good("a", 1)]);
@@ -65,7 +65,7 @@ async fn an_outage_is_one_line_when_it_begins_and_one_when_it_ends() {
     }
     fake.watch_refused(410, "Expired");
     fake.page("20", [good("a", 1)]);
-    // Its storage is not there yet, after the list was.
+    // The storage is not there yet when the watch starts.
     fake.watch_refused(503, "ServiceUnavailable");
     let last = fake.watch();
     drop(wire);
@@ -91,7 +91,7 @@ async fn an_outage_is_one_line_when_it_begins_and_one_when_it_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_ordinary_410_is_no_warning() {
+async fn an_ordinary_410_logs_no_warning() {
     let log = capture();
     let fake = Fake::new();
     fake.page("10", [good("a", 1)]);
@@ -111,7 +111,7 @@ async fn an_ordinary_410_is_no_warning() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_whose_definition_was_deleted_is_one_line_without_advice() {
+async fn a_deleted_definition_is_logged_once_without_advice() {
     let log = capture();
     let fake = Fake::new();
     fake.page("10", []);
@@ -148,7 +148,7 @@ async fn a_kind_whose_definition_was_deleted_is_one_line_without_advice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_does_not_decode_is_one_line_for_each_of_its_versions() {
+async fn each_malformed_version_of_an_object_is_logged_once() {
     let log = capture();
     let fake = Fake::new();
     let listed = || [odd("p", 1), bad("q", 2), good("fine", 3)];

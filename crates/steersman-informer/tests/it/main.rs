@@ -1,4 +1,4 @@
-//! Informers against scripted servers and the embedded one, on a paused clock.
+//! Informers of scripted servers and of the embedded one, on a paused clock.
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail loudly")]
 
 mod fake;

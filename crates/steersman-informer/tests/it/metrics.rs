@@ -1,4 +1,4 @@
-//! What is counted, after what is known to have happened.
+//! Metrics after known events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use steersman_informer::{InformerMetrics, InformerOptions};
 
 use super::fake::*;
 
-/// Every series as `name label… value`, a histogram as `name label… count sum`; without the label
-/// that says which kind it is.
+/// Returns every series as `name label… value`, a histogram as `name label… count sum`, without the
+/// label of the kind.
 fn shown(registry: &Registry) -> Vec<String> {
     let mut shown = Vec::new();
     for family in registry.gather() {
@@ -51,7 +51,7 @@ fn of(registry: &Registry, name: &str) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_happens_is_counted() {
+async fn requests_events_and_objects_are_counted() {
     let (registry, options) = counted();
     let fake = Fake::new();
     fake.list_refused(429, "TooManyRequests");
@@ -65,7 +65,7 @@ async fn what_happens_is_counted() {
     running.applied(20).await;
     tokio::time::advance(Duration::from_secs(40)).await;
     drop(wire);
-    // Of two that end at once, one brought nothing. There is a pause after each.
+    // Of two watches that end at once, one brought nothing. Each is followed by a pause.
     fake.request(4).await;
     busy.unbounded_send(bookmark(21)).unwrap();
     running.applied(21).await;
@@ -96,13 +96,13 @@ async fn what_happens_is_counted() {
         "steersman_reflector_failures_total throttled 1".to_owned(),
     ];
     let mut shown = shown(&registry);
-    // Of how bodies are held there are tests of their own.
+    // Packing has tests of its own.
     let others = ["_age_", "_packed_", "_decoded_", "_unpacks_", "_evictions_"];
     shown.retain(|line| !others.iter().any(|other| line.contains(other)));
     assert_eq!(shown, expected);
 }
 
-/// How long the JSON is that holds a map of a name.
+/// Returns the length of the JSON of a map with this name.
 fn raw_length(name: &str) -> usize {
     serde_json::to_vec(&map(name, 2)).unwrap().len()
 }
@@ -135,9 +135,9 @@ async fn ages_grow_until_the_next_event_or_bookmark() {
     assert_eq!(ages(), both);
 }
 
-/// A delta waits until the store has it, and an informer that is gone shows nothing.
+/// A delta waits until the store has it, and a dropped informer has no series.
 #[tokio::test(start_paused = true)]
-async fn what_waits_for_the_store_is_shown_and_nothing_of_an_informer_that_is_gone() {
+async fn waiting_deltas_are_shown_and_dropped_informers_are_not() {
     let (registry, options) = counted();
     let fake = Fake::new();
     fake.page("10", []);
@@ -155,7 +155,7 @@ async fn what_waits_for_the_store_is_shown_and_nothing_of_an_informer_that_is_go
         wire.unbounded_send(event).unwrap();
     }
     running.applied(12).await;
-    // The first waits while the second is looked at.
+    // The first delta waits while the second is looked at.
     let then = waiting.lock().last().cloned();
     assert_eq!(then.as_deref(), Some("steersman_informer_queued_deltas 1"));
     let queued = of(&registry, "steersman_informer_queued_");

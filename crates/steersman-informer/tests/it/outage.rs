@@ -1,4 +1,4 @@
-//! A server that is away for a while: the requests that look for it, and the time until everything is back.
+//! Outages: the requests of waiting informers, and the time until all have recovered.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use steersman_object::Kind;
 use super::world::{MAPS, World, delete, put, server, take};
 
 const INFORMERS: usize = 12;
-/// How soon everything is back after the server is.
+/// The time after the server's return within which all informers have recovered.
 const BACK: Duration = Duration::from_secs(5);
 
 fn seconds(seconds: u64) -> Duration {
@@ -35,12 +35,12 @@ async fn informers(server: &ApiServer, streaming: bool) -> Vec<World<ConfigMap>>
     for world in &worlds {
         world.informer.wait_for_sync().await.unwrap();
     }
-    // A watch that ends as soon as it is open is another story.
+    // After this time the watches no longer count as short ones.
     tokio::time::sleep(seconds(20)).await;
     worlds
 }
 
-/// Restarts the server, and counts the requests until it is back.
+/// Restarts the server, and counts the requests until it has returned.
 async fn restart(server: &ApiServer, restart: Restart, time: Duration) -> usize {
     server.requests().clear();
     server.restart(restart);
@@ -52,7 +52,7 @@ async fn restart(server: &ApiServer, restart: Restart, time: Duration) -> usize 
     server.requests().count(|_| true)
 }
 
-/// Whether all informers have what the server has, this long after it is back.
+/// Returns whether all informers equal the server within this time after its return.
 async fn are_back(worlds: &[World<ConfigMap>], within: Duration) -> bool {
     let all = async {
         for world in worlds {
@@ -64,7 +64,7 @@ async fn are_back(worlds: &[World<ConfigMap>], within: Duration) -> bool {
 
 // REFL-9
 #[tokio::test(start_paused = true)]
-async fn refl_9_after_a_restart_everything_is_back_within_five_seconds_of_the_server() {
+async fn refl_9_after_a_restart_all_informers_recover_within_five_seconds() {
     let restarts = [
         (8, 1, 1),
         (16, 2, 2),
@@ -86,7 +86,8 @@ async fn refl_9_after_a_restart_everything_is_back_within_five_seconds_of_the_se
                     .installing(seconds(installing))
                     .initializing(seconds(initializing));
                 let asked = restart(&server, asked, time).await;
-                // Each finds out by itself, and looks once or twice more where the storages are read; else one asks.
+                // While storages are initialized each informer repeats its request; otherwise one
+                // checks readiness.
                 let looks = if initializing > 0 {
                     3 + initializing
                 } else {
@@ -100,7 +101,7 @@ async fn refl_9_after_a_restart_everything_is_back_within_five_seconds_of_the_se
                 let back = are_back(&worlds, BACK).await;
                 assert!(back, "{away}, {installing}, {initializing}, {history:?}");
                 if history == History::Kept {
-                    // REFL-8: versions survived.
+                    // REFL-8: resource versions survived.
                     let log = server.requests();
                     assert_eq!((log.lists(MAPS), log.watch_lists(MAPS)), (0, 0));
                 }
@@ -109,9 +110,9 @@ async fn refl_9_after_a_restart_everything_is_back_within_five_seconds_of_the_se
     }
 }
 
-/// As it is seen through a load balancer whose servers are away: the server's own health endpoint is one of another.
+/// Behind a load balancer the health endpoint answers for another server.
 #[tokio::test(start_paused = true)]
-async fn refl_9_refusals_of_everything_but_the_health_are_an_outage_too() {
+async fn refl_9_an_outage_with_a_healthy_health_endpoint_is_an_outage_too() {
     for code in [502, 503, 504] {
         let server = server();
         put(&server, "a", "1");
@@ -127,7 +128,7 @@ async fn refl_9_refusals_of_everything_but_the_health_are_an_outage_too() {
 
 // REFL-9
 #[tokio::test(start_paused = true)]
-async fn refl_9_a_kind_that_fails_alone_is_not_hurried_and_slows_no_other() {
+async fn refl_9_a_kind_that_fails_alone_neither_hurries_nor_slows_others() {
     for code in [403, 404, 500, 503] {
         let server = server();
         put(&server, "a", "1");
@@ -154,14 +155,14 @@ async fn refl_9_a_kind_that_fails_alone_is_not_hurried_and_slows_no_other() {
         assert!(start.elapsed() >= seconds(600));
         assert!(!alone.informer.has_synced());
         let hits = fails.hits();
-        // A minute at three seconds at the least, then half a minute at the most.
+        // A minute at three seconds at least, then at half a minute at most.
         assert!((20..60).contains(&hits), "{hits} requests of {code}");
     }
 }
 
 // REFL-9
 #[tokio::test(start_paused = true)]
-async fn refl_9_no_more_than_the_bound_list_at_once_after_an_outage() {
+async fn refl_9_concurrent_lists_after_an_outage_are_bounded() {
     let server = server();
     put(&server, "a", "1");
     put(&server, "b", "1");
@@ -181,7 +182,7 @@ async fn refl_9_no_more_than_the_bound_list_at_once_after_an_outage() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_storage_of_one_kind_that_is_initialized_again_is_a_server_that_is_starting() {
+async fn a_storage_that_is_reinitialized_degrades_the_kind_as_starting() {
     let server = server();
     put(&server, "a", "1");
     let starting = Answer::code(429)
@@ -202,9 +203,9 @@ async fn the_storage_of_one_kind_that_is_initialized_again_is_a_server_that_is_s
     assert!(are_back(&[world], BACK).await);
 }
 
-/// The same over sockets and TLS, in real time.
+/// As above over sockets and TLS, in real time.
 #[tokio::test]
-async fn over_https_a_deletion_during_an_outage_is_seen_after_it() {
+async fn over_https_a_delete_during_an_outage_is_delivered_after_it() {
     let server = server();
     put(&server, "a", "1");
     let serving = server.serve("127.0.0.1:0").await.unwrap();
@@ -228,7 +229,7 @@ async fn over_https_a_deletion_during_an_outage_is_seen_after_it() {
     server.restart(restart);
     delete(&server, "a");
     for seen in &mut seen {
-        // The history that tells of it is gone.
+        // The server lost its history, and with it the delete event.
         assert_eq!(take(seen, 1).await, ["-a?"]);
     }
     serving.stop().await;

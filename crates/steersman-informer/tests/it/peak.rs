@@ -1,7 +1,7 @@
-//! What a first sync, and a list after it, hold at their highest, in bytes that were counted.
+//! Peak memory of a first sync and of a later list, in allocated bytes.
 //!
-//! The answers are made as they are read, by a server that keeps nothing; so what is counted, on
-//! the thread that runs all of it, is the informer's.
+//! The server makes its responses as they are read and keeps nothing, so that the bytes allocated
+//! on the one thread are the informer's.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -26,20 +26,19 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 const PODS: usize = 2_000;
-/// What a sync may hold besides 1.3 times of what it leaves: 32 MiB for 10,000 Pods.
+/// What a sync may hold besides 1.3 times what it leaves: 32 MiB for 10,000 Pods.
 const MORE: u64 = (32 << 20) / 5;
-/// What the transport hands over at once, whatever lies at its borders.
+/// The size of the chunks that the transport delivers.
 const CHUNK: usize = 16 << 10;
-/// What the places of all of them take in a store that is built beside the one there is, and a page of
-/// the answer: a tenth of what their bodies do.
+/// The tables of a second store and one page of the response: a tenth of the bodies.
 const PLACES: u64 = MORE / 8;
-/// Stands for the number of a Pod, and for its version.
+/// A placeholder for the number of a Pod and its version.
 const NUMBER: &str = "@number";
 const VERSION: &str = "@version";
-/// The version of the first list; the next one is of the next version.
+/// The version of the first list; the second has the next one.
 const FIRST: u64 = 900_000;
 
-/// A type of a user's own, with few fields: the less is held at the end, the more a detour costs.
+/// A user's type with few fields: the smaller the result, the more a detour shows.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Placed {
@@ -47,8 +46,8 @@ struct Placed {
 }
 type PlacedPod = Object<Placed, NotUsed>;
 
-/// A Pod as its Deployment, the scheduler and the kubelet leave it, and as a server sends it: half
-/// of it are managed fields.
+/// Returns a Pod as its Deployment, the scheduler and the kubelet leave it; half of its JSON are
+/// managed fields.
 fn template() -> String {
     let env =
         |number: usize| json!({"name": format!("APP_SETTING_{number}"), "value": "value-@number"});
@@ -105,19 +104,18 @@ fn template() -> String {
     pod.to_string()
 }
 
-/// How the server answers a request for everything.
+/// How the server answers a list.
 #[derive(Clone, Copy, Debug)]
 enum Answers {
-    /// In pages of the size that was asked for.
+    /// In pages of the requested size.
     Pages,
-    /// In one page whatever was asked for: as servers do that answer from memory.
+    /// In one page, as servers answer from their cache.
     One,
-    /// As the beginning of a watch.
+    /// As a streaming list.
     Stream,
 }
 
-/// A server that tells everything, and the same again once a watch has expired, but for some objects
-/// that have changed.
+/// A server with many Pods; after a watch expired, some of them have changed.
 struct Server {
     answers: Answers,
     changed: usize,
@@ -126,8 +124,8 @@ struct Server {
     version: AtomicU64,
 }
 
-/// The text of an answer, piece by piece.
-fn chunked_vec(server: &Server, query: &str) -> Box<dyn Iterator<Item = String> + Send> {
+/// Returns the text of a response in chunks.
+fn texts(server: &Server, query: &str) -> Box<dyn Iterator<Item = String> + Send> {
     if query.contains("watch=") && !query.contains("sendInitialEvents=") {
         return Box::new(std::iter::empty());
     }
@@ -167,11 +165,11 @@ fn chunked_vec(server: &Server, query: &str) -> Box<dyn Iterator<Item = String> 
     Box::new([start].into_iter().chain(items).chain(["]}".to_owned()]))
 }
 
-fn chunks(mut chunked_vec: Box<dyn Iterator<Item = String> + Send>) -> impl Iterator<Item = Bytes> {
+fn chunks(mut chunks: Box<dyn Iterator<Item = String> + Send>) -> impl Iterator<Item = Bytes> {
     let mut open = BytesMut::new();
     std::iter::from_fn(move || {
         while open.len() < CHUNK {
-            let Some(piece) = chunked_vec.next() else {
+            let Some(piece) = chunks.next() else {
                 break;
             };
             open.extend_from_slice(piece.as_bytes());
@@ -184,10 +182,10 @@ fn chunks(mut chunked_vec: Box<dyn Iterator<Item = String> + Send>) -> impl Iter
 type Body = UnsyncBoxBody<Bytes, Infallible>;
 
 fn answer(server: &Arc<Server>, query: &str) -> Response<Body> {
-    let frames = chunks(chunked_vec(server, query)).map(|chunk| Ok(http_body::Frame::data(chunk)));
+    let frames = chunks(texts(server, query)).map(|chunk| Ok(http_body::Frame::data(chunk)));
     let frames = stream::iter(frames);
     if query.contains("watch=") {
-        // What was asked for has been said, and nothing happens after but its end.
+        // The watch stays open until it is told to expire.
         let server = Arc::clone(server);
         let end = stream::once(async move {
             server.expire.notified().await;
@@ -202,7 +200,7 @@ fn answer(server: &Arc<Server>, query: &str) -> Response<Body> {
     Response::new(UnsyncBoxBody::new(StreamBody::new(frames)))
 }
 
-/// An informer that has synced, and what that took.
+/// Returns an informer that has synced, and the allocations of that.
 fn sync(runtime: &Runtime, server: &Arc<Server>) -> (Informer<PlacedPod>, AllocationInfo) {
     let mut kept = None;
     let counted = allocation_counter::measure(|| {
@@ -231,7 +229,7 @@ fn sync(runtime: &Runtime, server: &Arc<Server>) -> (Informer<PlacedPod>, Alloca
     (informer, counted)
 }
 
-/// A server of which so many objects change before the second list, and a runtime to ask it in.
+/// Returns a server on which this number of objects changes before the second list, and a runtime.
 fn world(answers: Answers, changed: usize) -> (Runtime, Arc<Server>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -269,7 +267,8 @@ fn store_6_a_list_after_the_first_holds_only_what_changed_a_second_time() {
     for answers in [Answers::Pages, Answers::One, Answers::Stream] {
         let (runtime, server) = world(answers, changed);
         let (informer, first) = sync(&runtime, &server);
-        // What is learned of the first list is learned by then: the clock stands still while somebody works.
+        // The training after the first list ends before this, as virtual time stands still
+        // meanwhile.
         runtime.block_on(async { tokio::time::sleep(Duration::from_secs(1)).await });
         let store = informer.store();
         let at = |number| {

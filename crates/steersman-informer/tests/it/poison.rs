@@ -1,4 +1,4 @@
-//! Objects that do not decode, among others that do.
+//! Malformed objects among good ones.
 
 use super::fake::*;
 use steersman_api::WatchEvent;
@@ -15,7 +15,7 @@ async fn one_malformed_object_stops_neither_a_list_nor_a_watch_and_heals() {
     assert_eq!(store.malformed().len(), 1);
     assert_eq!(store.malformed_at(&key("p")).unwrap().version.as_str(), "2");
 
-    // A good object that turns bad stays readable as it was, and is marked.
+    // A good object that becomes malformed keeps its last good version.
     wire.unbounded_send(Ok(WatchEvent::Modified(bad("a", 11))))
         .unwrap();
     wire.unbounded_send(modified("b", 12)).unwrap();
@@ -26,7 +26,7 @@ async fn one_malformed_object_stops_neither_a_list_nor_a_watch_and_heals() {
         "11"
     );
 
-    // Both heal: the one is created for those who never saw it, the other updated.
+    // Both heal: one is created for readers that never saw it, the other updated.
     wire.unbounded_send(modified("p", 13)).unwrap();
     wire.unbounded_send(modified("a", 14)).unwrap();
     assert_eq!(take(&mut seen, 2).await, ["+p@13", "~a@1>14"]);
@@ -35,7 +35,7 @@ async fn one_malformed_object_stops_neither_a_list_nor_a_watch_and_heals() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_delete_of_a_malformed_object_is_the_delete_of_what_was_seen_of_it() {
+async fn the_delete_of_a_malformed_object_names_its_last_good_version() {
     let fake = Fake::new();
     fake.page("10", [good("a", 1), bad("p", 2)]);
     let wire = fake.watch();
@@ -54,7 +54,7 @@ async fn the_delete_of_a_malformed_object_is_the_delete_of_what_was_seen_of_it()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_relist_keeps_what_turned_bad_and_drops_what_is_gone() {
+async fn a_relist_keeps_malformed_objects_and_drops_missing_ones() {
     let fake = Fake::new();
     fake.page("10", [good("a", 1), good("b", 2), bad("p", 3)]);
     fake.watch_refused(410, "Expired");

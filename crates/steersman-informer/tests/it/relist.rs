@@ -1,4 +1,4 @@
-//! What a list means to those who had another one.
+//! First lists, pages and relists, and their events.
 
 use super::fake::*;
 
@@ -27,7 +27,7 @@ async fn a_list_is_followed_by_a_watch_from_its_version() {
 
 // STORE-2
 #[tokio::test(start_paused = true)]
-async fn store_2_readers_share_an_object_and_keep_it_as_it_was() {
+async fn store_2_readers_share_an_object_that_never_changes() {
     let fake = Fake::new();
     fake.page("10", [good("a", 1)]);
     let wire = fake.watch();
@@ -49,7 +49,7 @@ async fn store_2_readers_share_an_object_and_keep_it_as_it_was() {
 
 // STORE-3
 #[tokio::test(start_paused = true)]
-async fn store_3_a_relist_reports_what_went_missing_to_every_subscriber_once() {
+async fn store_3_a_relist_delivers_missed_deletes_to_each_subscriber_once() {
     let fake = Fake::new();
     fake.page("10", [good("a", 1), good("b", 2), good("c", 3)]);
     drop(fake.watch());
@@ -62,7 +62,7 @@ async fn store_3_a_relist_reports_what_went_missing_to_every_subscriber_once() {
     for seen in [&mut one, &mut two] {
         let expected = ["*a@1", "*b@2", "*c@3", "synced", "-b@2?", "~c@3>15"];
         assert_eq!(take(seen, 6).await, expected);
-        // What is unchanged is not told again.
+        // Unchanged objects cause no event.
         assert_eq!(seen.waiting(), 0);
     }
     assert_eq!(running.stored(), ["ns/a@1", "ns/c@15"]);
@@ -72,7 +72,7 @@ async fn store_3_a_relist_reports_what_went_missing_to_every_subscriber_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_relist_of_the_same_versions_says_nothing_and_keeps_the_entries() {
+async fn a_relist_without_changes_sends_no_event_and_keeps_the_entries() {
     let fake = Fake::new();
     fake.page("10", [good("a", 1), good("b", 2)]);
     fake.watch_refused(410, "Gone");
@@ -91,7 +91,7 @@ async fn a_relist_of_the_same_versions_says_nothing_and_keeps_the_entries() {
 
 // STORE-4
 #[tokio::test(start_paused = true)]
-async fn store_4_recreated_while_disconnected_is_a_delete_and_a_create() {
+async fn store_4_an_object_recreated_while_disconnected_is_a_delete_and_a_create() {
     let fake = Fake::new();
     fake.page("10", [good("a", 1)]);
     fake.watch_refused(410, "Expired");
@@ -122,7 +122,7 @@ async fn all_pages_come_before_synced() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_that_expires_mid_list_restarts_the_list_in_one_page() {
+async fn an_expired_continue_token_restarts_the_list_in_one_page() {
     let fake = Fake::new();
     fake.page_then("t1", "10", [good("gone", 1), good("a", 2)]);
     fake.list_refused(410, "Expired");
@@ -138,7 +138,7 @@ async fn a_token_that_expires_mid_list_restarts_the_list_in_one_page() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_page_is_asked_for_again_and_not_the_whole_list() {
+async fn only_the_failed_page_of_a_list_is_repeated() {
     let fake = Fake::new();
     fake.page_then("t1", "10", [good("a", 1)]);
     fake.list_refused(429, "TooManyRequests");
@@ -153,7 +153,7 @@ async fn a_failed_page_is_asked_for_again_and_not_the_whole_list() {
 
 // REFL-6
 #[tokio::test(start_paused = true)]
-async fn refl_6_of_a_list_that_ends_early_nothing_is_taken() {
+async fn refl_6_a_list_that_ends_early_is_discarded() {
     for error in [Some(broken()), None] {
         let fake = Fake::new();
         fake.page("10", [good("a", 1), good("b", 2), good("c", 3)]);
@@ -164,7 +164,7 @@ async fn refl_6_of_a_list_that_ends_early_nothing_is_taken() {
         let _wire = fake.watch();
         let running = run(&fake, listing());
         let mut seen = running.informer.subscribe();
-        // Neither what the half did not name is gone, nor is anything of it there.
+        // The objects of the half page are forgotten, and those it lacked are not gone.
         let expected = ["*a@1", "*b@2", "*c@3", "synced", "-b@2?", "~a@1>17"];
         assert_eq!(take(&mut seen, 6).await, expected);
         fake.request(6).await;
@@ -178,7 +178,7 @@ async fn refl_6_of_a_list_that_ends_early_nothing_is_taken() {
 
 // REFL-6
 #[tokio::test(start_paused = true)]
-async fn refl_6_a_page_that_ends_early_is_asked_for_again_and_its_half_is_forgotten() {
+async fn refl_6_a_page_that_ends_early_is_discarded_and_repeated() {
     let fake = Fake::new();
     fake.page_then("t1", "10", [good("a", 1)]);
     fake.page_cut([good("b", 2), good("gone", 3)], Some(broken()));
@@ -214,7 +214,7 @@ async fn a_second_run_ends_at_once_and_a_stopped_informer_ends_its_subscriptions
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resync_repeats_what_is_there_and_asks_nobody() {
+async fn a_resync_repeats_the_stored_objects_without_a_request() {
     let fake = Fake::new();
     fake.page("10", [good("a", 1), good("b", 2)]);
     let _wire = fake.watch();
@@ -227,7 +227,7 @@ async fn a_resync_repeats_what_is_there_and_asks_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_informer_that_stops_unsynced_says_so() {
+async fn waiting_for_sync_fails_when_the_informer_stops() {
     let fake = Fake::new();
     let running = run(&fake, listing());
     fake.request(1).await;

@@ -1,7 +1,7 @@
-//! Seeded worlds: writes, faults and subscribers at random, against the embedded server; in the end
-//! every store and every subscriber agrees with it.
+//! Seeded worlds: random writes, faults and subscribers against the embedded server. In the end
+//! every store and every subscriber agrees with the server.
 //!
-//! `cargo xtask seeds` tries as many as one likes, and one again.
+//! `cargo xtask seeds` runs any number of seeds, or a given one again.
 
 mod plan;
 mod watched;
@@ -26,9 +26,10 @@ use self::watched::Watched;
 const MAPS: &str = "configmaps";
 const WEBSITES: &str = "websites.web.example.com";
 const NAMESPACES: [&str; 2] = ["a", "b"];
-/// Less is left of objects where a dictionary knows their shape, in per cent: each by itself it is twice that.
+/// The packed size, in per cent of the JSON, below which a dictionary was used; without one it is
+/// twice that.
 const PACKED: usize = 8;
-/// How many objects a crowd has.
+/// The number of objects of a crowd.
 const CROWD: u16 = 1000;
 
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, JsonSchema)]
@@ -114,7 +115,7 @@ impl Sim {
                 faults.add(dead).unwrap().keep();
             }
             Act::Uninstall => {
-                // It may not be there.
+                // The object may be missing.
                 let _ = self
                     .server
                     .delete("customresourcedefinitions", "", WEBSITES);
@@ -151,7 +152,7 @@ impl Sim {
                         tokio::time::sleep(Duration::from_millis(20)).await;
                     }
                 }
-                // What is learned of it is learned by then.
+                // The training ends before this, as virtual time stands still meanwhile.
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 if self.everywhere.packed() < PACKED {
                     LEARNED[*shape as usize].fetch_add(1, Ordering::Relaxed);
@@ -161,14 +162,14 @@ impl Sim {
                 for number in (0..CROWD).filter(|number| number % 50 != 0) {
                     let name = format!("crowd-{number}");
                     let namespace = NAMESPACES[usize::from(number % 2)];
-                    // It may not be there.
+                    // The object may be missing.
                     let _ = self.server.delete(MAPS, namespace, &name);
                 }
             }
         }
     }
 
-    /// Writes one of many alike objects.
+    /// Writes one of many similar objects.
     fn crowd(&self, shape: Shape, number: u16) {
         let (name, namespace) = (
             format!("crowd-{}", number % CROWD),
@@ -190,7 +191,7 @@ impl Sim {
             "apiVersion": "v1", "kind": "ConfigMap", "data": data,
             "metadata": {"namespace": namespace, "name": name, "labels": {"keep": "yes"}},
         });
-        // What was there goes, so that nothing of another shape stays.
+        // The old object is deleted, so that none of another shape remains.
         let _ = self.server.delete(MAPS, namespace, &name);
         self.server.create(object).unwrap();
     }
@@ -225,13 +226,13 @@ impl Sim {
         if label {
             object["metadata"]["labels"] = json!({"keep": "yes"});
         }
-        // The definition may not be there.
+        // The definition may be missing.
         let _ = self.server.create(object);
     }
 
     fn delete(&self, which: Which) {
         let (resource, namespace, name) = which.names();
-        // It may not be there.
+        // The object may be missing.
         let _ = self.server.delete(resource, namespace, &name);
     }
 
@@ -261,7 +262,7 @@ fn live(seed: u64) {
     play(&Plan::of(seed));
 }
 
-/// Worlds in which a crowd of each shape was packed by a dictionary that knew it.
+/// The number of worlds, by shape, in which a crowd was packed with a dictionary.
 static LEARNED: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
 
 fn live_crowded(seed: u64) {
@@ -285,16 +286,16 @@ fn play(plan: &Plan) {
 
 // REFL-1, REFL-2, REFL-5, REFL-7, REFL-8, REFL-9, REFL-10, STORE-3, STORE-4, FAN-1, FAN-2
 #[test]
-fn every_world_ends_with_each_store_and_each_onlooker_equal_to_the_server() {
+fn in_every_world_stores_and_subscribers_end_equal_to_the_server() {
     steersman_testenv::seeds::live(0..1000, "cargo xtask seeds --of informers --only", live);
 }
 
 // PACK-1, PACK-5, REFL-1, STORE-3
 #[test]
-fn every_crowded_world_ends_so_too_whatever_packs_its_objects() {
+fn in_every_crowded_world_stores_end_equal_to_the_server_whatever_the_dictionary() {
     let again = "cargo xtask seeds --of crowds --only";
     steersman_testenv::seeds::live(0..12, again, live_crowded);
-    // One world that is lived again may be one without.
+    // A single world that is run again may have no dictionary.
     let learned = LEARNED
         .each_ref()
         .map(|worlds| worlds.load(Ordering::Relaxed));

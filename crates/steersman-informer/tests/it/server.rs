@@ -1,4 +1,4 @@
-//! Informers of the embedded server: requests counted, watches cut, versions expired.
+//! Informers of the embedded server: requests are counted, watches cut, versions expired.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ async fn without_streaming_it_is_one_list_and_one_watch() {
         for n in 0..5 {
             put(&server, &format!("m{n}"), "1");
         }
-        // A server without WatchList refuses or never sends the end; the informer copes.
+        // A server without WatchList refuses the request or never ends the list.
         let options = options().watch_list(asks).page_size(2);
         let world = World::of_maps(&server, options);
         world.informer.wait_for_sync().await.unwrap();
@@ -82,7 +82,7 @@ async fn refl_8_cut_watches_resume_without_a_list() {
 
 // STORE-3, STORE-4
 #[tokio::test(start_paused = true)]
-async fn store_3_what_was_missed_behind_an_expired_version_is_told() {
+async fn store_3_deletes_missed_during_an_expired_watch_are_delivered() {
     for watch_list in [true, false] {
         let server = server();
         for name in ["a", "b", "c", "d"] {
@@ -101,7 +101,7 @@ async fn store_3_what_was_missed_behind_an_expired_version_is_told() {
         put(&server, "e", "1");
         server.compact();
         let mut words = take(&mut seen, 5).await;
-        // The deletes come first, the rest in the order of the list.
+        // Deletes come first, then the rest in the order of the list.
         words[..2].sort();
         assert_eq!(words[..2], ["-b?", "-d?"]);
         words[2..].sort();
@@ -130,7 +130,7 @@ async fn a_410_as_an_http_status_is_an_expired_version_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_that_expires_mid_list_does_not_keep_it_from_syncing() {
+async fn an_expired_continue_token_does_not_prevent_the_sync() {
     let server = server();
     for n in 0..10 {
         put(&server, &format!("m{n}"), "1");
@@ -139,7 +139,8 @@ async fn a_token_that_expires_mid_list_does_not_keep_it_from_syncing() {
     let later_pages =
         |r: &steersman_apiserver::faults::RequestRecord| r.parameter("continue").is_some();
     server.faults().answer_matching(later_pages, expired).keep();
-    // Pages are real only where the newest state is asked for; make it ask so.
+    // The embedded server pages only lists of the newest state, which the informer asks for after a
+    // 410.
     let first = Answer::code(410).times(1);
     server.faults().answer(Verb::List, MAPS, first).keep();
     let world = World::of_maps(&server, options().watch_list(false).page_size(3));
@@ -149,7 +150,7 @@ async fn a_token_that_expires_mid_list_does_not_keep_it_from_syncing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_goes_silent_is_noticed_and_nothing_is_missed() {
+async fn a_silent_server_is_noticed_and_no_event_is_missed() {
     let server = server();
     put(&server, "a", "1");
     let world = World::of_maps(&server, options());
@@ -163,9 +164,9 @@ async fn a_server_that_goes_silent_is_noticed_and_nothing_is_missed() {
     assert_eq!(server.requests().lists(MAPS), 0);
 }
 
-// The same over sockets and TLS, in real time.
+// As above over sockets and TLS, in real time.
 #[tokio::test]
-async fn over_https_watches_break_and_versions_expire_just_the_same() {
+async fn over_https_broken_watches_and_expired_versions_recover_too() {
     let server = server();
     put(&server, "a", "1");
     put(&server, "b", "1");
@@ -190,7 +191,7 @@ async fn over_https_watches_break_and_versions_expire_just_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_is_not_served_yet_is_synced_when_it_comes() {
+async fn a_kind_is_synced_as_soon_as_it_is_served() {
     let server = server();
     let world: World<Thing> = World::start(&server, Kind::of::<Thing>(), options());
     let mut states = world.informer.state_changes();
@@ -223,7 +224,7 @@ struct ThingSpec {
     size: u32,
 }
 
-/// A definition that lets in what the Rust type does not take.
+/// Returns a CRD that admits objects the Rust type does not decode.
 fn loose_crd() -> serde_json::Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -252,7 +253,7 @@ fn thing(name: &str, spec: &serde_json::Value) -> serde_json::Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_poisoned_object_of_a_loose_definition_is_kept_aside_and_heals() {
+async fn a_malformed_object_of_a_loose_crd_heals_when_it_is_corrected() {
     const THINGS: &str = "things.example.com";
     for watch_list in [true, false] {
         let server = server();
@@ -266,7 +267,7 @@ async fn a_poisoned_object_of_a_loose_definition_is_kept_aside_and_heals() {
         let store = world.informer.store();
         assert_eq!(store.malformed().len(), 1);
 
-        // It turns bad in a watch: the last good version stays.
+        // A malformed update arrives: the last good version stays.
         let spoil = json!({"spec": {"size": -1}});
         server.merge_patch(THINGS, "default", "a", &spoil).unwrap();
         server.create(thing("b", &json!({"size": 2}))).unwrap();
@@ -288,7 +289,7 @@ async fn a_poisoned_object_of_a_loose_definition_is_kept_aside_and_heals() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn throttling_is_obeyed() {
+async fn a_throttled_informer_waits_as_long_as_the_server_asks() {
     let server = server();
     put(&server, "a", "1");
     let throttled = Answer::code(429).retry_after(9).times(1);
@@ -301,7 +302,7 @@ async fn throttling_is_obeyed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_selector_is_the_servers_to_apply() {
+async fn selectors_are_sent_to_the_server() {
     let server = server();
     for (name, app) in [("a", "web"), ("b", "db")] {
         put(&server, name, "1");

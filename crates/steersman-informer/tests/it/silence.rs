@@ -1,4 +1,4 @@
-//! Watches that end at once, and watches that never say anything.
+//! Watches that end at once, and watches that are silent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use steersman_informer::{InformerOptions, Reason};
 use super::fake::*;
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_watch_is_given_up_after_its_own_end_and_resumed() {
+async fn a_silent_watch_is_closed_after_its_timeout_and_resumed() {
     let fake = Fake::new();
     fake.page("10", [good("a", 1)]);
     let _dead = fake.watch();
@@ -25,7 +25,7 @@ async fn a_silent_watch_is_given_up_after_its_own_end_and_resumed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_is_heard_of_is_kept_past_its_end() {
+async fn a_watch_with_events_is_kept_past_its_timeout() {
     let fake = Fake::new();
     fake.page("10", []);
     let wire = fake.watch();
@@ -37,7 +37,7 @@ async fn a_watch_that_is_heard_of_is_kept_past_its_end() {
     }
     assert!(start.elapsed() >= Duration::from_secs(400));
     assert_eq!(fake.requests().len(), 2);
-    // 15 s of silence after that are enough.
+    // The watch is dead 15 s after that.
     let last = tokio::time::Instant::now();
     let resumed = fake.request(3).await;
     assert_eq!(resumed.after(), "50");
@@ -45,7 +45,7 @@ async fn a_watch_that_is_heard_of_is_kept_past_its_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_ends_each_watch_at_once_is_not_asked_in_a_loop() {
+async fn a_server_that_ends_each_watch_at_once_is_not_flooded() {
     let fake = Fake::new();
     fake.page("10", []);
     for _ in 0..3 {
@@ -65,7 +65,7 @@ async fn a_server_that_ends_each_watch_at_once_is_not_asked_in_a_loop() {
     assert!(running.informer.state().is_degraded());
 }
 
-/// The watch is answered and ends at once, with nothing or with a bookmark of the version it began at.
+/// Opens watches that end at once, empty or with a bookmark of their first version.
 async fn an_empty_watch_lists_once(bookmark_of: Option<u64>) {
     let fake = Fake::new();
     fake.page("10", [good("a", 1)]);
@@ -85,7 +85,7 @@ async fn an_empty_watch_lists_once(bookmark_of: Option<u64>) {
         assert_eq!(fake.request(number).await.after(), "10");
     }
     assert_eq!(fake.request(5).await.from(), "");
-    // Then the watch goes on from there.
+    // The next watch starts there.
     assert_eq!(fake.request(6).await.after(), "20");
     wire.unbounded_send(added("c", 21)).unwrap();
     assert_eq!(next(&mut seen).await, "+c@21");
@@ -106,7 +106,7 @@ async fn refl_11_three_watches_with_nothing_but_the_same_bookmark_list_once() {
 
 // REFL-10
 #[tokio::test(start_paused = true)]
-async fn refl_10_bookmarks_that_stop_end_the_watch_and_the_state_says_so() {
+async fn refl_10_missing_bookmarks_end_the_watch_and_degrade_the_state() {
     let fake = Fake::new();
     fake.page("10", [good("a", 1)]);
     let dead = fake.watch();
@@ -119,7 +119,7 @@ async fn refl_10_bookmarks_that_stop_end_the_watch_and_the_state_says_so() {
     }
     running.applied(13).await;
     let last = tokio::time::Instant::now();
-    // Nothing answers: the request for the next watch hangs.
+    // The request for the next watch hangs.
     states.wait_for(|state| !state.is_synced()).await.unwrap();
     assert_eq!(last.elapsed(), Duration::from_secs(75));
     assert_eq!(fake.request(3).await.after(), "13");
@@ -128,7 +128,7 @@ async fn refl_10_bookmarks_that_stop_end_the_watch_and_the_state_says_so() {
 
 // REFL-10
 #[tokio::test(start_paused = true)]
-async fn refl_10_a_server_that_stops_sending_bookmarks_is_held_to_them_for_one_more_watch() {
+async fn refl_10_bookmarks_are_expected_for_one_more_watch_after_they_stop() {
     let fake = Fake::new();
     fake.page("10", [good("a", 1)]);
     let marked = fake.watch();
@@ -137,17 +137,17 @@ async fn refl_10_a_server_that_stops_sending_bookmarks_is_held_to_them_for_one_m
     let first = fake.request(2).await.at;
     tokio::time::sleep_until(first + Duration::from_secs(60)).await;
     marked.unbounded_send(bookmark(11)).unwrap();
-    // The first watch is given up, and so is the second, which brings no bookmark at all.
+    // The first two watches are closed as silent; the second brought no bookmark at all.
     let (second, third) = (fake.request(3).await.at, fake.request(4).await);
     assert_eq!(third.at - second, Duration::from_secs(75));
-    // The third one lasts until its own end: no bookmark is promised any more.
+    // The third lasts until its own timeout, as no bookmark is expected any more.
     let fourth = fake.request(5).await.at;
     let timeout = third.watch().timeout.unwrap();
     assert_eq!(fourth - third.at, timeout + Duration::from_secs(15));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_times_out_is_silence_and_one_that_breaks_is_not() {
+async fn a_timed_out_connection_counts_as_silent_and_a_broken_one_does_not() {
     for (cause, at_once) in [("keep-alive timed out", true), ("connection reset", false)] {
         let fake = Fake::new();
         fake.page("10", []);
@@ -159,7 +159,7 @@ async fn a_connection_that_times_out_is_silence_and_one_that_breaks_is_not() {
         let mut states = running.informer.state_changes();
         states.borrow_and_update();
         wire.unbounded_send(Err(broken_by(cause))).unwrap();
-        // No answer comes to the request for the next watch.
+        // The request for the next watch hangs.
         states.wait_for(|state| !state.is_synced()).await.unwrap();
         let within = Duration::from_secs(u64::from(!at_once));
         assert_eq!(at.elapsed(), within, "{cause}");
@@ -180,10 +180,10 @@ async fn a_quiet_watch_that_stays_open_is_healthy() {
     assert!(opened.elapsed() <= Duration::from_secs(2));
 }
 
-/// What a hook was told: the reason, and which failure it is since the last success.
-type ViewEffects = Arc<Mutex<Vec<(Reason, u32)>>>;
+/// The calls of a hook: the reason, and the number of failures since the last success.
+type HookCalls = Arc<Mutex<Vec<(Reason, u32)>>>;
 
-fn problem_log(told: &ViewEffects) -> InformerOptions {
+fn problem_log(told: &HookCalls) -> InformerOptions {
     let told = Arc::clone(told);
     listing().on_failure(move |failed| {
         assert!(!failed.message.is_empty());
@@ -192,8 +192,8 @@ fn problem_log(told: &ViewEffects) -> InformerOptions {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_asked_is_told_of_watches_that_end_at_once() {
-    let (fake, told) = (Fake::new(), ViewEffects::default());
+async fn the_failure_hook_is_called_for_watches_that_end_at_once() {
+    let (fake, told) = (Fake::new(), HookCalls::default());
     fake.page("10", []);
     for _ in 0..3 {
         drop(fake.watch());
@@ -207,7 +207,7 @@ async fn whoever_asked_is_told_of_watches_that_end_at_once() {
     let short = |attempt| (Reason::ShortWatch, attempt);
     assert_eq!(*told.lock(), [short(1), short(2), short(3)]);
 
-    // One that lasted and ends is no failure, and neither is one that brought something.
+    // A watch that lasted or brought an event ends without a failure.
     let _next = fake.watch();
     drop(wire);
     fake.request(7).await;
@@ -215,8 +215,8 @@ async fn whoever_asked_is_told_of_watches_that_end_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_asked_is_told_of_connections_that_are_silent() {
-    let (fake, told) = (Fake::new(), ViewEffects::default());
+async fn the_failure_hook_is_called_for_silent_connections() {
+    let (fake, told) = (Fake::new(), HookCalls::default());
     fake.page("10", []);
     let _dead = (fake.watch(), fake.watch());
     let wire = fake.watch();
@@ -229,8 +229,8 @@ async fn whoever_asked_is_told_of_connections_that_are_silent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_asked_is_told_of_a_streaming_list_that_breaks_off() {
-    let (fake, told) = (Fake::new(), ViewEffects::default());
+async fn the_failure_hook_is_called_for_a_broken_streaming_list() {
+    let (fake, told) = (Fake::new(), HookCalls::default());
     let (wire, _stalled) = (fake.watch(), fake.watch());
     fake.page("10", []);
     let _wire = fake.watch();

@@ -1,10 +1,10 @@
-//! A subscriber that does not keep up.
+//! A subscriber that does not take its events.
 
 use super::fake::*;
 
 // FAN-2
 #[tokio::test(start_paused = true)]
-async fn fan_2_a_subscriber_that_stops_taking_costs_only_itself_and_loses_no_delete() {
+async fn fan_2_a_subscriber_that_stops_taking_holds_up_no_other_and_loses_no_delete() {
     let fake = Fake::new();
     fake.page("10", [good("a", 1), good("gone", 2)]);
     let wire = fake.watch();
@@ -37,7 +37,7 @@ async fn fan_2_a_subscriber_that_stops_taking_costs_only_itself_and_loses_no_del
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_initial_set_past_the_bound_still_ends_with_one_marker() {
+async fn initial_objects_past_the_bound_still_end_with_one_marker() {
     let fake = Fake::new();
     fake.page("10", (0..50_u64).map(|n| good(&format!("{n:02}"), n + 1)));
     let wire = fake.watch();
@@ -49,7 +49,7 @@ async fn an_initial_set_past_the_bound_still_ends_with_one_marker() {
     wire.unbounded_send(added("new", 62)).unwrap();
     running.applied(62).await;
     let words = take(&mut seen, 51).await;
-    // What changed since is part of the initial set as it is now; what went was never there.
+    // Initial objects are delivered at their newest version, and deleted ones not at all.
     assert_eq!(words[7], "*07@60");
     assert!(!words.iter().any(|word| word.contains("08@")));
     assert_eq!(words[49..], ["synced", "+new@62"]);

@@ -1,4 +1,4 @@
-//! Several types over one informer, and what each makes of the objects.
+//! Several types over one informer, and the objects that each of them sees.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ use super::world::{self, MAPS, World, put};
 
 type Metadata = PartialObjectMeta<ConfigMap>;
 
-/// Name and version of what the next delivery is about, after `+`, `~`, `-`; or `synced`.
+/// Returns the next delivery as `+`, `~` or `-` with name and version, or `synced`.
 async fn told<K: Object>(subscription: &mut Subscription<K>) -> String {
     world::next(subscription).await
 }
@@ -28,7 +28,7 @@ fn waiting<K>(subscription: &Subscription<K>) -> usize {
 
 // VIEW-1
 #[tokio::test(start_paused = true)]
-async fn view_1_what_one_type_cannot_read_is_kept_aside_for_it_alone() {
+async fn view_1_an_object_that_one_type_cannot_decode_is_malformed_for_it_alone() {
     let fake = Fake::new();
     fake.page("10", [good("a", 1), odd("o", 2), good("b", 3)]);
     let wire = fake.watch();
@@ -45,7 +45,7 @@ async fn view_1_what_one_type_cannot_read_is_kept_aside_for_it_alone() {
     assert!(aside.error.starts_with("data: invalid type"), "{aside:?}");
     assert!(anything.store().malformed().is_empty());
 
-    // What was good stays as it was seen, and the other type goes on.
+    // The last good version stays visible, and the other type gets the update.
     wire.unbounded_send(Ok(WatchEvent::Modified(odd("a", 11))))
         .unwrap();
     assert_eq!(told(&mut all).await, "~a");
@@ -56,14 +56,14 @@ async fn view_1_what_one_type_cannot_read_is_kept_aside_for_it_alone() {
     );
     assert_eq!(waiting(&seen), 0);
 
-    // It heals: for who never saw it it is created, for who did an update of what was seen.
+    // The object heals: created for the type that never saw it, updated for the type that did.
     wire.unbounded_send(modified("o", 12)).unwrap();
     wire.unbounded_send(modified("a", 13)).unwrap();
     assert_eq!(take(&mut seen, 2).await, ["+o@12", "~a@1>13"]);
     assert_eq!(world::take(&mut all, 2).await, ["~o", "~a"]);
     assert!(typed.malformed().is_empty());
 
-    // Nobody is told of the end of what he never saw, and nobody misses that of what he did.
+    // Its delete is delivered to the type that saw a version of it, and to no other.
     for event in [
         WatchEvent::Modified(odd("a", 14)),
         WatchEvent::Added(odd("p", 15)),
@@ -85,7 +85,7 @@ async fn view_1_what_one_type_cannot_read_is_kept_aside_for_it_alone() {
 
 // VIEW-2
 #[tokio::test(start_paused = true)]
-async fn view_2_a_new_view_has_looked_at_everything_before_it_is_seen() {
+async fn view_2_a_new_view_contains_all_objects_before_it_is_used() {
     let fake = Fake::new();
     fake.page("10", [good("a", 1), odd("o", 2)]);
     let wire = fake.watch();
@@ -100,14 +100,14 @@ async fn view_2_a_new_view_has_looked_at_everything_before_it_is_seen() {
     wire.unbounded_send(added("b", 11)).unwrap();
     let mut seen = typed.subscribe();
     assert_eq!(take(&mut seen, 3).await, ["*a@1", "synced", "+b@11"]);
-    // The same type is the same view, and shares what was decoded.
+    // The same type has the same view, and shares the decoded objects.
     let again = typed.view::<ConfigMap>().store();
     let read = |store: &Store<ConfigMap>| store.get(&key("a")).unwrap();
     assert!(Arc::ptr_eq(&read(&store), &read(&again)));
     running.abort();
 }
 
-/// How often a body was decoded as a `Counted`.
+/// The number of times a body was decoded as a `Counted`.
 static DECODED: AtomicUsize = AtomicUsize::new(0);
 
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -142,7 +142,7 @@ fn counted(name: &str, version: u64) -> Decoded<RawObject> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_is_decoded_once_for_each_type_that_somebody_holds() {
+async fn an_object_is_decoded_once_for_each_type_with_a_view() {
     let fake = Fake::new();
     fake.page("10", [counted("a", 1)]);
     let wire = fake.watch();
@@ -163,7 +163,7 @@ async fn an_object_is_decoded_once_for_each_type_that_somebody_holds() {
             .unwrap();
         applied(&version.to_string()).await;
     };
-    // The first few of a type are decoded a second time, to be weighed.
+    // The first objects of a type are decoded a second time, to be weighed.
     for version in 11..20 {
         change(version).await;
     }
@@ -183,7 +183,7 @@ async fn an_object_is_decoded_once_for_each_type_that_somebody_holds() {
 
 // VIEW-3
 #[tokio::test(start_paused = true)]
-async fn view_3_metadata_is_all_that_is_asked_for_until_somebody_needs_more() {
+async fn view_3_only_metadata_is_requested_until_a_view_needs_whole_objects() {
     for watch_list in [true, false] {
         let server = world::server();
         put(&server, "a", "1");
@@ -203,7 +203,8 @@ async fn view_3_metadata_is_all_that_is_asked_for_until_somebody_needs_more() {
         let whole = metadata.view::<ConfigMap>();
         assert!(!metadata.mirror().is_metadata_only());
         let mut bodies = whole.subscribe();
-        // Metadata stays readable and synced; the whole is not there yet, and nobody says it is.
+        // Metadata stays readable and synced; whole objects are not there yet, and not reported as
+        // synced.
         assert!(metadata.has_synced() && metadata.state().is_synced());
         assert!(!whole.has_synced() && !whole.state().is_synced());
         assert!(whole.store().is_empty() && whole.store().get(&key).is_none());
@@ -217,7 +218,7 @@ async fn view_3_metadata_is_all_that_is_asked_for_until_somebody_needs_more() {
         );
         let map = whole.store().get(&key).unwrap();
         assert_eq!(map.data.as_ref().unwrap()["v"], "1");
-        // Those who need only metadata were told what happened meanwhile, and nothing else.
+        // Readers of metadata got the events of the meantime, and nothing else.
         let mut meanwhile = world::take(&mut seen, 2).await;
         meanwhile.sort();
         assert!(
@@ -237,7 +238,7 @@ async fn view_3_metadata_is_all_that_is_asked_for_until_somebody_needs_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_needs_the_whole_from_the_beginning_gets_it_with_the_first_list() {
+async fn a_view_of_whole_objects_made_first_gets_them_with_the_first_list() {
     let server = world::server();
     put(&server, "a", "1");
     let world = World::<Metadata>::start(&server, Kind::of::<ConfigMap>(), InformerOptions::new());

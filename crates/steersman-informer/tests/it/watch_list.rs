@@ -1,4 +1,4 @@
-//! Streaming lists, and servers that do not have them.
+//! Streaming lists, and servers without them.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ async fn one_request_lists_and_watches() {
     assert!(request.watch().initial_events && request.watch().bookmarks);
     assert_eq!(request.after(), "");
     assert_eq!(fake.requests().len(), 1);
-    // The next one is an ordinary watch.
+    // The next request is an ordinary watch.
     drop(wire);
     let next = fake.request(2).await;
     assert!(!next.watch().initial_events);
@@ -74,9 +74,9 @@ async fn a_server_that_never_sends_the_end_gets_an_ordinary_list() {
     assert!(list.at - stream.at <= Duration::from_secs(30));
 }
 
-// A server that took the request for an ordinary watch may be so busy that it is never silent.
+// A busy server that took the request for an ordinary watch is never silent.
 #[tokio::test(start_paused = true)]
-async fn a_bookmark_that_is_not_the_end_shows_a_server_that_does_not_stream() {
+async fn a_first_bookmark_without_the_end_marker_ends_streaming() {
     let fake = Fake::new();
     let wire = fake.watch();
     wire.unbounded_send(added("a", 1)).unwrap();
@@ -91,7 +91,7 @@ async fn a_bookmark_that_is_not_the_end_shows_a_server_that_does_not_stream() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_breaks_does_not_resurrect_what_it_began_with() {
+async fn a_broken_streaming_list_is_discarded() {
     let fake = Fake::new();
     let first = fake.watch();
     first.unbounded_send(added("a", 1)).unwrap();
@@ -108,7 +108,7 @@ async fn a_stream_that_breaks_does_not_resurrect_what_it_began_with() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_stream_starts_no_earlier_than_the_first_got() {
+async fn a_second_streaming_list_is_no_older_than_the_first() {
     let fake = Fake::new();
     let wire = fake.watch();
     wire.unbounded_send(added("a", 1)).unwrap();
@@ -130,7 +130,7 @@ async fn a_second_stream_starts_no_earlier_than_the_first_got() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn streams_that_broke_are_tried_again_at_the_next_relist() {
+async fn streaming_is_tried_again_at_the_next_relist() {
     let fake = Fake::new();
     drop(fake.watch());
     drop(fake.watch());
@@ -146,7 +146,7 @@ async fn streams_that_broke_are_tried_again_at_the_next_relist() {
     running.applied(20).await;
 }
 
-// It is never silent, sends no bookmarks, and ends no watch for minutes.
+// The server is never silent, sends no bookmarks, and ends no watch for minutes.
 #[tokio::test(start_paused = true)]
 async fn a_busy_server_that_does_not_stream_gets_an_ordinary_list() {
     let fake = Fake::new();
@@ -166,7 +166,7 @@ async fn a_busy_server_that_does_not_stream_gets_an_ordinary_list() {
     running.informer.wait_for_sync().await.unwrap();
     assert!(start.elapsed() <= Duration::from_secs(30));
     busy.await.unwrap();
-    // It has shown that it does not stream: it is not asked to again.
+    // The server does not stream, so it is not asked for a streaming list again.
     fake.page("20", []);
     let _wire = fake.watch();
     let error = refused("watch", 410, "Expired");
@@ -175,7 +175,7 @@ async fn a_busy_server_that_does_not_stream_gets_an_ordinary_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_happens_before_the_end_of_the_initial_events_belongs_to_them() {
+async fn events_before_the_end_marker_are_initial() {
     let fake = Fake::new();
     let wire = fake.watch();
     for event in [

@@ -1,4 +1,4 @@
-//! The embedded server, and an informer of one of its kinds.
+//! The embedded server and an informer of one of its kinds.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub(crate) const MAPS: &str = "configmaps";
 
-/// An informer of a kind of the embedded server, running until it goes out of scope.
+/// An informer of a kind of the embedded server, running until it is dropped.
 pub(crate) struct World<K> {
     pub(crate) server: ApiServer,
     pub(crate) informer: Informer<K>,
@@ -46,7 +46,7 @@ impl<K: Object> World<K> {
         }
     }
 
-    /// Name and version of each stored object.
+    /// Returns name and version of each stored object.
     pub(crate) fn stored(&self) -> Vec<String> {
         let entries = self.informer.store().entries(None);
         let named = entries.iter();
@@ -55,7 +55,7 @@ impl<K: Object> World<K> {
             .collect()
     }
 
-    /// Name and version of each object of the server.
+    /// Returns name and version of each object on the server.
     pub(crate) fn served(&self, resource: &str) -> Vec<String> {
         let mut objects: Vec<String> = self
             .server
@@ -97,7 +97,7 @@ impl World<ConfigMap> {
     }
 }
 
-/// Creates a ConfigMap, or changes it.
+/// Creates or changes a ConfigMap.
 pub(crate) fn put(server: &ApiServer, name: &str, value: &str) -> Value {
     let patch = json!({"data": {"v": value}});
     if let Ok(patched) = server.merge_patch(MAPS, "default", name, &patch) {
@@ -114,7 +114,7 @@ pub(crate) fn delete(server: &ApiServer, name: &str) {
     server.delete(MAPS, "default", name).unwrap();
 }
 
-/// The next delivery: `+name`, `~name`, `-name`, `-name?` where its final state is unknown, or
+/// Returns the next delivery: `+name`, `~name`, `-name`, `-name?` if its final state is unknown, or
 /// `synced`.
 pub(crate) async fn next<K: Object>(subscription: &mut Subscription<K>) -> String {
     let hour = std::time::Duration::from_secs(3600);

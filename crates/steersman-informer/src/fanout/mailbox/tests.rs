@@ -203,7 +203,7 @@ proptest! {
 
 // STORE-8
 #[test]
-fn store_8_a_mailbox_that_was_emptied_takes_little_and_needs_no_new_table_each_time() {
+fn store_8_an_emptied_mailbox_keeps_a_small_table() {
     let objects: Vec<RawEntry> = (0..10_000).map(named).collect();
     let mut mailbox = Mailbox::new(0);
     let mut go_through = |objects: &[RawEntry]| {
@@ -223,7 +223,7 @@ fn store_8_a_mailbox_that_was_emptied_takes_little_and_needs_no_new_table_each_t
 }
 
 #[test]
-fn within_the_bound_every_event_comes() {
+fn within_the_bound_every_event_is_delivered() {
     let mut bench = Bench::new(1000, &BTreeSet::new());
     for _ in 0..10 {
         bench.act(Act::Put(1)).unwrap();
@@ -232,7 +232,7 @@ fn within_the_bound_every_event_comes() {
 }
 
 #[test]
-fn a_step_waits_where_its_newest_event_would() {
+fn a_coalesced_change_waits_at_the_position_of_its_newest_event() {
     let mut bench = Bench::new(0, &BTreeSet::from([1, 2]));
     while bench.take().unwrap() {}
     for act in [Act::Put(1), Act::Put(2), Act::Put(1)] {
@@ -247,7 +247,7 @@ fn a_step_waits_where_its_newest_event_would() {
 }
 
 #[test]
-fn as_many_events_wait_as_the_bound_says_and_who_caught_up_gets_each_again() {
+fn a_subscriber_that_caught_up_gets_every_event_again() {
     let mut bench = Bench::new(3, &BTreeSet::new());
     while bench.take().unwrap() {}
     for _ in 0..2 {
@@ -260,7 +260,7 @@ fn as_many_events_wait_as_the_bound_says_and_who_caught_up_gets_each_again() {
 }
 
 #[test]
-fn a_resync_takes_nothing_from_what_a_step_says() {
+fn a_resync_does_not_alter_a_coalesced_change() {
     let mut bench = Bench::new(0, &BTreeSet::from([1]));
     while bench.take().unwrap() {}
     for act in [Act::Put(1), Act::Resync(1)] {

@@ -87,7 +87,7 @@ fn list_of(core: &Arc<Core>, specs: &[bool]) {
 
 // STORE-7
 #[test]
-fn store_7_who_reads_or_writes_does_not_wait_for_a_type_that_decodes() {
+fn store_7_reads_and_writes_do_not_wait_for_decoding() {
     type SlowMap = Object<Slow<0>, NotUsed>;
     let core = running(Budget::default());
     let (maps, slow) = (core.view::<Map>(), core.view::<SlowMap>());
@@ -117,7 +117,7 @@ fn store_7_who_reads_or_writes_does_not_wait_for_a_type_that_decodes() {
 
 // VIEW-2, VIEW-7
 #[test]
-fn view_7_a_first_look_holds_up_neither_readers_nor_the_writer_and_misses_nothing() {
+fn view_7_a_new_view_blocks_neither_readers_nor_the_writer_and_misses_nothing() {
     type SlowMap = Object<Slow<1>, NotUsed>;
     let core = running(Budget::default());
     let maps = core.view::<Map>();
@@ -169,7 +169,7 @@ fn view_7_a_first_look_holds_up_neither_readers_nor_the_writer_and_misses_nothin
 
 // VIEW-7
 #[test]
-fn view_7_an_index_that_is_being_made_holds_up_no_writer_and_misses_nothing() {
+fn view_7_a_new_index_does_not_block_the_writer_and_misses_nothing() {
     let core = running(Budget::default());
     let handle = core.view::<Map>();
     list_of(&core, &[true, true, true]);
@@ -208,7 +208,7 @@ fn view_7_an_index_that_is_being_made_holds_up_no_writer_and_misses_nothing() {
 
 // VIEW-2, VIEW-7
 #[test]
-fn view_7_a_type_that_looks_for_the_first_time_during_writes_misses_none() {
+fn view_7_a_view_created_during_writes_misses_none() {
     type StrictMap = Object<Strict, NotUsed>;
     let core = running(Budget::default());
     list_of(&core, &[true; 100]);
@@ -246,7 +246,7 @@ fn view_7_a_type_that_looks_for_the_first_time_during_writes_misses_none() {
 
 // CACHE-4, PACK-1
 #[test]
-fn cache_4_a_list_tells_of_an_object_that_decodes_no_more() {
+fn cache_4_a_list_reports_an_object_that_no_longer_decodes() {
     type FickleMap = Object<Fickle, NotUsed>;
     let core = running(Budget::bytes(0));
     let handle = core.view::<FickleMap>();

@@ -1,4 +1,4 @@
-//! The indexer against a naive map.
+//! The indexer, compared with a naive map.
 
 mod room;
 
@@ -14,17 +14,17 @@ use crate::store::index::{Index, IndexFn};
 
 type Map = ConfigMap;
 
-/// What a naive implementation would hold: name to uid and version.
+/// The naive map: name to uid and version.
 type World = BTreeMap<u8, (u8, u64)>;
 
 #[derive(Clone, Debug)]
 enum Said {
     Put(u8),
-    /// The same name with another uid.
+    /// Another object with the same name.
     Recreated(u8),
     Removed(u8),
     Broken(u8),
-    /// Readable, but not by the type that looks.
+    /// An object that decodes, but not as the view's type.
     Odd(u8),
     Relist(Vec<(u8, Listed)>),
     Resync,
@@ -57,7 +57,7 @@ fn broken(name: u8, uid: u8, version: u64) -> Item {
     Malformed::new(key(name), uid.to_string(), version, "broken").into()
 }
 
-/// Two values per object: its uid, and the last digit of its version.
+/// Returns two values per object: its uid, and the last digit of its version.
 fn values(entry: &RawEntry) -> Vec<String> {
     let version = entry.version().as_str();
     vec![
@@ -96,16 +96,16 @@ fn said() -> impl Strategy<Value = Said> {
     ]
 }
 
-/// Runs what the server said through an indexer and a naive world beside it.
+/// Applies inputs to an indexer and to a naive map.
 struct Bench {
     indexer: Indexer,
     handle: Arc<ViewHandle>,
-    /// What the view sees.
+    /// The objects that the view sees.
     world: World,
     bad: BTreeSet<u8>,
     version: u64,
     uids: u8,
-    /// The uid that each name has on the server.
+    /// The uid of each name on the server.
     known: BTreeMap<u8, u8>,
 }
 
@@ -204,7 +204,7 @@ impl Bench {
                     items.push((Decoded::Good(entry), unreadable()));
                 }
                 (listed, before) => {
-                    // Lists do not go back to before what was odd.
+                    // A list is never older than a malformed version.
                     let stored = self.indexer.get(&key(name)).map(RawEntry::version);
                     let stored = stored.map(ToString::to_string);
                     let same = before.filter(|(_, version)| {
@@ -226,7 +226,7 @@ impl Bench {
     }
 }
 
-/// A list of so many objects, which is not the first.
+/// Returns a list of this number of objects that is not the first.
 fn relist(objects: usize, version: &str) -> Relist {
     Relist {
         objects,
@@ -260,7 +260,7 @@ proptest! {
         script in prop::collection::vec(said(), 0..40),
     ) {
         let mut bench = Bench::new();
-        // The world as an onlooker who has only the events sees it.
+        // The map that a subscriber builds of the events alone.
         let mut seen: BTreeMap<u8, RawEntry> = BTreeMap::new();
         for said in script {
             let resync = matches!(said, Said::Resync);
@@ -329,7 +329,7 @@ fn check_indexes(bench: &Bench) -> Result<(), TestCaseError> {
 }
 
 #[test]
-fn a_malformed_version_is_told_once() {
+fn a_malformed_version_is_reported_once() {
     let mut bench = Bench::new();
     let mut effects = bench.indexer.unchanged();
     for _ in 0..3 {
@@ -351,7 +351,7 @@ fn a_malformed_version_is_told_once() {
 
 // VIEW-1
 #[test]
-fn view_1_what_a_view_cannot_read_is_told_once_to_it_alone() {
+fn view_1_an_object_that_one_type_cannot_decode_is_reported_once_and_for_that_view() {
     let mut bench = Bench::new();
     let mut effects = bench.indexer.unchanged();
     for version in [5, 5, 6] {
@@ -367,7 +367,7 @@ fn view_1_what_a_view_cannot_read_is_told_once_to_it_alone() {
 }
 
 #[test]
-fn how_many_cannot_be_read_is_known_and_not_counted_each_time() {
+fn the_number_of_unreadable_objects_is_kept_up_to_date() {
     let mut bench = Bench::new();
     let mut effects = bench.indexer.unchanged();
     for name in 0..100 {
@@ -377,14 +377,14 @@ fn how_many_cannot_be_read_is_known_and_not_counted_each_time() {
     }
     let counted = allocation_counter::measure(|| assert_eq!(bench.indexer.unreadable(), 100));
     assert_eq!(counted.count_total, 0);
-    // Nobody looks any more.
+    // The last handle is dropped.
     drop(std::mem::replace(
         &mut bench.handle,
         Arc::new(ViewHandle::new::<Map>(2)),
     ));
     bench.indexer.drop_left_views();
     assert_eq!(bench.indexer.unreadable(), 0);
-    // Another who looks, and misses one that nobody can read as well.
+    // A second view, which has no version of the malformed object either.
     let view = View::new::<Map>(&bench.handle, true);
     bench.indexer.add_view(view);
     let broken = StoreChange::Put(broken(1, 7, 6), Findings::default());
@@ -409,7 +409,7 @@ fn how_many_cannot_be_read_is_known_and_not_counted_each_time() {
 }
 
 #[test]
-fn a_view_that_nobody_holds_is_dropped() {
+fn a_view_without_handles_is_dropped() {
     let mut bench = Bench::new();
     bench.indexer.drop_left_views();
     assert_eq!(bench.indexer.views().len(), 1);
@@ -424,7 +424,7 @@ fn a_view_that_nobody_holds_is_dropped() {
 }
 
 #[test]
-fn an_event_that_was_seen_before_says_nothing() {
+fn a_repeated_event_changes_nothing() {
     let mut bench = Bench::new();
     let mut effects = bench.indexer.unchanged();
     for _ in 0..2 {
@@ -436,7 +436,7 @@ fn an_event_that_was_seen_before_says_nothing() {
     assert_eq!(effects.views[0].events.len(), 1);
 }
 
-/// What one change comes to for the view, in words.
+/// Returns the events of one change as text.
 fn told(bench: &mut Bench, change: StoreChange) -> Vec<String> {
     let mut effects = bench.indexer.unchanged();
     bench.indexer.apply(change, &mut effects);
@@ -451,7 +451,7 @@ fn told(bench: &mut Bench, change: StoreChange) -> Vec<String> {
 
 // STORE-4
 #[test]
-fn store_4_what_is_said_of_another_uid_is_no_final_state_and_no_version_of_what_is_stored() {
+fn store_4_another_uid_is_neither_the_final_state_nor_a_version_of_the_stored_object() {
     let mut bench = Bench::new();
     bench.step(Said::Put(1));
     let other = object(1, 99, 50);

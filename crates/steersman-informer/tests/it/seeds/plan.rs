@@ -1,4 +1,4 @@
-//! What happens in one world, made from its seed.
+//! The events of one world, drawn from its seed.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use steersman_apiserver::History;
 use steersman_apiserver::faults::{Effect, FaultSpec, Restart, Verb};
 
-/// How many names there are, in each namespace.
+/// The number of names in each namespace.
 const NAMES: u8 = 5;
 
-/// Which object: of which kind, in which namespace, by which name.
+/// An object: its kind, namespace and name.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Which {
     pub(super) website: bool,
@@ -21,7 +21,7 @@ pub(super) struct Which {
 
 #[derive(Clone, Debug)]
 pub(super) enum Act {
-    /// Creates or changes it, and sets or takes away the label that a selector asks for.
+    /// Creates or changes the object, and sets or removes the label of a selector.
     Put(Which, bool),
     Delete(Which),
     Recreate(Which),
@@ -31,34 +31,35 @@ pub(super) enum Act {
     Resume,
     Expire,
     Compact,
-    /// The server restarts; its phases may take a while.
+    /// The server restarts, perhaps slowly.
     Restart(Restart),
-    /// The link is dead for this many milliseconds: open watches stay silent for good, and requests sent meanwhile are lost.
+    /// The connection is dead for this many milliseconds: open watches stay silent for good, and
+    /// requests sent meanwhile are lost.
     Die(u64),
     Uninstall,
     Install,
     Meet(Box<FaultSpec>),
-    /// The next request of this kind is answered so; it may be asked to come back later.
+    /// The next request with this verb gets this status, perhaps with a `Retry-After`.
     Answer(Verb, u16, u32),
     Sleep(u64),
     Subscribe(u8),
     Leave(u8),
-    /// One subscriber takes so many deliveries.
+    /// One subscriber takes this number of deliveries.
     Take(u8, u8),
-    /// So many writes of many alike objects, which have this shape then.
+    /// Writes many similar objects of this shape.
     Crowd(Shape, u16),
-    /// Most of them go.
+    /// Deletes most of the crowd.
     Disperse,
 }
 
-/// What the objects of a crowd have in common.
+/// The fields that the objects of a crowd have in common.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Shape {
     Old,
     New,
 }
 
-/// How one world is set up.
+/// The set-up of one world.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) acts: Vec<Act>,
@@ -69,7 +70,7 @@ pub(super) struct Plan {
     pub(super) seed: u64,
 }
 
-/// How one informer behaves.
+/// The options of one informer.
 #[derive(Clone, Debug)]
 pub(super) struct Options {
     pub(super) watch_list: bool,
@@ -78,9 +79,9 @@ pub(super) struct Options {
     pub(super) page: u32,
     pub(super) resync: Option<u64>,
     pub(super) selects: bool,
-    /// Of what is held decoded, in bytes: nothing, one or two objects, some, all.
+    /// The budget in bytes: nothing, one or two objects, some, all.
     pub(super) budget: Option<usize>,
-    /// How lists are decoded: the number of batches at once, and the bytes of each.
+    /// The number of batches decoded at once, and the bytes of each.
     pub(super) decode_batches: (usize, usize),
 }
 
@@ -107,7 +108,7 @@ fn fault() -> impl Strategy<Value = FaultSpec> {
         Just(watch(Effect::Silence)),
         Just(list(Effect::Cut { commit: false })),
         (1..20_u64).prop_map(move |revisions| list(Effect::StaleList { revisions })),
-        // A page after a wait may find its token expired.
+        // After a wait the continue token of a page may have expired.
         (1..9_000_u64).prop_map(move |millis| {
             list(Effect::Delay {
                 millis,
@@ -212,8 +213,8 @@ fn plan() -> impl Strategy<Value = Plan> {
 }
 
 impl Plan {
-    /// The same world with so many objects that there is a dictionary, another one as they get another
-    /// shape, and none in the end.
+    /// Returns the same world with enough objects for a dictionary, another one when their shape
+    /// changes, and none in the end.
     pub(super) fn crowded(mut self) -> Self {
         for options in &mut self.options {
             options.page += 200;

@@ -1,4 +1,4 @@
-//! One informer of a world, and those who look on.
+//! One informer of a world, and its subscribers.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,17 +18,17 @@ use crate::budget::of;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// What an onlooker knows of an object: its uid and version.
+/// The uid and version of each object that a subscriber knows.
 type Known = BTreeMap<String, (String, String)>;
 
-/// A subscriber who replays what it takes.
-struct Onlooker<K> {
+/// A subscriber that replays its events.
+struct Subscriber<K> {
     subscription: Subscription<K>,
     known: Known,
     synced: u32,
 }
 
-impl<K: Object> Onlooker<K> {
+impl<K: Object> Subscriber<K> {
     async fn take(&mut self, most: usize) {
         for _ in 0..most {
             if self.subscription.waiting() == 0 {
@@ -41,7 +41,7 @@ impl<K: Object> Onlooker<K> {
         }
     }
 
-    /// FAN-1: what is told fits what was told before, object by object.
+    /// FAN-1: each event follows from the events before it, object by object.
     fn replay(&mut self, event: &Event<K>) {
         let (key, entry) = (event.key().to_string(), event.entry());
         let version = entry.object().stored_version();
@@ -65,10 +65,10 @@ impl<K: Object> Onlooker<K> {
     }
 }
 
-/// An informer of one kind, whose clients look on.
+/// An informer of one kind with its subscribers.
 pub(super) struct Watched<K> {
     informer: Informer<K>,
-    onlookers: Vec<Onlooker<K>>,
+    onlookers: Vec<Subscriber<K>>,
     resource: &'static str,
     namespace: Option<&'static str>,
     selects: bool,
@@ -120,14 +120,14 @@ impl<K: Object> Watched<K> {
     }
 
     pub(super) fn subscribe(&mut self) {
-        self.onlookers.push(Onlooker {
+        self.onlookers.push(Subscriber {
             subscription: self.informer.subscribe(),
             known: Known::new(),
             synced: 0,
         });
     }
 
-    /// How much of the JSON of its objects is left where they are packed, in per cent.
+    /// Returns the packed size of its objects, in per cent of their JSON.
     pub(super) fn packed(&self) -> usize {
         let bytes = of(&self.registry, "bytes").max(1);
         of(&self.registry, "packed_bytes") * 100 / bytes
@@ -168,7 +168,7 @@ impl<K: Object> Watched<K> {
         known.collect()
     }
 
-    /// Waits, on the paused clock, until the store equals the server; then everybody else has to.
+    /// Waits, on the paused clock, until the store equals the server; then checks the subscribers.
     pub(super) async fn check(&mut self, server: &ApiServer) {
         let served = self.served(server);
         let converged = async {
@@ -190,7 +190,7 @@ impl<K: Object> Watched<K> {
             assert_eq!(onlooker.synced, 1);
             assert_eq!(onlooker.known, served);
         }
-        // Bodies are what the server has, too.
+        // The bodies equal those of the server, too.
         for object in self.informer.store().list() {
             let key = object.key();
             let namespace = key.namespace().unwrap();

@@ -1,4 +1,4 @@
-//! What an indexer keeps of each object.
+//! The memory of an indexer per object.
 
 use steersman_api::{Decoded, RawObject};
 use steersman_object::ResourceVersion;
@@ -11,7 +11,7 @@ use crate::pack::{Budget, PackContext};
 use crate::store::Relist;
 use crate::store::indexer::{Indexer, StoreChange};
 
-/// The Pod of a number as it comes over the wire, without a spec; those of ten are of one ReplicaSet.
+/// Returns the JSON of a Pod without a spec. Ten Pods have one ReplicaSet.
 fn pod(number: usize) -> RawObject {
     let set = number / 10;
     let uid = |kind: u8, number: usize| format!("b6589fc6-000{kind}-4000-a000-{number:012x}");
@@ -29,7 +29,7 @@ fn pod(number: usize) -> RawObject {
     RawObject::from_json(pod.to_string().into_bytes()).unwrap()
 }
 
-/// Bytes for each of so many Pods, their bodies aside, after `put` has put them in.
+/// Returns the bytes that `put` allocates for each Pod, without the bodies.
 fn bytes_each(put: impl Fn(&mut Indexer, Vec<RawEntry>)) -> usize {
     const PODS: usize = 20_000;
     let pods: Vec<RawObject> = (0..PODS).map(pod).collect();
@@ -45,14 +45,14 @@ fn bytes_each(put: impl Fn(&mut Indexer, Vec<RawEntry>)) -> usize {
     });
     assert_eq!(indexer.len(), PODS);
     let all = usize::try_from(counted.bytes_current).unwrap();
-    // Until it is packed, JSON is shared as it came.
+    // Fresh JSON is shared through an `Arc<Box<[u8]>>`.
     let shared = size_of::<Box<[u8]>>() + 2 * size_of::<usize>();
     (all - json) / PODS - size_of::<Body>() - shared
 }
 
 // STORE-8, POOL-1
 #[test]
-fn store_8_what_is_kept_of_an_object_besides_its_body_is_little() {
+fn store_8_an_object_takes_few_bytes_besides_its_body() {
     let listed = bytes_each(|indexer, entries| {
         let objects = entries.len();
         let items = entries.into_iter();
@@ -74,11 +74,11 @@ fn store_8_what_is_kept_of_an_object_besides_its_body_is_little() {
             );
         }
     });
-    // What ten Pods share is a tenth of itself for each.
+    // A value shared by ten Pods counts a tenth for each.
     assert!(
         listed <= 200 && one_by_one <= 200,
         "{listed} and {one_by_one} bytes"
     );
-    // Its lock, its place in the budget, and where its bytes and forms are.
+    // The lock, the slot of the budget, and the pointers to bytes and forms.
     assert!(size_of::<Body>() <= 104);
 }
