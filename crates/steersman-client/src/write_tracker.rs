@@ -185,8 +185,8 @@ impl WriteTracker {
 
     /// Returns whether a running informer covers the object and has not reached this version of it.
     fn is_news(&self, gvk: &Gvk, key: &ObjectKey, version: &ResourceVersion) -> bool {
-        let observed_state = self.observed_state(gvk, key);
-        observed_state.is_some_and(|has| !look(&has).has_come(version))
+        let key_state = self.key_state(gvk, key);
+        key_state.is_some_and(|has| !look(&has).has_come(version))
     }
 
     fn note(&self, writer: Writer, gvk: &Gvk, noted: NotedWrite) {
@@ -194,8 +194,8 @@ impl WriteTracker {
         let mut writes = self.lock();
         writes.note(writer, gvk, noted, now);
         let is_seen = |gvk: &Gvk, note: &Note| {
-            let observed_state = self.observed_state(gvk, &note.key);
-            observed_state.is_none_or(|has| note.is_seen(look(&has)))
+            let key_state = self.key_state(gvk, &note.key);
+            key_state.is_none_or(|has| note.is_seen(look(&has)))
         };
         let is_passed = |gvk: &Gvk, question: &Question| self.is_passed(gvk, question);
         let follows = |gvk: &Gvk, question: &Question| {
@@ -205,8 +205,7 @@ impl WriteTracker {
         writes.sweep(now, is_seen, is_passed, follows);
     }
 
-    /// Returns whether the informer that covers a question's object has passed the version of the write, or no
-    /// informer covers the object.
+    /// Whether the informer that covers the object of a mark shows what became of the write, or there is none.
     fn is_passed(&self, gvk: &Gvk, question: &Question) -> bool {
         match (&question.subject, &question.version) {
             (Subject::Object(key), Some(version)) => {
@@ -225,7 +224,7 @@ impl WriteTracker {
         key: &ObjectKey,
         version: Option<ResourceVersion>,
     ) -> Before {
-        let stored = self.observed_state(gvk, key).and_then(|has| has.stored);
+        let stored = self.key_state(gvk, key).and_then(|has| has.stored);
         Before {
             stored: stored.map(|stored| stored.uid),
             version,
@@ -289,7 +288,7 @@ impl WriteTracker {
         let (gvk, key) = (write.kind.gvk(), written.key.clone());
         let (uid, version) = (written.uid.clone(), written.version.clone());
         let membership = self.cache.membership(gvk, &key, written.labels.as_ref())?;
-        let has = self.observed_state(gvk, &key)?;
+        let has = self.key_state(gvk, &key)?;
         let stored = has.stored.as_ref();
         match membership {
             Membership::Inside => Some(NotedWrite::Stored { key, uid, version }),
@@ -306,7 +305,7 @@ impl WriteTracker {
         }
     }
 
-    /// Returns the state of an object in the running informer that covers it, if there is one.
+    /// What the cache has of an object, where an informer runs that covers it.
     fn observed_state(&self, gvk: &Gvk, key: &ObjectKey) -> Option<ObservedState> {
         Some(self.cache.mirror_of(gvk, key)?.observed_state(key))
     }

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::body::Extent;
 use crate::error::Error;
-use crate::observed_state::ObservedState;
+use crate::key_state::KeyState;
 use crate::options::InformerOptions;
 use crate::pipeline::{self, Core};
 use crate::state::State;
@@ -95,8 +95,8 @@ impl Mirror {
 
     /// Returns the progress of the informer, and the object that it stores under a key.
     #[must_use]
-    pub fn observed_state(&self, key: &ObjectKey) -> ObservedState {
-        self.core.observed_state(key)
+    pub fn key_state(&self, key: &ObjectKey) -> KeyState {
+        self.core.key_state(key)
     }
 
     /// Asks for as much of the objects as a `K` needs, without a view. After the informer [has

@@ -313,7 +313,7 @@ impl InformerOptions {
 }
 
 impl OnFailure {
-    pub(crate) fn tell(&self, failed: &Failed) {
+    pub(crate) fn call(&self, failed: &Failed) {
         if let Some(hook) = &self.0 {
             hook(failed);
         }

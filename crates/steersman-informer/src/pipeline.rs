@@ -29,8 +29,8 @@ use crate::delta::Delta;
 use crate::entry::Interners;
 use crate::error::Error;
 use crate::fanout::Fanout;
+use crate::key_state::{Identity, KeyState};
 use crate::metrics::Counters;
-use crate::observed_state::{Identity, ObservedState};
 use crate::options::InformerOptions;
 use crate::pack::PackContext;
 use crate::pipeline::problem_log::ProblemLog;
@@ -63,7 +63,7 @@ pub(crate) struct Core {
     writer: Mutex<Writer>,
     /// Serialises the creation of views and indexes, which goes on without the writer's lock
     /// (VIEW-7). Locked before `writer`.
-    looks: Mutex<()>,
+    view_creation: Mutex<()>,
     /// The states as regards metadata and whole objects; see [`extent_index`].
     states: [watch::Sender<State>; 2],
     progress: watch::Sender<SyncProgress>,
@@ -122,7 +122,7 @@ impl Core {
                 problem_log: ProblemLog::default(),
                 views: 0,
             }),
-            looks: Mutex::new(()),
+            view_creation: Mutex::new(()),
             states: [declared(), declared()],
             progress: watch::Sender::new(SyncProgress {
                 reached: None,
@@ -162,9 +162,9 @@ impl Core {
     }
 
     /// Returns the stored object of a key and the version of the store, at one moment.
-    pub(crate) fn observed_state(&self, key: &ObjectKey) -> ObservedState {
+    pub(crate) fn key_state(&self, key: &ObjectKey) -> KeyState {
         let indexer = self.shared.indexer.read();
-        ObservedState {
+        KeyState {
             applied: indexer.version().clone(),
             stored: indexer.get(key).map(|entry| Identity {
                 uid: entry.uid().to_string(),

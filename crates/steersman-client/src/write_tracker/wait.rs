@@ -80,7 +80,7 @@ impl WriteTracker {
     /// that was read in between shows none of them.
     pub(crate) fn still_hold(&self, gvk: &Gvk, unstored: &[Unstored]) -> bool {
         unstored.iter().all(|Unstored { note, applied }| {
-            let has = self.observed_state(gvk, &note.key);
+            let has = self.key_state(gvk, &note.key);
             has.is_none_or(|has| has.applied == *applied)
         })
     }
@@ -157,15 +157,15 @@ impl WriteTracker {
             self.lock().seen(gvk, note);
             return Progress::Over;
         };
-        let observed_state = mirror.observed_state(&note.key);
-        let look = look(&observed_state);
+        let key_state = mirror.key_state(&note.key);
+        let look = look(&key_state);
         if note.is_seen(look) {
             self.lock().seen(gvk, note);
             return Progress::Over;
         }
         // CACHE-2: the read itself fails at once if the kind never synced.
         match (note.is_shown(look), is_stuck(&mirror)) {
-            (true, _) => Progress::Unstored(observed_state.applied),
+            (true, _) => Progress::Unstored(key_state.applied),
             (false, true) => Progress::Over,
             (false, false) => Progress::Pending,
         }

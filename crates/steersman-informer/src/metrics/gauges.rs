@@ -79,11 +79,11 @@ impl Gauges {
         self.queued.fetch_sub(deltas, Ordering::Relaxed);
     }
 
-    pub(crate) fn hear_event(&self, now: Instant) {
+    pub(crate) fn note_event(&self, now: Instant) {
         self.last_seen.lock().event = Some(now);
     }
 
-    pub(crate) fn hear_bookmark(&self, now: Instant) {
+    pub(crate) fn note_bookmark(&self, now: Instant) {
         self.last_seen.lock().bookmark = Some(now);
     }
 
@@ -145,7 +145,7 @@ mod tests {
         one.pack(0, 90);
         one.decode(0, 1000);
         one.reach(&ResourceVersion::new("12"));
-        one.hear_event(at(1));
+        one.note_event(at(1));
         one.enter(&State::Synced);
         another.hold(2, 0, 100);
         another.pack(0, 50);
@@ -156,8 +156,8 @@ mod tests {
         another.enqueue();
         another.enqueue();
         another.dequeue(1);
-        another.hear_event(at(4));
-        another.hear_bookmark(at(3));
+        another.note_event(at(4));
+        another.note_bookmark(at(3));
         another.enter(&State::Synced);
         stopped.hold(7, 7, 7);
         stopped.enter(&State::Stopped);

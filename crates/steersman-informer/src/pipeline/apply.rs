@@ -19,7 +19,7 @@ use crate::queue::Queued;
 use crate::store::{Effects, Judges, Relist, StoreChange};
 
 /// The most changes that become visible together; they take a fraction of a millisecond.
-const TOGETHER: usize = 64;
+const SECTION: usize = 64;
 
 impl Core {
     /// Applies the queued deltas and observes how long they waited. Returns the entries that are to
@@ -48,7 +48,7 @@ impl Core {
     /// Applies deltas and delivers the events to subscribers.
     pub(super) fn apply(&self, batch: Vec<Delta>) {
         let mut writer = self.writer.lock();
-        self.drop_left_views();
+        self.drop_unused_views();
         let mut judges = self.judges();
         let mut changes = Vec::with_capacity(batch.len());
         for delta in batch {
@@ -87,7 +87,7 @@ impl Core {
         let mailboxes = writer.fanout.mailboxes();
         drop(writer);
         // RYOW-2: only after the change is in the store, so that a task that wakes up sees it.
-        self.bump();
+        self.notify_applied();
         for mailbox in mailboxes {
             mailbox.notify();
         }
@@ -97,8 +97,8 @@ impl Core {
         self.shared.indexer.read().judges()
     }
 
-    /// Notifies tasks that wait for [`Core::observed_state`] or the state to change.
-    pub(super) fn bump(&self) {
+    /// Notifies tasks that wait for [`Core::key_state`] or the state to change.
+    pub(super) fn notify_applied(&self) {
         self.applied
             .send_modify(|count| *count = count.wrapping_add(1));
     }
@@ -148,14 +148,14 @@ impl Core {
             };
             (item, findings)
         });
-        let is_listened_to = |view| writer.fanout.has_subscriber(view);
+        let has_subscriber = |view| writer.fanout.has_subscriber(view);
         let relist = Relist {
             objects,
             version,
             origin,
             extent,
         };
-        let (mut next, effects) = stored.replaced(items, relist, is_listened_to);
+        let (mut next, effects) = stored.replaced(items, relist, has_subscriber);
         drop(stored);
         // The new store is not shared yet, so index functions run without a lock that readers need.
         let fresh = next.reach(extent);
@@ -163,12 +163,12 @@ impl Core {
         // Freed after the lock, as it may be many objects.
         drop(before);
         self.distribute(writer, &effects);
-        for told in fresh {
-            self.tell(&told.malformed);
+        for view_effects in fresh {
+            self.log_malformed(&view_effects.malformed);
             let indexer = self.shared.indexer.read();
-            let view = indexer.view(told.view).into_iter();
+            let view = indexer.view(view_effects.view).into_iter();
             let present = view.flat_map(|view| indexer.seen(view, None));
-            writer.fanout.fill(told.view, present);
+            writer.fanout.fill(view_effects.view, present);
         }
         if reached < Some(extent) {
             self.reach(writer, extent);
@@ -200,21 +200,23 @@ impl Core {
 
     /// Delivers the events of changes that are in the store (FAN-3).
     fn distribute(&self, writer: &mut Writer, effects: &Effects) {
-        self.tell(&effects.malformed);
+        self.log_malformed(&effects.malformed);
         self.counters.events(effects.counts.in_words());
         if let Some(gauges) = self.counters.gauges() {
             let indexer = self.shared.indexer.read();
             gauges.hold(indexer.len(), indexer.unreadable(), indexer.bytes());
             gauges.reach(indexer.version());
         }
-        for told in &effects.views {
-            self.tell(&told.malformed);
-            writer.fanout.distribute(told.view, &told.events);
+        for view_effects in &effects.views {
+            self.log_malformed(&view_effects.malformed);
+            writer
+                .fanout
+                .distribute(view_effects.view, &view_effects.events);
         }
     }
 
     /// Logs objects that do not decode.
-    pub(super) fn tell(&self, malformed: &[Malformed]) {
+    pub(super) fn log_malformed(&self, malformed: &[Malformed]) {
         for malformed in malformed {
             tracing::warn!(
                 kind = %self.name,
@@ -242,7 +244,7 @@ fn entry(delta: &Delta) -> Option<RawEntry> {
 fn sections(changes: Vec<StoreChange>) -> impl Iterator<Item = Vec<StoreChange>> {
     let mut rest = changes.into_iter();
     std::iter::from_fn(move || {
-        let together: Vec<StoreChange> = rest.by_ref().take(TOGETHER).collect();
+        let together: Vec<StoreChange> = rest.by_ref().take(SECTION).collect();
         (!together.is_empty()).then_some(together)
     })
 }
@@ -267,10 +269,10 @@ mod tests {
     #[test]
     fn store_9_changes_are_applied_in_order_and_in_sections() {
         let version = |number: usize| ResourceVersion::new(number.to_string());
-        let changes = (0..2 * TOGETHER + 1).map(|number| StoreChange::Advance(version(number)));
+        let changes = (0..2 * SECTION + 1).map(|number| StoreChange::Advance(version(number)));
         let sections: Vec<Vec<StoreChange>> = sections(changes.collect()).collect();
         let lengths: Vec<usize> = sections.iter().map(Vec::len).collect();
-        assert_eq!(lengths, [TOGETHER, TOGETHER, 1]);
+        assert_eq!(lengths, [SECTION, SECTION, 1]);
         for (number, change) in sections.into_iter().flatten().enumerate() {
             assert!(matches!(change, StoreChange::Advance(at) if at == version(number)));
         }

@@ -33,8 +33,8 @@ impl Sink for ReflectorSink {
         let since = Instant::now().into_std();
         if let Some(gauges) = self.core.counters.gauges() {
             match &delta {
-                Delta::Bookmark { .. } => gauges.hear_bookmark(since),
-                _ => gauges.hear_event(since),
+                Delta::Bookmark { .. } => gauges.note_bookmark(since),
+                _ => gauges.note_event(since),
             }
             gauges.enqueue();
         }

@@ -22,7 +22,7 @@ impl Core {
         }
         drop(writer);
         if changed {
-            self.bump();
+            self.notify_applied();
         }
         // Once per problem, not per attempt.
         match (line, problem) {
@@ -108,6 +108,6 @@ impl Core {
         self.publish(&writer);
         self.progress
             .send_modify(|progress| progress.stopped = true);
-        self.bump();
+        self.notify_applied();
     }
 }

@@ -229,8 +229,8 @@ fn fan_3_no_event_is_delivered_before_the_store_has_it() {
     while_writing(1000, write, || {
         while let Some(Some(delivery)) = subscription.next().now_or_never() {
             if let Delivery::Event(event) = delivery {
-                let told = event.entry().version();
-                assert!(store.version().is_at_least(told), "{event:?}");
+                let view_effects = event.entry().version();
+                assert!(store.version().is_at_least(view_effects), "{event:?}");
             }
         }
     });

@@ -26,7 +26,7 @@ const ROUNDS: u32 = 8;
 struct NewView {
     handle: Arc<ViewHandle>,
     view: View,
-    told: ViewEffects,
+    view_effects: ViewEffects,
     known: KnownEntries,
 }
 
@@ -47,7 +47,7 @@ impl Core {
         if let Some(handle) = handle() {
             return handle;
         }
-        let _turn = self.looks.lock();
+        let _turn = self.view_creation.lock();
         if let Some(handle) = handle() {
             return handle;
         }
@@ -60,7 +60,7 @@ impl Core {
                 Some(look) if look.view.is_ready() == is_ready => look,
                 _ => {
                     // Before the new view decodes anything: the old view may be of the same type.
-                    self.drop_left_views();
+                    self.drop_unused_views();
                     writer.views += 1;
                     NewView::new::<K>(writer.views, is_ready, &self.options.indexed_labels)
                 }
@@ -80,9 +80,12 @@ impl Core {
 
     fn add_view(&self, writer: &Writer, look: NewView) -> Arc<ViewHandle> {
         let NewView {
-            handle, view, told, ..
+            handle,
+            view,
+            view_effects,
+            ..
         } = look;
-        self.tell(&told.malformed);
+        self.log_malformed(&view_effects.malformed);
         self.shared.indexer.write().add_view(view);
         self.want(handle.needs());
         self.publish(writer);
@@ -105,11 +108,11 @@ impl Core {
 
     /// Removes views without handles, and their decoded forms (VIEW-4). The caller holds the
     /// writer's lock.
-    pub(super) fn drop_left_views(&self) {
+    pub(super) fn drop_unused_views(&self) {
         if self.shared.indexer.read().views().iter().all(View::is_held) {
             return;
         }
-        let left = self.shared.indexer.write().drop_left_views();
+        let left = self.shared.indexer.write().drop_unused_views();
         for entry in self.entries() {
             entry.raw_body().forget(&left);
         }
@@ -164,7 +167,7 @@ impl Core {
     }
 
     pub(crate) fn add_index(&self, handle: &ViewHandle, index: Index) -> Result<(), Error> {
-        let _turn = self.looks.lock();
+        let _turn = self.view_creation.lock();
         {
             let indexer = self.shared.indexer.read();
             let view = indexer.view(handle.id());
@@ -183,12 +186,12 @@ impl Core {
             rounds += 1;
             if diff.is_empty() || rounds == ROUNDS {
                 filing.file(&diff);
-                let mut told = ViewEffects::nothing(handle.id());
+                let mut view_effects = ViewEffects::nothing(handle.id());
                 let failures = filing.failures.into_values().collect();
                 let mut indexer = self.shared.indexer.write();
-                indexer.add_index(handle.id(), filing.index, failures, &mut told);
+                indexer.add_index(handle.id(), filing.index, failures, &mut view_effects);
                 drop(indexer);
-                self.tell(&told.malformed);
+                self.log_malformed(&view_effects.malformed);
                 return Ok(());
             }
             drop(writer);
@@ -205,14 +208,14 @@ impl NewView {
     fn new<K: Object>(number: u64, is_ready: bool, labels: &[String]) -> Self {
         let handle = Arc::new(ViewHandle::new::<K>(number));
         let mut view = View::new::<K>(&handle, is_ready);
-        let mut told = ViewEffects::nothing(handle.id());
+        let mut view_effects = ViewEffects::nothing(handle.id());
         for label in labels {
-            view.add_index(Index::of_label(label), Vec::new(), &mut told);
+            view.add_index(Index::of_label(label), Vec::new(), &mut view_effects);
         }
         Self {
             handle,
             view,
-            told,
+            view_effects,
             known: KnownEntries::default(),
         }
     }
@@ -233,7 +236,7 @@ impl NewView {
         let judge = self.view.judge();
         for entry in &diff.new {
             let finding = judge.finding(entry, false);
-            self.view.refile(entry, &finding, &mut self.told);
+            self.view.refile(entry, &finding, &mut self.view_effects);
         }
     }
 }

@@ -273,7 +273,7 @@ where
                 event,
                 Some(StreamPart::Object(..) | StreamPart::Other(Ok(_)))
             ) {
-                self.request_metrics.hear();
+                self.request_metrics.count_event();
             }
             match event {
                 Some(StreamPart::Object(change, arrived)) => {
@@ -394,7 +394,7 @@ where
 
     fn end(&mut self, end: WatchEnd) {
         if let Some(failed) = self.machine.handle_end(end, now()) {
-            self.tell(&failed);
+            self.report_failure(&failed);
         }
     }
 
@@ -411,12 +411,12 @@ where
             self.health.handle_answer();
         }
         let failed = self.machine.handle_failure(failure, now());
-        self.tell(&failed);
+        self.report_failure(&failed);
     }
 
-    fn tell(&self, failed: &Failed) {
+    fn report_failure(&self, failed: &Failed) {
         self.request_metrics.fail(failed.reason.as_str());
-        self.on_failure.tell(failed);
+        self.on_failure.call(failed);
     }
 }
 

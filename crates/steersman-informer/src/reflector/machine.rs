@@ -189,7 +189,7 @@ impl ReflectorMachine {
         if self.phase == Phase::Watching {
             self.advance(version);
         }
-        self.hear(now);
+        self.note_arrival(now);
     }
 
     /// An event arrived that belongs to no initial list. In a streaming list the end bookmark is
@@ -218,7 +218,7 @@ impl ReflectorMachine {
                 BookmarkEffect::Complete
             }
             Phase::Streaming => {
-                self.hear(now);
+                self.note_arrival(now);
                 // The first bookmark of a streaming list is its end. If it is not marked so, the
                 // server took the request for an ordinary watch.
                 self.streams = Streams::No;
@@ -229,7 +229,7 @@ impl ReflectorMachine {
             Phase::Watching => {
                 self.bookmarks.handle_bookmark(&mut self.watch, now);
                 self.advance(version);
-                self.hear(now);
+                self.note_arrival(now);
                 BookmarkEffect::Position
             }
             Phase::Empty | Phase::Listing { .. } => BookmarkEffect::Position,
@@ -270,7 +270,7 @@ impl ReflectorMachine {
     }
 
     /// An open watch ended. Returns the failure, if it is one.
-    #[must_use = "somebody may want to be told"]
+    #[must_use = "pass the failure to the hook"]
     pub(crate) fn handle_end(&mut self, end: WatchEnd, now: Instant) -> Option<Failed> {
         let watch = self.close(now);
         let opened = watch.opened.unwrap_or(now);
@@ -339,7 +339,7 @@ impl ReflectorMachine {
     }
 
     /// A request failed, or the watch delivered an error. Returns the failure.
-    #[must_use = "somebody may want to be told"]
+    #[must_use = "pass the failure to the hook"]
     pub(crate) fn handle_failure(&mut self, failure: &Failure, now: Instant) -> Failed {
         self.fall_back(failure, now);
         let reason = failure.class.reason();
@@ -462,7 +462,7 @@ impl ReflectorMachine {
 
     /// Something arrived. Only news, or a watch that stays open, is a success: some servers repeat
     /// what is known and end the watch.
-    fn hear(&mut self, now: Instant) {
+    fn note_arrival(&mut self, now: Instant) {
         self.watch.heard = Some(now);
         self.watch.news |= self.phase != Phase::Watching;
         self.broken = 0;

@@ -54,7 +54,7 @@ impl RequestMetrics {
     }
 
     /// The watch delivered an event.
-    pub(crate) fn hear(&mut self) {
+    pub(crate) fn count_event(&mut self) {
         if let Some(watch) = &mut self.watch {
             watch.events += 1;
         }

@@ -220,17 +220,17 @@ impl Indexer {
         id: ViewId,
         index: Index,
         failures: Vec<IndexFailure>,
-        told: &mut ViewEffects,
+        view_effects: &mut ViewEffects,
     ) {
         if let Some(view) = self.views.iter_mut().find(|view| view.id() == id) {
-            view.add_index(index, failures, told);
+            view.add_index(index, failures, view_effects);
         }
         self.renew_judges();
         self.count();
     }
 
     /// Removes views without handles. Returns their types.
-    pub(crate) fn drop_left_views(&mut self) -> Vec<TypeId> {
+    pub(crate) fn drop_unused_views(&mut self) -> Vec<TypeId> {
         let left = self.views.extract_if(.., |view| !view.is_held());
         let types = left.map(|view| view.type_id()).collect();
         self.renew_judges();
@@ -278,14 +278,18 @@ impl Indexer {
                 self.malformed.remove(last.key());
                 if let Some(stored) = self.take(last.key()) {
                     let last = (stored.uid() == last.uid()).then_some(last);
-                    self.tell(&Transition::Gone { stored, last }, &findings, effects);
+                    self.apply_transition(&Transition::Gone { stored, last }, &findings, effects);
                 }
             }
             StoreChange::Removed(Decoded::Malformed(malformed), _) => {
                 self.advance(&malformed.version);
                 self.malformed.remove(&malformed.key);
                 if let Some(stored) = self.take(&malformed.key) {
-                    self.tell(&Transition::missed(stored), &Findings::default(), effects);
+                    self.apply_transition(
+                        &Transition::missed(stored),
+                        &Findings::default(),
+                        effects,
+                    );
                 }
             }
             StoreChange::Advance(version) => self.advance(&version),
@@ -296,10 +300,10 @@ impl Indexer {
     pub(crate) fn repeated(&self) -> Effects {
         let mut effects = self.unchanged();
         effects.counts.updated = self.len() as u64;
-        for (view, told) in self.views.iter().zip(&mut effects.views) {
+        for (view, view_effects) in self.views.iter().zip(&mut effects.views) {
             let seen = self.seen(view, None);
             let again = seen.map(|seen| Event::updated(seen.clone(), seen.clone(), Origin::Resync));
-            told.events.extend(again);
+            view_effects.events.extend(again);
         }
         effects
     }
@@ -311,12 +315,12 @@ impl Indexer {
         for view in &mut self.views {
             if view.needs() <= extent && !view.is_ready() {
                 view.set_ready(true);
-                let mut told = ViewEffects::nothing(view.id());
+                let mut view_effects = ViewEffects::nothing(view.id());
                 let judge = view.judge();
                 for entry in self.ordered.iter() {
-                    view.file(entry, &judge.finding(entry, false), &mut told);
+                    view.file(entry, &judge.finding(entry, false), &mut view_effects);
                 }
-                ready.push(told);
+                ready.push(view_effects);
             }
         }
         self.renew_judges();
@@ -340,7 +344,7 @@ impl Indexer {
         if let Some(new) = transition.new_entry() {
             self.insert(new);
         }
-        self.tell(&transition, findings, effects);
+        self.apply_transition(&transition, findings, effects);
     }
 
     /// Notes an object that does not decode. The last version of the same object that decoded stays
@@ -350,7 +354,7 @@ impl Indexer {
         let transition = Transition::of(stored, Some(&item), Origin::Live);
         if let Transition::Gone { .. } = transition {
             self.take(&malformed.key);
-            self.tell(&transition, &Findings::default(), effects);
+            self.apply_transition(&transition, &Findings::default(), effects);
         }
         if self.malformed.get(&malformed.key) != Some(&malformed) {
             effects.malformed.push(malformed.clone());
@@ -359,11 +363,16 @@ impl Indexer {
     }
 
     /// Applies a transition to every view.
-    fn tell(&mut self, transition: &Transition, findings: &Findings, effects: &mut Effects) {
+    fn apply_transition(
+        &mut self,
+        transition: &Transition,
+        findings: &Findings,
+        effects: &mut Effects,
+    ) {
         effects.counts.count(transition);
         for (number, view) in self.views.iter_mut().enumerate() {
-            if let Some(told) = effects.views.get_mut(number) {
-                view.see(transition, findings.get(number), told);
+            if let Some(view_effects) = effects.views.get_mut(number) {
+                view.see(transition, findings.get(number), view_effects);
             }
         }
     }

@@ -81,9 +81,9 @@ fn ryow_2_events_bookmarks_and_lists_advance_the_observed_state() {
         applied.borrow_and_update();
         core.apply(vec![delta]);
         assert!(applied.has_changed().unwrap(), "{has_come_to}");
-        let observed_state = core.observed_state(&key);
-        assert_eq!(observed_state.applied.as_str(), has_come_to);
-        let version = observed_state.stored.map(|stored| stored.version);
+        let key_state = core.key_state(&key);
+        assert_eq!(key_state.applied.as_str(), has_come_to);
+        let version = key_state.stored.map(|stored| stored.version);
         assert_eq!(version.as_ref().map(ResourceVersion::as_str), stored);
     }
 }

@@ -111,7 +111,7 @@ fn store_7_reads_and_writes_do_not_wait_for_decoding() {
         assert_eq!(maps.entry(&one).unwrap().version().as_str(), "2");
         opens.send(()).unwrap();
         let read = read.join().unwrap().unwrap();
-        assert!(read.spec.was_let_in, "somebody waited for it");
+        assert!(read.spec.was_let_in, "a reader or the writer was blocked");
     });
 }
 
@@ -148,7 +148,7 @@ fn view_7_a_new_view_blocks_neither_readers_nor_the_writer_and_misses_nothing() 
     });
     let slow = core.store::<SlowMap>(&handle);
     let first = slow.get(&key(1)).unwrap();
-    assert!(first.spec.was_let_in, "somebody waited for it");
+    assert!(first.spec.was_let_in, "a reader or the writer was blocked");
     let seen: Vec<String> = slow
         .entries(None)
         .iter()
@@ -163,8 +163,8 @@ fn view_7_a_new_view_blocks_neither_readers_nor_the_writer_and_misses_nothing() 
     assert_eq!(odd, [(&key(2), "2")]);
     let mut subscription = core.subscribe::<SlowMap>(&handle);
     core.apply(vec![Delta::Put(handed_on(&core, 1, 7, true))]);
-    let told = waiting(&mut subscription);
-    assert_eq!(told, ["m1@1", "m4@4", "m6@6", "synced", "m1@7"]);
+    let view_effects = waiting(&mut subscription);
+    assert_eq!(view_effects, ["m1@1", "m4@4", "m6@6", "synced", "m1@7"]);
 }
 
 // VIEW-7
@@ -202,7 +202,11 @@ fn view_7_a_new_index_does_not_block_the_writer_and_misses_nothing() {
         let entries = index.get(value).into_iter().flat_map(|found| found.iter());
         entries.map(|entry| format!("{entry:?}")).collect()
     };
-    assert_eq!(having("Ok(())"), ["m1@1"], "somebody waited for it");
+    assert_eq!(
+        having("Ok(())"),
+        ["m1@1"],
+        "a reader or the writer was blocked"
+    );
     assert_eq!(having("v"), ["m1@1", "m2@2", "m4@4"]);
 }
 
@@ -220,9 +224,9 @@ fn view_7_a_view_created_during_writes_misses_none() {
             _ => Delta::Put(arrived),
         }]);
     };
-    let mut looks = 0;
+    let mut view_creation = 0;
     while_writing(2000, write, || {
-        if looks < 50 {
+        if view_creation < 50 {
             // The last view was dropped, so each of these creates a new one.
             let handle = core.view::<StrictMap>();
             let indexer = core.shared.indexer.read();
@@ -238,10 +242,10 @@ fn view_7_a_view_created_during_writes_misses_none() {
                 aside += usize::from(!is_good);
             }
             assert_eq!(view.malformed().count(), aside);
-            looks += 1;
+            view_creation += 1;
         }
     });
-    assert!(looks > 0);
+    assert!(view_creation > 0);
 }
 
 // CACHE-4, PACK-1

@@ -22,7 +22,7 @@ impl Indexer {
         &self,
         items: impl Iterator<Item = (Item, Findings)>,
         relist: Relist,
-        is_listened_to: impl Fn(ViewId) -> bool,
+        has_subscriber: impl Fn(ViewId) -> bool,
     ) -> (Self, Effects) {
         let Relist {
             objects,
@@ -32,7 +32,7 @@ impl Indexer {
         } = relist;
         let mut next = self.emptied(objects, version, extent);
         let mut effects = self.unchanged();
-        let drop_events = |told: &&mut ViewEffects| !is_listened_to(told.view);
+        let drop_events = |view_effects: &&mut ViewEffects| !has_subscriber(view_effects.view);
         effects
             .views
             .iter_mut()
@@ -50,7 +50,7 @@ impl Indexer {
                 Transition::Appeared { ref new, .. } => {
                     listed.push(new.clone());
                     if is_first {
-                        next.tell(&transition, &findings, &mut effects);
+                        next.apply_transition(&transition, &findings, &mut effects);
                     } else {
                         changes.push((transition, findings));
                     }
@@ -98,10 +98,10 @@ impl Indexer {
             }
         }
         for transition in gone_first {
-            next.tell(&transition, &Findings::default(), &mut effects);
+            next.apply_transition(&transition, &Findings::default(), &mut effects);
         }
         for (transition, findings) in changes {
-            next.tell(&transition, &findings, &mut effects);
+            next.apply_transition(&transition, &findings, &mut effects);
         }
         next.count();
         (next, effects)

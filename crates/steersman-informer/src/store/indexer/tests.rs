@@ -115,8 +115,8 @@ impl Bench {
         let handle = Arc::new(ViewHandle::new::<Map>(1));
         let mut view = View::new::<Map>(&handle, true);
         let function: IndexFn = Arc::new(|_| Ok(Vec::new()));
-        let mut told = ViewEffects::nothing(handle.id());
-        view.add_index(Index::new("facts", function), Vec::new(), &mut told);
+        let mut view_effects = ViewEffects::nothing(handle.id());
+        view.add_index(Index::new("facts", function), Vec::new(), &mut view_effects);
         indexer.add_view(view);
         Self {
             indexer,
@@ -265,7 +265,7 @@ proptest! {
         for said in script {
             let resync = matches!(said, Said::Resync);
             let effects = bench.step(said);
-            for event in effects.views.into_iter().flat_map(|told| told.events) {
+            for event in effects.views.into_iter().flat_map(|view_effects| view_effects.events) {
                 let name = name_of(&event);
                 match &event {
                     Event::Created { new, .. } => {
@@ -382,7 +382,7 @@ fn the_number_of_unreadable_objects_is_kept_up_to_date() {
         &mut bench.handle,
         Arc::new(ViewHandle::new::<Map>(2)),
     ));
-    bench.indexer.drop_left_views();
+    bench.indexer.drop_unused_views();
     assert_eq!(bench.indexer.unreadable(), 0);
     // A second view, which has no version of the malformed object either.
     let view = View::new::<Map>(&bench.handle, true);
@@ -401,17 +401,17 @@ fn the_number_of_unreadable_objects_is_kept_up_to_date() {
         Index::new("odd", Arc::new(|_| Ok(Vec::new()))),
         bench.handle.id(),
     );
-    let mut told = ViewEffects::nothing(id);
+    let mut view_effects = ViewEffects::nothing(id);
     bench
         .indexer
-        .add_index(id, index, failures.into(), &mut told);
+        .add_index(id, index, failures.into(), &mut view_effects);
     assert_eq!(bench.indexer.unreadable(), 3);
 }
 
 #[test]
 fn a_view_without_handles_is_dropped() {
     let mut bench = Bench::new();
-    bench.indexer.drop_left_views();
+    bench.indexer.drop_unused_views();
     assert_eq!(bench.indexer.views().len(), 1);
     let Bench {
         mut indexer,
@@ -419,7 +419,7 @@ fn a_view_without_handles_is_dropped() {
         ..
     } = bench;
     drop(handle);
-    indexer.drop_left_views();
+    indexer.drop_unused_views();
     assert!(indexer.views().is_empty());
 }
 
@@ -437,10 +437,13 @@ fn a_repeated_event_changes_nothing() {
 }
 
 /// Returns the events of one change as text.
-fn told(bench: &mut Bench, change: StoreChange) -> Vec<String> {
+fn events_of(bench: &mut Bench, change: StoreChange) -> Vec<String> {
     let mut effects = bench.indexer.unchanged();
     bench.indexer.apply(change, &mut effects);
-    let events = effects.views.iter().flat_map(|told| &told.events);
+    let events = effects
+        .views
+        .iter()
+        .flat_map(|view_effects| &view_effects.events);
     let words = events.map(|event| {
         let certain = if event.final_state_unknown() { "?" } else { "" };
         let sign = if event.is_delete() { "-" } else { "+" };
@@ -457,11 +460,11 @@ fn store_4_another_uid_is_neither_the_final_state_nor_a_version_of_the_stored_ob
     let other = object(1, 99, 50);
     let findings = filed(&other);
     let removed = StoreChange::Removed(Decoded::Good(other), findings);
-    assert_eq!(told(&mut bench, removed), ["-1?"]);
+    assert_eq!(events_of(&mut bench, removed), ["-1?"]);
 
     bench.step(Said::Put(2));
     let broken = StoreChange::Put(broken(2, 99, 60), Findings::default());
-    assert_eq!(told(&mut bench, broken), ["-2?"]);
+    assert_eq!(events_of(&mut bench, broken), ["-2?"]);
     assert!(bench.indexer.get(&key(2)).is_none());
     assert_eq!(bench.indexer.malformed()[&key(2)].uid, "99");
 }

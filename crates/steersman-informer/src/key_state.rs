@@ -3,10 +3,10 @@
 use steersman_object::ResourceVersion;
 
 /// The state of an informer at one moment, as regards one key: see
-/// [`Mirror::observed_state`](crate::Mirror::observed_state).
+/// [`Mirror::key_state`](crate::Mirror::key_state).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct ObservedState {
+pub struct KeyState {
     /// The resource version up to which all events, bookmarks and lists were applied. Unset before
     /// the first list.
     pub applied: ResourceVersion,
