@@ -148,10 +148,10 @@ impl S3Fifo {
         limit: usize,
     ) -> (SlotId, Evictions) {
         let mut evictions = Evictions::default();
-        let kind = self.kind(&holder, charge, limit, &mut evictions);
-        let place = self.insert(holder, charge, kind);
+        let kind = self.queue_for(&holder, charge, limit, &mut evictions);
+        let slot_id = self.insert(holder, charge, kind);
         self.make_room(limit, &mut evictions);
-        (place, evictions)
+        (slot_id, evictions)
     }
 
     /// Admits an owner if that takes no eviction.
@@ -166,7 +166,7 @@ impl S3Fifo {
     }
 
     /// Returns the queue that an admitted owner enters.
-    fn kind(
+    fn queue_for(
         &mut self,
         holder: &Weak<dyn Evictable>,
         charge: usize,
@@ -176,14 +176,15 @@ impl S3Fifo {
         // If the budget is spent, the next owner of the main queue gets its turn now if it was
         // read, so that visited bits stay recent. At most one turn is given: in a cyclic scan each
         // owner is read between two turns.
-        let has_way = self.charged() + charge <= limit || self.is_next_unread(evictions);
+        let is_admissible_to_main =
+            self.charged() + charge <= limit || self.is_next_unread(evictions);
         let Some(holder) = holder.upgrade() else {
             return QueueKind::Small;
         };
         let evicted_at = EvictionTime(holder.evicted_at().load(Ordering::Relaxed));
         let is_ghost_hit = evicted_at.is_recent(self.evicted_bytes, limit);
         evictions.retained.push(holder);
-        if is_ghost_hit && has_way {
+        if is_ghost_hit && is_admissible_to_main {
             QueueKind::Main
         } else {
             QueueKind::Small
@@ -233,12 +234,12 @@ impl S3Fifo {
     /// Changes the charge of an owner. Returns `None` if it was evicted.
     pub(crate) fn charge(
         &mut self,
-        place: SlotId,
+        slot_id: SlotId,
         charge: usize,
         limit: usize,
     ) -> Option<Evictions> {
-        let kind = self.slots.get(place.0 as usize)?.queue?;
-        let slot = &mut self.slots[place.0 as usize];
+        let kind = self.slots.get(slot_id.0 as usize)?.queue?;
+        let slot = &mut self.slots[slot_id.0 as usize];
         let before = std::mem::replace(&mut slot.charge, charge);
         let queue = self.queue(kind);
         queue.charged = queue.charged - before + charge;
@@ -248,15 +249,15 @@ impl S3Fifo {
     }
 
     /// Frees a slot.
-    pub(crate) fn release(&mut self, place: SlotId) {
-        let Some(slot) = self.slots.get(place.0 as usize) else {
+    pub(crate) fn release(&mut self, slot_id: SlotId) {
+        let Some(slot) = self.slots.get(slot_id.0 as usize) else {
             return;
         };
         if slot.queue.is_some() {
-            self.unlink(place.0);
+            self.unlink(slot_id.0);
         }
-        self.slots[place.0 as usize].holder = None;
-        self.free.push(place.0);
+        self.slots[slot_id.0 as usize].holder = None;
+        self.free.push(slot_id.0);
     }
 
     fn make_room(&mut self, limit: usize, evictions: &mut Evictions) {
@@ -367,17 +368,17 @@ mod tests {
     }
 
     impl Fake {
-        fn admitted(ring: &mut S3Fifo, charge: usize, limit: usize) -> (Arc<Self>, SlotId) {
+        fn admitted(fifo: &mut S3Fifo, charge: usize, limit: usize) -> (Arc<Self>, SlotId) {
             let fake = Arc::<Self>::default();
-            let place = fake.admit(ring, charge, limit);
-            (fake, place)
+            let slot_id = fake.admit(fifo, charge, limit);
+            (fake, slot_id)
         }
 
-        fn admit(self: &Arc<Self>, ring: &mut S3Fifo, charge: usize, limit: usize) -> SlotId {
+        fn admit(self: &Arc<Self>, fifo: &mut S3Fifo, charge: usize, limit: usize) -> SlotId {
             let holder = Arc::downgrade(self) as Weak<dyn Evictable>;
-            let (place, evictions) = ring.admit(holder, charge, limit);
+            let (slot_id, evictions) = fifo.admit(holder, charge, limit);
             evictions.evict_all();
-            place
+            slot_id
         }
 
         fn touch(&self) {
@@ -391,7 +392,7 @@ mod tests {
 
     /// Objects that are read again and again while they are evicted.
     struct Readers {
-        ring: S3Fifo,
+        fifo: S3Fifo,
         objects: Vec<(Arc<Fake>, SlotId)>,
     }
 
@@ -401,7 +402,7 @@ mod tests {
 
         fn of(objects: usize) -> Self {
             Self {
-                ring: S3Fifo::default(),
+                fifo: S3Fifo::default(),
                 objects: (0..objects)
                     .map(|_| (Arc::default(), SlotId::NONE))
                     .collect(),
@@ -411,18 +412,18 @@ mod tests {
         /// Reads each object of the range once. Returns the number of cached ones.
         fn read(&mut self, range: std::ops::Range<usize>) -> usize {
             let mut held = 0;
-            for (fake, place) in &mut self.objects[range] {
+            for (fake, slot_id) in &mut self.objects[range] {
                 if fake.evicted.swap(false, Ordering::Relaxed) {
-                    self.ring.release(std::mem::take(place));
+                    self.fifo.release(std::mem::take(slot_id));
                 }
-                if *place == SlotId::NONE {
+                if *slot_id == SlotId::NONE {
                     fake.visited.store(false, Ordering::Relaxed);
-                    *place = fake.admit(&mut self.ring, Self::CHARGE, Self::LIMIT);
+                    *slot_id = fake.admit(&mut self.fifo, Self::CHARGE, Self::LIMIT);
                 } else {
                     held += 1;
                     fake.touch();
                 }
-                assert!(self.ring.charged() <= Self::LIMIT);
+                assert!(self.fifo.charged() <= Self::LIMIT);
             }
             held
         }
@@ -486,15 +487,15 @@ mod tests {
     // PACK-3
     #[test]
     fn pack_3_a_scan_evicts_no_object_that_is_read_again() {
-        let mut ring = S3Fifo::default();
+        let mut fifo = S3Fifo::default();
         let mut read_again = Vec::new();
         for _ in 0..80 {
-            let (fake, _) = Fake::admitted(&mut ring, 1, 100);
+            let (fake, _) = Fake::admitted(&mut fifo, 1, 100);
             fake.touch();
             read_again.push(fake);
         }
         let scanned: Vec<_> = (0..1000)
-            .map(|_| Fake::admitted(&mut ring, 1, 100))
+            .map(|_| Fake::admitted(&mut fifo, 1, 100))
             .collect();
         assert!(read_again.iter().all(|fake| !fake.is_evicted()));
         let evicted_at = scanned.iter().filter(|(fake, _)| !fake.is_evicted());
@@ -502,7 +503,7 @@ mod tests {
         // Owners that are not read any more are evicted in the end.
         let mut others = Vec::new();
         for _ in 0..300 {
-            let (fake, _) = Fake::admitted(&mut ring, 1, 100);
+            let (fake, _) = Fake::admitted(&mut fifo, 1, 100);
             fake.touch();
             others.push(fake);
         }
@@ -512,12 +513,12 @@ mod tests {
     // PACK-2
     #[test]
     fn pack_2_the_budget_holds_even_if_every_object_is_read_again() {
-        let mut ring = S3Fifo::default();
+        let mut fifo = S3Fifo::default();
         let mut all = Vec::new();
         for number in 0..500 {
-            all.push(Fake::admitted(&mut ring, 1 + number % 7, 200));
+            all.push(Fake::admitted(&mut fifo, 1 + number % 7, 200));
             all.iter().for_each(|(fake, _)| fake.touch());
-            assert!(ring.charged() <= 200);
+            assert!(fifo.charged() <= 200);
         }
     }
 
@@ -528,7 +529,7 @@ mod tests {
             steps in prop::collection::vec((0..5_u8, 0..50_usize, 1..30_usize), 1..200),
         ) {
             const LIMIT: usize = 100;
-            let mut ring = S3Fifo::default();
+            let mut fifo = S3Fifo::default();
             let mut held: Vec<(Arc<Fake>, SlotId, usize)> = Vec::new();
             for (what, kind, charge) in steps {
                 let number = kind % held.len().max(1);
@@ -536,41 +537,41 @@ mod tests {
                 match (what, one) {
                     (0, Some((fake, _, _))) => fake.touch(),
                     (1, Some(_)) => {
-                        let (_, place, _) = held.swap_remove(number);
-                        ring.release(place);
+                        let (_, slot_id, _) = held.swap_remove(number);
+                        fifo.release(slot_id);
                     }
-                    (2, Some((_, place, charged))) => {
-                        if let Some(evictions) = ring.charge(*place, charge, LIMIT) {
+                    (2, Some((_, slot_id, charged))) => {
+                        if let Some(evictions) = fifo.charge(*slot_id, charge, LIMIT) {
                             *charged = charge;
                             evictions.evict_all();
                         }
                     }
                     // An owner may be dropped before its slot is freed.
                     (3, Some(_)) => {
-                        let (fake, place, _) = held.swap_remove(number);
+                        let (fake, slot_id, _) = held.swap_remove(number);
                         drop(fake);
-                        Fake::admitted(&mut ring, 1, LIMIT);
-                        ring.release(place);
+                        Fake::admitted(&mut fifo, 1, LIMIT);
+                        fifo.release(slot_id);
                     }
                     _ => {
-                        let (fake, place) = Fake::admitted(&mut ring, charge, LIMIT);
-                        held.push((fake, place, charge));
+                        let (fake, slot_id) = Fake::admitted(&mut fifo, charge, LIMIT);
+                        held.push((fake, slot_id, charge));
                     }
                 }
-                held.retain(|(fake, place, _)| {
+                held.retain(|(fake, slot_id, _)| {
                     let stays = !fake.is_evicted();
                     if !stays {
-                        ring.release(*place);
+                        fifo.release(*slot_id);
                     }
                     stays
                 });
                 let sum = held.iter().map(|(_, _, charge)| charge).sum::<usize>();
-                prop_assert!(ring.charged() >= sum && ring.charged() <= LIMIT);
+                prop_assert!(fifo.charged() >= sum && fifo.charged() <= LIMIT);
             }
-            for (_, place, _) in held.drain(..) {
-                ring.release(place);
+            for (_, slot_id, _) in held.drain(..) {
+                fifo.release(slot_id);
             }
-            prop_assert_eq!(ring.small.charged + ring.main.charged, ring.charged());
+            prop_assert_eq!(fifo.small.charged + fifo.main.charged, fifo.charged());
         }
     }
 }

@@ -33,7 +33,7 @@ impl Ingest for Ingester {
         };
         match made {
             Ok((entry, judgement)) => {
-                if packs_on_arrival(arrival.in_list, self.queued.get()) {
+                if packs_on_arrival(arrival.in_list, || self.queued.get()) {
                     self.core.pack_all(std::slice::from_ref(&entry));
                 }
                 Arrived {

@@ -35,11 +35,11 @@ impl IngestPlan {
 }
 
 /// Returns whether an entry is packed as it arrives, and not after its event was delivered. `queued`
-/// is the number of deltas that wait for the store.
+/// returns the number of deltas that wait for the store.
 ///
 /// PACK-6: subscribers read a live event before it is packed, unless many wait already.
-pub(super) fn packs_on_arrival(in_list: bool, queued: usize) -> bool {
-    in_list || queued >= MOST_UNPACKED
+pub(super) fn packs_on_arrival(in_list: bool, queued: impl FnOnce() -> usize) -> bool {
+    in_list || queued() >= MOST_UNPACKED
 }
 
 #[cfg(test)]
@@ -86,7 +86,7 @@ mod tests {
             (false, MOST_UNPACKED - 1, false),
             (false, MOST_UNPACKED, true),
         ] {
-            assert_eq!(packs_on_arrival(in_list, queued), expected);
+            assert_eq!(packs_on_arrival(in_list, || queued), expected);
         }
     }
 }
