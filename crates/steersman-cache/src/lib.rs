@@ -84,7 +84,7 @@ pub use metrics::CacheMetrics;
 pub use options::{ByObject, CacheOptions, Undeclared};
 pub use reads::Reads;
 pub use settings::Settings;
-pub use steersman_informer::{Mirror, ObservedState, Reason, State as InformerState, Transform};
+pub use steersman_informer::{KeyState, Mirror, Reason, State as InformerState, Transform};
 pub use steersman_object::{IndexKey, Selection};
 pub use unsynced::{Trouble, Unsynced, UnsyncedReason};
 pub use watch_error::WatchError;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 use steersman_cache::internal::{CacheInternals as _, LiveIdentity, LiveList, Membership};
-use steersman_cache::{Cache, InformerState as State, Mirror, ObservedState};
+use steersman_cache::{Cache, InformerState as State, KeyState, Mirror};
 use steersman_object::{Gvk, Kind, ObjectKey, ResourceVersion};
 use tokio::time::Instant;
 
@@ -209,8 +209,8 @@ impl WriteTracker {
     fn is_passed(&self, gvk: &Gvk, question: &Question) -> bool {
         match (&question.subject, &question.version) {
             (Subject::Object(key), Some(version)) => {
-                let observed_state = self.observed_state(gvk, key);
-                observed_state.is_none_or(|has| look(&has).has_come(version))
+                let key_state = self.key_state(gvk, key);
+                key_state.is_none_or(|has| look(&has).has_come(version))
             }
             _ => false,
         }
@@ -306,8 +306,8 @@ impl WriteTracker {
     }
 
     /// What the cache has of an object, where an informer runs that covers it.
-    fn observed_state(&self, gvk: &Gvk, key: &ObjectKey) -> Option<ObservedState> {
-        Some(self.cache.mirror_of(gvk, key)?.observed_state(key))
+    fn key_state(&self, gvk: &Gvk, key: &ObjectKey) -> Option<KeyState> {
+        Some(self.cache.mirror_of(gvk, key)?.key_state(key))
     }
 }
 
@@ -347,7 +347,7 @@ fn is_delete(write: &Write, written: &Written) -> bool {
     }
 }
 
-fn look(has: &ObservedState) -> CacheState<'_> {
+fn look(has: &KeyState) -> CacheState<'_> {
     let stored = has.stored.as_ref().map(|stored| StoredObject {
         uid: &stored.uid,
         version: &stored.version,

@@ -72,6 +72,7 @@ pub use event::{Certainty, Event, Origin};
 pub use fanout::{Delivery, Subscription};
 pub use health::ServerHealth;
 pub use informer::Informer;
+pub use key_state::{Identity, KeyState};
 pub use metrics::InformerMetrics;
 pub use mirror::Mirror;
 pub use options::{DecodeBatches, Failed, FailureAdvice, FirstVersion, InformerOptions, OnFailure};
