@@ -1,4 +1,4 @@
-//! The drawing of an event's path: each file it names exists and declares the types beside it.
+//! The rule `path`: the drawing of the path of an event names files that exist and types that they declare.
 
 use super::lexer::{Source, Token, line, tokens};
 use super::tree::{File, Tree, Violation};
@@ -8,7 +8,7 @@ pub(crate) const RULE: &str = "path";
 
 const PAGE: &str = "docs/architecture.md";
 const HEADING: &str = "## The path of one event, drawn\n";
-/// The most files between the wire and `reconcile`.
+/// The largest number of files between the wire and `reconcile`.
 const MOST: usize = 30;
 
 /// Checks the drawing on the architecture page.
@@ -43,7 +43,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
     found
 }
 
-/// The fenced block that follows the heading, with its offset.
+/// Returns the fenced block after the heading, with its offset.
 fn drawing(text: &str) -> Option<(usize, &str)> {
     let section = text.find(HEADING)? + HEADING.len();
     let fence = section + text[section..].find("```")?;
@@ -53,7 +53,7 @@ fn drawing(text: &str) -> Option<(usize, &str)> {
     is_in_section.then(|| (start, &text[start..start + length]))
 }
 
-/// A row is a file and the types that pass an event on in it.
+/// Checks a row: a file, and the types in the file that hold an event or pass it on.
 fn check_row<'a>(
     tree: &Tree,
     page: &File,
@@ -68,7 +68,7 @@ fn check_row<'a>(
     let source = Source::of(&file.text);
     let code = source.production();
     let tokens = tokens(&code);
-    // Whatever follows the types is a remark.
+    // Words after the types are a remark.
     let types = words
         .filter(|word| !word.is_empty())
         .take_while(|word| word.starts_with(|char: char| char.is_ascii_uppercase()));
@@ -88,21 +88,15 @@ fn declares(tokens: &[Token<'_>], name: &str) -> bool {
 }
 
 fn complain(page: &File, at: usize, problem: String, way_out: &str) -> Violation {
-    Violation {
-        rule: RULE,
-        path: page.path.clone(),
-        line: line(&page.text, at),
-        problem,
-        way_out: way_out.to_owned(),
-    }
+    Violation::new(RULE, &page.path, line(&page.text, at), problem, way_out)
 }
 
 #[cfg(test)]
 mod tests {
     use super::{HEADING, MOST, Tree, check};
 
-    /// The complaints about a drawing with these rows.
-    fn says(rows: &str) -> Vec<String> {
+    /// Returns the violations of a drawing with these rows.
+    fn messages(rows: &str) -> Vec<String> {
         let page = format!("# A\n{HEADING}\n```text\n{rows}\n```\n");
         let tree = Tree::of(&[
             (
@@ -115,18 +109,18 @@ mod tests {
     }
 
     #[test]
-    fn a_drawing_of_what_exists_passes() {
+    fn a_drawing_of_existing_files_and_types_passes() {
         for rows in [
             "crates/a/src/b.rs  Arrow, Bow",
             "  wire\n    ▼\n  crates/a/src/b.rs  Arrow  reads the JSON",
             "crates/a/src/b.rs",
         ] {
-            assert_eq!(says(rows), Vec::<String>::new(), "{rows}");
+            assert_eq!(messages(rows), Vec::<String>::new(), "{rows}");
         }
     }
 
     #[test]
-    fn a_drawing_of_what_does_not_exist_fails() {
+    fn a_drawing_of_a_missing_file_or_type_fails() {
         let many = "crates/a/src/b.rs\n".repeat(MOST + 1);
         for rows in [
             "crates/a/src/c.rs  Arrow",
@@ -134,7 +128,7 @@ mod tests {
             "no file at all",
             &many,
         ] {
-            assert_eq!(says(rows).len(), 1, "{rows}");
+            assert_eq!(messages(rows).len(), 1, "{rows}");
         }
     }
 

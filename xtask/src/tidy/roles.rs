@@ -11,7 +11,7 @@ pub(crate) const RULE: &str = "roles";
 enum Role {
     /// Types and constructors.
     Words,
-    /// Decides; neither waits nor reads a clock.
+    /// Decides; neither waits nor reads a clock, and holds no lock.
     Machine,
     /// Waits; decides nothing.
     Driver,
@@ -104,7 +104,7 @@ fn waits(file: &File, tokens: &[Token<'_>]) -> Vec<Violation> {
     found
 }
 
-/// Finds locks in files of machines: a machine's caller has it to itself.
+/// Finds locks in files of machines: the caller of a machine has exclusive access.
 fn locks(file: &File, tokens: &[Token<'_>]) -> Vec<Violation> {
     let lock = tokens
         .iter()
@@ -242,10 +242,10 @@ mod tests {
             "use std::sync::{Arc, RwLock};",
             "struct A {\n    a: Mutex<u8>,\n}",
         ] {
-            let text = |shelf: &str| format!("//! {shelf}: a job.\n\n{token}");
+            let text = |role: &str| format!("//! {role}: a job.\n\n{token}");
             assert_eq!(lines(PATH, &text("Machine")).len(), 1, "{token}");
-            for shelf in ["Handle", "Driver"] {
-                assert_eq!(lines(PATH, &text(shelf)), NONE, "{token}");
+            for role in ["Handle", "Driver"] {
+                assert_eq!(lines(PATH, &text(role)), NONE, "{token}");
             }
         }
         let tests = "//! Machine: a job.\n#[cfg(test)]\nmod tests { use parking_lot::Mutex; }\n";
