@@ -14,7 +14,6 @@ const KNOWN: &str = include_str!("types/known.txt");
 
 /// Metaphors that are no names of types in finished packages (`PLAIN` of the rule `wording`).
 const METAPHORS: &[&str] = &[
-    "Answer",
     "Asks",
     "Bell",
     "Door",

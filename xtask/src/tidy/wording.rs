@@ -18,20 +18,18 @@ pub(crate) const PLAIN: &[&str] = &[
     "README.md",
     "clippy.toml",
     "crates/steersman-apiserver/guide/",
-    "crates/steersman/guide/",
+    "crates/steersman-controller/",
+    "crates/steersman-manager/",
+    "crates/steersman-workqueue/",
+    "crates/steersman/",
     "deny.toml",
     "docs/",
+    "examples/",
     "xtask/",
 ];
 
 /// Files below [`PLAIN`] that are still to be rewritten.
-const NOT_YET: &[&str] = &[
-    "crates/steersman/guide/client.md",
-    "crates/steersman/guide/first-operator.md",
-    "crates/steersman/guide/manager.md",
-    "crates/steersman/guide/reconcilers.md",
-    "docs/benchmarks",
-];
+const NOT_YET: &[&str] = &["crates/steersman/guide/client.md", "docs/benchmarks"];
 
 /// Allowed uses, as pairs of a path and a phrase.
 const ALLOWED: &[(&str, &str)] = &[];
