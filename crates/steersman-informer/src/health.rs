@@ -11,7 +11,7 @@ use steersman_api::{Error, ListWatch};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{sleep, sleep_until, timeout};
 
-use self::machine::{Answer, HealthMachine, Turn, WITHIN};
+use self::machine::{HealthMachine, Readiness, Turn, WITHIN};
 
 pub(crate) use self::machine::Pause;
 
@@ -102,7 +102,7 @@ impl ServerHealth {
                 Turn::Ask => {
                     let answer = match timeout(WITHIN, list_watch.ready()).await {
                         Ok(answer) => judge(answer),
-                        Err(_) => Answer::Nothing,
+                        Err(_) => Readiness::NoResponse,
                     };
                     asked = true;
                     self.state.machine.lock().handle_ready(answer, now());
@@ -143,15 +143,15 @@ impl fmt::Debug for ServerHealth {
 }
 
 /// Classifies the answer of the readiness check.
-fn judge(answer: Option<Result<(), Error>>) -> Answer {
+fn judge(answer: Option<Result<(), Error>>) -> Readiness {
     match answer {
-        None => Answer::Unknown,
-        Some(Ok(())) => Answer::Ready,
+        None => Readiness::Unsupported,
+        Some(Ok(())) => Readiness::Ready,
         // A server that refuses the check is up.
         Some(Err(error)) => match error.code() {
-            Some(429 | 500..) => Answer::NotReady,
-            Some(_) => Answer::Ready,
-            None => Answer::Nothing,
+            Some(429 | 500..) => Readiness::NotReady,
+            Some(_) => Readiness::Ready,
+            None => Readiness::NoResponse,
         },
     }
 }

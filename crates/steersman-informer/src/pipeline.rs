@@ -35,7 +35,7 @@ use crate::options::InformerOptions;
 use crate::pack::PackContext;
 use crate::pipeline::problem_log::ProblemLog;
 use crate::pipeline::sink::ReflectorSink;
-use crate::queue::Bounds;
+use crate::queue::QueueBounds;
 use crate::queue::channel::channel;
 use crate::reflector::backoff::Jitter;
 use crate::reflector::driver::Reflector;
@@ -77,14 +77,14 @@ pub(crate) struct Core {
 
 struct Writer {
     fanout: Fanout,
-    run: Run,
+    run: RunState,
     problem: Option<Problem>,
     problem_log: ProblemLog,
     views: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Run {
+enum RunState {
     Declared,
     Running,
     Stopped,
@@ -117,7 +117,7 @@ impl Core {
             }),
             writer: Mutex::new(Writer {
                 fanout: Fanout::new(options.mailbox_bound),
-                run: Run::Declared,
+                run: RunState::Declared,
                 problem: None,
                 problem_log: ProblemLog::default(),
                 views: 0,
@@ -229,7 +229,7 @@ pub(crate) async fn run<L: ListWatch>(core: Arc<Core>, list_watch: L, cancel: Ca
     if cancel.is_cancelled() {
         return;
     }
-    let (sender, receiver) = channel(Bounds {
+    let (sender, receiver) = channel(QueueBounds {
         deltas: core.options.queue_bound,
         bytes: core.options.queue_bytes,
     });

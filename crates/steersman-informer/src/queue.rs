@@ -17,7 +17,7 @@ pub(crate) struct Queued {
 
 /// The bounds of a delta queue: the number of deltas, and their size in bytes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bounds {
+pub(crate) struct QueueBounds {
     pub(crate) deltas: usize,
     pub(crate) bytes: usize,
 }
@@ -28,7 +28,7 @@ pub(crate) struct DeltaQueue {
     waiting: VecDeque<Queued>,
     /// The size of all waiting deltas, in bytes.
     bytes: usize,
-    bounds: Bounds,
+    bounds: QueueBounds,
     closed: bool,
 }
 
@@ -44,7 +44,7 @@ impl Queued {
 }
 
 impl DeltaQueue {
-    pub(crate) fn new(bounds: Bounds) -> Self {
+    pub(crate) fn new(bounds: QueueBounds) -> Self {
         Self {
             waiting: VecDeque::new(),
             bytes: 0,
@@ -118,7 +118,7 @@ mod tests {
     // QUEUE-1
     #[test]
     fn deltas_leave_in_order_of_arrival_and_a_full_queue_returns_them() {
-        let mut queue = DeltaQueue::new(Bounds {
+        let mut queue = DeltaQueue::new(QueueBounds {
             deltas: 2,
             bytes: usize::MAX,
         });
@@ -145,7 +145,7 @@ mod tests {
             };
             Queued::new(replaced, now())
         };
-        let mut queue = DeltaQueue::new(Bounds {
+        let mut queue = DeltaQueue::new(QueueBounds {
             deltas: 3,
             bytes: usize::MAX,
         });
@@ -175,7 +175,7 @@ mod tests {
     // QUEUE-2
     #[test]
     fn no_more_bytes_wait_than_the_bound_except_for_a_single_larger_delta() {
-        let bounds = Bounds {
+        let bounds = QueueBounds {
             deltas: 100,
             bytes: 10_000,
         };

@@ -9,7 +9,7 @@ pub(crate) const WITHIN: Duration = Duration::from_secs(2);
 
 /// The state of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
+enum Availability {
     Up,
     /// A request failed as it does during an outage; the server was not checked since.
     Doubted,
@@ -19,15 +19,15 @@ enum Standing {
 
 /// The answer of a readiness check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum Readiness {
     /// The `ListWatch` has no readiness check.
-    Unknown,
+    Unsupported,
     /// The server serves requests.
     Ready,
     /// The server answers that it does not serve requests yet.
     NotReady,
     /// No answer.
-    Nothing,
+    NoResponse,
 }
 
 /// The next step of an informer whose request failed.
@@ -60,7 +60,7 @@ pub(crate) struct Pause {
 /// it. The informers wait for the server's return only if the check fails.
 #[derive(Debug)]
 pub(crate) struct HealthMachine {
-    standing: Standing,
+    availability: Availability,
     /// The number of times the server has returned.
     returns: u64,
     /// The earliest time of the next check.
@@ -73,7 +73,7 @@ pub(crate) struct HealthMachine {
 impl HealthMachine {
     pub(crate) fn new() -> Self {
         Self {
-            standing: Standing::Up,
+            availability: Availability::Up,
             returns: 0,
             next: None,
             own: false,
@@ -87,8 +87,8 @@ impl HealthMachine {
 
     /// Notes a request that failed as requests do during an outage.
     pub(crate) fn handle_failure(&mut self, now: Instant) {
-        if self.standing == Standing::Up {
-            self.standing = Standing::Doubted;
+        if self.availability == Availability::Up {
+            self.availability = Availability::Doubted;
             self.next = Some(now);
         } else {
             let soon = now + EVERY;
@@ -98,31 +98,32 @@ impl HealthMachine {
 
     /// Notes that the server answered a request: it is up. Returns whether it was not up before.
     pub(crate) fn handle_answer(&mut self) -> bool {
-        let was = std::mem::replace(&mut self.standing, Standing::Up);
+        let was = std::mem::replace(&mut self.availability, Availability::Up);
         self.next = None;
         self.own = false;
-        if was == Standing::Away {
+        if was == Availability::Away {
             self.returns += 1;
         }
-        was != Standing::Up
+        was != Availability::Up
     }
 
     /// Notes the answer of a readiness check.
-    pub(crate) fn handle_ready(&mut self, answer: Answer, now: Instant) {
+    pub(crate) fn handle_ready(&mut self, answer: Readiness, now: Instant) {
         match answer {
-            Answer::Ready => {
+            Readiness::Ready => {
                 self.handle_answer();
             }
             // Without a readiness check each informer follows its own backoff.
-            Answer::Unknown => {
-                self.standing = Standing::Up;
+            Readiness::Unsupported => {
+                self.availability = Availability::Up;
                 self.next = None;
             }
             // A request was answered after this check began: the server is up.
-            Answer::NotReady | Answer::Nothing if self.standing == Standing::Up => {}
-            Answer::NotReady | Answer::Nothing => {
-                self.standing = Standing::Away;
-                self.own = answer == Answer::NotReady;
+            Readiness::NotReady | Readiness::NoResponse
+                if self.availability == Availability::Up => {}
+            Readiness::NotReady | Readiness::NoResponse => {
+                self.availability = Availability::Away;
+                self.own = answer == Readiness::NotReady;
                 self.next = Some(now + EVERY);
             }
         }
@@ -134,7 +135,7 @@ impl HealthMachine {
         if self.returns > pause.returns {
             return Turn::Returned;
         }
-        let Some(next) = self.next.filter(|_| self.standing != Standing::Up) else {
+        let Some(next) = self.next.filter(|_| self.availability != Availability::Up) else {
             return match now >= pause.until {
                 true => Turn::Go,
                 false => Turn::Wait(pause.until),
@@ -187,7 +188,7 @@ mod tests {
             machine.turn(&second, now),
             Turn::Wait(now + EVERY.max(WITHIN))
         );
-        machine.handle_ready(Answer::Ready, now);
+        machine.handle_ready(Readiness::Ready, now);
         // The server was not away, so each backoff runs to its end.
         for pause in [first, second] {
             assert_eq!(machine.turn(&pause, now), Turn::Wait(now + OWN));
@@ -208,7 +209,7 @@ mod tests {
                 match machine.turn(pause, now) {
                     Turn::Ask => {
                         asked += 1;
-                        machine.handle_ready(Answer::Nothing, now);
+                        machine.handle_ready(Readiness::NoResponse, now);
                     }
                     Turn::Wait(until) => assert!(until > now),
                     other => panic!("{other:?}"),
@@ -233,7 +234,7 @@ mod tests {
         let pause = pause(&mut machine, now);
         for _ in 0..3 {
             assert_eq!(machine.turn(&pause, now), Turn::Ask);
-            machine.handle_ready(Answer::NotReady, now);
+            machine.handle_ready(Readiness::NotReady, now);
             now += EVERY;
             assert_eq!(machine.turn(&pause, now), Turn::Go);
             machine.handle_failure(now);
@@ -260,7 +261,7 @@ mod tests {
         let pause = pause(&mut machine, now);
         assert_eq!(machine.turn(&pause, now), Turn::Ask);
         machine.handle_answer();
-        machine.handle_ready(Answer::Nothing, now);
+        machine.handle_ready(Readiness::NoResponse, now);
         assert_eq!(machine.turn(&pause, now + OWN), Turn::Go);
         assert_eq!(machine.returns(), 0);
     }
@@ -271,7 +272,7 @@ mod tests {
         let mut machine = HealthMachine::new();
         let pause = pause(&mut machine, now);
         assert_eq!(machine.turn(&pause, now), Turn::Ask);
-        machine.handle_ready(Answer::Unknown, now);
+        machine.handle_ready(Readiness::Unsupported, now);
         assert_eq!(machine.turn(&pause, now), Turn::Wait(now + OWN));
     }
 }

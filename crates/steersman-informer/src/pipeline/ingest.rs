@@ -14,7 +14,7 @@ use crate::delta::{Arrived, Item};
 use crate::entry::RawEntry;
 use crate::judgement::Judgement;
 use crate::queue::channel::QueueLength;
-use crate::reflector::ingest_stream::{Arrival, EventType, Ingest};
+use crate::reflector::ingest_stream::{EventType, Ingest, IngestContext};
 use crate::store::Judges;
 
 /// Makes entries for one run of an informer.
@@ -26,14 +26,14 @@ pub(super) struct Ingester {
 }
 
 impl Ingest for Ingester {
-    fn ingest(&self, decoded: Decoded<RawObject>, arrival: Arrival) -> Arrived {
+    fn ingest(&self, decoded: Decoded<RawObject>, arrived_as: IngestContext) -> Arrived {
         let made = match decoded {
-            Decoded::Good(object) => self.core.made(object, arrival),
+            Decoded::Good(object) => self.core.made(object, arrived_as),
             Decoded::Malformed(malformed) => return Decoded::Malformed(malformed).into(),
         };
         match made {
             Ok((entry, judgement)) => {
-                if packs_on_arrival(arrival.in_list, || self.queued.get()) {
+                if packs_on_arrival(arrived_as.in_list, || self.queued.get()) {
                     self.core.pack_all(std::slice::from_ref(&entry));
                 }
                 Arrived {
@@ -52,9 +52,9 @@ impl Core {
     fn made(
         &self,
         object: RawObject,
-        arrival: Arrival,
+        arrived_as: IngestContext,
     ) -> Result<(RawEntry, Option<Judgement>), Malformed> {
-        let extent = arrival.extent;
+        let extent = arrived_as.extent;
         let (stored, judges) = {
             let indexer = self.shared.indexer.read();
             (indexer.get(&object.head().key).cloned(), indexer.judges())
@@ -69,7 +69,7 @@ impl Core {
         }
         let object = self.transformed(object)?;
         let entry = self.entry_of(object, extent, stored.as_ref());
-        let judgement = judge(&judges, &entry, arrival);
+        let judgement = judge(&judges, &entry, arrived_as);
         Ok((entry, judgement))
     }
 
@@ -102,7 +102,7 @@ impl Core {
     }
 }
 
-fn judge(judges: &Judges, entry: &RawEntry, arrival: Arrival) -> Option<Judgement> {
-    let gone = arrival.event_type == EventType::Deleted;
-    judges.judge_arrival(entry, arrival.extent, gone)
+fn judge(judges: &Judges, entry: &RawEntry, arrived_as: IngestContext) -> Option<Judgement> {
+    let gone = arrived_as.event_type == EventType::Deleted;
+    judges.judge_arrival(entry, arrived_as.extent, gone)
 }

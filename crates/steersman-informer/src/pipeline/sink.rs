@@ -10,7 +10,7 @@ use crate::body::Extent;
 use crate::delta::Delta;
 use crate::queue::Queued;
 use crate::queue::channel::Sender;
-use crate::reflector::driver::Sink;
+use crate::reflector::driver::DeltaSink;
 use crate::reflector::step::Problem;
 
 /// The reflector's end of the pipeline.
@@ -19,7 +19,7 @@ pub(super) struct ReflectorSink {
     pub(super) sender: Sender,
 }
 
-impl Sink for ReflectorSink {
+impl DeltaSink for ReflectorSink {
     type Ingest = Ingester;
 
     fn ingest(&self) -> Ingester {

@@ -4,7 +4,7 @@ use parking_lot::MutexGuard;
 use tokio::time::Instant;
 
 use super::problem_log::LogLine;
-use super::{Core, Run, Writer, extent_index};
+use super::{Core, RunState, Writer, extent_index};
 use crate::body::Extent;
 use crate::reflector::step::Problem;
 use crate::state::{Reason, State};
@@ -59,15 +59,15 @@ impl Core {
         for needs in [Extent::Metadata, Extent::Whole] {
             let synced = self.has_synced(needs);
             let state = match (writer.run, &writer.problem, synced) {
-                (Run::Declared, _, _) => State::Declared,
-                (Run::Stopped, _, _) => State::Stopped,
-                (Run::Running, Some(problem), _) => State::Degraded {
+                (RunState::Declared, _, _) => State::Declared,
+                (RunState::Stopped, _, _) => State::Stopped,
+                (RunState::Running, Some(problem), _) => State::Degraded {
                     reason: problem.reason,
                     message: problem.message.clone(),
                     since: problem.since,
                 },
-                (Run::Running, None, true) => State::Synced,
-                (Run::Running, None, false) => State::Syncing,
+                (RunState::Running, None, true) => State::Synced,
+                (RunState::Running, None, false) => State::Syncing,
             };
             self.states[extent_index(needs)].send_if_modified(|now| {
                 let modified = *now != state;
@@ -83,9 +83,9 @@ impl Core {
     /// Marks the informer as running. Returns whether this is its first run.
     pub(super) fn start(&self) -> bool {
         let mut writer = self.writer.lock();
-        let first = writer.run == Run::Declared;
+        let first = writer.run == RunState::Declared;
         if first {
-            writer.run = Run::Running;
+            writer.run = RunState::Running;
             self.publish(&writer);
         }
         first
@@ -93,7 +93,7 @@ impl Core {
 
     pub(crate) fn end_unstarted(&self) {
         let writer = self.writer.lock();
-        if writer.run == Run::Declared {
+        if writer.run == RunState::Declared {
             self.stopped(writer);
         }
     }
@@ -103,7 +103,7 @@ impl Core {
     }
 
     fn stopped(&self, mut writer: MutexGuard<'_, Writer>) {
-        writer.run = Run::Stopped;
+        writer.run = RunState::Stopped;
         writer.fanout.close();
         self.publish(&writer);
         self.progress

@@ -20,7 +20,7 @@ use crate::delta::{Arrived, Item};
 use crate::entry::{Entry, RawEntry};
 use crate::fanout::{Delivery, Subscription};
 use crate::pack::Budget;
-use crate::reflector::ingest_stream::{Arrival, EventType, Ingest as _};
+use crate::reflector::ingest_stream::{EventType, Ingest as _, IngestContext};
 use crate::store::Index;
 
 type Map = ConfigMap;
@@ -272,21 +272,18 @@ fn ingested(object: RawObject, extent: Extent) -> Item {
 
 /// Returns the object as the reflector gets it, of a list or of a live event.
 fn ingested_by(core: &Arc<Core>, object: RawObject, in_list: bool) -> Arrived {
-    let bounds = Bounds {
-        deltas: 1,
-        bytes: usize::MAX,
-    };
-    let (sender, _receiver) = channel(bounds);
+    let (deltas, bytes) = (1, usize::MAX);
+    let (sender, _receiver) = channel(QueueBounds { deltas, bytes });
     let ingester = ingest::Ingester {
         core: Arc::clone(core),
         queued: sender.length(),
     };
-    let arrival = Arrival {
+    let arrived_as = IngestContext {
         event_type: EventType::Added,
         extent: Extent::Whole,
         in_list,
     };
-    ingester.ingest(Decoded::Good(object), arrival)
+    ingester.ingest(Decoded::Good(object), arrived_as)
 }
 
 fn listed(items: Vec<Item>, extent: Extent) -> Delta {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use steersman_api::{Decoded, Malformed, RawObject};
 use steersman_object::{Object, ObjectKey, Selection};
 
-use super::{Core, Run, Writer};
+use super::{Core, RunState, Writer};
 use crate::body::Extent;
 use crate::entry::RawEntry;
 use crate::error::Error;
@@ -51,13 +51,13 @@ impl Core {
         if let Some(handle) = handle() {
             return handle;
         }
-        let mut begun: Option<NewView> = None;
+        let mut unfinished: Option<NewView> = None;
         let mut rounds = 0;
         loop {
             let mut writer = self.writer.lock();
             let is_ready = self.is_ready(Extent::of::<K>());
-            let mut look = match begun.take() {
-                Some(look) if look.view.is_ready() == is_ready => look,
+            let mut new_view = match unfinished.take() {
+                Some(new_view) if new_view.view.is_ready() == is_ready => new_view,
                 _ => {
                     // Before the new view decodes anything: the old view may be of the same type.
                     self.drop_unused_views();
@@ -65,26 +65,26 @@ impl Core {
                     NewView::new::<K>(writer.views, is_ready, &self.options.indexed_labels)
                 }
             };
-            let diff = look.update(&self.shared.indexer.read());
+            let diff = new_view.update(&self.shared.indexer.read());
             rounds += 1;
             if diff.is_empty() || rounds == ROUNDS {
                 // VIEW-2: nothing changes while the writer's lock is held.
-                look.file(&diff);
-                return self.add_view(&writer, look);
+                new_view.file(&diff);
+                return self.add_view(&writer, new_view);
             }
             drop(writer);
-            look.file(&diff);
-            begun = Some(look);
+            new_view.file(&diff);
+            unfinished = Some(new_view);
         }
     }
 
-    fn add_view(&self, writer: &Writer, look: NewView) -> Arc<ViewHandle> {
+    fn add_view(&self, writer: &Writer, new_view: NewView) -> Arc<ViewHandle> {
         let NewView {
             handle,
             view,
             view_effects,
             ..
-        } = look;
+        } = new_view;
         self.log_malformed(&view_effects.malformed);
         self.shared.indexer.write().add_view(view);
         self.want(handle.needs());
@@ -160,7 +160,7 @@ impl Core {
             let present = view.flat_map(|view| indexer.seen(view, None));
             writer.fanout.join(handle, present, synced)
         };
-        if writer.run == Run::Stopped {
+        if writer.run == RunState::Stopped {
             writer.fanout.close();
         }
         subscription
@@ -178,24 +178,24 @@ impl Core {
                 });
             }
         }
-        let mut filing = NewIndex::new(index);
+        let mut new_index = NewIndex::new(index);
         let mut rounds = 0;
         loop {
             let writer = self.writer.lock();
-            let diff = filing.update(&self.shared.indexer.read(), handle);
+            let diff = new_index.update(&self.shared.indexer.read(), handle);
             rounds += 1;
             if diff.is_empty() || rounds == ROUNDS {
-                filing.file(&diff);
+                new_index.file(&diff);
                 let mut view_effects = ViewEffects::nothing(handle.id());
-                let failures = filing.failures.into_values().collect();
+                let failures = new_index.failures.into_values().collect();
                 let mut indexer = self.shared.indexer.write();
-                indexer.add_index(handle.id(), filing.index, failures, &mut view_effects);
+                indexer.add_index(handle.id(), new_index.index, failures, &mut view_effects);
                 drop(indexer);
                 self.log_malformed(&view_effects.malformed);
                 return Ok(());
             }
             drop(writer);
-            filing.file(&diff);
+            new_index.file(&diff);
         }
     }
 

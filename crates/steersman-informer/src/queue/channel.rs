@@ -5,7 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::queue::{Bounds, DeltaQueue, Queued};
+use crate::queue::{DeltaQueue, QueueBounds, Queued};
 
 struct Channel {
     queue: Mutex<DeltaQueue>,
@@ -27,7 +27,7 @@ pub(crate) struct Receiver {
 #[derive(Clone)]
 pub(crate) struct QueueLength(Arc<Channel>);
 
-pub(crate) fn channel(bounds: Bounds) -> (Sender, Receiver) {
+pub(crate) fn channel(bounds: QueueBounds) -> (Sender, Receiver) {
     let channel = Arc::new(Channel {
         queue: Mutex::new(DeltaQueue::new(bounds)),
         filled: Notify::new(),

@@ -26,7 +26,7 @@ use crate::reflector::request_metrics::RequestMetrics;
 use crate::reflector::step::{BookmarkEffect, Problem, Step, WatchEnd};
 
 /// The receiver of a reflector's deltas.
-pub(crate) trait Sink: Send + Sync {
+pub(crate) trait DeltaSink: Send + Sync {
     /// Makes entries of objects.
     type Ingest: Ingest;
 
@@ -75,7 +75,7 @@ const AT_LAST: Duration = Duration::from_secs(30);
 impl<L, S> Reflector<L, S>
 where
     L: ListWatch,
-    S: Sink,
+    S: DeltaSink,
 {
     pub(crate) fn new(
         list_watch: L,

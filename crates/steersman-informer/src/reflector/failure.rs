@@ -9,7 +9,7 @@ use crate::state::Reason;
 /// A failed request, or an ERROR event.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
-    pub(crate) class: Class,
+    pub(crate) class: FailureClass,
     /// Whether the response had begun.
     pub(crate) begun: bool,
     /// The server's `Retry-After`.
@@ -20,7 +20,7 @@ pub(crate) struct Failure {
 
 /// The class of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Class {
+pub(crate) enum FailureClass {
     /// 410: the resource version or the continue token expired.
     Expired,
     /// The server has not reached the resource version yet.
@@ -54,24 +54,24 @@ const STARTING_WAIT: Duration = Duration::from_secs(1);
 impl Failure {
     pub(crate) fn of(error: &Error) -> Self {
         let class = match error {
-            error if is_starting(error) => Class::Starting,
-            Error::Expired(_) => Class::Expired,
-            error if error.is_version_too_large() => Class::VersionUnknown,
-            Error::Throttled { .. } => Class::Throttled,
-            Error::Forbidden(_) => Class::Forbidden,
-            Error::Unauthorized(_) => Class::Unauthorized,
-            Error::KindNotServed(_) | Error::NotFound(_) => Class::NotServed,
-            Error::Transport { .. } => Class::Network,
-            Error::Decode { .. } => Class::Decode,
+            error if is_starting(error) => FailureClass::Starting,
+            Error::Expired(_) => FailureClass::Expired,
+            error if error.is_version_too_large() => FailureClass::VersionUnknown,
+            Error::Throttled { .. } => FailureClass::Throttled,
+            Error::Forbidden(_) => FailureClass::Forbidden,
+            Error::Unauthorized(_) => FailureClass::Unauthorized,
+            Error::KindNotServed(_) | Error::NotFound(_) => FailureClass::NotServed,
+            Error::Transport { .. } => FailureClass::Network,
+            Error::Decode { .. } => FailureClass::Decode,
             error => match error.code() {
                 // The 404 is no `Status`: the address is wrong, or a proxy answered.
-                Some(404) => Class::Decode,
-                Some(502..=504) => Class::Unavailable,
-                Some(code) if code >= 500 => Class::Server,
-                _ => Class::Rejected,
+                Some(404) => FailureClass::Decode,
+                Some(502..=504) => FailureClass::Unavailable,
+                Some(code) if code >= 500 => FailureClass::Server,
+                _ => FailureClass::Rejected,
             },
         };
-        let starting = class == Class::Starting;
+        let starting = class == FailureClass::Starting;
         let after = error.retry_after();
         let message = error.brief();
         Self {
@@ -105,7 +105,7 @@ impl Failure {
     /// Returns the failure of a list that ended early without an error.
     pub(crate) fn cut() -> Self {
         Self {
-            class: Class::Network,
+            class: FailureClass::Network,
             begun: true,
             after: None,
             message: "a list ended early".to_owned(),
@@ -126,7 +126,7 @@ pub(crate) fn is_timeout(error: &Error) -> bool {
     matches!(error, Error::Transport { cause, .. } if cause.contains("timed out"))
 }
 
-impl Class {
+impl FailureClass {
     /// Returns whether requests fail like this during an outage.
     pub(crate) fn is_outage(self) -> bool {
         matches!(

@@ -24,12 +24,12 @@ const MOST: usize = 4;
 /// Makes entries of objects, on any thread.
 pub(crate) trait Ingest: Clone + Send + Sync + 'static {
     /// Makes an entry of an object that arrived, or returns the stored entry of the same version.
-    fn ingest(&self, decoded: Decoded<RawObject>, arrival: Arrival) -> Arrived;
+    fn ingest(&self, decoded: Decoded<RawObject>, arrived_as: IngestContext) -> Arrived;
 }
 
 /// How an object arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Arrival {
+pub(crate) struct IngestContext {
     pub(crate) event_type: EventType,
     /// How much of the object was asked for.
     pub(crate) extent: Extent,
@@ -168,12 +168,12 @@ where
         let work = move || {
             let parts = parts.into_iter().map(|part| match part {
                 StreamPart::Object(event_type, object) => {
-                    let arrival = Arrival {
+                    let arrived_as = IngestContext {
                         event_type,
                         extent,
                         in_list,
                     };
-                    StreamPart::Object(event_type, ingest.ingest(object, arrival))
+                    StreamPart::Object(event_type, ingest.ingest(object, arrived_as))
                 }
                 StreamPart::Other(other) => StreamPart::Other(other),
             });

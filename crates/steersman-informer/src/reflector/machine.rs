@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use steersman_object::ResourceVersion;
 
 use crate::options::Failed;
-use crate::reflector::failure::{Class, Failure};
+use crate::reflector::failure::{Failure, FailureClass};
 use crate::reflector::pauses::Pauses;
 use crate::reflector::phase::{Phase, Streams};
 use crate::reflector::problems::ProblemTracker;
@@ -355,7 +355,7 @@ impl ReflectorMachine {
             self.pauses.handle_answer();
         }
         match failure.class {
-            Class::Expired | Class::VersionUnknown => {
+            FailureClass::Expired | FailureClass::VersionUnknown => {
                 self.unpaged |= paging;
                 // RYOW-10: the first list could not be as new as asked; the newest state is listed
                 // at once.
@@ -363,17 +363,17 @@ impl ReflectorMachine {
                 self.restart(ResourceVersion::unset());
                 return self.expire(failure, is_first, now);
             }
-            Class::Rejected if streaming => {
+            FailureClass::Rejected if streaming => {
                 self.streams = Streams::No;
                 self.phase = Phase::Empty;
                 return;
             }
             // The server does not understand the continue token.
-            Class::Rejected if paging => {
+            FailureClass::Rejected if paging => {
                 self.unpaged = true;
                 self.restart(ResourceVersion::unset());
             }
-            Class::Decode if self.phase == Phase::Watching => {
+            FailureClass::Decode if self.phase == Phase::Watching => {
                 self.broken += 1;
                 if self.broken >= 2 {
                     // The event cannot be decoded; a list replaces it.
@@ -381,18 +381,18 @@ impl ReflectorMachine {
                     self.restart(self.position.clone());
                 }
             }
-            Class::Decode | Class::Server if streaming => {
+            FailureClass::Decode | FailureClass::Server if streaming => {
                 self.broken_streams += 1;
                 if self.broken_streams > STREAMS {
                     self.streams = Streams::NotNow;
                 }
                 self.phase = Phase::Empty;
             }
-            Class::Rejected if self.phase == Phase::Watching => self.refuse(),
-            Class::Server if self.phase == Phase::Watching && failure.begun => self.refuse(),
+            FailureClass::Rejected if self.phase == Phase::Watching => self.refuse(),
+            FailureClass::Server if self.phase == Phase::Watching && failure.begun => self.refuse(),
             // The objects are gone with the definition. When it returns, resource versions start
             // anew.
-            Class::NotServed => self.restart(ResourceVersion::unset()),
+            FailureClass::NotServed => self.restart(ResourceVersion::unset()),
             // REFL-2, REFL-8: no 429, 5xx or refused connection causes a list.
             _ if streaming => self.phase = Phase::Empty,
             _ => {}
@@ -404,7 +404,7 @@ impl ReflectorMachine {
     /// A resource version is unknown. REFL-5: the first time it has simply expired.
     fn expire(&mut self, failure: &Failure, is_first: bool, now: Instant) {
         self.expired += 1;
-        if self.expired == 1 && (failure.class == Class::Expired || is_first) {
+        if self.expired == 1 && (failure.class == FailureClass::Expired || is_first) {
             self.pauses.none();
         } else {
             self.pauses.expire(now, failure.after);

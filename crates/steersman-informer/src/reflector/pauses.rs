@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::reflector::backoff::Backoff;
-use crate::reflector::failure::{Class, Failure};
+use crate::reflector::failure::{Failure, FailureClass};
 
 /// The present pause, and the backoffs that determine its length.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ impl Pauses {
         }
         self.away = true;
         self.until = Some(match failure.class {
-            Class::Server => self.outage.fail(now, failure.after),
+            FailureClass::Server => self.outage.fail(now, failure.after),
             _ => self.outage.fail_briefly(now, failure.after),
         });
     }

@@ -17,7 +17,9 @@ use crate::judgement::{Findings, Judgement, ViewsVersion};
 use crate::store::index::Index;
 use crate::store::table::{Ordered, Table};
 use crate::store::transition::Transition;
-use crate::store::view::{Counts, IndexFailure, Judge, View, ViewEffects, ViewHandle, ViewId};
+use crate::store::view::{
+    ChangeCounts, IndexFailure, Judge, View, ViewEffects, ViewHandle, ViewId,
+};
 
 /// A change of the store, with the findings of the views.
 #[derive(Debug)]
@@ -42,7 +44,7 @@ pub(crate) struct Relist {
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
     /// The number of changed objects.
-    pub(crate) counts: Counts,
+    pub(crate) counts: ChangeCounts,
     /// Objects that newly failed to decode for every type.
     pub(crate) malformed: Vec<Malformed>,
     /// The effects on each view.

@@ -44,7 +44,7 @@ pub(crate) struct Judge {
 
 /// The number of changes of each sort.
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
+pub(crate) struct ChangeCounts {
     pub(crate) created: u64,
     pub(crate) updated: u64,
     pub(crate) deleted: u64,
@@ -142,7 +142,7 @@ pub(crate) fn values(function: &IndexFn, entry: &RawEntry) -> Result<IndexValues
     Ok(values.into_iter().map(Arc::from).collect())
 }
 
-impl Counts {
+impl ChangeCounts {
     pub(crate) fn count(&mut self, transition: &Transition) {
         match transition {
             Transition::Appeared { .. } => self.created += 1,

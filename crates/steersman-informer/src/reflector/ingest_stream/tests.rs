@@ -51,7 +51,7 @@ impl Noting {
 }
 
 impl Ingest for Noting {
-    fn ingest(&self, decoded: Decoded<RawObject>, _: Arrival) -> Arrived {
+    fn ingest(&self, decoded: Decoded<RawObject>, _: IngestContext) -> Arrived {
         let key = decoded.good().unwrap().head().key.clone();
         (self.before)(key.name());
         self.worked.lock().push(key.name().to_owned());

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{ReflectorMachine as Machine, WatchEnd as End, *};
+use super::{FailureClass as Class, ReflectorMachine as Machine, WatchEnd as End, *};
 
 /// Returns an origin of time for the tables.
 #[expect(clippy::disallowed_methods, reason = "an origin, not a clock")]
