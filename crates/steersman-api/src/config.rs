@@ -232,7 +232,7 @@ fn check(config: &Kubeconfig) -> Result<(), String> {
     let users: Vec<&str> = config.auth_infos.iter().map(|u| u.name.as_str()).collect();
     match context.user.as_deref().filter(|user| !user.is_empty()) {
         Some(user) if !users.contains(&user) => Err(format!(
-            "the context {current:?} names the user {user:?}, who has no entry ({})",
+            "the context {current:?} names the user {user:?}, which has no entry ({})",
             names(users)
         )),
         _ => Ok(()),

@@ -1,4 +1,4 @@
-//! Machine: what a credential plugin (`user.exec` of a kubeconfig) is told, and what is wrong where it fails.
+//! Machine: prepares the input of a credential plugin (`user.exec` of a kubeconfig), and explains its failures.
 
 use std::io::ErrorKind;
 
@@ -18,7 +18,7 @@ pub(crate) fn settle(exec: &mut ExecConfig, terminal: bool) -> Result<(), String
         Some(ExecInteractiveMode::Always) => {
             return Err(format!(
                 "the credential plugin {} is always interactive (interactiveMode: Always), and standard \
-                 input is no terminal: use credentials that need nobody to type",
+                 input is no terminal: use credentials that need no input",
                 name(exec)
             ));
         }
@@ -27,7 +27,7 @@ pub(crate) fn settle(exec: &mut ExecConfig, terminal: bool) -> Result<(), String
     Ok(())
 }
 
-/// Returns what is wrong with a plugin that failed so. Its standard output is not quoted: it may hold a token.
+/// Returns the problem with a plugin that failed. Its standard output is not quoted, because it may hold a token.
 pub(crate) fn explain(exec: &ExecConfig, error: &AuthError) -> String {
     let name = name(exec);
     match error {
@@ -65,7 +65,7 @@ pub(crate) fn explain(exec: &ExecConfig, error: &AuthError) -> String {
     }
 }
 
-/// Returns what is wrong with a plugin that gave neither a token nor a client certificate.
+/// Returns the problem with a plugin that printed neither a token nor a client certificate.
 pub(crate) fn gave_nothing(exec: &ExecConfig) -> String {
     format!(
         "the credential plugin {} printed an ExecCredential that has neither a token nor a client \
@@ -78,7 +78,7 @@ fn name(exec: &ExecConfig) -> String {
     format!("{:?}", exec.command.as_deref().unwrap_or_default())
 }
 
-/// The text on one line.
+/// Returns the text on one line.
 fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

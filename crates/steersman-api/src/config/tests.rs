@@ -193,7 +193,7 @@ async fn each_missing_entry_is_named_with_the_existing_ones() {
         (
             "- name: me",
             "- name: you",
-            "the user \"me\", who has no entry (there are: you)",
+            "the user \"me\", which has no entry (there are: you)",
         ),
         (
             "server: \"https://127.0.0.1:6443\"",

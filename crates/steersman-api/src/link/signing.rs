@@ -1,4 +1,5 @@
-//! Driver: signs requests with a credential that is no file: a token, a password, or the token of a credential plugin.
+//! Driver: signs requests with a credential outside of files: a token, a password, or the token of a credential
+//! plugin.
 
 use std::sync::Arc;
 
@@ -18,20 +19,18 @@ use crate::plugin;
 
 /// Signs the requests of a connection.
 ///
-/// CONN-4: a credential plugin runs again shortly before its token expires, and where the server refuses the token.
+/// CONN-4: a credential plugin runs again shortly before its token expires, and when the server refuses the token.
 pub(super) struct Signer {
     config: Config,
     endpoint: Arc<str>,
-    /// `None` where requests carry no such credential.
+    /// `None` if requests carry no such credential.
     layer: Mutex<Option<Arc<AuthLayer>>>,
-    /// Held by the one task that runs the plugin after a refusal.
+    /// The lock of the one task that runs the plugin after a refusal.
     running: tokio::sync::Mutex<()>,
 }
 
 impl Signer {
-    /// Reads the credential of a configuration.
-    ///
-    /// Waits for a credential plugin, where there is one.
+    /// Reads the credential of a configuration. Blocks while a credential plugin runs.
     pub(super) fn new(config: Config, endpoint: Arc<str>) -> Result<Self, String> {
         let layer = make(&config)?;
         Ok(Self {
@@ -42,7 +41,7 @@ impl Signer {
         })
     }
 
-    /// Whether requests are signed.
+    /// Returns whether requests are signed.
     pub(super) fn signs(&self) -> bool {
         self.layer.lock().is_some()
     }
@@ -52,7 +51,7 @@ impl Signer {
         let Some(layer) = self.layer.lock().clone() else {
             return Ok(None);
         };
-        // The layer signs a request that is not sent.
+        // The layer signs a request that is never sent.
         let signed = layer.layer(service_fn(|request: Request<Body>| async move {
             let mut answer = Response::new(());
             if let Some(header) = request.headers().get(AUTHORIZATION) {

@@ -1,4 +1,4 @@
-//! Credential plugins: programs that a kubeconfig names (`user.exec`), and that print a token.
+//! Credential plugins: programs in a kubeconfig (`user.exec`) that print a token.
 
 use std::path::PathBuf;
 
@@ -52,23 +52,23 @@ impl Login {
         self.write("login.sh", &script);
     }
 
-    /// Returns what a kubeconfig says of the plugin.
+    /// Returns the part of a kubeconfig that names the plugin.
     fn exec(&self) -> String {
         format!("command: sh, args: [{:?}, now]", self.path("login.sh"))
     }
 
-    /// Makes the plugin print what the file `credential` holds.
+    /// Makes the plugin print the content of the file `credential`.
     fn plugin_of_file(&self) {
         self.plugin("cat credential");
     }
 
-    /// Has the plugin print a token.
+    /// Makes the plugin print a token.
     fn prints(&self, token: &str, expires: Option<&str>) {
         let status = json!({"token": token, "expirationTimestamp": expires});
         self.gives(&status);
     }
 
-    /// Has the plugin print a credential of this status.
+    /// Makes the plugin print a credential with this status.
     fn gives(&self, status: &Value) {
         let credential = json!({
             "apiVersion": "client.authentication.k8s.io/v1",
@@ -104,7 +104,7 @@ impl Login {
         connection.connect().await.unwrap()
     }
 
-    /// The error of a client that cannot be made.
+    /// Returns the error of a client that cannot be made.
     async fn problem(&self, exec: &str) -> String {
         let connection = self.connect(exec).await;
         let Err(error) = connection.connect().await else {
@@ -151,7 +151,7 @@ async fn a_plugin_runs_once_for_all_clients_and_requests() {
 }
 
 #[tokio::test]
-async fn a_plugin_whose_token_has_expired_runs_again() {
+async fn a_plugin_runs_again_after_its_token_has_expired() {
     let login = Login::new().await;
     login.plugin_of_file();
     login.prints("old", PAST);
@@ -175,7 +175,7 @@ async fn a_plugin_whose_token_has_expired_runs_again() {
 
 /// CONN-4: a token without a time of expiry, or one that was revoked.
 #[tokio::test]
-async fn a_plugin_whose_token_is_refused_runs_again_and_the_request_is_sent_once_more() {
+async fn a_plugin_runs_again_after_a_refusal_and_the_request_is_sent_once_more() {
     let login = Login::new().await;
     login.plugin_of_file();
     login.prints("old", None);
@@ -183,7 +183,7 @@ async fn a_plugin_whose_token_is_refused_runs_again_and_the_request_is_sent_once
     let error = list(&client).await.unwrap_err();
     assert!(error.is_unauthorized(), "{error}");
     let sent = || login.server.requests().count(|r| r.is_for("namespaces"));
-    // The token is the same as before.
+    // The token is unchanged.
     assert_eq!((login.runs(), sent()), (2, 1));
     login.prints(&login.server.add_user(User::admin()), None);
     assert!(list(&client).await.unwrap() > 0);
@@ -244,7 +244,7 @@ async fn a_plugin_that_prints_no_credential_is_named() {
 }
 
 #[tokio::test]
-async fn the_client_certificate_of_a_plugin_is_shown() {
+async fn the_client_certificate_of_a_plugin_is_presented() {
     let authority = issuer("clients");
     let server = ApiServer::builder()
         .authorization(Authorization::Rbac)
@@ -261,7 +261,7 @@ async fn the_client_certificate_of_a_plugin_is_shown() {
 }
 
 #[tokio::test]
-async fn a_plugin_that_is_missing_says_how_to_install_it() {
+async fn a_missing_plugin_is_an_error_with_its_install_hint() {
     let login = Login::new().await;
     let text = login
         .problem("command: no-such-login-program, installHint: \"brew install\\n  login\"")

@@ -226,7 +226,7 @@ async fn a_list_follows_all_pages_and_survives_an_expired_token() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_whose_version_expired_starts_again_at_the_newest() {
+async fn a_list_with_an_expired_version_starts_again_at_the_newest() {
     let (server, api) = server();
     for n in 0..3 {
         api.create(&map(&format!("m{n}"), "1"), &WriteOptions::new())

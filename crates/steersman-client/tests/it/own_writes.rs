@@ -118,7 +118,10 @@ async fn other_reads_do_not_wait() {
     let indifferent = client.read_consistency(ReadConsistency::None);
     assert!(names(&indifferent).await.is_empty());
     let cached = client.cache().get_opt::<ConfigMap>(&key("a")).await;
-    assert!(cached.unwrap().is_none(), "who reads the cache itself");
+    assert!(
+        cached.unwrap().is_none(),
+        "a read of the cache itself does not wait"
+    );
     assert_eq!(start.elapsed(), Duration::ZERO);
 }
 

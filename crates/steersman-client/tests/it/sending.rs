@@ -207,7 +207,7 @@ async fn an_observer_gets_no_object_if_the_answer_is_about_none() {
 
     // A refused write, and a request that is not sent.
     client
-        .delete_key::<ConfigMap>(&key("nobody"))
+        .delete_key::<ConfigMap>(&key("absent"))
         .await
         .unwrap_err();
     assert!(matches!(ears.one(), (_, Heard::Refused(404))));

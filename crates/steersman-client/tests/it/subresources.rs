@@ -75,7 +75,7 @@ async fn a_scale_is_read_replaced_patched_and_applied() {
         ]
         .map(|v| (v, "scale".to_owned()))
     );
-    let missing = scale.get::<Scale>(&key("nobody")).await.unwrap_err();
+    let missing = scale.get::<Scale>(&key("absent")).await.unwrap_err();
     assert!(missing.is_not_found(), "{missing}");
 }
 
@@ -151,11 +151,11 @@ async fn a_service_account_has_a_token() {
     };
     let answer = world.client.token(&key("robot"), &request).await.unwrap();
     assert!(!answer.status.unwrap().token.unwrap().is_empty());
-    let nobody = ObjectKey::namespaced("default", "nobody");
+    let absent = ObjectKey::namespaced("default", "absent");
     assert!(
         world
             .client
-            .token(&nobody, &request)
+            .token(&absent, &request)
             .await
             .unwrap_err()
             .is_not_found()

@@ -296,7 +296,7 @@ async fn a_kind_known_at_runtime_has_all_verbs() {
     let read = sites.get(&key("s")).await.unwrap();
     assert_eq!(read.data["spec"]["image"], "d");
     assert_eq!(sites.list(&Selection::new()).await.unwrap().len(), 1);
-    assert!(sites.get_opt(&key("nobody")).await.unwrap().is_none());
+    assert!(sites.get_opt(&key("absent")).await.unwrap().is_none());
     assert_eq!(world.count(&[Verb::Get]), gets);
     sites.delete(&created).await.unwrap();
     assert!(live.get_opt(&key("s")).await.unwrap().is_none());

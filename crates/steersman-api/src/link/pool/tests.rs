@@ -243,7 +243,7 @@ async fn a_goaway_loses_no_request_and_no_watch() {
 
 /// CONN-5: the server may have processed the request.
 #[tokio::test(start_paused = true)]
-async fn a_request_whose_link_breaks_is_sent_once() {
+async fn a_request_on_a_link_that_breaks_is_sent_once() {
     let server = server(Manner::Cuts, 100);
     let links = server.links();
     let asked = || server.asked.load(Ordering::Relaxed);
