@@ -200,7 +200,7 @@ impl<K: Object> Plan<'_, K> {
     ) -> Result<(), Error> {
         match retry(&refused, attempt, self.options().attempts) {
             Retry::ReadLive => {
-                debug!(kind = %self.kind, %key, attempt, "changed meanwhile: reading it live");
+                debug!(kind = %self.kind, %key, attempt, "the object has changed: reading it live");
                 Ok(())
             }
             Retry::GiveUp if refused.is_conflict() || is_of_another(&refused) => {

@@ -47,7 +47,7 @@ pub enum Error {
         source: Box<steersman_api::Error>,
     },
     /// The object was deleted, and another object has its name now.
-    #[error("{kind} {key} was deleted and made anew meanwhile: it has another uid now")]
+    #[error("{kind} {key} was deleted and created again: it has another uid now")]
     Replaced {
         /// The kind of the object.
         kind: Kind,
@@ -167,7 +167,7 @@ pub enum Error {
     },
     /// The cache did not see the writes of the same request in time. Try again: the writes arrive later.
     #[error(
-        "after {waited:?} the cache of {kind} has not seen what this key wrote ({}): try again later", names(.unseen)
+        "the cache of {kind} has not seen the writes of this key to {} within {waited:?}: try again later", names(.unseen)
     )]
     OwnWritesUnseen {
         /// The kind of the read.
