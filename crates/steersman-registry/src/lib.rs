@@ -13,86 +13,33 @@
 pub mod store;
 pub mod auth;
 pub mod webhook;
-mod options;
-mod rng;
-mod metadata;
-mod rules;
-mod catalogue;
-mod select;
-mod manager;
-mod intake;
-mod spoken;
-mod faces;
-mod memory;
-mod due;
-mod standing;
-mod policy;
-mod validation;
-mod mutation;
-mod compiled;
+mod policies;
+mod requests;
 mod state;
-mod follow;
-mod scale;
-mod managed;
+mod objects;
 mod admission;
-mod attempt;
-mod convert;
-mod matching;
-mod judge;
-mod params;
-mod change;
-mod dispatch;
-mod read;
-mod limits;
-mod usage;
-mod quota;
-mod security;
-mod signing;
-mod rights;
-mod accounts;
-mod classes;
-mod service_address;
-mod create;
-mod definitions;
-mod deletion;
-mod delete;
-mod pods;
-mod evict;
-mod token;
-mod bearer;
-mod review;
-mod roles;
-mod acts;
-mod garbage;
-mod terminate;
-mod lifecycle;
-mod patched;
-mod update;
-mod admit;
-mod connect;
-mod apply;
-mod watch;
-mod standard;
-mod furnish;
-mod snapshot;
+mod plugins;
+mod verbs;
+mod subresources;
+mod controllers;
 
-pub use metadata::{members as members_of, of as metadata_of, time as time_text};
-pub use scale::selector_text;
+pub use objects::scale::selector_text;
+pub use requests::metadata::{members as members_of, of as metadata_of, time as time_text};
 
-pub use rng::Rng;
+pub use requests::rng::Rng;
 
-pub use acts::Deed;
-pub use attempt::Attempt;
-pub use bearer::Known;
-pub use intake::{FieldValidation, options as check_options, unknown_fields};
-pub use options::{
+pub use admission::attempt::Attempt;
+pub use requests::intake::{FieldValidation, options as check_options, unknown_fields};
+pub use requests::options::{
     DeleteOptions, Deleted, GetOptions, ListOptions, Object, Page, PatchKind, Preconditions,
     Subresource, Target, WatchEvent, WatchOptions, WriteOptions, Written,
 };
-pub use review::is_review;
-pub use snapshot::{Snapshot, SnapshotError};
-pub use state::{Registry, RegistryOptions};
-pub use watch::WatchCursor;
+pub use state::registry::{Registry, RegistryOptions};
+pub use state::snapshot::{Snapshot, SnapshotError};
+pub use subresources::bearer::Known;
+pub use subresources::review::is_review;
+pub use verbs::acts::Deed;
+pub use verbs::watch::WatchCursor;
 
 #[cfg(test)]
 mod tests;

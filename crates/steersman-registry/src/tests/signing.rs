@@ -158,7 +158,7 @@ fn a_condition_keeps_its_transition_time() {
     let mut new = json!({"status": {"conditions": [
         {"type": "A", "status": "True"}, {"type": "B", "status": "False"}]}});
     let now = "2026-01-02T03:04:05Z".parse().unwrap();
-    crate::signing::time_conditions(&mut new, &old, now);
+    crate::plugins::signing::time_conditions(&mut new, &old, now);
     let times = [0, 1].map(|at| new["status"]["conditions"][at]["lastTransitionTime"].clone());
     assert_eq!(times, ["2020-01-01T00:00:00Z", "2026-01-02T03:04:05Z"]);
 }

@@ -1,0 +1,215 @@
+//! Machine: runs a verb that may need webhooks: it stops with a question, and is run again with the
+//! answers.
+//!
+//! A verb never waits (SRV-1). If it needs an answer that is missing, it records the calls,
+//! refuses, and so changes nothing. The caller makes the calls without the lock and runs the verb
+//! again. Answers belong to exact calls: if the object changes meanwhile, the next run makes other
+//! calls (ADM-1).
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use serde_json::Value;
+use steersman_schema::resource::{Resource, StorageKey};
+use steersman_text::status::Status;
+
+use crate::policies::memory::Memory;
+use crate::requests::rng::Rng;
+use crate::state::registry::{MODIFIED, Registry};
+use crate::webhook::{Answer, Call, Question};
+
+/// Maximum number of repeated calls of one webhook because its input changed meanwhile.
+const MOST_CHANGES: usize = 5;
+
+/// The state that is kept between the runs of a verb.
+#[derive(Debug, Default)]
+pub struct Attempt {
+    memory: Memory,
+    /// The source of uids and generated names, so that every run generates the same ones.
+    rng: Option<Rng>,
+}
+
+impl Attempt {
+    /// Stores the answer to a call that a run stopped with.
+    pub fn learn(&mut self, key: String, answer: Answer) {
+        self.memory.answers.insert(key, answer);
+    }
+
+    /// Takes the warnings of the last run.
+    pub fn warnings(&mut self) -> Vec<String> {
+        self.memory.warnings.take().1
+    }
+}
+
+impl Registry {
+    /// Runs a verb as far as the known answers allow; without webhooks that is to its end.
+    ///
+    /// # Errors
+    /// Returns the calls that the verb needs before it can go on; it has changed nothing then.
+    pub fn attempt<R>(
+        &mut self,
+        attempt: &mut Attempt,
+        verb: impl FnOnce(&mut Self) -> R,
+    ) -> Result<R, Question> {
+        attempt.memory.warnings.take();
+        if !self.has_webhooks() {
+            self.memory.get_mut().warnings.take();
+            let result = verb(self);
+            attempt.memory.warnings = std::mem::take(&mut self.memory.get_mut().warnings);
+            return Ok(result);
+        }
+        let fork = attempt.rng.get_or_insert_with(|| self.rng.fork());
+        let own = std::mem::replace(&mut self.rng, fork.clone());
+        let addresses = self.last_address;
+        attempt.memory.attended = true;
+        std::mem::swap(&mut attempt.memory, self.memory.get_mut());
+        // The state that was put into the registry is taken out again even if the verb panics
+        // (SRV-4).
+        let result = catch_unwind(AssertUnwindSafe(|| verb(self)));
+        std::mem::swap(&mut attempt.memory, self.memory.get_mut());
+        self.rng = own;
+        let result = result.unwrap_or_else(|panic| resume_unwind(panic));
+        let calls = std::mem::take(&mut attempt.memory.pending);
+        if calls.is_empty() {
+            return Ok(result);
+        }
+        self.last_address = addresses;
+        Err(Question { calls })
+    }
+
+    /// Whether a driver can make calls. The server's own writes and a test's direct access call no
+    /// webhooks.
+    pub(crate) fn is_attended(&self) -> bool {
+        self.memory.borrow().attended
+    }
+
+    /// Whether the running verb has recorded a call.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.memory.borrow().pending.is_empty()
+    }
+
+    /// Returns the revision at which the request lists. A list that had to wait continues at its
+    /// first revision, so that the answers fit.
+    pub(crate) fn newest(&self) -> u64 {
+        let pinned = self.memory.borrow().pinned;
+        pinned.unwrap_or_else(|| self.store.revision())
+    }
+
+    /// Keeps the revision of a list that stops with a question.
+    pub(crate) fn pin(&self, revision: u64) {
+        if self.is_waiting() {
+            self.memory.borrow_mut().pinned = Some(revision);
+        }
+    }
+
+    /// Lets the list use the newest revision again.
+    pub(crate) fn unpin(&self) {
+        self.memory.borrow_mut().pinned = None;
+    }
+
+    /// Returns the answers to calls, in the order of the calls.
+    ///
+    /// # Errors
+    /// Fails if an answer is missing; the caller changes nothing and passes the error on. 409 if
+    /// the input of the calls changes faster than webhooks answer.
+    pub(crate) fn answers(
+        &self,
+        (resource, name): (&Resource, &str),
+        calls: Vec<(String, Call)>,
+    ) -> Result<Vec<Answer>, Status> {
+        let mut memory = self.memory.borrow_mut();
+        let known = |memory: &Memory, key: &str| memory.answers.get(key).cloned();
+        let all: Option<Vec<Answer>> = calls
+            .iter()
+            .map(|(_, one)| known(&memory, &one.key))
+            .collect();
+        if let Some(all) = all {
+            return Ok(all);
+        }
+        for (place, call) in calls {
+            if memory.answers.contains_key(&call.key) {
+                continue;
+            }
+            let times = memory.asked.entry(place).or_default();
+            *times += 1;
+            if *times > MOST_CHANGES {
+                memory.pending.clear();
+                let why = MODIFIED;
+                return Err(Status::conflict(resource.subject(), name, why));
+            }
+            memory.pending.push(call);
+        }
+        Err(Status::internal(
+            "a webhook is still to be asked".to_owned(),
+        ))
+    }
+
+    /// Returns the address of a Service: its first ready endpoint, and the endpoint's port.
+    ///
+    /// # Errors
+    /// Fails with the message of a real server's resolver.
+    pub fn service_address(
+        &self,
+        namespace: &str,
+        name: &str,
+        port: u16,
+    ) -> Result<(String, u16), String> {
+        let of = |plural: &str| {
+            self.store
+                .get(&StorageKey::new("", plural), namespace, name)
+        };
+        let Some(service) = of("services") else {
+            return Err(format!("service \"{name}\" not found"));
+        };
+        let listed = |value: &Value| value.as_array().cloned().unwrap_or_default();
+        let ports = listed(&service.value["spec"]["ports"]);
+        let Some(asked) = ports.iter().find(|one| one["port"] == port) else {
+            return Err(format!(
+                "no service port {port} found for service \"{name}\""
+            ));
+        };
+        let subsets = of("endpoints").map(|found| listed(&found.value["subsets"]));
+        for subset in subsets.unwrap_or_default() {
+            let ports = listed(&subset["ports"]);
+            let found = ports.iter().find(|one| one["name"] == asked["name"]);
+            let ip = subset["addresses"][0]["ip"].as_str();
+            let target = found.and_then(|one| u16::try_from(one["port"].as_u64()?).ok());
+            if let (Some(ip), Some(target)) = (ip, target) {
+                return Ok((ip.to_owned(), target));
+            }
+        }
+        let slices = StorageKey::new("discovery.k8s.io", "endpointslices");
+        let label = "kubernetes.io/service-name";
+        let mut slices = self.store.list(&slices, Some(namespace));
+        let found = slices.find_map(|slice| {
+            let value = &slice.value;
+            let own = value["metadata"]["labels"][label] == *name;
+            let of_port = |one: &&Value| one["name"] == asked["name"] || ports.len() == 1;
+            let port = listed(&value["ports"]).iter().find(of_port)?["port"].as_u64()?;
+            let endpoints = listed(&value["endpoints"]);
+            let ready = |one: &&Value| one["conditions"]["ready"] != false;
+            let ip = endpoints.iter().find(ready)?["addresses"][0].as_str()?;
+            let port = u16::try_from(port).ok()?;
+            own.then(|| (ip.to_owned(), port))
+        });
+        found.ok_or_else(|| format!("no endpoints available for service \"{name}\""))
+    }
+
+    /// Records warnings for the client, whatever the outcome of its request: the texts of `Warning`
+    /// headers, without code and quotes. Duplicates are dropped.
+    pub fn note_warnings(&self, texts: Vec<String>) {
+        let warnings = &mut self.memory.borrow_mut().warnings;
+        for text in texts {
+            warnings.note(text);
+        }
+    }
+
+    /// Records the unknown fields of a decoded body.
+    pub(crate) fn note_unknown(&self, fields: Vec<String>) {
+        self.memory.borrow_mut().warnings.note_unknown(fields);
+    }
+
+    /// Takes the recorded warnings; `true` if a body was decoded.
+    pub fn take_warnings(&self) -> (bool, Vec<String>) {
+        self.memory.borrow_mut().warnings.take()
+    }
+}

@@ -1,0 +1,303 @@
+//! Machine: admission by webhooks: which ones are called for a write, in which order, and with what
+//! effect.
+//!
+//! Kubernetes source: `apiserver/pkg/admission/plugin/webhook`.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use steersman_cel::all_hold;
+use steersman_patch::apply_operations;
+use steersman_schema::resource::Resource;
+use steersman_text::status::Status;
+
+use super::attributes::Admission;
+use super::change::{Reinvocation, decode};
+use super::matching::States;
+use crate::policies::policy::Scene;
+use crate::requests::intake::FieldValidation;
+use crate::requests::metadata;
+use crate::requests::rng::Rng;
+use crate::state::registry::Registry;
+use crate::webhook;
+use crate::webhook::{Answer, Call, Hook, Verdict};
+
+/// A webhook to call, and the resource that its rule matched.
+pub(crate) type Invocation<'a> = (&'a Hook, Arc<Resource>);
+
+impl Registry {
+    /// Whether any webhook exists.
+    pub(crate) fn has_webhooks(&self) -> bool {
+        self.catalogue.converts() || self.standing.webhooks
+    }
+
+    /// Returns the webhooks of all configurations: by the names of these, then in their order.
+    fn hooks(&self, mutating: bool, admission: &Admission<'_>) -> Arc<Vec<Hook>> {
+        if !self.is_attended() || admission.is_exempt() {
+            return Arc::default();
+        }
+        let edition = self.standing.webhooks_edition;
+        let mut compiled = self.compiled.borrow_mut();
+        compiled.hooks(&self.store, edition, mutating)
+    }
+
+    /// Lets the mutating policies, and then the mutating webhooks, change an object that is to be
+    /// written. Returns whether one did; the object is then decoded and has its defaults.
+    ///
+    /// Policies and webhooks with `reinvocationPolicy: IfNeeded` run again if a later one changed
+    /// the object.
+    ///
+    /// # Errors
+    /// The refusal of a webhook, and the failure to call it, or to evaluate a policy, unless
+    /// failures are ignored.
+    pub(crate) fn admit_mutating(
+        &self,
+        admission: &Admission<'_>,
+        object: &mut Value,
+        old: Option<&Value>,
+    ) -> Result<bool, Status> {
+        let hooks = self.hooks(true, admission);
+        let mut policies = Reinvocation::default();
+        let mut rounds = Reinvocation::default();
+        let mut any = false;
+        for round in 0..2 {
+            let by_policies = self.admit_changes(admission, (round, object), old, &mut policies)?;
+            if by_policies {
+                rounds.require();
+            }
+            let mut by_hooks = false;
+            for hook in &*hooks {
+                let states = (Some(&*object), old);
+                let Some(invocation) = self.invocation(hook, admission, states)? else {
+                    continue;
+                };
+                if round == 1 && !rounds.is_due(&hook.id) {
+                    continue;
+                }
+                if self.mutate(&invocation, admission, (round, object), old)? {
+                    by_hooks = true;
+                    rounds.require();
+                }
+                if hook.again {
+                    rounds.note(hook.id.clone());
+                }
+            }
+            if by_hooks {
+                policies.require();
+            }
+            any |= by_policies || by_hooks;
+            if !policies.is_any_due() && !rounds.is_any_due() {
+                break;
+            }
+        }
+        Ok(any)
+    }
+
+    /// Calls the mutating webhooks for a write that has no object to change.
+    pub(crate) fn admit_removal(
+        &self,
+        admission: &Admission<'_>,
+        old: &Value,
+    ) -> Result<(), Status> {
+        for hook in &*self.hooks(true, admission) {
+            let states = (None, Some(old));
+            let Some(invocation) = self.invocation(hook, admission, states)? else {
+                continue;
+            };
+            let call = self.call(&invocation, admission, "", None, Some(old))?;
+            let asked = self.answers(self.subject(admission), call.into_iter().collect())?;
+            let Some(verdict) = self.verdict(hook, true, asked.first())? else {
+                continue;
+            };
+            if !verdict.patch.is_empty() {
+                let name = &hook.name;
+                return Err(Status::internal(format!(
+                    "admission webhook \"{name}\" attempted to modify the object, which is not supported for this operation"
+                )));
+            }
+        }
+        self.admit_policies(admission, (None, Some(old)))?;
+        self.admit_validating(admission, None, Some(old))
+    }
+
+    /// Calls the validating webhooks, all at once.
+    ///
+    /// # Errors
+    /// The first refusal, in the order of the configurations.
+    pub(crate) fn admit_validating(
+        &self,
+        admission: &Admission<'_>,
+        object: Option<&Value>,
+        old: Option<&Value>,
+    ) -> Result<(), Status> {
+        let hooks = self.hooks(false, admission);
+        let mut asked = Vec::new();
+        let mut calls = Vec::new();
+        for hook in &*hooks {
+            let Some(invocation) = self.invocation(hook, admission, (object, old))? else {
+                continue;
+            };
+            if let Some(call) = self.call(&invocation, admission, "", object, old)? {
+                asked.push(hook);
+                calls.push(call);
+            }
+        }
+        let answers = self.answers(self.subject(admission), calls)?;
+        let mut refusal = None;
+        for (hook, answer) in asked.into_iter().zip(&answers) {
+            if let Err(status) = self.verdict(hook, false, Some(answer)) {
+                refusal.get_or_insert(status);
+            }
+        }
+        refusal.map_or(Ok(()), Err)
+    }
+
+    fn subject<'a>(&self, admission: &Admission<'a>) -> (&'a Resource, &'a str) {
+        let _ = self;
+        (admission.target.resource, admission.name)
+    }
+
+    /// Returns the call of a webhook if the webhook matches the write.
+    fn invocation<'a>(
+        &self,
+        hook: &'a Hook,
+        admission: &Admission<'_>,
+        states: States<'_>,
+    ) -> Result<Option<Invocation<'a>>, Status> {
+        let Some(resource) = self.selected(hook, admission, states)? else {
+            return Ok(None);
+        };
+        if hook.conditions.is_empty() {
+            return Ok(Some((hook, resource)));
+        }
+        let request = Value::Object(self.told(&resource, admission, states)?);
+        let scene = Scene {
+            request: &request,
+            params: &Value::Null,
+            // Upstream passes no namespace to the match conditions of webhooks.
+            namespace: &Value::Null,
+            asker: &self.asker(admission, states.0),
+        };
+        let values = scene.values();
+        match values.and_then(|values| all_hold(&hook.conditions, &values)) {
+            Ok(true) => Ok(Some((hook, resource))),
+            Ok(false) => Ok(None),
+            Err(_) if hook.ignores_failure => Ok(None),
+            Err(why) => {
+                let subject = admission.target.resource.subject();
+                Err(Status::forbidden(subject, admission.name, &why))
+            }
+        }
+    }
+
+    /// Builds the call of a webhook; `None` if the call cannot be built and failures are ignored.
+    fn call(
+        &self,
+        (hook, resource): &Invocation<'_>,
+        admission: &Admission<'_>,
+        round: &str,
+        object: Option<&Value>,
+        old: Option<&Value>,
+    ) -> Result<Option<(String, Call)>, Status> {
+        if admission.dry && !hook.dry_run {
+            let name = &hook.name;
+            let message = format!("admission webhook \"{name}\" does not support dry run");
+            return Err(Status::bad_request(message));
+        }
+        let Some(version) = hook.review else {
+            let why = "could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)";
+            return if hook.ignores_failure {
+                Ok(None)
+            } else {
+                Err(uncalled(hook, why))
+            };
+        };
+        let mut request = self.told(resource, admission, (object, old))?;
+        let told = Value::Object(request.clone()).to_string();
+        let key = format!("{} {round} {:?} {told}", hook.id, hook.endpoint);
+        // The uid is derived from the call, so that the next run does not generate another one.
+        let uid = Rng::of_text(&key).uid();
+        request.insert("uid".to_owned(), json!(uid));
+        let body = json!({
+            "kind": "AdmissionReview",
+            "apiVersion": format!("admission.k8s.io/{version}"),
+            "request": request,
+        });
+        let subject = old.map(|old| metadata::text(old, "name"));
+        let place = format!("{} {round} {}", hook.id, subject.unwrap_or_default());
+        let call = Call {
+            key,
+            uid,
+            endpoint: hook.endpoint.clone(),
+            ca: hook.ca.clone(),
+            timeout: hook.timeout,
+            body: body.to_string().into(),
+        };
+        Ok(Some((place, call)))
+    }
+
+    /// Returns the decision of a webhook; `None` if the call failed and failures are ignored.
+    fn verdict(
+        &self,
+        hook: &Hook,
+        mutating: bool,
+        answer: Option<&Answer>,
+    ) -> Result<Option<Verdict>, Status> {
+        let Some(answer) = answer else {
+            return Ok(None);
+        };
+        let version = hook.review.unwrap_or("v1");
+        match webhook::read(&hook.name, version, mutating, answer) {
+            Err(_) if hook.ignores_failure => Ok(None),
+            Err(why) => Err(uncalled(hook, &why)),
+            Ok(mut verdict) => {
+                self.note_warnings(std::mem::take(&mut verdict.warnings));
+                match verdict.refusal.take() {
+                    Some(refusal) => Err(*refusal),
+                    None => Ok(Some(verdict)),
+                }
+            }
+        }
+    }
+
+    /// Calls one mutating webhook, and applies its patch. Returns whether the object changed.
+    fn mutate(
+        &self,
+        invocation: &Invocation<'_>,
+        admission: &Admission<'_>,
+        (round, object): (usize, &mut Value),
+        old: Option<&Value>,
+    ) -> Result<bool, Status> {
+        let (hook, resource) = invocation;
+        let round = round.to_string();
+        let call = self.call(invocation, admission, &round, Some(object), old)?;
+        let asked = self.answers(self.subject(admission), call.into_iter().collect())?;
+        let Some(verdict) = self.verdict(hook, true, asked.first())? else {
+            return Ok(false);
+        };
+        if verdict.patch.is_empty() {
+            return Ok(false);
+        }
+        let own = admission.target.resource;
+        let whole = admission.kind.is_none();
+        let before = if whole {
+            self.to_version(own, resource, object)?
+        } else {
+            object.clone()
+        };
+        let after = apply_operations(&before, &verdict.patch);
+        let mut after = after.map_err(|wrong| Status::internal(wrong.message))?;
+        if whole {
+            let lax = FieldValidation::Ignore;
+            decode(resource, &mut after, object, lax).map_err(Status::internal)?;
+            after = self.to_version(resource, own, &after)?;
+        }
+        let changed = after != *object;
+        *object = after;
+        Ok(changed)
+    }
+}
+
+fn uncalled(hook: &Hook, why: &str) -> Status {
+    Status::internal(format!("failed calling webhook \"{}\": {why}", hook.name))
+}

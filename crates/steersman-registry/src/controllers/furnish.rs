@@ -1,0 +1,243 @@
+//! Machine: the objects that a kube-apiserver writes when it starts: its own Service, system
+//! priority classes, flow control configurations, and APIServices.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use steersman_schema::resource::StorageKey;
+
+use super::standard;
+use crate::objects::managed::{self, Ownership};
+use crate::plugins::classes::SYSTEM;
+use crate::requests::metadata;
+use crate::requests::options::{Subresource, Target, WriteOptions};
+use crate::state::registry::Registry;
+use crate::store::{Draft, Stored};
+
+/// The address of the Service `kubernetes`.
+const ADDRESS: &str = "10.96.0.1";
+
+/// The field manager of most of these objects.
+const SERVER: &str = "kube-apiserver";
+/// The field managers of flow control configurations and of their status.
+const FLOWS: (&str, &str) = (
+    "api-priority-and-fairness-config-producer-v1",
+    "api-priority-and-fairness-config-consumer-v1",
+);
+
+impl Registry {
+    /// Creates the missing objects, and updates the server's address and authority. Existing
+    /// objects stay unchanged except for these two.
+    pub fn furnish(&mut self, (listens, authority): (SocketAddr, &str), now: Timestamp) {
+        self.authority = Some(authority.to_owned());
+        self.note_lacks();
+        self.due.versions = true;
+        for (name, value) in SYSTEM {
+            let critical = name
+                .trim_start_matches("system-")
+                .trim_end_matches("-critical");
+            let body = json!({
+                "metadata": {"name": name},
+                "value": value,
+                "description": format!("Used for system critical pods that must {}.", match critical {
+                    "node" => "not be moved from their current node",
+                    _ => "run in the cluster, but can be moved to another node if necessary",
+                }),
+            });
+            let classes = ("scheduling.k8s.io", "priorityclasses");
+            self.supply(classes, SERVER, ("", body), now);
+        }
+        self.furnish_flows(now);
+        let text = metadata::time(now);
+        for body in standard::api_services() {
+            let services = ("apiregistration.k8s.io", "apiservices");
+            if let Some(made) = self.supply(services, SERVER, ("", body), now) {
+                self.report(services, SERVER, made, standard::available(&text), now);
+            }
+        }
+        let service = json!({
+            "metadata": {"name": "kubernetes",
+                "labels": {"component": "apiserver", "provider": "kubernetes"}},
+            "spec": {
+                "type": "ClusterIP", "clusterIP": ADDRESS,
+                "sessionAffinity": "None", "ipFamilyPolicy": "SingleStack",
+                "ports": [{"name": "https", "protocol": "TCP", "port": 443,
+                    "targetPort": listens.port()}],
+            },
+        });
+        self.supply(("", "services"), SERVER, ("default", service), now);
+        self.point_to(listens, now);
+    }
+
+    /// Creates the flow control configurations. The server does not act on them.
+    fn furnish_flows(&mut self, now: Timestamp) {
+        let levels = (
+            "flowcontrol.apiserver.k8s.io",
+            "prioritylevelconfigurations",
+        );
+        for body in standard::priority_levels() {
+            self.supply(levels, FLOWS.0, ("", body), now);
+        }
+        let schemas = ("flowcontrol.apiserver.k8s.io", "flowschemas");
+        for body in standard::flow_schemas() {
+            if let Some(made) = self.supply(schemas, FLOWS.0, ("", body), now) {
+                let status = standard::found(&made, &metadata::time(now));
+                self.report(schemas, FLOWS.1, made, status, now);
+            }
+        }
+    }
+
+    /// Creates an APIService for each version of custom resources, and removes those of versions
+    /// that are not served any more (upstream: `crdregistration` and the controller
+    /// `autoregister`).
+    pub(crate) fn register_versions(&mut self, now: Timestamp) {
+        let services = ("apiregistration.k8s.io", "apiservices");
+        let resource = self.resource(services.0, "v1", services.1);
+        let Some(resource) = resource.filter(|_| self.authority.is_some()) else {
+            return;
+        };
+        let custom = self.catalogue.all().iter().filter(|one| !one.built_in);
+        let served: BTreeMap<String, Value> = custom
+            .map(|one| standard::api_service(&one.group, &one.version))
+            .collect();
+        let known: Vec<Arc<Stored>> = self.store.list(&resource.storage, None).cloned().collect();
+        for service in &known {
+            let kept = service.label(standard::AUTOMANAGED) != Some("true")
+                || served.contains_key(&*service.name);
+            if !kept {
+                self.remove(&resource.storage, service);
+            }
+        }
+        for (name, body) in served {
+            if known.iter().any(|one| *one.name == *name) {
+                continue;
+            }
+            if let Some(made) = self.plant(services, SERVER, ("", body), now) {
+                let mut whole = made.lean().clone();
+                whole["status"] = standard::available(&metadata::time(now));
+                let whole = self.own_status(&resource, &made, whole, now);
+                self.put(&resource.storage, "", &name, whole);
+            }
+        }
+    }
+
+    /// Stores a new object of a controller that acts within requests. Like writes of the garbage
+    /// collector it passes no webhooks.
+    pub(crate) fn plant(
+        &mut self,
+        (group, plural): (&str, &str),
+        manager: &str,
+        (namespace, body): (&str, Value),
+        now: Timestamp,
+    ) -> Option<Arc<Stored>> {
+        let resource = self.resource(group, "v1", plural)?;
+        let mut object = body;
+        object["kind"] = resource.kind.as_str().into();
+        object["apiVersion"] = resource.api_version().into();
+        let name = metadata::text(&object, "name").to_owned();
+        if resource.namespaced {
+            metadata::of(&mut object).insert("namespace".to_owned(), namespace.into());
+        }
+        self.stamp(&resource, &mut object, now);
+        let options = by(manager);
+        let asked = managed::asked(&resource, &object);
+        let ownership = Ownership::Track(&options);
+        let managed = self.track_create(&resource, &mut object, (&asked, ownership), now);
+        let draft = Draft::new(object, managed);
+        Some(self.put(&resource.storage, namespace, &name, draft))
+    }
+
+    /// Creates an object unless it exists.
+    fn supply(
+        &mut self,
+        (group, plural): (&str, &str),
+        manager: &str,
+        (namespace, body): (&str, Value),
+        now: Timestamp,
+    ) -> Option<Value> {
+        let name = metadata::text(&body, "name").to_owned();
+        let resource = self.resource(group, "v1", plural)?;
+        let there = self.store.get(&resource.storage, namespace, &name);
+        if there.is_some() {
+            return None;
+        }
+        let place = Some(namespace).filter(|_| resource.namespaced);
+        let target = Target::collection(&resource, place);
+        // If a policy or a quota forbids the object, it stays missing, as in a cluster.
+        let written = self.create(target, body, &by(manager), now).ok()?;
+        Some(written.object.value().clone())
+    }
+
+    /// Writes the status of one of these objects.
+    fn report(
+        &mut self,
+        (group, plural): (&str, &str),
+        manager: &str,
+        mut object: Value,
+        status: Value,
+        now: Timestamp,
+    ) {
+        let Some(resource) = self.resource(group, "v1", plural) else {
+            return;
+        };
+        let name = metadata::text(&object, "name").to_owned();
+        object["status"] = status;
+        let target = Target::object(&resource, None, &name).part(Subresource::Status);
+        let _ = self.update(target, object, &by(manager), now);
+    }
+
+    /// Points the Service at the listener. The address may be loopback, which clients cannot write.
+    fn point_to(&mut self, listens: SocketAddr, now: Timestamp) {
+        let (ip, port) = (listens.ip().to_string(), listens.port());
+        let family = if listens.is_ipv4() { "IPv4" } else { "IPv6" };
+        let ports = json!([{"name": "https", "port": port, "protocol": "TCP"}]);
+        let endpoints = json!({
+            "kind": "Endpoints", "apiVersion": "v1",
+            "metadata": {"labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}},
+            "subsets": [{"addresses": [{"ip": ip}], "ports": ports}],
+        });
+        let slice = json!({
+            "kind": "EndpointSlice", "apiVersion": "discovery.k8s.io/v1",
+            "metadata": {"labels": {"kubernetes.io/service-name": "kubernetes"}, "generation": 1},
+            "addressType": family,
+            "endpoints": [{"addresses": [ip], "conditions": {"ready": true}}],
+            "ports": ports,
+        });
+        for (group, plural, mut object) in [
+            ("", "endpoints", endpoints),
+            ("discovery.k8s.io", "endpointslices", slice),
+        ] {
+            let storage = StorageKey::new(group, plural);
+            let name = "kubernetes";
+            let there = self.store.get(&storage, "default", name).cloned();
+            let (uid, created) = match &there {
+                Some(there) => (
+                    there.meta("uid").to_owned(),
+                    there.meta("creationTimestamp").to_owned(),
+                ),
+                None => (self.rng.uid(), metadata::time(now)),
+            };
+            let fields = metadata::of(&mut object);
+            for (field, value) in [
+                ("name", name),
+                ("namespace", "default"),
+                ("uid", &uid),
+                ("creationTimestamp", &created),
+            ] {
+                fields.insert(field.to_owned(), value.into());
+            }
+            self.put(&storage, "default", name, object);
+        }
+        self.settle(now);
+    }
+}
+
+fn by(manager: &str) -> WriteOptions {
+    WriteOptions {
+        field_manager: Some(manager.to_owned()),
+        ..WriteOptions::default()
+    }
+}

@@ -1,0 +1,224 @@
+//! Machine: the garbage collector: deletes dependents with their owners, orphans them, or lets
+//! their owners wait.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::Value;
+use steersman_schema::resource::{Resource, StorageKey};
+
+use crate::requests::metadata;
+use crate::state::due::{Address, FOREGROUND, ORPHAN, Policy, blocks, references, waits_for};
+use crate::state::registry::Registry;
+use crate::store::Stored;
+use crate::verbs::deletion::may_go;
+
+/// The state of the owner that a reference names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// It exists and keeps the object.
+    Solid,
+    /// It does not exist, or has another uid.
+    Dangling,
+    /// It is being deleted in the foreground and waits for the object.
+    Waiting,
+    /// The state is unknown, so the object stays.
+    Unknown,
+}
+
+impl Registry {
+    /// Carries out `attemptToDeleteItem` and `attemptToOrphanWorker` of the garbage collector.
+    pub(crate) fn attempt_collection(&mut self, at: &Address, now: Timestamp) {
+        let (storage, namespace, name) = at;
+        let Some(found) = self.store.get(storage, namespace, name).cloned() else {
+            return;
+        };
+        let Some(resource) = self.catalogue.of_storage(storage).cloned() else {
+            return;
+        };
+        let object = found.look();
+        if !found.meta("deletionTimestamp").is_empty() {
+            if waits_for(&object, ORPHAN) {
+                self.orphan_dependents(found.meta("uid"));
+                self.let_go(storage, &found, ORPHAN);
+            } else if waits_for(&object, FOREGROUND) {
+                self.await_dependents(storage, &found);
+            }
+            return;
+        }
+        let mut lost = Vec::new();
+        let (mut solid, mut waiting) = (false, false);
+        for reference in references(&object) {
+            match self.standing(&resource, &found, reference) {
+                // SRV-GC-1: an object that may have an owner is not collected.
+                Standing::Unknown => return,
+                Standing::Solid => solid = true,
+                Standing::Dangling => lost.push(uid_of(reference)),
+                Standing::Waiting => {
+                    waiting = true;
+                    lost.push(uid_of(reference));
+                }
+            }
+        }
+        if solid {
+            self.drop_references(storage, &found, &lost);
+        } else if waiting && self.dependents.contains_key(found.meta("uid")) {
+            let found = self.break_circle(storage, &found);
+            self.begin_delete(&resource, &found, None, Some(Policy::Foreground), now);
+        } else if !lost.is_empty() {
+            let finalizers = &object["metadata"]["finalizers"];
+            let has = |finalizer: &str| {
+                let mut all = finalizers.as_array().into_iter().flatten();
+                all.any(|one| one == finalizer)
+            };
+            let policy = if has(ORPHAN) {
+                Policy::Orphan
+            } else if has(FOREGROUND) {
+                Policy::Foreground
+            } else {
+                Policy::Background
+            };
+            self.begin_delete(&resource, &found, None, Some(policy), now);
+        }
+    }
+
+    fn standing(&self, resource: &Resource, object: &Stored, reference: &Value) -> Standing {
+        let text = |field: &str| reference[field].as_str().unwrap_or_default();
+        // Owners removed in this round are known to be absent, even if their kind was removed too.
+        let gone = self.due.gone.get(text("uid"));
+        if gone.is_some_and(|at| at.is_empty() || *at == object.namespace) {
+            return Standing::Dangling;
+        }
+        let mut all = self.catalogue.all().iter();
+        let (version, kind) = (text("apiVersion"), text("kind"));
+        let known = all.find(|known| known.kind == kind && known.api_version() == version);
+        let Some(known) = known else {
+            return Standing::Unknown;
+        };
+        if known.namespaced && !resource.namespaced {
+            return Standing::Unknown;
+        }
+        match self.owner(reference, &object.namespace) {
+            None => Standing::Dangling,
+            Some((_, owner)) => {
+                let going = !owner.meta("deletionTimestamp").is_empty();
+                if going && waits_for(&owner.look(), FOREGROUND) {
+                    Standing::Waiting
+                } else {
+                    Standing::Solid
+                }
+            }
+        }
+    }
+
+    /// Returns the object that an owner reference names, if it has the same uid.
+    pub(crate) fn owner(
+        &self,
+        reference: &Value,
+        namespace: &str,
+    ) -> Option<(Arc<Resource>, Arc<Stored>)> {
+        let text = |field: &str| reference[field].as_str().unwrap_or_default();
+        let (group, _) = text("apiVersion").split_once('/').unwrap_or_default();
+        let mut all = self.catalogue.all().iter();
+        let resource = all.find(|known| known.group == group && known.kind == text("kind"))?;
+        let namespace = if resource.namespaced { namespace } else { "" };
+        let found = self.store.get(&resource.storage, namespace, text("name"))?;
+        let same = found.meta("uid") == text("uid");
+        same.then(|| (Arc::clone(resource), Arc::clone(found)))
+    }
+
+    pub(crate) fn dependents_of(&self, uid: &str) -> Vec<Address> {
+        let known = self.dependents.get(uid).into_iter().flatten();
+        known.cloned().collect()
+    }
+
+    /// Removes the owner references of all dependents of an owner that is deleted with `Orphan`.
+    fn orphan_dependents(&mut self, uid: &str) {
+        for (storage, namespace, name) in self.dependents_of(uid) {
+            if let Some(found) = self.store.get(&storage, &namespace, &name).cloned() {
+                self.drop_references(&storage, &found, &[uid.to_owned()]);
+            }
+        }
+    }
+
+    /// Removes an owner that is deleted in the foreground once no dependent blocks it.
+    fn await_dependents(&mut self, storage: &StorageKey, owner: &Arc<Stored>) {
+        let uid = owner.meta("uid");
+        let mut held = false;
+        for (storage, namespace, name) in self.dependents_of(uid) {
+            let Some(found) = self.store.get(&storage, &namespace, &name) else {
+                continue;
+            };
+            let object = found.look();
+            let mut all = references(&object).iter();
+            if all.any(|one| one["uid"] == *uid && blocks(one)) {
+                held = true;
+                if !waits_for(&object, FOREGROUND) {
+                    self.due.object((storage, namespace, name));
+                }
+            }
+        }
+        if !held {
+            self.let_go(storage, owner, FOREGROUND);
+        }
+    }
+
+    /// If a dependent waits in the foreground itself, the two may own each other: then its
+    /// references stop blocking.
+    fn break_circle(&mut self, storage: &StorageKey, found: &Arc<Stored>) -> Arc<Stored> {
+        let mut dependents = self.dependents_of(found.meta("uid")).into_iter();
+        let circle = dependents.any(|(storage, namespace, name)| {
+            let dependent = self.store.get(&storage, &namespace, &name);
+            dependent.is_some_and(|one| waits_for(&one.look(), FOREGROUND))
+        });
+        if !circle || !references(&found.look()).iter().any(blocks) {
+            return Arc::clone(found);
+        }
+        let mut draft = found.draft();
+        let owners = draft.value["metadata"]["ownerReferences"].as_array_mut();
+        for owner in owners.into_iter().flatten().filter(|one| blocks(one)) {
+            owner["blockOwnerDeletion"] = false.into();
+        }
+        self.put(storage, &found.namespace, &found.name, draft)
+    }
+
+    /// Removes owner references.
+    fn drop_references(&mut self, storage: &StorageKey, found: &Stored, uids: &[String]) {
+        if uids.is_empty() {
+            return;
+        }
+        let mut draft = found.draft();
+        let fields = metadata::of(&mut draft.value);
+        let owners = fields
+            .get_mut("ownerReferences")
+            .and_then(Value::as_array_mut);
+        if let Some(owners) = owners {
+            owners.retain(|owner| !uids.contains(&uid_of(owner)));
+            if owners.is_empty() {
+                fields.remove("ownerReferences");
+            }
+        }
+        self.put(storage, &found.namespace, &found.name, draft);
+    }
+
+    /// Removes a finalizer, and the object if nothing else holds it.
+    fn let_go(&mut self, storage: &StorageKey, found: &Arc<Stored>, finalizer: &str) {
+        let mut draft = found.draft();
+        let fields = metadata::of(&mut draft.value);
+        if let Some(list) = fields.get_mut("finalizers").and_then(Value::as_array_mut) {
+            list.retain(|one| one != finalizer);
+            if list.is_empty() {
+                fields.remove("finalizers");
+            }
+        }
+        if may_go(&draft.value) {
+            self.remove(storage, found);
+        } else {
+            self.put(storage, &found.namespace, &found.name, draft);
+        }
+    }
+}
+
+fn uid_of(reference: &Value) -> String {
+    reference["uid"].as_str().unwrap_or_default().to_owned()
+}

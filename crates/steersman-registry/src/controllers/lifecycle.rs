@@ -1,0 +1,96 @@
+//! Machine: runs the controllers that act within requests, after writes and deletions.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::Value;
+use steersman_schema::resource::StorageKey;
+
+use crate::state::due::Change;
+use crate::state::registry::{Registry, address};
+use crate::store::Stored;
+
+impl Registry {
+    /// Records the work that a write causes for the garbage collector and the namespace controller.
+    pub(crate) fn note_change(&mut self, storage: &StorageKey, change: &Change, new: &Arc<Stored>) {
+        if change.owners || change.orphans {
+            self.due.object(address(storage, new));
+        }
+        for reference in &change.freed {
+            self.note_owner(reference, &new.namespace);
+        }
+        if change.foreground {
+            for dependent in self.dependents_of(new.meta("uid")) {
+                self.due.object(dependent);
+            }
+            self.due.object(address(storage, new));
+        }
+    }
+
+    /// Schedules a look at an owner, which may have waited only for this reference.
+    fn note_owner(&mut self, reference: &Value, namespace: &str) {
+        if let Some((resource, found)) = self.owner(reference, namespace) {
+            self.due.object(address(&resource.storage, &found));
+        }
+    }
+
+    /// Schedules a look at a terminating namespace.
+    pub(crate) fn note_namespace(&mut self, storage: &StorageKey, new: &Stored) {
+        let namespaces = StorageKey::new("", "namespaces");
+        let name = if *storage == namespaces {
+            &new.name
+        } else {
+            &new.namespace
+        };
+        let found = self.store.get(&namespaces, "", name);
+        if found.is_some_and(|found| !found.meta("deletionTimestamp").is_empty()) {
+            self.due.namespace(name);
+        }
+    }
+
+    /// Does all recorded work, including work that this causes. A loop over a queue rather than
+    /// recursion, because a chain of owners can be arbitrarily long (SRV-GC-2).
+    pub(crate) fn settle(&mut self, now: Timestamp) {
+        loop {
+            if let Some((storage, gone)) = self.removed.pop_front() {
+                self.finish_definition(&storage, now);
+                if self.options.collect_garbage {
+                    self.note_removal(&gone);
+                }
+                if self.options.end_namespaces {
+                    self.note_namespace(&storage, &gone);
+                }
+                self.note_lack(&storage, &gone);
+            } else if let Some(next) = self.due.next_object() {
+                self.attempt_collection(&next, now);
+            } else if let Some(name) = self.due.next_namespace() {
+                self.empty_namespace(&name, now);
+            } else if let Some(name) = self.due.next_lacking() {
+                self.furnish_namespace(&name, now);
+            } else if std::mem::take(&mut self.due.versions) {
+                self.register_versions(now);
+            } else if !self.due.tallies.is_empty() {
+                self.settle_quotas(now);
+            } else {
+                break;
+            }
+        }
+        self.due.gone.clear();
+    }
+
+    /// Schedules looks at the owners that waited for a removed object, and at its dependents.
+    fn note_removal(&mut self, gone: &Stored) {
+        let uid = gone.meta("uid");
+        let dependents = self.dependents_of(uid);
+        if !dependents.is_empty() {
+            let namespace = Arc::clone(&gone.namespace);
+            self.due.gone.insert(uid.to_owned(), namespace);
+        }
+        for dependent in dependents {
+            self.due.object(dependent);
+        }
+        for reference in Change::between(Some(gone), &Value::Null).freed {
+            self.note_owner(&reference, &gone.namespace);
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! Words: the flow schemas, priority levels and APIServices that a kube-apiserver maintains.
+//!
+//! Kubernetes source: `apiserver/pkg/apis/flowcontrol/bootstrap`, and the priorities of groups in
+//! `cmd/kube-apiserver/app/aggregator.go` and `pkg/controlplane/apiserver/aggregator.go`.
+
+use serde_json::{Value, json};
+
+/// The number of queues, and the hand size of a flow.
+type Queues = (u64, u64);
+
+/// Name, shares, lendable percent, and queues. A level without queues rejects instead of queuing.
+type Level = (&'static str, u64, u64, Option<Queues>);
+
+const LEVELS: [Level; 7] = [
+    ("catch-all", 5, 0, None),
+    ("system", 30, 33, Some((64, 6))),
+    ("node-high", 40, 25, Some((64, 6))),
+    ("leader-election", 10, 0, Some((16, 4))),
+    ("workload-high", 40, 50, Some((128, 6))),
+    ("workload-low", 100, 90, Some((128, 6))),
+    ("global-default", 20, 50, Some((128, 6))),
+];
+
+/// Length limit of each queue.
+const QUEUE_LENGTH: u64 = 50;
+
+/// Group, priority of the group, and the versions with their priorities.
+type Priority = (&'static str, u64, &'static [(&'static str, u64)]);
+
+const GROUPS: [Priority; 20] = [
+    ("", 18000, &[("v1", 1)]),
+    ("apps", 17800, V1),
+    ("events.k8s.io", 17750, V1),
+    ("authentication.k8s.io", 17700, V1),
+    ("authorization.k8s.io", 17600, V1),
+    ("autoscaling", 17500, &[("v1", 15), ("v2", 30)]),
+    ("batch", 17400, V1),
+    ("certificates.k8s.io", 17300, V1),
+    ("networking.k8s.io", 17200, V1),
+    ("policy", 17100, V1),
+    ("rbac.authorization.k8s.io", 17000, V1),
+    ("storage.k8s.io", 16800, V1),
+    ("apiextensions.k8s.io", 16700, V1),
+    ("admissionregistration.k8s.io", 16700, V1),
+    ("scheduling.k8s.io", 16600, V1),
+    ("coordination.k8s.io", 16500, V1),
+    ("node.k8s.io", 16300, V1),
+    ("discovery.k8s.io", 16200, V1),
+    ("flowcontrol.apiserver.k8s.io", 16100, &[("v1", 21)]),
+    ("resource.k8s.io", 15900, V1),
+];
+
+const V1: &[(&str, u64)] = &[("v1", 15)];
+
+/// The subjects of a flow schema.
+enum Whom {
+    Groups(&'static [&'static str]),
+    Users(&'static [&'static str]),
+    /// ServiceAccounts of `kube-system`.
+    Accounts(&'static [&'static str]),
+}
+
+const EVERYBODY: Whom = Whom::Groups(&["system:unauthenticated", "system:authenticated"]);
+const NODES: Whom = Whom::Groups(&["system:nodes"]);
+const BY_USER: Option<&str> = Some("ByUser");
+const MANAGER: &str = "system:kube-controller-manager";
+const SCHEDULER: &str = "system:kube-scheduler";
+
+/// Returns the PriorityLevelConfigurations.
+pub(crate) fn priority_levels() -> Vec<Value> {
+    let exempt = json!({
+        "metadata": metadata("exempt"),
+        "spec": {"type": "Exempt", "exempt": {"nominalConcurrencyShares": 0, "lendablePercent": 0}},
+    });
+    let limited = LEVELS.iter().map(|(name, shares, lendable, queues)| {
+        let response = match queues {
+            None => json!({"type": "Reject"}),
+            Some((queues, hand)) => json!({"type": "Queue", "queuing": {
+                "queues": queues, "handSize": hand, "queueLengthLimit": QUEUE_LENGTH}}),
+        };
+        json!({
+            "metadata": metadata(name),
+            "spec": {"type": "Limited", "limited": {
+                "nominalConcurrencyShares": shares, "lendablePercent": lendable,
+                "limitResponse": response}},
+        })
+    });
+    std::iter::once(exempt).chain(limited).collect()
+}
+
+/// Returns the FlowSchemas, by matching precedence.
+pub(crate) fn flow_schemas() -> Vec<Value> {
+    let mut schemas = schemas_of_the_system();
+    schemas.extend(schemas_of_workloads());
+    schemas
+}
+
+fn schemas_of_the_system() -> Vec<Value> {
+    let leases = |verbs| resources(verbs, "coordination.k8s.io", &["leases"], false);
+    let few = &["get", "create", "update"];
+    let elections = || json!({"resourceRules": [leases(few)]});
+    let probes = json!({"nonResourceRules": [
+        {"verbs": ["get"], "nonResourceURLs": ["/healthz", "/readyz", "/livez"]}]});
+    let endpoints = json!({"resourceRules": [resources(few, "", &["endpoints"], false)]});
+    let nodes = json!({"resourceRules": [
+        resources(&["*"], "", &["nodes", "nodes/status"], true), leases(&["*"])]});
+    let masters = &[Whom::Groups(&["system:masters"])];
+    let system = &[Whom::Users(&[MANAGER, SCHEDULER]), Whom::Accounts(&["*"])];
+    let controllers = &[
+        Whom::Users(&[MANAGER]),
+        Whom::Accounts(&["endpoint-controller", "endpointslicemirroring-controller"]),
+    ];
+    let accounts = &[Whom::Accounts(&["*"])];
+    let leading = |precedence| ("leader-election", precedence, BY_USER);
+    vec![
+        schema("exempt", ("exempt", 1, None), masters, everything()),
+        schema("probes", ("exempt", 2, None), &[EVERYBODY], probes),
+        schema("system-leader-election", leading(100), system, elections()),
+        schema(
+            "endpoint-controller",
+            ("workload-high", 150, BY_USER),
+            controllers,
+            endpoints,
+        ),
+        schema(
+            "workload-leader-election",
+            leading(200),
+            accounts,
+            elections(),
+        ),
+        schema(
+            "system-node-high",
+            ("node-high", 400, BY_USER),
+            &[NODES],
+            nodes,
+        ),
+        schema(
+            "system-nodes",
+            ("system", 500, BY_USER),
+            &[NODES],
+            everything(),
+        ),
+    ]
+}
+
+fn schemas_of_workloads() -> Vec<Value> {
+    let accounts = Whom::Groups(&["system:serviceaccounts"]);
+    let high = |precedence| ("workload-high", precedence, Some("ByNamespace"));
+    let all = [
+        (
+            "kube-controller-manager",
+            high(800),
+            Whom::Users(&[MANAGER]),
+        ),
+        ("kube-scheduler", high(800), Whom::Users(&[SCHEDULER])),
+        (
+            "kube-system-service-accounts",
+            high(900),
+            Whom::Accounts(&["*"]),
+        ),
+        (
+            "service-accounts",
+            ("workload-low", 9000, BY_USER),
+            accounts,
+        ),
+        (
+            "global-default",
+            ("global-default", 9900, BY_USER),
+            EVERYBODY,
+        ),
+        ("catch-all", ("catch-all", 10_000, BY_USER), EVERYBODY),
+    ];
+    all.into_iter()
+        .map(|(name, level, whom)| schema(name, level, &[whom], everything()))
+        .collect()
+}
+
+/// Returns rules that match every request.
+fn everything() -> Value {
+    json!({
+        "resourceRules": [resources(&["*"], "*", &["*"], true)],
+        "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+    })
+}
+
+/// Returns the status of a flow schema with an existing priority level.
+pub(crate) fn found(schema: &Value, now: &str) -> Value {
+    let level = schema["spec"]["priorityLevelConfiguration"]["name"]
+        .as_str()
+        .unwrap_or_default();
+    json!({"conditions": [{
+        "type": "Dangling", "status": "False", "lastTransitionTime": now, "reason": "Found",
+        "message": format!(
+            "This FlowSchema references the PriorityLevelConfiguration object named \"{level}\" and it exists"
+        ),
+    }]})
+}
+
+/// The label of APIServices that the server maintains: `onstart`, or `true` as long as the version
+/// is served.
+pub(crate) const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
+
+/// Returns the name and the body of the APIService of a version of custom resources.
+pub(crate) fn api_service(group: &str, version: &str) -> (String, Value) {
+    local_service((group, version), "true", (1000, 100))
+}
+
+/// Returns the APIServices of the built-in groups.
+pub(crate) fn api_services() -> Vec<Value> {
+    let versions = GROUPS.iter().flat_map(|(group, minimum, versions)| {
+        versions.iter().map(move |(version, priority)| {
+            let (_, service) = local_service((*group, *version), "onstart", (*minimum, *priority));
+            service
+        })
+    });
+    versions.collect()
+}
+
+/// Returns the name and the body of the APIService of a version that this server serves.
+fn local_service(
+    (group, version): (&str, &str),
+    managed: &str,
+    (minimum, priority): (u64, u64),
+) -> (String, Value) {
+    let name = format!("{version}.{group}");
+    let service = json!({
+        "metadata": {"name": name, "labels": {AUTOMANAGED: managed}},
+        "spec": {"group": group, "version": version,
+            "groupPriorityMinimum": minimum, "versionPriority": priority},
+    });
+    (name, service)
+}
+
+/// Returns the status of an APIService that this server serves.
+pub(crate) fn available(now: &str) -> Value {
+    json!({"conditions": [{
+        "type": "Available", "status": "True", "lastTransitionTime": now, "reason": "Local",
+        "message": "Local APIServices are always available",
+    }]})
+}
+
+fn metadata(name: &str) -> Value {
+    json!({"name": name, "annotations": {"apf.kubernetes.io/autoupdate-spec": "true"}})
+}
+
+fn schema(
+    name: &str,
+    (level, precedence, method): (&str, u64, Option<&str>),
+    whom: &[Whom],
+    mut rules: Value,
+) -> Value {
+    let subject = |whom: &Whom| -> Vec<Value> {
+        match whom {
+            Whom::Groups(names) => names
+                .iter()
+                .map(|name| json!({"kind": "Group", "group": {"name": name}}))
+                .collect(),
+            Whom::Users(names) => names
+                .iter()
+                .map(|name| json!({"kind": "User", "user": {"name": name}}))
+                .collect(),
+            Whom::Accounts(names) => names
+                .iter()
+                .map(|name| {
+                    json!({"kind": "ServiceAccount",
+                        "serviceAccount": {"name": name, "namespace": "kube-system"}})
+                })
+                .collect(),
+        }
+    };
+    rules["subjects"] = whom.iter().flat_map(subject).collect();
+    let mut spec = json!({
+        "priorityLevelConfiguration": {"name": level},
+        "matchingPrecedence": precedence,
+        "rules": [rules],
+    });
+    if let Some(method) = method {
+        spec["distinguisherMethod"] = json!({"type": method});
+    }
+    json!({"metadata": metadata(name), "spec": spec})
+}
+
+fn resources(verbs: &[&str], group: &str, resources: &[&str], cluster: bool) -> Value {
+    let mut rule = json!({"verbs": verbs, "apiGroups": [group], "resources": resources,
+        "namespaces": ["*"]});
+    if cluster {
+        rule["clusterScope"] = json!(true);
+    }
+    rule
+}

@@ -1,0 +1,171 @@
+//! Machine: the namespace controller: empties and removes terminating namespaces.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use steersman_schema::resource::StorageKey;
+
+use crate::requests::metadata;
+use crate::state::due::Policy;
+use crate::state::registry::Registry;
+use crate::verbs::deletion::may_go;
+
+/// The conditions of a terminating namespace, with their content while nothing is wrong.
+const CONDITIONS: [(&str, &str, &str); 5] = [
+    (
+        "NamespaceDeletionDiscoveryFailure",
+        "ResourcesDiscovered",
+        "All resources successfully discovered",
+    ),
+    (
+        "NamespaceDeletionGroupVersionParsingFailure",
+        "ParsedGroupVersions",
+        "All legacy kube types successfully parsed",
+    ),
+    (
+        "NamespaceDeletionContentFailure",
+        "ContentDeleted",
+        "All content successfully deleted, may be waiting on finalization",
+    ),
+    (
+        CONTENT_REMAINS,
+        "ContentRemoved",
+        "All content successfully removed",
+    ),
+    (
+        FINALIZERS_REMAIN,
+        "ContentHasNoFinalizers",
+        "All content-preserving finalizers finished",
+    ),
+];
+
+const CONTENT_REMAINS: &str = "NamespaceContentRemaining";
+const FINALIZERS_REMAIN: &str = "NamespaceFinalizersRemaining";
+
+/// The remaining content of a namespace.
+#[derive(Debug, Default)]
+struct Rest {
+    /// Number of objects per `<plural>.<group>`.
+    objects: BTreeMap<String, usize>,
+    /// Number of objects per finalizer.
+    finalizers: BTreeMap<String, usize>,
+}
+
+impl Registry {
+    /// Deletes the content of a terminating namespace, Pods first, reports what remains, and
+    /// removes the namespace if nothing does.
+    pub(crate) fn empty_namespace(&mut self, name: &str, now: Timestamp) {
+        let namespaces = StorageKey::new("", "namespaces");
+        let Some(found) = self.store.get(&namespaces, "", name).cloned() else {
+            return;
+        };
+        let object = found.look();
+        let held = object["spec"]["finalizers"].as_array();
+        if found.meta("deletionTimestamp").is_empty() || held.is_none_or(Vec::is_empty) {
+            return;
+        }
+        let pods = StorageKey::new("", "pods");
+        let mut storages: Vec<StorageKey> = self.store.storages().cloned().collect();
+        storages.sort();
+        self.clear(&pods, Some(name), Some(Policy::Background), now);
+        let mut rest = self.rest(std::slice::from_ref(&pods), name);
+        // SRV-GC-3: Pods may need the other objects as long as they run.
+        if rest.objects.is_empty() {
+            for storage in &storages {
+                self.clear(storage, Some(name), Some(Policy::Background), now);
+            }
+            rest = self.rest(&storages, name);
+        }
+        let mut draft = found.draft();
+        let mut changed = rest.report(&mut draft.value, now);
+        if changed {
+            draft = self.put(&namespaces, "", name, draft).draft();
+        }
+        if !rest.objects.is_empty() {
+            return;
+        }
+        changed = false;
+        if let Some(list) = draft.value["spec"]["finalizers"].as_array_mut() {
+            let many = list.len();
+            list.retain(|one| one != "kubernetes");
+            changed = list.len() != many;
+        }
+        if may_go(&draft.value) {
+            if let Some(last) = self.store.get(&namespaces, "", name).cloned() {
+                self.remove(&namespaces, &last);
+            }
+        } else if changed {
+            self.put(&namespaces, "", name, draft);
+        }
+    }
+
+    fn rest(&self, storages: &[StorageKey], namespace: &str) -> Rest {
+        let mut rest = Rest::default();
+        for storage in storages {
+            for object in self.store.list(storage, Some(namespace)) {
+                *rest.objects.entry(storage.as_str().to_owned()).or_default() += 1;
+                let object = object.look();
+                let finalizers = object["metadata"]["finalizers"].as_array();
+                for one in finalizers.into_iter().flatten().filter_map(Value::as_str) {
+                    *rest.finalizers.entry(one.to_owned()).or_default() += 1;
+                }
+            }
+        }
+        rest
+    }
+}
+
+impl Rest {
+    /// Writes the conditions, and returns whether one changed.
+    fn report(&self, namespace: &mut Value, now: Timestamp) -> bool {
+        let status = metadata::members(&mut namespace["status"]);
+        let conditions = status.entry("conditions").or_insert_with(|| json!([]));
+        let Some(conditions) = conditions.as_array_mut() else {
+            return false;
+        };
+        let mut changed = false;
+        for (name, reason, message) in CONDITIONS {
+            let trouble = self.trouble(name);
+            let state = if trouble.is_some() { "True" } else { "False" };
+            let (reason, message) = trouble.unwrap_or((reason, message.to_owned()));
+            let known = conditions.iter_mut().find(|one| one["type"] == name);
+            let time = match &known {
+                Some(one) if one["status"] == state => one["lastTransitionTime"].clone(),
+                _ => Value::String(metadata::time(now)),
+            };
+            let new = json!({"type": name, "status": state, "lastTransitionTime": time,
+                "reason": reason, "message": message});
+            match known {
+                Some(one) if *one == new => continue,
+                Some(one) => *one = new,
+                None => conditions.push(new),
+            }
+            changed = true;
+        }
+        changed
+    }
+
+    fn trouble(&self, condition: &str) -> Option<(&'static str, String)> {
+        let listed = |counts: &BTreeMap<String, usize>, verb: &str| {
+            let all = counts
+                .iter()
+                .map(|(one, many)| format!("{one} {verb} {many} resource instances"));
+            all.collect::<Vec<_>>().join(", ")
+        };
+        match condition {
+            CONTENT_REMAINS if !self.objects.is_empty() => {
+                let what = listed(&self.objects, "has");
+                let message = format!("Some resources are remaining: {what}");
+                Some(("SomeResourcesRemain", message))
+            }
+            FINALIZERS_REMAIN if !self.finalizers.is_empty() => {
+                let what = listed(&self.finalizers, "in");
+                let message =
+                    format!("Some content in the namespace has finalizers remaining: {what}");
+                Some(("SomeFinalizersRemain", message))
+            }
+            _ => None,
+        }
+    }
+}

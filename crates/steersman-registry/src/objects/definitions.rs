@@ -1,0 +1,268 @@
+//! Machine: the effects of creating, changing and deleting a CustomResourceDefinition.
+
+use std::collections::BTreeSet;
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use steersman_kinds::crd;
+use steersman_schema::resource::{Resource, StorageKey};
+use steersman_text::go;
+use steersman_text::status::Status;
+
+use crate::requests::metadata;
+use crate::requests::options::{Target, WriteOptions, Written};
+use crate::state::due::Policy;
+use crate::state::registry::Registry;
+use crate::store::Stored;
+
+impl Registry {
+    /// Creates a CustomResourceDefinition, or replaces the one of this name. Its resources are
+    /// served when this returns.
+    ///
+    /// # Errors
+    /// Returns the `Status` of the refused create or update.
+    pub fn install_crd(&mut self, crd: Value, now: Timestamp) -> Result<Written, Status> {
+        let Some(resource) =
+            self.resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+        else {
+            return Err(Status::no_such_path());
+        };
+        let name = metadata::text(&crd, "name").to_owned();
+        let options = WriteOptions::default();
+        let Some(old) = self.store.get(&resource.storage, "", &name) else {
+            let all = Target::collection(&resource, None);
+            return self.create(all, crd, &options, now);
+        };
+        let version = Value::String(old.revision.to_string());
+        let mut crd = crd;
+        metadata::of(&mut crd).insert("resourceVersion".to_owned(), version);
+        self.update(Target::object(&resource, None, &name), crd, &options, now)
+    }
+
+    /// Accepts (or refuses) the names of a new definition, and serves its resources. The answer to
+    /// the request shows the state before, because accepting is a change of its own.
+    pub(crate) fn establish(&mut self, resource: &Resource, created: &Stored, now: Timestamp) {
+        let definitions = StorageKey::new("apiextensions.k8s.io", "customresourcedefinitions");
+        let mut crd = created.lean().clone();
+        self.judge_names(&mut crd, now);
+        let crd = self.own_status(resource, created, crd, now);
+        let stored = self.put(&definitions, "", &created.name, crd);
+        self.installations += 1;
+        self.serve_definition(&stored.value, self.installations, false);
+    }
+
+    /// Decides about a definition's names and writes the conditions. Free names are accepted even
+    /// if others of the same definition are taken.
+    pub(crate) fn judge_names(&self, crd: &mut Value, now: Timestamp) {
+        let now = metadata::time(now);
+        let (resources, kinds) = self.taken(crd);
+        let asked = crd["spec"]["names"].clone();
+        let mut accepted = crd["status"]["acceptedNames"].clone();
+        let had = accepted.clone();
+        let names = metadata::members(&mut accepted);
+        let mut conflict = None;
+        for (field, reason, taken) in [
+            ("plural", "PluralConflict", &resources),
+            ("singular", "SingularConflict", &resources),
+            ("shortNames", "ShortNamesConflict", &resources),
+            ("kind", "KindConflict", &kinds),
+            ("listKind", "ListKindConflict", &kinds),
+        ] {
+            let used: Vec<String> = one_or_many(&asked[field])
+                .filter(|name| !one_or_many(&had[field]).any(|own| own == *name))
+                .filter(|name| taken.contains(*name))
+                .map(|name| format!("{} is already in use", go::quote(name)))
+                .collect();
+            if let [one] = used.as_slice() {
+                conflict = Some((reason, one.clone()));
+            } else if !used.is_empty() {
+                conflict = Some((reason, format!("[{}]", used.join(", "))));
+            } else if asked[field].is_null() {
+                names.remove(field);
+            } else {
+                names.insert(field.to_owned(), asked[field].clone());
+            }
+        }
+        match &asked["categories"] {
+            Value::Null => names.remove("categories"),
+            categories => names.insert("categories".to_owned(), categories.clone()),
+        };
+        match conflict {
+            None => crd::accept(crd, accepted, &now),
+            Some((reason, message)) => crd::refuse_names(crd, accepted, (reason, &message), &now),
+        }
+    }
+
+    /// Returns the accepted names of resources and of kinds of the group's other definitions.
+    fn taken(&self, crd: &Value) -> (BTreeSet<String>, BTreeSet<String>) {
+        let definitions = StorageKey::new("apiextensions.k8s.io", "customresourcedefinitions");
+        let own = metadata::text(crd, "name");
+        let (mut resources, mut kinds) = (BTreeSet::new(), BTreeSet::new());
+        for other in self.store.list(&definitions, None) {
+            if *other.name == *own || other.value["spec"]["group"] != crd["spec"]["group"] {
+                continue;
+            }
+            let names = &other.value["status"]["acceptedNames"];
+            for field in ["plural", "singular", "shortNames"] {
+                resources.extend(one_or_many(&names[field]).map(str::to_owned));
+            }
+            for field in ["kind", "listKind"] {
+                kinds.extend(one_or_many(&names[field]).map(str::to_owned));
+            }
+        }
+        (resources, kinds)
+    }
+
+    /// Serves the resources of an established definition, and none of any other.
+    pub(crate) fn serve_definition(&mut self, crd: &Value, installation: u64, revised: bool) {
+        let storage = storage_of(crd);
+        let mut resources = if crd::is_established(crd) {
+            crd::resources(crd, installation)
+        } else {
+            Vec::new()
+        };
+        for resource in &mut resources {
+            resource.defaults_on_read = revised;
+        }
+        self.catalogue.install(&storage, resources);
+        self.due.versions = true;
+        self.touch(&storage);
+    }
+
+    /// Serves a changed definition under its existing installation number.
+    pub(crate) fn serve_again(&mut self, crd: &Value) {
+        let storage = storage_of(crd);
+        let installation = match self.catalogue.of_storage(&storage) {
+            Some(resource) => resource.installation,
+            None => {
+                self.installations += 1;
+                self.installations
+            }
+        };
+        self.serve_definition(crd, installation, true);
+    }
+
+    /// Marks a definition as terminating, and deletes its objects. Objects with finalizers keep the
+    /// definition; it is removed with the last one.
+    pub(crate) fn terminate_definition(crd: &mut Value, now: Timestamp) {
+        let time = metadata::time(now);
+        let fields = metadata::of(crd);
+        fields
+            .entry("deletionTimestamp")
+            .or_insert_with(|| json!(time));
+        let finalizers = fields.entry("finalizers").or_insert_with(|| json!([]));
+        if let Some(finalizers) = finalizers.as_array_mut()
+            && !finalizers.iter().any(|one| one == crd::CLEANUP_FINALIZER)
+        {
+            finalizers.push(json!(crd::CLEANUP_FINALIZER));
+        }
+        let why = (
+            "InstanceDeletionPending",
+            "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+        );
+        crd::set_condition(crd, "Terminating", true, why, &time);
+    }
+
+    /// Writes the first condition of the controller that deletes the objects. The answer to the
+    /// request shows the state before.
+    pub(crate) fn begin_cleanup(&mut self, resource: &Resource, marked: &Stored, now: Timestamp) {
+        let why = (
+            "InstanceDeletionInProgress",
+            "CustomResource deletion is in progress",
+        );
+        let mut crd = marked.lean().clone();
+        crd::set_condition(&mut crd, "Terminating", true, why, &metadata::time(now));
+        let crd = self.own_status(resource, marked, crd, now);
+        let put = self.put(&resource.storage, "", &marked.name, crd);
+        self.serve_again(&put.value);
+    }
+
+    /// Deletes every object of a storage, as far as finalizers allow.
+    pub(crate) fn clear(
+        &mut self,
+        storage: &StorageKey,
+        namespace: Option<&str>,
+        policy: Option<Policy>,
+        now: Timestamp,
+    ) {
+        let all: Vec<_> = self.store.list(storage, namespace).cloned().collect();
+        let served = self.catalogue.of_storage(storage).cloned();
+        let Some(resource) = served.or_else(|| self.unserved(storage)) else {
+            return;
+        };
+        for stored in all {
+            self.begin_delete(&resource, &stored, Some(0), policy, now);
+        }
+    }
+
+    /// Builds the resource of a definition that serves no version but still has objects.
+    fn unserved(&self, storage: &StorageKey) -> Option<Arc<Resource>> {
+        let definitions = StorageKey::new("apiextensions.k8s.io", "customresourcedefinitions");
+        let mut all = self.store.list(&definitions, None);
+        let found = all.find(|crd| storage_of(crd.lean()) == *storage)?;
+        crd::stored_resource(found.lean()).map(Arc::new)
+    }
+
+    /// Removes a terminating definition without objects.
+    pub(crate) fn finish_definition(&mut self, storage: &StorageKey, now: Timestamp) {
+        if self.store.list(storage, None).next().is_some() {
+            return;
+        }
+        let definitions = StorageKey::new("apiextensions.k8s.io", "customresourcedefinitions");
+        let found = self.store.list(&definitions, None).find(|crd| {
+            storage_of(&crd.value) == *storage && !crd.meta("deletionTimestamp").is_empty()
+        });
+        let Some(found) = found.cloned() else { return };
+        let others = found.value["metadata"]["finalizers"].as_array();
+        if others.is_some_and(|list| list.iter().any(|one| one != crd::CLEANUP_FINALIZER)) {
+            return;
+        }
+        self.remove(&definitions, &found);
+        self.catalogue.install(storage, Vec::new());
+        self.due.versions = true;
+        self.touch(storage);
+        self.judge_waiting(&found.value["spec"]["group"], now);
+    }
+
+    /// Decides again about definitions of a group that wait for a name, which may be free now.
+    pub(crate) fn judge_waiting(&mut self, group: &Value, now: Timestamp) {
+        let definitions = StorageKey::new("apiextensions.k8s.io", "customresourcedefinitions");
+        let waits = |crd: &Value| {
+            let conditions = crd["status"]["conditions"].as_array().into_iter().flatten();
+            let mut refused = conditions.filter(|one| one["type"] == "NamesAccepted");
+            crd["spec"]["group"] == *group && refused.any(|one| one["status"] == "False")
+        };
+        let all = self.store.list(&definitions, None);
+        let waiting: Vec<_> = all.filter(|one| waits(&one.value)).cloned().collect();
+        for stored in waiting {
+            let mut crd = stored.draft();
+            self.judge_names(&mut crd.value, now);
+            if !stored.holds(&crd) {
+                let put = self.put(&definitions, "", &stored.name, crd);
+                self.serve_again(&put.value);
+            }
+        }
+    }
+}
+
+/// Returns the names in a field that holds one name or a list.
+fn one_or_many(field: &Value) -> impl Iterator<Item = &str> {
+    let listed = field
+        .as_array()
+        .map_or(std::slice::from_ref(field), Vec::as_slice);
+    listed
+        .iter()
+        .filter_map(Value::as_str)
+        .filter(|name| !name.is_empty())
+}
+
+/// Returns the storage of a definition's objects.
+pub(crate) fn storage_of(crd: &Value) -> StorageKey {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    StorageKey::new(
+        &text(&crd["spec"]["group"]),
+        &text(&crd["spec"]["names"]["plural"]),
+    )
+}

@@ -1,0 +1,422 @@
+//! Machine: maintains `metadata.managedFields` over writes.
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+use steersman_patch::apply::{
+    Entries, Manager, Operation, PathElement, Reach, cap, update, update_field,
+};
+use steersman_schema::resource::{Resource, StatusMetadata};
+use steersman_schema::types::TypeRef;
+
+use super::scale::wanted;
+use crate::requests::faces;
+use crate::requests::manager;
+use crate::requests::metadata;
+use crate::requests::options::{Subresource, WriteOptions};
+use crate::state::registry::Registry;
+use crate::store::{Draft, Stored};
+
+/// How the owners of fields are determined after a write.
+#[derive(Debug, Clone)]
+pub(crate) enum Ownership<'a> {
+    /// The request's manager owns what the write changes.
+    Track(&'a WriteOptions),
+    /// The managedFields were computed before.
+    Given(Option<String>),
+}
+
+/// Returns the name of a subresource in an entry; empty for the object itself.
+pub(crate) fn subresource_name(subresource: Subresource) -> &'static str {
+    match subresource {
+        Subresource::Main => "",
+        Subresource::Status => "status",
+        Subresource::Scale => "scale",
+        Subresource::Finalize => "finalize",
+        Subresource::EphemeralContainers => "ephemeralcontainers",
+        Subresource::Resize => "resize",
+        Subresource::Approval => "approval",
+    }
+}
+
+/// Returns the members of an object that a subresource does not write, so that no manager owns them
+/// through it.
+pub(crate) fn ignored<'a>(
+    resource: &Resource,
+    subresource: Subresource,
+    object: &'a Value,
+) -> Vec<&'a str> {
+    let all_but = |written: &[&str]| {
+        let members = object.as_object().into_iter().flatten();
+        let names = members.map(|(name, _)| name.as_str());
+        names.filter(|name| !written.contains(name)).collect()
+    };
+    match subresource {
+        Subresource::Status if resource.status_metadata == StatusMetadata::Kept => {
+            all_but(&["status"])
+        }
+        Subresource::Status | Subresource::Approval => all_but(&["status", "metadata"]),
+        // A write of the object itself never changes a CertificateSigningRequest's spec.
+        Subresource::Main if resource.is("certificates.k8s.io", "CertificateSigningRequest") => {
+            vec!["spec", "status"]
+        }
+        _ if faces::keeps_status(resource) => vec!["status"],
+        _ => Vec::new(),
+    }
+}
+
+/// Returns an applied configuration without the metadata that a status write does not take, so that
+/// its manager does not own these fields.
+pub(crate) fn without_kept<'a>(
+    resource: &Resource,
+    subresource: Subresource,
+    configuration: &'a Value,
+) -> Cow<'a, Value> {
+    let kept = match (subresource, resource.status_metadata) {
+        (Subresource::Status, rule @ (StatusMetadata::LabelsKept | StatusMetadata::OwnersKept)) => {
+            rule.kept()
+        }
+        _ => return Cow::Borrowed(configuration),
+    };
+    let mut limited = configuration.clone();
+    if let Some(fields) = limited.get_mut("metadata").and_then(Value::as_object_mut) {
+        fields.retain(|name, _| !kept.contains(&name.as_str()));
+    }
+    Cow::Owned(limited)
+}
+
+/// Returns the path of the field that a kind's `/scale` writes.
+pub(crate) fn replicas_path(resource: &Resource) -> Vec<PathElement> {
+    let keys = resource.scale.iter().flat_map(|scale| &scale.spec_replicas);
+    keys.map(|key| PathElement::field(key)).collect()
+}
+
+/// Facts about a new object as it was sent, which decide about owners after it is completed.
+#[derive(Debug, Default)]
+pub(crate) struct Asked {
+    /// Fields of the spec that the server sets, which then have no owner.
+    left_out: Vec<&'static str>,
+    /// Lists that were sent empty: of the object (false) or of its spec (true).
+    emptied: Vec<(bool, String)>,
+}
+
+/// Records which fields the author of a new object left to the server.
+pub(crate) fn asked(resource: &Resource, object: &Value) -> Asked {
+    if !resource.built_in {
+        return Asked::default();
+    }
+    let assigned: &[&str] = match (resource.group.as_str(), resource.kind.as_str()) {
+        ("", "Pod") => &["preemptionPolicy", "priority", "tolerations"],
+        ("", "Service") => &["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"],
+        _ => &[],
+    };
+    let spec = object.get("spec");
+    let has = |field: &str| spec.is_some_and(|spec| spec.get(field).is_some());
+    let empty = |(_, value): &(&String, &Value)| value.as_array().is_some_and(Vec::is_empty);
+    let emptied = |of: Option<&Value>, below: bool| {
+        let members = of.and_then(Value::as_object).into_iter().flatten();
+        let names = members.filter(empty).map(|(name, _)| (below, name.clone()));
+        names.collect::<Vec<_>>()
+    };
+    let mut lists = emptied(Some(object), false);
+    lists.extend(emptied(spec, true));
+    Asked {
+        left_out: assigned.iter().copied().filter(|f| !has(f)).collect(),
+        emptied: lists,
+    }
+}
+
+impl Asked {
+    /// Prepares the comparison of a create: adds the unowned fields to the state before, and turns
+    /// lists that were sent empty but are stored as null into empty lists. Returns these lists.
+    fn adjust(&self, before: &mut Value, object: &mut Value) -> Vec<(bool, String)> {
+        for field in &self.left_out {
+            if let Some(value) = object.get("spec").and_then(|spec| spec.get(*field)) {
+                let spec = metadata::members(before)
+                    .entry("spec")
+                    .or_insert(Value::Null);
+                metadata::members(spec).insert((*field).to_owned(), value.clone());
+            }
+        }
+        let mut filled = Vec::new();
+        for (below, name) in &self.emptied {
+            let holder = if *below {
+                object.get_mut("spec")
+            } else {
+                Some(&mut *object)
+            };
+            if let Some(list) = holder.and_then(|holder| holder.get_mut(name))
+                && list.is_null()
+            {
+                *list = Value::Array(Vec::new());
+                filled.push((*below, name.clone()));
+            }
+        }
+        filled
+    }
+}
+
+/// Returns the managedFields of an object.
+pub(crate) fn sent(object: &Value) -> Option<&Value> {
+    object.get("metadata")?.get("managedFields")
+}
+
+/// Returns metadata fields that were sent to a subresource which keeps the stored ones, and which
+/// the writer owns all the same. Null stands for a field that the writer left out.
+pub(crate) fn named_beside(
+    resource: &Resource,
+    subresource: Subresource,
+    new: &Value,
+) -> Option<Value> {
+    let metadata = new.get("metadata").and_then(Value::as_object);
+    let sent = |name: &str| metadata.and_then(|fields| fields.get(name)).cloned();
+    let named: Map<String, Value> = match (subresource, resource.status_metadata) {
+        (Subresource::EphemeralContainers | Subresource::Resize, _) => ["labels", "annotations"]
+            .into_iter()
+            .filter_map(|name| Some((name.to_owned(), sent(name)?)))
+            .collect(),
+        (Subresource::Status, rule @ StatusMetadata::KeptButOwned) => {
+            let fields = rule.kept().iter();
+            let fields = fields.filter(|name| **name != "deletionTimestamp");
+            fields
+                .map(|name| ((*name).to_owned(), sent(name).unwrap_or_default()))
+                .collect()
+        }
+        _ => return None,
+    };
+    Some(Value::Object(named))
+}
+
+/// Takes the managedFields out of an object; decoded objects have none.
+pub(crate) fn take(object: &mut Value) -> Option<Value> {
+    let metadata = object.get_mut("metadata")?.as_object_mut()?;
+    metadata.remove("managedFields")
+}
+
+/// Sets or removes the managedFields of an object.
+pub(crate) fn put(object: &mut Value, managed: Option<Value>) {
+    let fields = metadata::of(object);
+    match managed {
+        Some(managed) => fields.insert("managedFields".to_owned(), managed),
+        None => fields.remove("managedFields"),
+    };
+}
+
+/// Adds stored managedFields to an object, for code that reads them there.
+pub(crate) fn show(object: &mut Value, managed: Option<&str>) {
+    // The text was serialised as JSON, so it parses.
+    put(
+        object,
+        managed.and_then(|text| serde_json::from_str(text).ok()),
+    );
+}
+
+/// Whether storing this would change only the times of managedFields, which also decide their
+/// order.
+pub(crate) fn same_but_times(draft: &Draft, stored: &Stored) -> bool {
+    if draft.value != *stored.lean() {
+        return false;
+    }
+    let timeless = |managed: Option<&str>| {
+        let entries: Vec<Value> = serde_json::from_str(managed?).ok()?;
+        let mut texts: Vec<String> = entries
+            .into_iter()
+            .map(|mut entry| {
+                metadata::members(&mut entry).remove("time");
+                entry.to_string()
+            })
+            .collect();
+        texts.sort_unstable();
+        Some(texts)
+    };
+    let own = timeless(stored.managed());
+    own.is_some() && own == timeless(draft.managed.as_deref())
+}
+
+/// Returns the entries that a request starts from: those it sends, or the stored ones if it sends
+/// none that parse. A subresource cannot send any. An empty list, or a list of one empty entry,
+/// removes all.
+fn start(subresource: Subresource, sent: Option<&Value>, old: Option<&str>) -> Entries {
+    let kept = || Entries::stored(old).unwrap_or_default();
+    if subresource != Subresource::Main {
+        return kept();
+    }
+    match sent.and_then(Value::as_array).map(Vec::as_slice) {
+        Some([]) => Entries::default(),
+        Some([Value::Object(only)]) if only.is_empty() => Entries::default(),
+        _ => match Entries::read(sent) {
+            Ok(entries) if !entries.is_empty() => entries,
+            _ => kept(),
+        },
+    }
+}
+
+impl Registry {
+    /// Returns the `apiVersion`s that keep their entries in managedFields: served versions, and all
+    /// versions of a CRD, because fields of a version stay owned while it is not served.
+    pub(crate) fn versions_of(&self, resource: &Resource) -> Vec<String> {
+        if !resource.built_in {
+            let names = resource.definition_versions.iter();
+            return names
+                .map(|name| format!("{}/{name}", resource.group))
+                .collect();
+        }
+        let all = self.catalogue.all().iter();
+        let same = all.filter(|other| other.storage == resource.storage);
+        same.map(|other| other.api_version()).collect()
+    }
+
+    /// Whether objects of a resource must contain their managedFields before they are stored,
+    /// because webhooks, policies and converters get whole objects.
+    pub(crate) fn shows_managed(&self, resource: &Resource) -> bool {
+        self.is_judged() || resource.conversion.is_some()
+    }
+
+    /// Computes the managedFields of a new object, as JSON.
+    pub(crate) fn track_create(
+        &self,
+        resource: &Resource,
+        object: &mut Value,
+        (asked, ownership): (&Asked, Ownership<'_>),
+        now: Timestamp,
+    ) -> Option<String> {
+        match ownership {
+            _ if !self.options.track_managed_fields => None,
+            Ownership::Given(managed) => managed,
+            Ownership::Track(options) => {
+                let version = resource.api_version();
+                let versions = [version.clone()];
+                let mut before = Value::Object(Map::new());
+                let filled = asked.adjust(&mut before, object);
+                let ignored = ignored(resource, Subresource::Main, object);
+                let reach = Reach {
+                    ty: TypeRef::of(resource),
+                    version: &version,
+                    versions: &versions,
+                    ignored: &ignored,
+                };
+                let manager =
+                    Manager::new(&manager::name_of(options), Operation::Update, &version, "");
+                let mut entries = Entries::default();
+                let states = (&before, &*object);
+                update(&reach, &mut entries, &manager, states, &metadata::time(now));
+                for (below, name) in filled {
+                    let holder = if below {
+                        &mut object["spec"]
+                    } else {
+                        &mut *object
+                    };
+                    metadata::members(holder).insert(name, Value::Null);
+                }
+                entries.write()
+            }
+        }
+    }
+
+    /// Computes the managedFields of an object after an update, as JSON. `managed` are those
+    /// before, `sent` came with the request, and `named` are metadata fields that it sent without
+    /// writing them.
+    pub(crate) fn track_update(
+        &self,
+        (resource, subresource): (&Resource, Subresource),
+        (before, after): (&Value, &mut Value),
+        (managed, named, sent): (Option<&str>, Option<Value>, Option<&Value>),
+        ownership: &Ownership<'_>,
+        now: Timestamp,
+    ) -> Option<String> {
+        match ownership {
+            _ if !self.options.track_managed_fields => None,
+            Ownership::Given(managed) => managed.clone(),
+            Ownership::Track(options) => {
+                let mut entries = start(subresource, sent, managed);
+                if !entries.is_empty() {
+                    let who = (resource, subresource, manager::name_of(options));
+                    match named {
+                        Some(Value::Object(named)) if !named.is_empty() => {
+                            let mut sent = after.clone();
+                            let fields = metadata::of(&mut sent);
+                            fields.extend(named);
+                            fields.retain(|_, value| !value.is_null());
+                            self.note_update(who, (before, &sent), &mut entries, now);
+                        }
+                        _ => self.note_update(who, (before, after), &mut entries, now),
+                    }
+                }
+                entries.write()
+            }
+        }
+    }
+
+    fn note_update(
+        &self,
+        (resource, subresource, name): (&Resource, Subresource, String),
+        (before, after): (&Value, &Value),
+        entries: &mut Entries,
+        now: Timestamp,
+    ) {
+        let version = resource.api_version();
+        let part = subresource_name(subresource);
+        let manager = Manager::new(&name, Operation::Update, &version, part);
+        if subresource == Subresource::Scale {
+            let path = replicas_path(resource);
+            let changed = wanted(resource, before) != wanted(resource, after);
+            // An update takes over the field; only an apply can conflict.
+            let _ = update_field(entries, &manager, (&path, &version), changed, true);
+        } else {
+            let versions = self.versions_of(resource);
+            let ignored = ignored(resource, subresource, after);
+            let reach = Reach {
+                ty: TypeRef::of(resource),
+                version: &version,
+                versions: &versions,
+                ignored: &ignored,
+            };
+            let time = metadata::time(now);
+            update(&reach, entries, &manager, (before, after), &time);
+        }
+        cap(entries);
+    }
+
+    /// Sets the managedFields of a token's answer; the token itself is not stored.
+    pub(crate) fn track_token(&self, token: &mut Value, options: &WriteOptions, now: Timestamp) {
+        if !self.options.track_managed_fields {
+            return;
+        }
+        let mut before = token.clone();
+        before["spec"] = serde_json::json!({"boundObjectRef": token["spec"]["boundObjectRef"]});
+        let version = "authentication.k8s.io/v1".to_owned();
+        let name = manager::name_of(options);
+        let manager = Manager::new(&name, Operation::Update, &version, "token");
+        let reach = Reach {
+            ty: TypeRef::untyped(),
+            version: &version,
+            versions: std::slice::from_ref(&version),
+            ignored: &["status"],
+        };
+        let mut entries = Entries::default();
+        let states = (&before, &*token);
+        update(&reach, &mut entries, &manager, states, &metadata::time(now));
+        show(token, entries.write().as_deref());
+    }
+
+    /// Returns a draft of an object with a status that the server wrote.
+    pub(crate) fn own_status(
+        &self,
+        resource: &Resource,
+        before: &Stored,
+        mut after: Value,
+        now: Timestamp,
+    ) -> Draft {
+        take(&mut after);
+        let options = WriteOptions {
+            field_manager: Some("kube-apiserver".to_owned()),
+            ..WriteOptions::default()
+        };
+        let ownership = Ownership::Track(&options);
+        let face = (resource, Subresource::Status);
+        let (states, sent) = ((before.lean(), &mut after), (before.managed(), None, None));
+        let managed = self.track_update(face, states, sent, &ownership, now);
+        Draft::new(after, managed)
+    }
+}

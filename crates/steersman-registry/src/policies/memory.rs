@@ -1,0 +1,101 @@
+//! Words: the webhook calls and the warnings of the running verb.
+
+use std::collections::HashMap;
+
+use crate::webhook::{Answer, Call};
+
+/// Maximum number of characters of all warnings of a request, and of each warning if they have
+/// more: see upstream's `apiserver/pkg/endpoints/filters/warning.go`.
+const MOST_OF_ALL: usize = 4 * 1024;
+const MOST_OF_ONE: usize = 256;
+
+/// The webhook calls and the warnings of the running verb.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    /// Whether a driver can make calls.
+    pub(crate) attended: bool,
+    pub(crate) answers: HashMap<String, Answer>,
+    /// The number of calls of each webhook, by its position in the request.
+    pub(crate) asked: HashMap<String, usize>,
+    /// The calls to make.
+    pub(crate) pending: Vec<Call>,
+    /// The revision at which a list that had to wait continues.
+    pub(crate) pinned: Option<u64>,
+    /// The warnings for the client, whatever the outcome of its request.
+    pub(crate) warnings: Warnings,
+}
+
+/// Texts of `Warning` headers, without duplicates and limited in length.
+#[derive(Debug, Default)]
+pub(crate) struct Warnings {
+    texts: Vec<String>,
+    /// Whether a body was decoded, so that its unknown fields are reported.
+    decoded: bool,
+    /// Whether the texts are shortened so that more of them fit.
+    short: bool,
+}
+
+impl Warnings {
+    /// Adds a text at the end.
+    pub(crate) fn note(&mut self, text: String) {
+        if self.texts.contains(&text) {
+            return;
+        }
+        let length = |texts: &[String]| -> usize {
+            let lengths = texts.iter().map(|text| text.chars().count());
+            lengths.sum()
+        };
+        let before = length(&self.texts);
+        if self.short && before >= MOST_OF_ALL {
+            return;
+        }
+        self.texts.push(text);
+        self.short |= length(&self.texts) > MOST_OF_ALL;
+        if self.short {
+            for text in &mut self.texts {
+                if let Some((end, _)) = text.char_indices().nth(MOST_OF_ONE) {
+                    text.truncate(end);
+                }
+            }
+        }
+    }
+
+    /// Adds the unknown fields of a decoded body.
+    pub(crate) fn note_unknown(&mut self, fields: Vec<String>) {
+        self.decoded = true;
+        for text in fields {
+            self.note(text);
+        }
+    }
+
+    /// Takes all texts; `true` if a body was decoded.
+    pub(crate) fn take(&mut self) -> (bool, Vec<String>) {
+        let all = std::mem::take(self);
+        (all.decoded, all.texts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_are_deduplicated_and_shortened() {
+        let mut warnings = Warnings::default();
+        for text in ["a", "b", "a"] {
+            warnings.note(text.to_owned());
+        }
+        assert_eq!(
+            warnings.take(),
+            (false, vec!["a".to_owned(), "b".to_owned()])
+        );
+
+        for number in 0..100 {
+            warnings.note(format!("{number:03}{}", "é".repeat(1000)));
+        }
+        let (_, told) = warnings.take();
+        assert_eq!(told.len(), 16, "of 256 characters each");
+        assert!(told.iter().all(|text| text.chars().count() == MOST_OF_ONE));
+        assert!(warnings.take().1.is_empty());
+    }
+}

@@ -1,0 +1,117 @@
+//! Machine: the compiled rules of one MutatingAdmissionPolicy, and their evaluation.
+//!
+//! Kubernetes source: `apiserver/pkg/admission/plugin/policy/mutating`.
+
+use serde_json::Value as Json;
+use steersman_cel::{Environment, Expression, Type, configuration, operations};
+use steersman_patch::apply::lay_over;
+use steersman_patch::apply_operations;
+use steersman_schema::types::TypeRef;
+
+use super::policy::{BUDGET, Policy, Rules, Scene};
+
+/// The mutations of a policy.
+#[derive(Debug)]
+pub(crate) struct Mutating {
+    pub(crate) mutations: Vec<Mutation>,
+    /// Whether it is evaluated again after a later change of the object (`reinvocationPolicy:
+    /// IfNeeded`).
+    pub(crate) again: bool,
+}
+
+/// One mutation of a policy.
+#[derive(Debug)]
+pub(crate) enum Mutation {
+    /// A configuration to apply to the object.
+    Apply(Expression),
+    /// The operations of a JSON patch.
+    Patch(Expression),
+}
+
+/// The result of a mutation.
+#[derive(Debug)]
+pub(crate) struct Changed {
+    pub(crate) object: Json,
+    /// Whether unknown fields are an error; a configuration was already checked against the type.
+    pub(crate) strict: bool,
+}
+
+impl Rules for Mutating {
+    const PLURALS: (&'static str, &'static str) = (
+        "mutatingadmissionpolicies",
+        "mutatingadmissionpolicybindings",
+    );
+
+    fn compile(environment: Environment, spec: &Json) -> Self {
+        let environment = environment.with_changes();
+        let mutations = spec["mutations"].as_array().into_iter().flatten();
+        Self {
+            mutations: mutations
+                .filter_map(|one| Mutation::of(&environment, one))
+                .collect(),
+            again: spec["reinvocationPolicy"] == "IfNeeded",
+        }
+    }
+}
+
+impl Mutation {
+    /// Compiles a mutation; each of the two forms requires another type of its expression.
+    pub(crate) fn of(environment: &Environment, mutation: &Json) -> Option<Self> {
+        match mutation["patchType"].as_str()? {
+            "ApplyConfiguration" => {
+                let text = &mutation["applyConfiguration"]["expression"];
+                let results = [Type::message("Object")?];
+                Some(Self::Apply(Expression::of(environment, text, &results)))
+            }
+            "JSONPatch" => {
+                let text = &mutation["jsonPatch"]["expression"];
+                let results = [Type::list(Type::message("JSONPatch")?)];
+                Some(Self::Patch(Expression::of(environment, text, &results)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the object after the mutation; `None` if a `test` of the patch fails.
+    ///
+    /// # Errors
+    /// Fails with the reason why there is no result.
+    pub(crate) fn change(
+        &self,
+        policy: &Policy,
+        scene: Scene<'_>,
+        ty: TypeRef<'_>,
+    ) -> Result<Option<Changed>, String> {
+        let values = scene.values()?;
+        let mut left = BUDGET;
+        let made = policy.variables(&values, &mut left);
+        let live = &scene.request["object"];
+        match self {
+            Self::Apply(expression) => {
+                let value = expression.run(&values, &made, &mut left)?;
+                let mut wanted = configuration(&value)?;
+                for field in ["apiVersion", "kind"] {
+                    wanted[field] = live[field].clone();
+                }
+                let object = lay_over(ty, live, &wanted)
+                    .map_err(|why| format!("error applying patch: {why}"))?;
+                Ok(Some(Changed {
+                    object,
+                    strict: false,
+                }))
+            }
+            Self::Patch(expression) => {
+                let value = expression.run(&values, &made, &mut left)?;
+                let object = match apply_operations(live, &operations(&value)?) {
+                    Ok(object) => object,
+                    Err(wrong) if wrong.is_test => return Ok(None),
+                    Err(wrong) => return Err(format!("JSONPath: {}", wrong.message)),
+                };
+                Ok(Some(Changed {
+                    object,
+                    strict: true,
+                }))
+            }
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Machine: the parts that both kinds of admission policies share: constraints, conditions,
+//! variables.
+//!
+//! Kubernetes source: `apiserver/pkg/admission/plugin/policy/generic`.
+
+use std::sync::Arc;
+
+use serde_json::{Value as Json, json};
+use steersman_cel::{
+    Asked, Authority, Environment, Expression, Made, NAMESPACE, Query, REQUEST, REQUEST_RESOURCE,
+    Ruling, Value, all_hold,
+};
+
+use crate::auth::{Attributes, Authorizer, User};
+use crate::webhook::Hook;
+
+/// Maximum cost of all expressions of a policy together.
+pub(crate) const BUDGET: u64 = 10_000_000;
+
+/// The match constraints of a policy or a binding.
+#[derive(Debug)]
+pub(crate) struct Constraints {
+    /// The resource rules.
+    pub(crate) included: Hook,
+    /// The rules of excluded resources.
+    pub(crate) excluded: Hook,
+}
+
+/// A policy without its validations or mutations.
+#[derive(Debug)]
+pub(crate) struct Policy {
+    pub(crate) name: String,
+    pub(crate) constraints: Constraints,
+    /// Whether a request passes if the policy cannot be evaluated (`failurePolicy: Ignore`).
+    pub(crate) ignores_failure: bool,
+    /// Version and kind of its parameters.
+    pub(crate) param: Option<(String, String)>,
+    pub(crate) bindings: Vec<Binding>,
+    conditions: Vec<Expression>,
+    variables: Vec<(String, Expression)>,
+}
+
+/// A policy with its validations or mutations, and its bindings.
+#[derive(Debug)]
+pub(crate) struct Ruled<R> {
+    pub(crate) policy: Policy,
+    pub(crate) rules: R,
+}
+
+/// The validations or the mutations of a policy.
+pub(crate) trait Rules {
+    /// Plural names of the policies and of their bindings.
+    const PLURALS: (&'static str, &'static str);
+
+    /// Compiles the spec of a policy; `environment` declares the variables of its expressions.
+    fn compile(environment: Environment, spec: &Json) -> Self;
+}
+
+/// A binding of a policy.
+#[derive(Debug)]
+pub(crate) struct Binding {
+    pub(crate) name: String,
+    pub(crate) constraints: Option<Constraints>,
+    /// `paramRef`, or null.
+    pub(crate) param: Json,
+    pub(crate) denies: bool,
+    pub(crate) warns: bool,
+}
+
+/// The values of the expressions' variables.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scene<'a> {
+    /// The `request` of a review, including the objects.
+    pub(crate) request: &'a Json,
+    pub(crate) params: &'a Json,
+    pub(crate) namespace: &'a Json,
+    pub(crate) asker: &'a Asker<'a>,
+}
+
+/// Calls the server's authorizer for the author of a request.
+#[derive(Debug)]
+pub(crate) struct Asker<'a> {
+    pub(crate) authorizer: Authorizer<'a>,
+    pub(crate) user: &'a User,
+    /// The attributes of the request.
+    pub(crate) resource: Asked,
+}
+
+impl Authority for Asker<'_> {
+    fn decide(&self, verb: &str, asked: &Asked) -> Ruling {
+        let attributes = Attributes {
+            verb: verb.to_owned(),
+            group: asked.group.clone(),
+            resource: asked.resource.clone(),
+            subresource: asked.subresource.clone(),
+            namespace: asked.namespace.clone(),
+            name: asked.name.clone(),
+            path: asked.path.clone(),
+        };
+        let account = asked.account.as_ref();
+        let account = account.map(|(namespace, name)| User::service_account(namespace, name));
+        let user = account.as_ref().unwrap_or(self.user);
+        let decision = self.authorizer.authorize(user, &attributes);
+        Ruling {
+            allowed: decision.allowed,
+            reason: decision.reason,
+        }
+    }
+}
+
+impl Constraints {
+    fn of(name: &str, constraints: &Json) -> Self {
+        Self {
+            included: Hook::of_policy(name, constraints, "resourceRules"),
+            excluded: Hook::of_policy(name, constraints, "excludeResourceRules"),
+        }
+    }
+}
+
+impl<R: Rules> Ruled<R> {
+    /// Compiles a policy and the bindings that name it.
+    pub(crate) fn compile<'a>(policy: &Json, bindings: impl Iterator<Item = &'a Json>) -> Self {
+        let spec = &policy["spec"];
+        let (policy, environment) = Policy::compile(policy, bindings);
+        let rules = R::compile(environment, spec);
+        Self { policy, rules }
+    }
+}
+
+impl Policy {
+    /// Compiles what both kinds of policies have. Also returns the environment of the expressions
+    /// of the rules.
+    fn compile<'a>(policy: &Json, bindings: impl Iterator<Item = &'a Json>) -> (Self, Environment) {
+        let name = policy["metadata"]["name"].as_str().unwrap_or_default();
+        let spec = &policy["spec"];
+        let text = |value: &Json| value.as_str().unwrap_or_default().to_owned();
+        let kind = &spec["paramKind"];
+        let param = kind
+            .is_object()
+            .then(|| (text(&kind["apiVersion"]), text(&kind["kind"])));
+        let mut environment = Environment::new(param.is_some(), true);
+        let conditions = Expression::conditions(&environment, &spec["matchConditions"]);
+        let mut variables = Vec::new();
+        for variable in spec["variables"].as_array().into_iter().flatten() {
+            let name = text(&variable["name"]);
+            let made = Expression::of(&environment, &variable["expression"], &[]);
+            environment.declare(&name, made.result());
+            variables.push((name, made));
+        }
+        let policy = Self {
+            name: name.to_owned(),
+            constraints: Constraints::of(name, &spec["matchConstraints"]),
+            ignores_failure: spec["failurePolicy"] == "Ignore",
+            param,
+            bindings: bindings
+                .filter(|one| one["spec"]["policyName"] == name)
+                .map(Binding::of)
+                .collect(),
+            conditions,
+            variables,
+        };
+        (policy, environment)
+    }
+
+    /// Whether the match conditions hold.
+    ///
+    /// # Errors
+    /// Fails if a condition cannot be evaluated, unless the policy ignores failures.
+    pub(crate) fn is_met(&self, values: &[(&str, Value<'_>)]) -> Result<bool, String> {
+        let held = all_hold(&self.conditions, values);
+        if self.ignores_failure {
+            return Ok(held.unwrap_or(false));
+        }
+        held
+    }
+
+    /// Returns the policy's own variables.
+    pub(crate) fn variables<'a>(&self, values: &[(&str, Value<'a>)], left: &mut u64) -> Made<'a> {
+        let mut made = Made::new();
+        for (name, expression) in &self.variables {
+            expression.run_variable(name, values, &mut made, left);
+        }
+        made
+    }
+}
+
+impl Binding {
+    fn of(binding: &Json) -> Self {
+        let name = binding["metadata"]["name"].as_str().unwrap_or_default();
+        let spec = &binding["spec"];
+        let resources = &spec["matchResources"];
+        let actions = spec["validationActions"].as_array();
+        let does = |action: &str| actions.is_some_and(|all| all.iter().any(|one| one == action));
+        Self {
+            name: name.to_owned(),
+            constraints: resources.is_object().then(|| {
+                let mut resources = resources.clone();
+                let rules = resources["resourceRules"].as_array();
+                if rules.is_none_or(Vec::is_empty) {
+                    // Without rules a binding matches all that its policy matches.
+                    resources["resourceRules"] = json!([{"operations": ["*"], "apiGroups": ["*"],
+                        "apiVersions": ["*"], "resources": ["*/*"]}]);
+                }
+                Constraints::of(name, &resources)
+            }),
+            param: spec["paramRef"].clone(),
+            denies: does("Deny"),
+            warns: does("Warn"),
+        }
+    }
+}
+
+impl<'a> Scene<'a> {
+    /// Returns the variables of expressions.
+    ///
+    /// # Errors
+    /// Fails for a value that is not of its type.
+    pub(crate) fn values(self) -> Result<Vec<(&'static str, Value<'a>)>, String> {
+        let namespace = if self.namespace.is_null() {
+            Value::Null
+        } else {
+            Value::of(self.namespace, Some(&NAMESPACE))?
+        };
+        let authorizer = Query::new(self.asker);
+        let resource = Query::of_resource(self.asker, self.asker.resource.clone());
+        Ok(vec![
+            ("object", Value::of(&self.request["object"], None)?),
+            ("oldObject", Value::of(&self.request["oldObject"], None)?),
+            ("request", Value::of(self.request, Some(&REQUEST))?),
+            ("params", Value::of(self.params, None)?),
+            ("namespaceObject", namespace),
+            ("authorizer", Value::Query(Arc::new(authorizer))),
+            (REQUEST_RESOURCE, Value::Query(Arc::new(resource))),
+        ])
+    }
+}

@@ -1,0 +1,64 @@
+//! Machine: knows whether any webhooks, policies or quotas exist.
+
+use steersman_schema::resource::StorageKey;
+
+use crate::store::Store;
+
+/// The kinds that apply to requests for other kinds, by the names of their storages.
+const WEBHOOKS: [&str; 2] = [
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+    "validatingwebhookconfigurations.admissionregistration.k8s.io",
+];
+const JUDGES: [&str; 2] = [
+    "validatingadmissionpolicies.admissionregistration.k8s.io",
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io",
+];
+const CHANGERS: [&str; 2] = [
+    "mutatingadmissionpolicies.admissionregistration.k8s.io",
+    "mutatingadmissionpolicybindings.admissionregistration.k8s.io",
+];
+const QUOTAS: [&str; 1] = ["resourcequotas."];
+
+/// Whether webhooks, policies and quotas exist. Every request needs these facts and most servers
+/// have none of the objects, so they are known without reading the store.
+///
+/// They are recomputed at every write of these kinds (ADM-3).
+#[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
+pub(crate) struct Standing {
+    /// Whether a webhook configuration exists.
+    pub(crate) webhooks: bool,
+    /// Whether a quota exists in any namespace.
+    pub(crate) quotas: bool,
+    /// Number of writes of webhook configurations; earlier compilations are outdated.
+    pub(crate) webhooks_edition: u64,
+    /// Whether a binding of a validating policy exists.
+    pub(crate) judges: bool,
+    /// Whether a binding of a mutating policy exists.
+    pub(crate) changers: bool,
+    /// Number of writes of policies or their bindings; earlier compilations are outdated.
+    pub(crate) policies_edition: u64,
+}
+
+impl Standing {
+    /// Recomputes the facts after a write to a storage.
+    pub(crate) fn notice(&mut self, store: &Store, storage: &StorageKey) {
+        let any = |names: &[&str]| {
+            let mut all = names.iter().map(|name| StorageKey::parse(name));
+            all.any(|storage| store.list(&storage, None).next().is_some())
+        };
+        let name = storage.as_str();
+        if WEBHOOKS.contains(&name) {
+            self.webhooks = any(&WEBHOOKS);
+            self.webhooks_edition += 1;
+        } else if JUDGES.contains(&name) {
+            self.judges = any(&JUDGES[1..]);
+            self.policies_edition += 1;
+        } else if CHANGERS.contains(&name) {
+            self.changers = any(&CHANGERS[1..]);
+            self.policies_edition += 1;
+        } else if QUOTAS.contains(&name) {
+            self.quotas = any(&QUOTAS);
+        }
+    }
+}

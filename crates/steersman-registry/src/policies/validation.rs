@@ -1,0 +1,132 @@
+//! Machine: the compiled rules of one ValidatingAdmissionPolicy, and their evaluation.
+//!
+//! Kubernetes source: `apiserver/pkg/admission/plugin/policy/validating`.
+
+use serde_json::Value as Json;
+use steersman_cel::{Environment, Expression, Made, Type, Value};
+
+use super::policy::{BUDGET, Policy, Rules, Scene};
+
+/// Maximum length in bytes of a message that an expression returns.
+const LONGEST_MESSAGE: usize = 5 * 1024;
+
+/// The validations of a policy.
+#[derive(Debug)]
+pub(crate) struct Validating {
+    validations: Vec<Validation>,
+    notes: Vec<Expression>,
+}
+
+#[derive(Debug)]
+struct Validation {
+    rule: Expression,
+    maker: Option<Expression>,
+    message: String,
+    reason: String,
+}
+
+/// The objection of a policy to a request.
+#[derive(Debug)]
+pub(crate) struct Objection {
+    pub(crate) message: String,
+    /// Empty if the policy names none.
+    pub(crate) reason: String,
+}
+
+impl Rules for Validating {
+    const PLURALS: (&'static str, &'static str) = (
+        "validatingadmissionpolicies",
+        "validatingadmissionpolicybindings",
+    );
+
+    fn compile(environment: Environment, spec: &Json) -> Self {
+        let listed = |field: &str| spec[field].as_array().into_iter().flatten();
+        let validations = listed("validations").map(|one| Validation::of(&environment, one));
+        let notes = listed("auditAnnotations").map(|one| {
+            let results = [Type::String, Type::Null];
+            Expression::of(&environment, &one["valueExpression"], &results)
+        });
+        Self {
+            validations: validations.collect(),
+            notes: notes.collect(),
+        }
+    }
+}
+
+impl Validating {
+    /// Returns the policy's objections to a request.
+    pub(crate) fn objections(&self, policy: &Policy, scene: Scene<'_>) -> Vec<Objection> {
+        let failed = |message: String| {
+            let objection = Objection {
+                message,
+                reason: String::new(),
+            };
+            let told = !policy.ignores_failure;
+            told.then_some(objection).into_iter().collect::<Vec<_>>()
+        };
+        let values = match scene.values() {
+            Ok(values) => values,
+            Err(why) => return failed(why),
+        };
+        match policy.is_met(&values) {
+            Ok(true) => {}
+            Ok(false) => return Vec::new(),
+            Err(why) => return failed(why),
+        }
+        let mut left = BUDGET;
+        let made = policy.variables(&values, &mut left);
+        let mut objections = Vec::new();
+        for validation in &self.validations {
+            match validation.rule.run(&values, &made, &mut left) {
+                Ok(Value::Bool(true)) => {}
+                Ok(_) => {
+                    let message = validation.told(&values, &made, &mut left);
+                    let reason = validation.reason.clone();
+                    objections.push(Objection { message, reason });
+                }
+                Err(why) => objections.extend(failed(why)),
+            }
+        }
+        for note in &self.notes {
+            if let Err(why) = note.run(&values, &made, &mut left) {
+                objections.extend(failed(why));
+            }
+        }
+        objections
+    }
+}
+
+impl Validation {
+    fn of(environment: &Environment, validation: &Json) -> Self {
+        let text = |field: &str| validation[field].as_str().unwrap_or_default().to_owned();
+        let maker = &validation["messageExpression"];
+        Self {
+            rule: Expression::of(environment, &validation["expression"], &[Type::Bool]),
+            maker: maker.is_string().then(|| {
+                let environment = environment.without_authorizer();
+                Expression::of(&environment, maker, &[Type::String])
+            }),
+            message: text("message").trim().to_owned(),
+            reason: text("reason"),
+        }
+    }
+
+    /// Returns the message of a violated rule.
+    fn told<'a>(&self, values: &[(&str, Value<'a>)], made: &Made<'a>, left: &mut u64) -> String {
+        let text = self.maker.as_ref().and_then(|maker| {
+            let Ok(Value::Text(text)) = maker.run(values, made, left) else {
+                return None;
+            };
+            let text = text.trim();
+            let fine = !text.is_empty() && text.len() <= LONGEST_MESSAGE && !text.contains('\n');
+            fine.then(|| text.to_owned())
+        });
+        text.unwrap_or_else(|| {
+            if self.message.is_empty() {
+                format!("failed expression: {}", self.rule.text().trim())
+            } else {
+                self.message.clone()
+            }
+        })
+    }
+}

@@ -1,0 +1,12 @@
+//! Room: the parts of a request: its resource, options, selectors, field manager and body.
+
+pub(crate) mod options;
+pub(crate) mod rng;
+pub(crate) mod metadata;
+mod rules;
+pub(crate) mod catalogue;
+pub(crate) mod select;
+pub(crate) mod manager;
+pub(crate) mod intake;
+pub(crate) mod spoken;
+pub(crate) mod faces;

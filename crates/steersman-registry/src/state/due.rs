@@ -1,0 +1,143 @@
+//! Machine: the pending work of the garbage collector, the namespace controller and other
+//! controllers that act within requests.
+
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use serde_json::Value;
+use steersman_schema::resource::StorageKey;
+
+use crate::requests::metadata;
+use crate::store::Stored;
+
+/// The address of a stored object.
+pub(crate) type Address = (StorageKey, Arc<str>, Arc<str>);
+
+/// The finalizer of an owner that is removed after its dependents were orphaned.
+pub(crate) const ORPHAN: &str = "orphan";
+/// The finalizer of an owner that is removed after its dependents were deleted.
+pub(crate) const FOREGROUND: &str = "foregroundDeletion";
+
+/// What happens to the dependents of a deleted object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Policy {
+    Background,
+    Foreground,
+    Orphan,
+}
+
+/// A write or a deletion that changes what the objects of a namespace use of a quota.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    pub(crate) storage: StorageKey,
+    pub(crate) old: Option<Arc<Stored>>,
+    pub(crate) new: Option<Arc<Stored>>,
+}
+
+/// The pending work, without duplicates.
+#[derive(Debug, Default)]
+pub(crate) struct Due {
+    objects: VecDeque<Address>,
+    known: HashSet<Address>,
+    namespaces: BTreeSet<Arc<str>>,
+    /// Namespaces that may lack their ServiceAccount or certificate.
+    lacking: BTreeSet<Arc<str>>,
+    /// Whether versions of custom resources may have been added or removed.
+    pub(crate) versions: bool,
+    /// Changes of usage that the quotas of namespaces have not counted yet.
+    pub(crate) tallies: Vec<Tally>,
+    /// Owners that are being removed, by uid, with their namespaces.
+    pub(crate) gone: HashMap<String, Arc<str>>,
+}
+
+impl Due {
+    /// Schedules a look of the garbage collector at an object.
+    pub(crate) fn object(&mut self, address: Address) {
+        if self.known.insert(address.clone()) {
+            self.objects.push_back(address);
+        }
+    }
+
+    /// Schedules a look of the namespace controller at a namespace.
+    pub(crate) fn namespace(&mut self, name: &Arc<str>) {
+        self.namespaces.insert(Arc::clone(name));
+    }
+
+    /// Schedules a check of what a namespace lacks.
+    pub(crate) fn furnish(&mut self, namespace: &str) {
+        self.lacking.insert(namespace.into());
+    }
+
+    pub(crate) fn next_lacking(&mut self) -> Option<Arc<str>> {
+        self.lacking.pop_first()
+    }
+
+    pub(crate) fn next_object(&mut self) -> Option<Address> {
+        let next = self.objects.pop_front()?;
+        self.known.remove(&next);
+        Some(next)
+    }
+
+    pub(crate) fn next_namespace(&mut self) -> Option<Arc<str>> {
+        self.namespaces.pop_first()
+    }
+}
+
+/// The part of a write that the garbage collector acts on.
+#[derive(Debug, Default)]
+pub(crate) struct Change {
+    /// Whether the object has new or changed owner references.
+    pub(crate) owners: bool,
+    /// Owner references that were removed or no longer block their owner.
+    pub(crate) freed: Vec<Value>,
+    /// Whether a delete began that orphans dependents.
+    pub(crate) orphans: bool,
+    /// Whether a delete began that waits for dependents.
+    pub(crate) foreground: bool,
+}
+
+impl Change {
+    /// Compares two states of an object.
+    pub(crate) fn between(old: Option<&Stored>, new: &Value) -> Self {
+        let new_owners = references(new);
+        let owned_before = old.is_some_and(|old| old.owners().next().is_some());
+        let terminating = !metadata::text(new, "deletionTimestamp").is_empty();
+        if new_owners.is_empty() && !owned_before && !terminating {
+            return Self::default();
+        }
+        let old = old.map(Stored::look);
+        let old_owners = old.as_deref().map(references).unwrap_or_default();
+        let freed = |owner: &&Value| {
+            let mut kept = new_owners.iter().filter(|new| new["uid"] == owner["uid"]);
+            blocks(owner) && !kept.any(blocks)
+        };
+        let begins = |finalizer: &str| {
+            let waits = |object: &Value| waits_for(object, finalizer);
+            waits(new) && !old.as_deref().is_some_and(waits)
+        };
+        Self {
+            owners: !new_owners.is_empty() && new_owners != old_owners,
+            freed: old_owners.iter().filter(freed).cloned().collect(),
+            orphans: begins(ORPHAN),
+            foreground: begins(FOREGROUND),
+        }
+    }
+}
+
+/// Returns the owner references of an object.
+pub(crate) fn references(object: &Value) -> &[Value] {
+    let owners = object["metadata"]["ownerReferences"].as_array();
+    owners.map(Vec::as_slice).unwrap_or_default()
+}
+
+/// Whether this reference blocks the foreground deletion of the owner.
+pub(crate) fn blocks(reference: &Value) -> bool {
+    reference["blockOwnerDeletion"] == true
+}
+
+/// Whether an object is terminating and has this finalizer.
+pub(crate) fn waits_for(object: &Value, finalizer: &str) -> bool {
+    let fields = &object["metadata"];
+    let mut finalizers = fields["finalizers"].as_array().into_iter().flatten();
+    fields["deletionTimestamp"].is_string() && finalizers.any(|one| one == finalizer)
+}

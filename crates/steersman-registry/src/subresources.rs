@@ -1,0 +1,7 @@
+//! Room: evictions, tokens and reviews.
+
+mod rights;
+mod evict;
+mod token;
+pub(crate) mod bearer;
+pub(crate) mod review;

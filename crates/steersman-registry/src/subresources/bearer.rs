@@ -1,0 +1,175 @@
+//! Machine: authenticates bearer tokens.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+use steersman_schema::resource::StorageKey;
+
+use super::token::AUDIENCE;
+use crate::auth::User;
+use crate::state::registry::Registry;
+use crate::store::Stored;
+
+/// The message about an unknown token.
+const UNKNOWN: &str = "invalid bearer token";
+/// The message about a token of a deleted Pod, Secret or Node.
+const INVALIDATED: &str = "service account token has been invalidated";
+/// Tolerance for clock differences: a token is valid this much longer than it says.
+const LEEWAY: SignedDuration = SignedDuration::from_secs(60);
+
+/// A valid token.
+#[derive(Debug)]
+pub struct Known {
+    /// The user of the token.
+    pub user: Arc<User>,
+    /// The audiences of the token among those that were asked for.
+    pub audiences: Vec<String>,
+}
+
+impl Registry {
+    /// Registers a token for a user, who counts as authenticated. A token that is `kept` is part of
+    /// snapshots.
+    pub fn add_token(&mut self, token: String, user: User, kept: bool) {
+        self.tokens.add(token, Arc::new(user.authenticated()), kept);
+    }
+
+    /// Authenticates a token for `audiences`; none means the server itself.
+    ///
+    /// # Errors
+    /// Fails with the message that a TokenReview contains.
+    pub fn authenticate(
+        &self,
+        token: &str,
+        audiences: &[String],
+        now: Timestamp,
+    ) -> Result<Known, String> {
+        let own = [AUDIENCE.to_owned()];
+        let wanted = if audiences.is_empty() {
+            &own
+        } else {
+            audiences
+        };
+        if let Some(user) = self.tokens.get(token) {
+            let audiences = wanted.to_vec();
+            return Ok(Known { user, audiences });
+        }
+        let claims = self.key.claims(token).ok_or_else(|| UNKNOWN.to_owned())?;
+        self.judge(&claims, wanted, now)
+            .map_err(|why| format!("[{UNKNOWN}, {why}]"))
+    }
+
+    /// AUTH-2: checks that the objects the token is bound to still exist.
+    fn judge(&self, claims: &Value, wanted: &[String], now: Timestamp) -> Result<Known, String> {
+        let made_for: Vec<String> = texts(&claims["aud"]);
+        let audiences: Vec<String> = wanted
+            .iter()
+            .filter(|one| made_for.contains(one))
+            .cloned()
+            .collect();
+        if audiences.is_empty() {
+            let quoted = |list: &[String]| {
+                let all: Vec<String> = list.iter().map(|one| format!("{one:?}")).collect();
+                format!("[{}]", all.join(" "))
+            };
+            return Err(format!(
+                "token audiences {} is invalid for the target audiences {}",
+                quoted(&made_for),
+                quoted(wanted)
+            ));
+        }
+        let at = |field: &str| Timestamp::from_second(claims[field].as_i64().unwrap_or_default());
+        let ends = at("exp").and_then(|ends| ends.checked_add(LEEWAY));
+        if ends.is_ok_and(|ends| ends < now) {
+            return Err("service account token has expired".to_owned());
+        }
+        let begins = at("nbf").and_then(|begins| begins.checked_sub(LEEWAY));
+        if begins.is_ok_and(|begins| begins > now) {
+            return Err("service account token is not valid yet".to_owned());
+        }
+        let private = &claims["kubernetes.io"];
+        let namespace = private["namespace"].as_str().unwrap_or_default();
+        let account = &private["serviceaccount"];
+        let (name, claimed) = (text(account, "name"), text(account, "uid"));
+        let accounts = StorageKey::new("", "serviceaccounts");
+        let Some(found) = self.store.get(&accounts, namespace, name) else {
+            return Err(format!("serviceaccounts \"{name}\" not found"));
+        };
+        let uid = found.meta("uid");
+        if uid != claimed || is_gone(found, now) {
+            return Err(format!(
+                "service account UID ({uid}) does not match claim ({claimed})"
+            ));
+        }
+        let mut user = User::service_account(namespace, name).uid(uid);
+        if let Some(id) = claims["jti"].as_str() {
+            user = user.extra(
+                "authentication.kubernetes.io/credential-id",
+                format!("JTI={id}"),
+            );
+        }
+        for (kind, plural, place) in [
+            ("pod", "pods", namespace),
+            ("secret", "secrets", namespace),
+            ("node", "nodes", ""),
+        ] {
+            let bound = &private[kind];
+            // The node of a bound Pod is reported but not checked.
+            let checked = kind != "node" || private["pod"].is_null();
+            if bound.is_null() {
+                continue;
+            }
+            let (name, uid) = (text(bound, "name"), text(bound, "uid"));
+            if checked {
+                self.is_there(plural, (place, name), uid, now)?;
+            }
+            if kind != "secret" {
+                let key = |part: &str| format!("authentication.kubernetes.io/{kind}-{part}");
+                user = user.extra(&key("name"), name);
+                if !uid.is_empty() {
+                    user = user.extra(&key("uid"), uid);
+                }
+            }
+        }
+        let user = Arc::new(user);
+        Ok(Known { user, audiences })
+    }
+
+    fn is_there(
+        &self,
+        plural: &str,
+        (namespace, name): (&str, &str),
+        uid: &str,
+        now: Timestamp,
+    ) -> Result<(), String> {
+        let found = self
+            .store
+            .get(&StorageKey::new("", plural), namespace, name);
+        match found {
+            Some(found) if found.meta("uid") == uid && !is_gone(found, now) => Ok(()),
+            _ => Err(INVALIDATED.to_owned()),
+        }
+    }
+}
+
+/// Whether an object is past its deletion time.
+fn is_gone(object: &Stored, now: Timestamp) -> bool {
+    let deleted = object.meta("deletionTimestamp").parse::<Timestamp>();
+    let deleted = deleted.and_then(|deleted| deleted.checked_add(LEEWAY));
+    deleted.is_ok_and(|deleted| deleted < now)
+}
+
+fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+    value[field].as_str().unwrap_or_default()
+}
+
+/// Returns a text, or the texts of a list.
+fn texts(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(one) => vec![one.clone()],
+        other => {
+            let list = other.as_array().into_iter().flatten();
+            list.filter_map(Value::as_str).map(str::to_owned).collect()
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! Room: the verbs: get, list, watch, create, update, patch, apply, delete, and acts on Pods.
+
+mod read;
+pub(crate) mod create;
+pub(crate) mod deletion;
+mod delete;
+pub(crate) mod pods;
+pub(crate) mod acts;
+mod patched;
+mod update;
+mod admit;
+mod connect;
+mod apply;
+pub(crate) mod watch;

@@ -1,0 +1,182 @@
+//! Machine: the points at which each verb lets policies and webhooks mutate and validate its
+//! change.
+//!
+//! ADM-2: all of them come before the verb's first change.
+
+use serde_json::Value;
+use steersman_kinds as kinds;
+use steersman_schema::resource::Generation;
+use steersman_schema::subresources::Act;
+use steersman_text::status::Status;
+
+use super::acts::Deed;
+use super::create::check_name;
+use super::create::place;
+use super::update::Write;
+use crate::admission::attributes::Admission;
+use crate::objects::managed;
+use crate::objects::scale;
+use crate::requests::faces;
+use crate::requests::metadata;
+use crate::requests::options::{DeleteOptions, Object, Page, Subresource, Target, WriteOptions};
+use crate::state::registry::Registry;
+
+impl Registry {
+    /// Lets policies and webhooks mutate a new object, before the server fills in its own fields.
+    pub(crate) fn admit_new(
+        &self,
+        admission: &Admission<'_>,
+        object: &mut Value,
+    ) -> Result<(), Status> {
+        if !self.is_changed() {
+            return Ok(());
+        }
+        let resource = admission.target.resource;
+        let mut own = vec!["uid", "creationTimestamp"];
+        if resource.generation != Generation::Unmanaged {
+            own.push("generation");
+        }
+        if admission.name.is_empty() {
+            own.push("name");
+        }
+        let fields = metadata::of(object);
+        let taken = |field: &str| fields.remove(field);
+        let kept: Vec<Option<Value>> = own.iter().copied().map(taken).collect();
+        self.admit_mutating(admission, object, None)?;
+        place(admission.target, object)?;
+        let fields = metadata::of(object);
+        for (field, value) in own.into_iter().zip(kept) {
+            let named = field == "name" && fields.get(field).is_some_and(|name| name != "");
+            if let Some(value) = value.filter(|_| !named) {
+                fields.insert(field.to_owned(), value);
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets policies and webhooks mutate an object before an update. Fields that the subresource
+    /// does not write stay as they were.
+    pub(crate) fn admit_change(
+        &self,
+        write: &Write<'_>,
+        merged: Value,
+        shown: &Object,
+    ) -> Result<Value, Status> {
+        let (resource, admission) = (write.resource, &write.admission);
+        if !self.is_changed() {
+            return Ok(merged);
+        }
+        let old = shown.value();
+        let mut new = merged;
+        if write.subresource == Subresource::Scale {
+            let mut scale = scale::scale_of(resource, &new)?;
+            let before = scale::scale_of(resource, old)?;
+            if self.admit_mutating(admission, &mut scale, Some(&before))? {
+                new = scale::rescale(resource, &new, &scale)?;
+            }
+            return Ok(new);
+        }
+        if self.admit_mutating(admission, &mut new, Some(old))? {
+            check_name(&new, admission.target.name)?;
+            place(admission.target, &mut new)?;
+            metadata::keep(&mut new, write.stored.lean());
+            let managed = managed::sent(&new).cloned();
+            new = faces::merge(resource, write.subresource, new, old);
+            if write.subresource == Subresource::Main
+                && let Some(kind) = kinds::of(resource)
+            {
+                (kind.prepare)(&mut new, Some(old));
+            }
+            managed::put(&mut new, managed);
+        }
+        Ok(new)
+    }
+
+    /// Evaluates the validating policies and calls the validating webhooks.
+    pub(crate) fn admit_changed(
+        &self,
+        write: &Write<'_>,
+        new: &Value,
+        shown: &Object,
+    ) -> Result<(), Status> {
+        if !self.is_judged() {
+            return Ok(());
+        }
+        let old = shown.value();
+        let admission = &write.admission;
+        if write.subresource == Subresource::Scale {
+            let new = scale::scale_of(write.resource, new)?;
+            let old = scale::scale_of(write.resource, old)?;
+            self.admit_policies(admission, (Some(&new), Some(&old)))?;
+            return self.admit_validating(admission, Some(&new), Some(&old));
+        }
+        self.admit_policies(admission, (Some(new), Some(old)))?;
+        self.admit_validating(admission, Some(new), Some(old))
+    }
+
+    /// Whether any mutating policy or webhook exists.
+    pub(crate) fn is_changed(&self) -> bool {
+        self.is_attended() || self.standing.changers
+    }
+
+    /// Whether any policy or webhook exists.
+    pub(crate) fn is_judged(&self) -> bool {
+        self.is_attended() || self.standing.judges
+    }
+
+    /// Calls the webhooks for every object of a collection before the first is deleted, so one
+    /// refusal keeps them all.
+    pub(crate) fn admit_removals(
+        &self,
+        target: Target<'_>,
+        page: &Page,
+        options: &DeleteOptions,
+    ) -> Result<(), Status> {
+        if !self.is_judged() {
+            return Ok(());
+        }
+        let admission = Admission::of_delete(target, "", options);
+        let mut waiting = Ok(());
+        for object in &page.items {
+            let admitted = self.admit_removal(&admission, object.value());
+            // Collects all calls before waiting, so that they are made at once.
+            if admitted.is_err() && !self.is_waiting() {
+                return admitted;
+            }
+            waiting = waiting.and(admitted);
+        }
+        waiting
+    }
+
+    /// Calls the webhooks for an act. They cannot change it.
+    pub(crate) fn admit_act(&self, deed: &Deed<'_>, options: &WriteOptions) -> Result<(), Status> {
+        let (plural, subresource, kind) = match deed.act {
+            Act::Bind if deed.name.is_empty() => ("bindings", "", ("", "v1", "Binding")),
+            Act::Bind => ("pods", "binding", ("", "v1", "Binding")),
+            Act::Evict => ("pods", "eviction", ("policy", "v1", "Eviction")),
+            Act::Token => {
+                let kind = ("authentication.k8s.io", "v1", "TokenRequest");
+                ("serviceaccounts", "token", kind)
+            }
+            Act::Log | Act::Connect | Act::Review => return Ok(()),
+        };
+        if !self.is_changed() && !self.is_judged() {
+            return Ok(());
+        }
+        let Some(resource) = self.resource("", "v1", plural) else {
+            return Ok(());
+        };
+        let target = Target::object(&resource, Some(deed.namespace), deed.name);
+        let name = match deed.name {
+            "" => metadata::text(deed.body, "name"),
+            name => name,
+        };
+        let mut admission = Admission::of_write(target, ("CREATE", name), options);
+        admission.subresource = subresource;
+        admission.kind = Some(kind);
+        let mut body = deed.body.clone();
+        self.admit_mutating(&admission, &mut body, None)?;
+        self.admit_policies(&admission, (Some(&body), None))?;
+        self.admit_validating(&admission, Some(&body), None)
+    }
+}

@@ -1,0 +1,309 @@
+//! Machine: the create verb.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use steersman_kinds as kinds;
+use steersman_schema::resource::{Generation, Resource, StorageKey};
+use steersman_text::status::{Cause, Details, Status};
+
+use crate::admission::attributes::Admission;
+use crate::objects::managed::{self, Ownership};
+use crate::plugins::signing;
+use crate::requests::faces;
+use crate::requests::intake::{self, FieldValidation, Origin, is_definition};
+use crate::requests::metadata;
+use crate::requests::options::{Target, WriteOptions, Written};
+use crate::state::registry::Registry;
+use crate::store::Draft;
+
+/// Maximum number of generated names that are tried before the collision is reported.
+const NAME_TRIES: usize = 8;
+
+/// The request that creates an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CreateRequest {
+    /// A POST, which was authorized for the verb `create`.
+    Post,
+    /// A PUT or an apply of an absent object, which was authorized for `update` or `patch`
+    /// (AUTH-5).
+    PutOrApply,
+}
+
+impl Registry {
+    /// Creates an object in a collection.
+    ///
+    /// # Errors
+    /// Returns the `Status` of the refusal; the verb has changed nothing then.
+    pub fn create(
+        &mut self,
+        target: Target<'_>,
+        body: Value,
+        options: &WriteOptions,
+        now: Timestamp,
+    ) -> Result<Written, Status> {
+        if target.resource.terminating {
+            return Err(Status::terminating(target.resource.subject()));
+        }
+        let checked = intake::options("CreateOptions", options)?;
+        let ownership = Ownership::Track(options);
+        let request = CreateRequest::Post;
+        self.create_owned(target, body, request, (checked, options, ownership), now)
+    }
+
+    /// Creates an object with this ownership of fields.
+    pub(crate) fn create_owned(
+        &mut self,
+        target: Target<'_>,
+        body: Value,
+        request: CreateRequest,
+        ((dry, validation), options, ownership): (
+            (bool, FieldValidation),
+            &WriteOptions,
+            Ownership<'_>,
+        ),
+        now: Timestamp,
+    ) -> Result<Written, Status> {
+        let resource = target.resource;
+        let mut object = body;
+        intake::check_kind(&self.catalogue, resource, &mut object)?;
+        self.note_unknown(intake::decode(
+            resource,
+            &mut object,
+            Origin::Body,
+            validation,
+        )?);
+        let namespace = place(target, &mut object)?;
+        let asked_name = metadata::text(&object, "name").to_owned();
+        self.name(resource, namespace, &mut object);
+        self.admit(resource, namespace, &object)?;
+        self.stamp(resource, &mut object, now);
+        let asked = managed::asked(resource, &object);
+        intake::complete(resource, &mut object);
+        let mut managed = self.track_create(resource, &mut object, (&asked, ownership), now);
+        if self.shows_managed(resource) {
+            managed::show(&mut object, managed.take().as_deref());
+        }
+        if signing::is_request(resource) {
+            signing::sign_for(&options.user, &mut object);
+        }
+        let admission = Admission::of_write(target, ("CREATE", &asked_name), options);
+        self.admit_defaults(&admission, &mut object)?;
+        self.admit_new(&admission, &mut object)?;
+        self.refuse_escalation(target, &options.user, &object, None)?;
+        self.complete_new(resource, &mut object)?;
+        let name = metadata::text(&object, "name").to_owned();
+        let mut warnings = Vec::new();
+        let mut errors = Vec::from_iter(self.check_admin_access(target, &object, None));
+        errors.extend(intake::check(resource, &object, None, &mut warnings));
+        if errors.is_empty() {
+            errors.extend(self.check_parameters(resource, &options.user, (&object, None)));
+        }
+        if !errors.is_empty() {
+            return Err(Status::invalid(resource.kind_subject(), &name, &errors));
+        }
+        warnings.extend(intake::warnings(resource, &object, None));
+        self.note_warnings(warnings);
+        if request == CreateRequest::PutOrApply {
+            self.authorize_creation(target, &options.user)?;
+        }
+        // Validating webhooks see the generated name.
+        let admission = Admission::of_write(target, ("CREATE", &name), options);
+        self.admit_limits(&admission, &object, None)?;
+        self.admit_policies(&admission, (Some(&object), None))?;
+        self.admit_validating(&admission, Some(&object), None)?;
+        self.admit_quota(&admission, &object, None)?;
+        // The storage checks the version, and a dry run goes no further than the name.
+        let version = metadata::text(&object, "resourceVersion").parse();
+        let version: u64 = version.unwrap_or_default();
+        if version != 0 && !dry {
+            let message = "resourceVersion should not be set on objects to be created";
+            return Err(Status::internal_plain(message));
+        }
+        if let Some(taken) = self.store.get(&resource.storage, namespace, &name) {
+            let mut refusal = Status::already_exists(resource.subject(), &name);
+            if !taken.meta("deletionTimestamp").is_empty() {
+                refusal.message = format!("object is being deleted: {}", refusal.message);
+            }
+            return Err(refusal);
+        }
+        if dry {
+            let object = Self::answer(namespace, &name, Draft::new(object, managed), version);
+            return Ok(Written {
+                object,
+                created: true,
+            });
+        }
+        let value = self.to_storage(resource, object)?;
+        let foreseen = self.foresee(resource, &value)?;
+        let draft = Draft::new(value, managed);
+        let stored = self.put(&resource.storage, namespace, &name, draft);
+        if is_definition(resource) {
+            self.establish(resource, &stored, now);
+        }
+        self.settle(now);
+        Ok(Written {
+            object: self.answered(resource, &stored, foreseen)?,
+            created: true,
+        })
+    }
+
+    /// Generates a name from `generateName`.
+    fn name(&mut self, resource: &Resource, namespace: &str, object: &mut Value) {
+        let prefix = metadata::text(object, "generateName").to_owned();
+        if prefix.is_empty() || !metadata::text(object, "name").is_empty() {
+            return;
+        }
+        let most = prefix
+            .char_indices()
+            .nth(58)
+            .map_or(prefix.len(), |(at, _)| at);
+        let mut name = String::new();
+        for _ in 0..NAME_TRIES {
+            name = format!("{}{}", &prefix[..most], self.rng.suffix());
+            if self
+                .store
+                .get(&resource.storage, namespace, &name)
+                .is_none()
+            {
+                break;
+            }
+        }
+        metadata::of(object).insert("name".to_owned(), Value::String(name));
+    }
+
+    /// Checks that the namespace exists and is not terminating.
+    fn admit(&self, resource: &Resource, namespace: &str, object: &Value) -> Result<(), Status> {
+        if !resource.namespaced {
+            return Ok(());
+        }
+        let namespaces = StorageKey::new("", "namespaces");
+        let Some(found) = self.store.get(&namespaces, "", namespace) else {
+            let subject = steersman_text::status::Subject::new("", "namespaces");
+            return Err(Status::not_found(subject, namespace));
+        };
+        if found.meta("deletionTimestamp").is_empty() {
+            return Ok(());
+        }
+        let name = metadata::text(object, "name");
+        let why = format!(
+            "unable to create new content in namespace {namespace} because it is being terminated"
+        );
+        let mut refusal = Status::forbidden(resource.subject(), name, &why);
+        let details: &mut Details = refusal.details.get_or_insert_default();
+        details.causes.push(Cause {
+            reason: "NamespaceTerminating".to_owned(),
+            message: format!("namespace {namespace} is being terminated"),
+            field: "metadata.namespace".to_owned(),
+        });
+        Err(refusal)
+    }
+
+    /// Sets the fields that only the server sets, and removes those that a client may not set.
+    pub(crate) fn stamp(&mut self, resource: &Resource, object: &mut Value, now: Timestamp) {
+        let uid = self.rng.uid();
+        let fields = metadata::of(object);
+        for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
+            fields.remove(field);
+        }
+        fields.insert("uid".to_owned(), Value::String(uid));
+        fields.insert(
+            "creationTimestamp".to_owned(),
+            Value::String(metadata::time(now)),
+        );
+        if resource.generation != Generation::Unmanaged {
+            fields.insert("generation".to_owned(), json!(1));
+        }
+        if faces::keeps_status(resource)
+            && resource.kind != "Node"
+            && let Some(members) = object.as_object_mut()
+        {
+            members.remove("status");
+        }
+    }
+
+    /// Sets the fields that admission and the kind's strategy add to a new built-in object.
+    ///
+    /// # Errors
+    /// 422 for a Service that asks for addresses the cluster does not have.
+    fn complete_new(&mut self, resource: &Resource, object: &mut Value) -> Result<(), Status> {
+        if let Some(kind) = kinds::of(resource) {
+            (kind.prepare)(object, None);
+        }
+        match (resource.group.as_str(), resource.kind.as_str()) {
+            ("", "PersistentVolumeClaim") => self.protect(object, "kubernetes.io/pvc-protection"),
+            ("", "PersistentVolume") => self.protect(object, "kubernetes.io/pv-protection"),
+            ("", "Node") => taint(object),
+            ("", "Service") => self.address_service(object, None)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Adds the finalizer that protects a volume in use, unless the garbage collector is played: then
+    /// the finalizer would be removed as soon as it mattered.
+    fn protect(&self, object: &mut Value, finalizer: &str) {
+        if self.options.collect_garbage {
+            return;
+        }
+        let finalizers = metadata::of(object)
+            .entry("finalizers")
+            .or_insert_with(|| json!([]));
+        if let Some(list) = finalizers.as_array_mut()
+            && !list.iter().any(|one| one == finalizer)
+        {
+            list.push(json!(finalizer));
+        }
+    }
+}
+
+/// Checks that the name in the body is that of the path.
+pub(crate) fn check_name(body: &Value, name: &str) -> Result<(), Status> {
+    let own = metadata::text(body, "name");
+    if own.is_empty() {
+        return Err(Status::bad_request(format!(
+            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        )));
+    }
+    if own != name {
+        return Err(Status::bad_request(format!(
+            "the name of the object ({own}) does not match the name on the URL ({name})"
+        )));
+    }
+    Ok(())
+}
+
+/// Puts an object into the request's namespace.
+///
+/// # Errors
+/// 400 if its metadata names another namespace.
+pub(crate) fn place<'a>(target: Target<'a>, object: &mut Value) -> Result<&'a str, Status> {
+    let fields = metadata::of(object);
+    let namespace = target.scope();
+    if !target.resource.namespaced {
+        fields.remove("namespace");
+        return Ok(namespace);
+    }
+    let named = fields
+        .get("namespace")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    if !named.is_empty() && named != namespace {
+        return Err(Status::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    fields.insert("namespace".to_owned(), Value::String(namespace.to_owned()));
+    Ok(namespace)
+}
+
+/// Taints a new Node, so that it gets no Pods before its kubelet reports it ready.
+fn taint(object: &mut Value) {
+    let taint = json!({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"});
+    let spec = metadata::members(&mut object["spec"]);
+    let taints = spec.entry("taints").or_insert_with(|| json!([]));
+    if let Some(list) = taints.as_array_mut()
+        && !list.contains(&taint)
+    {
+        list.push(taint);
+    }
+}

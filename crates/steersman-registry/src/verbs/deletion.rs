@@ -1,0 +1,212 @@
+//! Machine: the beginning of a deletion: the grace period, the finalizers of the propagation policy,
+//! and whether the object stays until both are over.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use steersman_schema::resource::Resource;
+use steersman_schema::types;
+
+use crate::requests::intake::is_definition;
+use crate::requests::metadata;
+use crate::state::due::{FOREGROUND, ORPHAN, Policy};
+use crate::state::registry::Registry;
+
+/// The way in which the deletion of an object begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Beginning {
+    /// The object stays, with the fields of its deletion, until its finalizers and its grace period
+    /// let it go.
+    Waits,
+    /// The object is removed, after a revision with its grace period was written.
+    GoesMarked,
+    /// The object is removed as it is stored. Changes by the propagation policy are not written.
+    Goes,
+}
+
+/// Returns an object without any set field, as Go encodes it.
+pub(crate) fn empty(resource: &Resource) -> Value {
+    let (version, kind) = (resource.api_version(), &resource.kind);
+    if !resource.built_in {
+        return json!({ "apiVersion": version, "kind": kind });
+    }
+    let mut empty = json!({ "apiVersion": version, "kind": kind, "metadata": {} });
+    // Adds the fields that Go writes even if they are not set. An object without fields has none of
+    // a wrong type.
+    let _ = types::decode(&version, kind, &mut empty);
+    empty
+}
+
+/// Sets the fields of an object's deletion, and returns how the deletion begins: see upstream's
+/// `rest.BeforeDelete`, the strategy of Pods (the only kind with a grace period), and the special
+/// rules of namespaces and definitions.
+pub(crate) fn begun(
+    resource: &Resource,
+    value: &mut Value,
+    (grace, policy): (Option<i64>, Option<Policy>),
+    now: Timestamp,
+) -> Beginning {
+    if is_namespace(resource) && begun_namespace(value, policy, now) {
+        return Beginning::Waits;
+    }
+    let fields = &value["metadata"];
+    let terminating = fields["deletionTimestamp"].is_string();
+    if is_definition(resource) && !terminating {
+        Registry::terminate_definition(value, now);
+        return Beginning::Waits;
+    }
+    let left = fields["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
+    // A negative period means one second.
+    let grace = grace.map(|asked| if asked < 0 { 1 } else { asked });
+    // The grace period that this delete gives, in seconds.
+    let mut given = None;
+    match grace {
+        Some(asked) if terminating && asked < left => {
+            let due = fields["deletionTimestamp"].as_str();
+            let due = due
+                .and_then(|due| due.parse::<Timestamp>().ok())
+                .unwrap_or(now);
+            let earlier = due.saturating_sub(SignedDuration::from_secs(left - asked));
+            given = Some(asked);
+            let fields = metadata::of(value);
+            let due = metadata::time(earlier.unwrap_or(now));
+            fields.insert("deletionTimestamp".to_owned(), json!(due));
+            fields.insert("deletionGracePeriodSeconds".to_owned(), json!(asked));
+        }
+        // While the grace period runs nothing changes, not even the finalizers.
+        _ if terminating && left > 0 => return Beginning::Waits,
+        _ if !terminating && has_grace(resource) => {
+            let seconds = grace_of(value, grace);
+            mark(value, seconds, now);
+            given = Some(seconds);
+        }
+        _ => {}
+    }
+    set_policy(value, policy);
+    if !has_finalizers(value) {
+        return match given {
+            None => Beginning::Goes,
+            Some(0) => Beginning::GoesMarked,
+            Some(_) => Beginning::Waits,
+        };
+    }
+    if !terminating && !has_grace(resource) {
+        mark(value, 0, now);
+    }
+    let fields = metadata::of(value);
+    fields
+        .entry("deletionGracePeriodSeconds")
+        .or_insert(json!(0));
+    Beginning::Waits
+}
+
+/// Begins the deletion of a namespace, and returns whether it stays; if not, it is removed like any
+/// other object.
+fn begun_namespace(namespace: &mut Value, policy: Option<Policy>, now: Timestamp) -> bool {
+    if namespace["metadata"]["deletionTimestamp"].is_string() {
+        let held = namespace["spec"]["finalizers"].as_array();
+        return held.is_some_and(|held| !held.is_empty());
+    }
+    let time = Value::String(metadata::time(now));
+    metadata::of(namespace).insert("deletionTimestamp".to_owned(), time);
+    let status = metadata::members(&mut namespace["status"]);
+    status.insert("phase".to_owned(), json!("Terminating"));
+    set_policy(namespace, policy);
+    true
+}
+
+/// Writes the finalizers of a propagation policy. Existing ones keep their order.
+fn set_policy(value: &mut Value, policy: Option<Policy>) {
+    let Some(policy) = policy else { return };
+    let wanted = match policy {
+        Policy::Orphan => Some(ORPHAN),
+        Policy::Foreground => Some(FOREGROUND),
+        Policy::Background => None,
+    };
+    let fields = metadata::of(value);
+    let finalizers = fields.entry("finalizers").or_insert_with(|| json!([]));
+    let Some(list) = finalizers.as_array_mut() else {
+        return;
+    };
+    let said = |one: &Value| one == ORPHAN || one == FOREGROUND;
+    let differs = list
+        .iter()
+        .any(|one| said(one) && Some(one.as_str()) != Some(wanted));
+    let missing = wanted.is_some_and(|wanted| !list.iter().any(|one| one == wanted));
+    if differs || missing {
+        list.retain(|one| !said(one));
+        list.extend(wanted.map(Value::from));
+    }
+    if list.is_empty() {
+        fields.remove("finalizers");
+    }
+}
+
+pub(crate) fn is_namespace(resource: &Resource) -> bool {
+    resource.built_in && resource.kind == "Namespace"
+}
+
+pub(crate) fn has_finalizers(object: &Value) -> bool {
+    object["metadata"]["finalizers"]
+        .as_array()
+        .is_some_and(|list| !list.is_empty())
+}
+
+/// Whether neither a finalizer nor a grace period holds a terminating object. A write with this result is not stored:
+/// it deletes the object as it is stored (SRV-REG-5).
+///
+/// Kubernetes source: `ShouldDeleteDuringUpdate` of `apiserver/pkg/registry/generic/registry/store.go`, and
+/// `ShouldDeleteNamespaceDuringUpdate`.
+pub(crate) fn may_go(object: &Value) -> bool {
+    let fields = &object["metadata"];
+    let left = fields["deletionGracePeriodSeconds"].as_i64();
+    let is_namespace = object["kind"] == "Namespace" && object["apiVersion"] == "v1";
+    let in_spec = object["spec"]["finalizers"].as_array();
+    !fields["deletionTimestamp"].is_null()
+        && !has_finalizers(object)
+        && left.unwrap_or_default() == 0
+        && (!is_namespace || in_spec.is_none_or(Vec::is_empty))
+}
+
+/// Sets the deletion fields, and raises the generation if there is one.
+fn mark(object: &mut Value, grace: i64, now: Timestamp) {
+    let due = now
+        .saturating_add(SignedDuration::from_secs(grace))
+        .unwrap_or(now);
+    let fields = metadata::of(object);
+    fields
+        .entry("deletionTimestamp")
+        .or_insert_with(|| Value::String(metadata::time(due)));
+    fields.insert("deletionGracePeriodSeconds".to_owned(), json!(grace));
+    if let Some(generation) = fields
+        .get("generation")
+        .and_then(Value::as_i64)
+        .filter(|g| *g > 0)
+    {
+        fields.insert("generation".to_owned(), json!(generation.saturating_add(1)));
+    }
+}
+
+/// Whether objects of a kind may have a grace period.
+fn has_grace(resource: &Resource) -> bool {
+    resource.built_in && resource.kind == "Pod"
+}
+
+/// Returns the grace period of a Pod in seconds: zero for a Pod that does not run.
+fn grace_of(pod: &Value, asked: Option<i64>) -> i64 {
+    let placed = pod["spec"]["nodeName"]
+        .as_str()
+        .is_some_and(|node| !node.is_empty());
+    let over = matches!(
+        pod["status"]["phase"].as_str(),
+        Some("Succeeded" | "Failed")
+    );
+    if !placed || over {
+        return 0;
+    }
+    let own = pod["spec"]["terminationGracePeriodSeconds"].as_i64();
+    match asked.or(own).unwrap_or(30) {
+        seconds if seconds < 0 => 1,
+        // Limited so that the date can be computed for any number.
+        seconds => seconds.min(1_000_000_000),
+    }
+}
