@@ -18,13 +18,13 @@ use tokio::sync::watch;
 
 use crate::bell::Bell;
 use crate::faults::{Faults, Met, RequestLog, RequestRecord, Restart};
-use crate::http::cache::DocumentCache;
 use crate::http::changes::Changes;
-use crate::http::gate::{self, Admitted};
-use crate::http::metrics::RequestCounts;
-use crate::http::query::Query;
-use crate::http::request_info;
-use crate::http::webhooks::Webhooks;
+use crate::http::documents::cache::DocumentCache;
+use crate::http::documents::metrics::RequestCounts;
+use crate::http::requests::gate::{self, Admitted};
+use crate::http::requests::query::Query;
+use crate::http::requests::request_info;
+use crate::http::webhooks::client::Webhooks;
 
 /// Returns the current wall time.
 pub(crate) type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;

@@ -18,23 +18,23 @@ use steersman_text::status::Status;
 use tokio_util::sync::CancellationToken;
 
 use crate::faults::{Decision, Met, RequestRecord, Verb, WatchMode};
-use crate::http::admin;
-use crate::http::body::{BodyError, ResponseBody};
-use crate::http::call::{self, Call, Refusal};
-use crate::http::chop;
 use crate::http::context::Context;
-use crate::http::deadline;
-use crate::http::documents::{self, Ask};
-use crate::http::gate::Admitted;
-use crate::http::gzip;
-use crate::http::metrics;
-use crate::http::negotiate::{self, Format};
-use crate::http::path::{ObjectPath, Route};
-use crate::http::query::Query;
-use crate::http::receive::read;
-use crate::http::reply::{Reply, ReplyBody};
-use crate::http::verbs;
-use crate::http::watch;
+use crate::http::documents::metrics;
+use crate::http::documents::serve::{self, Ask};
+use crate::http::handlers::admin;
+use crate::http::handlers::verbs;
+use crate::http::handlers::watch;
+use crate::http::requests::call::{self, Call, Refusal};
+use crate::http::requests::deadline;
+use crate::http::requests::gate::Admitted;
+use crate::http::requests::negotiate::{self, Format};
+use crate::http::requests::path::{ObjectPath, Route};
+use crate::http::requests::query::Query;
+use crate::http::requests::receive::read;
+use crate::http::responses::body::{BodyError, ResponseBody};
+use crate::http::responses::chop;
+use crate::http::responses::gzip;
+use crate::http::responses::reply::{Reply, ReplyBody};
 
 /// The message about a panic, which is kube-apiserver's.
 const PANICKED: &str = "This request caused apiserver to panic. Look in the logs for details.";
@@ -236,7 +236,7 @@ impl ApiService {
                 .context
                 .with_registry(|registry| registry.resources().to_vec());
             let mut cache = self.context.documents.lock();
-            return documents::answer(route, &ask, &resources, &mut cache);
+            return serve::answer(route, &ask, &resources, &mut cache);
         };
         self.check_served(path)?;
         let content_type = text(&parts.headers, header::CONTENT_TYPE).unwrap_or_default();

@@ -9,8 +9,8 @@ use futures::Stream;
 use futures::stream::BoxStream;
 use http_body::{Body, Frame, SizeHint};
 
-use crate::http::gzip::{self, Gzip};
-use crate::http::reply::ListBody;
+use crate::http::responses::gzip::{self, Gzip};
+use crate::http::responses::reply::ListBody;
 
 /// The body of an answer. Lists and watches are serialised while they are sent, so they need no
 /// second copy in memory.

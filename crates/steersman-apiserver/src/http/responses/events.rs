@@ -7,9 +7,9 @@ use steersman_registry::store::Made;
 use steersman_registry::{Object, WatchEvent};
 use steersman_schema::resource::Resource;
 
-use crate::http::negotiate::{MetaVersion, Shape};
-use crate::http::query::IncludeObject;
-use crate::http::table::{TableMaker, TableMeta, partial_text};
+use crate::http::requests::negotiate::{MetaVersion, Shape};
+use crate::http::requests::query::IncludeObject;
+use crate::http::responses::table::{TableMaker, TableMeta, partial_text};
 
 /// Writes the events of one watch in the requested shape.
 #[derive(Debug)]

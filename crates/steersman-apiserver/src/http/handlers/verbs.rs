@@ -14,15 +14,15 @@ use steersman_text::selector::FieldSelector;
 use steersman_text::status::{Details, Status, Subject};
 
 use crate::faults::Verb;
-use crate::http::acts::{self, Allowed};
-use crate::http::call::{Call, Refusal};
-use crate::http::decode;
-use crate::http::events::EventEncoder;
-use crate::http::negotiate::{self, BodyFormat, Reader, Shape};
-use crate::http::path::ObjectPath;
-use crate::http::reply::{JSON, Reply, ReplyBody, WatchBody};
-use crate::http::shape::View;
-use crate::http::vain::Sent;
+use crate::http::handlers::acts::{self, Allowed};
+use crate::http::requests::call::{Call, Refusal};
+use crate::http::requests::decode;
+use crate::http::requests::negotiate::{self, BodyFormat, Reader, Shape};
+use crate::http::requests::path::ObjectPath;
+use crate::http::requests::vain::Sent;
+use crate::http::responses::events::EventEncoder;
+use crate::http::responses::reply::{JSON, Reply, ReplyBody, WatchBody};
+use crate::http::responses::shape::View;
 
 /// Carries out a call. It does all of the work or none, because no code in here waits.
 pub(crate) fn perform(

@@ -9,7 +9,7 @@ use http::{HeaderMap, header};
 use http_body::Body;
 use steersman_text::status::Status;
 
-use crate::http::decode::LIMIT;
+use crate::http::requests::decode::LIMIT;
 
 /// Maximum number of bytes of an oversized body that are read and dropped, and the time allowed for
 /// that.

@@ -5,7 +5,7 @@ use steersman_registry::{Object, WatchCursor};
 use steersman_text::status::Status;
 use steersman_text::yaml;
 
-use crate::http::negotiate::Format;
+use crate::http::requests::negotiate::Format;
 
 /// The content type of JSON.
 pub(crate) const JSON: &str = "application/json";
@@ -61,7 +61,7 @@ pub(crate) struct WatchBody {
     /// Its position.
     pub(crate) cursor: WatchCursor,
     /// Writes its events.
-    pub(crate) encoder: crate::http::events::EventEncoder,
+    pub(crate) encoder: crate::http::responses::events::EventEncoder,
     /// `timeoutSeconds`, if given.
     pub(crate) timeout_seconds: Option<u64>,
     /// Whether bookmarks may be sent.

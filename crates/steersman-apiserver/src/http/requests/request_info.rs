@@ -4,8 +4,8 @@
 use steersman_registry::auth::Attributes;
 use steersman_text::selector::FieldSelector;
 
-use crate::http::path::percent_decode;
-use crate::http::query::Query;
+use crate::http::requests::path::percent_decode;
+use crate::http::requests::query::Query;
 
 /// Derives the attributes as `RequestInfoFactory.NewRequestInfo` does, whether or not the path is
 /// served.

@@ -6,7 +6,7 @@ use steersman_registry::{DeleteOptions, GetOptions, ListOptions, WatchOptions, W
 use steersman_text::go;
 use steersman_text::status::Status;
 
-use crate::http::path::percent_decode;
+use crate::http::requests::path::percent_decode;
 
 /// The parameters of one request, decoded and in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

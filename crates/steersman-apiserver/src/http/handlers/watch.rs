@@ -16,10 +16,10 @@ use steersman_text::status::Status;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::faults::{WatchManners, WatchMode, WatchTap};
-use crate::http::body::BodyError;
 use crate::http::context::Context;
-use crate::http::events::EventEncoder;
-use crate::http::reply::WatchBody;
+use crate::http::responses::body::BodyError;
+use crate::http::responses::events::EventEncoder;
+use crate::http::responses::reply::WatchBody;
 
 /// Maximum number of events taken from the registry under one lock.
 const BATCH: usize = 128;

@@ -7,8 +7,8 @@ use steersman_registry::auth::User;
 use steersman_text::status::Status;
 
 use crate::faults::Verb;
-use crate::http::path::ObjectPath;
-use crate::http::query::Query;
+use crate::http::requests::path::ObjectPath;
+use crate::http::requests::query::Query;
 
 /// A request on objects, without its body.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use steersman_text::json::duplicates::in_vain;
 use steersman_text::status::Status;
 use steersman_text::yaml;
 
-use crate::http::negotiate::BodyFormat;
+use crate::http::requests::negotiate::BodyFormat;
 
 const UNKNOWN: &str = "unknown field \"";
 const STRICT: &str = "strict decoding error: ";

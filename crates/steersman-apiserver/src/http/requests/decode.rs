@@ -8,7 +8,7 @@ use steersman_text::json::unreadable_kind;
 use steersman_text::status::Status;
 use steersman_text::{go, yaml};
 
-use crate::http::negotiate::BodyFormat;
+use crate::http::requests::negotiate::BodyFormat;
 
 /// The Go source of the registry of kinds that decodes delete options, as upstream's messages name
 /// it.

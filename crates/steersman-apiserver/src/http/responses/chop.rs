@@ -8,7 +8,7 @@ use http_body::Body;
 use tokio::time::sleep;
 
 use crate::faults::Chop;
-use crate::http::body::{BodyError, ResponseBody};
+use crate::http::responses::body::{BodyError, ResponseBody};
 
 struct Chopped {
     body: ResponseBody,

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use steersman_schema::resource::Resource;
 
-use crate::http::openapi;
+use crate::http::documents::openapi;
 
 /// The media type of the protobuf document in Accept headers.
 const ASKED: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";

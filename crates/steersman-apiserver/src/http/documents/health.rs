@@ -1,7 +1,7 @@
 //! Machine: the health endpoints. A server that answers is healthy; only a restart changes that.
 
-use crate::http::query::Query;
-use crate::http::reply::{Reply, TEXT};
+use crate::http::requests::query::Query;
+use crate::http::responses::reply::{Reply, TEXT};
 
 /// Returns the checks of a kube-apiserver that exist here too, in its order.
 fn checks(endpoint: &str) -> &'static [&'static str] {
@@ -59,7 +59,7 @@ pub(crate) fn answer(endpoint: &str, check: Option<&str>, query: &Query) -> Opti
 
 #[cfg(test)]
 mod tests {
-    use crate::http::reply::ReplyBody;
+    use crate::http::responses::reply::ReplyBody;
 
     use super::*;
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use steersman_text::go;
 use steersman_text::status::{Details, Status};
 
-use crate::http::query::Query;
+use crate::http::requests::query::Query;
 
 /// The default timeout of a request, which is also the maximum.
 pub(crate) const MOST: Duration = Duration::from_secs(60);

@@ -22,9 +22,9 @@ use steersman_registry::Object;
 use steersman_schema::resource::{PrinterColumn, Resource};
 
 use self::columns::{Columns, Heading};
-use crate::http::jsonpath::JsonPath;
-use crate::http::negotiate::MetaVersion;
-use crate::http::query::IncludeObject;
+use crate::http::requests::negotiate::MetaVersion;
+use crate::http::requests::query::IncludeObject;
+use crate::http::responses::jsonpath::JsonPath;
 
 /// Builds the Tables of one resource, with its columns prepared once.
 #[derive(Debug)]

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use steersman_schema::resource::Resource;
 use steersman_schema::subresources::further;
 
-use crate::http::negotiate::DiscoveryVersion;
+use crate::http::requests::negotiate::DiscoveryVersion;
 
 const SUBRESOURCE_VERBS: &[&str] = &["get", "patch", "update"];
 

@@ -7,10 +7,10 @@ use steersman_registry::{Object, Page};
 use steersman_schema::resource::Resource;
 use steersman_text::status::Status;
 
-use crate::http::negotiate::{Format, Media, MetaVersion, Shape};
-use crate::http::query::{IncludeObject, Query};
-use crate::http::reply::{JSON, ListBody, Reply, ReplyBody};
-use crate::http::table::{TableMaker, TableMeta, partial};
+use crate::http::requests::negotiate::{Format, Media, MetaVersion, Shape};
+use crate::http::requests::query::{IncludeObject, Query};
+use crate::http::responses::reply::{JSON, ListBody, Reply, ReplyBody};
+use crate::http::responses::table::{TableMaker, TableMeta, partial};
 
 /// The requested view, and the time from which ages are counted.
 ///

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use steersman_schema::resource::Resource;
 use steersman_schema::types;
 
-use crate::http::discovery::{Below, group_version, group_versions, of_version};
-use crate::http::openapi_paths::{self, Components};
+use crate::http::documents::discovery::{Below, group_version, group_versions, of_version};
+use crate::http::documents::openapi_paths::{self, Components};
 
 const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
 const EVENT: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent";

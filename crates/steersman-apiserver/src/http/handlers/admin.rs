@@ -16,9 +16,9 @@ use crate::faults::{
     FaultGuard, FaultSpec, History, PlannedFault, RequestRecord, Restart, WatchMode,
 };
 use crate::http::context::Context;
-use crate::http::negotiate::Format;
-use crate::http::query::Query;
-use crate::http::reply::Reply;
+use crate::http::requests::negotiate::Format;
+use crate::http::requests::query::Query;
+use crate::http::responses::reply::Reply;
 
 /// The path prefix of these endpoints.
 const ROOT: &str = "/steersman/";

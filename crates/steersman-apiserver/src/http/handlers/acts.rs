@@ -8,11 +8,11 @@ use steersman_schema::resource::Resource;
 use steersman_schema::subresources::Act;
 use steersman_text::status::Status;
 
-use crate::http::call::Call;
-use crate::http::decode;
-use crate::http::negotiate::{self, Reader};
-use crate::http::reply::{Reply, TEXT};
-use crate::http::vain::Sent;
+use crate::http::requests::call::Call;
+use crate::http::requests::decode;
+use crate::http::requests::negotiate::{self, Reader};
+use crate::http::requests::vain::Sent;
+use crate::http::responses::reply::{Reply, TEXT};
 
 /// The media types of the route for logs.
 const LOGS: [&str; 4] = [

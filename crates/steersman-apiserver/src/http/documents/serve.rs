@@ -1,0 +1,261 @@
+//! Machine: answers requests for documents: health, version, discovery, OpenAPI.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use steersman_schema::resource::Resource;
+use steersman_text::status::Status;
+
+use crate::http::documents::cache::{Document, DocumentCache};
+use crate::http::documents::{discovery, health, openapi, openapi_v2};
+use crate::http::requests::call::Refusal;
+use crate::http::requests::negotiate::{self, Discovery, Format, Reader};
+use crate::http::requests::path::Route;
+use crate::http::requests::query::Query;
+use crate::http::responses::reply::{JSON, Reply};
+
+/// The minor version of the Kubernetes release that the server follows.
+const MINOR: &str = "36";
+
+/// The parts of a request that a document depends on.
+#[derive(Debug)]
+pub(crate) struct Ask<'a> {
+    /// HTTP method.
+    pub(crate) method: &'a str,
+    /// `Accept`.
+    pub(crate) accept: Option<&'a str>,
+    /// The query.
+    pub(crate) query: &'a Query,
+    /// `If-None-Match`.
+    pub(crate) if_none_match: Option<&'a str>,
+}
+
+/// Answers a route of a document. `Objects`, `Metrics` and `Unknown` get the page for unknown
+/// paths.
+pub(crate) fn answer(
+    route: &Route,
+    ask: &Ask<'_>,
+    resources: &[Arc<Resource>],
+    cache: &mut DocumentCache,
+) -> Result<Reply, Refusal> {
+    match route {
+        Route::Health { endpoint, check } => {
+            health::answer(endpoint, check.as_deref(), ask.query).ok_or(Refusal::PageNotFound)
+        }
+        Route::Root => Ok(paths(resources)),
+        // The handlers of OpenAPI ignore the method.
+        Route::OpenApiV2 if openapi_v2::is_accepted(ask.accept) => {
+            let made = cache.get(resources, "openapi/v2", || {
+                let (bytes, tag) = (openapi_v2::document(resources), String::new());
+                Some(Document { bytes, tag })
+            });
+            let bytes = made.map(|document| document.bytes).unwrap_or_default();
+            Ok(Reply::new(200, openapi_v2::CONTENT_TYPE, bytes))
+        }
+        Route::OpenApiV2 if openapi_v2::is_unknown(ask.accept) => Ok(Reply::new(406, "", "")),
+        Route::OpenApiV2 => {
+            let made = cache.get(resources, "openapi/v2 json", || {
+                Some(document(&openapi_v2::json(resources)))
+            });
+            Ok(made.map_or_else(|| Reply::new(404, "", ""), |made| tagged(made, ask)))
+        }
+        Route::OpenApi { path } => match openapi_v3(resources, path, cache) {
+            Some(document) => Ok(tagged(document, ask)),
+            None => Ok(Reply::new(404, "", "")),
+        },
+        Route::OpenApiIndex => Ok(tagged(index(resources, cache), ask)),
+        Route::Objects(_) | Route::Metrics | Route::Unknown => Err(Refusal::PageNotFound),
+        Route::NoSuchPath { group } if serves(resources, group) => {
+            Err(Status::no_such_path().into())
+        }
+        Route::NoSuchPath { .. } => Err(Refusal::PageNotFound),
+        // Upstream's aggregator answers these two routes whatever the method.
+        Route::Groups => root(ask, resources, Reader::Handler, cache),
+        Route::Group(name) => group(name, ask, resources),
+        // The handlers of custom resource versions ignore the method too.
+        Route::Resources { group, .. } if ask.method != "GET" && serves(resources, group) => {
+            Err(Status::method_not_allowed().into())
+        }
+        Route::Resources { group, version } => resources_of(ask, resources, group, version),
+        _ if ask.method != "GET" => Err(Status::method_not_allowed().into()),
+        Route::Version => {
+            negotiate::routed(ask.accept, &[JSON])?;
+            Ok(Reply::document(200, &version(), Format::Json))
+        }
+        Route::CoreVersions => root(ask, resources, Reader::Route, cache),
+    }
+}
+
+/// Answers with the resources of a version.
+fn resources_of(
+    ask: &Ask<'_>,
+    resources: &[Arc<Resource>],
+    group: &str,
+    version: &str,
+) -> Result<Reply, Refusal> {
+    let built_in = serves(resources, group);
+    let reader = if built_in {
+        Reader::Route
+    } else {
+        Reader::Handler
+    };
+    let format = legacy(ask, reader)?;
+    match discovery::version(resources, group, version) {
+        Some(document) => Ok(Reply::document(200, &document, format)),
+        None if built_in => Err(Status::no_such_path().into()),
+        None => Err(Refusal::PageNotFound),
+    }
+}
+
+/// Whether a group has built-in resources; then its unknown paths are answered by a Status.
+fn serves(resources: &[Arc<Resource>], group: &str) -> bool {
+    resources
+        .iter()
+        .any(|known| known.built_in && known.group == group)
+}
+
+/// Answers `/`: the served paths, apart from objects.
+fn paths(resources: &[Arc<Resource>]) -> Reply {
+    let mut paths: Vec<String> = [
+        "/api",
+        "/apis",
+        "/healthz",
+        "/livez",
+        "/metrics",
+        "/openapi/v2",
+        "/openapi/v3",
+        "/readyz",
+        "/version",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    for path in openapi::paths(resources) {
+        if let Some((group, _)) = path.rsplit_once('/') {
+            paths.push(format!("/{group}"));
+        }
+        paths.push(format!("/openapi/v3/{path}"));
+        paths.push(format!("/{path}"));
+    }
+    paths.sort();
+    paths.dedup();
+    let document = json!({ "paths": paths });
+    Reply::new(
+        200,
+        JSON,
+        serde_json::to_vec_pretty(&document).unwrap_or_default(),
+    )
+}
+
+fn group(name: &str, ask: &Ask<'_>, resources: &[Arc<Resource>]) -> Result<Reply, Refusal> {
+    let document = discovery::group(resources, name).ok_or(Refusal::PageNotFound)?;
+    Ok(Reply::document(
+        200,
+        &document,
+        legacy(ask, Reader::Handler)?,
+    ))
+}
+
+/// Answers `/api` and `/apis`, which have an aggregated form.
+fn root(
+    ask: &Ask<'_>,
+    resources: &[Arc<Resource>],
+    reader: Reader,
+    cache: &mut DocumentCache,
+) -> Result<Reply, Refusal> {
+    let core = reader == Reader::Route;
+    match negotiate::discovery(ask.accept, reader, true)? {
+        Discovery::Aggregated(version) => {
+            let name = format!("{version:?} {core}");
+            let document = cache.get(resources, &name, || {
+                Some(document(&discovery::aggregated(resources, core, version)))
+            });
+            let mut reply = tagged(document.ok_or(Refusal::PageNotFound)?, ask);
+            reply.content_type = discovery::aggregated_content_type(version);
+            Ok(reply)
+        }
+        Discovery::Legacy(format) => {
+            let document = if core {
+                discovery::core_versions()
+            } else {
+                discovery::groups(resources)
+            };
+            Ok(Reply::document(200, &document, format))
+        }
+    }
+}
+
+/// Negotiates the format of a document without an aggregated form.
+fn legacy(ask: &Ask<'_>, reader: Reader) -> Result<Format, Refusal> {
+    match negotiate::discovery(ask.accept, reader, false)? {
+        Discovery::Legacy(format) => Ok(format),
+        Discovery::Aggregated(_) => Ok(Format::Json),
+    }
+}
+
+/// Returns the OpenAPI document of a group version, if it is served.
+fn openapi_v3(
+    resources: &[Arc<Resource>],
+    path: &str,
+    cache: &mut DocumentCache,
+) -> Option<Document> {
+    cache.get(resources, &format!("openapi/v3/{path}"), || {
+        openapi::document(resources, path).map(|value| document(&value))
+    })
+}
+
+/// Builds the index of the OpenAPI documents, which names each document with its hash.
+fn index(resources: &[Arc<Resource>], cache: &mut DocumentCache) -> Document {
+    let mut tags = Vec::new();
+    for path in openapi::paths(resources) {
+        if let Some(document) = openapi_v3(resources, &path, cache) {
+            tags.push((path, document.tag));
+        }
+    }
+    document(&openapi::index(tags))
+}
+
+fn document(value: &Value) -> Document {
+    Document {
+        bytes: value.to_string().into(),
+        tag: discovery::etag(value),
+    }
+}
+
+/// Answers 304 if the client already has the document.
+fn tagged(document: Document, ask: &Ask<'_>) -> Reply {
+    let known = ask.if_none_match.unwrap_or_default();
+    let mut reply = if known.contains(&document.tag) {
+        Reply::new(304, "", "")
+    } else {
+        Reply::new(200, JSON, document.bytes)
+    };
+    reply.etag = Some(document.tag);
+    reply
+}
+
+fn version() -> Value {
+    json!({
+        "major": "1",
+        "minor": MINOR,
+        "emulationMajor": "1",
+        "emulationMinor": MINOR,
+        "minCompatibilityMajor": "1",
+        "minCompatibilityMinor": "35",
+        "gitVersion": format!("v1.{MINOR}.0"),
+        "gitCommit": "",
+        "gitTreeState": "",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "",
+        "compiler": "rustc",
+        "platform": format!("{}/{}", std::env::consts::OS, architecture()),
+    })
+}
+
+/// Returns the processor architecture as Go, and so every Kubernetes client, spells it.
+fn architecture() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}

@@ -1,0 +1,10 @@
+//! Room: the parts of a response, from an object to the bytes of a body.
+
+mod jsonpath;
+mod table;
+pub(crate) mod events;
+pub(crate) mod reply;
+pub(crate) mod shape;
+pub(crate) mod gzip;
+pub(crate) mod body;
+pub(crate) mod chop;
