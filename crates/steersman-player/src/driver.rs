@@ -13,9 +13,9 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use super::actions::world::Now;
 use super::handle::{Player, Shared};
 use super::machine::Next;
-use super::world::Now;
 
 /// Approximate maximum of the player's writes per turn, after which other tasks get access to the
 /// store (PLAY-7).

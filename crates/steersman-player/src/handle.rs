@@ -9,9 +9,9 @@ use steersman_text::selector::LabelSelector;
 use steersman_text::status::Status;
 use tokio::sync::Notify;
 
+use super::actions::world::{Manners, Wish};
 use super::machine::Machine;
 use super::options::{Played, Speed, Trouble};
-use super::world::{Manners, Wish};
 
 /// The player of a server, which acts as its controllers, scheduler and kubelets: see [`Played`].
 /// Cheap to clone.

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use steersman_registry::Registry;
 
-use super::agenda::Agenda;
-use super::facts::{Key, Kind};
-use super::kinds::Kinds;
+use super::actions::world::{Manners, Notes, Now, World};
 use super::options::Played;
-use super::view::View;
-use super::world::{Manners, Notes, Now, World};
+use super::state::agenda::Agenda;
+use super::state::facts::{Key, Kind};
+use super::state::kinds::Kinds;
+use super::state::view::View;
 
 /// When the player needs its next turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -103,7 +103,7 @@ fn the_player_leaves_old_pods_undecoded() {
     while machine.turn(&mut registry, &manners(), now(), 64) == Next::Again {}
     let pods = registry.resource("", "v1", "pods").unwrap();
     let all: Vec<_> = registry.all_stored(&pods.storage, None).collect();
-    let ready = |pod: &Arc<Stored>| super::super::facts::holds(&pod.look(), "Ready");
+    let ready = |pod: &Arc<Stored>| super::super::state::facts::holds(&pod.look(), "Ready");
     assert!(all.len() == 200 && all.iter().all(|pod| ready(pod)));
     let decoded = all.iter().filter(|pod| pod.is_decoded()).count();
     assert!(decoded < 50, "{decoded} of 200 Pods are decoded");

@@ -1,0 +1,256 @@
+//! Machine: correlates the Events of the played components, so that repeated ones are counted
+//! (client-go's `EventCorrelator`).
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::Hash;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::state::facts::Place;
+
+/// Number of different messages of one reason that get Events of their own.
+const SIMILAR: usize = 10;
+/// Time during which similar messages are aggregated.
+const SIMILAR_FOR: Duration = Duration::from_secs(600);
+/// Number of Events that a source may write about one object at once, and the interval after which
+/// it may write one more.
+const BURST: u32 = 25;
+const REFILL: Duration = Duration::from_secs(300);
+/// Maximum number of entries that a recorder remembers in each map.
+const REMEMBERED: usize = 4096;
+/// Time after which an Event is deleted.
+pub(crate) const KEPT: Duration = Duration::from_secs(3600);
+
+/// The component that reports an Event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Source {
+    Deployments,
+    ReplicaSets,
+    StatefulSets,
+    DaemonSets,
+    Jobs,
+    CronJobs,
+    Volumes,
+    Scheduler,
+    Kubelet,
+}
+
+/// The content of an Event.
+#[derive(Debug, Clone)]
+pub(crate) struct Told {
+    pub(crate) warning: bool,
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
+    /// The field path of the container concerned.
+    pub(crate) field: String,
+}
+
+/// The recorded Events: client-go's `EventCorrelator`.
+#[derive(Debug, Default)]
+pub(crate) struct Recorder {
+    similar: Bounded<Group, Similar>,
+    counted: Bounded<Counted, Arc<str>>,
+    allowed: Bounded<(Arc<str>, Source), Allowance>,
+    /// When to check the age of each Event, the earliest first.
+    kept: VecDeque<(Duration, Place)>,
+    /// Makes Event names unique even if the clock stands still.
+    serial: u64,
+}
+
+/// The aggregation key: uid of the object, source, whether it is a warning, reason, and container.
+pub(crate) type Group = (Arc<str>, Source, bool, &'static str, String);
+
+/// A token bucket: the number of Events that a source may still write about an object, and since
+/// when it is below the maximum.
+#[derive(Debug)]
+struct Allowance {
+    since: Duration,
+    left: u32,
+}
+
+/// The key of the messages that one Event counts.
+pub(crate) type Counted = (Group, String);
+
+#[derive(Debug, Default)]
+struct Similar {
+    at: Duration,
+    messages: HashSet<String>,
+}
+
+/// A map of bounded size that drops its oldest entry.
+#[derive(Debug)]
+struct Bounded<K, V> {
+    known: HashMap<K, V>,
+    order: VecDeque<K>,
+}
+
+impl<K, V> Default for Bounded<K, V> {
+    fn default() -> Self {
+        Self {
+            known: HashMap::new(),
+            order: VecDeque::new(),
+        }
+    }
+}
+
+impl<K: Hash + Eq + Clone, V> Bounded<K, V> {
+    fn entry(&mut self, key: &K, new: impl FnOnce() -> V) -> &mut V {
+        if !self.known.contains_key(key) {
+            self.order.push_back(key.clone());
+            if self.order.len() > REMEMBERED
+                && let Some(first) = self.order.pop_front()
+            {
+                self.known.remove(&first);
+            }
+        }
+        self.known.entry(key.clone()).or_insert_with(new)
+    }
+}
+
+impl Source {
+    pub(crate) fn component(self) -> &'static str {
+        match self {
+            Self::Deployments => "deployment-controller",
+            Self::ReplicaSets => "replicaset-controller",
+            Self::StatefulSets => "statefulset-controller",
+            Self::DaemonSets => "daemonset-controller",
+            Self::Jobs => "job-controller",
+            Self::CronJobs => "cronjob-controller",
+            Self::Volumes => "persistentvolume-controller",
+            Self::Scheduler => "default-scheduler",
+            Self::Kubelet => "kubelet",
+        }
+    }
+}
+
+impl Told {
+    pub(crate) fn normal(reason: &'static str, message: String) -> Self {
+        Self {
+            warning: false,
+            reason,
+            message,
+            field: String::new(),
+        }
+    }
+
+    pub(crate) fn warning(reason: &'static str, message: String) -> Self {
+        Self {
+            warning: true,
+            ..Self::normal(reason, message)
+        }
+    }
+
+    /// Sets the container concerned.
+    pub(crate) fn of(self, container: &str) -> Self {
+        Self {
+            field: format!("spec.containers{{{container}}}"),
+            ..self
+        }
+    }
+}
+
+impl Recorder {
+    /// Returns the message of an Event and the key under which it is counted; `None` if the source
+    /// exceeds its rate.
+    pub(crate) fn correlate(
+        &mut self,
+        uid: &Arc<str>,
+        source: Source,
+        told: &Told,
+        tick: Duration,
+    ) -> Option<(String, Counted)> {
+        let group = (
+            Arc::clone(uid),
+            source,
+            told.warning,
+            told.reason,
+            told.field.clone(),
+        );
+        let similar = self.similar.entry(&group, Similar::default);
+        if tick > similar.at.saturating_add(SIMILAR_FOR) {
+            *similar = Similar::default();
+        }
+        similar.at = tick;
+        let single = similar.messages.len() < SIMILAR || similar.messages.contains(&told.message);
+        let (message, key) = if single {
+            similar.messages.insert(told.message.clone());
+            (told.message.clone(), told.message.clone())
+        } else {
+            let message = format!("(combined from similar events): {}", told.message);
+            (message, String::new())
+        };
+        let allowed = self
+            .allowed
+            .entry(&(Arc::clone(uid), source), || Allowance {
+                since: tick,
+                left: BURST,
+            });
+        while allowed.left < BURST && tick.saturating_sub(allowed.since) >= REFILL {
+            allowed.since += REFILL;
+            allowed.left += 1;
+        }
+        if allowed.left == BURST {
+            allowed.since = tick;
+        }
+        allowed.left = allowed.left.checked_sub(1)?;
+        Some((message, (group, key)))
+    }
+
+    /// Returns the name of the Event that counts this key so far.
+    pub(crate) fn name_of(&self, counted: &Counted) -> Option<Arc<str>> {
+        self.counted.known.get(counted).cloned()
+    }
+
+    /// Records the Event that counts this key.
+    pub(crate) fn note(&mut self, counted: &Counted, place: Place, tick: Duration) {
+        let name = &place.1;
+        *self.counted.entry(counted, || Arc::clone(name)) = Arc::clone(name);
+        self.kept.push_back((tick.saturating_add(KEPT), place));
+    }
+
+    /// Returns a number that no Event has yet.
+    pub(crate) fn number(&mut self) -> u64 {
+        self.serial += 1;
+        self.serial
+    }
+
+    /// Returns an Event that is due for a check of its age.
+    pub(crate) fn next_old(&mut self, tick: Duration) -> Option<Place> {
+        self.kept.front().filter(|(at, _)| *at <= tick)?;
+        self.kept.pop_front().map(|(_, place)| place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repeated_events_are_counted_and_events_beyond_the_rate_are_dropped() {
+        let mut recorder = Recorder::default();
+        let uid: Arc<str> = "uid".into();
+        let mut correlate = |message: &str, seconds: u64| {
+            let told = Told::normal("Created", message.to_owned());
+            let tick = Duration::from_secs(seconds);
+            let found = recorder.correlate(&uid, Source::ReplicaSets, &told, tick);
+            found.map(|(message, _)| message)
+        };
+        for number in 0..10 {
+            let message = format!("pod {number}");
+            assert_eq!(correlate(&message, 0), Some(message));
+        }
+        assert_eq!(
+            correlate("pod 10", 0),
+            Some("(combined from similar events): pod 10".to_owned())
+        );
+        assert_eq!(correlate("pod 3", 0), Some("pod 3".to_owned()));
+        for _ in 12..25 {
+            assert!(correlate("pod 1", 0).is_some());
+        }
+        assert_eq!(correlate("pod 1", 0), None);
+        assert!(correlate("pod 1", 300).is_some());
+        assert_eq!(correlate("pod 1", 301), None);
+        // After ten minutes messages get Events of their own again.
+        assert_eq!(correlate("pod 20", 3_000), Some("pod 20".to_owned()));
+    }
+}

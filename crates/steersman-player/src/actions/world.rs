@@ -1,0 +1,366 @@
+//! Machine: the player's actions: calls of the registry's verbs, as the users of the played
+//! components.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+use steersman_registry::auth::User;
+use steersman_registry::store::Stored;
+use steersman_registry::{
+    Deed, DeleteOptions, Preconditions, Registry, Subresource, Target, WriteOptions,
+};
+use steersman_schema::resource::Resource;
+use steersman_schema::subresources::Act;
+use steersman_text::selector::LabelSelector;
+use steersman_text::status::Status;
+
+use super::events::Recorder;
+use crate::options::{Speed, Trouble};
+use crate::state::agenda::Agenda;
+use crate::state::facts::{Key, Kind, Place, TRACKING, controller_of, draw, reference};
+use crate::state::kinds::Kinds;
+use crate::state::view::View;
+
+/// The field manager of all writes of kube-controller-manager.
+const CONTROLLERS: &str = "kube-controller-manager";
+/// The field manager of the scheduler.
+const SCHEDULER: &str = "kube-scheduler";
+/// The field manager of the kubelets.
+const KUBELET: &str = "kubelet";
+
+/// A controller's write of an object itself, not of a subresource.
+pub(crate) const MAIN: (Part, Subresource) = (Part::Controllers, Subresource::Main);
+
+/// The component that writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    Controllers,
+    Scheduler,
+    Kubelet,
+}
+
+/// The current options of the player.
+#[derive(Debug, Clone)]
+pub(crate) struct Manners {
+    pub(crate) speed: Speed,
+    pub(crate) seed: u64,
+    /// The requested troubles beside those in annotations, the newest last.
+    pub(crate) troubles: Vec<Wish>,
+}
+
+/// A request for trouble.
+#[derive(Debug, Clone)]
+pub(crate) struct Wish {
+    pub(crate) id: u64,
+    /// Empty for all namespaces.
+    pub(crate) namespace: String,
+    pub(crate) selector: LabelSelector,
+    pub(crate) trouble: Trouble,
+}
+
+/// The time of a turn.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Now {
+    /// The server's wall time, which is written into objects.
+    pub(crate) wall: Timestamp,
+    /// The player's own clock, which its waits are measured by.
+    pub(crate) tick: Duration,
+}
+
+/// What the player remembers beyond the content of the store.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    /// The Pods that the player keeps from becoming ready.
+    pub(crate) hindered: HashSet<Key>,
+    /// The Pods that were told to stop.
+    pub(crate) stopping: HashSet<Key>,
+    /// The number of Pod addresses given so far.
+    pub(crate) addresses: u32,
+    /// The recent failures of Jobs, by uid.
+    pub(crate) backoffs: HashMap<Arc<str>, Backoff>,
+    pub(crate) recorder: Recorder,
+    /// The volumes of bound claims.
+    pub(crate) bound: HashMap<Place, Arc<str>>,
+}
+
+/// The number of Pod failures of a Job since its last success, and the player's clock at the last
+/// failure.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Backoff {
+    pub(crate) failures: u32,
+    pub(crate) last: Duration,
+}
+
+/// Everything that the code of one kind reads and writes during a turn.
+pub(crate) struct World<'a> {
+    pub(crate) registry: &'a mut Registry,
+    pub(crate) view: &'a View,
+    pub(crate) kinds: &'a Kinds,
+    pub(crate) manners: &'a Manners,
+    pub(crate) agenda: &'a mut Agenda,
+    pub(crate) timers: &'a mut BTreeSet<(Duration, Key)>,
+    pub(crate) notes: &'a mut Notes,
+    /// Whether Events are written.
+    pub(crate) telling: bool,
+    /// Whether volumes are bound, so that Pods wait for them.
+    pub(crate) binding: bool,
+    pub(crate) now: Now,
+    /// The kind of the controller that acts.
+    pub(crate) acting: Kind,
+    /// The number of writes in this turn.
+    pub(crate) writes: usize,
+    /// The approximate maximum of writes in this turn. An object that needs more is looked at again
+    /// (PLAY-7).
+    pub(crate) room: usize,
+}
+
+impl World<'_> {
+    pub(crate) fn get(&self, kind: Kind, namespace: &str, name: &str) -> Option<Arc<Stored>> {
+        let storage = &self.kinds.of(kind).storage;
+        let stored = self.registry.stored(storage, namespace, name)?;
+        Some(match kind {
+            // There are many Pods, and most were written long ago, so they are not kept decoded
+            // (SRV-STORE-7).
+            Kind::Pod => stored.borrowed(),
+            _ => Arc::clone(stored),
+        })
+    }
+
+    pub(crate) fn exists(&self, key: &Key) -> bool {
+        let storage = &self.kinds.of(key.kind).storage;
+        self.registry
+            .stored(storage, &key.namespace, &key.name)
+            .is_some()
+    }
+
+    /// Returns the objects of a resource that the controller with this uid controls.
+    pub(crate) fn controlled(&self, resource: &Resource, uid: &str) -> Vec<Arc<Stored>> {
+        let mut found = self.registry.dependents_in(&resource.storage, uid);
+        found.retain(|one| controller_of(one.lean()).is_some_and(|own| *own.uid == *uid));
+        found
+    }
+
+    pub(crate) fn create(
+        &mut self,
+        resource: &Resource,
+        namespace: &str,
+        body: Value,
+    ) -> Result<Arc<Stored>, Status> {
+        self.create_as(Part::Controllers, resource, namespace, body)
+    }
+
+    /// Like [`create`](Self::create), as another component.
+    pub(crate) fn create_as(
+        &mut self,
+        part: Part,
+        resource: &Resource,
+        namespace: &str,
+        body: Value,
+    ) -> Result<Arc<Stored>, Status> {
+        self.writes += 1;
+        let namespace = Some(namespace).filter(|_| resource.namespaced);
+        let target = Target::collection(resource, namespace);
+        let (options, now) = (self.options(part), self.now.wall);
+        let written = self.registry.create(target, body, &options, now)?;
+        Ok(written.object.stored)
+    }
+
+    /// Replaces an object or its status. A refusal is ignored: the player writes what the server's
+    /// own controllers would have written, and looks again at the next change.
+    pub(crate) fn update(
+        &mut self,
+        resource: &Resource,
+        (part, subresource): (Part, Subresource),
+        object: Value,
+    ) -> Option<Arc<Stored>> {
+        self.writes += 1;
+        let name = object["metadata"]["name"].as_str()?.to_owned();
+        let namespace = object["metadata"]["namespace"].as_str().map(str::to_owned);
+        let (options, now) = (self.options(part), self.now.wall);
+        let target = Target::object(resource, namespace.as_deref(), &name).part(subresource);
+        let written = self.registry.update(target, object, &options, now);
+        written.ok().map(|written| written.object.stored)
+    }
+
+    /// Writes a status if it differs from the stored one. Returns whether the status is stored now.
+    pub(crate) fn report(
+        &mut self,
+        kind: Kind,
+        part: Part,
+        stored: &Stored,
+        status: Value,
+    ) -> bool {
+        if stored.lean()["status"] == status {
+            return true;
+        }
+        let object = reported(stored.lean(), status);
+        let resource = Arc::clone(self.kinds.of(kind));
+        let written = self.update(&resource, (part, Subresource::Status), object);
+        written.is_some()
+    }
+
+    /// Changes an object and writes it back.
+    pub(crate) fn edit(&mut self, kind: Kind, stored: &Stored, edit: impl FnOnce(&mut Value)) {
+        let mut object = stored.lean().clone();
+        edit(&mut object);
+        if object == *stored.lean() {
+            return;
+        }
+        let resource = Arc::clone(self.kinds.of(kind));
+        self.update(&resource, (Part::Controllers, Subresource::Main), object);
+    }
+
+    /// Deletes exactly this object, with its uid as a precondition. `grace` of `None` leaves the
+    /// grace period to the server. Returns whether the server allowed it.
+    pub(crate) fn delete(
+        &mut self,
+        resource: &Resource,
+        stored: &Stored,
+        grace: Option<i64>,
+    ) -> bool {
+        self.writes += 1;
+        let options = DeleteOptions {
+            grace_period_seconds: grace,
+            preconditions: Some(Preconditions {
+                uid: Some(stored.meta("uid").to_owned()),
+                resource_version: None,
+            }),
+            propagation_policy: Some("Background".to_owned()),
+            user: Arc::clone(self.kinds.user(self.acting)),
+            ..DeleteOptions::default()
+        };
+        let namespace = Some(&*stored.namespace).filter(|_| resource.namespaced);
+        let target = Target::object(resource, namespace, &stored.name);
+        // An object that was deleted meanwhile is no error.
+        let deleted = self.registry.delete(target, &options, self.now.wall);
+        deleted.is_ok()
+    }
+
+    /// Binds a Pod to a node, as the scheduler does. Returns whether the Pod is bound.
+    pub(crate) fn bind(&mut self, pod: &Stored, node: &str) -> bool {
+        self.writes += 1;
+        let body = json!({
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": *pod.name, "namespace": *pod.namespace, "uid": pod.meta("uid")},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+        });
+        let deed = Deed {
+            act: Act::Bind,
+            namespace: &pod.namespace,
+            name: &pod.name,
+            body: &body,
+        };
+        let options = self.options(Part::Scheduler);
+        // A Pod that was bound meanwhile needs no further binding.
+        let bound = self.registry.act(deed, &options, self.now.wall);
+        bound.is_ok()
+    }
+
+    /// Makes `owner` the controller of an object without one.
+    pub(crate) fn adopt(&mut self, kind: Kind, object: &Stored, owner: &Stored) {
+        let tracked = owner.lean()["kind"] == "Job";
+        let owner = reference(owner);
+        self.edit(kind, object, |object| {
+            let fields = steersman_registry::metadata_of(object);
+            let owners = fields.entry("ownerReferences").or_insert_with(|| json!([]));
+            if let Some(owners) = owners.as_array_mut() {
+                owners.retain(|one| one["uid"] != owner["uid"]);
+                owners.push(owner);
+            }
+            let finalizers = fields.entry("finalizers").or_insert_with(|| json!([]));
+            if let Some(list) = finalizers.as_array_mut().filter(|_| tracked)
+                && !list.iter().any(|one| one == TRACKING)
+            {
+                list.push(json!(TRACKING));
+            }
+        });
+    }
+
+    /// Removes the owner reference of `owner` from an object, and the finalizer of its controller.
+    pub(crate) fn disown(&mut self, kind: Kind, object: &Stored, owner: &Stored) {
+        let uid = owner.meta("uid").to_owned();
+        let tracked = owner.lean()["kind"] == "Job";
+        self.edit(kind, object, |object| {
+            let fields = steersman_registry::metadata_of(object);
+            let mut without = |field: &str, goes: &dyn Fn(&Value) -> bool| {
+                if let Some(list) = fields.get_mut(field).and_then(Value::as_array_mut) {
+                    list.retain(|one| !goes(one));
+                    if list.is_empty() {
+                        fields.remove(field);
+                    }
+                }
+            };
+            without("ownerReferences", &|one| one["uid"] == *uid);
+            if tracked {
+                without("finalizers", &|one| one == TRACKING);
+            }
+        });
+    }
+
+    /// Whether other objects are to be looked at before this one writes more.
+    pub(crate) fn spent(&self) -> bool {
+        self.writes >= self.room
+    }
+
+    /// Schedules another look at an object after other objects had theirs.
+    pub(crate) fn again(&mut self, key: &Key) {
+        self.agenda.add(key.clone());
+    }
+
+    fn options(&self, part: Part) -> WriteOptions {
+        written_by(part, self.kinds.user(self.acting))
+    }
+
+    /// Schedules a look at an object when the player's clock reaches `at`.
+    pub(crate) fn later(&mut self, key: Key, at: Duration) {
+        self.timers.insert((at, key));
+    }
+
+    /// Returns the trouble that a Pod is in.
+    pub(crate) fn trouble_of(&self, pod: &Stored) -> Option<Trouble> {
+        let own = crate::state::facts::annotation(pod.lean(), crate::options::TROUBLE);
+        let wished = self.manners.troubles.iter().rev().find(|wish| {
+            (wish.namespace.is_empty() || wish.namespace == *pod.namespace)
+                && wish.selector.matches_labels(|key| pod.label(key))
+        });
+        wished
+            .map(|wish| wish.trouble)
+            .or_else(|| Trouble::named(own))
+    }
+
+    /// Returns how long a step of a Pod takes.
+    pub(crate) fn takes(&self, step: &str, time: Duration, pod: &Stored) -> Duration {
+        let seed = self.manners.seed.to_string();
+        let number = draw(&[&seed, step, pod.meta("uid")]);
+        self.manners.speed.vary(time, number)
+    }
+}
+
+/// Builds the body of a status write: type, metadata and the new status.
+fn reported(object: &Value, status: Value) -> Value {
+    // The whole metadata is sent: the status strategies of most kinds remove fields that are
+    // absent.
+    let mut sent = Map::new();
+    for field in ["apiVersion", "kind", "metadata"] {
+        sent.insert(field.to_owned(), object[field].clone());
+    }
+    sent.insert("status".to_owned(), status);
+    Value::Object(sent)
+}
+
+fn written_by(part: Part, user: &Arc<User>) -> WriteOptions {
+    let manager = match part {
+        Part::Controllers => CONTROLLERS,
+        Part::Scheduler => SCHEDULER,
+        Part::Kubelet => KUBELET,
+    };
+    WriteOptions {
+        field_manager: Some(manager.to_owned()),
+        user: Arc::clone(user),
+        ..WriteOptions::default()
+    }
+}

@@ -1,0 +1,84 @@
+//! Machine: the Events of a kubelet about the containers of a Pod.
+
+use serde_json::Value;
+use steersman_registry::store::Stored;
+
+use super::statuses::Doing;
+use crate::actions::events::{Source, Told};
+use crate::actions::world::World;
+use crate::state::facts::text;
+
+impl World<'_> {
+    /// Writes the Events about containers that started or failed to start.
+    pub(crate) fn tell_started(&mut self, pod: &Stored, doing: Doing) {
+        if !self.telling || doing == Doing::Creating {
+            return;
+        }
+        for container in containers(pod.lean(), "containers") {
+            let (name, image) = (text(container, "name"), text(container, "image"));
+            if doing == Doing::ImagePull {
+                for told in refused_image(image) {
+                    self.event(pod, Source::Kubelet, &told.of(name));
+                }
+                continue;
+            }
+            let there = format!(
+                "Container image \"{image}\" already present on machine and can be accessed by the pod"
+            );
+            for (reason, message) in [
+                ("Pulled", there),
+                ("Created", "Container created".to_owned()),
+                ("Started", "Container started".to_owned()),
+            ] {
+                let told = Told::normal(reason, message);
+                self.event(pod, Source::Kubelet, &told.of(name));
+            }
+        }
+        if matches!(doing, Doing::CrashLoop(_)) {
+            self.tell_back_off(pod);
+        }
+    }
+
+    /// Writes the Event about containers that wait before they are restarted.
+    pub(crate) fn tell_back_off(&mut self, pod: &Stored) {
+        for container in containers(pod.lean(), "containers") {
+            let name = text(container, "name");
+            let message = format!(
+                "Back-off restarting failed container {name} in pod {}_{}({})",
+                pod.name,
+                pod.namespace,
+                pod.meta("uid")
+            );
+            let told = Told::warning("BackOff", message);
+            self.event(pod, Source::Kubelet, &told.of(name));
+        }
+    }
+
+    /// Writes the Event about containers that are being stopped.
+    pub(crate) fn tell_stopping(&mut self, pod: &Stored) {
+        for container in containers(pod.lean(), "containers") {
+            let name = text(container, "name");
+            let told = Told::normal("Killing", format!("Stopping container {name}"));
+            self.event(pod, Source::Kubelet, &told.of(name));
+        }
+    }
+}
+
+fn containers<'a>(pod: &'a Value, list: &str) -> impl Iterator<Item = &'a Value> {
+    pod["spec"][list].as_array().into_iter().flatten()
+}
+
+/// Returns the Events about an image that cannot be pulled.
+fn refused_image(image: &str) -> [Told; 5] {
+    let why = format!("failed to resolve reference \"{image}\": {image}: not found");
+    [
+        Told::normal("Pulling", format!("Pulling image \"{image}\"")),
+        Told::warning(
+            "Failed",
+            format!("Failed to pull image \"{image}\": rpc error: code = NotFound desc = {why}"),
+        ),
+        Told::warning("Failed", "Error: ErrImagePull".to_owned()),
+        Told::normal("BackOff", format!("Back-off pulling image \"{image}\"")),
+        Told::warning("Failed", "Error: ImagePullBackOff".to_owned()),
+    ]
+}

@@ -1,0 +1,293 @@
+//! Machine: the scheduler and the kubelets: binds, starts, completes and terminates Pods.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use steersman_registry::Subresource;
+use steersman_registry::store::Stored;
+
+use super::statuses::{self, Doing};
+use crate::actions::events::{Source, Told};
+use crate::actions::world::{Part, World};
+use crate::options::Trouble;
+use crate::state::facts::{Key, Kind, PodFacts, Stage, number, text};
+use crate::state::place;
+
+impl World<'_> {
+    /// Takes the step that is due for a Pod, or schedules a look at the time when one will be.
+    pub(crate) fn pod(&mut self, key: &Key) {
+        let Some(pod) = self.get(Kind::Pod, &key.namespace, &key.name) else {
+            return;
+        };
+        let Some(facts) = self
+            .view
+            .pods
+            .get(&(Arc::clone(&key.namespace), Arc::clone(&key.name)))
+        else {
+            return;
+        };
+        let facts = facts.clone();
+        let trouble = self.trouble_of(&pod);
+        let speed = self.manners.speed;
+        match facts.stage {
+            Stage::Over => {}
+            Stage::Unplaced => {
+                let takes = self.takes("schedule", speed.schedule, &pod);
+                if self.due(key, &facts, takes) {
+                    self.place(&pod, trouble);
+                }
+            }
+            Stage::Placed => self.start(key, &pod, &facts, trouble),
+            Stage::Running => self.run(key, &pod, &facts, trouble),
+            Stage::Leaving => self.end(key, &pod, &facts, trouble),
+        }
+    }
+
+    /// Whether `takes` has passed since the Pod reached its stage. If not, schedules a look at that
+    /// time.
+    fn due(&mut self, key: &Key, facts: &PodFacts, takes: Duration) -> bool {
+        let at = facts.since.saturating_add(takes);
+        let due = at <= self.now.tick;
+        if !due {
+            self.later(key.clone(), at);
+        }
+        due
+    }
+
+    fn place(&mut self, pod: &Stored, trouble: Option<Trouble>) {
+        let scheduler = text(&pod.lean()["spec"], "schedulerName");
+        let gated = pod.lean()["spec"]["schedulingGates"].as_array();
+        if gated.is_some_and(|gates| !gates.is_empty())
+            || !matches!(scheduler, "" | "default-scheduler")
+        {
+            return;
+        }
+        let waits = if self.binding {
+            self.waits_for_claims(pod)
+        } else {
+            None
+        };
+        let total = self.view.nodes.len();
+        let chosen = match (trouble, waits) {
+            (Some(Trouble::Unschedulable), _) => Err(place::Unplaceable(format!(
+                "0/{total} nodes are available: {total} Insufficient cpu."
+            ))),
+            (_, Some(why)) => Err(place::Unplaceable(format!(
+                "0/{total} nodes are available: {why}."
+            ))),
+            _ => place::choose(&self.view.nodes, &self.view.crowds, pod.lean()),
+        };
+        match chosen {
+            Ok(node) => {
+                if self.bind(pod, &node) {
+                    let (namespace, name) = (&pod.namespace, &pod.name);
+                    let message = format!("Successfully assigned {namespace}/{name} to {node}");
+                    let told = Told::normal("Scheduled", message);
+                    self.event(pod, Source::Scheduler, &told);
+                }
+            }
+            Err(place::Unplaceable(why)) => {
+                let since = pod.lean()["status"]["conditions"].as_array();
+                let mut since = since.into_iter().flatten();
+                let known =
+                    since.find(|one| one["type"] == "PodScheduled" && one["status"] == "False");
+                if known.is_some_and(|one| one["message"] == why) {
+                    return;
+                }
+                let told = Told::warning("FailedScheduling", why.clone());
+                self.event(pod, Source::Scheduler, &told);
+                let mut status = pod.lean()["status"].clone();
+                let time = known.map_or_else(
+                    || json!(self.wall()),
+                    |one| one["lastTransitionTime"].clone(),
+                );
+                let mut condition = json!({
+                    "type": "PodScheduled", "status": "False", "lastProbeTime": null,
+                    "lastTransitionTime": time, "reason": "Unschedulable", "message": why,
+                });
+                let generation = &pod.lean()["metadata"]["generation"];
+                if !generation.is_null() {
+                    condition["observedGeneration"] = generation.clone();
+                }
+                let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+                let others = conditions
+                    .into_iter()
+                    .filter(|one| one["type"] != "PodScheduled");
+                let conditions: Vec<_> = others.chain([condition]).collect();
+                status["conditions"] = json!(conditions);
+                self.report(Kind::Pod, Part::Scheduler, pod, status);
+            }
+        }
+    }
+
+    fn start(&mut self, key: &Key, pod: &Stored, facts: &PodFacts, trouble: Option<Trouble>) {
+        let takes = self.takes("start", self.manners.speed.start, pod);
+        if !self.due(key, facts, takes) {
+            if pod.lean()["status"]["containerStatuses"].is_null() {
+                self.tell(pod, Doing::Creating);
+            }
+            return;
+        }
+        let doing = match trouble {
+            Some(Trouble::ImagePull) => Doing::ImagePull,
+            Some(Trouble::CrashLoop) => Doing::CrashLoop(0),
+            Some(Trouble::Failed) => Doing::ended(pod.lean(), 1),
+            Some(Trouble::NeverReady) => Doing::Unready,
+            Some(Trouble::Unschedulable | Trouble::Unstoppable) | None => Doing::Running,
+        };
+        if doing == Doing::ImagePull && statuses::waiting_for(pod.lean()) == "ImagePullBackOff" {
+            return;
+        }
+        if matches!(doing, Doing::CrashLoop(_) | Doing::Unready) {
+            self.notes.hindered.insert(key.clone());
+        }
+        if doing == Doing::CrashLoop(0) {
+            let wait = Duration::from_secs(statuses::crash_delay(0).unsigned_abs());
+            self.later(key.clone(), self.now.tick.saturating_add(wait));
+        }
+        self.tell(pod, doing);
+        self.tell_started(pod, doing);
+    }
+
+    fn run(&mut self, key: &Key, pod: &Stored, facts: &PodFacts, trouble: Option<Trouble>) {
+        // The player only undoes its own changes to a Pod; statuses that a client reports stay.
+        let hindered = self.notes.hindered.contains(key);
+        match trouble {
+            Some(Trouble::Failed) => self.tell(pod, Doing::ended(pod.lean(), 1)),
+            Some(Trouble::CrashLoop) => self.crash(key, pod, facts),
+            Some(Trouble::NeverReady) => {
+                if facts.ready {
+                    self.notes.hindered.insert(key.clone());
+                    self.tell(pod, Doing::Unready);
+                }
+            }
+            _ if hindered => {
+                self.notes.hindered.remove(key);
+                self.tell(pod, Doing::Running);
+            }
+            _ => {
+                let ends = ends_by_itself(pod.lean(), facts);
+                let takes = self.takes("complete", self.manners.speed.complete, pod);
+                if ends && self.due(key, facts, takes) {
+                    self.tell(pod, Doing::ended(pod.lean(), 0));
+                }
+            }
+        }
+    }
+
+    fn crash(&mut self, key: &Key, pod: &Stored, facts: &PodFacts) {
+        let crashing = statuses::waiting_for(pod.lean()) == "CrashLoopBackOff";
+        self.notes.hindered.insert(key.clone());
+        let wait = |count: i64| Duration::from_secs(statuses::crash_delay(count).unsigned_abs());
+        let count = statuses::restarts(pod.lean());
+        if !crashing {
+            self.later(key.clone(), self.now.tick.saturating_add(wait(count)));
+            self.tell(pod, Doing::CrashLoop(count));
+            return self.tell_back_off(pod);
+        }
+        // The next failure happens when all delays up to now are over.
+        let over = (0..=count.min(1_000)).map(wait);
+        let at = over.fold(facts.since, Duration::saturating_add);
+        if at > self.now.tick {
+            return self.later(key.clone(), at);
+        }
+        self.later(key.clone(), self.now.tick.saturating_add(wait(count + 1)));
+        self.tell(pod, Doing::CrashLoop(count + 1));
+        self.tell_started(pod, Doing::CrashLoop(count + 1));
+    }
+
+    fn end(&mut self, key: &Key, pod: &Stored, facts: &PodFacts, trouble: Option<Trouble>) {
+        let grace = number(&pod.lean()["metadata"]["deletionGracePeriodSeconds"], 0);
+        if grace == 0 {
+            // Finalizers hold the Pod; a kubelet does not touch them.
+            return;
+        }
+        let runs = facts.ready || !text(&pod.lean()["status"], "podIP").is_empty();
+        if runs && self.notes.stopping.insert(key.clone()) {
+            self.tell_stopping(pod);
+        }
+        let grace = Duration::from_secs(grace.unsigned_abs());
+        let takes = self.takes("stop", self.manners.speed.stop, pod);
+        let takes = match trouble {
+            Some(Trouble::Unstoppable) => grace,
+            _ => takes.min(grace),
+        };
+        if self.due(key, facts, takes) {
+            let pods = Arc::clone(self.kinds.of(Kind::Pod));
+            let held = pod.lean()["metadata"]["finalizers"].as_array();
+            let over = matches!(text(&pod.lean()["status"], "phase"), "Succeeded" | "Failed");
+            if held.is_some_and(|held| !held.is_empty()) && !over {
+                // The clients that hold the Pod by finalizers see how it ended.
+                self.tell(pod, Doing::Killed);
+            }
+            self.delete(&pods, pod, Some(0));
+        }
+    }
+
+    /// Writes the status that a kubelet reports for the Pod's containers.
+    fn tell(&mut self, pod: &Stored, doing: Doing) {
+        let known = text(&pod.lean()["status"], "podIP");
+        let own = if known.is_empty() {
+            self.notes.addresses = self.notes.addresses.wrapping_add(1);
+            statuses::pod_address(self.notes.addresses)
+        } else {
+            known.to_owned()
+        };
+        let node = self.get(Kind::Node, "", text(&pod.lean()["spec"], "nodeName"));
+        let addresses = node
+            .as_ref()
+            .and_then(|node| node.lean()["status"]["addresses"].as_array());
+        let host = addresses
+            .into_iter()
+            .flatten()
+            .find(|one| one["type"] == "InternalIP")
+            .map_or("172.18.0.1", |one| text(one, "address"));
+        let own = if pod.lean()["spec"]["hostNetwork"] == true {
+            host
+        } else {
+            &own
+        };
+        let status = statuses::status(pod.lean(), doing, (host, own), &self.wall());
+        self.report(Kind::Pod, Part::Kubelet, pod, status);
+    }
+
+    /// Returns the wall time as objects write it.
+    pub(crate) fn wall(&self) -> String {
+        steersman_registry::time_text(self.now.wall)
+    }
+
+    /// Creates the nodes that were asked for.
+    pub(crate) fn make_nodes(&mut self, nodes: u32) {
+        let kind = Arc::clone(self.kinds.of(Kind::Node));
+        for number in 1..=nodes {
+            let name = format!("node-{number}");
+            let node = match self.get(Kind::Node, "", &name) {
+                Some(node) if place::is_ready(node.lean()) => continue,
+                Some(node) => node,
+                None => match self.create(&kind, "", place::new_node(&name)) {
+                    Ok(node) => node,
+                    Err(_) => continue,
+                },
+            };
+            let mut object = node.lean().clone();
+            object["status"] = place::node_status(number, &self.wall());
+            let Some(node) = self.update(&kind, (Part::Kubelet, Subresource::Status), object)
+            else {
+                continue;
+            };
+            // The node is ready, so its not-ready taint is removed.
+            self.edit(Kind::Node, &node, |node| {
+                if let Some(spec) = node["spec"].as_object_mut() {
+                    spec.remove("taints");
+                }
+            });
+        }
+    }
+}
+
+/// Whether a Pod is meant to complete.
+fn ends_by_itself(pod: &serde_json::Value, facts: &PodFacts) -> bool {
+    let job = facts.controller.as_ref().and_then(|own| own.kind) == Some(Kind::Job);
+    job || text(&pod["spec"], "restartPolicy") != "Always"
+}

@@ -1,0 +1,240 @@
+//! Machine: functions that the controllers of Pods share: creating and adopting Pods, and choosing
+//! which to delete.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use steersman_registry::store::Stored;
+use steersman_text::selector::LabelSelector;
+use steersman_text::status::Status;
+
+use crate::actions::events::{Source, Told};
+use crate::actions::world::World;
+use crate::state::facts::{Key, Kind, Place, PodFacts, Stage, reference, stage_of};
+
+/// How long a controller waits after the server refused one of its Pods.
+const REFUSED: Duration = Duration::from_secs(1);
+
+impl<'a> World<'a> {
+    /// Builds a Pod from a template, owned by `owner`; its name starts with the owner's name.
+    pub(crate) fn pod_of(owner: &Stored, template: &Value) -> Value {
+        let empty = Map::new();
+        let given = template["metadata"].as_object().unwrap_or(&empty);
+        let mut metadata = Map::new();
+        for field in ["labels", "annotations", "finalizers"] {
+            if let Some(value) = given.get(field) {
+                metadata.insert(field.to_owned(), value.clone());
+            }
+        }
+        let prefix = format!("{}-", owner.name);
+        metadata.insert("generateName".to_owned(), Value::String(prefix));
+        metadata.insert("ownerReferences".to_owned(), json!([reference(owner)]));
+        let mut pod = Map::new();
+        pod.insert("apiVersion".to_owned(), json!("v1"));
+        pod.insert("kind".to_owned(), json!("Pod"));
+        pod.insert("metadata".to_owned(), Value::Object(metadata));
+        pod.insert("spec".to_owned(), template["spec"].clone());
+        Value::Object(pod)
+    }
+
+    /// Creates a Pod for an owner. After a refusal schedules another look at the owner.
+    ///
+    /// # Errors
+    /// Returns the server's refusal.
+    pub(crate) fn create_pod(
+        &mut self,
+        key: &Key,
+        owner: &Stored,
+        pod: Value,
+    ) -> Result<(), Status> {
+        let pods = Arc::clone(self.kinds.of(Kind::Pod));
+        let name = pod["metadata"]["name"].clone();
+        let made = self.create(&pods, &key.namespace, pod);
+        let name = name.as_str().unwrap_or_default();
+        let set = &owner.name;
+        let told = match (&made, key.kind) {
+            (Ok(pod), Kind::StatefulSet) => {
+                let message = format!("create Pod {} in StatefulSet {set} successful", pod.name);
+                Told::normal("SuccessfulCreate", message)
+            }
+            (Ok(pod), _) => Told::normal("SuccessfulCreate", format!("Created pod: {}", pod.name)),
+            (Err(refusal), Kind::StatefulSet) => {
+                let why = &refusal.message;
+                let message = format!("create Pod {name} in StatefulSet {set} failed error: {why}");
+                Told::warning("FailedCreate", message)
+            }
+            (Err(refusal), _) => {
+                let message = format!("Error creating: {}", refusal.message);
+                Told::warning("FailedCreate", message)
+            }
+        };
+        self.event(owner, source_of(key.kind), &told);
+        match made {
+            Ok(_) => Ok(()),
+            Err(refusal) => {
+                self.later(key.clone(), self.now.tick.saturating_add(REFUSED));
+                Err(refusal)
+            }
+        }
+    }
+
+    /// Deletes a Pod of an owner.
+    pub(crate) fn delete_pod(&mut self, key: &Key, owner: &Stored, pod: &Stored) {
+        let pods = Arc::clone(self.kinds.of(Kind::Pod));
+        if self.delete(&pods, pod, None) {
+            let (pod, set) = (&pod.name, &owner.name);
+            let message = match key.kind {
+                Kind::StatefulSet => format!("delete Pod {pod} in StatefulSet {set} successful"),
+                _ => format!("Deleted pod: {pod}"),
+            };
+            let told = Told::normal("SuccessfulDelete", message);
+            self.event(owner, source_of(key.kind), &told);
+        }
+    }
+
+    /// Removes the owner reference of Pods that the owner's selector no longer matches, and adopts
+    /// matching Pods without a controller. Returns whether a Pod changed: then the owner is looked
+    /// at again once the change is counted (PLAY-2).
+    ///
+    /// Upstream: `PodControllerRefManager.ClaimPods`.
+    pub(crate) fn claim_pods(&mut self, key: &Key, owner: &Stored) -> bool {
+        let suspects = self.agenda.take_suspects(key);
+        let loose = self.view.loose(Kind::Pod, &owner.namespace);
+        if loose.is_empty() && suspects.is_empty() {
+            return false;
+        }
+        let Some(selector) = selector_of(owner.lean()) else {
+            return false;
+        };
+        let ordinals = (key.kind == Kind::StatefulSet).then(|| format!("{}-", owner.name));
+        let fits = |pod: &Stored| {
+            let named = ordinals.as_ref().is_none_or(|prefix| {
+                let number = pod.name.strip_prefix(prefix.as_str());
+                number.is_some_and(|number| number.parse::<u32>().is_ok())
+            });
+            named && selector.matches_labels(|key| pod.label(key))
+        };
+        // A ReplicaSet ignores finished Pods.
+        let concerns = |pod: &Stored| match stage_of(pod.lean()) {
+            Stage::Leaving => false,
+            Stage::Over => key.kind != Kind::ReplicaSet,
+            Stage::Unplaced | Stage::Placed | Stage::Running => true,
+        };
+        let before = self.registry.revision();
+        for place in suspects {
+            let Some(pod) = self.get(Kind::Pod, &place.0, &place.1) else {
+                continue;
+            };
+            // Nearly all Pods match, and this check does not decode them.
+            if fits(&pod) {
+                continue;
+            }
+            let own = crate::state::facts::controller_of(pod.lean());
+            if own.is_none_or(|own| *own.uid != *owner.meta("uid")) {
+                continue;
+            }
+            if self.spent() {
+                self.agenda.suspect(key.clone(), place);
+                self.again(key);
+            } else if concerns(&pod) {
+                self.disown(Kind::Pod, &pod, owner);
+            }
+        }
+        for at in loose {
+            let Some(pod) = self.get(Kind::Pod, &at.namespace, &at.name) else {
+                continue;
+            };
+            if fits(&pod) && concerns(&pod) {
+                if self.spent() {
+                    self.again(key);
+                    break;
+                }
+                self.adopt(Kind::Pod, &pod, owner);
+            }
+        }
+        self.registry.revision() > before
+    }
+
+    /// Returns the facts about a Pod.
+    pub(crate) fn facts(&self, pod: &Stored) -> Option<&'a PodFacts> {
+        let place = (Arc::clone(&pod.namespace), Arc::clone(&pod.name));
+        self.view.pods.get(&place)
+    }
+
+    /// Whether a Pod has been ready for this many seconds. If not, schedules a look at the owner at
+    /// that time.
+    pub(crate) fn is_available(&mut self, owner: &Key, pod: &PodFacts, seconds: i64) -> bool {
+        if !pod.ready {
+            return false;
+        }
+        let seconds = Duration::from_secs(seconds.max(0).unsigned_abs());
+        let at = pod.ready_at.saturating_add(seconds);
+        if at > self.now.tick {
+            self.later(owner.clone(), at);
+        }
+        at <= self.now.tick
+    }
+
+    /// Returns `many` active Pods of an owner in the order of deletion: Pods without a node, not
+    /// running or not ready first, then by deletion cost, then the youngest.
+    pub(crate) fn victims(&self, owner: &Stored, many: usize) -> Vec<Arc<Stored>> {
+        let view = self.view;
+        let active = view.own(owner.meta("uid")).filter_map(|(place, facts)| {
+            let rank = match facts.stage {
+                Stage::Unplaced => 0,
+                Stage::Placed => 1,
+                Stage::Running => 2,
+                Stage::Over | Stage::Leaving => return None,
+            };
+            Some(((rank, facts.ready, facts.cost), place))
+        });
+        let stored = |place: &Place| self.get(Kind::Pod, &place.0, &place.1);
+        if self.view.tally(owner.meta("uid")).active <= i64::try_from(many).unwrap_or(i64::MAX) {
+            // All active Pods are deleted, so the order does not matter.
+            let some = active.take(self.room.max(1));
+            return some.filter_map(|(_, place)| stored(place)).collect();
+        }
+        let ranked = active.filter_map(|(rank, place)| {
+            let pod = stored(place)?;
+            let age = Reverse(pod.meta("creationTimestamp").to_owned());
+            Some(((rank, age), pod))
+        });
+        let mut ranked: Vec<_> = ranked.collect();
+        ranked.sort_by(|(a, _), (b, _)| a.cmp(b));
+        ranked.truncate(many);
+        ranked.into_iter().map(|(_, pod)| pod).collect()
+    }
+}
+
+/// Returns the Event source of a kind of controller.
+fn source_of(kind: Kind) -> Source {
+    match kind {
+        Kind::StatefulSet => Source::StatefulSets,
+        Kind::DaemonSet => Source::DaemonSets,
+        Kind::Job => Source::Jobs,
+        _ => Source::ReplicaSets,
+    }
+}
+
+/// Returns the selector of a controller; `None` if it has none.
+pub(crate) fn selector_of(object: &Value) -> Option<LabelSelector> {
+    let selector = &object["spec"]["selector"];
+    if !selector.is_object() {
+        return None;
+    }
+    let parsed = LabelSelector::parse(&steersman_registry::selector_text(selector)).ok()?;
+    (!parsed.is_empty()).then_some(parsed)
+}
+
+/// Replaces the condition of the same type in a list, or appends the condition.
+pub(crate) fn set_condition(conditions: &mut Vec<Value>, condition: Value) {
+    match conditions
+        .iter_mut()
+        .find(|one| one["type"] == condition["type"])
+    {
+        Some(known) => *known = condition,
+        None => conditions.push(condition),
+    }
+}

@@ -1,0 +1,4 @@
+//! Room: the controllers of EndpointSlices and PodDisruptionBudgets.
+
+mod endpoints;
+mod budget;

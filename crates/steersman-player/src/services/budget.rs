@@ -1,0 +1,235 @@
+//! Machine: the PodDisruptionBudget controller, which computes how many Pods may be evicted.
+//!
+//! Upstream: `pkg/controller/disruption`.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use steersman_registry::store::Stored;
+use steersman_registry::{GetOptions, Subresource, Target};
+
+use crate::actions::world::{Part, World};
+use crate::pods::pods_of::set_condition;
+use crate::state::facts::{Controller, Key, Kind, controller_of, holds, number, share, text, time};
+use crate::state::view::selects_by;
+
+/// Seconds after which an evicted Pod that still exists counts as available again.
+const PATIENCE: i64 = 120;
+
+/// How many Pods a budget expects, and how many of them must be healthy.
+#[derive(Debug, Clone, Copy)]
+struct Wanted {
+    expected: i64,
+    healthy: i64,
+}
+
+/// The uid of a controller of Pods, and its number of replicas.
+type Scale = (Arc<str>, i64);
+
+impl World<'_> {
+    /// Writes the status of a budget: how many Pods are healthy and how many may be evicted.
+    pub(crate) fn budget(&mut self, key: &Key) {
+        let Some(budget) = self.get(Kind::Budget, &key.namespace, &key.name) else {
+            return;
+        };
+        let place = (Arc::clone(&key.namespace), Arc::clone(&key.name));
+        let Some(selector) = self.view.budgets.get(&place) else {
+            return;
+        };
+        let storage = &self.kinds.of(Kind::Pod).storage;
+        let all = self.registry.all_stored(storage, Some(&key.namespace));
+        let pods: Vec<Arc<Stored>> = all
+            .filter(|pod| selects_by(selector.as_ref(), pod))
+            .cloned()
+            .collect();
+        let old = &budget.lean()["status"];
+        let mut status = old.as_object().cloned().unwrap_or_default();
+        let generation = &budget.lean()["metadata"]["generation"];
+        let mut conditions = old["conditions"].as_array().cloned().unwrap_or_default();
+        let wanted = match self.wanted(budget.lean(), &pods) {
+            Ok(wanted) => wanted,
+            Err(why) => {
+                status.insert("disruptionsAllowed".to_owned(), json!(0));
+                let told = ("False", "SyncFailed", why.as_str());
+                self.put_allowed(&mut conditions, told, &old["observedGeneration"]);
+                status.insert("conditions".to_owned(), Value::Array(conditions));
+                self.report(Kind::Budget, Part::Controllers, &budget, status.into());
+                return;
+            }
+        };
+        let disrupted = self.disrupted(key, old, &pods);
+        let healthy = pods.iter().filter(|pod| {
+            pod.meta("deletionTimestamp").is_empty()
+                && !disrupted.contains_key(&*pod.name)
+                && holds(pod.lean(), "Ready")
+        });
+        let healthy = i64::try_from(healthy.count()).unwrap_or(i64::MAX);
+        let spare = (healthy - wanted.healthy).max(0);
+        let allowed = if wanted.expected > 0 { spare } else { 0 };
+        for (field, count) in [
+            ("currentHealthy", healthy),
+            ("desiredHealthy", wanted.healthy),
+            ("expectedPods", wanted.expected),
+            ("disruptionsAllowed", allowed),
+        ] {
+            status.insert(field.to_owned(), json!(count));
+        }
+        if disrupted.is_empty() {
+            status.remove("disruptedPods");
+        } else {
+            status.insert("disruptedPods".to_owned(), Value::Object(disrupted));
+        }
+        status.insert("observedGeneration".to_owned(), generation.clone());
+        let told = if allowed > 0 {
+            ("True", "SufficientPods", "")
+        } else {
+            ("False", "InsufficientPods", "")
+        };
+        self.put_allowed(&mut conditions, told, generation);
+        status.insert("conditions".to_owned(), Value::Array(conditions));
+        self.report(Kind::Budget, Part::Controllers, &budget, status.into());
+    }
+
+    fn put_allowed(
+        &self,
+        conditions: &mut Vec<Value>,
+        (holds, reason, message): (&str, &str, &str),
+        generation: &Value,
+    ) {
+        let mut known = conditions.iter();
+        let known = known.find(|one| one["type"] == "DisruptionAllowed" && one["status"] == holds);
+        let since = known.map_or_else(
+            || json!(self.wall()),
+            |known| known["lastTransitionTime"].clone(),
+        );
+        let condition = json!({
+            "type": "DisruptionAllowed", "status": holds, "reason": reason, "message": message,
+            "lastTransitionTime": since, "observedGeneration": generation,
+        });
+        set_condition(conditions, condition);
+    }
+
+    /// Computes what the budget's spec asks for.
+    ///
+    /// # Errors
+    /// Fails with the reason why the number cannot be computed.
+    fn wanted(&self, budget: &Value, pods: &[Arc<Stored>]) -> Result<Wanted, String> {
+        let spec = &budget["spec"];
+        let (most, least) = (&spec["maxUnavailable"], &spec["minAvailable"]);
+        if !most.is_null() {
+            let expected = self.expected(pods)?;
+            let healthy = (expected - share(most, expected, true)).max(0);
+            return Ok(Wanted { expected, healthy });
+        }
+        if let Some(healthy) = least.as_i64() {
+            let expected = i64::try_from(pods.len()).unwrap_or(i64::MAX);
+            return Ok(Wanted { expected, healthy });
+        }
+        if least.is_string() {
+            let expected = self.expected(pods)?;
+            let healthy = share(least, expected, true);
+            return Ok(Wanted { expected, healthy });
+        }
+        Ok(Wanted {
+            expected: 0,
+            healthy: 0,
+        })
+    }
+
+    /// Sums up the replicas of all controllers of these Pods. Pods without a controller do not
+    /// count.
+    fn expected(&self, pods: &[Arc<Stored>]) -> Result<i64, String> {
+        let mut scales: HashMap<Arc<str>, i64> = HashMap::new();
+        for pod in pods {
+            let Some(controller) = controller_of(pod.lean()) else {
+                continue;
+            };
+            if scales.contains_key(&controller.uid) {
+                continue;
+            }
+            let scale = match controller.kind {
+                Some(kind @ (Kind::ReplicaSet | Kind::StatefulSet)) => {
+                    self.replicas_of(kind, &pod.namespace, &controller)
+                }
+                _ => self.scale_of(pod, &controller)?,
+            };
+            let Some((uid, scale)) = scale else {
+                return Err(format!("found no controllers for pod \"{}\"", pod.name));
+            };
+            scales.insert(uid, scale);
+        }
+        Ok(scales.values().sum())
+    }
+
+    /// Returns the uid and the replicas of a controller, or of the Deployment that owns it.
+    fn replicas_of(&self, kind: Kind, namespace: &str, controller: &Controller) -> Option<Scale> {
+        let found = self.get(kind, namespace, &controller.name)?;
+        let found = Some(found).filter(|found| found.meta("uid") == &*controller.uid)?;
+        let above = controller_of(found.lean()).filter(|own| own.kind == Some(Kind::Deployment));
+        let above = above.and_then(|own| self.get(Kind::Deployment, namespace, &own.name));
+        let top = above.unwrap_or(found);
+        let replicas = number(&top.lean()["spec"]["replicas"], 1);
+        Some((top.meta("uid").into(), replicas))
+    }
+
+    /// Returns the uid of a custom controller and the replicas of its scale; `None` if the
+    /// controller does not exist any more.
+    ///
+    /// # Errors
+    /// Fails with the reason why the controller has no scale.
+    fn scale_of(&self, pod: &Stored, controller: &Controller) -> Result<Option<Scale>, String> {
+        let owners = pod.lean()["metadata"]["ownerReferences"].as_array();
+        let owner = owners.and_then(|all| all.iter().find(|owner| owner["controller"] == true));
+        let owner = owner.unwrap_or(&Value::Null);
+        let (version, kind) = (text(owner, "apiVersion"), text(owner, "kind"));
+        let mut all = self.registry.resources().iter();
+        let resource = all
+            .find(|known| known.kind == kind && known.api_version() == version)
+            .ok_or_else(|| format!("no matches for kind \"{kind}\" in version \"{version}\""))?;
+        if resource.scale.is_none() {
+            return Err(format!(
+                "{}/{}, Resource={} does not implement the scale subresource",
+                resource.group, resource.version, resource.plural
+            ));
+        }
+        let namespace = resource.namespaced.then_some(&*pod.namespace);
+        let target = Target::object(resource, namespace, &controller.name);
+        let scale = self
+            .registry
+            .get(target.part(Subresource::Scale), &GetOptions::default());
+        let scale = match scale {
+            Ok(scale) => scale,
+            Err(missing) if missing.code == 404 => return Ok(None),
+            Err(refusal) => return Err(refusal.message),
+        };
+        let scale = scale.value();
+        if text(&scale["metadata"], "uid") != &*controller.uid {
+            return Ok(None);
+        }
+        let replicas = number(&scale["spec"]["replicas"], 0);
+        Ok(Some((Arc::clone(&controller.uid), replicas)))
+    }
+
+    /// Returns the Pods that were evicted within the last [`PATIENCE`] and still exist.
+    fn disrupted(&mut self, key: &Key, old: &Value, pods: &[Arc<Stored>]) -> Map<String, Value> {
+        let mut kept = Map::new();
+        for (name, since) in old["disruptedPods"].as_object().into_iter().flatten() {
+            let mut all = pods.iter();
+            let pod = all.find(|pod| *pod.name == **name);
+            let there = pod.is_some_and(|pod| pod.meta("deletionTimestamp").is_empty());
+            let passed = time(since).map_or(i64::MAX, |since| {
+                let now = self.now.wall.as_second();
+                now.saturating_sub(since.as_second())
+            });
+            let left = PATIENCE.saturating_sub(passed);
+            if there && left > 0 {
+                kept.insert(name.clone(), since.clone());
+                let left = Duration::from_secs(left.unsigned_abs());
+                self.later(key.clone(), self.now.tick.saturating_add(left));
+            }
+        }
+        kept
+    }
+}

@@ -1,0 +1,214 @@
+//! Machine: the controllers that write EndpointSlices and Endpoints of Services with a selector.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use steersman_registry::store::Stored;
+use steersman_schema::resource::Resource;
+
+use crate::actions::world::{MAIN, World};
+use crate::state::facts::{Key, Kind, Stage, holds, label, reference, stage_of, text};
+use crate::state::view::selects;
+
+/// Maximum number of endpoints per EndpointSlice.
+const SLICE: usize = 100;
+/// Maximum number of addresses in an Endpoints object.
+const MOST: usize = 1000;
+const SERVICE: &str = "kubernetes.io/service-name";
+const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
+const CONTROLLER: &str = "endpointslice-controller.k8s.io";
+
+impl World<'_> {
+    /// Writes the EndpointSlices and the Endpoints of a Service.
+    pub(crate) fn service(&mut self, key: &Key) {
+        let Some(service) = self.get(Kind::Service, &key.namespace, &key.name) else {
+            // The garbage collector removes the slices with their owner; Endpoints have no owner.
+            let kind = Arc::clone(&self.kinds.endpoints);
+            let left = self
+                .registry
+                .stored(&kind.storage, &key.namespace, &key.name)
+                .cloned();
+            if let Some(left) = left {
+                self.delete(&kind, &left, None);
+            }
+            return;
+        };
+        let selector = &service.lean()["spec"]["selector"];
+        if selector.as_object().is_none_or(serde_json::Map::is_empty)
+            || !service.meta("deletionTimestamp").is_empty()
+        {
+            return;
+        }
+        let storage = &self.kinds.of(Kind::Pod).storage;
+        let pods: Vec<Arc<Stored>> = self
+            .registry
+            .all_stored(storage, Some(&key.namespace))
+            .filter(|pod| {
+                selects(selector, pod)
+                    && !text(&pod.lean()["status"], "podIP").is_empty()
+                    && stage_of(pod.lean()) != Stage::Over
+            })
+            .cloned()
+            .collect();
+        self.write_slices(&service, &pods);
+        self.write_endpoints(&service, &pods);
+    }
+
+    fn write_slices(&mut self, service: &Stored, pods: &[Arc<Stored>]) {
+        let kind = Arc::clone(&self.kinds.slices);
+        let mut known = self.controlled(&kind, service.meta("uid"));
+        known.retain(|slice| label(slice.lean(), MANAGED_BY) == CONTROLLER);
+        let publish = service.lean()["spec"]["publishNotReadyAddresses"] == true;
+        let ports = ports_of(service, pods.first().map(|pod| pod.lean()));
+        let mut known = known.into_iter();
+        let empty: &[Arc<Stored>] = &[];
+        let chunks = pods.chunks(SLICE).chain((pods.is_empty()).then_some(empty));
+        for chunk in chunks {
+            let endpoints: Vec<Value> = chunk.iter().map(|pod| endpoint(pod, publish)).collect();
+            let slice = json!({
+                "apiVersion": "discovery.k8s.io/v1",
+                "kind": "EndpointSlice",
+                "metadata": {
+                    "generateName": format!("{}-", service.name),
+                    "namespace": *service.namespace,
+                    "labels": {MANAGED_BY: CONTROLLER, SERVICE: *service.name},
+                    "ownerReferences": [reference(service)],
+                },
+                "addressType": "IPv4",
+                "endpoints": endpoints,
+                "ports": ports,
+            });
+            self.put(&kind, known.next(), slice, &["endpoints", "ports"]);
+        }
+        for left in known {
+            self.delete(&kind, &left, None);
+        }
+    }
+
+    fn write_endpoints(&mut self, service: &Stored, pods: &[Arc<Stored>]) {
+        let kind = Arc::clone(&self.kinds.endpoints);
+        let publish = service.lean()["spec"]["publishNotReadyAddresses"] == true;
+        let live = pods
+            .iter()
+            .filter(|pod| stage_of(pod.lean()) != Stage::Leaving);
+        let (mut ready, mut unready) = (Vec::new(), Vec::new());
+        for pod in live.take(MOST) {
+            let address = json!({
+                "ip": pod.lean()["status"]["podIP"],
+                "nodeName": pod.lean()["spec"]["nodeName"],
+                "targetRef": target(pod),
+            });
+            if publish || holds(pod.lean(), "Ready") {
+                ready.push(address);
+            } else {
+                unready.push(address);
+            }
+        }
+        let mut subset = json!({"ports": ports_of(service, pods.first().map(|pod| pod.lean()))});
+        let none = ready.is_empty() && unready.is_empty();
+        for (field, list) in [("addresses", ready), ("notReadyAddresses", unready)] {
+            if !list.is_empty() {
+                subset[field] = Value::Array(list);
+            }
+        }
+        let subsets = if none { Vec::new() } else { vec![subset] };
+        let endpoints = json!({
+            "apiVersion": "v1",
+            "kind": "Endpoints",
+            "metadata": {
+                "name": *service.name,
+                "namespace": *service.namespace,
+                "labels": {"endpoints.kubernetes.io/managed-by": "endpoint-controller"},
+            },
+            "subsets": subsets,
+        });
+        let known = self
+            .registry
+            .stored(&kind.storage, &service.namespace, &service.name);
+        let known = known.cloned();
+        self.put(&kind, known, endpoints, &["subsets"]);
+    }
+
+    /// Creates an object, or updates these members of the existing one.
+    fn put(
+        &mut self,
+        kind: &Resource,
+        known: Option<Arc<Stored>>,
+        wanted: Value,
+        members: &[&str],
+    ) {
+        let Some(known) = known else {
+            let namespace = text(&wanted["metadata"], "namespace").to_owned();
+            // An object that a client created under this name is left alone.
+            let _ = self.create(kind, &namespace, wanted);
+            return;
+        };
+        let absent = |value: &Value| value.is_null() || value.as_array().is_some_and(Vec::is_empty);
+        let differs = members.iter().any(|member| {
+            let (old, new) = (&known.lean()[*member], &wanted[*member]);
+            old != new && !(absent(old) && absent(new))
+        });
+        if !differs {
+            return;
+        }
+        let mut object = known.lean().clone();
+        for member in members {
+            object[*member] = wanted[*member].clone();
+        }
+        self.update(kind, MAIN, object);
+    }
+}
+
+fn endpoint(pod: &Stored, publish: bool) -> Value {
+    let leaving = stage_of(pod.lean()) == Stage::Leaving;
+    let serving = holds(pod.lean(), "Ready");
+    let ready = publish || (serving && !leaving);
+    json!({
+        "addresses": [pod.lean()["status"]["podIP"]],
+        "conditions": {"ready": ready, "serving": serving, "terminating": leaving},
+        "nodeName": pod.lean()["spec"]["nodeName"],
+        "targetRef": target(pod),
+    })
+}
+
+fn target(pod: &Stored) -> Value {
+    json!({
+        "kind": "Pod",
+        "name": *pod.name,
+        "namespace": *pod.namespace,
+        "uid": pod.meta("uid"),
+    })
+}
+
+/// Returns the ports of a Service as a Pod has them: named ports are looked up in the Pod's
+/// containers.
+fn ports_of(service: &Stored, pod: Option<&Value>) -> Value {
+    let ports = service.lean()["spec"]["ports"]
+        .as_array()
+        .into_iter()
+        .flatten();
+    let named = |name: &str| {
+        let containers = pod.and_then(|pod| pod["spec"]["containers"].as_array());
+        let mut all = containers
+            .into_iter()
+            .flatten()
+            .flat_map(|one| one["ports"].as_array().into_iter().flatten());
+        all.find(|port| port["name"] == *name)
+            .map(|port| port["containerPort"].clone())
+    };
+    let ports = ports.filter_map(|port| {
+        let target = match &port["targetPort"] {
+            Value::Null => port["port"].clone(),
+            Value::String(name) => named(name)?,
+            number => number.clone(),
+        };
+        let protocol = port
+            .get("protocol")
+            .cloned()
+            .unwrap_or_else(|| json!("TCP"));
+        let mut written = json!({"port": target, "protocol": protocol});
+        written["name"] = port.get("name").cloned().unwrap_or_else(|| json!(""));
+        Some(written)
+    });
+    Value::Array(ports.collect())
+}

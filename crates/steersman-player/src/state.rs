@@ -1,0 +1,7 @@
+//! Room: what the player remembers of the objects in the store, and which of them it must look at.
+
+pub(crate) mod facts;
+pub(crate) mod kinds;
+pub(crate) mod place;
+pub(crate) mod agenda;
+pub(crate) mod view;

@@ -1,0 +1,93 @@
+//! Machine: the queue of objects that the player must look at.
+
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+
+use super::facts::{Key, Kind, Place};
+
+/// Number of Pods looked at in a row before one object of another kind. About as many Pods as a
+/// controller creates in one turn.
+const RUN: usize = 256;
+
+/// The objects to look at, without duplicates, in the order in which they were added. An object
+/// that is added again goes to the end, so it never delays others (PLAY-5).
+///
+/// Pods come before the controllers that count them: so a controller is looked at once for many
+/// Pods, and a Pod while its decoded form is still in memory.
+#[derive(Debug, Default)]
+pub(crate) struct Agenda {
+    pods: VecDeque<Key>,
+    others: VecDeque<Key>,
+    /// Number of Pods taken since the last object of another kind.
+    run: usize,
+    known: HashSet<Key>,
+    /// For each controller, the Pods that were added to it, or changed their labels, since its last
+    /// look. Its selector may no longer match them.
+    suspects: HashMap<Key, BTreeSet<Place>>,
+}
+
+impl Agenda {
+    pub(crate) fn add(&mut self, key: Key) {
+        if self.known.insert(key.clone()) {
+            let queue = match key.kind {
+                Kind::Pod => &mut self.pods,
+                _ => &mut self.others,
+            };
+            queue.push_back(key);
+        }
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<Key> {
+        let turn = self.run < RUN || self.others.is_empty();
+        let pod = turn.then(|| self.pods.pop_front()).flatten();
+        self.run = if pod.is_some() { self.run + 1 } else { 0 };
+        let key = pod.or_else(|| self.others.pop_front())?;
+        self.known.remove(&key);
+        Some(key)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.known.is_empty()
+    }
+
+    pub(crate) fn suspect(&mut self, controller: Key, pod: Place) {
+        self.suspects.entry(controller).or_default().insert(pod);
+    }
+
+    /// Takes the suspect Pods of a controller and forgets them.
+    pub(crate) fn take_suspects(&mut self, controller: &Key) -> BTreeSet<Place> {
+        self.suspects.remove(controller).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(kind: Kind, number: usize) -> Key {
+        Key::new(kind, &"default".into(), &format!("{number}").into())
+    }
+
+    // PLAY-5
+    #[test]
+    fn pods_come_first_and_do_not_delay_other_objects() {
+        let mut agenda = Agenda::default();
+        for number in 0..2 {
+            agenda.add(key(Kind::Job, number));
+            agenda.add(key(Kind::Pod, number));
+        }
+        // The first Pod is added again each time it is looked at.
+        let mut looked = Vec::new();
+        while looked.len() < RUN + 2 {
+            let next = agenda.pop().unwrap();
+            if next == key(Kind::Pod, 0) {
+                agenda.add(next.clone());
+            }
+            looked.push(next);
+        }
+        assert_eq!(looked[1], key(Kind::Pod, 1));
+        assert_eq!(looked[RUN - 1], key(Kind::Pod, 0));
+        assert_eq!(looked[RUN], key(Kind::Job, 0));
+        assert_eq!(looked[RUN + 1], key(Kind::Pod, 0));
+        assert!(!agenda.is_empty());
+    }
+}

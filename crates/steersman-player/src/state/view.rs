@@ -1,0 +1,460 @@
+//! Machine: the player's view of the store, updated from its changes, and the rules that decide
+//! which objects a change concerns.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use steersman_registry::Registry;
+use steersman_registry::store::Stored;
+use steersman_text::selector::LabelSelector;
+
+use super::agenda::Agenda;
+use super::facts::{
+    Controller, Key, Kind, Place, PodFacts, Stage, Tally, annotation, controller_of, holds,
+    is_tracked, stage_of, text,
+};
+use super::kinds::Kinds;
+use super::place::NodeFacts;
+
+/// The player's view of the store.
+#[derive(Debug, Default)]
+pub(crate) struct View {
+    pub(crate) pods: HashMap<Place, PodFacts>,
+    pub(crate) nodes: BTreeMap<Arc<str>, NodeFacts>,
+    /// The number of Pods per node, including nodes that do not exist.
+    pub(crate) crowds: HashMap<Arc<str>, i64>,
+    /// The numbers of Pods by the uid of their controller.
+    tallies: HashMap<Arc<str>, Tally>,
+    /// By the uid of the controller: the Pods it still has to deal with, which are all that are not
+    /// finished, and finished ones that a Job has not counted.
+    own: HashMap<Arc<str>, BTreeSet<Place>>,
+    /// The Services, by key, for matching their selectors.
+    services: BTreeMap<Place, Arc<Stored>>,
+    /// The selectors of PodDisruptionBudgets; `None` matches nothing.
+    pub(crate) budgets: BTreeMap<Place, Option<LabelSelector>>,
+    /// Pods without a node.
+    unplaced: BTreeSet<Place>,
+    /// Pods and ReplicaSets without a controller.
+    loose: BTreeSet<Key>,
+    /// All other objects that were seen.
+    seen: BTreeSet<Key>,
+    /// The revision up to which the changes of each kind were read; `None` before the first read.
+    positions: [Option<u64>; Kind::ALL.len()],
+}
+
+impl View {
+    pub(crate) fn tally(&self, uid: &str) -> Tally {
+        self.tallies.get(uid).copied().unwrap_or_default()
+    }
+
+    /// Returns the Pods that a controller still has to deal with, in the order of their names.
+    pub(crate) fn own(&self, uid: &str) -> impl Iterator<Item = (&Place, &PodFacts)> {
+        let all = self.own.get(uid).into_iter().flatten();
+        all.filter_map(|place| Some((place, self.pods.get(place)?)))
+    }
+
+    /// Returns the Pods or ReplicaSets of a namespace that have no controller.
+    pub(crate) fn loose(&self, kind: Kind, namespace: &Arc<str>) -> Vec<Key> {
+        let first = Key {
+            kind,
+            namespace: Arc::clone(namespace),
+            name: "".into(),
+        };
+        let from = self.loose.range(first..);
+        from.take_while(|key| key.kind == kind && key.namespace == *namespace)
+            .cloned()
+            .collect()
+    }
+
+    /// Reads the changes since the last call, or every object if the store has compacted them
+    /// (PLAY-3).
+    pub(crate) fn absorb(
+        &mut self,
+        registry: &Registry,
+        kinds: &Kinds,
+        tick: Duration,
+        agenda: &mut Agenda,
+    ) {
+        for (at, kind) in Kind::ALL.into_iter().enumerate() {
+            let storage = &kinds.of(kind).storage;
+            let changes =
+                self.positions[at].and_then(|after| registry.changes_after(storage, after));
+            if let Some(changes) = changes {
+                for change in changes {
+                    if change.deleted {
+                        self.forget(kind, &change.new, agenda);
+                        continue;
+                    }
+                    if let Some(old) = &change.old {
+                        self.see_old(kind, &change.new, old, agenda);
+                    }
+                    // A later change of the same object follows and is looked at instead, so this
+                    // state has no other reader.
+                    let (namespace, name) = (&change.new.namespace, &change.new.name);
+                    let newest = registry.stored(storage, namespace, name);
+                    if let Some(new) = newest.filter(|new| new.revision == change.revision) {
+                        self.see(kind, new, tick, agenda);
+                    }
+                }
+            } else {
+                self.look_again(registry, kind, kinds, tick, agenda);
+            }
+            self.positions[at] = Some(registry.revision());
+        }
+    }
+
+    /// Looks at every object of a kind, and at every known one that no longer exists.
+    fn look_again(
+        &mut self,
+        registry: &Registry,
+        kind: Kind,
+        kinds: &Kinds,
+        tick: Duration,
+        agenda: &mut Agenda,
+    ) {
+        let storage = &kinds.of(kind).storage;
+        let first = Key {
+            kind,
+            namespace: "".into(),
+            name: "".into(),
+        };
+        let known: Vec<Key> = self
+            .seen
+            .range(first..)
+            .take_while(|key| key.kind == kind)
+            .cloned()
+            .collect();
+        for key in known {
+            if registry
+                .stored(storage, &key.namespace, &key.name)
+                .is_none()
+            {
+                let gone = Stored::new(key.namespace, key.name, Value::Null, 0);
+                self.forget(kind, &gone, agenda);
+            }
+        }
+        for stored in registry.all_stored(storage, None) {
+            self.see(kind, stored, tick, agenda);
+            if kind == Kind::Pod {
+                // Its labels may have changed in a missed change.
+                suspect(controller_of(&stored.look()).as_ref(), stored, agenda);
+            }
+        }
+    }
+
+    fn see(&mut self, kind: Kind, new: &Arc<Stored>, tick: Duration, agenda: &mut Agenda) {
+        let key = Key::of(kind, new);
+        // For a Pod that was seen before, the code below finds the difference.
+        if kind != Kind::Pod {
+            self.seen.insert(key.clone());
+        }
+        match kind {
+            Kind::Pod => self.see_pod(new, tick, agenda),
+            Kind::ReplicaSet => {
+                let controller = controller_of(new.lean());
+                self.set_loose(&key, controller.is_none());
+                if controller.is_none() {
+                    self.wake_all(Kind::Budget, &new.namespace, agenda);
+                }
+                wake(controller, &new.namespace, agenda);
+            }
+            Kind::Node => {
+                let facts = NodeFacts::of(new.lean());
+                let known = self.nodes.get(&new.name);
+                let changed = known != Some(&facts);
+                self.nodes.insert(Arc::clone(&new.name), facts);
+                if changed {
+                    self.reconsider_places(agenda);
+                }
+            }
+            Kind::Service => {
+                self.services.insert(
+                    (Arc::clone(&new.namespace), Arc::clone(&new.name)),
+                    Arc::clone(new),
+                );
+            }
+            Kind::Job => wake(controller_of(new.lean()), &new.namespace, agenda),
+            Kind::Claim => self.wake_unplaced(&new.namespace, agenda),
+            Kind::Volume => {
+                // A claim may wait for an unbound volume.
+                if text(&new.lean()["spec"]["claimRef"], "uid").is_empty() {
+                    self.wake_claims(agenda);
+                }
+            }
+            Kind::Class => self.wake_claims(agenda),
+            Kind::Budget => {
+                let selector = &new.lean()["spec"]["selector"];
+                let selector = selector.is_object().then(|| {
+                    LabelSelector::parse(&steersman_registry::selector_text(selector)).ok()
+                });
+                let place = (Arc::clone(&new.namespace), Arc::clone(&new.name));
+                self.budgets.insert(place, selector.flatten());
+            }
+            Kind::StatefulSet | Kind::Deployment => {
+                self.wake_all(Kind::Budget, &new.namespace, agenda);
+            }
+            Kind::DaemonSet | Kind::CronJob => {}
+        }
+        agenda.add(key);
+    }
+
+    /// Schedules looks at the objects that the earlier state of an object concerned.
+    fn see_old(&self, kind: Kind, new: &Stored, old: &Stored, agenda: &mut Agenda) {
+        match kind {
+            Kind::Pod if !old.labelled_as(new) => {
+                self.wake_selecting(old, agenda);
+                suspect(controller_of(&new.look()).as_ref(), new, agenda);
+            }
+            Kind::ReplicaSet => wake(controller_of(&old.look()), &old.namespace, agenda),
+            _ => {}
+        }
+    }
+
+    fn forget(&mut self, kind: Kind, gone: &Stored, agenda: &mut Agenda) {
+        let key = Key::of(kind, gone);
+        self.seen.remove(&key);
+        self.loose.remove(&key);
+        let place = (Arc::clone(&gone.namespace), Arc::clone(&gone.name));
+        match kind {
+            Kind::Pod => {
+                if let Some(facts) = self.pods.remove(&place) {
+                    self.settle_own(&place, facts.belongs(), false);
+                    self.settle(&place, &facts, false);
+                    wake(facts.controller, &gone.namespace, agenda);
+                }
+                self.wake_selecting(gone, agenda);
+            }
+            Kind::ReplicaSet | Kind::Job => {
+                wake(controller_of(&gone.look()), &gone.namespace, agenda);
+            }
+            Kind::Node => {
+                self.nodes.remove(&gone.name);
+                self.reconsider_places(agenda);
+            }
+            Kind::Service => {
+                self.services.remove(&place);
+                agenda.add(key);
+            }
+            Kind::Claim => agenda.add(key),
+            Kind::Budget => {
+                self.budgets.remove(&place);
+            }
+            Kind::StatefulSet
+            | Kind::DaemonSet
+            | Kind::CronJob
+            | Kind::Deployment
+            | Kind::Volume
+            | Kind::Class => {}
+        }
+    }
+
+    fn see_pod(&mut self, new: &Arc<Stored>, tick: Duration, agenda: &mut Agenda) {
+        let pod = new.look();
+        let place = (Arc::clone(&new.namespace), Arc::clone(&new.name));
+        let known = self.pods.remove(&place);
+        let mut facts = PodFacts {
+            controller: controller_of(&pod),
+            stage: stage_of(&pod),
+            since: tick,
+            ready: holds(&pod, "Ready"),
+            ready_at: tick,
+            node: text(&pod["spec"], "nodeName").into(),
+            tracked: is_tracked(&pod),
+            cost: annotation(&pod, "controller.kubernetes.io/pod-deletion-cost")
+                .parse()
+                .unwrap_or(0),
+        };
+        let same = known.as_ref().map(|known| &known.controller) == Some(&facts.controller);
+        if !same {
+            suspect(facts.controller.as_ref(), new, agenda);
+        }
+        let belongs = known.as_ref().and_then(PodFacts::belongs);
+        if belongs != facts.belongs() {
+            let before = belongs.cloned();
+            self.settle_own(&place, before.as_ref(), false);
+            self.settle_own(&place, facts.belongs(), true);
+        }
+        let key = Key::of(Kind::Pod, new);
+        if known.is_none() {
+            self.seen.insert(key.clone());
+        }
+        if let Some(known) = known {
+            self.settle(&place, &known, false);
+            if known.stage == facts.stage {
+                facts.since = known.since;
+            }
+            if known.ready && facts.ready {
+                facts.ready_at = known.ready_at;
+            }
+            if known.controller != facts.controller {
+                wake(known.controller, &new.namespace, agenda);
+            }
+        }
+        self.settle(&place, &facts, true);
+        self.set_loose(&key, facts.controller.is_none());
+        if facts.controller.is_none() {
+            // A selector of these kinds may match it.
+            for kind in [
+                Kind::ReplicaSet,
+                Kind::StatefulSet,
+                Kind::DaemonSet,
+                Kind::Job,
+            ] {
+                self.wake_all(kind, &new.namespace, agenda);
+            }
+        }
+        wake(facts.controller.clone(), &new.namespace, agenda);
+        self.pods.insert(place, facts);
+        self.wake_selecting(new, agenda);
+    }
+
+    /// Adds a Pod to the view's numbers, or removes it.
+    fn settle(&mut self, place: &Place, facts: &PodFacts, comes: bool) {
+        if let Some(controller) = &facts.controller {
+            let tally = self.tallies.entry(Arc::clone(&controller.uid)).or_default();
+            if comes {
+                tally.add(facts.tally());
+            } else {
+                tally.take(facts.tally());
+                if *tally == Tally::default() {
+                    self.tallies.remove(&controller.uid);
+                }
+            }
+        }
+        if facts.stage == Stage::Unplaced {
+            if comes {
+                self.unplaced.insert(place.clone());
+            } else {
+                self.unplaced.remove(place);
+            }
+        }
+        if facts.stage != Stage::Over && !facts.node.is_empty() {
+            let crowd = self.crowds.entry(Arc::clone(&facts.node)).or_default();
+            *crowd += if comes { 1 } else { -1 };
+            if *crowd == 0 {
+                self.crowds.remove(&facts.node);
+            }
+        }
+    }
+
+    /// Adds a Pod to the Pods of its controller, or removes it.
+    fn settle_own(&mut self, place: &Place, controller: Option<&Arc<str>>, comes: bool) {
+        let Some(uid) = controller else {
+            return;
+        };
+        let own = self.own.entry(Arc::clone(uid)).or_default();
+        if comes {
+            own.insert(place.clone());
+        } else {
+            own.remove(place);
+            if own.is_empty() {
+                self.own.remove(uid);
+            }
+        }
+    }
+
+    fn set_loose(&mut self, key: &Key, loose: bool) {
+        if loose {
+            self.loose.insert(key.clone());
+        } else {
+            self.loose.remove(key);
+        }
+    }
+
+    fn wake_all(&self, kind: Kind, namespace: &Arc<str>, agenda: &mut Agenda) {
+        let first = Key {
+            kind,
+            namespace: Arc::clone(namespace),
+            name: "".into(),
+        };
+        let from = self.seen.range(first..);
+        for key in from.take_while(|key| key.kind == kind && key.namespace == *namespace) {
+            agenda.add(key.clone());
+        }
+    }
+
+    fn wake_selecting(&self, pod: &Stored, agenda: &mut Agenda) {
+        let first = (Arc::clone(&pod.namespace), Arc::from(""));
+        for ((namespace, name), service) in self.services.range(first..) {
+            if *namespace != pod.namespace {
+                break;
+            }
+            if selects(&service.lean()["spec"]["selector"], pod) {
+                agenda.add(Key::new(Kind::Service, namespace, name));
+            }
+        }
+        let first = (Arc::clone(&pod.namespace), Arc::from(""));
+        for ((namespace, name), selector) in self.budgets.range(first..) {
+            if *namespace != pod.namespace {
+                break;
+            }
+            if selects_by(selector.as_ref(), pod) {
+                agenda.add(Key::new(Kind::Budget, namespace, name));
+            }
+        }
+    }
+
+    fn wake_unplaced(&self, namespace: &Arc<str>, agenda: &mut Agenda) {
+        let first = (Arc::clone(namespace), Arc::from(""));
+        let from = self.unplaced.range(first..);
+        for (_, name) in from.take_while(|(own, _)| own == namespace) {
+            agenda.add(Key::new(Kind::Pod, namespace, name));
+        }
+    }
+
+    fn wake_claims(&self, agenda: &mut Agenda) {
+        let first = Key {
+            kind: Kind::Claim,
+            namespace: "".into(),
+            name: "".into(),
+        };
+        let from = self.seen.range(first..);
+        for key in from.take_while(|key| key.kind == Kind::Claim) {
+            agenda.add(key.clone());
+        }
+    }
+
+    /// Schedules looks after a change of nodes: unscheduled Pods may fit now, and DaemonSets may
+    /// have other nodes.
+    fn reconsider_places(&self, agenda: &mut Agenda) {
+        for (namespace, name) in &self.unplaced {
+            agenda.add(Key::new(Kind::Pod, namespace, name));
+        }
+        for key in self.seen.iter().filter(|key| key.kind == Kind::DaemonSet) {
+            agenda.add(key.clone());
+        }
+    }
+}
+
+fn wake(controller: Option<Controller>, namespace: &Arc<str>, agenda: &mut Agenda) {
+    if let Some(controller) = controller
+        && let Some(kind) = controller.kind
+    {
+        agenda.add(Key::new(kind, namespace, &controller.name));
+    }
+}
+
+/// Makes a controller check whether its selector still matches a Pod.
+fn suspect(controller: Option<&Controller>, pod: &Stored, agenda: &mut Agenda) {
+    if let Some(controller) = controller
+        && let Some(kind) = controller.kind
+    {
+        let key = Key::new(kind, &pod.namespace, &controller.name);
+        agenda.suspect(key, (Arc::clone(&pod.namespace), Arc::clone(&pod.name)));
+    }
+}
+
+/// Whether the equality selector of a Service matches a Pod; an empty one matches nothing.
+pub(crate) fn selects(selector: &Value, pod: &Stored) -> bool {
+    selector.as_object().is_some_and(|wanted| {
+        let fits = |(label, value): (&String, &Value)| pod.label(label) == value.as_str();
+        !wanted.is_empty() && wanted.iter().all(fits)
+    })
+}
+
+/// Whether a selector matches a Pod; `None` matches nothing.
+pub(crate) fn selects_by(selector: Option<&LabelSelector>, pod: &Stored) -> bool {
+    selector.is_some_and(|selector| selector.matches_labels(|key| pod.label(key)))
+}

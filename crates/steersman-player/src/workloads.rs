@@ -1,0 +1,11 @@
+//! Room: the controllers of workloads.
+
+mod replica_set;
+mod rollout;
+mod sets;
+mod deployment;
+mod revisions;
+mod stateful_set;
+mod daemon_set;
+mod job;
+mod cron_job;

@@ -1,0 +1,256 @@
+//! Machine: the DaemonSet controller, which runs a Pod on every eligible node.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use steersman_registry::store::Stored;
+
+use super::revisions;
+use crate::actions::events::{Source, Told};
+use crate::actions::world::{Part, World};
+use crate::state::facts::{Key, Kind, Stage, number, share, stage_of, text};
+
+/// Taints that daemon Pods tolerate, with their effects.
+const TOLERATED: &[(&str, &str)] = &[
+    ("node.kubernetes.io/not-ready", "NoExecute"),
+    ("node.kubernetes.io/unreachable", "NoExecute"),
+    ("node.kubernetes.io/disk-pressure", "NoSchedule"),
+    ("node.kubernetes.io/memory-pressure", "NoSchedule"),
+    ("node.kubernetes.io/pid-pressure", "NoSchedule"),
+    ("node.kubernetes.io/unschedulable", "NoSchedule"),
+];
+
+/// The Pod counts in the status of a set.
+#[derive(Debug, Default)]
+struct Numbers {
+    scheduled: i64,
+    ready: i64,
+    available: i64,
+    updated: i64,
+    misplaced: i64,
+}
+
+/// The Pods of a set by node, and the template of new ones.
+struct Daemons {
+    hash: String,
+    spec: Value,
+    pods: BTreeMap<String, Vec<Arc<Stored>>>,
+}
+
+impl World<'_> {
+    /// Creates the Pod of each node, replaces outdated Pods within the rollout's bounds, and writes
+    /// the status.
+    pub(crate) fn daemon_set(&mut self, key: &Key) {
+        let Some(set) = self.get(Kind::DaemonSet, &key.namespace, &key.name) else {
+            return;
+        };
+        let leaving = !set.meta("deletionTimestamp").is_empty();
+        if !leaving && self.claim_pods(key, &set) {
+            return;
+        }
+        let revision = self.revision(&set);
+        let mut spec = set.lean()["spec"]["template"]["spec"].clone();
+        tolerate(&mut spec);
+        let view = self.view;
+        let nodes = view.nodes.iter();
+        let nodes = nodes.filter(|(_, node)| node.refuses(&spec).is_none());
+        let nodes: Vec<&Arc<str>> = nodes.map(|(name, _)| name).collect();
+        let kind = Arc::clone(self.kinds.of(Kind::Pod));
+        let mut daemons = Daemons {
+            hash: revision.hash,
+            spec,
+            pods: BTreeMap::new(),
+        };
+        for pod in self.controlled(&kind, set.meta("uid")) {
+            let node = node_of(pod.lean()).to_owned();
+            daemons.pods.entry(node).or_default().push(pod);
+        }
+        let mut numbers = Numbers::default();
+        let mut replaceable = Vec::new();
+        for node in &nodes {
+            let Some(pod) = self.daemon(key, &set, node, &mut daemons) else {
+                continue;
+            };
+            numbers.scheduled += 1;
+            let facts = self.facts(&pod);
+            numbers.ready += i64::from(facts.is_some_and(|facts| facts.ready));
+            let seconds = number(&set.lean()["spec"]["minReadySeconds"], 0);
+            let well = facts.is_some_and(|facts| self.is_available(key, facts, seconds));
+            numbers.available += i64::from(well);
+            if revisions::hash_of(pod.lean()) == daemons.hash {
+                numbers.updated += 1;
+            } else {
+                replaceable.push((well, pod));
+            }
+        }
+        for pod in daemons.pods.into_values().flatten() {
+            let stage = stage_of(pod.lean());
+            numbers.misplaced += i64::from(!matches!(stage, Stage::Over | Stage::Leaving));
+            if leaving || stage == Stage::Leaving {
+                continue;
+            }
+            if self.spent() {
+                self.again(key);
+            } else {
+                self.delete_pod(key, &set, &pod);
+            }
+        }
+        let wanted = i64::try_from(nodes.len()).unwrap_or(i64::MAX);
+        if !leaving {
+            self.replace(key, &set, replaceable, (wanted, wanted - numbers.available));
+        }
+        self.report_daemons(&set, wanted, &numbers);
+    }
+
+    /// Returns the active Pod of a node. If the node has none, and none is terminating, creates
+    /// one, which counts from the next look on.
+    fn daemon(
+        &mut self,
+        key: &Key,
+        set: &Stored,
+        node: &str,
+        daemons: &mut Daemons,
+    ) -> Option<Arc<Stored>> {
+        let deleted = !set.meta("deletionTimestamp").is_empty();
+        let (mut live, mut leaving) = (None, deleted);
+        for pod in daemons.pods.remove(node).unwrap_or_default() {
+            match stage_of(pod.lean()) {
+                Stage::Leaving => leaving = true,
+                Stage::Over if deleted || self.spent() => {}
+                Stage::Over => {
+                    let (namespace, name) = (&pod.namespace, &pod.name);
+                    let told = if text(&pod.lean()["status"], "phase") == "Failed" {
+                        let why = "will try to kill it";
+                        let message = format!(
+                            "Found failed daemon pod {namespace}/{name} on node {node}, {why}"
+                        );
+                        Told::warning("FailedDaemonPod", message)
+                    } else {
+                        let why = "will try to delete it";
+                        let message = format!(
+                            "Found succeeded daemon pod {namespace}/{name} on node {node}, {why}"
+                        );
+                        Told::normal("SucceededDaemonPod", message)
+                    };
+                    self.event(set, Source::DaemonSets, &told);
+                    self.delete_pod(key, set, &pod);
+                }
+                Stage::Unplaced | Stage::Placed | Stage::Running => live = Some(pod),
+            }
+        }
+        if live.is_none() && !leaving && self.spent() {
+            self.again(key);
+        } else if live.is_none() && !leaving {
+            let mut pod = Self::pod_of(set, &set.lean()["spec"]["template"]);
+            pod["spec"] = daemons.spec.clone();
+            label_pod(&mut pod, &daemons.hash, set);
+            pin(&mut pod["spec"], node);
+            // After a refusal the set is looked at again.
+            let _ = self.create_pod(key, set, pod);
+        }
+        live
+    }
+
+    /// Deletes Pods of older templates: all that are unavailable, and available ones up to
+    /// `maxUnavailable`.
+    fn replace(
+        &mut self,
+        key: &Key,
+        set: &Stored,
+        mut old: Vec<(bool, Arc<Stored>)>,
+        (wanted, down): (i64, i64),
+    ) {
+        let strategy = &set.lean()["spec"]["updateStrategy"];
+        if strategy["type"] == "OnDelete" {
+            return;
+        }
+        let most = match &strategy["rollingUpdate"]["maxUnavailable"] {
+            Value::Null => 1,
+            value => share(value, wanted, true).max(1),
+        };
+        old.sort_by_key(|(well, _)| *well);
+        let mut down = down;
+        for (well, pod) in old {
+            if well && down >= most {
+                break;
+            }
+            if self.spent() {
+                return self.again(key);
+            }
+            down += i64::from(well);
+            self.delete_pod(key, set, &pod);
+        }
+    }
+
+    fn report_daemons(&mut self, set: &Stored, wanted: i64, numbers: &Numbers) {
+        let mut status = json!({
+            "currentNumberScheduled": numbers.scheduled,
+            "numberMisscheduled": numbers.misplaced,
+            "desiredNumberScheduled": wanted,
+            "numberReady": numbers.ready,
+            "observedGeneration": set.lean()["metadata"]["generation"],
+        });
+        for (field, count) in [
+            ("updatedNumberScheduled", numbers.updated),
+            ("numberAvailable", numbers.available),
+            ("numberUnavailable", wanted - numbers.available),
+        ] {
+            if count > 0 {
+                status[field] = json!(count);
+            }
+        }
+        self.report(Kind::DaemonSet, Part::Controllers, set, status);
+    }
+}
+
+fn label_pod(pod: &mut Value, hash: &str, set: &Stored) {
+    let generation =
+        set.lean()["metadata"]["annotations"]["deprecated.daemonset.template.generation"]
+            .as_str()
+            .unwrap_or("1")
+            .to_owned();
+    let fields = steersman_registry::metadata_of(pod);
+    let labels = fields.entry("labels").or_insert_with(|| json!({}));
+    labels[revisions::HASH] = json!(hash);
+    labels["pod-template-generation"] = json!(generation);
+}
+
+fn tolerate(spec: &mut Value) {
+    let mut list = spec["tolerations"].as_array().cloned().unwrap_or_default();
+    for (key, effect) in TOLERATED {
+        let toleration = json!({"key": key, "operator": "Exists", "effect": effect});
+        if !list.contains(&toleration) {
+            list.push(toleration);
+        }
+    }
+    spec["tolerations"] = Value::Array(list);
+}
+
+/// Adds a node affinity that lets the scheduler choose only this node.
+fn pin(spec: &mut Value, node: &str) {
+    let term = json!({"matchFields": [
+        {"key": "metadata.name", "operator": "In", "values": [node]},
+    ]});
+    if !spec["affinity"].is_object() {
+        spec["affinity"] = json!({});
+    }
+    if !spec["affinity"]["nodeAffinity"].is_object() {
+        spec["affinity"]["nodeAffinity"] = json!({});
+    }
+    spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] =
+        json!({"nodeSelectorTerms": [term]});
+}
+
+/// Returns the node that a daemon Pod is bound to or meant for.
+fn node_of(pod: &Value) -> &str {
+    let placed = text(&pod["spec"], "nodeName");
+    if !placed.is_empty() {
+        return placed;
+    }
+    let required =
+        &pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
+    required["nodeSelectorTerms"][0]["matchFields"][0]["values"][0]
+        .as_str()
+        .unwrap_or_default()
+}

@@ -1,0 +1,191 @@
+//! Machine: the Job controller, which runs Pods until enough of them succeeded.
+//!
+//! Upstream: `pkg/controller/job`.
+
+mod indexes;
+mod rules;
+mod sync;
+mod pods;
+mod track;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use steersman_registry::store::Stored;
+
+use indexes::Indexes;
+use rules::{Judgement, is_failed, judge, restarts, success};
+
+pub(crate) use sync::finished;
+use sync::{Counted, End, Sync};
+use track::condition;
+
+use crate::actions::events::{Source, Told};
+use crate::actions::world::World;
+use crate::pods::pods_of::set_condition;
+use crate::state::facts::{Key, Kind, holds, number, text, time};
+
+/// Default of `backoffLimit`.
+const BACKOFF_LIMIT: i64 = 6;
+impl World<'_> {
+    /// Counts finished Pods, starts missing ones, ends the Job if it is complete or failed, and
+    /// writes the status.
+    pub(crate) fn job(&mut self, key: &Key) {
+        let Some(job) = self.get(Kind::Job, &key.namespace, &key.name) else {
+            return;
+        };
+        let manager = text(&job.lean()["spec"], "managedBy");
+        if !matches!(manager, "" | "kubernetes.io/job-controller") {
+            return;
+        }
+        if finished(job.lean()).is_some() {
+            return self.after_finish(key, &job);
+        }
+        let leaving = !job.meta("deletionTimestamp").is_empty();
+        if !leaving && self.claim_pods(key, &job) {
+            return;
+        }
+        let counted = Counted::of(job.lean());
+        let mut sync = self.sync(job, &counted);
+        let mut status = sync.job.lean()["status"].clone();
+        if !status.is_object() {
+            status = json!({});
+        }
+        if status["startTime"].is_null() && !sync.suspended() {
+            status["startTime"] = json!(self.wall());
+        }
+        let mut end = self.verdict(key, &sync);
+        if end.is_some() {
+            if !self.stop_active(key, &mut sync) {
+                // The Job cannot end while Pods of it remain to be deleted.
+                end = None;
+            }
+        } else {
+            if !leaving {
+                self.manage(key, &mut sync);
+            }
+            let over = sync.active.is_empty() && sync.started == 0;
+            if over && sync.succeeded >= sync.spec()["completions"].as_i64().unwrap_or(1) {
+                let reason = "CompletionsReached";
+                end = Some(End {
+                    well: true,
+                    ..End::failed(reason, "Reached expected number of succeeded pods")
+                });
+            } else if !leaving {
+                self.note_suspension(&sync, &mut status);
+            }
+        }
+        self.settle_job(key, &sync, (status, counted), end);
+    }
+
+    /// Returns how the Job ends, if it is over or about to be.
+    fn verdict(&mut self, key: &Key, sync: &Sync) -> Option<End> {
+        let (job, spec) = (sync.job.lean(), sync.spec());
+        if let Some(end) = End::announced(job) {
+            return Some(end);
+        }
+        if spec["podFailurePolicy"].is_object() {
+            let failed = sync.pods.iter().filter(|pod| is_failed(job, pod.lean()));
+            for pod in failed {
+                if let Judgement::EndsJob(message) = judge(job, pod) {
+                    return Some(End::failed("PodFailurePolicy", &message));
+                }
+            }
+        }
+        let limit = number(&spec["backoffLimit"], BACKOFF_LIMIT);
+        let in_place = spec["template"]["spec"]["restartPolicy"] == "OnFailure" && {
+            let again: i64 = sync.active.iter().map(|pod| restarts(pod.lean())).sum();
+            again > 0 && again >= limit
+        };
+        if sync.failed > limit || in_place {
+            return Some(End::failed(
+                "BackoffLimitExceeded",
+                "Job has reached the specified backoff limit",
+            ));
+        }
+        if let Some(seconds) = spec["activeDeadlineSeconds"].as_i64()
+            && let Some(since) = time(&job["status"]["startTime"])
+            && !sync.suspended()
+            // The start time of a Job that resumes is set anew.
+            && !holds(job, "Suspended")
+        {
+            let passed = self.now.wall.as_second().saturating_sub(since.as_second());
+            let left = seconds.saturating_sub(passed);
+            if left <= 0 {
+                let message = "Job was active longer than specified deadline";
+                return Some(End::failed("DeadlineExceeded", message));
+            }
+            let left = Duration::from_secs(left.unsigned_abs());
+            self.later(key.clone(), self.now.tick.saturating_add(left));
+        }
+        if let Some(lost) = sync.lost.as_ref().map(Indexes::count) {
+            let most = spec["maxFailedIndexes"].as_i64();
+            if most.is_some_and(|most| lost > most) {
+                let message = "Job has exceeded the specified maximal number of failed indexes";
+                return Some(End::failed("MaxFailedIndexesExceeded", message));
+            }
+            if lost > 0 && lost + sync.done.count() >= sync.completions() {
+                return Some(End::failed("FailedIndexes", "Job has failed indexes"));
+            }
+        }
+        let met = success(job, sync.completions(), &sync.done).filter(|_| sync.indexed)?;
+        Some(End {
+            well: true,
+            ..End::failed("SuccessPolicy", &met)
+        })
+    }
+
+    fn note_suspension(&mut self, sync: &Sync, status: &mut Value) {
+        let was = holds(sync.job.lean(), "Suspended");
+        let (holds, reason, message) = match (sync.suspended(), was) {
+            (true, false) => ("True", "Suspended", "Job suspended"),
+            (false, true) => ("False", "Resumed", "Job resumed"),
+            _ => return,
+        };
+        let condition = condition(
+            "Suspended",
+            holds,
+            (&format!("Job{reason}"), message),
+            &self.wall(),
+        );
+        let mut conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+        set_condition(&mut conditions, condition);
+        status["conditions"] = Value::Array(conditions);
+        if !sync.suspended() {
+            // The Job's time starts anew.
+            status["startTime"] = json!(self.wall());
+        }
+        let told = Told::normal(reason, message.to_owned());
+        self.event(&sync.job, Source::Jobs, &told);
+    }
+
+    /// Deletes a finished Job when its time to live is over.
+    fn after_finish(&mut self, key: &Key, job: &Stored) {
+        self.notes.backoffs.remove(job.meta("uid"));
+        let view = self.view;
+        for ((namespace, name), facts) in view.own(job.meta("uid")) {
+            let pod = self.get(Kind::Pod, namespace, name);
+            if let Some(pod) = pod.filter(|_| facts.tracked) {
+                if self.spent() {
+                    return self.again(key);
+                }
+                self.release(&pod);
+            }
+        }
+        let Some(seconds) = job.lean()["spec"]["ttlSecondsAfterFinished"].as_i64() else {
+            return;
+        };
+        let Some(since) = finished(job.lean()) else {
+            return;
+        };
+        let passed = self.now.wall.as_second().saturating_sub(since);
+        let left = seconds.saturating_sub(passed);
+        if left > 0 {
+            let left = Duration::from_secs(left.unsigned_abs());
+            return self.later(key.clone(), self.now.tick.saturating_add(left));
+        }
+        let kind = Arc::clone(self.kinds.of(Kind::Job));
+        self.delete(&kind, job, None);
+    }
+}

@@ -1,0 +1,277 @@
+//! Machine: the Pods of a Job: how many run, which indexes they get, and when their finalizer is
+//! removed.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use steersman_registry::store::Stored;
+
+use super::indexes::Indexes;
+use super::rules::{
+    FAILURES, IGNORED, INDEX, Judgement, failures_of, index_of, is_failed, judge,
+    replaces_failed_only,
+};
+use super::sync::{Sync, count};
+use crate::actions::world::World;
+use crate::state::facts::{Key, Kind, Stage, TRACKING, controller_of, holds, number, stage_of};
+
+/// The delay after the first failure, and the maximum delay.
+const BACKOFF: Duration = Duration::from_secs(10);
+const MOST_BACKOFF: Duration = Duration::from_secs(600);
+/// The environment variable that tells containers their index.
+const VARIABLE: &str = "JOB_COMPLETION_INDEX";
+/// Maximum length of the part of a Pod's name before its random letters.
+const PREFIX: usize = 58;
+
+impl World<'_> {
+    /// Deletes the running Pods. Returns whether all of them are deleted.
+    pub(super) fn stop_active(&mut self, key: &Key, sync: &mut Sync) -> bool {
+        let mut all = true;
+        let mut left = Vec::new();
+        for pod in std::mem::take(&mut sync.active) {
+            if self.spent() {
+                all = false;
+                left.push(pod);
+                continue;
+            }
+            self.delete_pod(key, &sync.job, &pod);
+            sync.terminating += 1;
+            sync.ready -= i64::from(holds(pod.lean(), "Ready"));
+        }
+        sync.active = left;
+        all
+    }
+
+    /// Creates or deletes Pods until as many run as the Job asks for.
+    ///
+    /// Upstream: `manageJob`.
+    pub(super) fn manage(&mut self, key: &Key, sync: &mut Sync) {
+        let parallel = number(&sync.spec()["parallelism"], 1).max(0);
+        let active = count(sync.active.iter());
+        let wanted = match sync.spec()["completions"].as_i64() {
+            _ if sync.suspended() => 0,
+            Some(completions) => parallel.min(completions - sync.succeeded).max(0),
+            None if sync.succeeded > 0 => active,
+            None => parallel,
+        };
+        let surplus = self.surplus(sync, (active - wanted).max(0));
+        if !surplus.is_empty() {
+            for pod in surplus {
+                if self.spent() {
+                    return self.again(key);
+                }
+                self.release(&pod);
+                if let Some(pod) = self.get(Kind::Pod, &pod.namespace, &pod.name) {
+                    self.delete_pod(key, &sync.job, &pod);
+                }
+                sync.ready -= i64::from(holds(pod.lean(), "Ready"));
+                sync.active.retain(|one| one.name != pod.name);
+            }
+            return;
+        }
+        if sync.suspended() {
+            return;
+        }
+        let waiting = if replaces_failed_only(sync.job.lean()) {
+            sync.terminating
+        } else {
+            0
+        };
+        let missing = wanted - waiting - active;
+        if missing <= 0 {
+            return;
+        }
+        let per_index = sync.lost.is_some();
+        let left = if per_index {
+            Duration::ZERO
+        } else {
+            let uid = sync.job.meta("uid");
+            let backoff = self.notes.backoffs.get(uid).copied().unwrap_or_default();
+            self.left(backoff.failures, backoff.last)
+        };
+        if left > Duration::ZERO {
+            return self.later(key.clone(), self.now.tick.saturating_add(left));
+        }
+        let most = usize::try_from(missing).unwrap_or(0).min(self.room.max(1));
+        let indexes = sync.indexed.then(|| self.free_indexes(key, sync, most));
+        let many = indexes.as_ref().map_or(most, Vec::len);
+        for at in 0..many {
+            if self.spent() {
+                return self.again(key);
+            }
+            let index = indexes.as_ref().and_then(|all| all.get(at).copied());
+            let pod = new_pod(sync, index);
+            if self.create_pod(key, &sync.job, pod).is_err() {
+                return;
+            }
+            sync.started += 1;
+        }
+    }
+
+    /// Returns the Pods to delete: Pods with a duplicate or invalid index first, then as many
+    /// others as needed.
+    fn surplus(&self, sync: &Sync, many: i64) -> Vec<Arc<Stored>> {
+        let mut surplus: Vec<Arc<Stored>> = Vec::new();
+        if sync.indexed {
+            let mut taken = BTreeSet::new();
+            for pod in &sync.active {
+                let index = index_of(pod.lean()).filter(|index| *index < sync.completions());
+                if !index.is_some_and(|index| taken.insert(index)) {
+                    surplus.push(Arc::clone(pod));
+                }
+            }
+        }
+        let many = usize::try_from(many).unwrap_or(0);
+        if surplus.len() < many {
+            let names: BTreeSet<Arc<str>> =
+                surplus.iter().map(|pod| Arc::clone(&pod.name)).collect();
+            let others = self.victims(&sync.job, many);
+            let others = others.into_iter().filter(|pod| !names.contains(&pod.name));
+            surplus.extend(others.take(many - names.len()));
+        }
+        surplus
+    }
+
+    /// Returns the indexes for which a Pod may be created now.
+    fn free_indexes(&mut self, key: &Key, sync: &Sync, most: usize) -> Vec<i64> {
+        let only_failed = replaces_failed_only(sync.job.lean());
+        let held = sync.pods.iter().filter(|pod| match stage_of(pod.lean()) {
+            Stage::Leaving => only_failed && !is_failed(sync.job.lean(), pod.lean()),
+            stage => stage != Stage::Over,
+        });
+        let held: BTreeSet<i64> = held.filter_map(|pod| index_of(pod.lean())).collect();
+        let mut taken = sync.done.and(&Indexes::of(&held));
+        if let Some(lost) = &sync.lost {
+            taken = taken.and(lost);
+        }
+        let free: Vec<i64> = taken.missing(sync.completions()).take(most).collect();
+        if sync.lost.is_none() {
+            return free;
+        }
+        let (mut now, mut soonest) = (Vec::new(), None);
+        for index in free {
+            let left = sync.kept.get(&index).map_or(Duration::ZERO, |pod| {
+                let (counted, ignored) = failures_of(pod.lean());
+                let failures = u32::try_from(counted + ignored + 1).unwrap_or(u32::MAX);
+                let since = self.facts(pod).map_or(self.now.tick, |facts| facts.since);
+                self.left(failures, since)
+            });
+            if left.is_zero() {
+                now.push(index);
+            } else {
+                soonest = Some(soonest.map_or(left, |known: Duration| known.min(left)));
+            }
+        }
+        if let Some(left) = soonest {
+            self.later(key.clone(), self.now.tick.saturating_add(left));
+        }
+        now
+    }
+
+    /// Returns the rest of the backoff after this many failures, the last at `since`.
+    fn left(&self, failures: u32, since: Duration) -> Duration {
+        if failures == 0 {
+            return Duration::ZERO;
+        }
+        let doubled = 2_u32.saturating_pow((failures - 1).min(16));
+        let wait = BACKOFF.saturating_mul(doubled).min(MOST_BACKOFF);
+        since.saturating_add(wait).saturating_sub(self.now.tick)
+    }
+
+    /// Removes the finalizer of a Pod that was counted.
+    pub(super) fn release(&mut self, pod: &Stored) {
+        self.edit(Kind::Pod, pod, |pod| {
+            let fields = steersman_registry::metadata_of(pod);
+            if let Some(list) = fields.get_mut("finalizers").and_then(Value::as_array_mut) {
+                list.retain(|one| one != TRACKING);
+            }
+        });
+    }
+
+    /// Removes the finalizer of a Pod of a deleted Job, because no Job will.
+    pub(crate) fn free_pod_of_lost_job(&mut self, key: &Key) {
+        let place = (Arc::clone(&key.namespace), Arc::clone(&key.name));
+        if !self
+            .view
+            .pods
+            .get(&place)
+            .is_some_and(|facts| facts.tracked)
+        {
+            return;
+        }
+        let Some(pod) = self.get(Kind::Pod, &key.namespace, &key.name) else {
+            return;
+        };
+        let job = controller_of(pod.lean()).filter(|own| own.kind == Some(Kind::Job));
+        let lives = job.is_some_and(|own| {
+            let job = self.get(Kind::Job, &key.namespace, &own.name);
+            job.is_some_and(|job| job.meta("uid") == &*own.uid)
+        });
+        if !lives {
+            self.release(&pod);
+        }
+    }
+}
+
+/// Builds a Pod of a Job, with its index if the Job is indexed.
+fn new_pod(sync: &Sync, index: Option<i64>) -> Value {
+    let mut pod = World::pod_of(&sync.job, &sync.spec()["template"]);
+    let fields = steersman_registry::metadata_of(&mut pod);
+    let finalizers = fields.entry("finalizers").or_insert_with(|| json!([]));
+    if let Some(list) = finalizers.as_array_mut()
+        && !list.iter().any(|one| one == TRACKING)
+    {
+        list.push(json!(TRACKING));
+    }
+    let Some(index) = index else { return pod };
+    number_pod(&mut pod, &sync.job.name, index);
+    if sync.lost.is_some() {
+        let before = sync.kept.get(&index);
+        let (mut counted, mut ignored) = before.map_or((0, 0), |pod| failures_of(pod.lean()));
+        match before.map(|pod| judge(sync.job.lean(), pod)) {
+            Some(Judgement::Ignored) => ignored += 1,
+            Some(_) => counted += 1,
+            None => {}
+        }
+        let annotations = &mut pod["metadata"]["annotations"];
+        annotations[FAILURES] = json!(counted.to_string());
+        if ignored > 0 {
+            annotations[IGNORED] = json!(ignored.to_string());
+        }
+    }
+    pod
+}
+
+/// Writes the index into the labels, annotations and environment of a Pod.
+fn number_pod(pod: &mut Value, job: &str, index: i64) {
+    let text = index.to_string();
+    let fields = steersman_registry::metadata_of(pod);
+    let end = format!("-{index}-");
+    let room = PREFIX.saturating_sub(end.len());
+    let start: String = job.chars().take(room).collect();
+    fields.insert("generateName".to_owned(), json!(format!("{start}{end}")));
+    for field in ["annotations", "labels"] {
+        fields.entry(field).or_insert_with(|| json!({}))[INDEX] = json!(text);
+    }
+    pod["spec"]["hostname"] = json!(format!("{job}-{index}"));
+    for list in ["containers", "initContainers"] {
+        for container in pod["spec"][list].as_array_mut().into_iter().flatten() {
+            let known = container["env"].as_array();
+            if known.is_some_and(|all| all.iter().any(|one| one["name"] == VARIABLE)) {
+                continue;
+            }
+            let variable = json!({
+                "name": VARIABLE,
+                "valueFrom": {"fieldRef": {
+                    "fieldPath": format!("metadata.labels['{INDEX}']"),
+                }},
+            });
+            match container.get_mut("env").and_then(Value::as_array_mut) {
+                Some(env) => env.push(variable),
+                None => container["env"] = json!([variable]),
+            }
+        }
+    }
+}

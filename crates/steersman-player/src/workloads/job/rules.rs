@@ -1,0 +1,177 @@
+//! Words: how a Job judges its Pods: its failure policy, its success policy, and which Pods count
+//! as failed.
+
+use serde_json::Value;
+use steersman_registry::store::Stored;
+
+use super::indexes::Indexes;
+use crate::state::facts::{annotation, number, text};
+
+/// The annotation with the index of a Pod of an indexed Job.
+pub(super) const INDEX: &str = "batch.kubernetes.io/job-completion-index";
+/// The annotation with the number of counted failures of the Pod's index.
+pub(super) const FAILURES: &str = "batch.kubernetes.io/job-index-failure-count";
+/// The annotation with the number of ignored failures of the Pod's index.
+pub(super) const IGNORED: &str = "batch.kubernetes.io/job-index-ignored-failure-count";
+
+/// The effect of a failure policy on a failed Pod.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Judgement {
+    /// The failure counts.
+    Counts,
+    /// The failure does not count.
+    Ignored,
+    /// The failure ends the index of the Pod.
+    EndsIndex,
+    /// The failure ends the Job with this message.
+    EndsJob(String),
+}
+
+/// Whether only finished Pods are replaced, not terminating ones (`podReplacementPolicy: Failed`).
+pub(super) fn replaces_failed_only(job: &Value) -> bool {
+    let spec = &job["spec"];
+    spec["podReplacementPolicy"] == "Failed" || spec["podFailurePolicy"].is_object()
+}
+
+/// Whether a Pod counts as failed.
+pub(super) fn is_failed(job: &Value, pod: &Value) -> bool {
+    let phase = text(&pod["status"], "phase");
+    let deleted = !pod["metadata"]["deletionTimestamp"].is_null();
+    phase == "Failed" || (deleted && phase != "Succeeded" && !replaces_failed_only(job))
+}
+
+/// Applies the failure policy of a Job to a failed Pod.
+///
+/// Upstream: `matchPodFailurePolicy`.
+pub(super) fn judge(job: &Value, pod: &Stored) -> Judgement {
+    let rules = job["spec"]["podFailurePolicy"]["rules"].as_array();
+    for (at, rule) in rules.into_iter().flatten().enumerate() {
+        let action = text(rule, "action");
+        let codes = &rule["onExitCodes"];
+        let (namespace, name) = (&pod.namespace, &pod.name);
+        let why = if codes.is_object() {
+            let found = ["containerStatuses", "initContainerStatuses"]
+                .into_iter()
+                .find_map(|list| ended_so(&pod.lean()["status"][list], codes));
+            found.map(|(container, code)| {
+                format!(
+                    "Container {container} for pod {namespace}/{name} failed with exit code {code} matching {action} rule at index {at}"
+                )
+            })
+        } else {
+            let found = has_condition(pod.lean(), &rule["onPodConditions"]);
+            found.map(|kind| {
+                format!("Pod {namespace}/{name} has condition {kind} matching {action} rule at index {at}")
+            })
+        };
+        let Some(why) = why else { continue };
+        match action {
+            "Ignore" => return Judgement::Ignored,
+            "Count" => return Judgement::Counts,
+            "FailIndex" => return Judgement::EndsIndex,
+            "FailJob" => return Judgement::EndsJob(why),
+            _ => {}
+        }
+    }
+    Judgement::Counts
+}
+
+/// Returns the first container with an exit code that a rule matches, and the code.
+fn ended_so<'a>(statuses: &'a Value, rule: &Value) -> Option<(&'a str, i64)> {
+    let all = statuses.as_array()?.iter();
+    let mut failed = all.filter_map(|one| {
+        let code = one["state"]["terminated"]["exitCode"].as_i64()?;
+        let meant = rule["containerName"]
+            .as_str()
+            .is_none_or(|name| name == text(one, "name"));
+        (code != 0 && meant).then(|| (text(one, "name"), code))
+    });
+    failed.find(|(_, code)| {
+        let named = rule["values"].as_array();
+        let named = named.is_some_and(|list| list.iter().any(|one| one.as_i64() == Some(*code)));
+        match text(rule, "operator") {
+            "In" => named,
+            "NotIn" => !named,
+            _ => false,
+        }
+    })
+}
+
+fn has_condition<'a>(pod: &'a Value, patterns: &Value) -> Option<&'a str> {
+    let patterns = patterns.as_array()?;
+    let mut all = pod["status"]["conditions"].as_array()?.iter();
+    let found = all.find(|one| {
+        let fits = |pattern: &Value| {
+            let wanted = pattern["status"].as_str().unwrap_or("True");
+            pattern["type"] == one["type"] && one["status"] == wanted
+        };
+        patterns.iter().any(fits)
+    });
+    found.map(|one| text(one, "type"))
+}
+
+/// Returns the message about the first rule of its success policy that an indexed Job meets.
+///
+/// Upstream: `matchSuccessPolicy`.
+pub(super) fn success(job: &Value, completions: i64, done: &Indexes) -> Option<String> {
+    let rules = job["spec"]["successPolicy"]["rules"].as_array()?;
+    if done.is_empty() {
+        return None;
+    }
+    let met = rules.iter().position(|rule| {
+        let count = rule["succeededCount"].as_i64();
+        match rule["succeededIndexes"].as_str() {
+            Some(named) => {
+                let named = Indexes::parse(named, completions);
+                let common = named.common(done);
+                !named.is_empty()
+                    && (common == named.count() || count.is_some_and(|count| common >= count))
+            }
+            None => count.is_some_and(|count| done.count() >= count),
+        }
+    });
+    met.map(|at| format!("Matched rules at index {at}"))
+}
+
+/// Returns the index of a Pod.
+pub(super) fn index_of(pod: &Value) -> Option<i64> {
+    let index = annotation(pod, INDEX).parse().ok();
+    index.filter(|index| *index >= 0)
+}
+
+/// Returns how often the index of a Pod failed before: counted failures and ignored failures.
+pub(super) fn failures_of(pod: &Value) -> (i64, i64) {
+    let read = |name: &str| -> i64 {
+        let count: i64 = annotation(pod, name).parse().unwrap_or(0);
+        if (0..=i64::from(i32::MAX)).contains(&count) {
+            count
+        } else {
+            0
+        }
+    };
+    (read(FAILURES), read(IGNORED))
+}
+
+/// Whether the failure of a Pod exceeds the backoff limit of its index.
+///
+/// Upstream: `isIndexFailed`.
+pub(super) fn ends_index(job: &Value, pod: &Stored) -> bool {
+    let Some(limit) = job["spec"]["backoffLimitPerIndex"].as_i64() else {
+        return false;
+    };
+    is_failed(job, pod.lean())
+        && match judge(job, pod) {
+            Judgement::EndsIndex => true,
+            Judgement::Ignored => false,
+            Judgement::Counts | Judgement::EndsJob(_) => failures_of(pod.lean()).0 >= limit,
+        }
+}
+
+/// Returns the number of container restarts of a Pod that restarts its containers in place.
+pub(super) fn restarts(pod: &Value) -> i64 {
+    let lists = ["initContainerStatuses", "containerStatuses"];
+    let all = lists
+        .into_iter()
+        .flat_map(|list| pod["status"][list].as_array().into_iter().flatten());
+    all.map(|one| number(&one["restartCount"], 0)).sum()
+}

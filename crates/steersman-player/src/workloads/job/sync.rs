@@ -1,0 +1,262 @@
+//! Machine: the state of a Job in one look at it, and how the Job ends.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use steersman_registry::store::Stored;
+
+use super::indexes::Indexes;
+use super::rules::{Judgement, ends_index, failures_of, index_of, is_failed, judge};
+use crate::actions::world::World;
+use crate::state::facts::{Kind, Stage, holds, is_tracked, number, stage_of, text, time};
+
+/// The state of a Job in one look at it.
+pub(super) struct Sync {
+    pub(super) job: Arc<Stored>,
+    /// The Job's Pods that still have to be dealt with.
+    pub(super) pods: Vec<Arc<Stored>>,
+    /// Pods that are neither finished nor terminating.
+    pub(super) active: Vec<Arc<Stored>>,
+    /// Number of Pods created in this look.
+    pub(super) started: i64,
+    pub(super) ready: i64,
+    /// Number of Pods that are terminating and not finished.
+    pub(super) terminating: i64,
+    pub(super) succeeded: i64,
+    pub(super) failed: i64,
+    pub(super) indexed: bool,
+    /// The succeeded indexes of the status, without Pods counted in this look.
+    pub(super) done_before: Indexes,
+    pub(super) done: Indexes,
+    /// The failed indexes; `None` without a backoff limit per index.
+    pub(super) lost: Option<Indexes>,
+    /// For each index, the failed Pod that is kept until its replacement is created.
+    pub(super) kept: BTreeMap<i64, Arc<Stored>>,
+}
+
+/// The way in which a Job ends.
+#[derive(Debug, Clone)]
+pub(super) struct End {
+    pub(super) well: bool,
+    pub(super) reason: String,
+    pub(super) message: String,
+}
+
+impl End {
+    pub(super) fn failed(reason: &str, message: &str) -> Self {
+        Self {
+            well: false,
+            reason: reason.to_owned(),
+            message: message.to_owned(),
+        }
+    }
+
+    /// Returns the end that an earlier look announced in the conditions.
+    pub(super) fn announced(job: &Value) -> Option<Self> {
+        let conditions = job["status"]["conditions"].as_array()?;
+        let found = |kind: &str| {
+            let mut all = conditions.iter();
+            all.find(|one| one["type"] == kind && one["status"] == "True")
+        };
+        let well = found("SuccessCriteriaMet");
+        let told = well.or_else(|| found("FailureTarget"))?;
+        Some(Self {
+            well: well.is_some(),
+            ..Self::failed(text(told, "reason"), text(told, "message"))
+        })
+    }
+}
+
+impl Sync {
+    pub(super) fn spec(&self) -> &Value {
+        &self.job.lean()["spec"]
+    }
+
+    pub(super) fn completions(&self) -> i64 {
+        number(&self.spec()["completions"], i64::MAX)
+    }
+
+    pub(super) fn suspended(&self) -> bool {
+        self.spec()["suspend"] == true
+    }
+
+    /// Whether a Pod finished and is neither counted nor listed as uncounted.
+    fn is_new(&self, pod: &Stored, counted: &Counted) -> bool {
+        is_tracked(pod.lean())
+            && !counted.has(pod.meta("uid"))
+            && (!self.indexed
+                || index_of(pod.lean()).is_some_and(|index| index < self.completions()))
+    }
+}
+
+/// The uids of finished Pods that the status lists as not counted yet (`uncountedTerminatedPods`).
+#[derive(Debug, Clone, Default)]
+pub(super) struct Counted {
+    pub(super) succeeded: Vec<String>,
+    pub(super) failed: Vec<String>,
+}
+
+impl Counted {
+    pub(super) fn of(job: &Value) -> Self {
+        let uncounted = &job["status"]["uncountedTerminatedPods"];
+        let read = |field: &str| {
+            let uids = uncounted[field].as_array().into_iter().flatten();
+            uids.filter_map(Value::as_str).map(str::to_owned).collect()
+        };
+        Self {
+            succeeded: read("succeeded"),
+            failed: read("failed"),
+        }
+    }
+
+    fn has(&self, uid: &str) -> bool {
+        let mut all = self.succeeded.iter().chain(&self.failed);
+        all.any(|one| one == uid)
+    }
+
+    pub(super) fn written(&self) -> Value {
+        let mut written = json!({});
+        for (field, uids) in [("succeeded", &self.succeeded), ("failed", &self.failed)] {
+            if !uids.is_empty() {
+                written[field] = json!(uids);
+            }
+        }
+        written
+    }
+}
+
+impl World<'_> {
+    pub(super) fn sync(&mut self, job: Arc<Stored>, counted: &Counted) -> Sync {
+        let view = self.view;
+        let status = &job.lean()["status"];
+        let places = view.own(job.meta("uid"));
+        let pods = places.filter_map(|((namespace, name), _)| self.get(Kind::Pod, namespace, name));
+        let pods: Vec<Arc<Stored>> = pods.collect();
+        let lives = |pod: &&Arc<Stored>| {
+            matches!(
+                stage_of(pod.lean()),
+                Stage::Unplaced | Stage::Placed | Stage::Running
+            )
+        };
+        let active: Vec<Arc<Stored>> = pods.iter().filter(lives).cloned().collect();
+        let is_ready = |pod: &&Arc<Stored>| holds(pod.lean(), "Ready");
+        let ends = |pod: &&Arc<Stored>| {
+            let phase = text(&pod.lean()["status"], "phase");
+            let deleted = !pod.meta("deletionTimestamp").is_empty();
+            deleted && !matches!(phase, "Succeeded" | "Failed")
+        };
+        let indexed = job.lean()["spec"]["completionMode"] == "Indexed";
+        let mut sync = Sync {
+            ready: count(active.iter().filter(is_ready)),
+            started: 0,
+            terminating: count(pods.iter().filter(ends)),
+            succeeded: number(&status["succeeded"], 0) + count(counted.succeeded.iter()),
+            failed: number(&status["failed"], 0) + count(counted.failed.iter()),
+            done_before: Indexes::default(),
+            done: Indexes::default(),
+            lost: None,
+            kept: BTreeMap::new(),
+            indexed,
+            active,
+            pods,
+            job,
+        };
+        let (mut well, mut ill) = (Vec::new(), Vec::new());
+        for pod in sync.pods.iter().filter(|pod| sync.is_new(pod, counted)) {
+            if text(&pod.lean()["status"], "phase") == "Succeeded" {
+                well.push(pod);
+            } else if is_failed(sync.job.lean(), pod.lean())
+                && judge(sync.job.lean(), pod) != Judgement::Ignored
+            {
+                ill.push(pod);
+            }
+        }
+        let backoff = self
+            .notes
+            .backoffs
+            .entry(sync.job.meta("uid").into())
+            .or_default();
+        if !well.is_empty() {
+            backoff.failures = 0;
+        }
+        if !ill.is_empty() {
+            let more = u32::try_from(ill.len()).unwrap_or(u32::MAX);
+            backoff.failures = backoff.failures.saturating_add(more);
+            backoff.last = self.now.tick;
+        }
+        let (well, ill) = (count(well.iter()), count(ill.iter()));
+        sync.succeeded += well;
+        sync.failed += ill;
+        if indexed {
+            number_indexes(&mut sync);
+        }
+        sync
+    }
+}
+
+/// Computes the succeeded and failed indexes of an indexed Job.
+fn number_indexes(sync: &mut Sync) {
+    let (job, completions) = (Arc::clone(&sync.job), sync.completions());
+    let own = |pod: &Stored| {
+        let index = index_of(pod.lean()).filter(|index| *index < completions);
+        index.filter(|_| is_tracked(pod.lean()))
+    };
+    let status = &job.lean()["status"];
+    let ended = |fits: &dyn Fn(&Stored) -> bool| {
+        let fitting = sync.pods.iter().filter(|pod| fits(pod));
+        let indexes: BTreeSet<i64> = fitting.filter_map(|pod| own(pod)).collect();
+        Indexes::of(&indexes)
+    };
+    let before = Indexes::parse(text(status, "completedIndexes"), completions);
+    let done = before.and(&ended(&|pod| {
+        text(&pod.lean()["status"], "phase") == "Succeeded"
+    }));
+    let lost = job.lean()["spec"]["backoffLimitPerIndex"]
+        .is_number()
+        .then(|| {
+            let before = Indexes::parse(text(status, "failedIndexes"), completions);
+            before.and(&ended(&|pod| ends_index(job.lean(), pod)))
+        });
+    let mut kept: BTreeMap<i64, Arc<Stored>> = BTreeMap::new();
+    if let Some(lost) = &lost {
+        let busy: BTreeSet<i64> = sync
+            .active
+            .iter()
+            .filter_map(|pod| index_of(pod.lean()))
+            .collect();
+        let rank = |pod: &Stored| {
+            let (counted, ignored) = failures_of(pod.lean());
+            counted + ignored
+        };
+        for pod in &sync.pods {
+            if let Some(index) = own(pod)
+                && is_failed(job.lean(), pod.lean())
+                && !done.has(index)
+                && !lost.has(index)
+                && !busy.contains(&index)
+                && kept
+                    .get(&index)
+                    .is_none_or(|known| rank(known) <= rank(pod))
+            {
+                kept.insert(index, Arc::clone(pod));
+            }
+        }
+    }
+    sync.succeeded = done.count();
+    (sync.done_before, sync.done, sync.lost, sync.kept) = (before, done, lost, kept);
+}
+
+/// Returns when a Job finished, in seconds since the epoch.
+pub(crate) fn finished(job: &Value) -> Option<i64> {
+    let conditions = job["status"]["conditions"].as_array()?;
+    let end = conditions.iter().find(|one| {
+        matches!(text(one, "type"), "Complete" | "Failed") && one["status"] == "True"
+    })?;
+    Some(time(&end["lastTransitionTime"]).map_or(0, jiff::Timestamp::as_second))
+}
+
+/// Returns the number of items.
+pub(super) fn count<T>(all: impl Iterator<Item = T>) -> i64 {
+    i64::try_from(all.count()).unwrap_or(i64::MAX)
+}

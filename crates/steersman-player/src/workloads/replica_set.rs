@@ -1,0 +1,88 @@
+//! Machine: the ReplicaSet controller.
+
+use serde_json::{Value, json};
+
+use crate::actions::world::{Part, World};
+use crate::state::facts::{Key, Kind, number};
+
+impl World<'_> {
+    /// Creates or deletes Pods until a ReplicaSet has its number of replicas, and writes its
+    /// status.
+    pub(crate) fn replica_set(&mut self, key: &Key) {
+        let Some(set) = self.get(Kind::ReplicaSet, &key.namespace, &key.name) else {
+            return;
+        };
+        let leaving = !set.meta("deletionTimestamp").is_empty();
+        if !leaving && self.claim_pods(key, &set) {
+            return;
+        }
+        let uid = set.meta("uid");
+        let tally = self.view.tally(uid);
+        let wanted = number(&set.lean()["spec"]["replicas"], 1);
+        let mut refused = None;
+        if !leaving && tally.active < wanted {
+            let pod = Self::pod_of(&set, &set.lean()["spec"]["template"]);
+            for _ in 0..wanted - tally.active {
+                if self.spent() {
+                    self.again(key);
+                    break;
+                }
+                if let Err(refusal) = self.create_pod(key, &set, pod.clone()) {
+                    refused = Some(refusal.message);
+                    break;
+                }
+            }
+        } else if !leaving && tally.active > wanted {
+            let many = usize::try_from(tally.active - wanted).unwrap_or(0);
+            for pod in self.victims(&set, many) {
+                if self.spent() {
+                    self.again(key);
+                    break;
+                }
+                self.delete_pod(key, &set, &pod);
+            }
+        }
+        let seconds = number(&set.lean()["spec"]["minReadySeconds"], 0);
+        let available = if seconds > 0 {
+            let mut available = 0;
+            let view = self.view;
+            for (_, pod) in view.own(uid) {
+                available += i64::from(self.is_available(key, pod, seconds));
+            }
+            available
+        } else {
+            tally.ready
+        };
+        let old = &set.lean()["status"];
+        let mut conditions = old["conditions"].as_array().cloned().unwrap_or_default();
+        // The message of the first refusal stays, as upstream: the message of the next one names
+        // another Pod, and writing it would be a change that asks for another turn at once.
+        let told = conditions.iter().any(|one| one["type"] == "ReplicaFailure");
+        match refused {
+            Some(message) if !told => conditions.push(json!({
+                "type": "ReplicaFailure", "status": "True", "reason": "FailedCreate",
+                "message": message, "lastTransitionTime": self.wall(),
+            })),
+            Some(_) => {}
+            None => conditions.retain(|one| one["type"] != "ReplicaFailure"),
+        }
+        let mut status = json!({
+            "replicas": tally.active,
+            "observedGeneration": set.lean()["metadata"]["generation"],
+        });
+        for (field, count) in [
+            ("fullyLabeledReplicas", tally.active),
+            ("readyReplicas", tally.ready),
+            ("availableReplicas", available),
+        ] {
+            if count > 0 {
+                status[field] = json!(count);
+            }
+        }
+        status["terminatingReplicas"] = json!(tally.leaving);
+        if !conditions.is_empty() {
+            status["conditions"] = Value::Array(conditions);
+        }
+        self.report(Kind::ReplicaSet, Part::Controllers, &set, status);
+    }
+}

@@ -1,0 +1,84 @@
+//! Machine: the ControllerRevisions of StatefulSets and DaemonSets.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use steersman_registry::store::Stored;
+
+use crate::actions::world::World;
+use crate::state::facts::{number, reference, template_hash};
+
+/// The label of Pods and revisions with the hash of the template.
+pub(crate) const HASH: &str = "controller-revision-hash";
+
+/// Default of `revisionHistoryLimit`.
+const HISTORY: i64 = 10;
+
+/// The revision of the current template.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Revision {
+    /// The name of the ControllerRevision, `<owner>-<hash>`.
+    pub(crate) name: String,
+    /// The hash alone.
+    pub(crate) hash: String,
+}
+
+impl World<'_> {
+    /// Returns the revision of an owner's template. Creates it if there is none, and makes it the
+    /// newest.
+    pub(crate) fn revision(&mut self, owner: &Stored) -> Revision {
+        let template = &owner.lean()["spec"]["template"];
+        let data = json!({"spec": {"template": template}});
+        let hash = template_hash(template, 0);
+        let name = format!("{}-{hash}", owner.name);
+        let kind = Arc::clone(&self.kinds.revisions);
+        let mut all = self.controlled(&kind, owner.meta("uid"));
+        let newest = all
+            .iter()
+            .map(|one| number(&one.lean()["revision"], 0))
+            .max();
+        let next = newest.unwrap_or(0).saturating_add(1);
+        match all.iter().find(|one| *one.name == *name) {
+            Some(own) if number(&own.lean()["revision"], 0) + 1 < next => {
+                let mut object = own.lean().clone();
+                object["revision"] = json!(next);
+                self.update(&kind, crate::actions::world::MAIN, object);
+            }
+            Some(_) => {}
+            None => {
+                let mut labels = template["metadata"]["labels"].clone();
+                if labels.is_null() {
+                    labels = json!({});
+                }
+                labels[HASH] = json!(hash);
+                let body = json!({
+                    "apiVersion": "apps/v1",
+                    "kind": "ControllerRevision",
+                    "metadata": {
+                        "name": name, "labels": labels, "ownerReferences": [reference(owner)],
+                    },
+                    "data": data,
+                    "revision": next,
+                });
+                // A revision of that name that a former owner left holds the same template.
+                let _ = self.create(&kind, &owner.namespace, body);
+            }
+        }
+        let keep = number(&owner.lean()["spec"]["revisionHistoryLimit"], HISTORY).max(0);
+        let keep = usize::try_from(keep)
+            .unwrap_or(usize::MAX)
+            .saturating_add(1);
+        all.retain(|one| *one.name != *name);
+        all.sort_by_key(|one| number(&one.lean()["revision"], 0));
+        let many = (all.len() + 1).saturating_sub(keep);
+        for old in all.into_iter().take(many) {
+            self.delete(&kind, &old, None);
+        }
+        Revision { name, hash }
+    }
+}
+
+/// Returns the template hash of a Pod.
+pub(crate) fn hash_of(pod: &Value) -> &str {
+    crate::state::facts::label(pod, HASH)
+}

@@ -1,0 +1,194 @@
+//! Words: the ReplicaSets of a Deployment: how they are told apart, and the shape of a new one.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use steersman_registry::store::Stored;
+
+use super::rollout::{Size, Terms};
+use crate::pods::pods_of::set_condition;
+use crate::state::facts::{annotation, label, number, reference, template_hash};
+
+pub(crate) const REVISION: &str = "deployment.kubernetes.io/revision";
+pub(crate) const HISTORY: &str = "deployment.kubernetes.io/revision-history";
+pub(crate) const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
+pub(crate) const MOST: &str = "deployment.kubernetes.io/max-replicas";
+/// Annotations that are not copied from a Deployment to its ReplicaSets.
+pub(crate) const OWN: &[&str] = &[
+    "kubectl.kubernetes.io/last-applied-configuration",
+    REVISION,
+    HISTORY,
+    DESIRED,
+    MOST,
+    "deprecated.deployment.rollback.to",
+];
+
+/// The ReplicaSets of a Deployment.
+pub(crate) struct Sets {
+    pub(crate) new: Option<Arc<Stored>>,
+    /// Sets of earlier templates, the oldest first.
+    pub(crate) old: Vec<Arc<Stored>>,
+}
+
+impl Sets {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Stored>> {
+        self.old.iter().chain(&self.new)
+    }
+
+    pub(crate) fn sum(&self, field: &str) -> i64 {
+        self.all()
+            .map(|set| number(&set.lean()["status"][field], 0))
+            .sum()
+    }
+}
+
+/// Builds the ReplicaSet of the current template.
+pub(crate) fn new_set(deployment: &Stored, sets: &Sets, revision: &str) -> (String, Value) {
+    let spec = &deployment.lean()["spec"];
+    let mut template = spec["template"].clone();
+    let mut collisions = number(&deployment.lean()["status"]["collisionCount"], 0);
+    let mut hash = template_hash(&template, collisions);
+    while sets
+        .all()
+        .any(|set| label(set.lean(), "pod-template-hash") == hash)
+    {
+        collisions += 1;
+        hash = template_hash(&template, collisions);
+    }
+    let name = format!("{}-{hash}", deployment.name);
+    let labels = steersman_registry::metadata_of(&mut template)
+        .entry("labels")
+        .or_insert_with(|| json!({}));
+    labels["pod-template-hash"] = json!(hash);
+    let labels = labels.clone();
+    let mut selector = spec["selector"].clone();
+    if selector["matchLabels"].is_null() {
+        selector["matchLabels"] = json!({});
+    }
+    selector["matchLabels"]["pod-template-hash"] = json!(hash);
+    let terms = Terms::of(deployment.lean());
+    let total = sets
+        .all()
+        .map(|set| number(&set.lean()["spec"]["replicas"], 0))
+        .sum();
+    let recreate = spec["strategy"]["type"] == "Recreate" && total > 0;
+    let replicas = if recreate {
+        0
+    } else {
+        terms.grow(Size::default(), total)
+    };
+    let mut annotations: Map<String, Value> = deployment.lean()["metadata"]["annotations"]
+        .as_object()
+        .cloned()
+        .unwrap_or_default();
+    annotations.retain(|key, _| !OWN.contains(&key.as_str()));
+    annotations.insert(REVISION.to_owned(), json!(revision));
+    annotations.insert(DESIRED.to_owned(), json!(terms.replicas.to_string()));
+    annotations.insert(
+        MOST.to_owned(),
+        json!((terms.replicas + terms.surge).to_string()),
+    );
+    let mut set = json!({
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {
+            "name": name,
+            "namespace": *deployment.namespace,
+            "labels": labels,
+            "annotations": annotations,
+            "ownerReferences": [reference(deployment)],
+        },
+        "spec": {"replicas": replicas, "selector": selector, "template": template},
+    });
+    if let Some(seconds) = spec.get("minReadySeconds") {
+        set["spec"]["minReadySeconds"] = seconds.clone();
+    }
+    (name, set)
+}
+
+pub(crate) fn same_template(set: &Value, deployment: &Value) -> bool {
+    if set["spec"] != deployment["spec"] {
+        return false;
+    }
+    let without = |template: &Value| {
+        let mut metadata = template["metadata"].clone();
+        if let Some(labels) = metadata["labels"].as_object_mut() {
+            labels.remove("pod-template-hash");
+        }
+        if let Some(fields) = metadata.as_object_mut() {
+            fields.retain(|field, value| field != "creationTimestamp" && !value.is_null());
+        }
+        metadata
+    };
+    without(set) == without(deployment)
+}
+
+pub(crate) fn annotations_of(object: &mut Value) -> &mut Map<String, Value> {
+    let fields = steersman_registry::metadata_of(object);
+    let annotations = fields.entry("annotations").or_insert_with(|| json!({}));
+    steersman_registry::members_of(annotations)
+}
+
+pub(crate) fn revision_of(set: &Value) -> i64 {
+    annotation(set, REVISION).parse().unwrap_or(0)
+}
+
+pub(crate) fn progressing(deployment: &Value) -> Option<&Value> {
+    let conditions = deployment["status"]["conditions"].as_array()?;
+    conditions.iter().find(|one| one["type"] == "Progressing")
+}
+
+pub(crate) fn is_complete(deployment: &Value) -> bool {
+    progressing(deployment).is_some_and(|one| one["reason"] == "NewReplicaSetAvailable")
+        && deployment["status"]["observedGeneration"] == deployment["metadata"]["generation"]
+}
+
+/// Sets the condition that Pods of a ReplicaSet were refused, with the message of the first set
+/// that reports one, and keeps it until no set does (upstream: `getReplicaFailures`).
+pub(crate) fn put_failure<'a>(
+    conditions: &mut Vec<Value>,
+    mut sets: impl Iterator<Item = &'a Arc<Stored>>,
+) {
+    const FAILURE: &str = "ReplicaFailure";
+    let failure = sets.find_map(|set| {
+        let all = set.lean()["status"]["conditions"].as_array()?;
+        all.iter().find(|one| one["type"] == FAILURE)
+    });
+    let Some(failure) = failure else {
+        return conditions.retain(|one| one["type"] != FAILURE);
+    };
+    let known = conditions.iter().any(|one| {
+        one["type"] == FAILURE
+            && one["status"] == failure["status"]
+            && one["reason"] == failure["reason"]
+    });
+    if !known {
+        let mut condition = failure.clone();
+        condition["lastUpdateTime"] = failure["lastTransitionTime"].clone();
+        set_condition(conditions, condition);
+    }
+}
+
+/// Writes a condition and its two times: the transition time changes with the status, the update
+/// time with the reason or the status.
+pub(crate) fn put_condition(
+    conditions: &mut Vec<Value>,
+    (kind, status, reason, message): (&str, &str, &str, &str),
+    now: &str,
+) {
+    let known = conditions.iter().find(|one| one["type"] == kind);
+    if known.is_some_and(|one| {
+        one["status"] == status && one["reason"] == reason && reason != "ReplicaSetUpdated"
+    }) {
+        return;
+    }
+    let same = known.filter(|one| one["status"] == status);
+    let since = same.map_or_else(|| json!(now), |one| one["lastTransitionTime"].clone());
+    set_condition(
+        conditions,
+        json!({
+            "type": kind, "status": status, "reason": reason, "message": message,
+            "lastUpdateTime": now, "lastTransitionTime": since,
+        }),
+    );
+}

@@ -1,0 +1,312 @@
+//! Machine: the StatefulSet controller: Pods with ordinals, created one after the other or all at
+//! once.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use steersman_registry::store::Stored;
+
+use super::revisions::{self, Revision};
+use crate::actions::events::{Source, Told};
+use crate::actions::world::{Part, World};
+use crate::state::facts::{Key, Kind, Stage, number, reference, share, stage_of, text};
+
+/// One Pod of a set.
+struct Member {
+    pod: Arc<Stored>,
+    stage: Stage,
+    ready: bool,
+    available: bool,
+}
+
+impl World<'_> {
+    /// Takes the next step of a StatefulSet and writes its status.
+    pub(crate) fn stateful_set(&mut self, key: &Key) {
+        let Some(set) = self.get(Kind::StatefulSet, &key.namespace, &key.name) else {
+            return;
+        };
+        let leaving = !set.meta("deletionTimestamp").is_empty();
+        if !leaving && self.claim_pods(key, &set) {
+            return;
+        }
+        let update = self.revision(&set);
+        let status = &set.lean()["status"];
+        let current = text(status, "currentRevision");
+        let current = if current.is_empty() {
+            update.name.clone()
+        } else {
+            current.to_owned()
+        };
+        let members = self.members(key, &set);
+        if !leaving {
+            self.step(key, &set, &members, (&current, &update));
+        }
+        self.report_set(&set, &members, (current, update));
+    }
+
+    fn members(&mut self, key: &Key, set: &Stored) -> BTreeMap<i64, Member> {
+        let kind = Arc::clone(self.kinds.of(Kind::Pod));
+        let seconds = number(&set.lean()["spec"]["minReadySeconds"], 0);
+        let mut members = BTreeMap::new();
+        for pod in self.controlled(&kind, set.meta("uid")) {
+            let prefix = format!("{}-", set.name);
+            let ordinal = pod
+                .name
+                .strip_prefix(&prefix)
+                .and_then(|text| text.parse().ok());
+            let Some(ordinal) = ordinal else { continue };
+            let facts = self.facts(&pod);
+            let available = facts.is_some_and(|facts| self.is_available(key, facts, seconds));
+            let member = Member {
+                stage: stage_of(pod.lean()),
+                ready: facts.is_some_and(|facts| facts.ready),
+                available,
+                pod,
+            };
+            members.insert(ordinal, member);
+        }
+        members
+    }
+
+    fn step(
+        &mut self,
+        key: &Key,
+        set: &Stored,
+        members: &BTreeMap<i64, Member>,
+        (current, update): (&str, &Revision),
+    ) {
+        let spec = &set.lean()["spec"];
+        let first = number(&spec["ordinals"]["start"], 0);
+        let replicas = number(&spec["replicas"], 1).max(0);
+        let beyond = first.saturating_add(replicas);
+        let in_order = spec["podManagementPolicy"] != "Parallel";
+        let rolling = &spec["updateStrategy"]["rollingUpdate"];
+        let partition = first.saturating_add(number(&rolling["partition"], 0));
+        let by_hand = spec["updateStrategy"]["type"] == "OnDelete";
+        let mut created = false;
+        for ordinal in first..beyond {
+            if self.spent() {
+                return self.again(key);
+            }
+            match members.get(&ordinal) {
+                None => {
+                    // Below the partition a Pod is recreated from the old revision.
+                    let hash = if ordinal < partition && !by_hand {
+                        current
+                            .strip_prefix(&format!("{}-", set.name))
+                            .unwrap_or(&update.hash)
+                    } else {
+                        &update.hash
+                    };
+                    if !self.create_member(key, set, ordinal, hash) {
+                        return;
+                    }
+                    created = true;
+                    if in_order {
+                        return;
+                    }
+                }
+                Some(member) if member.stage == Stage::Over => {
+                    self.delete_pod(key, set, &member.pod);
+                    if in_order {
+                        return;
+                    }
+                }
+                Some(member) if member.stage == Stage::Leaving || !member.available => {
+                    if in_order {
+                        return;
+                    }
+                }
+                Some(_) => {}
+            }
+        }
+        let surplus = members.range(beyond..).rev();
+        for (_, member) in surplus.chain(members.range(..first).rev()) {
+            if self.spent() {
+                return self.again(key);
+            }
+            if member.stage != Stage::Leaving {
+                self.delete_pod(key, set, &member.pod);
+            }
+            if in_order {
+                return;
+            }
+        }
+        if by_hand || created {
+            return;
+        }
+        let most = match &rolling["maxUnavailable"] {
+            Value::Null => 1,
+            value => share(value, replicas, true).max(1),
+        };
+        let mut unavailable = 0;
+        for (ordinal, member) in members.range(first..beyond).rev() {
+            let old = revisions::hash_of(member.pod.lean()) != update.hash;
+            let healthy = member.available && member.stage != Stage::Leaving;
+            if old && *ordinal >= partition && member.stage != Stage::Leaving {
+                unavailable += 1;
+                self.delete_pod(key, set, &member.pod);
+            } else if !healthy {
+                unavailable += 1;
+            }
+            if unavailable >= most {
+                return;
+            }
+        }
+    }
+
+    /// Creates the Pod of an ordinal and its claims. Returns whether that succeeded.
+    fn create_member(&mut self, key: &Key, set: &Stored, ordinal: i64, hash: &str) -> bool {
+        let name = format!("{}-{ordinal}", set.name);
+        let template = self.template_of(set, hash);
+        let mut pod = Self::pod_of(set, &template);
+        let fields = steersman_registry::metadata_of(&mut pod);
+        fields.remove("generateName");
+        fields.insert("name".to_owned(), json!(name));
+        let labels = fields.entry("labels").or_insert_with(|| json!({}));
+        labels["apps.kubernetes.io/pod-index"] = json!(ordinal.to_string());
+        labels[revisions::HASH] = json!(hash);
+        labels["statefulset.kubernetes.io/pod-name"] = json!(name);
+        pod["spec"]["hostname"] = json!(name);
+        let service = &set.lean()["spec"]["serviceName"];
+        if service.as_str().is_some_and(|service| !service.is_empty()) {
+            pod["spec"]["subdomain"] = service.clone();
+        }
+        let claims = set.lean()["spec"]["volumeClaimTemplates"].as_array();
+        let claims: Vec<Value> = claims.cloned().unwrap_or_default();
+        for claim in &claims {
+            self.claim(set, claim, &name, &mut pod);
+        }
+        self.create_pod(key, set, pod).is_ok()
+    }
+
+    /// Creates the claim of one Pod from one claim template, and adds the volume to the Pod.
+    fn claim(&mut self, set: &Stored, template: &Value, pod_name: &str, pod: &mut Value) {
+        let volume = text(&template["metadata"], "name").to_owned();
+        let name = format!("{volume}-{pod_name}");
+        let kind = Arc::clone(self.kinds.of(Kind::Claim));
+        if self
+            .registry
+            .stored(&kind.storage, &set.namespace, &name)
+            .is_none()
+        {
+            let mut body = template.clone();
+            if let Some(members) = body.as_object_mut() {
+                members.remove("status");
+            }
+            body["apiVersion"] = json!("v1");
+            body["kind"] = json!("PersistentVolumeClaim");
+            let fields = steersman_registry::metadata_of(&mut body);
+            fields.insert("name".to_owned(), json!(name));
+            fields.remove("creationTimestamp");
+            let labels = fields.entry("labels").or_insert_with(|| json!({}));
+            for (key, value) in set.lean()["spec"]["selector"]["matchLabels"]
+                .as_object()
+                .into_iter()
+                .flatten()
+            {
+                labels[key] = value.clone();
+            }
+            let retention =
+                &set.lean()["spec"]["persistentVolumeClaimRetentionPolicy"]["whenDeleted"];
+            if retention == "Delete" {
+                fields.insert("ownerReferences".to_owned(), json!([reference(set)]));
+            }
+            let told = match self.create(&kind, &set.namespace, body) {
+                Ok(_) => Told::normal(
+                    "SuccessfulCreate",
+                    format!(
+                        "create Claim {name} Pod {pod_name} in StatefulSet {} success",
+                        set.name
+                    ),
+                ),
+                Err(refusal) => Told::warning(
+                    "FailedCreate",
+                    format!(
+                        "create Claim {name} for Pod {pod_name} in StatefulSet {} failed error: {}",
+                        set.name, refusal.message
+                    ),
+                ),
+            };
+            self.event(set, Source::StatefulSets, &told);
+        }
+        let volumes = pod["spec"]
+            .as_object_mut()
+            .map(|spec| spec.entry("volumes").or_insert_with(|| json!([])));
+        if let Some(list) = volumes.and_then(Value::as_array_mut) {
+            list.retain(|one| one["name"] != volume);
+            list.push(json!({"name": volume, "persistentVolumeClaim": {"claimName": name}}));
+        }
+    }
+
+    /// Returns the Pod template with a hash: the current one, or that of a revision.
+    fn template_of(&self, set: &Stored, hash: &str) -> Value {
+        let name = format!("{}-{hash}", set.name);
+        let storage = &self.kinds.revisions.storage;
+        let revision = self.registry.stored(storage, &set.namespace, &name);
+        let template = revision.map(|one| one.lean()["data"]["spec"]["template"].clone());
+        let template = template.filter(Value::is_object);
+        template.unwrap_or_else(|| set.lean()["spec"]["template"].clone())
+    }
+
+    fn report_set(
+        &mut self,
+        set: &Stored,
+        members: &BTreeMap<i64, Member>,
+        (current, update): (String, Revision),
+    ) {
+        let there = || {
+            members
+                .values()
+                .filter(|one| !matches!(one.stage, Stage::Leaving | Stage::Over))
+        };
+        let count = |fits: &dyn Fn(&Member) -> bool| {
+            i64::try_from(there().filter(|one| fits(one)).count()).unwrap_or(0)
+        };
+        let is_of = |one: &Member, revision: &str| {
+            format!("{}-{}", set.name, revisions::hash_of(one.pod.lean())) == revision
+        };
+        let replicas = count(&|_| true);
+        let updated = count(&|one| is_of(one, &update.name));
+        let ready = count(&|one| one.ready);
+        let wanted = number(&set.lean()["spec"]["replicas"], 1);
+        let rolled = updated == replicas
+            && replicas == wanted
+            && ready == replicas
+            && members.values().all(|one| one.stage != Stage::Leaving);
+        let current = if rolled { update.name.clone() } else { current };
+        let in_current = count(&|one| is_of(one, &current));
+        let mut status = Map::new();
+        status.insert(
+            "observedGeneration".to_owned(),
+            set.lean()["metadata"]["generation"].clone(),
+        );
+        status.insert("replicas".to_owned(), json!(replicas));
+        for (field, many) in [
+            ("readyReplicas", ready),
+            ("currentReplicas", in_current),
+            ("updatedReplicas", updated),
+        ] {
+            if many > 0 {
+                status.insert(field.to_owned(), json!(many));
+            }
+        }
+        status.insert("currentRevision".to_owned(), json!(current));
+        status.insert("updateRevision".to_owned(), json!(update.name));
+        status.insert("collisionCount".to_owned(), json!(0));
+        status.insert(
+            "availableReplicas".to_owned(),
+            json!(count(&|one| one.available)),
+        );
+        if let Some(conditions) = set.lean()["status"].get("conditions") {
+            status.insert("conditions".to_owned(), conditions.clone());
+        }
+        self.report(
+            Kind::StatefulSet,
+            Part::Controllers,
+            set,
+            Value::Object(status),
+        );
+    }
+}
