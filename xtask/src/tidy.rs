@@ -9,6 +9,7 @@ mod layers;
 mod roles;
 mod modules;
 mod sizes;
+mod folders;
 mod manifests;
 mod hygiene;
 mod cancel;
@@ -33,6 +34,7 @@ const RULES: &[(&str, Rule)] = &[
     (roles::RULE, roles::check),
     (modules::RULE, modules::check),
     (sizes::RULE, sizes::check),
+    (folders::RULE, folders::check),
     (manifests::RULE, manifests::check),
     (hygiene::RULE, hygiene::check),
     (cancel::RULE, cancel::check),

@@ -38,6 +38,11 @@ fn no_file_is_longer_than_500_lines() {
 }
 
 #[test]
+fn no_folder_holds_more_than_25_files() {
+    on_this_repository("folders");
+}
+
+#[test]
 fn every_manifest_is_complete() {
     on_this_repository("manifests");
 }
