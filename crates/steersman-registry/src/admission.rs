@@ -3,7 +3,7 @@
 pub(crate) mod attributes;
 pub(crate) mod attempt;
 mod matching;
-mod judge;
-mod params;
-mod change;
-mod dispatch;
+mod validating_policies;
+mod policy_parameters;
+mod mutating_policies;
+mod webhooks;

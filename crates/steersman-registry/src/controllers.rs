@@ -1,9 +1,9 @@
 //! Room: the controllers that act within requests, and the objects written at the start.
 
-mod accounts;
+mod service_accounts;
 mod roles;
-mod garbage;
-mod terminate;
-mod lifecycle;
-mod standard;
-mod furnish;
+mod garbage_collector;
+mod namespaces;
+mod run_controllers;
+mod standard_objects;
+mod startup_objects;

@@ -1,7 +1,6 @@
 //! Room: the rules of admission: compiled policies and webhooks, and whether any exist.
 
-pub(crate) mod memory;
-pub(crate) mod standing;
+pub(crate) mod presence;
 pub(crate) mod policy;
 pub(crate) mod validation;
 pub(crate) mod mutation;

@@ -3,10 +3,10 @@
 pub(crate) mod options;
 pub(crate) mod rng;
 pub(crate) mod metadata;
-mod rules;
+mod kind_validation;
 pub(crate) mod catalogue;
 pub(crate) mod select;
 pub(crate) mod manager;
 pub(crate) mod intake;
-pub(crate) mod spoken;
-pub(crate) mod faces;
+pub(crate) mod request_kinds;
+pub(crate) mod subresource_fields;

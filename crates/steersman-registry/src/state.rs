@@ -1,6 +1,7 @@
 //! Room: the state of the server: `Registry`, its pending work, and its snapshots.
 
-pub(crate) mod due;
+pub(crate) mod verb_state;
+pub(crate) mod pending_work;
 pub(crate) mod registry;
-mod follow;
+mod internal_reads;
 pub(crate) mod snapshot;

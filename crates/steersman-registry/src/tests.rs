@@ -9,21 +9,21 @@ use steersman_text::status::Status;
 
 use super::*;
 
-mod accounts;
+mod service_accounts;
 mod acts;
 mod authorizer;
-mod changes;
+mod mutating_policies;
 mod classes;
 mod definitions;
 mod deletes;
-mod furnish;
-mod garbage;
+mod startup_objects;
+mod garbage_collector;
 mod hostile;
 mod kinds;
 mod mistakes;
 mod ownership;
-mod params;
-mod policies;
+mod policy_parameters;
+mod validating_policies;
 mod quotas;
 mod reads;
 mod security;

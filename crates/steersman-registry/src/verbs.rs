@@ -6,7 +6,7 @@ pub(crate) mod deletion;
 mod delete;
 pub(crate) mod pods;
 pub(crate) mod acts;
-mod patched;
+mod patch_checks;
 mod update;
 mod admit;
 mod connect;

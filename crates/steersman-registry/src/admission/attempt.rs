@@ -12,9 +12,9 @@ use serde_json::Value;
 use steersman_schema::resource::{Resource, StorageKey};
 use steersman_text::status::Status;
 
-use crate::policies::memory::Memory;
 use crate::requests::rng::Rng;
 use crate::state::registry::{MODIFIED, Registry};
+use crate::state::verb_state::Memory;
 use crate::webhook::{Answer, Call, Question};
 
 /// Maximum number of repeated calls of one webhook because its input changed meanwhile.

@@ -13,7 +13,7 @@ use steersman_text::status::Status;
 
 use crate::requests::metadata;
 use crate::requests::options::{Target, WriteOptions, Written};
-use crate::state::due::Policy;
+use crate::state::pending_work::Policy;
 use crate::state::registry::Registry;
 use crate::store::Stored;
 

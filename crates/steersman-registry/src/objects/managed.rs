@@ -11,10 +11,10 @@ use steersman_schema::resource::{Resource, StatusMetadata};
 use steersman_schema::types::TypeRef;
 
 use super::scale::wanted;
-use crate::requests::faces;
 use crate::requests::manager;
 use crate::requests::metadata;
 use crate::requests::options::{Subresource, WriteOptions};
+use crate::requests::subresource_fields;
 use crate::state::registry::Registry;
 use crate::store::{Draft, Stored};
 
@@ -61,7 +61,7 @@ pub(crate) fn ignored<'a>(
         Subresource::Main if resource.is("certificates.k8s.io", "CertificateSigningRequest") => {
             vec!["spec", "status"]
         }
-        _ if faces::keeps_status(resource) => vec!["status"],
+        _ if subresource_fields::keeps_status(resource) => vec!["status"],
         _ => Vec::new(),
     }
 }

@@ -10,7 +10,7 @@ use crate::requests::catalogue::Catalogue;
 use crate::requests::intake::FieldValidation;
 use crate::requests::metadata;
 use crate::requests::options::Object;
-use crate::requests::spoken;
+use crate::requests::request_kinds;
 use crate::state::registry::Registry;
 use crate::store::Stored;
 
@@ -98,9 +98,9 @@ pub(crate) fn read(
     validation: FieldValidation,
 ) -> Result<Vec<String>, Status> {
     let kind = if resource.built_in {
-        spoken::SCALE
+        request_kinds::SCALE
     } else {
-        spoken::CUSTOM_SCALE
+        request_kinds::CUSTOM_SCALE
     };
     kind.read(catalogue, scale, validation)
 }

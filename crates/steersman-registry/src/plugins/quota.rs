@@ -19,7 +19,7 @@ use crate::admission::attributes::Admission;
 use crate::objects::managed::Ownership;
 use crate::requests::metadata;
 use crate::requests::options::{Subresource, WriteOptions};
-use crate::state::due::Tally;
+use crate::state::pending_work::Tally;
 use crate::state::registry::Registry;
 use crate::store::Stored;
 

@@ -10,10 +10,10 @@ use steersman_text::status::{FieldError, Status, Subject};
 use steersman_text::{go, json, order};
 
 use super::catalogue::Catalogue;
+use super::kind_validation;
 use super::manager;
 use super::metadata;
 use super::options::WriteOptions;
-use super::rules;
 
 /// The handling of fields that the kind does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -356,7 +356,7 @@ pub(crate) fn check(
     } else if is_definition(resource) {
         errors.extend(crd::validate(object, old));
     } else {
-        errors.extend(rules::check(resource, object, old));
+        errors.extend(kind_validation::check(resource, object, old));
     }
     errors
 }
@@ -372,7 +372,7 @@ pub(crate) fn check_status(
         return crd::validate_status(object);
     }
     if resource.built_in {
-        return rules::check_status(resource, object, old);
+        return kind_validation::check_status(resource, object, old);
     }
     let mut errors = Vec::new();
     custom::check_status(resource, object, old, &mut errors, warnings);

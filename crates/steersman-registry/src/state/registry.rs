@@ -7,15 +7,15 @@ use std::sync::Arc;
 use serde_json::json;
 use steersman_schema::resource::{Resource, StorageKey};
 
-use super::due::{Address, Change, Due};
+use super::pending_work::{Address, Change, Due};
 use crate::auth::{Authorization, Authorizer, Key, Tokens, bootstrap_objects};
 use crate::policies::compiled::Compiled;
-use crate::policies::memory::Memory;
-use crate::policies::standing::Standing;
+use crate::policies::presence::Standing;
 use crate::requests::catalogue::Catalogue;
 use crate::requests::metadata;
 use crate::requests::options::Object;
 use crate::requests::rng::Rng;
+use crate::state::verb_state::Memory;
 use crate::store::{Draft, Store, Stored};
 
 /// The message of every conflict of resource versions.

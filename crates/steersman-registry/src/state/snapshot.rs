@@ -9,7 +9,7 @@ use serde_json::json;
 use steersman_kinds::crd;
 use steersman_schema::resource::StorageKey;
 
-use super::due::Due;
+use super::pending_work::Due;
 use super::registry::Registry;
 use crate::auth::{Key, Tokens};
 use crate::requests::rng::Rng;

@@ -2,7 +2,7 @@
 
 use super::*;
 
-mod faces;
+mod subresources;
 
 fn websites() -> Value {
     let schema = json!({"type": "object", "required": ["spec"], "properties": {

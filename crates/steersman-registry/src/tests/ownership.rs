@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::garbage::{HOLD, blocking, exists, policy, reference, with};
+use super::garbage_collector::{HOLD, blocking, exists, policy, reference, with};
 use super::*;
 
 /// One operation of a client on the objects `n0` to `n5`.

@@ -10,7 +10,7 @@ use super::pods;
 use crate::requests::intake;
 use crate::requests::metadata;
 use crate::requests::options::WriteOptions;
-use crate::requests::spoken;
+use crate::requests::request_kinds;
 use crate::state::registry::Registry;
 
 /// An act and its target.
@@ -40,9 +40,9 @@ impl Registry {
     ) -> Result<Option<Value>, Status> {
         let (dry, validation) = intake::options("CreateOptions", options)?;
         let kind = match deed.act {
-            Act::Bind => spoken::BINDING,
-            Act::Evict => spoken::EVICTION,
-            Act::Token => spoken::TOKEN_REQUEST,
+            Act::Bind => request_kinds::BINDING,
+            Act::Evict => request_kinds::EVICTION,
+            Act::Token => request_kinds::TOKEN_REQUEST,
             Act::Log | Act::Connect | Act::Review => return Err(Status::method_not_allowed()),
         };
         let mut body = deed.body.clone();

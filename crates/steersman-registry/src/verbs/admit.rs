@@ -16,9 +16,9 @@ use super::update::Write;
 use crate::admission::attributes::Admission;
 use crate::objects::managed;
 use crate::objects::scale;
-use crate::requests::faces;
 use crate::requests::metadata;
 use crate::requests::options::{DeleteOptions, Object, Page, Subresource, Target, WriteOptions};
+use crate::requests::subresource_fields;
 use crate::state::registry::Registry;
 
 impl Registry {
@@ -81,7 +81,7 @@ impl Registry {
             place(admission.target, &mut new)?;
             metadata::keep(&mut new, write.stored.lean());
             let managed = managed::sent(&new).cloned();
-            new = faces::merge(resource, write.subresource, new, old);
+            new = subresource_fields::merge(resource, write.subresource, new, old);
             if write.subresource == Subresource::Main
                 && let Some(kind) = kinds::of(resource)
             {

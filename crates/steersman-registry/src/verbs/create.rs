@@ -9,10 +9,10 @@ use steersman_text::status::{Cause, Details, Status};
 use crate::admission::attributes::Admission;
 use crate::objects::managed::{self, Ownership};
 use crate::plugins::signing;
-use crate::requests::faces;
 use crate::requests::intake::{self, FieldValidation, Origin, is_definition};
 use crate::requests::metadata;
 use crate::requests::options::{Target, WriteOptions, Written};
+use crate::requests::subresource_fields;
 use crate::state::registry::Registry;
 use crate::store::Draft;
 
@@ -213,7 +213,7 @@ impl Registry {
         if resource.generation != Generation::Unmanaged {
             fields.insert("generation".to_owned(), json!(1));
         }
-        if faces::keeps_status(resource)
+        if subresource_fields::keeps_status(resource)
             && resource.kind != "Node"
             && let Some(members) = object.as_object_mut()
         {

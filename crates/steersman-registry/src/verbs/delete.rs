@@ -11,7 +11,7 @@ use super::deletion::{Beginning, begun, empty, has_finalizers, is_namespace};
 use crate::admission::attributes::Admission;
 use crate::requests::intake::{self, is_definition};
 use crate::requests::options::{DeleteOptions, Deleted, ListOptions, Object, Page, Target};
-use crate::state::due::{FOREGROUND, ORPHAN, Policy};
+use crate::state::pending_work::{FOREGROUND, ORPHAN, Policy};
 use crate::state::registry::Registry;
 use crate::store::Stored;
 

@@ -8,7 +8,7 @@ use steersman_schema::types;
 
 use crate::requests::intake::is_definition;
 use crate::requests::metadata;
-use crate::state::due::{FOREGROUND, ORPHAN, Policy};
+use crate::state::pending_work::{FOREGROUND, ORPHAN, Policy};
 use crate::state::registry::Registry;
 
 /// The way in which the deletion of an object begins.

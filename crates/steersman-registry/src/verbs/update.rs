@@ -14,16 +14,16 @@ use steersman_text::status::{FieldError, Status};
 
 use super::create::{CreateRequest, check_name, place};
 use super::deletion::may_go;
-use super::patched;
+use super::patch_checks;
 use super::read::parse_version;
 use crate::admission::attributes::Admission;
 use crate::objects::managed::{self, Ownership};
 use crate::objects::scale;
 use crate::plugins::signing;
-use crate::requests::faces;
 use crate::requests::intake::{self, FieldValidation, Origin, is_definition};
 use crate::requests::metadata;
 use crate::requests::options::{PatchKind, Subresource, Target, WriteOptions, Written};
+use crate::requests::subresource_fields;
 use crate::state::registry::{MODIFIED, Registry};
 use crate::store::{Draft, Stored};
 
@@ -167,9 +167,9 @@ impl Registry {
             shown.value().clone()
         };
         let document = parse_json(body);
-        let reached_metadata = document.as_ref().is_ok_and(patched::reaches_metadata);
+        let reached_metadata = document.as_ref().is_ok_and(patch_checks::reaches_metadata);
         let mut oddities = match &document {
-            Ok(document) => patched::oddities(kind, body, document, checked.1),
+            Ok(document) => patch_checks::oddities(kind, body, document, checked.1),
             Err(_) => Vec::new(),
         };
         let strict = checked.1 == FieldValidation::Strict;
@@ -198,7 +198,7 @@ impl Registry {
             let decoded = &mut patched.clone();
             oddities.extend(intake::unknown_fields(resource, decoded)?);
         }
-        patched::refuse_oddities(&oddities, checked.1, || {
+        patch_checks::refuse_oddities(&oddities, checked.1, || {
             strategic.unwrap_or_else(|| order::patched(&patched, reached_metadata))
         })?;
         if scale {
@@ -210,7 +210,7 @@ impl Registry {
             check_name(&patched, name)?;
             patched = scale::rescale(resource, shown.value(), &patched)?;
         } else {
-            patched::check_kind(&self.catalogue, resource, &mut patched, reached_metadata)?;
+            patch_checks::check_kind(&self.catalogue, resource, &mut patched, reached_metadata)?;
         }
         check_name(&patched, name)?;
         place(target, &mut patched)?;
@@ -284,7 +284,7 @@ impl Registry {
         let shown = self.present(resource, stored)?;
         let old = shown.lean();
         let named = managed::named_beside(resource, write.subresource, &new);
-        let mut merged = faces::complete(resource, write.subresource, new, old);
+        let mut merged = subresource_fields::complete(resource, write.subresource, new, old);
         self.prepare(write, &mut merged, old)?;
         let (face, states) = ((*resource, write.subresource), (old, &mut merged));
         let sent = (shown.stored.managed(), named, sent.as_ref());

@@ -12,8 +12,8 @@ use steersman_schema::resource::Resource;
 use steersman_text::status::Status;
 
 use super::attributes::Admission;
-use super::change::{Reinvocation, decode};
 use super::matching::States;
+use super::mutating_policies::{Reinvocation, decode};
 use crate::policies::policy::Scene;
 use crate::requests::intake::FieldValidation;
 use crate::requests::metadata;

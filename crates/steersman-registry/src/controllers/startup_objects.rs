@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use steersman_schema::resource::StorageKey;
 
-use super::standard;
+use super::standard_objects;
 use crate::objects::managed::{self, Ownership};
 use crate::plugins::classes::SYSTEM;
 use crate::requests::metadata;
@@ -52,10 +52,16 @@ impl Registry {
         }
         self.furnish_flows(now);
         let text = metadata::time(now);
-        for body in standard::api_services() {
+        for body in standard_objects::api_services() {
             let services = ("apiregistration.k8s.io", "apiservices");
             if let Some(made) = self.supply(services, SERVER, ("", body), now) {
-                self.report(services, SERVER, made, standard::available(&text), now);
+                self.report(
+                    services,
+                    SERVER,
+                    made,
+                    standard_objects::available(&text),
+                    now,
+                );
             }
         }
         let service = json!({
@@ -78,13 +84,13 @@ impl Registry {
             "flowcontrol.apiserver.k8s.io",
             "prioritylevelconfigurations",
         );
-        for body in standard::priority_levels() {
+        for body in standard_objects::priority_levels() {
             self.supply(levels, FLOWS.0, ("", body), now);
         }
         let schemas = ("flowcontrol.apiserver.k8s.io", "flowschemas");
-        for body in standard::flow_schemas() {
+        for body in standard_objects::flow_schemas() {
             if let Some(made) = self.supply(schemas, FLOWS.0, ("", body), now) {
-                let status = standard::found(&made, &metadata::time(now));
+                let status = standard_objects::found(&made, &metadata::time(now));
                 self.report(schemas, FLOWS.1, made, status, now);
             }
         }
@@ -101,11 +107,11 @@ impl Registry {
         };
         let custom = self.catalogue.all().iter().filter(|one| !one.built_in);
         let served: BTreeMap<String, Value> = custom
-            .map(|one| standard::api_service(&one.group, &one.version))
+            .map(|one| standard_objects::api_service(&one.group, &one.version))
             .collect();
         let known: Vec<Arc<Stored>> = self.store.list(&resource.storage, None).cloned().collect();
         for service in &known {
-            let kept = service.label(standard::AUTOMANAGED) != Some("true")
+            let kept = service.label(standard_objects::AUTOMANAGED) != Some("true")
                 || served.contains_key(&*service.name);
             if !kept {
                 self.remove(&resource.storage, service);
@@ -117,7 +123,7 @@ impl Registry {
             }
             if let Some(made) = self.plant(services, SERVER, ("", body), now) {
                 let mut whole = made.lean().clone();
-                whole["status"] = standard::available(&metadata::time(now));
+                whole["status"] = standard_objects::available(&metadata::time(now));
                 let whole = self.own_status(&resource, &made, whole, now);
                 self.put(&resource.storage, "", &name, whole);
             }

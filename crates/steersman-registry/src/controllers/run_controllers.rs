@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use steersman_schema::resource::StorageKey;
 
-use crate::state::due::Change;
+use crate::state::pending_work::Change;
 use crate::state::registry::{Registry, address};
 use crate::store::Stored;
 

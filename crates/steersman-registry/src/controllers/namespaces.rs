@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use steersman_schema::resource::StorageKey;
 
 use crate::requests::metadata;
-use crate::state::due::Policy;
+use crate::state::pending_work::Policy;
 use crate::state::registry::Registry;
 use crate::verbs::deletion::may_go;
 

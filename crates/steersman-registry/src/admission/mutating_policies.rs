@@ -13,7 +13,7 @@ use steersman_schema::types::TypeRef;
 use steersman_text::status::{Cause, Status};
 
 use super::attributes::Admission;
-use super::judge::Case;
+use super::validating_policies::Case;
 use crate::objects::managed;
 use crate::policies::mutation::{Mutating, Mutation};
 use crate::policies::policy::Scene;

@@ -8,7 +8,9 @@ use serde_json::Value;
 use steersman_schema::resource::{Resource, StorageKey};
 
 use crate::requests::metadata;
-use crate::state::due::{Address, FOREGROUND, ORPHAN, Policy, blocks, references, waits_for};
+use crate::state::pending_work::{
+    Address, FOREGROUND, ORPHAN, Policy, blocks, references, waits_for,
+};
 use crate::state::registry::Registry;
 use crate::store::Stored;
 use crate::verbs::deletion::may_go;
