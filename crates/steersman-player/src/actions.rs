@@ -1,5 +1,5 @@
 //! Room: the player's writes: calls of verbs, and Events.
 
-pub(crate) mod events;
+pub(crate) mod event_correlator;
 pub(crate) mod world;
-mod telling;
+mod write_events;

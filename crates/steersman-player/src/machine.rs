@@ -8,10 +8,10 @@ use steersman_registry::Registry;
 
 use super::actions::world::{Manners, Notes, Now, World};
 use super::options::Played;
-use super::state::agenda::Agenda;
 use super::state::facts::{Key, Kind};
 use super::state::kinds::Kinds;
 use super::state::view::View;
+use super::state::work_queue::Agenda;
 
 /// When the player needs its next turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

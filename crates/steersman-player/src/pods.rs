@@ -1,7 +1,7 @@
 //! Room: the scheduler, the kubelets and the volume binder.
 
 mod statuses;
-mod lifecycle;
-mod claim;
+mod container_events;
+mod volume_binder;
 mod pod;
-pub(crate) mod pods_of;
+pub(crate) mod owned_pods;

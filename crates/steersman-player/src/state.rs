@@ -2,6 +2,6 @@
 
 pub(crate) mod facts;
 pub(crate) mod kinds;
-pub(crate) mod place;
-pub(crate) mod agenda;
+pub(crate) mod nodes;
+pub(crate) mod work_queue;
 pub(crate) mod view;

@@ -2,7 +2,7 @@
 
 mod replica_set;
 mod rollout;
-mod sets;
+mod deployment_replica_sets;
 mod deployment;
 mod revisions;
 mod stateful_set;

@@ -17,12 +17,12 @@ use steersman_schema::subresources::Act;
 use steersman_text::selector::LabelSelector;
 use steersman_text::status::Status;
 
-use super::events::Recorder;
+use super::event_correlator::Recorder;
 use crate::options::{Speed, Trouble};
-use crate::state::agenda::Agenda;
 use crate::state::facts::{Key, Kind, Place, TRACKING, controller_of, draw, reference};
 use crate::state::kinds::Kinds;
 use crate::state::view::View;
+use crate::state::work_queue::Agenda;
 
 /// The field manager of all writes of kube-controller-manager.
 const CONTROLLERS: &str = "kube-controller-manager";

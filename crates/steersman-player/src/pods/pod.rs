@@ -8,11 +8,11 @@ use steersman_registry::Subresource;
 use steersman_registry::store::Stored;
 
 use super::statuses::{self, Doing};
-use crate::actions::events::{Source, Told};
+use crate::actions::event_correlator::{Source, Told};
 use crate::actions::world::{Part, World};
 use crate::options::Trouble;
 use crate::state::facts::{Key, Kind, PodFacts, Stage, number, text};
-use crate::state::place;
+use crate::state::nodes;
 
 impl World<'_> {
     /// Takes the step that is due for a Pod, or schedules a look at the time when one will be.
@@ -70,13 +70,13 @@ impl World<'_> {
         };
         let total = self.view.nodes.len();
         let chosen = match (trouble, waits) {
-            (Some(Trouble::Unschedulable), _) => Err(place::Unplaceable(format!(
+            (Some(Trouble::Unschedulable), _) => Err(nodes::Unplaceable(format!(
                 "0/{total} nodes are available: {total} Insufficient cpu."
             ))),
-            (_, Some(why)) => Err(place::Unplaceable(format!(
+            (_, Some(why)) => Err(nodes::Unplaceable(format!(
                 "0/{total} nodes are available: {why}."
             ))),
-            _ => place::choose(&self.view.nodes, &self.view.crowds, pod.lean()),
+            _ => nodes::choose(&self.view.nodes, &self.view.crowds, pod.lean()),
         };
         match chosen {
             Ok(node) => {
@@ -87,7 +87,7 @@ impl World<'_> {
                     self.event(pod, Source::Scheduler, &told);
                 }
             }
-            Err(place::Unplaceable(why)) => {
+            Err(nodes::Unplaceable(why)) => {
                 let since = pod.lean()["status"]["conditions"].as_array();
                 let mut since = since.into_iter().flatten();
                 let known =
@@ -263,15 +263,15 @@ impl World<'_> {
         for number in 1..=nodes {
             let name = format!("node-{number}");
             let node = match self.get(Kind::Node, "", &name) {
-                Some(node) if place::is_ready(node.lean()) => continue,
+                Some(node) if nodes::is_ready(node.lean()) => continue,
                 Some(node) => node,
-                None => match self.create(&kind, "", place::new_node(&name)) {
+                None => match self.create(&kind, "", nodes::new_node(&name)) {
                     Ok(node) => node,
                     Err(_) => continue,
                 },
             };
             let mut object = node.lean().clone();
-            object["status"] = place::node_status(number, &self.wall());
+            object["status"] = nodes::node_status(number, &self.wall());
             let Some(node) = self.update(&kind, (Part::Kubelet, Subresource::Status), object)
             else {
                 continue;

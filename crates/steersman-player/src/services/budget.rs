@@ -11,7 +11,7 @@ use steersman_registry::store::Stored;
 use steersman_registry::{GetOptions, Subresource, Target};
 
 use crate::actions::world::{Part, World};
-use crate::pods::pods_of::set_condition;
+use crate::pods::owned_pods::set_condition;
 use crate::state::facts::{Controller, Key, Kind, controller_of, holds, number, share, text, time};
 use crate::state::view::selects_by;
 

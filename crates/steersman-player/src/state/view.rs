@@ -10,13 +10,13 @@ use steersman_registry::Registry;
 use steersman_registry::store::Stored;
 use steersman_text::selector::LabelSelector;
 
-use super::agenda::Agenda;
 use super::facts::{
     Controller, Key, Kind, Place, PodFacts, Stage, Tally, annotation, controller_of, holds,
     is_tracked, stage_of, text,
 };
 use super::kinds::Kinds;
-use super::place::NodeFacts;
+use super::nodes::NodeFacts;
+use super::work_queue::Agenda;
 
 /// The player's view of the store.
 #[derive(Debug, Default)]

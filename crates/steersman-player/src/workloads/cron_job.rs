@@ -13,7 +13,7 @@ use steersman_text::schedule::Schedule;
 use steersman_text::zones;
 
 use super::job::finished;
-use crate::actions::events::{Source, Told};
+use crate::actions::event_correlator::{Source, Told};
 use crate::actions::world::{Part, World};
 use crate::state::facts::{Key, Kind, holds, reference, text, time};
 

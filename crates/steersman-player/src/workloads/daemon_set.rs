@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use steersman_registry::store::Stored;
 
 use super::revisions;
-use crate::actions::events::{Source, Told};
+use crate::actions::event_correlator::{Source, Told};
 use crate::actions::world::{Part, World};
 use crate::state::facts::{Key, Kind, Stage, number, share, stage_of, text};
 

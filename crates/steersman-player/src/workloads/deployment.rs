@@ -6,14 +6,14 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use steersman_registry::store::Stored;
 
-use super::rollout::{Share, Size, Terms};
-use super::sets::{
+use super::deployment_replica_sets::{
     DESIRED, HISTORY, MOST, OWN, REVISION, Sets, annotations_of, is_complete, new_set, progressing,
     put_condition, put_failure, revision_of, same_template,
 };
-use crate::actions::events::{Source, Told};
+use super::rollout::{Share, Size, Terms};
+use crate::actions::event_correlator::{Source, Told};
 use crate::actions::world::{Part, World};
-use crate::pods::pods_of::selector_of;
+use crate::pods::owned_pods::selector_of;
 use crate::state::facts::{Key, Kind, annotation, number, time};
 
 /// The sums over the ReplicaSets of a Deployment that its status reports.

@@ -21,9 +21,9 @@ pub(crate) use sync::finished;
 use sync::{Counted, End, Sync};
 use track::condition;
 
-use crate::actions::events::{Source, Told};
+use crate::actions::event_correlator::{Source, Told};
 use crate::actions::world::World;
-use crate::pods::pods_of::set_condition;
+use crate::pods::owned_pods::set_condition;
 use crate::state::facts::{Key, Kind, holds, number, text, time};
 
 /// Default of `backoffLimit`.

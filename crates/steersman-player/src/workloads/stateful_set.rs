@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use steersman_registry::store::Stored;
 
 use super::revisions::{self, Revision};
-use crate::actions::events::{Source, Told};
+use crate::actions::event_correlator::{Source, Told};
 use crate::actions::world::{Part, World};
 use crate::state::facts::{Key, Kind, Stage, number, reference, share, stage_of, text};
 

@@ -14,9 +14,9 @@ use steersman_registry::store::Stored;
 use super::indexes::Indexes;
 use super::rules::{Judgement, index_of, is_failed, judge};
 use super::sync::{Counted, End, Sync, count};
-use crate::actions::events::{Source, Told};
+use crate::actions::event_correlator::{Source, Told};
 use crate::actions::world::{Part, World};
-use crate::pods::pods_of::set_condition;
+use crate::pods::owned_pods::set_condition;
 use crate::state::facts::{Key, Kind, holds, is_tracked, number, text};
 
 /// How long a Job waits after the server refused its status.

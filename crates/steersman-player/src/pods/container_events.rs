@@ -4,7 +4,7 @@ use serde_json::Value;
 use steersman_registry::store::Stored;
 
 use super::statuses::Doing;
-use crate::actions::events::{Source, Told};
+use crate::actions::event_correlator::{Source, Told};
 use crate::actions::world::World;
 use crate::state::facts::text;
 

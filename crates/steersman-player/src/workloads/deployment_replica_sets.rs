@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use steersman_registry::store::Stored;
 
 use super::rollout::{Size, Terms};
-use crate::pods::pods_of::set_condition;
+use crate::pods::owned_pods::set_condition;
 use crate::state::facts::{annotation, label, number, reference, template_hash};
 
 pub(crate) const REVISION: &str = "deployment.kubernetes.io/revision";

@@ -10,7 +10,7 @@ use steersman_registry::store::Stored;
 use steersman_text::selector::LabelSelector;
 use steersman_text::status::Status;
 
-use crate::actions::events::{Source, Told};
+use crate::actions::event_correlator::{Source, Told};
 use crate::actions::world::World;
 use crate::state::facts::{Key, Kind, Place, PodFacts, Stage, reference, stage_of};
 

@@ -8,7 +8,7 @@ use steersman_registry::store::Stored;
 use steersman_text::quantity::Quantity;
 use steersman_text::selector::LabelSelector;
 
-use crate::actions::events::{Source, Told};
+use crate::actions::event_correlator::{Source, Told};
 use crate::actions::world::{MAIN, Part, World};
 use crate::state::facts::{Key, Kind, annotation, text};
 

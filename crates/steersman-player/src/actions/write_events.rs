@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use steersman_registry::Subresource;
 use steersman_registry::store::Stored;
 
-use super::events::{KEPT, Source, Told};
+use super::event_correlator::{KEPT, Source, Told};
 use super::world::{Part, World};
 use crate::state::facts::{text, time};
 
