@@ -55,7 +55,7 @@
 //! - SRV-3: no bytes that a client sends make the server panic.
 
 pub mod error;
-mod bell;
+mod watch_wakers;
 pub mod manifests;
 pub mod faults;
 mod http;

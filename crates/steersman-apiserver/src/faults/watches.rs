@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::record::RequestRecord;
-use crate::bell::Bell;
+use crate::watch_wakers::Bell;
 
 /// The mode of an open watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use steersman_schema::resource::StorageKey;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep_until};
 
-use crate::bell::{Bell, Bells};
+use crate::watch_wakers::{Bell, Bells};
 
 /// The subscriptions to changes of storages. Cheap to clone.
 #[derive(Clone, Default)]

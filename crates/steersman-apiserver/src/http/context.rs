@@ -16,15 +16,15 @@ use steersman_schema::resource::StorageKey;
 
 use tokio::sync::watch;
 
-use crate::bell::Bell;
 use crate::faults::{Faults, Met, RequestLog, RequestRecord, Restart};
 use crate::http::changes::Changes;
 use crate::http::documents::cache::DocumentCache;
 use crate::http::documents::metrics::RequestCounts;
-use crate::http::requests::gate::{self, Admitted};
+use crate::http::requests::auth::{self, Admitted};
 use crate::http::requests::query::Query;
 use crate::http::requests::request_info;
 use crate::http::webhooks::client::Webhooks;
+use crate::watch_wakers::Bell;
 
 /// Returns the current wall time.
 pub(crate) type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -150,7 +150,7 @@ impl Context {
         let now = self.now();
         let registry = self.registry.lock();
         let mut impersonations = self.impersonations.lock();
-        gate::admit(&registry, &mut impersonations, parts, default, &asked, now)
+        auth::admit(&registry, &mut impersonations, parts, default, &asked, now)
     }
 
     /// Shows clients a restart of the server: open watches break, idle connections are closed, and

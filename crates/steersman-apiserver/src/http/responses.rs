@@ -7,4 +7,4 @@ pub(crate) mod reply;
 pub(crate) mod shape;
 pub(crate) mod gzip;
 pub(crate) mod body;
-pub(crate) mod chop;
+pub(crate) mod faulty_body;

@@ -24,15 +24,15 @@ use crate::http::documents::serve::{self, Ask};
 use crate::http::handlers::admin;
 use crate::http::handlers::verbs;
 use crate::http::handlers::watch;
+use crate::http::requests::auth::Admitted;
 use crate::http::requests::call::{self, Call, Refusal};
 use crate::http::requests::deadline;
-use crate::http::requests::gate::Admitted;
 use crate::http::requests::negotiate::{self, Format};
 use crate::http::requests::path::{ObjectPath, Route};
 use crate::http::requests::query::Query;
 use crate::http::requests::receive::read;
 use crate::http::responses::body::{BodyError, ResponseBody};
-use crate::http::responses::chop;
+use crate::http::responses::faulty_body;
 use crate::http::responses::gzip;
 use crate::http::responses::reply::{Reply, ReplyBody};
 
@@ -363,7 +363,7 @@ impl ApiService {
                 None => gzip_watches,
             };
         let body = if packed { body.compressed() } else { body };
-        let body = chop::chop(body, decision.chop);
+        let body = faulty_body::chop(body, decision.chop);
         let mut response = Response::new(body);
         *response.status_mut() =
             StatusCode::from_u16(reply.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

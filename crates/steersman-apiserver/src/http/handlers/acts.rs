@@ -10,8 +10,8 @@ use steersman_text::status::Status;
 
 use crate::http::requests::call::Call;
 use crate::http::requests::decode;
+use crate::http::requests::ignored_fields::Sent;
 use crate::http::requests::negotiate::{self, Reader};
-use crate::http::requests::vain::Sent;
 use crate::http::responses::reply::{Reply, TEXT};
 
 /// The media types of the route for logs.
