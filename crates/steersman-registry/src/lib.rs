@@ -36,9 +36,9 @@ pub use requests::options::{
 };
 pub use state::registry::{Registry, RegistryOptions};
 pub use state::snapshot::{Snapshot, SnapshotError};
-pub use subresources::bearer::Known;
+pub use subresources::bearer::ValidToken;
 pub use subresources::review::is_review;
-pub use verbs::acts::Deed;
+pub use verbs::acts::ActRequest;
 pub use verbs::watch::WatchCursor;
 
 #[cfg(test)]

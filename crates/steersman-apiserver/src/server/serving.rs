@@ -94,9 +94,9 @@ impl Serving {
         };
         tasks.spawn(accepting.run());
         let now = server.now();
-        server
-            .context
-            .with_registry(|registry| registry.furnish((address, &identity.ca_pem), now));
+        server.context.with_registry(|registry| {
+            registry.write_startup_objects((address, &identity.ca_pem), now)
+        });
         let token = server.add_token(User::admin(), false);
         Ok(Self {
             server,

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use steersman_registry::auth::User;
 use steersman_registry::store::Stored;
 use steersman_registry::{
-    Deed, DeleteOptions, Preconditions, Registry, Subresource, Target, WriteOptions,
+    ActRequest, DeleteOptions, Preconditions, Registry, Subresource, Target, WriteOptions,
 };
 use steersman_schema::resource::Resource;
 use steersman_schema::subresources::Act;
@@ -248,7 +248,7 @@ impl World<'_> {
             "metadata": {"name": *pod.name, "namespace": *pod.namespace, "uid": pod.meta("uid")},
             "target": {"apiVersion": "v1", "kind": "Node", "name": node},
         });
-        let deed = Deed {
+        let request = ActRequest {
             act: Act::Bind,
             namespace: &pod.namespace,
             name: &pod.name,
@@ -256,7 +256,7 @@ impl World<'_> {
         };
         let options = self.options(Part::Scheduler);
         // A Pod that was bound meanwhile needs no further binding.
-        let bound = self.registry.act(deed, &options, self.now.wall);
+        let bound = self.registry.act(request, &options, self.now.wall);
         bound.is_ok()
     }
 

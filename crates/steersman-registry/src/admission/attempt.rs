@@ -14,7 +14,7 @@ use steersman_text::status::Status;
 
 use crate::requests::rng::Rng;
 use crate::state::registry::{MODIFIED, Registry};
-use crate::state::verb_state::Memory;
+use crate::state::verb_state::VerbState;
 use crate::webhook::{Answer, Call, Question};
 
 /// Maximum number of repeated calls of one webhook because its input changed meanwhile.
@@ -23,7 +23,7 @@ const MOST_CHANGES: usize = 5;
 /// The state that is kept between the runs of a verb.
 #[derive(Debug, Default)]
 pub struct Attempt {
-    memory: Memory,
+    verb_state: VerbState,
     /// The source of uids and generated names, so that every run generates the same ones.
     rng: Option<Rng>,
 }
@@ -31,12 +31,12 @@ pub struct Attempt {
 impl Attempt {
     /// Stores the answer to a call that a run stopped with.
     pub fn learn(&mut self, key: String, answer: Answer) {
-        self.memory.answers.insert(key, answer);
+        self.verb_state.answers.insert(key, answer);
     }
 
     /// Takes the warnings of the last run.
     pub fn warnings(&mut self) -> Vec<String> {
-        self.memory.warnings.take().1
+        self.verb_state.warnings.take().1
     }
 }
 
@@ -50,25 +50,25 @@ impl Registry {
         attempt: &mut Attempt,
         verb: impl FnOnce(&mut Self) -> R,
     ) -> Result<R, Question> {
-        attempt.memory.warnings.take();
+        attempt.verb_state.warnings.take();
         if !self.has_webhooks() {
-            self.memory.get_mut().warnings.take();
+            self.verb_state.get_mut().warnings.take();
             let result = verb(self);
-            attempt.memory.warnings = std::mem::take(&mut self.memory.get_mut().warnings);
+            attempt.verb_state.warnings = std::mem::take(&mut self.verb_state.get_mut().warnings);
             return Ok(result);
         }
         let fork = attempt.rng.get_or_insert_with(|| self.rng.fork());
         let own = std::mem::replace(&mut self.rng, fork.clone());
         let addresses = self.last_address;
-        attempt.memory.attended = true;
-        std::mem::swap(&mut attempt.memory, self.memory.get_mut());
+        attempt.verb_state.attended = true;
+        std::mem::swap(&mut attempt.verb_state, self.verb_state.get_mut());
         // The state that was put into the registry is taken out again even if the verb panics
         // (SRV-4).
         let result = catch_unwind(AssertUnwindSafe(|| verb(self)));
-        std::mem::swap(&mut attempt.memory, self.memory.get_mut());
+        std::mem::swap(&mut attempt.verb_state, self.verb_state.get_mut());
         self.rng = own;
         let result = result.unwrap_or_else(|panic| resume_unwind(panic));
-        let calls = std::mem::take(&mut attempt.memory.pending);
+        let calls = std::mem::take(&mut attempt.verb_state.pending);
         if calls.is_empty() {
             return Ok(result);
         }
@@ -79,31 +79,31 @@ impl Registry {
     /// Whether a driver can make calls. The server's own writes and a test's direct access call no
     /// webhooks.
     pub(crate) fn is_attended(&self) -> bool {
-        self.memory.borrow().attended
+        self.verb_state.borrow().attended
     }
 
     /// Whether the running verb has recorded a call.
     pub(crate) fn is_waiting(&self) -> bool {
-        !self.memory.borrow().pending.is_empty()
+        !self.verb_state.borrow().pending.is_empty()
     }
 
     /// Returns the revision at which the request lists. A list that had to wait continues at its
     /// first revision, so that the answers fit.
     pub(crate) fn newest(&self) -> u64 {
-        let pinned = self.memory.borrow().pinned;
+        let pinned = self.verb_state.borrow().pinned;
         pinned.unwrap_or_else(|| self.store.revision())
     }
 
     /// Keeps the revision of a list that stops with a question.
     pub(crate) fn pin(&self, revision: u64) {
         if self.is_waiting() {
-            self.memory.borrow_mut().pinned = Some(revision);
+            self.verb_state.borrow_mut().pinned = Some(revision);
         }
     }
 
     /// Lets the list use the newest revision again.
     pub(crate) fn unpin(&self) {
-        self.memory.borrow_mut().pinned = None;
+        self.verb_state.borrow_mut().pinned = None;
     }
 
     /// Returns the answers to calls, in the order of the calls.
@@ -116,27 +116,27 @@ impl Registry {
         (resource, name): (&Resource, &str),
         calls: Vec<(String, Call)>,
     ) -> Result<Vec<Answer>, Status> {
-        let mut memory = self.memory.borrow_mut();
-        let known = |memory: &Memory, key: &str| memory.answers.get(key).cloned();
+        let mut verb_state = self.verb_state.borrow_mut();
+        let known = |verb_state: &VerbState, key: &str| verb_state.answers.get(key).cloned();
         let all: Option<Vec<Answer>> = calls
             .iter()
-            .map(|(_, one)| known(&memory, &one.key))
+            .map(|(_, one)| known(&verb_state, &one.key))
             .collect();
         if let Some(all) = all {
             return Ok(all);
         }
         for (place, call) in calls {
-            if memory.answers.contains_key(&call.key) {
+            if verb_state.answers.contains_key(&call.key) {
                 continue;
             }
-            let times = memory.asked.entry(place).or_default();
+            let times = verb_state.asked.entry(place).or_default();
             *times += 1;
             if *times > MOST_CHANGES {
-                memory.pending.clear();
+                verb_state.pending.clear();
                 let why = MODIFIED;
                 return Err(Status::conflict(resource.subject(), name, why));
             }
-            memory.pending.push(call);
+            verb_state.pending.push(call);
         }
         Err(Status::internal(
             "a webhook is still to be asked".to_owned(),
@@ -197,7 +197,7 @@ impl Registry {
     /// Records warnings for the client, whatever the outcome of its request: the texts of `Warning`
     /// headers, without code and quotes. Duplicates are dropped.
     pub fn note_warnings(&self, texts: Vec<String>) {
-        let warnings = &mut self.memory.borrow_mut().warnings;
+        let warnings = &mut self.verb_state.borrow_mut().warnings;
         for text in texts {
             warnings.note(text);
         }
@@ -205,11 +205,11 @@ impl Registry {
 
     /// Records the unknown fields of a decoded body.
     pub(crate) fn note_unknown(&self, fields: Vec<String>) {
-        self.memory.borrow_mut().warnings.note_unknown(fields);
+        self.verb_state.borrow_mut().warnings.note_unknown(fields);
     }
 
     /// Takes the recorded warnings; `true` if a body was decoded.
     pub fn take_warnings(&self) -> (bool, Vec<String>) {
-        self.memory.borrow_mut().warnings.take()
+        self.verb_state.borrow_mut().warnings.take()
     }
 }

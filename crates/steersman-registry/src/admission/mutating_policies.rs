@@ -69,10 +69,10 @@ impl Registry {
         old: Option<&Value>,
         again: &mut Reinvocation,
     ) -> Result<bool, Status> {
-        if !self.standing.changers || admission.is_unjudged() {
+        if !self.presence.mutating_policies || admission.is_unjudged() {
             return Ok(false);
         }
-        let edition = self.standing.policies_edition;
+        let edition = self.presence.policies_edition;
         let policies = self.compiled.borrow_mut().mutating(&self.store, edition);
         let mut denials: Vec<Denial> = Vec::new();
         let mut cases = Vec::new();

@@ -52,10 +52,10 @@ impl Registry {
         admission: &Admission<'_>,
         states: States<'_>,
     ) -> Result<(), Status> {
-        if !self.standing.judges || admission.is_unjudged() {
+        if !self.presence.validating_policies || admission.is_unjudged() {
             return Ok(());
         }
-        let edition = self.standing.policies_edition;
+        let edition = self.presence.policies_edition;
         let policies = self.compiled.borrow_mut().validating(&self.store, edition);
         let mut refusal = None;
         for found in self.cases(&policies, admission, states)? {

@@ -28,7 +28,7 @@ pub(crate) type Invocation<'a> = (&'a Hook, Arc<Resource>);
 impl Registry {
     /// Whether any webhook exists.
     pub(crate) fn has_webhooks(&self) -> bool {
-        self.catalogue.converts() || self.standing.webhooks
+        self.catalogue.converts() || self.presence.webhooks
     }
 
     /// Returns the webhooks of all configurations: by the names of these, then in their order.
@@ -36,7 +36,7 @@ impl Registry {
         if !self.is_attended() || admission.is_exempt() {
             return Arc::default();
         }
-        let edition = self.standing.webhooks_edition;
+        let edition = self.presence.webhooks_edition;
         let mut compiled = self.compiled.borrow_mut();
         compiled.hooks(&self.store, edition, mutating)
     }

@@ -182,7 +182,7 @@ pub struct Impersonations {
 }
 
 /// One request to impersonate.
-struct Attempt<'a> {
+struct ImpersonationRequest<'a> {
     authorizer: &'a Authorizer<'a>,
     requestor: &'a User,
     wanted: &'a User,
@@ -201,7 +201,7 @@ impl Impersonations {
         wanted: &User,
         asked: &Attributes,
     ) -> Result<User, Status> {
-        let attempt = Attempt {
+        let attempt = ImpersonationRequest {
             authorizer,
             requestor,
             wanted,
@@ -230,7 +230,7 @@ impl Impersonations {
     }
 }
 
-impl Attempt<'_> {
+impl ImpersonationRequest<'_> {
     fn by(&self, mode: Mode) -> Result<User, Status> {
         let constrained = mode != Mode::Legacy;
         if constrained {

@@ -16,12 +16,12 @@ use super::user::User;
 /// The registered tokens and their users.
 #[derive(Clone, Default)]
 pub struct Tokens {
-    users: HashMap<String, Known>,
+    users: HashMap<String, TokenUser>,
 }
 
 /// The user of a token.
 #[derive(Clone)]
-struct Known {
+struct TokenUser {
     user: Arc<User>,
     /// Whether the token is saved in snapshots.
     kept: bool,
@@ -38,7 +38,7 @@ impl Tokens {
     /// snapshots.
     pub fn add(&mut self, token: String, user: Arc<User>, kept: bool) {
         if !token.is_empty() {
-            self.users.insert(token, Known { user, kept });
+            self.users.insert(token, TokenUser { user, kept });
         }
     }
 

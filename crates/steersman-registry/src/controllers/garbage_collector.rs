@@ -9,7 +9,7 @@ use steersman_schema::resource::{Resource, StorageKey};
 
 use crate::requests::metadata;
 use crate::state::pending_work::{
-    Address, FOREGROUND, ORPHAN, Policy, blocks, references, waits_for,
+    Address, FOREGROUND, ORPHAN, PropagationPolicy, blocks, references, waits_for,
 };
 use crate::state::registry::Registry;
 use crate::store::Stored;
@@ -17,7 +17,7 @@ use crate::verbs::deletion::may_go;
 
 /// The state of the owner that a reference names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
+enum OwnerState {
     /// It exists and keeps the object.
     Solid,
     /// It does not exist, or has another uid.
@@ -51,12 +51,12 @@ impl Registry {
         let mut lost = Vec::new();
         let (mut solid, mut waiting) = (false, false);
         for reference in references(&object) {
-            match self.standing(&resource, &found, reference) {
+            match self.owner_state(&resource, &found, reference) {
                 // SRV-GC-1: an object that may have an owner is not collected.
-                Standing::Unknown => return,
-                Standing::Solid => solid = true,
-                Standing::Dangling => lost.push(uid_of(reference)),
-                Standing::Waiting => {
+                OwnerState::Unknown => return,
+                OwnerState::Solid => solid = true,
+                OwnerState::Dangling => lost.push(uid_of(reference)),
+                OwnerState::Waiting => {
                     waiting = true;
                     lost.push(uid_of(reference));
                 }
@@ -66,7 +66,13 @@ impl Registry {
             self.drop_references(storage, &found, &lost);
         } else if waiting && self.dependents.contains_key(found.meta("uid")) {
             let found = self.break_circle(storage, &found);
-            self.begin_delete(&resource, &found, None, Some(Policy::Foreground), now);
+            self.begin_delete(
+                &resource,
+                &found,
+                None,
+                Some(PropagationPolicy::Foreground),
+                now,
+            );
         } else if !lost.is_empty() {
             let finalizers = &object["metadata"]["finalizers"];
             let has = |finalizer: &str| {
@@ -74,40 +80,40 @@ impl Registry {
                 all.any(|one| one == finalizer)
             };
             let policy = if has(ORPHAN) {
-                Policy::Orphan
+                PropagationPolicy::Orphan
             } else if has(FOREGROUND) {
-                Policy::Foreground
+                PropagationPolicy::Foreground
             } else {
-                Policy::Background
+                PropagationPolicy::Background
             };
             self.begin_delete(&resource, &found, None, Some(policy), now);
         }
     }
 
-    fn standing(&self, resource: &Resource, object: &Stored, reference: &Value) -> Standing {
+    fn owner_state(&self, resource: &Resource, object: &Stored, reference: &Value) -> OwnerState {
         let text = |field: &str| reference[field].as_str().unwrap_or_default();
         // Owners removed in this round are known to be absent, even if their kind was removed too.
-        let gone = self.due.gone.get(text("uid"));
+        let gone = self.pending.gone.get(text("uid"));
         if gone.is_some_and(|at| at.is_empty() || *at == object.namespace) {
-            return Standing::Dangling;
+            return OwnerState::Dangling;
         }
         let mut all = self.catalogue.all().iter();
         let (version, kind) = (text("apiVersion"), text("kind"));
         let known = all.find(|known| known.kind == kind && known.api_version() == version);
         let Some(known) = known else {
-            return Standing::Unknown;
+            return OwnerState::Unknown;
         };
         if known.namespaced && !resource.namespaced {
-            return Standing::Unknown;
+            return OwnerState::Unknown;
         }
         match self.owner(reference, &object.namespace) {
-            None => Standing::Dangling,
+            None => OwnerState::Dangling,
             Some((_, owner)) => {
                 let going = !owner.meta("deletionTimestamp").is_empty();
                 if going && waits_for(&owner.look(), FOREGROUND) {
-                    Standing::Waiting
+                    OwnerState::Waiting
                 } else {
-                    Standing::Solid
+                    OwnerState::Solid
                 }
             }
         }
@@ -156,7 +162,7 @@ impl Registry {
             if all.any(|one| one["uid"] == *uid && blocks(one)) {
                 held = true;
                 if !waits_for(&object, FOREGROUND) {
-                    self.due.object((storage, namespace, name));
+                    self.pending.object((storage, namespace, name));
                 }
             }
         }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use steersman_schema::resource::StorageKey;
 
 use crate::requests::metadata;
-use crate::state::pending_work::Policy;
+use crate::state::pending_work::PropagationPolicy;
 use crate::state::registry::Registry;
 use crate::verbs::deletion::may_go;
 
@@ -68,12 +68,17 @@ impl Registry {
         let pods = StorageKey::new("", "pods");
         let mut storages: Vec<StorageKey> = self.store.storages().cloned().collect();
         storages.sort();
-        self.clear(&pods, Some(name), Some(Policy::Background), now);
+        self.clear(&pods, Some(name), Some(PropagationPolicy::Background), now);
         let mut rest = self.rest(std::slice::from_ref(&pods), name);
         // SRV-GC-3: Pods may need the other objects as long as they run.
         if rest.objects.is_empty() {
             for storage in &storages {
-                self.clear(storage, Some(name), Some(Policy::Background), now);
+                self.clear(
+                    storage,
+                    Some(name),
+                    Some(PropagationPolicy::Background),
+                    now,
+                );
             }
             rest = self.rest(&storages, name);
         }

@@ -6,31 +6,36 @@ use jiff::Timestamp;
 use serde_json::Value;
 use steersman_schema::resource::StorageKey;
 
-use crate::state::pending_work::Change;
+use crate::state::pending_work::OwnershipChange;
 use crate::state::registry::{Registry, address};
 use crate::store::Stored;
 
 impl Registry {
     /// Records the work that a write causes for the garbage collector and the namespace controller.
-    pub(crate) fn note_change(&mut self, storage: &StorageKey, change: &Change, new: &Arc<Stored>) {
+    pub(crate) fn note_change(
+        &mut self,
+        storage: &StorageKey,
+        change: &OwnershipChange,
+        new: &Arc<Stored>,
+    ) {
         if change.owners || change.orphans {
-            self.due.object(address(storage, new));
+            self.pending.object(address(storage, new));
         }
         for reference in &change.freed {
             self.note_owner(reference, &new.namespace);
         }
         if change.foreground {
             for dependent in self.dependents_of(new.meta("uid")) {
-                self.due.object(dependent);
+                self.pending.object(dependent);
             }
-            self.due.object(address(storage, new));
+            self.pending.object(address(storage, new));
         }
     }
 
     /// Schedules a look at an owner, which may have waited only for this reference.
     fn note_owner(&mut self, reference: &Value, namespace: &str) {
         if let Some((resource, found)) = self.owner(reference, namespace) {
-            self.due.object(address(&resource.storage, &found));
+            self.pending.object(address(&resource.storage, &found));
         }
     }
 
@@ -44,7 +49,7 @@ impl Registry {
         };
         let found = self.store.get(&namespaces, "", name);
         if found.is_some_and(|found| !found.meta("deletionTimestamp").is_empty()) {
-            self.due.namespace(name);
+            self.pending.namespace(name);
         }
     }
 
@@ -61,21 +66,21 @@ impl Registry {
                     self.note_namespace(&storage, &gone);
                 }
                 self.note_lack(&storage, &gone);
-            } else if let Some(next) = self.due.next_object() {
+            } else if let Some(next) = self.pending.next_object() {
                 self.attempt_collection(&next, now);
-            } else if let Some(name) = self.due.next_namespace() {
+            } else if let Some(name) = self.pending.next_namespace() {
                 self.empty_namespace(&name, now);
-            } else if let Some(name) = self.due.next_lacking() {
+            } else if let Some(name) = self.pending.next_lacking() {
                 self.furnish_namespace(&name, now);
-            } else if std::mem::take(&mut self.due.versions) {
+            } else if std::mem::take(&mut self.pending.versions) {
                 self.register_versions(now);
-            } else if !self.due.tallies.is_empty() {
+            } else if !self.pending.tallies.is_empty() {
                 self.settle_quotas(now);
             } else {
                 break;
             }
         }
-        self.due.gone.clear();
+        self.pending.gone.clear();
     }
 
     /// Schedules looks at the owners that waited for a removed object, and at its dependents.
@@ -84,12 +89,12 @@ impl Registry {
         let dependents = self.dependents_of(uid);
         if !dependents.is_empty() {
             let namespace = Arc::clone(&gone.namespace);
-            self.due.gone.insert(uid.to_owned(), namespace);
+            self.pending.gone.insert(uid.to_owned(), namespace);
         }
         for dependent in dependents {
-            self.due.object(dependent);
+            self.pending.object(dependent);
         }
-        for reference in Change::between(Some(gone), &Value::Null).freed {
+        for reference in OwnershipChange::between(Some(gone), &Value::Null).freed {
             self.note_owner(&reference, &gone.namespace);
         }
     }

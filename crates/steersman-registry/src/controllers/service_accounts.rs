@@ -43,9 +43,9 @@ impl Registry {
             return;
         }
         match (storage.as_str(), &*written.name) {
-            ("namespaces.", name) => self.due.furnish(name),
+            ("namespaces.", name) => self.pending.lacking_namespace(name),
             ("serviceaccounts.", DEFAULT) | ("configmaps.", AUTHORITY) => {
-                self.due.furnish(&written.namespace);
+                self.pending.lacking_namespace(&written.namespace);
             }
             _ => {}
         }

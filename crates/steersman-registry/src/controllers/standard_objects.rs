@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 type Queues = (u64, u64);
 
 /// Name, shares, lendable percent, and queues. A level without queues rejects instead of queuing.
-type Level = (&'static str, u64, u64, Option<Queues>);
+type PriorityLevel = (&'static str, u64, u64, Option<Queues>);
 
-const LEVELS: [Level; 7] = [
+const LEVELS: [PriorityLevel; 7] = [
     ("catch-all", 5, 0, None),
     ("system", 30, 33, Some((64, 6))),
     ("node-high", 40, 25, Some((64, 6))),

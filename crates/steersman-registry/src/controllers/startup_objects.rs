@@ -31,10 +31,14 @@ const FLOWS: (&str, &str) = (
 impl Registry {
     /// Creates the missing objects, and updates the server's address and authority. Existing
     /// objects stay unchanged except for these two.
-    pub fn furnish(&mut self, (listens, authority): (SocketAddr, &str), now: Timestamp) {
+    pub fn write_startup_objects(
+        &mut self,
+        (listens, authority): (SocketAddr, &str),
+        now: Timestamp,
+    ) {
         self.authority = Some(authority.to_owned());
         self.note_lacks();
-        self.due.versions = true;
+        self.pending.versions = true;
         for (name, value) in SYSTEM {
             let critical = name
                 .trim_start_matches("system-")
@@ -149,7 +153,7 @@ impl Registry {
         }
         self.stamp(&resource, &mut object, now);
         let options = by(manager);
-        let asked = managed::asked(&resource, &object);
+        let asked = managed::sent_fields(&resource, &object);
         let ownership = Ownership::Track(&options);
         let managed = self.track_create(&resource, &mut object, (&asked, ownership), now);
         let draft = Draft::new(object, managed);

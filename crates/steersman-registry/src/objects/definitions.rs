@@ -13,7 +13,7 @@ use steersman_text::status::Status;
 
 use crate::requests::metadata;
 use crate::requests::options::{Target, WriteOptions, Written};
-use crate::state::pending_work::Policy;
+use crate::state::pending_work::PropagationPolicy;
 use crate::state::registry::Registry;
 use crate::store::Stored;
 
@@ -127,7 +127,7 @@ impl Registry {
             resource.defaults_on_read = revised;
         }
         self.catalogue.install(&storage, resources);
-        self.due.versions = true;
+        self.pending.versions = true;
         self.touch(&storage);
     }
 
@@ -184,7 +184,7 @@ impl Registry {
         &mut self,
         storage: &StorageKey,
         namespace: Option<&str>,
-        policy: Option<Policy>,
+        policy: Option<PropagationPolicy>,
         now: Timestamp,
     ) {
         let all: Vec<_> = self.store.list(storage, namespace).cloned().collect();
@@ -221,7 +221,7 @@ impl Registry {
         }
         self.remove(&definitions, &found);
         self.catalogue.install(storage, Vec::new());
-        self.due.versions = true;
+        self.pending.versions = true;
         self.touch(storage);
         self.judge_waiting(&found.value["spec"]["group"], now);
     }

@@ -94,7 +94,7 @@ pub(crate) fn replicas_path(resource: &Resource) -> Vec<PathElement> {
 
 /// Facts about a new object as it was sent, which decide about owners after it is completed.
 #[derive(Debug, Default)]
-pub(crate) struct Asked {
+pub(crate) struct SentFields {
     /// Fields of the spec that the server sets, which then have no owner.
     left_out: Vec<&'static str>,
     /// Lists that were sent empty: of the object (false) or of its spec (true).
@@ -102,9 +102,9 @@ pub(crate) struct Asked {
 }
 
 /// Records which fields the author of a new object left to the server.
-pub(crate) fn asked(resource: &Resource, object: &Value) -> Asked {
+pub(crate) fn sent_fields(resource: &Resource, object: &Value) -> SentFields {
     if !resource.built_in {
-        return Asked::default();
+        return SentFields::default();
     }
     let assigned: &[&str] = match (resource.group.as_str(), resource.kind.as_str()) {
         ("", "Pod") => &["preemptionPolicy", "priority", "tolerations"],
@@ -121,13 +121,13 @@ pub(crate) fn asked(resource: &Resource, object: &Value) -> Asked {
     };
     let mut lists = emptied(Some(object), false);
     lists.extend(emptied(spec, true));
-    Asked {
+    SentFields {
         left_out: assigned.iter().copied().filter(|f| !has(f)).collect(),
         emptied: lists,
     }
 }
 
-impl Asked {
+impl SentFields {
     /// Prepares the comparison of a create: adds the unowned fields to the state before, and turns
     /// lists that were sent empty but are stored as null into empty lists. Returns these lists.
     fn adjust(&self, before: &mut Value, object: &mut Value) -> Vec<(bool, String)> {
@@ -278,7 +278,7 @@ impl Registry {
         &self,
         resource: &Resource,
         object: &mut Value,
-        (asked, ownership): (&Asked, Ownership<'_>),
+        (asked, ownership): (&SentFields, Ownership<'_>),
         now: Timestamp,
     ) -> Option<String> {
         match ownership {

@@ -21,7 +21,7 @@ const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 pub(crate) type Amounts = BTreeMap<String, Quantity>;
 
 /// Requests and limits.
-pub(crate) struct Asked {
+pub(crate) struct RequestsAndLimits {
     pub(crate) requests: Amounts,
     pub(crate) limits: Amounts,
 }
@@ -173,8 +173,8 @@ pub(crate) fn amounts(of: &Value) -> Amounts {
 }
 
 /// Reads the requests and limits of a container or a claim.
-fn asked(holder: &Value) -> Asked {
-    Asked {
+fn asked(holder: &Value) -> RequestsAndLimits {
+    RequestsAndLimits {
         requests: amounts(&holder["resources"]["requests"]),
         limits: amounts(&holder["resources"]["limits"]),
     }
@@ -182,7 +182,7 @@ fn asked(holder: &Value) -> Asked {
 
 /// Sums up what the containers of a Pod need together: all that run at the same time, or the
 /// largest init container if that is more.
-pub(crate) fn asked_by_pod(spec: &Value) -> Asked {
+pub(crate) fn asked_by_pod(spec: &Value) -> RequestsAndLimits {
     let total = |part: &str| {
         let mut sum = Amounts::new();
         let mut peak = Amounts::new();
@@ -208,7 +208,7 @@ pub(crate) fn asked_by_pod(spec: &Value) -> Asked {
         sum.extend(level);
         sum
     };
-    Asked {
+    RequestsAndLimits {
         requests: total("requests"),
         limits: total("limits"),
     }
@@ -231,7 +231,7 @@ fn raise(to: &mut Amounts, least: Amounts) {
 }
 
 /// Checks requests and limits against one limit.
-fn check(limit: &Value, asked: &Asked, wrong: &mut Vec<String>) {
+fn check(limit: &Value, asked: &RequestsAndLimits, wrong: &mut Vec<String>) {
     let of = limit["type"].as_str().unwrap_or_default();
     for (name, least) in amounts(&limit["min"]) {
         let found = (asked.requests.get(&name), asked.limits.get(&name));

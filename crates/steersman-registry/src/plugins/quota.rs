@@ -52,7 +52,7 @@ impl Registry {
     ) -> Result<(), Status> {
         let resource = admission.target.resource;
         let storage = &resource.storage;
-        if !self.standing.quotas || !resource.namespaced || !is_counted(admission, storage) {
+        if !self.presence.quotas || !resource.namespaced || !is_counted(admission, storage) {
             return Ok(());
         }
         let mut concerned = Vec::new();
@@ -129,7 +129,7 @@ impl Registry {
         old: Option<&Arc<Stored>>,
         new: Option<&Arc<Stored>>,
     ) {
-        if !self.standing.quotas || is_ignored(storage) {
+        if !self.presence.quotas || is_ignored(storage) {
             return;
         }
         let counts = match (old, new) {
@@ -141,7 +141,7 @@ impl Registry {
         };
         let either = new.or(old);
         if counts && either.is_some_and(|one| !one.namespace.is_empty()) {
-            self.due.tallies.push(Tally {
+            self.pending.tallies.push(Tally {
                 storage: storage.clone(),
                 old: old.cloned(),
                 new: new.cloned(),
@@ -153,7 +153,7 @@ impl Registry {
     /// there are.
     pub(crate) fn settle_quotas(&mut self, now: Timestamp) {
         let mut by_namespace: BTreeMap<Arc<str>, Vec<Tally>> = BTreeMap::new();
-        for tally in std::mem::take(&mut self.due.tallies) {
+        for tally in std::mem::take(&mut self.pending.tallies) {
             if let Some(one) = tally.new.as_ref().or(tally.old.as_ref()) {
                 let namespace = Arc::clone(&one.namespace);
                 by_namespace.entry(namespace).or_default().push(tally);

@@ -17,7 +17,7 @@ use crate::requests::options::Subresource;
 use crate::state::registry::Registry;
 
 use checks::Violations;
-use policy::{Level, Policy, Standard};
+use policy::{Level, NamespacePolicy, Standard};
 
 /// Maximum number of Pods that are checked when a namespace gets a stricter standard.
 const MOST_PODS: usize = 3000;
@@ -55,7 +55,7 @@ impl Registry {
         }
     }
 
-    fn policy_of(&self, namespace: &str) -> Option<(Policy, bool)> {
+    fn policy_of(&self, namespace: &str) -> Option<(NamespacePolicy, bool)> {
         let storage = StorageKey::new("", "namespaces");
         let found = self.store.get(&storage, "", namespace)?;
         // Most namespaces have no such label, which is known without decoding them.
@@ -63,7 +63,7 @@ impl Registry {
             .iter()
             .find(|key| found.label(key).is_some())?;
         let mut errors = Vec::new();
-        let policy = Policy::of(&found.look()["metadata"]["labels"], &mut errors)?;
+        let policy = NamespacePolicy::of(&found.look()["metadata"]["labels"], &mut errors)?;
         Some((policy, errors.is_empty()))
     }
 
@@ -111,7 +111,7 @@ impl Registry {
     ) -> Result<(), Status> {
         let read = |namespace: &Value| {
             let mut errors: Vec<FieldError> = Vec::new();
-            let policy = Policy::of(&namespace["metadata"]["labels"], &mut errors);
+            let policy = NamespacePolicy::of(&namespace["metadata"]["labels"], &mut errors);
             (policy.unwrap_or_default(), errors)
         };
         let (policy, errors) = read(namespace);

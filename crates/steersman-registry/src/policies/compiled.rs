@@ -21,12 +21,12 @@ type Policies<R> = Arc<Vec<Ruled<R>>>;
 /// configurations.
 #[derive(Debug, Default)]
 pub(crate) struct Compiled {
-    /// The edition of `Standing` that the policies were compiled from; 0 before the first
+    /// The edition of `Presence` that the policies were compiled from; 0 before the first
     /// compilation.
     policies: u64,
     validating: Policies<Validating>,
     mutating: Policies<Mutating>,
-    /// The edition of `Standing` that the webhooks were compiled from; 0 before the first
+    /// The edition of `Presence` that the webhooks were compiled from; 0 before the first
     /// compilation.
     hooks: u64,
     validating_hooks: Arc<Vec<Hook>>,

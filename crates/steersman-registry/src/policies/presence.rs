@@ -9,11 +9,11 @@ const WEBHOOKS: [&str; 2] = [
     "mutatingwebhookconfigurations.admissionregistration.k8s.io",
     "validatingwebhookconfigurations.admissionregistration.k8s.io",
 ];
-const JUDGES: [&str; 2] = [
+const VALIDATING: [&str; 2] = [
     "validatingadmissionpolicies.admissionregistration.k8s.io",
     "validatingadmissionpolicybindings.admissionregistration.k8s.io",
 ];
-const CHANGERS: [&str; 2] = [
+const MUTATING: [&str; 2] = [
     "mutatingadmissionpolicies.admissionregistration.k8s.io",
     "mutatingadmissionpolicybindings.admissionregistration.k8s.io",
 ];
@@ -25,7 +25,7 @@ const QUOTAS: [&str; 1] = ["resourcequotas."];
 /// They are recomputed at every write of these kinds (ADM-3).
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
-pub(crate) struct Standing {
+pub(crate) struct Presence {
     /// Whether a webhook configuration exists.
     pub(crate) webhooks: bool,
     /// Whether a quota exists in any namespace.
@@ -33,14 +33,14 @@ pub(crate) struct Standing {
     /// Number of writes of webhook configurations; earlier compilations are outdated.
     pub(crate) webhooks_edition: u64,
     /// Whether a binding of a validating policy exists.
-    pub(crate) judges: bool,
+    pub(crate) validating_policies: bool,
     /// Whether a binding of a mutating policy exists.
-    pub(crate) changers: bool,
+    pub(crate) mutating_policies: bool,
     /// Number of writes of policies or their bindings; earlier compilations are outdated.
     pub(crate) policies_edition: u64,
 }
 
-impl Standing {
+impl Presence {
     /// Recomputes the facts after a write to a storage.
     pub(crate) fn notice(&mut self, store: &Store, storage: &StorageKey) {
         let any = |names: &[&str]| {
@@ -51,11 +51,11 @@ impl Standing {
         if WEBHOOKS.contains(&name) {
             self.webhooks = any(&WEBHOOKS);
             self.webhooks_edition += 1;
-        } else if JUDGES.contains(&name) {
-            self.judges = any(&JUDGES[1..]);
+        } else if VALIDATING.contains(&name) {
+            self.validating_policies = any(&VALIDATING[1..]);
             self.policies_edition += 1;
-        } else if CHANGERS.contains(&name) {
-            self.changers = any(&CHANGERS[1..]);
+        } else if MUTATING.contains(&name) {
+            self.mutating_policies = any(&MUTATING[1..]);
             self.policies_edition += 1;
         } else if QUOTAS.contains(&name) {
             self.quotas = any(&QUOTAS);

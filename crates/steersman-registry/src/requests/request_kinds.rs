@@ -11,7 +11,7 @@ use super::intake::FieldValidation;
 
 /// A kind that only requests contain.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Spoken {
+pub(crate) struct RequestKind {
     pub(crate) version: &'static str,
     pub(crate) kind: &'static str,
     /// Another accepted version.
@@ -23,7 +23,7 @@ pub(crate) struct Spoken {
 
 const LEGACY: &str = "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30";
 
-pub(crate) const SCALE: Spoken = Spoken {
+pub(crate) const SCALE: RequestKind = RequestKind {
     version: "autoscaling/v1",
     kind: "Scale",
     also: "autoscaling/v1",
@@ -32,13 +32,13 @@ pub(crate) const SCALE: Spoken = Spoken {
 };
 
 /// The scale of a custom resource; its scheme has no other kinds.
-pub(crate) const CUSTOM_SCALE: Spoken = Spoken {
+pub(crate) const CUSTOM_SCALE: RequestKind = RequestKind {
     package: "",
     scheme: "k8s.io/client-go/scale/util.go:132",
     ..SCALE
 };
 
-pub(crate) const BINDING: Spoken = Spoken {
+pub(crate) const BINDING: RequestKind = RequestKind {
     version: "v1",
     kind: "Binding",
     also: "v1",
@@ -46,7 +46,7 @@ pub(crate) const BINDING: Spoken = Spoken {
     scheme: LEGACY,
 };
 
-pub(crate) const EVICTION: Spoken = Spoken {
+pub(crate) const EVICTION: RequestKind = RequestKind {
     version: "policy/v1",
     kind: "Eviction",
     also: "policy/v1beta1",
@@ -54,7 +54,7 @@ pub(crate) const EVICTION: Spoken = Spoken {
     scheme: LEGACY,
 };
 
-pub(crate) const TOKEN_REQUEST: Spoken = Spoken {
+pub(crate) const TOKEN_REQUEST: RequestKind = RequestKind {
     version: "authentication.k8s.io/v1",
     kind: "TokenRequest",
     also: "authentication.k8s.io/v1",
@@ -62,7 +62,7 @@ pub(crate) const TOKEN_REQUEST: Spoken = Spoken {
     scheme: LEGACY,
 };
 
-impl Spoken {
+impl RequestKind {
     /// Decodes a body. Returns the ignored fields, as messages name them.
     ///
     /// # Errors

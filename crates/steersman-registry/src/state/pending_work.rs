@@ -20,7 +20,7 @@ pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 
 /// What happens to the dependents of a deleted object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Policy {
+pub(crate) enum PropagationPolicy {
     Background,
     Foreground,
     Orphan,
@@ -36,7 +36,7 @@ pub(crate) struct Tally {
 
 /// The pending work, without duplicates.
 #[derive(Debug, Default)]
-pub(crate) struct Due {
+pub(crate) struct PendingWork {
     objects: VecDeque<Address>,
     known: HashSet<Address>,
     namespaces: BTreeSet<Arc<str>>,
@@ -50,7 +50,7 @@ pub(crate) struct Due {
     pub(crate) gone: HashMap<String, Arc<str>>,
 }
 
-impl Due {
+impl PendingWork {
     /// Schedules a look of the garbage collector at an object.
     pub(crate) fn object(&mut self, address: Address) {
         if self.known.insert(address.clone()) {
@@ -63,8 +63,8 @@ impl Due {
         self.namespaces.insert(Arc::clone(name));
     }
 
-    /// Schedules a check of what a namespace lacks.
-    pub(crate) fn furnish(&mut self, namespace: &str) {
+    /// Schedules a check of the namespace for a missing ServiceAccount or certificate.
+    pub(crate) fn lacking_namespace(&mut self, namespace: &str) {
         self.lacking.insert(namespace.into());
     }
 
@@ -85,7 +85,7 @@ impl Due {
 
 /// The part of a write that the garbage collector acts on.
 #[derive(Debug, Default)]
-pub(crate) struct Change {
+pub(crate) struct OwnershipChange {
     /// Whether the object has new or changed owner references.
     pub(crate) owners: bool,
     /// Owner references that were removed or no longer block their owner.
@@ -96,7 +96,7 @@ pub(crate) struct Change {
     pub(crate) foreground: bool,
 }
 
-impl Change {
+impl OwnershipChange {
     /// Compares two states of an object.
     pub(crate) fn between(old: Option<&Stored>, new: &Value) -> Self {
         let new_owners = references(new);

@@ -7,15 +7,15 @@ use std::sync::Arc;
 use serde_json::json;
 use steersman_schema::resource::{Resource, StorageKey};
 
-use super::pending_work::{Address, Change, Due};
+use super::pending_work::{Address, OwnershipChange, PendingWork};
 use crate::auth::{Authorization, Authorizer, Key, Tokens, bootstrap_objects};
 use crate::policies::compiled::Compiled;
-use crate::policies::presence::Standing;
+use crate::policies::presence::Presence;
 use crate::requests::catalogue::Catalogue;
 use crate::requests::metadata;
 use crate::requests::options::Object;
 use crate::requests::rng::Rng;
-use crate::state::verb_state::Memory;
+use crate::state::verb_state::VerbState;
 use crate::store::{Draft, Store, Stored};
 
 /// The message of every conflict of resource versions.
@@ -90,7 +90,7 @@ pub struct Registry {
     /// Removed objects with pending consequences.
     pub(crate) removed: VecDeque<(StorageKey, Arc<Stored>)>,
     /// The pending work of controllers that act within requests.
-    pub(crate) due: Due,
+    pub(crate) pending: PendingWork,
     /// Numbers the installations of CRDs.
     pub(crate) installations: u64,
     /// The last address allocated to a Service, as an offset in the service network.
@@ -98,11 +98,11 @@ pub struct Registry {
     pub(crate) last_node_port: i64,
     changed: BTreeSet<StorageKey>,
     /// Whether webhooks, policies and quotas exist.
-    pub(crate) standing: Standing,
+    pub(crate) presence: Presence,
     /// The compiled webhooks and admission policies.
     pub(crate) compiled: RefCell<Compiled>,
     /// The webhook calls and warnings of the running verb. In a cell because reads have them too.
-    pub(crate) memory: RefCell<Memory>,
+    pub(crate) verb_state: RefCell<VerbState>,
     /// A watch that starts before this revision expires.
     pub(crate) forgotten: u64,
     /// The certificate of the listener's authority, in PEM; `None` before the server listens.
@@ -123,14 +123,14 @@ impl Registry {
             catalogue: Catalogue::new(),
             dependents: HashMap::new(),
             removed: VecDeque::new(),
-            due: Due::default(),
+            pending: PendingWork::default(),
             installations: 0,
             last_address: 0,
             last_node_port: 0,
             changed: BTreeSet::new(),
-            standing: Standing::default(),
+            presence: Presence::default(),
             compiled: RefCell::default(),
-            memory: RefCell::default(),
+            verb_state: RefCell::default(),
             forgotten: 0,
             authority: None,
             tokens: Tokens::default(),
@@ -258,7 +258,7 @@ impl Registry {
 
     /// Marks a storage as changed without a change of an object, so that its watches poll.
     pub(crate) fn touch(&mut self, storage: &StorageKey) {
-        self.standing.notice(&self.store, storage);
+        self.presence.notice(&self.store, storage);
         self.changed.insert(storage.clone());
     }
 
@@ -273,7 +273,7 @@ impl Registry {
         let draft = object.into();
         let old = self.store.get(storage, namespace, name).map(Arc::clone);
         let collected = self.options.collect_garbage;
-        let change = collected.then(|| Change::between(old.as_deref(), &draft.value));
+        let change = collected.then(|| OwnershipChange::between(old.as_deref(), &draft.value));
         let stored = self.store.put(storage, namespace, name, draft);
         let owned_as_before = |old: &Arc<Stored>| old.owners().eq(stored.owners());
         if !old.as_ref().is_some_and(owned_as_before) {

@@ -9,7 +9,7 @@ use serde_json::json;
 use steersman_kinds::crd;
 use steersman_schema::resource::StorageKey;
 
-use super::pending_work::Due;
+use super::pending_work::PendingWork;
 use super::registry::Registry;
 use crate::auth::{Key, Tokens};
 use crate::requests::rng::Rng;
@@ -170,7 +170,7 @@ impl Registry {
         self.tokens = snapshot.tokens.clone();
         self.dependents.clear();
         self.removed.clear();
-        self.due = Due::default();
+        self.pending = PendingWork::default();
         // SRV-SNAP-2: earlier changes are unknown here, so no watch resumes from before.
         self.forgotten = snapshot.revision;
         self.store.restore(snapshot.revision, &snapshot.storages);

@@ -11,7 +11,7 @@ const MOST_OF_ONE: usize = 256;
 
 /// The webhook calls and the warnings of the running verb.
 #[derive(Debug, Default)]
-pub(crate) struct Memory {
+pub(crate) struct VerbState {
     /// Whether a driver can make calls.
     pub(crate) attended: bool,
     pub(crate) answers: HashMap<String, Answer>,

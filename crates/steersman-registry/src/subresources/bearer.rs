@@ -20,7 +20,7 @@ const LEEWAY: SignedDuration = SignedDuration::from_secs(60);
 
 /// A valid token.
 #[derive(Debug)]
-pub struct Known {
+pub struct ValidToken {
     /// The user of the token.
     pub user: Arc<User>,
     /// The audiences of the token among those that were asked for.
@@ -43,7 +43,7 @@ impl Registry {
         token: &str,
         audiences: &[String],
         now: Timestamp,
-    ) -> Result<Known, String> {
+    ) -> Result<ValidToken, String> {
         let own = [AUDIENCE.to_owned()];
         let wanted = if audiences.is_empty() {
             &own
@@ -52,7 +52,7 @@ impl Registry {
         };
         if let Some(user) = self.tokens.get(token) {
             let audiences = wanted.to_vec();
-            return Ok(Known { user, audiences });
+            return Ok(ValidToken { user, audiences });
         }
         let claims = self.key.claims(token).ok_or_else(|| UNKNOWN.to_owned())?;
         self.judge(&claims, wanted, now)
@@ -60,7 +60,12 @@ impl Registry {
     }
 
     /// AUTH-2: checks that the objects the token is bound to still exist.
-    fn judge(&self, claims: &Value, wanted: &[String], now: Timestamp) -> Result<Known, String> {
+    fn judge(
+        &self,
+        claims: &Value,
+        wanted: &[String],
+        now: Timestamp,
+    ) -> Result<ValidToken, String> {
         let made_for: Vec<String> = texts(&claims["aud"]);
         let audiences: Vec<String> = wanted
             .iter()
@@ -132,7 +137,7 @@ impl Registry {
             }
         }
         let user = Arc::new(user);
-        Ok(Known { user, audiences })
+        Ok(ValidToken { user, audiences })
     }
 
     fn is_there(

@@ -47,7 +47,7 @@ impl Registry {
             validation,
         )?);
         place(target, &mut review)?;
-        let asked = managed::asked(resource, &review);
+        let asked = managed::sent_fields(resource, &review);
         let ownership = Ownership::Track(options);
         let managed = self.track_create(resource, &mut review, (&asked, ownership), now);
         managed::show(&mut review, managed.as_deref());

@@ -10,13 +10,14 @@ use super::*;
 
 impl Server {
     fn act(&mut self, act: Act, name: &str, body: &Value) -> Done<Option<Value>> {
-        let deed = Deed {
+        let request = ActRequest {
             act,
             namespace: "default",
             name,
             body,
         };
-        self.registry.act(deed, &WriteOptions::default(), self.now)
+        self.registry
+            .act(request, &WriteOptions::default(), self.now)
     }
 
     fn pod(&mut self, name: &str, spec: &Value) {

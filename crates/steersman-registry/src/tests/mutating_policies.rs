@@ -65,7 +65,7 @@ fn a_policy_is_compiled_once() {
     let mut server = Server::new();
     policy(&mut server, "team", "configmaps", &label("team", "'a'"));
     let compiled = |server: &Server| {
-        let edition = server.registry.standing.policies_edition;
+        let edition = server.registry.presence.policies_edition;
         let mut compiled = server.registry.compiled.borrow_mut();
         compiled.mutating(&server.registry.store, edition)
     };

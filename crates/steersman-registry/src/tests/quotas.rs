@@ -162,12 +162,12 @@ fn a_quota_without_its_controller_limits_nothing_until_its_status_is_written() {
 #[test]
 fn webhooks_policies_and_quotas_apply_exactly_while_they_exist() {
     let mut server = Server::new();
-    assert!(!server.registry.standing.quotas && !server.registry.has_webhooks());
+    assert!(!server.registry.presence.quotas && !server.registry.has_webhooks());
     quota(&mut server, json!({"hard": {"configmaps": "0"}}));
-    assert!(server.registry.standing.quotas);
+    assert!(server.registry.presence.quotas);
     assert_eq!(refused(server.create("configmaps", config_map("a"))).0, 403);
     server.delete("resourcequotas", "q").unwrap();
-    assert!(!server.registry.standing.quotas);
+    assert!(!server.registry.presence.quotas);
     server.create("configmaps", config_map("a")).unwrap();
     let hooks = json!({"metadata": {"name": "h"}});
     server
@@ -177,7 +177,7 @@ fn webhooks_policies_and_quotas_apply_exactly_while_they_exist() {
     let snapshot = server.registry.snapshot();
     let mut again = Server::new();
     again.registry.restore(&snapshot);
-    assert!(again.registry.has_webhooks() && !again.registry.standing.quotas);
+    assert!(again.registry.has_webhooks() && !again.registry.presence.quotas);
     again
         .delete("validatingwebhookconfigurations", "h")
         .unwrap();

@@ -17,7 +17,9 @@ fn furnishing() -> Server {
 fn listen(server: &mut Server, authority: &str) {
     let now = server.now;
     let address = "127.0.0.1:6443".parse().unwrap();
-    server.registry.furnish((address, authority), now);
+    server
+        .registry
+        .write_startup_objects((address, authority), now);
 }
 
 fn get_in(server: &Server, plural: &str, namespace: &str, name: &str) -> Done<Value> {

@@ -10,7 +10,7 @@ fn a_server_creates_its_own_service() {
     let now = server.now;
     server
         .registry
-        .furnish(("127.0.0.1:6443".parse().unwrap(), "PEM"), now);
+        .write_startup_objects(("127.0.0.1:6443".parse().unwrap(), "PEM"), now);
     let service = server.get("services", "kubernetes").unwrap();
     assert_eq!(service["spec"]["clusterIP"], "10.96.0.1");
     assert_eq!(service["spec"]["ports"][0]["targetPort"], 6443);
@@ -23,7 +23,7 @@ fn a_server_creates_its_own_service() {
     // Another listener changes only the endpoints of the Service.
     server
         .registry
-        .furnish(("127.0.0.1:7443".parse().unwrap(), "other PEM"), now);
+        .write_startup_objects(("127.0.0.1:7443".parse().unwrap(), "other PEM"), now);
     let again = server.get("services", "kubernetes").unwrap();
     assert_eq!(
         again["metadata"]["resourceVersion"],
@@ -54,13 +54,13 @@ fn a_server_creates_its_own_service() {
 #[test]
 fn a_server_creates_api_services_and_flow_control_configurations() {
     let mut server = Server::new();
-    let furnish = |server: &mut Server| {
+    let write = |server: &mut Server| {
         let now = server.now;
         server
             .registry
-            .furnish(("127.0.0.1:6443".parse().unwrap(), "PEM"), now);
+            .write_startup_objects(("127.0.0.1:6443".parse().unwrap(), "PEM"), now);
     };
-    furnish(&mut server);
+    write(&mut server);
     let options = crate::ListOptions::default();
     assert_eq!(
         server.names("prioritylevelconfigurations", &options).len(),
@@ -104,7 +104,7 @@ fn a_server_creates_api_services_and_flow_control_configurations() {
         )
         .unwrap();
     let before = server.registry.revision();
-    furnish(&mut server);
+    write(&mut server);
     let schema = server.get("flowschemas", "global-default").unwrap();
     assert_eq!(schema["spec"]["matchingPrecedence"], 9000);
     let written = server.list("flowschemas", &options).unwrap();

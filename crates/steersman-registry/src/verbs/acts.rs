@@ -15,7 +15,7 @@ use crate::state::registry::Registry;
 
 /// An act and its target.
 #[derive(Debug, Clone, Copy)]
-pub struct Deed<'a> {
+pub struct ActRequest<'a> {
     /// The act.
     pub act: Act,
     /// The namespace of the object.
@@ -34,35 +34,35 @@ impl Registry {
     /// Returns the `Status` of the refusal; the act has changed nothing then.
     pub fn act(
         &mut self,
-        deed: Deed<'_>,
+        request: ActRequest<'_>,
         options: &WriteOptions,
         now: Timestamp,
     ) -> Result<Option<Value>, Status> {
         let (dry, validation) = intake::options("CreateOptions", options)?;
-        let kind = match deed.act {
+        let kind = match request.act {
             Act::Bind => request_kinds::BINDING,
             Act::Evict => request_kinds::EVICTION,
             Act::Token => request_kinds::TOKEN_REQUEST,
             Act::Log | Act::Connect | Act::Review => return Err(Status::method_not_allowed()),
         };
-        let mut body = deed.body.clone();
+        let mut body = request.body.clone();
         self.note_unknown(kind.read(&self.catalogue, &mut body, validation)?);
-        let deed = Deed {
+        let request = ActRequest {
             body: &body,
-            ..deed
+            ..request
         };
         let within = metadata::text(&body, "namespace");
-        if !within.is_empty() && within != deed.namespace {
+        if !within.is_empty() && within != request.namespace {
             let why = "the namespace of the provided object does not match the namespace sent on the request";
             return Err(Status::bad_request(why));
         }
-        self.admit_act(&deed, options)?;
-        let Deed {
+        self.admit_act(&request, options)?;
+        let ActRequest {
             act,
             namespace,
             name,
             body,
-        } = deed;
+        } = request;
         match act {
             Act::Bind => self.bind(namespace, name, body, dry, now).map(|()| None),
             Act::Evict => self

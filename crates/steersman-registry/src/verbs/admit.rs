@@ -9,7 +9,7 @@ use steersman_schema::resource::Generation;
 use steersman_schema::subresources::Act;
 use steersman_text::status::Status;
 
-use super::acts::Deed;
+use super::acts::ActRequest;
 use super::create::check_name;
 use super::create::place;
 use super::update::Write;
@@ -116,12 +116,12 @@ impl Registry {
 
     /// Whether any mutating policy or webhook exists.
     pub(crate) fn is_changed(&self) -> bool {
-        self.is_attended() || self.standing.changers
+        self.is_attended() || self.presence.mutating_policies
     }
 
     /// Whether any policy or webhook exists.
     pub(crate) fn is_judged(&self) -> bool {
-        self.is_attended() || self.standing.judges
+        self.is_attended() || self.presence.validating_policies
     }
 
     /// Calls the webhooks for every object of a collection before the first is deleted, so one
@@ -149,9 +149,13 @@ impl Registry {
     }
 
     /// Calls the webhooks for an act. They cannot change it.
-    pub(crate) fn admit_act(&self, deed: &Deed<'_>, options: &WriteOptions) -> Result<(), Status> {
-        let (plural, subresource, kind) = match deed.act {
-            Act::Bind if deed.name.is_empty() => ("bindings", "", ("", "v1", "Binding")),
+    pub(crate) fn admit_act(
+        &self,
+        request: &ActRequest<'_>,
+        options: &WriteOptions,
+    ) -> Result<(), Status> {
+        let (plural, subresource, kind) = match request.act {
+            Act::Bind if request.name.is_empty() => ("bindings", "", ("", "v1", "Binding")),
             Act::Bind => ("pods", "binding", ("", "v1", "Binding")),
             Act::Evict => ("pods", "eviction", ("policy", "v1", "Eviction")),
             Act::Token => {
@@ -166,15 +170,15 @@ impl Registry {
         let Some(resource) = self.resource("", "v1", plural) else {
             return Ok(());
         };
-        let target = Target::object(&resource, Some(deed.namespace), deed.name);
-        let name = match deed.name {
-            "" => metadata::text(deed.body, "name"),
+        let target = Target::object(&resource, Some(request.namespace), request.name);
+        let name = match request.name {
+            "" => metadata::text(request.body, "name"),
             name => name,
         };
         let mut admission = Admission::of_write(target, ("CREATE", name), options);
         admission.subresource = subresource;
         admission.kind = Some(kind);
-        let mut body = deed.body.clone();
+        let mut body = request.body.clone();
         self.admit_mutating(&admission, &mut body, None)?;
         self.admit_policies(&admission, (Some(&body), None))?;
         self.admit_validating(&admission, Some(&body), None)

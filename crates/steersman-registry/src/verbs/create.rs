@@ -77,7 +77,7 @@ impl Registry {
         self.name(resource, namespace, &mut object);
         self.admit(resource, namespace, &object)?;
         self.stamp(resource, &mut object, now);
-        let asked = managed::asked(resource, &object);
+        let asked = managed::sent_fields(resource, &object);
         intake::complete(resource, &mut object);
         let mut managed = self.track_create(resource, &mut object, (&asked, ownership), now);
         if self.shows_managed(resource) {

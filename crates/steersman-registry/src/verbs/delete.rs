@@ -11,7 +11,7 @@ use super::deletion::{Beginning, begun, empty, has_finalizers, is_namespace};
 use crate::admission::attributes::Admission;
 use crate::requests::intake::{self, is_definition};
 use crate::requests::options::{DeleteOptions, Deleted, ListOptions, Object, Page, Target};
-use crate::state::pending_work::{FOREGROUND, ORPHAN, Policy};
+use crate::state::pending_work::{FOREGROUND, ORPHAN, PropagationPolicy};
 use crate::state::registry::Registry;
 use crate::store::Stored;
 
@@ -148,7 +148,7 @@ impl Registry {
         &self,
         resource: &Resource,
         (stored, shown): (&Arc<Stored>, &Object),
-        (grace, policy): (Option<i64>, Option<Policy>),
+        (grace, policy): (Option<i64>, Option<PropagationPolicy>),
         now: Timestamp,
     ) -> Result<Deleted, Status> {
         let mut value = shown.value().clone();
@@ -178,7 +178,7 @@ impl Registry {
         resource: &Resource,
         stored: &Arc<Stored>,
         grace: Option<i64>,
-        policy: Option<Policy>,
+        policy: Option<PropagationPolicy>,
         now: Timestamp,
     ) -> Progress {
         if is_definition(resource) {
@@ -227,9 +227,9 @@ impl Registry {
 /// Returns the propagation policy of a delete without one, for kinds with a default of their own,
 /// unless the object's finalizers decide: see `DefaultGarbageCollectionPolicy` of the kinds'
 /// strategies.
-fn default_policy(resource: &Resource, stored: &Stored) -> Option<Policy> {
+fn default_policy(resource: &Resource, stored: &Stored) -> Option<PropagationPolicy> {
     if resource.is("", "Event") || resource.is("events.k8s.io", "Event") {
-        return Some(Policy::Background);
+        return Some(PropagationPolicy::Background);
     }
     if !resource.is("batch", "Job") && !resource.is("", "ReplicationController") {
         return None;
@@ -238,7 +238,7 @@ fn default_policy(resource: &Resource, stored: &Stored) -> Option<Policy> {
     let finalizers = object["metadata"]["finalizers"].as_array();
     let mut finalizers = finalizers.into_iter().flatten();
     let said = finalizers.any(|one| one == ORPHAN || one == FOREGROUND);
-    (!said).then_some(Policy::Orphan)
+    (!said).then_some(PropagationPolicy::Orphan)
 }
 
 /// Whether an object only waits for its grace period, which the delete does not shorten.
@@ -249,14 +249,14 @@ fn is_pending(stored: &Stored, grace: Option<i64>) -> bool {
     !stored.meta("deletionTimestamp").is_empty() && left > 0 && !shorter
 }
 
-fn check_options(options: &DeleteOptions) -> Result<(bool, Option<Policy>), Status> {
+fn check_options(options: &DeleteOptions) -> Result<(bool, Option<PropagationPolicy>), Status> {
     let mut errors = Vec::new();
     let dry = intake::dry_run(&options.dry_run, &mut errors);
     let policy = match options.propagation_policy.as_deref() {
         None => None,
-        Some("Background") => Some(Policy::Background),
-        Some("Foreground") => Some(Policy::Foreground),
-        Some("Orphan") => Some(Policy::Orphan),
+        Some("Background") => Some(PropagationPolicy::Background),
+        Some("Foreground") => Some(PropagationPolicy::Foreground),
+        Some("Orphan") => Some(PropagationPolicy::Orphan),
         Some(other) => {
             let supported = ["Foreground", "Background", "Orphan", "nil"];
             let supported = supported.map(|s| format!("\"{s}\""));
@@ -279,9 +279,9 @@ fn check_options(options: &DeleteOptions) -> Result<(bool, Option<Policy>), Stat
     }
     let old_spelling = options.orphan_dependents.map(|orphan| {
         if orphan {
-            Policy::Orphan
+            PropagationPolicy::Orphan
         } else {
-            Policy::Background
+            PropagationPolicy::Background
         }
     });
     Ok((dry, policy.or(old_spelling)))

@@ -8,7 +8,7 @@ use steersman_schema::types;
 
 use crate::requests::intake::is_definition;
 use crate::requests::metadata;
-use crate::state::pending_work::{FOREGROUND, ORPHAN, Policy};
+use crate::state::pending_work::{FOREGROUND, ORPHAN, PropagationPolicy};
 use crate::state::registry::Registry;
 
 /// The way in which the deletion of an object begins.
@@ -42,7 +42,7 @@ pub(crate) fn empty(resource: &Resource) -> Value {
 pub(crate) fn begun(
     resource: &Resource,
     value: &mut Value,
-    (grace, policy): (Option<i64>, Option<Policy>),
+    (grace, policy): (Option<i64>, Option<PropagationPolicy>),
     now: Timestamp,
 ) -> Beginning {
     if is_namespace(resource) && begun_namespace(value, policy, now) {
@@ -101,7 +101,11 @@ pub(crate) fn begun(
 
 /// Begins the deletion of a namespace, and returns whether it stays; if not, it is removed like any
 /// other object.
-fn begun_namespace(namespace: &mut Value, policy: Option<Policy>, now: Timestamp) -> bool {
+fn begun_namespace(
+    namespace: &mut Value,
+    policy: Option<PropagationPolicy>,
+    now: Timestamp,
+) -> bool {
     if namespace["metadata"]["deletionTimestamp"].is_string() {
         let held = namespace["spec"]["finalizers"].as_array();
         return held.is_some_and(|held| !held.is_empty());
@@ -115,12 +119,12 @@ fn begun_namespace(namespace: &mut Value, policy: Option<Policy>, now: Timestamp
 }
 
 /// Writes the finalizers of a propagation policy. Existing ones keep their order.
-fn set_policy(value: &mut Value, policy: Option<Policy>) {
+fn set_policy(value: &mut Value, policy: Option<PropagationPolicy>) {
     let Some(policy) = policy else { return };
     let wanted = match policy {
-        Policy::Orphan => Some(ORPHAN),
-        Policy::Foreground => Some(FOREGROUND),
-        Policy::Background => None,
+        PropagationPolicy::Orphan => Some(ORPHAN),
+        PropagationPolicy::Foreground => Some(FOREGROUND),
+        PropagationPolicy::Background => None,
     };
     let fields = metadata::of(value);
     let finalizers = fields.entry("finalizers").or_insert_with(|| json!([]));

@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 use serde_json::json;
-use steersman_registry::{Deed, Registry, Target, check_options};
+use steersman_registry::{ActRequest, Registry, Target, check_options};
 use steersman_schema::resource::Resource;
 use steersman_schema::subresources::Act;
 use steersman_text::status::Status;
@@ -83,13 +83,13 @@ pub(crate) fn perform(
         let answer = sent.settle(registry, answer)?;
         return Ok(Reply::document(201, &answer, media.format));
     }
-    let deed = Deed {
+    let request = ActRequest {
         act,
         namespace,
         name,
         body: &object,
     };
-    let answer = registry.act(deed, &options, now);
+    let answer = registry.act(request, &options, now);
     let answer = sent.settle(registry, answer)?;
     let answer = answer.unwrap_or_else(|| {
         json!({

@@ -31,7 +31,7 @@ pub(super) struct Standard {
 
 /// The standards of a namespace, by the consequence of violations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Policy {
+pub(super) struct NamespacePolicy {
     /// Violating Pods are refused.
     pub(super) enforce: Standard,
     /// Violations go to the audit log, which this server does not have.
@@ -40,7 +40,7 @@ pub(super) struct Policy {
     pub(super) warn: Standard,
 }
 
-impl Policy {
+impl NamespacePolicy {
     /// Parses the labels. Invalid labels are added to `errors`, and count as the strictest standard
     /// for `enforce`. `None` without such labels.
     pub(super) fn of(labels: &Value, errors: &mut Vec<FieldError>) -> Option<Self> {
@@ -128,7 +128,7 @@ mod tests {
     fn security_labels_are_parsed() {
         let read = |labels: Value| {
             let mut errors = Vec::new();
-            let policy = Policy::of(&labels, &mut errors).unwrap_or_default();
+            let policy = NamespacePolicy::of(&labels, &mut errors).unwrap_or_default();
             let told: Vec<String> = errors
                 .iter()
                 .map(|error| format!("{}: {}", error.field, error.message))
