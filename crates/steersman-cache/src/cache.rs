@@ -12,10 +12,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::coverage::check;
 use crate::error::{Error, absent_is_none};
+use crate::informer_entry::Declared;
 use crate::options::CacheOptions;
 use crate::reads::{Reads, get};
 use crate::registry::Phase;
-use crate::running::Declared;
 use crate::shared::{Running, Shared};
 use crate::unsynced::{Trouble, Unsynced};
 

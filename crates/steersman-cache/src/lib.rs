@@ -36,19 +36,19 @@
 //! - [`options`] has [`CacheOptions`] and [`ByObject`].
 //! - [`listed`] has [`Listed`], what a list found, and [`Versions`], how new it is.
 //! - `coverage` decides which informers a kind gets and what they can see.
-//! - `advice` says what to do about a kind that does not sync.
-//! - `erased` keeps what an informer is looked at as; it has the only `Any` downcast.
+//! - `failure_advice` says what to do about a kind that does not sync.
+//! - `type_map` keeps what an informer is looked at as; it has the only `Any` downcast.
 //! - `registry` keeps one entry per kind and namespace, started once.
-//! - `linger` says when an informer that nobody declared has been of no use for long enough.
-//! - `floors` says how new the first list of a kind has to be.
-//! - `running` runs one informer, whatever it is looked at as.
+//! - `idle_informers` says when an informer that nobody declared has been of no use for long enough.
+//! - `written_versions` says how new the first list of a kind has to be.
+//! - `informer_entry` runs one informer, whatever it is looked at as.
 //! - `shared` declares, runs, ends and waits: what the handles of one cache share.
 //! - `live_reads` reads from the server in the scope of one informer.
 //! - [`reads`] has [`Reads`], which reads one kind as one type.
-//! - [`grants`] has [`Preflight`], what a cache may not read.
+//! - [`preflight_report`] has [`Preflight`], what a cache may not read.
 //! - [`cache`] has the handle, [`Cache`].
 //! - [`preflight`] asks a server what the cache may read.
-//! - [`lives`] ends informers while the cache goes on.
+//! - [`removal`] ends informers while the cache goes on.
 //! - `internal` is what other crates of this workspace need of a cache.
 
 pub mod unsynced;
@@ -60,28 +60,28 @@ pub mod watch_error;
 pub mod options;
 pub mod listed;
 mod coverage;
-mod advice;
-mod erased;
+mod failure_advice;
+mod type_map;
 mod registry;
-mod linger;
-mod floors;
-mod running;
+mod idle_informers;
+mod written_versions;
+mod informer_entry;
 mod shared;
 mod live_reads;
 pub mod reads;
-pub mod grants;
+pub mod preflight_report;
 pub mod cache;
 pub mod preflight;
-pub mod lives;
+pub mod removal;
 #[doc(hidden)]
 pub mod internal;
 
 pub use cache::{Begun, Cache};
 pub use error::Error;
-pub use grants::{MissingRule, Preflight};
 pub use listed::{Listed, Versions};
 pub use metrics::CacheMetrics;
 pub use options::{ByObject, CacheOptions, Undeclared};
+pub use preflight_report::{MissingRule, Preflight};
 pub use reads::Reads;
 pub use settings::Settings;
 pub use steersman_informer::{KeyState, Mirror, Reason, State as InformerState, Transform};

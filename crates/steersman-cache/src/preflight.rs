@@ -10,11 +10,11 @@ use steersman_api::{Api, Connection, Mapper, kube_client};
 use steersman_informer::Reason;
 use steersman_object::Kind;
 
-use crate::advice::Advice;
 use crate::cache::Cache;
 use crate::coverage::Coverage;
 use crate::error::Error;
-use crate::grants::{MissingRule, Preflight};
+use crate::failure_advice::Advice;
+use crate::preflight_report::{MissingRule, Preflight};
 use crate::registry::Slot;
 
 /// What an informer needs, and `get`: clients read one object live with it, as after a conflict.

@@ -1,6 +1,6 @@
 //! Driver: what the handles of one cache share: it declares informers, runs them, and waits for them.
 
-mod life;
+mod run;
 
 use std::any::TypeId;
 use std::collections::{HashMap, HashSet};
@@ -15,18 +15,18 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout};
 use tracing::{info, warn};
 
-use crate::advice::Advice;
 use crate::coverage::Coverage;
-use crate::erased::ByType;
 use crate::error::Error;
-use crate::floors::Floors;
+use crate::failure_advice::Advice;
+use crate::informer_entry::{Declared, Readable, Stay, settled};
 use crate::metrics::{Outcome, ReadCounts, Verb};
 use crate::options::CacheOptions;
 use crate::registry::{Phase, Registry, Slot};
-use crate::running::{Declared, Readable, Stay, settled};
+use crate::type_map::ByType;
 use crate::watch_error::WatchError;
+use crate::written_versions::Floors;
 
-pub(crate) use crate::shared::life::Running;
+pub(crate) use crate::shared::run::Running;
 
 pub(crate) struct Shared {
     pub(crate) options: CacheOptions,

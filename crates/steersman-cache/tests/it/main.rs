@@ -2,18 +2,18 @@
 #![expect(clippy::unwrap_used, reason = "tests say what is wrong by failing")]
 
 mod world;
-mod asked;
+mod requests;
 mod scoping;
 mod sharing;
 mod views;
 mod half_open;
-mod looks;
+mod views_end;
 mod definitions;
 mod degraded;
 mod reads;
-mod starts;
+mod staggered_starts;
 mod preflight;
-mod lives;
+mod removal;
 mod panics;
 mod seeds;
 mod stopped;

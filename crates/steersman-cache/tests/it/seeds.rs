@@ -3,7 +3,7 @@
 //!
 //! `cargo xtask seeds` tries as many as one likes, and one again.
 
-mod onlooker;
+mod subscriber;
 mod plan;
 mod query;
 mod scene;

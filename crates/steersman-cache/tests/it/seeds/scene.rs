@@ -10,11 +10,11 @@ use steersman_cache::internal::CacheInternals as _;
 use steersman_cache::{Cache, Error, Reads, Selection};
 use steersman_object::{Kind, Object, ObjectKey, ResourceVersion};
 
-use super::onlooker::{HOUR, Identity, Known, Onlook, Onlooker};
 use super::plan::{As, Which};
 use super::query::{Query, TERMS, identity};
 use super::scope::Scope;
 use super::subject::{HAS_VALUE, LABEL, Subject, value_in};
+use super::subscriber::{HOUR, Identity, Known, Onlook, Onlooker};
 
 pub(super) struct Scene<K> {
     cache: Cache,

@@ -17,10 +17,10 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::advice::Advice;
-use crate::erased::Types;
+use crate::failure_advice::Advice;
 use crate::metrics::{ReadCounts, Verb};
 use crate::settings::Settings;
+use crate::type_map::Types;
 use crate::unsynced::{Trouble, Unsynced, UnsyncedReason};
 
 /// How long the turn of an informer that does not settle lasts.

@@ -14,9 +14,9 @@ use tracing::info;
 
 use super::Shared;
 use crate::error::Error;
-use crate::linger::Linger;
+use crate::idle_informers::Linger;
+use crate::informer_entry::Declared;
 use crate::registry::Phase;
-use crate::running::Declared;
 
 /// How often the types are dropped that no read has used since the last time: a type is looked at
 /// for so long after its last read, and twice that at most.
