@@ -43,7 +43,7 @@ fn test(sort: Worlds) -> OneTest {
         },
         Worlds::Caches => OneTest {
             package: "steersman-cache",
-            test: "seeds::every_world_ends_with_each_read_and_each_onlooker_equal_to_the_server",
+            test: "seeds::every_world_ends_with_every_read_and_subscriber_equal_to_the_server",
         },
     }
 }

@@ -1,4 +1,4 @@
-//! Handle: runs the informers of a cache, and answers reads from memory.
+//! Handle: runs the informers of a cache, and serves reads from memory.
 
 use std::fmt;
 use std::future::Future;
@@ -12,16 +12,17 @@ use tokio_util::sync::CancellationToken;
 
 use crate::coverage::check;
 use crate::error::{Error, absent_is_none};
-use crate::informer_entry::Declared;
+use crate::informer_entry::InformerEntry;
 use crate::options::CacheOptions;
 use crate::reads::{Reads, get};
 use crate::registry::Phase;
-use crate::shared::{Running, Shared};
+use crate::shared::{CacheRun, Shared};
 use crate::unsynced::{Trouble, Unsynced};
 
 mod declaring;
 
-/// One informer per kind and namespace, shared by all who read or watch. Cheap to clone.
+/// A cache with one informer per kind and namespace, shared by all readers and watchers. Cheap to
+/// clone.
 ///
 /// # Examples
 ///
@@ -44,18 +45,18 @@ pub struct Cache {
     pub(crate) shared: Arc<Shared>,
 }
 
-/// A cache that counts as running; see [`Cache::begin`].
+/// A cache that is marked as running; see [`Cache::begin`].
 #[must_use = "dropping it stops the cache for good"]
 pub struct Begun {
-    run: Running,
+    run: CacheRun,
 }
 
 impl Cache {
-    /// A cache that holds nothing and does nothing yet.
+    /// Creates a cache without informers. Does no I/O.
     ///
     /// # Errors
     ///
-    /// [`Error::Options`] where the options contradict themselves.
+    /// [`Error::Options`] or [`Error::DefaultOptions`] if the options contradict themselves.
     pub fn new(options: CacheOptions) -> Result<Self, Error> {
         check(&options)?;
         Ok(Self {
@@ -65,38 +66,39 @@ impl Cache {
 
     // ===== reading =====
 
-    /// Reads of a kind as any type: of one known only at runtime as
-    /// [`DynamicObject`](steersman_api::kube_client::core::DynamicObject)s, or as a type that
-    /// decodes no more than it needs. Asks nothing and declares nothing.
+    /// Returns reads of a kind as any type: for example
+    /// [`DynamicObject`](steersman_api::kube_client::core::DynamicObject) for a kind known only at
+    /// runtime, or a type with only the needed fields. Sends no request and declares nothing.
     #[must_use]
     pub fn of<K: Object>(&self, kind: &Kind) -> Reads<K> {
         Reads::new(Arc::clone(&self.shared), self.shared.coverage(kind))
     }
 
-    /// Reads of the metadata of the kind `K`. As long as nobody reads or watches more of it, the
-    /// server is asked for metadata alone.
+    /// Returns reads of the metadata of the kind `K`. The informer requests metadata only, until a
+    /// reader or watcher of the kind needs whole objects.
     #[must_use]
     pub fn metadata<K: TypedObject>(&self) -> Reads<PartialObjectMeta<K>> {
         Reads::new(Arc::clone(&self.shared), self.shared.coverage_of::<K>())
     }
 
-    /// Reads of the kind `K`.
+    /// Returns reads of the kind `K`.
     #[must_use]
     pub fn typed<K: TypedObject>(&self) -> Reads<K> {
         Reads::new(Arc::clone(&self.shared), self.shared.coverage_of::<K>())
     }
 
-    /// The object, shared. Waits for the kind's first sync.
+    /// Returns the object, shared. Waits for the first sync of the kind.
     ///
     /// # Errors
     ///
-    /// [`Error::NotFound`], [`Error::Malformed`]; at once, what keeps the kind from being read ([`Error::Unavailable`] while it never
-    /// synced, [`Error::OutsideScope`], [`Error::MustBeDeclared`], [`Error::NotStarted`] and the like);
-    /// [`Error::SyncTimeout`]; [`Error::Stopped`] once the cache has stopped.
+    /// [`Error::NotFound`], [`Error::Malformed`]; without a wait, the reason why the kind cannot be
+    /// read ([`Error::Unavailable`] if it never synced, [`Error::OutsideScope`],
+    /// [`Error::MustBeDeclared`], [`Error::NotStarted`] and similar); [`Error::SyncTimeout`];
+    /// [`Error::Stopped`] after the cache has stopped.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe. An informer that the read started goes on.
+    /// Cancel safe. An informer that the read started continues.
     #[track_caller]
     pub fn get<K: TypedObject>(
         &self,
@@ -105,25 +107,25 @@ impl Cache {
         self.get_at(key, Location::caller())
     }
 
-    /// Reads for the code at `caller`.
+    /// Reads on behalf of the code at `caller`, which the warning about undeclared informers names.
     async fn get_at<K: TypedObject>(
         &self,
         key: &ObjectKey,
         caller: &'static Location<'static>,
     ) -> Result<Arc<K>, Error> {
-        if let Some(found) = self.shared.typed_at_hand(key) {
+        if let Some(found) = self.shared.typed_decoded(key) {
             return Ok(found);
         }
         let coverage = self.shared.coverage_of::<K>();
-        // Larger than a read that finds its object at hand should carry along.
+        // Boxed: the future of the slow path is large, and most reads find the object decoded.
         Box::pin(get(&self.shared, &coverage, key, caller)).await
     }
 
-    /// As [`get`](Self::get), with `None` for an object that is not there.
+    /// Returns the object like [`get`](Self::get), or `None` if it does not exist.
     ///
     /// # Errors
     ///
-    /// As [`get`](Self::get), except that an absent object is none.
+    /// Those of [`get`](Self::get), except [`Error::NotFound`].
     ///
     /// # Cancel safety
     ///
@@ -137,16 +139,16 @@ impl Cache {
         async move { absent_is_none(read.await) }
     }
 
-    /// The objects that `selection` selects, shared, in no particular order.
+    /// Returns the selected objects, shared, in no particular order.
     ///
-    /// Of a kind cached in several namespaces, each one's objects are of one version; together they may not
-    /// be.
+    /// If several informers cache the kind, the objects of each informer are of one resource
+    /// version, but the versions of two informers may differ.
     ///
     /// # Errors
     ///
-    /// As [`get`](Self::get), and [`Error::NoIndex`]. [`Error::Malformed`] names an object that does not decode
-    /// and was never read: it may fall under the selection, as nothing but its namespace is known (`CACHE-4`).
-    /// [`Selection::skip_malformed`] leaves such objects out.
+    /// Those of [`get`](Self::get), and [`Error::NoIndex`]. [`Error::Malformed`] names an object
+    /// that does not decode and that never decoded before: only its namespace is known, so the
+    /// selection may include it (`CACHE-4`). [`Selection::skip_malformed`] omits such objects.
     ///
     /// # Cancel safety
     ///
@@ -159,7 +161,7 @@ impl Cache {
         self.list_at(selection, Location::caller())
     }
 
-    /// Lists for the code at `caller`.
+    /// Lists on behalf of the code at `caller`.
     async fn list_at<K: TypedObject>(
         &self,
         selection: &Selection,
@@ -169,34 +171,36 @@ impl Cache {
         Ok(listed.items)
     }
 
-    // ===== asking =====
+    // ===== state =====
 
-    /// Whether the other handle is of the same cache.
+    /// Returns whether both handles belong to the same cache.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 
-    /// Whether reads of the kind are answered from memory; false where the options say `uncached`.
+    /// Returns whether reads of the kind are served from memory; false if the options declare the
+    /// kind `uncached`.
     #[must_use]
     pub fn is_cached(&self, kind: &Kind) -> bool {
         self.shared.is_cached(&self.shared.coverage(kind))
     }
 
-    /// The selectors under which the kind is cached, where there are any: they may hide objects.
+    /// Returns the selectors under which the kind is cached, as text. They may exclude existing
+    /// objects.
     #[must_use]
     pub fn scoped_by(&self, kind: &Kind) -> Option<String> {
         self.shared.coverage(kind).scoped_by()
     }
 
-    /// The name of the transform that the kind is cached through, where there is one: what the cache
-    /// holds is not what the server has, and must not be written back as a whole.
+    /// Returns the name of the kind's transform, if there is one. Transformed objects differ from
+    /// those on the server and must not replace them.
     #[must_use]
     pub fn transformed(&self, kind: &Kind) -> Option<String> {
         self.shared.coverage(kind).transformed()
     }
 
-    /// Every informer of the kind that was declared and has not synced, and why.
+    /// Returns a report on every declared informer of the kind that has not synced.
     #[must_use]
     pub fn unsynced(&self, kind: &Kind) -> Vec<Unsynced> {
         let mut unsynced = self.all_unsynced();
@@ -204,55 +208,56 @@ impl Cache {
         unsynced
     }
 
-    /// Every informer that was declared and has not synced, and why.
+    /// Returns a report on every declared informer that has not synced.
     #[must_use]
     pub fn all_unsynced(&self) -> Vec<Unsynced> {
         let entries = self.shared.registry.read().entries();
         entries
             .iter()
             .filter(|e| !e.has_synced())
-            .map(Declared::unsynced)
+            .map(InformerEntry::unsynced)
             .collect()
     }
 
-    /// Every informer that does not follow its server at the moment, and why: those whose requests fail,
-    /// also where they had synced before, those that have stopped, and of the declared ones those without a
-    /// first sync.
+    /// Returns a report on every informer that does not follow its server at the moment: informers
+    /// with failing requests, even if they had synced before, stopped informers, and declared
+    /// informers without a first sync.
     #[must_use]
     pub fn trouble(&self) -> Vec<Trouble> {
         let entries = self.shared.registry.read().entries();
-        entries.iter().filter_map(Declared::trouble).collect()
+        entries.iter().filter_map(InformerEntry::trouble).collect()
     }
 
     // ===== running =====
 
-    /// Starts every declared informer, and those declared later; ends when `cancel` fires and all of them
-    /// have stopped.
+    /// Starts every declared informer, and informers declared later. Ends when `cancel` fires and
+    /// all informers have stopped.
     ///
-    /// The cache counts as running from the call on; it does so while the future is awaited.
+    /// The cache is marked as running from the call on, before the returned future is polled.
     ///
-    /// A kind that cannot be listed keeps nobody waiting but its own readers (`CACHE-2`).
+    /// A kind that cannot be listed delays only its own readers (`CACHE-2`).
     ///
     /// # Errors
     ///
-    /// [`Error::AlreadyRan`], [`Error::Connection`], and [`Error::Panicked`] when an informer panicked, which ends
-    /// them all.
+    /// [`Error::AlreadyRan`], [`Error::Connection`], and [`Error::Panicked`] if an informer
+    /// panicked, which stops all informers.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future drops the informers.
+    /// Dropping the future stops the cache for good.
     pub fn run(
         &self,
         connection: Connection,
         cancel: CancellationToken,
     ) -> impl Future<Output = Result<(), Error>> + Send + 'static {
-        // From the call on, so that a read right after it waits instead of finding nothing started.
+        // Before the future is polled, so that a read right after the call waits instead of failing
+        // with `NotStarted`.
         let begun = self.begin();
         async move { begun?.run(connection, cancel).await }
     }
 
-    /// Marks the cache as running, for those who start it later: reads wait from now on until what they ask
-    /// for has synced, instead of failing with [`Error::NotStarted`].
+    /// Marks the cache as running without starting informers: from now on reads wait for a sync
+    /// instead of failing with [`Error::NotStarted`].
     ///
     /// # Errors
     ///
@@ -262,20 +267,21 @@ impl Cache {
         Ok(Begun { run })
     }
 
-    /// Waits until the cache runs and every informer known by then has synced.
+    /// Waits until the cache runs and every informer that is declared at that moment has synced.
     ///
     /// # Errors
     ///
-    /// [`Error::SyncTimeout`] names every kind that did not sync in time, why, and the way out;
-    /// [`Error::Stopped`] where the cache has stopped, though they had synced before (`CACHE-10`).
+    /// [`Error::SyncTimeout`] names every kind that did not sync in time, the reason and the
+    /// remedy; [`Error::Stopped`] if the cache has stopped, even if all kinds had synced before
+    /// (`CACHE-10`).
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: only this call stops waiting, the informers go on.
+    /// Cancel safe. The informers continue.
     pub async fn wait_for_sync(&self) -> Result<(), Error> {
         let known = self
             .shared
-            .every(|entry| async move { entry.synced().await });
+            .wait_for_all(|entry| async move { entry.synced().await });
         let Some(known) = known.await else {
             return Err(self.not_in_time(self.all_unsynced()));
         };
@@ -288,7 +294,7 @@ impl Cache {
         }
         let unsynced: Vec<Unsynced> = known
             .filter(|e| !e.has_synced())
-            .map(Declared::unsynced)
+            .map(InformerEntry::unsynced)
             .collect();
         match unsynced.is_empty() {
             true => Ok(()),
@@ -301,29 +307,29 @@ impl Cache {
         Error::SyncTimeout { timeout, unsynced }
     }
 
-    /// Waits until the cache runs and every informer known by then has synced or can say why it
-    /// has not; at most as long as [`wait_for_sync`](Self::wait_for_sync).
+    /// Waits until the cache runs and every informer that is declared at that moment has synced or
+    /// fails with a known reason. Waits no longer than [`wait_for_sync`](Self::wait_for_sync).
     ///
     /// # Cancel safety
     ///
     /// Cancel safe, as [`wait_for_sync`](Self::wait_for_sync).
     pub async fn settled(&self) {
         self.shared
-            .every(|entry| async move { entry.settled().await })
+            .wait_for_all(|entry| async move { entry.settled().await })
             .await;
     }
 }
 
 impl Begun {
-    /// As [`Cache::run`].
+    /// Same as [`Cache::run`].
     ///
     /// # Errors
     ///
-    /// As [`Cache::run`].
+    /// Same as [`Cache::run`].
     ///
     /// # Cancel safety
     ///
-    /// As [`Cache::run`].
+    /// Same as [`Cache::run`].
     pub async fn run(self, connection: Connection, cancel: CancellationToken) -> Result<(), Error> {
         self.run.until(connection, &cancel).await
     }

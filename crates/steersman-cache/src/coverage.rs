@@ -1,4 +1,5 @@
-//! Machine: decides which informers a kind gets, and which namespaces they can see.
+//! Machine: decides which informers a kind gets, and which namespaces and selectors each informer
+//! has.
 
 use std::any::TypeId;
 use std::collections::BTreeMap;
@@ -10,31 +11,32 @@ use crate::error::Error;
 use crate::options::{ByObject, CacheOptions, Namespaces, Undeclared};
 use crate::settings::Settings;
 
-/// Kinds that an undeclared read never caches cluster-wide: they hold secrets, or files.
+/// Kinds that an undeclared read never caches cluster-wide, because they hold credentials or large
+/// files.
 const GUARDED: &[&str] = &["Secret", "ConfigMap"];
 
-/// What the cache sees of one kind.
+/// The part of one kind that the cache holds, as the options define it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Coverage {
     kind: Kind,
-    /// One informer for each; never empty, each namespace once.
-    places: Vec<Place>,
+    /// One element per informer. Never empty; each namespace occurs once.
+    places: Vec<InformerScope>,
     cached: bool,
     declared: bool,
-    /// The types that the options declare the kind as.
+    /// The Rust types that the options declare for the kind.
     types: Vec<TypeId>,
     undeclared: Undeclared,
 }
 
-/// Where one informer looks, and for what.
+/// The namespace and the settings of one informer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Place {
-    /// `None` looks at all namespaces, or at those that no other place names.
+struct InformerScope {
+    /// `None` covers all namespaces, except those that have an informer of their own.
     namespace: Option<Arc<str>>,
     settings: Settings,
 }
 
-/// Whether an informer holds an object, as far as the object's key and labels tell.
+/// Whether an informer holds an object, judged by the key and the labels of the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Membership {
@@ -42,7 +44,7 @@ pub enum Membership {
     Inside,
     /// A selector of the informer excludes the object.
     Outside,
-    /// A field selector names a field that neither the key nor the labels show, or the labels are not known.
+    /// The labels are unknown, or a field selector names a field other than name and namespace.
     Unknown,
 }
 
@@ -50,8 +52,8 @@ const NAMESPACE: &str = "metadata.namespace";
 const NAME: &str = "metadata.name";
 
 impl Coverage {
-    /// What `options` say about `kind`. Each setting is taken from where it is said most closely: the
-    /// kind's namespace, the kind, the default namespace, the defaults.
+    /// Returns the coverage of `kind` under `options`. The most specific value of a setting
+    /// applies: the kind's namespace, then the kind, the default namespace, the defaults.
     pub(crate) fn of(kind: &Kind, options: &CacheOptions) -> Self {
         let inherited = ByObject::default();
         let entry = options
@@ -69,29 +71,29 @@ impl Coverage {
         }
     }
 
-    /// The kind this is about.
     pub(crate) fn kind(&self) -> &Kind {
         &self.kind
     }
 
-    /// One informer for each element; `None` looks at all namespaces, or all that are not named.
+    /// Returns the namespace of each informer; `None` stands for all namespaces without an informer
+    /// of their own.
     pub(crate) fn informers(&self) -> Vec<Option<Arc<str>>> {
         self.places.iter().map(|p| p.namespace.clone()).collect()
     }
 
-    /// What the informer of a place asks for.
+    /// Returns the settings of the informer of a namespace.
     pub(crate) fn settings(&self, namespace: Option<&str>) -> Option<&Settings> {
         let mut places = self.places.iter();
         let place = places.find(|place| place.namespace.as_deref() == namespace)?;
         Some(&place.settings)
     }
 
-    /// The name of the one object that the informer of a place asks for, where its field selector
-    /// requires one.
+    /// Returns the object name that the field selector of a namespace's informer requires, if there
+    /// is one.
     ///
-    /// The server takes that name from the selector of a list or a watch and authorizes the request for
-    /// it (`RequestInfoFactory` of k8s.io/apiserver), so a rule with `resourceNames` allows it. A name
-    /// that is no segment of a path is not taken.
+    /// The server takes this name from the field selector of a list or watch and authorizes the
+    /// request for it (`RequestInfoFactory` of k8s.io/apiserver), so a rule with `resourceNames`
+    /// allows the request. The server ignores a name that is not a valid path segment.
     pub(crate) fn only_name(&self, namespace: Option<&str>) -> Option<String> {
         let fields = FieldSelector::parse(self.settings(namespace)?.sent_fields()?)?;
         let name = fields.required(NAME)?;
@@ -100,7 +102,8 @@ impl Coverage {
         is_segment.then(|| name.to_owned())
     }
 
-    /// The namespace whose informer holds the object, or `None` where one holds them all.
+    /// Returns the namespace of the informer that holds the object of a key; `None` is the informer
+    /// of all namespaces.
     pub(crate) fn informer_for(&self, key: &ObjectKey) -> Result<Option<Arc<str>>, Error> {
         match (self.kind.is_namespaced(), key.namespace()) {
             (false, _) => Ok(None),
@@ -112,7 +115,7 @@ impl Coverage {
         }
     }
 
-    /// As [`informer_for`](Self::informer_for), for those who do without where there is none.
+    /// Returns the same as [`informer_for`](Self::informer_for), but `None` instead of an error.
     pub(crate) fn place_of(&self, key: &ObjectKey) -> Option<&Option<Arc<str>>> {
         match key.namespace().filter(|_| self.kind.is_namespaced()) {
             Some(namespace) => Some(&self.place_in(namespace)?.namespace),
@@ -121,7 +124,8 @@ impl Coverage {
         }
     }
 
-    /// The informers a list needs: all of them, or the one that covers a namespace.
+    /// Returns the namespaces of the informers that a list reads: all of them, or the one that
+    /// covers `namespace`.
     pub(crate) fn informers_for(
         &self,
         namespace: Option<&str>,
@@ -132,7 +136,7 @@ impl Coverage {
         }
     }
 
-    /// The one informer of the kind.
+    /// Returns the namespace of the kind's only informer.
     pub(crate) fn only_informer(&self) -> Result<Option<Arc<str>>, Error> {
         match self.places.as_slice() {
             [one] => Ok(one.namespace.clone()),
@@ -143,7 +147,7 @@ impl Coverage {
         }
     }
 
-    /// Refuses a read that would be served from nowhere, or start what nobody asked for.
+    /// Refuses reads of an uncached kind, and undeclared reads that the options do not allow.
     pub(crate) fn allows_read(&self, is_declared: bool) -> Result<(), Error> {
         if !self.cached {
             return Err(Error::NotCached {
@@ -180,8 +184,9 @@ impl Coverage {
         Ok(())
     }
 
-    /// Whether the informer of a namespace holds an object of this key with these labels (RYOW-4, RYOW-8); `None`
-    /// for labels that are not known. `None` where no informer looks into the namespace.
+    /// Returns whether the informer of the key's namespace holds an object with this key and these
+    /// labels (RYOW-4, RYOW-8). `labels` is `None` if they are unknown. Returns `None` if no
+    /// informer covers the namespace.
     pub(crate) fn membership(
         &self,
         key: &ObjectKey,
@@ -194,7 +199,8 @@ impl Coverage {
             Some(selector.matches(Some(labels?)))
         });
         let by_fields = settings.sent_fields().map_or(Some(true), |text| {
-            // The place was found by the namespace, which is all that an exclusion is about.
+            // The informer was chosen by namespace, which already applies the selector's namespace
+            // requirements.
             let fields = FieldSelector::parse(text)?.without(NAMESPACE);
             fields.matches_name(key.name())
         });
@@ -205,40 +211,40 @@ impl Coverage {
         })
     }
 
-    /// Whether the options declare this kind as a type.
+    /// Returns whether the options declare the kind with this Rust type.
     pub(crate) fn is_declared_as(&self, of: TypeId) -> bool {
         self.types.contains(&of)
     }
 
-    /// Whether the options name this kind.
+    /// Returns whether the options name the kind.
     pub(crate) fn is_declared(&self) -> bool {
         self.declared
     }
 
-    /// Whether reads of this kind are served from memory; `is_meant` is asked where it depends on
-    /// whether somebody declared the kind.
-    pub(crate) fn is_cached(&self, is_meant: impl FnOnce() -> bool) -> bool {
+    /// Returns whether reads of the kind are served from memory. Calls `is_permanent` only if the
+    /// answer depends on whether a caller declared the kind at runtime.
+    pub(crate) fn is_cached(&self, is_permanent: impl FnOnce() -> bool) -> bool {
         let live = self.undeclared == Undeclared::Live && !self.declared;
-        self.cached && (!live || is_meant())
+        self.cached && (!live || is_permanent())
     }
 
-    /// The selectors that may hide an object of a namespace, as text.
+    /// Returns the selectors of a namespace's informer as text.
     pub(crate) fn scoped_by_in(&self, namespace: Option<&str>) -> Option<String> {
         self.settings(namespace).and_then(Settings::scoped_by)
     }
 
-    /// The selectors that may hide some object, as text.
+    /// Returns the selectors of all informers of the kind as text.
     pub(crate) fn scoped_by(&self) -> Option<String> {
         joined(self.places.iter().filter_map(|p| p.settings.scoped_by()))
     }
 
-    /// The names of the transforms that change objects.
+    /// Returns the names of the transforms that may change objects.
     pub(crate) fn transformed(&self) -> Option<String> {
         let changing = self.places.iter().filter_map(|p| p.settings.changing());
         joined(changing.map(|transform| transform.name().to_owned()))
     }
 
-    /// The namespaces that are looked at; empty where all are.
+    /// Returns the cached namespaces; empty if all namespaces are cached.
     fn scope(&self) -> Vec<String> {
         let places = self.places.iter();
         let named: Option<Vec<String>> = places
@@ -258,15 +264,15 @@ impl Coverage {
         }
     }
 
-    fn place_in(&self, namespace: &str) -> Option<&Place> {
-        let named = |place: &&Place| place.namespace.as_deref() == Some(namespace);
-        let others = |place: &&Place| place.namespace.is_none();
+    fn place_in(&self, namespace: &str) -> Option<&InformerScope> {
+        let named = |place: &&InformerScope| place.namespace.as_deref() == Some(namespace);
+        let others = |place: &&InformerScope| place.namespace.is_none();
         let place = self.places.iter().find(named);
         place.or_else(|| self.places.iter().find(others))
     }
 }
 
-/// Each text once, in the order they come.
+/// Joins the distinct texts in order of first occurrence.
 fn joined(texts: impl Iterator<Item = String>) -> Option<String> {
     let mut all: Vec<String> = Vec::new();
     for text in texts {
@@ -277,14 +283,14 @@ fn joined(texts: impl Iterator<Item = String>) -> Option<String> {
     (!all.is_empty()).then(|| all.join(", or "))
 }
 
-fn places(kind: &Kind, by_object: &ByObject, options: &CacheOptions) -> Vec<Place> {
+fn places(kind: &Kind, by_object: &ByObject, options: &CacheOptions) -> Vec<InformerScope> {
     let closest = |own: Option<&Settings>, default: Option<&Settings>| {
         let none = Settings::new();
         let settings = own.unwrap_or(&none).clone().or(&by_object.settings);
         settings.or(default.unwrap_or(&none)).or(&options.defaults)
     };
     if !kind.is_namespaced() {
-        return vec![Place {
+        return vec![InformerScope {
             namespace: None,
             settings: closest(None, None),
         }];
@@ -293,15 +299,15 @@ fn places(kind: &Kind, by_object: &ByObject, options: &CacheOptions) -> Vec<Plac
     let own = by_object.namespaces.as_ref();
     let named = namespaces.named.iter().map(|(namespace, _)| {
         let own = own.and_then(|own| own.settings(namespace));
-        Place {
+        InformerScope {
             namespace: Some(namespace.as_str().into()),
             settings: closest(own, options.namespaces.settings(namespace)),
         }
     });
-    let mut places: Vec<Place> = named.collect();
+    let mut places: Vec<InformerScope> = named.collect();
     if places.is_empty() || namespaces.others.is_some() {
         let own = own.and_then(|own| own.others.as_ref());
-        let mut others = Place {
+        let mut others = InformerScope {
             namespace: None,
             settings: closest(own, options.namespaces.others.as_ref()),
         };
@@ -315,9 +321,10 @@ fn places(kind: &Kind, by_object: &ByObject, options: &CacheOptions) -> Vec<Plac
     places
 }
 
-/// A watch of all namespaces that selects one is a watch of that one: it needs fewer rights, and
-/// whoever reads another learns that nobody looks there.
-fn restrict(place: &mut Place) {
+/// Replaces a watch of all namespaces under a selector of one namespace by a watch of that
+/// namespace: such a watch needs fewer permissions, and reads of other namespaces fail with
+/// [`Error::OutsideScope`].
+fn restrict(place: &mut InformerScope) {
     let Some(fields) = place.settings.sent_fields().and_then(FieldSelector::parse) else {
         return;
     };
@@ -327,8 +334,9 @@ fn restrict(place: &mut Place) {
     }
 }
 
-/// CACHE-1: what a namespace's own informer holds no other asks for.
-fn exclude(settings: &mut Settings, named: &[Place]) {
+/// CACHE-1: excludes the namespaces that have an informer of their own from the informer of all
+/// others.
+fn exclude(settings: &mut Settings, named: &[InformerScope]) {
     let named = named.iter().filter_map(|place| place.namespace.as_deref());
     let excluded = named.fold(FieldSelector::new(), |selector, namespace| {
         selector.not_equals(NAMESPACE, namespace)
@@ -339,7 +347,7 @@ fn exclude(settings: &mut Settings, named: &[Place]) {
     });
 }
 
-/// Refuses options that contradict themselves, naming the kind.
+/// Refuses contradictory options with an error that names the kind.
 pub(crate) fn check(options: &CacheOptions) -> Result<(), Error> {
     let none = Namespaces::default();
     let said = check_settings(&options.namespaces, &options.defaults);
@@ -348,7 +356,7 @@ pub(crate) fn check(options: &CacheOptions) -> Result<(), Error> {
         let own = by_object.namespaces.as_ref();
         let cluster = !kind.is_namespaced() && own.is_some_and(|own| *own != none);
         let said = if cluster {
-            Err("it is cluster-scoped, so it has no namespaces to choose".to_owned())
+            Err("the kind is cluster-scoped, so `namespaces` does not apply: remove it".to_owned())
         } else {
             check_settings(own.unwrap_or(&none), &by_object.settings)
         };
@@ -363,7 +371,8 @@ pub(crate) fn check(options: &CacheOptions) -> Result<(), Error> {
 fn check_settings(namespaces: &Namespaces, settings: &Settings) -> Result<(), String> {
     if namespaces.named.iter().any(|(name, _)| name.is_empty()) {
         return Err(
-            "an empty namespace is none: use `all_namespaces`, or `other_namespaces`".to_owned(),
+            "a namespace is the empty string: use `all_namespaces` or `other_namespaces`"
+                .to_owned(),
         );
     }
     let named = namespaces.named.iter().map(|(_, settings)| settings);
@@ -376,8 +385,8 @@ fn check_settings(namespaces: &Namespaces, settings: &Settings) -> Result<(), St
             && FieldSelector::parse(fields).is_none()
         {
             return Err(format!(
-                "the field selector {fields:?} is none: write `field=value` or `field!=value`, several with \
-                 commas between them, and a comma, `=` or backslash of a value after a backslash"
+                "the field selector {fields:?} does not parse: write `field=value` or `field!=value`, separated by \
+                 commas, and escape commas, `=` and backslashes in a value with a backslash"
             ));
         }
         if settings
@@ -386,7 +395,7 @@ fn check_settings(namespaces: &Namespaces, settings: &Settings) -> Result<(), St
             .flatten()
             .any(String::is_empty)
         {
-            return Err("a label whose values are to be indexed has no name".to_owned());
+            return Err("`index_labels` contains an empty label name: remove it".to_owned());
         }
     }
     Ok(())
@@ -412,7 +421,7 @@ mod tests {
 
     /// CACHE-3
     #[test]
-    fn an_informer_of_all_other_namespaces_needs_a_declaration_as_one_of_all_does() {
+    fn undeclared_reads_start_no_secret_informer_of_all_other_namespaces() {
         let named = CacheOptions::new().default_namespaces(["a"]);
         assert!(coverage::<Secret>(&named).allows_read(false).is_ok());
         let others = named.default_other_namespaces(Settings::new());
@@ -425,7 +434,7 @@ mod tests {
 
     /// RYOW-4, RYOW-8
     #[test]
-    fn membership_is_judged_by_key_and_labels_and_unknown_by_other_fields() {
+    fn membership_follows_key_and_labels_and_is_unknown_for_other_fields() {
         use Membership::{Inside, Outside, Unknown};
         let key = ObjectKey::namespaced("a", "x");
         let of = |by_object: ByObject, label: Option<&str>| {
@@ -453,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn the_entry_of_a_kind_beats_the_defaults() {
+    fn namespaces_of_a_kind_override_the_default_namespaces() {
         let options = CacheOptions::new()
             .default_namespaces(["a", "b", "a"])
             .by_object::<Secret>(ByObject::new().namespaces(["s"]))
@@ -465,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_outside_the_scope_is_a_typed_error() {
+    fn a_read_outside_the_cached_namespaces_names_them() {
         let pods = coverage::<Pod>(&CacheOptions::new().default_namespaces(["a", "b"]));
         assert_eq!(
             pods.informer_for(&ObjectKey::namespaced("b", "x")).unwrap(),
@@ -489,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_scoped_kind_ignores_namespaces_and_a_namespaced_one_needs_them() {
+    fn keys_of_cluster_scoped_kinds_ignore_the_namespace_and_others_require_it() {
         let options = CacheOptions::new();
         let key = ObjectKey::namespaced("a", "x");
         assert_eq!(
@@ -504,7 +513,7 @@ mod tests {
 
     /// CACHE-3
     #[test]
-    fn secrets_and_config_maps_are_never_cached_cluster_wide_by_a_read() {
+    fn undeclared_reads_never_cache_secrets_and_config_maps_cluster_wide() {
         let options = CacheOptions::new();
         let error = coverage::<Secret>(&options).allows_read(false).unwrap_err();
         assert!(
@@ -521,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn selectors_are_named_where_they_may_hide_an_object() {
+    fn scoped_by_names_the_selectors_of_a_kind() {
         let options = CacheOptions::new()
             .by_object::<Pod>(
                 ByObject::new()
@@ -539,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn contradictions_are_refused_by_kind() {
+    fn contradictory_options_are_refused_with_the_kind() {
         let refused = |options: CacheOptions| check(&options).unwrap_err().to_string();
         let text =
             refused(CacheOptions::new().by_object::<Namespace>(ByObject::new().namespaces(["a"])));
@@ -569,7 +578,7 @@ mod tests {
         assert!(text.contains("all_namespaces"), "{text}");
         let nameless = ByObject::new().index_labels(["app", ""]);
         let text = refused(CacheOptions::new().by_object::<Pod>(nameless));
-        assert!(text.contains("no name"), "{text}");
+        assert!(text.contains("empty label name"), "{text}");
         assert!(check(&CacheOptions::new()).is_ok());
     }
 }

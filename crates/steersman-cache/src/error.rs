@@ -1,4 +1,4 @@
-//! Words: what a cache refuses or cannot answer, and why.
+//! Words: the errors of a cache.
 
 use std::time::Duration;
 
@@ -7,159 +7,160 @@ use thiserror::Error as ThisError;
 
 use crate::unsynced::Unsynced;
 
-/// Why a cache did not answer.
+/// An error of a cache.
 ///
-/// Displays one level; [`source`](std::error::Error::source) has the rest.
+/// Displays without its causes; [`source`](std::error::Error::source) returns them.
 #[derive(Debug, ThisError)]
 #[non_exhaustive]
 pub enum Error {
     /// The object is not in the cache.
     #[error("{kind} {key} was not found in the cache{}", scope_note(scoped_by.as_deref()))]
     NotFound {
-        /// The kind asked for.
+        /// The requested kind.
         kind: Kind,
-        /// The key asked for.
+        /// The requested key.
         key: ObjectKey,
-        /// The selectors under which this kind is cached, where there are any: the object may
-        /// exist and be hidden by them.
+        /// The selectors under which this kind is cached, if any: they may exclude an existing
+        /// object.
         scoped_by: Option<String>,
     },
-    /// The object exists, and does not decode as its kind.
+    /// The object exists, but does not decode as its kind.
     #[error(
-        "{kind} {key} exists but does not decode: {problem}; correct it on the server, or the type here"
+        "{kind} {key} exists but does not decode: {problem}; correct the object on the server, or the Rust type"
     )]
     Malformed {
-        /// The kind asked for.
+        /// The requested kind.
         kind: Kind,
-        /// The key asked for.
+        /// The requested key.
         key: ObjectKey,
-        /// What is wrong with it.
+        /// The decode error.
         problem: String,
     },
-    /// The cache does not run, so it holds nothing.
+    /// The cache does not run yet.
     #[error(
         "{kind} cannot be read from the cache before it runs: start the manager (or `Cache::run`) first, \
          or read live"
     )]
     NotStarted {
-        /// The kind asked for. It is declared now, and will be there once the cache runs.
+        /// The requested kind. It is declared now, and readable once the cache runs and has synced.
         kind: Kind,
     },
-    /// The cache has stopped: what it held grows old for good, so it answers nothing of it.
-    #[error("the cache has stopped: {kind} cannot be read or watched any more")]
+    /// The cache has stopped and no longer serves its objects, which would become stale.
+    #[error("{kind} cannot be read or watched: the cache has stopped")]
     Stopped {
-        /// The kind asked for.
+        /// The requested kind.
         kind: Kind,
     },
     /// [`Cache::run`](crate::Cache::run) was called twice.
-    #[error("this cache has been run already: make a new one, it cannot run twice")]
+    #[error("this cache has already run and cannot run twice: create a new cache")]
     AlreadyRan,
-    /// The options say that this kind is read live.
+    /// The options declare this kind as read live.
     #[error("{kind} is declared uncached: read it through `Client::get` or `Client::live`")]
     NotCached {
-        /// The kind asked for.
+        /// The requested kind.
         kind: Kind,
     },
-    /// Nothing declared this kind, and it is too sensitive or too large to be cached cluster-wide by
-    /// accident.
+    /// The kind is undeclared, and too sensitive or too large for an implicit cluster-wide cache.
     #[error(
-        "nothing declares {kind}, and a read does not start a cluster-wide cache of it: \
+        "{kind} is not declared, and an undeclared read does not start a cluster-wide cache of it: \
          declare it with `{line}`, or read it through `Client::live`"
     )]
     MustBeDeclared {
-        /// The kind asked for.
+        /// The requested kind.
         kind: Kind,
-        /// A line for the cache options that would declare it.
+        /// The line of the cache options that declares the kind.
         line: String,
     },
-    /// Nothing declared this kind, and the options say that reads do not.
+    /// The kind is undeclared, and the options forbid undeclared reads.
     #[error(
-        "nothing declares {kind}, and a read does not start a cache of it (`on_undeclared`): declare \
+        "{kind} is not declared, and `on_undeclared` forbids undeclared reads: declare \
          it with `{line}`, or read it through `Client::live`"
     )]
     NotDeclared {
-        /// The kind asked for.
+        /// The requested kind.
         kind: Kind,
-        /// A line for the cache options that would declare it.
+        /// The line of the cache options that declares the kind.
         line: String,
     },
-    /// The namespace is outside what the cache looks at.
+    /// The namespace is not cached.
     #[error(
         "{kind} is cached in {} only, not in {}: widen the scope in `CacheOptions`, or read live",
         named(scope),
         named(std::slice::from_ref(asked))
     )]
     OutsideScope {
-        /// The kind asked for.
+        /// The requested kind.
         kind: Kind,
-        /// The namespace asked for. Who asks for all of them gets those that are cached.
+        /// The requested namespace. A request for all namespaces returns the cached ones instead of
+        /// this error.
         asked: String,
-        /// The namespaces that are cached.
+        /// The cached namespaces.
         scope: Vec<String>,
     },
-    /// A kind cached in several namespaces has several informers, and one was asked for.
+    /// The kind is cached in several namespaces by an informer each, and the caller requested its
+    /// only informer.
     #[error(
         "{kind} is cached by one informer for each of {}: use `Cache::informers`",
         named(scope)
     )]
     SeveralInformers {
-        /// The kind asked for.
+        /// The requested kind.
         kind: Kind,
-        /// The namespaces that are cached.
+        /// The cached namespaces.
         scope: Vec<String>,
     },
-    /// A namespaced object was asked for without a namespace.
+    /// A read of a namespaced object has no namespace.
     #[error("{kind} is namespaced, and the key {key} has no namespace")]
     NamespaceMissing {
-        /// The kind asked for.
+        /// The requested kind.
         kind: Kind,
-        /// The key asked for.
+        /// The requested key.
         key: ObjectKey,
     },
-    /// The kind never synced, and its informer knows why.
+    /// The kind never synced, and its requests fail.
     #[error("{0}")]
     Unavailable(Unsynced),
-    /// Some kinds did not sync in time.
+    /// Kinds did not sync within the sync timeout.
     #[error("the cache did not sync within {timeout:?}: {}", joined(unsynced))]
     SyncTimeout {
-        /// How long was waited.
+        /// The sync timeout.
         timeout: Duration,
-        /// Every kind that did not sync, and what is known about it.
+        /// A report on each kind that did not sync.
         unsynced: Vec<Unsynced>,
     },
-    /// A read selects by fields.
+    /// A cached read selects by fields.
     #[error(
         "{kind} cannot be selected by fields in the cache: select by labels or an index, or read live"
     )]
     FieldsNeedServer {
-        /// The kind asked for.
+        /// The requested kind.
         kind: Kind,
     },
-    /// No index of that name.
+    /// The kind has no index of this name.
     #[error("{kind} has no field index {index:?}: register it with `Cache::index_field`")]
     NoIndex {
-        /// The kind asked for.
+        /// The requested kind.
         kind: Kind,
-        /// The index asked for.
+        /// The requested index.
         index: String,
     },
-    /// An index was named by a typed key of another type than the one that is read.
+    /// A read names an index by a typed key of a type other than its own.
     #[error(
-        "{kind} is read as {read}, and the field index {index:?} was named by a key of {of}: use the \
-         `IndexKey` of the type that is read"
+        "{kind} is read as {read}, but the key of the field index {index:?} has the type {of}: use the \
+         `IndexKey` of the type of the read"
     )]
     IndexOfAnother {
-        /// The kind asked for.
+        /// The requested kind.
         kind: Kind,
-        /// The index asked for.
+        /// The requested index.
         index: String,
-        /// The type that was to be read.
+        /// The type of the read.
         read: &'static str,
-        /// The type that the key is of.
+        /// The type of the key.
         of: &'static str,
     },
-    /// An index of that name exists.
-    #[error("{kind} has a field index {index:?} already: each name is registered once")]
+    /// The kind has an index of this name already.
+    #[error("{kind} already has a field index {index:?}: register each name once")]
     IndexExists {
         /// The kind.
         kind: Kind,
@@ -167,7 +168,7 @@ pub enum Error {
         index: String,
     },
     /// The name of an index is empty.
-    #[error("an index of {kind} has no name: give it one to find objects by")]
+    #[error("an index of {kind} has an empty name: use a non-empty name")]
     IndexWithoutName {
         /// The kind.
         kind: Kind,
@@ -175,53 +176,53 @@ pub enum Error {
     /// The options contradict themselves.
     #[error("the cache options for {kind} cannot be used: {problem}")]
     Options {
-        /// The kind they are for.
+        /// The kind of the options.
         kind: Kind,
-        /// What is wrong, and what to write instead.
+        /// The contradiction and its remedy.
         problem: String,
     },
-    /// The defaults of the options contradict themselves.
+    /// The default options contradict themselves.
     #[error("the defaults of the cache options cannot be used: {problem}")]
     DefaultOptions {
-        /// What is wrong, and what to write instead.
+        /// The contradiction and its remedy.
         problem: String,
     },
-    /// No client could be made of the connection.
+    /// No client can be created from the connection.
     #[error("the cache could not connect")]
     Connection(#[source] steersman_api::Error),
-    /// The server could not be asked what the cache may read.
-    #[error("the server could not be asked what the cache may read")]
+    /// A request of the preflight failed.
+    #[error("the permissions of the cache could not be checked")]
     Preflight(#[source] steersman_api::Error),
-    /// An informer's task panicked: a defect, and the end of this cache.
+    /// The task of an informer panicked, which ends the cache.
     #[error("the informer of {kind} panicked: {message}")]
     Panicked {
         /// The kind of the informer.
         kind: Kind,
-        /// What the panic said.
+        /// The message of the panic.
         message: String,
     },
 }
 
 impl Error {
-    /// Whether the object is absent, or hidden by a selector of the cache.
+    /// Returns whether the object is absent, or excluded by a selector of the cache.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::NotFound { .. })
     }
 
-    /// Whether an object exists but does not decode: it is not absent.
+    /// Returns whether the object exists but does not decode.
     #[must_use]
     pub fn is_malformed(&self) -> bool {
         matches!(self, Self::Malformed { .. })
     }
 
-    /// Whether the kind cannot be read because it has not synced.
+    /// Returns whether the kind cannot be read because it has not synced.
     #[must_use]
     pub fn is_unavailable(&self) -> bool {
         matches!(self, Self::Unavailable(_) | Self::SyncTimeout { .. })
     }
 
-    /// The kinds that have not synced, and why, of an error that says so; else none.
+    /// Returns the reports on unsynced kinds of this error; empty for other errors.
     ///
     /// ```
     /// # fn f(error: &steersman_cache::Error) {
@@ -239,22 +240,22 @@ impl Error {
         }
     }
 
-    /// Whether the cache has stopped, and so answers nothing any more.
+    /// Returns whether the cache has stopped.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         matches!(self, Self::Stopped { .. })
     }
 
-    /// Whether the namespace asked for is not one the cache looks at.
+    /// Returns whether the requested namespace is not cached.
     #[must_use]
     pub fn is_outside_scope(&self) -> bool {
         matches!(self, Self::OutsideScope { .. })
     }
 
-    /// The selectors that may hide the object of a [`NotFound`](Self::NotFound).
+    /// Returns the selectors that may exclude the object of a [`NotFound`](Self::NotFound).
     ///
-    /// `None` says that the kind is cached without selectors: the object was absent from the server
-    /// when the cache last heard of it.
+    /// For a `NotFound`, `None` means that the kind is cached without selectors: the object was
+    /// absent in the latest state that the cache received.
     #[must_use]
     pub fn scoped_by(&self) -> Option<&str> {
         match self {
@@ -264,7 +265,7 @@ impl Error {
     }
 }
 
-/// What a read found, where an absent object is no error.
+/// Replaces [`Error::NotFound`] by `None`.
 pub(crate) fn absent_is_none<T>(read: Result<T, Error>) -> Result<Option<T>, Error> {
     match read {
         Ok(object) => Ok(Some(object)),
@@ -288,7 +289,7 @@ fn named(namespaces: &[String]) -> String {
 
 fn joined(unsynced: &[Unsynced]) -> String {
     if unsynced.is_empty() {
-        return "it was not started".to_owned();
+        return "the cache was not started".to_owned();
     }
     let lines: Vec<String> = unsynced.iter().map(ToString::to_string).collect();
     lines.join("; ")

@@ -1,4 +1,4 @@
-//! Machine: what to say, and to do, about a kind that does not sync.
+//! Machine: explains why a kind does not sync, and suggests a remedy.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,17 +8,17 @@ use crate::coverage::Coverage;
 use crate::settings::Settings;
 use crate::unsynced::{Unsynced, UnsyncedReason};
 
-/// What is known about one informer that helps with its failures. Cheap to clone.
+/// The context of one informer that messages about its failures need. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Advice {
     pub(crate) coverage: Arc<Coverage>,
     pub(crate) namespace: Option<Arc<str>>,
-    /// Whose credentials the cache uses; known once it runs.
+    /// A description of the cache's credentials; set when the cache runs.
     pub(crate) credentials: Arc<OnceLock<String>>,
 }
 
 impl Advice {
-    /// What an informer's state says of a kind that has not synced.
+    /// Builds the report of an informer in `state` that has not synced.
     pub(crate) fn unsynced(&self, state: &State) -> Unsynced {
         let (reason, why) = match state {
             State::Declared => (
@@ -44,40 +44,40 @@ impl Advice {
         }
     }
 
-    /// What to do about a failure of this reason.
+    /// Returns the remedy for a failure of this reason.
     pub(crate) fn way_out(&self, reason: Reason) -> Option<String> {
         let text = match reason {
             Reason::Forbidden => self.rule(),
             Reason::Unauthorized => match self.credentials.get() {
                 Some(credentials) => format!("renew the credentials of {credentials}"),
-                None => "renew the credentials that the connection was made with".to_owned(),
+                None => "renew the credentials of the connection".to_owned(),
             },
             Reason::NotServed => self.definition(),
             Reason::Rejected => self.selectors(),
             Reason::Network => {
-                "check that the api-server is reachable under that address".to_owned()
+                "check that the API server is reachable at this address".to_owned()
             }
-            Reason::Server | Reason::ShortWatch => "see how the api-server is doing (`kubectl get --raw \
-                               '/readyz?verbose'`), and a conversion webhook where it names one"
+            Reason::Server | Reason::ShortWatch => "check the health of the API server (`kubectl get --raw \
+                               '/readyz?verbose'`), and the conversion webhook if the message names one"
                 .to_owned(),
             Reason::Starting => {
-                "wait: it is asked again each second or two, and a server that has started serves the kind; if \
-                 that lasts, see `kubectl get --raw '/readyz?verbose'`"
+                "wait: the request is repeated every one or two seconds until the server has started; if \
+                 it does not start, check `kubectl get --raw '/readyz?verbose'`"
                     .to_owned()
             }
             Reason::Silent => {
-                "check what lies between here and the api-server: something drops connections without \
+                "check the network between this process and the API server: a component drops connections without \
                  closing them"
                     .to_owned()
             }
             Reason::Throttled => {
-                "see what else sends requests, and the server's flow control (API priority and \
+                "check which other clients send requests, and the server's flow control (API priority and \
                  fairness)"
                     .to_owned()
             }
             Reason::Decode => {
-                "check that this is the address of an api-server, without a proxy that changes \
-                 its answers"
+                "check that the address is that of an API server, without a proxy that changes \
+                 its responses"
                     .to_owned()
             }
             _ => return None,
@@ -112,7 +112,7 @@ impl Advice {
             );
         }
         format!(
-            "the server does not serve {}: it may be too old or too new for this kind",
+            "the server does not serve {}: use a server version that serves this kind",
             kind.gvk().api_version()
         )
     }
@@ -123,7 +123,7 @@ impl Advice {
         if let Some(fields) = settings.and_then(Settings::sent_fields) {
             return format!(
                 "{fields:?} comes from `fields(…)` of `by_object::<{kind}>()`: name a field that \
-                 the server selects by, or select by labels, or by an index of the cache"
+                 the server supports, or select by labels or by an index of the cache"
             );
         }
         if let Some(labels) = settings.and_then(Settings::sent_labels) {
@@ -131,8 +131,7 @@ impl Advice {
                 "{labels:?} comes from `labels(…)` of `by_object::<{kind}>()`: correct it there"
             );
         }
-        "check that this is the address of an api-server, and of a version that is still supported"
-            .to_owned()
+        "check that the address is that of an API server of a supported version".to_owned()
     }
 }
 
@@ -157,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forbidden_kind_names_the_rule_to_add() {
+    fn the_remedy_for_a_forbidden_kind_is_the_missing_rule() {
         let kind = Kind::of::<Deployment>();
         let text = advice(&kind, None).way_out(Reason::Forbidden).unwrap();
         assert!(text.contains("a ClusterRole"), "{text}");
@@ -174,7 +173,7 @@ mod tests {
 
     /// CACHE-14
     #[test]
-    fn a_forbidden_kind_that_is_cached_by_name_asks_for_that_object_alone() {
+    fn a_forbidden_kind_that_is_cached_by_name_needs_a_rule_for_that_object_alone() {
         let kind = Kind::of::<Deployment>();
         let rule = |fields: &str| {
             let by_fields = ByObject::new().namespaces(["web"]).fields(fields);
@@ -199,15 +198,12 @@ mod tests {
     }
 
     #[test]
-    fn credentials_that_are_not_accepted_are_named_where_they_can_be_renewed() {
+    fn the_remedy_for_rejected_credentials_names_them() {
         let advice = advice(&Kind::of::<Deployment>(), None);
         let text = advice.way_out(Reason::Unauthorized).unwrap();
-        assert_eq!(
-            text,
-            "renew the credentials that the connection was made with"
-        );
-        let whose = "the user \"me\" in kubeconfig /a/b".to_owned();
-        advice.credentials.set(whose).unwrap();
+        assert_eq!(text, "renew the credentials of the connection");
+        let credentials = "the user \"me\" in kubeconfig /a/b".to_owned();
+        advice.credentials.set(credentials).unwrap();
         let text = advice.way_out(Reason::Unauthorized).unwrap();
         assert_eq!(
             text,
@@ -216,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_selector_that_is_rejected_is_named_with_the_line_it_stands_in() {
+    fn the_remedy_for_a_rejected_selector_names_its_option() {
         let kind = Kind::of::<Deployment>();
         let by_fields = ByObject::new().labels("app=web").fields("spec.colour=red");
         let options = CacheOptions::new().by_object::<Deployment>(by_fields);
@@ -238,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn every_reason_to_act_has_a_way_out() {
+    fn every_failure_reason_has_a_remedy() {
         let advice = advice(&Kind::of::<Deployment>(), None);
         for reason in [
             Reason::Forbidden,
@@ -258,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_that_is_not_served_names_its_definition() {
+    fn the_remedy_for_a_kind_that_is_not_served_names_its_definition() {
         let gvk = Gvk::new("web.example.com", "v1", "Website");
         let kind = Kind::new(gvk, "websites", Scope::Namespaced);
         let text = advice(&kind, None).way_out(Reason::NotServed).unwrap();
@@ -272,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_that_is_still_listed_says_so() {
+    fn a_kind_in_its_first_list_is_reported_as_such() {
         let advice = advice(&Kind::of::<Deployment>(), Some("a"));
         assert_eq!(
             advice.unsynced(&State::Syncing).to_string(),

@@ -1,23 +1,22 @@
-//! Words: one named index of a kind, as it is handed to each of the kind's informers.
+//! Words: a named index of a kind, shared by the kind's informers.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// The values under which an object is found.
+/// Computes the index values of an object.
 type Values<K> = dyn Fn(&K) -> Vec<String> + Send + Sync;
 
-/// A name, and the values under which an object is found.
+/// A field index: a name, and a function that computes the index values of an object.
 ///
-/// A pure function of the object: it runs once when an object is stored, and the values are dropped
-/// with it.
+/// The function must depend on the object alone. It runs once when an object is stored.
 pub(crate) struct FieldIndex<K> {
     name: String,
     values: Arc<Values<K>>,
 }
 
 impl<K> FieldIndex<K> {
-    /// An index whose function yields any number of values: an `Option` for a field that may be
-    /// missing, a `Vec` for a list.
+    /// Creates an index. The function returns any number of values: an `Option` for an optional
+    /// field, a `Vec` for a list.
     pub(crate) fn new<I, V>(
         name: impl Into<String>,
         values: impl Fn(&K) -> I + Send + Sync + 'static,
@@ -32,12 +31,12 @@ impl<K> FieldIndex<K> {
         }
     }
 
-    /// The name it is registered under.
+    /// Returns the name of the index.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// A function that can be given away.
+    /// Returns the function as a value that an informer can own.
     pub(crate) fn function(&self) -> impl Fn(&K) -> Vec<String> + Send + Sync + 'static
     where
         K: 'static,
@@ -60,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_field_has_no_value_and_a_list_has_many() {
+    fn an_optional_field_has_at_most_one_value_and_a_list_has_many() {
         let optional = FieldIndex::new("node", |n: &Option<&'static str>| *n);
         assert_eq!(optional.function()(&Some("a")), ["a"]);
         assert!(optional.function()(&None).is_empty());

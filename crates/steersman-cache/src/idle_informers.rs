@@ -1,24 +1,24 @@
-//! Machine: when an informer that nobody declared has been of no use for long enough.
+//! Machine: decides when an undeclared informer has been idle for its linger time.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use crate::registry::Slot;
+use crate::registry::InformerKey;
 
-/// How many looks there are in the time that an informer may be idle: a read is noted by a bit, so
-/// when it was is known to within the time between two looks.
+/// The number of checks per linger time. A read sets a bit, so the time of the last read is known
+/// to the precision of one check interval.
 const LOOKS: u32 = 10;
 
-/// Since when each informer that nobody declared has been idle, and how long it may be.
+/// The undeclared informers that are idle, each with the time of the check that found it idle.
 #[derive(Debug)]
-pub(crate) struct Linger {
+pub(crate) struct IdleInformers {
     after: Option<Duration>,
-    idle: BTreeMap<Slot, Instant>,
+    idle: BTreeMap<InformerKey, Instant>,
     next: Instant,
 }
 
-impl Linger {
-    /// Informers may be idle for so long; for ever, where that is `None`.
+impl IdleInformers {
+    /// Creates the machine. Informers may be idle for `after`; without limit if `None`.
     pub(crate) fn new(after: Option<Duration>, now: Instant) -> Self {
         let mut linger = Self {
             after,
@@ -29,18 +29,19 @@ impl Linger {
         linger
     }
 
-    /// When to look again; never, where informers may be idle for ever.
+    /// Returns the time of the next check; `None` if informers may be idle without limit.
     pub(crate) fn next_look(&self) -> Option<Instant> {
         self.after.map(|_| self.next)
     }
 
-    /// Each informer that nobody declared was looked at: whether it was in use since the last time,
-    /// or is. Answers those that have been idle for long enough.
+    /// Handles a check of all undeclared informers: each key with whether the informer was in use
+    /// since the last check. Returns the keys of informers that were idle for the whole linger
+    /// time.
     pub(crate) fn handle_look(
         &mut self,
-        undeclared: impl IntoIterator<Item = (Slot, bool)>,
+        undeclared: impl IntoIterator<Item = (InformerKey, bool)>,
         now: Instant,
-    ) -> Vec<Slot> {
+    ) -> Vec<InformerKey> {
         self.schedule(now);
         let Some(after) = self.after else {
             return Vec::new();
@@ -48,16 +49,16 @@ impl Linger {
         let before = std::mem::take(&mut self.idle);
         let idle = undeclared.into_iter().filter(|(_, used)| !used);
         self.idle = idle
-            .map(|(slot, _)| {
-                let since = before.get(&slot).copied().unwrap_or(now);
-                (slot, since)
+            .map(|(informer_key, _)| {
+                let since = before.get(&informer_key).copied().unwrap_or(now);
+                (informer_key, since)
             })
             .collect();
         let mut over = Vec::new();
-        self.idle.retain(|slot, since| {
+        self.idle.retain(|informer_key, since| {
             let is_over = now.saturating_duration_since(*since) >= after;
             if is_over {
-                over.push(slot.clone());
+                over.push(informer_key.clone());
             }
             !is_over
         });
@@ -65,7 +66,7 @@ impl Linger {
     }
 
     fn schedule(&mut self, now: Instant) {
-        // Never at once again, however short the time.
+        // At least a millisecond, so that a tiny linger time does not cause a busy loop.
         let between = self.after.unwrap_or_default() / LOOKS;
         self.next = now + between.max(Duration::from_millis(1));
     }
@@ -83,54 +84,61 @@ mod tests {
         tokio::time::Instant::now().into_std()
     }
 
-    fn slot(kind: &str) -> Slot {
-        Slot {
+    fn informer_key(kind: &str) -> InformerKey {
+        InformerKey {
             gvk: Gvk::new("", "v1", kind),
             namespace: None,
         }
     }
 
-    /// Looks whenever a look is due, for so many looks; answers the number of the look at which the
-    /// informer was over.
-    fn over(linger: &mut Linger, looks: u32, used: impl Fn(u32) -> bool) -> Option<u32> {
+    /// Runs up to `looks` checks, each at its due time; returns the number of the check that ended
+    /// the informer.
+    fn over(linger: &mut IdleInformers, looks: u32, used: impl Fn(u32) -> bool) -> Option<u32> {
         (1..=looks).find(|number| {
             let due = linger.next_look().unwrap();
-            let over = linger.handle_look([(slot("Pod"), used(*number))], due);
+            let over = linger.handle_look([(informer_key("Pod"), used(*number))], due);
             !over.is_empty()
         })
     }
 
     /// CACHE-8
     #[test]
-    fn what_is_idle_for_long_enough_is_over_once() {
-        let mut linger = Linger::new(Some(AFTER), now());
-        // The first look finds it idle, and the tenth after that finds it so for the whole time.
+    fn an_informer_idle_for_the_linger_time_ends_once() {
+        let mut linger = IdleInformers::new(Some(AFTER), now());
+        // The first check finds the informer idle; ten more checks make up the linger time.
         assert_eq!(over(&mut linger, 100, |_| false), Some(LOOKS + 1));
-        assert_eq!(over(&mut linger, LOOKS, |_| false), None, "it begins anew");
+        assert_eq!(
+            over(&mut linger, LOOKS, |_| false),
+            None,
+            "the linger time starts again"
+        );
     }
 
     /// CACHE-8
     #[test]
-    fn any_use_between_two_looks_begins_the_time_anew() {
-        let mut linger = Linger::new(Some(AFTER), now());
+    fn a_use_between_two_checks_restarts_the_linger_time() {
+        let mut linger = IdleInformers::new(Some(AFTER), now());
         let now_and_then = |number: u32| number.is_multiple_of(LOOKS);
         assert_eq!(over(&mut linger, 1000, now_and_then), None);
         assert_eq!(over(&mut linger, 1000, |_| false), Some(LOOKS + 1));
     }
 
     #[test]
-    fn what_was_declared_or_removed_meanwhile_is_forgotten() {
+    fn an_informer_missing_from_a_check_starts_again_from_zero() {
         let start = now();
-        let mut linger = Linger::new(Some(AFTER), start);
-        linger.handle_look([(slot("Pod"), false)], start);
-        linger.handle_look([(slot("Node"), false)], start + AFTER);
+        let mut linger = IdleInformers::new(Some(AFTER), start);
+        linger.handle_look([(informer_key("Pod"), false)], start);
+        linger.handle_look([(informer_key("Node"), false)], start + AFTER);
         let later = start + AFTER * 2;
-        let over = linger.handle_look([(slot("Pod"), false), (slot("Node"), false)], later);
-        assert_eq!(over, [slot("Node")]);
+        let over = linger.handle_look(
+            [(informer_key("Pod"), false), (informer_key("Node"), false)],
+            later,
+        );
+        assert_eq!(over, [informer_key("Node")]);
     }
 
     #[test]
-    fn without_a_time_nobody_looks() {
-        assert_eq!(Linger::new(None, now()).next_look(), None);
+    fn without_a_linger_time_no_check_is_scheduled() {
+        assert_eq!(IdleInformers::new(None, now()).next_look(), None);
     }
 }

@@ -1,4 +1,5 @@
-//! Driver: runs one informer, whatever it is looked at as, and waits for it.
+//! Driver: runs one informer from its start to its removal, gives out its typed views, and waits
+//! for its sync.
 
 use std::any::TypeId;
 use std::fmt;
@@ -20,54 +21,56 @@ use tokio_util::sync::CancellationToken;
 use crate::failure_advice::Advice;
 use crate::metrics::{ReadCounts, Verb};
 use crate::settings::Settings;
-use crate::type_map::Types;
+use crate::type_map::TypeMap;
 use crate::unsynced::{Trouble, Unsynced, UnsyncedReason};
 
-/// How long the turn of an informer that does not settle lasts.
+/// How long an informer that neither syncs nor fails occupies a place among the concurrent first
+/// syncs.
 const TURN: Duration = Duration::from_secs(30);
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// An informer of a kind in a namespace, as the registry holds it. Cheap to clone.
+/// The registry's entry of one informer. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Declared {
+pub(crate) struct InformerEntry {
     inner: Arc<Inner>,
 }
 
 struct Inner {
     advice: Advice,
     mirror: Mirror,
-    /// What its objects are looked at as: one informer handle for each type.
-    types: RwLock<Types>,
-    /// Whether somebody meant this informer to be: options, a controller, an index.
-    meant: AtomicBool,
-    /// Whether somebody read it since the last look.
+    /// One typed handle per Rust type of which there is a view.
+    types: RwLock<TypeMap>,
+    /// Whether options, a controller, an index or a caller declared the informer, so that it never
+    /// ends for idleness.
+    permanent: AtomicBool,
+    /// Whether the informer was read since the last check of idle informers.
     used: AtomicBool,
-    /// How many use it at the moment, for longer than a look into memory takes.
+    /// The number of live [`UseGuard`]s.
     stays: AtomicUsize,
-    /// Where reads of its kind are counted.
+    /// Counters of the reads of the kind; `None` without metrics.
     reads: Option<Arc<ReadCounts>>,
-    /// Fires when it is removed.
+    /// Fires when the informer is removed.
     removed: CancellationToken,
 }
 
-/// An informer that is kept as long as this is: its first sync is waited for, or a subscription is made.
-pub(crate) struct Stay {
-    entry: Declared,
+/// Keeps the informer from ending as idle while a caller waits for the first sync or subscribes.
+pub(crate) struct UseGuard {
+    entry: InformerEntry,
 }
 
-impl Declared {
+impl InformerEntry {
     pub(crate) fn new(
         advice: Advice,
         mirror: Mirror,
-        meant: bool,
+        permanent: bool,
         reads: Option<Arc<ReadCounts>>,
     ) -> Self {
         let inner = Inner {
             advice,
             mirror,
             types: RwLock::default(),
-            meant: AtomicBool::new(meant),
+            permanent: AtomicBool::new(permanent),
             used: AtomicBool::new(true),
             stays: AtomicUsize::new(0),
             reads,
@@ -86,75 +89,77 @@ impl Declared {
         self.inner.advice.coverage.kind()
     }
 
-    /// The informer, whose objects are looked at as a `K` from now on: for good where that is
-    /// `meant` or the options declare the type (CACHE-15), else as long as they are read as one now and
-    /// then.
-    pub(crate) fn informer<K: Object>(&self, meant: bool) -> Informer<K> {
+    /// Returns the view of the objects as `K`s, and creates it if needed. The view is permanent if
+    /// `permanent` is set or the options declare the type (CACHE-15); otherwise it is dropped when
+    /// no read has used it for a while.
+    pub(crate) fn informer<K: Object>(&self, permanent: bool) -> Informer<K> {
         let coverage = &self.inner.advice.coverage;
-        let meant = meant || coverage.is_declared_as(TypeId::of::<K>());
-        if let Some(known) = self.inner.types.read().get::<Informer<K>>(meant) {
+        let permanent = permanent || coverage.is_declared_as(TypeId::of::<K>());
+        if let Some(known) = self.inner.types.read().get::<Informer<K>>(permanent) {
             return known.clone();
         }
-        // Decodes what is there, so without the lock; all views of one type are one.
+        // Outside the lock, because a new view decodes the stored objects. All views of one type
+        // share their state.
         let informer = self.inner.mirror.view::<K>();
-        self.inner.types.write().put(informer.clone(), meant);
+        self.inner.types.write().put(informer.clone(), permanent);
         informer
     }
 
-    /// The informer, where its objects are looked at as a `K` already; somebody does so now.
-    pub(crate) fn looked_at<K: Object>(&self) -> Option<Informer<K>> {
+    /// Returns the view of the objects as `K`s if it exists, and marks it as used.
+    pub(crate) fn existing_view<K: Object>(&self) -> Option<Informer<K>> {
         self.inner.types.read().get::<Informer<K>>(false).cloned()
     }
 
-    /// One of its objects, where it is looked at as a `K` and is at hand: this waits for nobody, and
-    /// shares nothing but the object. None says nothing.
-    pub(crate) fn at_hand<K: Object>(&self, key: &ObjectKey) -> Option<Arc<K>> {
+    /// Returns an object if the view as `K` exists and the object is decoded. Never waits for a
+    /// lock. `None` does not mean that the object is absent.
+    pub(crate) fn decoded<K: Object>(&self, key: &ObjectKey) -> Option<Arc<K>> {
         let types = self.inner.types.try_read()?;
         types.get::<Informer<K>>(false)?.as_store().get_at_hand(key)
     }
 
-    /// Stops looking at the objects as types that nobody has read them as for a while.
+    /// Drops the views that no read has used since the last sweep.
     pub(crate) fn sweep(&self) {
         self.inner.types.write().sweep();
     }
 
-    /// The informer, of no type.
+    /// Returns the untyped informer.
     pub(crate) fn mirror(&self) -> &Mirror {
         &self.inner.mirror
     }
 
-    /// Notes that it was declared on purpose.
-    pub(crate) fn mean(&self) {
-        self.inner.meant.store(true, Ordering::Relaxed);
+    /// Marks the informer as declared, so that it never ends for idleness.
+    pub(crate) fn make_permanent(&self) {
+        self.inner.permanent.store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn is_meant(&self) -> bool {
-        self.inner.meant.load(Ordering::Relaxed)
+    pub(crate) fn is_permanent(&self) -> bool {
+        self.inner.permanent.load(Ordering::Relaxed)
     }
 
-    /// Notes that it is read, for CACHE-8: under the registry's lock, as is the decision that it ends.
+    /// Marks the informer as read (CACHE-8). Callers hold the registry's lock, as does the decision
+    /// to end the informer.
     pub(crate) fn touch(&self) {
-        // Most reads find it noted, and then only look: other threads keep what they know of it.
+        // Store only on change, so that concurrent readers keep the cache line shared.
         if !self.inner.used.load(Ordering::Relaxed) {
             self.inner.used.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Counts a read.
+    /// Counts a read in the metrics.
     pub(crate) fn count(&self, verb: Verb) {
         if let Some(reads) = &self.inner.reads {
             reads.count(verb);
         }
     }
 
-    /// As [`touch`](Self::touch), for longer.
-    pub(crate) fn stay(&self) -> Stay {
+    /// Marks the informer as in use until the guard is dropped.
+    pub(crate) fn stay(&self) -> UseGuard {
         self.inner.stays.fetch_add(1, Ordering::Relaxed);
         let entry = self.clone();
-        Stay { entry }
+        UseGuard { entry }
     }
 
-    /// Whether it is in use, or was since this was asked last.
+    /// Returns whether the informer is in use or was used since the last call.
     pub(crate) fn take_used(&self) -> bool {
         let held = self.is_held();
         self.inner.used.swap(false, Ordering::Relaxed)
@@ -162,27 +167,29 @@ impl Declared {
             || self.inner.mirror.subscribers() > 0
     }
 
-    /// Whether nobody declared it, and nobody has come since it was found idle.
+    /// Returns whether the informer is undeclared and was not used since
+    /// [`take_used`](Self::take_used) found it idle.
     pub(crate) fn may_end(&self) -> bool {
-        !self.is_meant() && !self.is_held() && !self.inner.used.load(Ordering::Relaxed)
+        !self.is_permanent() && !self.is_held() && !self.inner.used.load(Ordering::Relaxed)
     }
 
     fn is_held(&self) -> bool {
         self.inner.stays.load(Ordering::Acquire) > 0
     }
 
-    /// Whether it was removed from the cache.
+    /// Returns whether the informer was removed from the cache.
     pub(crate) fn is_removed(&self) -> bool {
         self.inner.removed.is_cancelled()
     }
 
-    /// Ends it for good, whether it runs or never did.
+    /// Ends the informer for good, even if it never started.
     pub(crate) fn end(&self) {
         self.inner.removed.cancel();
         self.inner.mirror.end_unstarted();
     }
 
-    /// The informer's whole life. It begins once there is a turn for its first sync.
+    /// Returns the task of the informer. The task first waits for a permit of `turns`, which limits
+    /// concurrent first syncs.
     pub(crate) fn run(
         &self,
         client: kube_client::Client,
@@ -199,19 +206,20 @@ impl Declared {
         let run = self.inner.mirror.run(list_watch, cancel.clone());
         let this = self.clone();
         Box::pin(async move {
-            // CACHE-5. One that was cancelled before its turn runs all the same: that is how those
-            // who wait for it learn of the end.
+            // CACHE-5. An informer that is cancelled before its turn still runs, because its end is
+            // what notifies its waiters.
             let turn = tokio::select! {
                 turn = turns.acquire_owned() => turn.ok(),
                 () = cancel.cancelled() => None,
                 () = this.inner.removed.cancelled() => None,
             };
             if this.inner.removed.is_cancelled() {
-                // CACHE-7: whoever removed it has ended it, as it never ran.
+                // CACHE-7: the removal has already ended this informer, because it never ran.
                 return;
             }
             let first = async {
-                // CACHE-2: one that hangs does not keep the others waiting for good.
+                // CACHE-2: an informer that hangs gives its permit to another informer after
+                // `TURN`.
                 let _settled = tokio::select! {
                     settled = timeout(TURN, this.settled()) => settled.is_ok(),
                     () = this.inner.removed.cancelled() => true,
@@ -232,24 +240,27 @@ impl Declared {
         self.inner.mirror.has_synced()
     }
 
-    /// What is known about it while it has not synced.
+    /// Returns a report on the informer's state, for an informer that has not synced.
     pub(crate) fn unsynced(&self) -> Unsynced {
         self.inner.advice.unsynced(&self.inner.mirror.state())
     }
 
-    /// What keeps it from following its server, if anything does.
+    /// Returns a report if the informer does not follow its server.
     pub(crate) fn trouble(&self) -> Option<Trouble> {
         let unsynced = self.unsynced();
         let has_synced = self.has_synced();
         let is_trouble = match unsynced.reason {
             UnsyncedReason::Failing(_) | UnsyncedReason::Stopped => true,
-            // An informer that a read started is at its first sync now and then.
-            UnsyncedReason::NotStarted | UnsyncedReason::Syncing => !has_synced && self.is_meant(),
+            // An informer that a read started may restart at any time, so its first sync is no
+            // trouble.
+            UnsyncedReason::NotStarted | UnsyncedReason::Syncing => {
+                !has_synced && self.is_permanent()
+            }
         };
         is_trouble.then(|| Trouble::new(unsynced, has_synced))
     }
 
-    /// Waits until it has synced, or has something to say about why not. True once it synced.
+    /// Waits until the informer has synced, fails, or has stopped. Returns whether it has synced.
     ///
     /// Cancel safe.
     pub(crate) async fn settled(&self) -> bool {
@@ -257,7 +268,7 @@ impl Declared {
         until(mirror.state_changes(), || mirror.has_synced(), is_settled).await
     }
 
-    /// Waits until it has synced; false when it stopped before.
+    /// Waits until the informer has synced or stopped. Returns whether it has synced.
     ///
     /// Cancel safe.
     pub(crate) async fn synced(&self) -> bool {
@@ -267,16 +278,15 @@ impl Declared {
     }
 }
 
-/// What is read of an informer, which is there once it has synced.
+/// A view or an untyped informer, with its sync state.
 pub(crate) trait Readable {
-    fn is_there(&self) -> bool;
+    fn has_synced(&self) -> bool;
 
     fn state_changes(&self) -> watch::Receiver<State>;
 }
 
-/// Objects that are looked at as a `K`.
 impl<K: Object> Readable for Informer<K> {
-    fn is_there(&self) -> bool {
+    fn has_synced(&self) -> bool {
         self.has_synced()
     }
 
@@ -285,9 +295,8 @@ impl<K: Object> Readable for Informer<K> {
     }
 }
 
-/// As much of the objects as somebody needs.
 impl Readable for Mirror {
-    fn is_there(&self) -> bool {
+    fn has_synced(&self) -> bool {
         self.has_synced()
     }
 
@@ -296,11 +305,11 @@ impl Readable for Mirror {
     }
 }
 
-/// As [`Declared::settled`], of what is read.
+/// Waits until `read` has synced, fails, or has stopped. Returns whether it has synced.
 ///
 /// Cancel safe.
 pub(crate) async fn settled(read: &impl Readable) -> bool {
-    until(read.state_changes(), || read.is_there(), is_settled).await
+    until(read.state_changes(), || read.has_synced(), is_settled).await
 }
 
 fn is_settled(state: &State) -> bool {
@@ -326,25 +335,25 @@ async fn until(
     }
 }
 
-impl Deref for Stay {
-    type Target = Declared;
+impl Deref for UseGuard {
+    type Target = InformerEntry;
 
-    fn deref(&self) -> &Declared {
+    fn deref(&self) -> &InformerEntry {
         &self.entry
     }
 }
 
-impl Drop for Stay {
+impl Drop for UseGuard {
     fn drop(&mut self) {
-        // First: whoever sees that nobody stays sees that somebody did.
+        // `used` first: a check that sees no guard must see that there was one.
         self.entry.inner.used.store(true, Ordering::Relaxed);
         self.entry.inner.stays.fetch_sub(1, Ordering::Release);
     }
 }
 
-impl fmt::Debug for Declared {
+impl fmt::Debug for InformerEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Declared")
+        f.debug_struct("InformerEntry")
             .field("kind", self.kind())
             .field("namespace", &self.inner.advice.namespace)
             .field("types", &*self.inner.types.read())
@@ -361,34 +370,34 @@ mod tests {
     use crate::coverage::Coverage;
     use crate::options::CacheOptions;
 
-    /// CACHE-8: between the look that finds it idle and its end, anybody may come.
+    /// CACHE-8: a use between the check and the removal keeps the informer.
     #[test]
-    fn who_comes_after_the_look_keeps_it() {
+    fn a_use_after_the_idle_check_keeps_the_informer() {
         let kind = Kind::of::<ConfigMap>();
         let advice = Advice {
             coverage: Arc::new(Coverage::of(&kind, &CacheOptions::new())),
             namespace: None,
             credentials: Arc::default(),
         };
-        let entry = Declared::new(
+        let entry = InformerEntry::new(
             advice,
             Mirror::new(kind, InformerOptions::new()),
             false,
             None,
         );
         let idle = || !entry.take_used() && entry.may_end();
-        assert!(!idle(), "it was made for a use");
+        assert!(!idle(), "a new entry counts as used");
         assert!(idle());
         entry.touch();
         assert!(!entry.may_end() && !idle() && idle());
         let stay = entry.stay();
         assert!(!idle() && !idle());
-        // Its use is noted as it ends: until then the stay alone keeps it.
+        // A guard sets `used` when it is dropped; until then the guard alone keeps the informer.
         entry.take_used();
         assert!(!entry.may_end());
         drop(stay);
         assert!(!entry.may_end() && !idle() && idle());
-        entry.mean();
+        entry.make_permanent();
         assert!(!entry.may_end());
     }
 }

@@ -1,9 +1,9 @@
-//! Handle: what the other crates of this workspace need of a cache. Not a part of the public interface: anything here
-//! may change in any release.
+//! Handle: methods of a cache that only other crates of this workspace call. They are not part of
+//! the public interface and may change in any release.
 //!
-//! `steersman-client` waits until the cache has seen a write, so it has to know which informer holds an object and how
-//! far that informer has come. It also reads on behalf of its own caller: a warning names the caller's line
-//! if the read starts an informer.
+//! `steersman-client` waits until the cache has seen a write, so it needs the informer that holds
+//! an object and the resource version of that informer. It also reads on behalf of its own caller,
+//! which the warning about undeclared informers names.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -17,12 +17,12 @@ use crate::cache::Cache;
 use crate::error::Error;
 use crate::listed::Listed;
 use crate::reads::Reads;
-use crate::registry::Slot;
+use crate::registry::InformerKey;
 
 pub use crate::coverage::Membership;
 pub use crate::live_reads::{LiveIdentity, LiveList, LiveObject, LiveReads};
 
-/// What `steersman-client` needs of a [`Cache`].
+/// The methods of a [`Cache`] that `steersman-client` calls.
 pub trait CacheInternals {
     /// Returns an object if it is in memory, decoded, and may be read as [`Cache::get`] reads it. Never waits, and
     /// starts no informer; `None` does not mean that the object is absent.
@@ -44,21 +44,22 @@ pub trait CacheInternals {
         labels: Option<&BTreeMap<String, String>>,
     ) -> Option<Membership>;
 
-    /// Notes that this process wrote an object of a kind at this version, which is unset if the answer named none. The
-    /// first list of an informer that starts later is at least as new (RYOW-10). Running informers are not affected.
+    /// Records that this process wrote an object of a kind at this version, which is unset if the
+    /// response contained none. The first list of an informer that starts later is at least as new
+    /// (RYOW-10). Running informers are not affected.
     fn note_written(&self, gvk: &Gvk, version: &ResourceVersion);
 }
 
-/// What `steersman-client` needs of [`Reads`].
+/// The methods of [`Reads`] that `steersman-client` calls.
 pub trait ReadsInternals<K> {
-    /// Reads as [`Reads::get`] does, for the code at `caller`.
+    /// Reads like [`Reads::get`], on behalf of the code at `caller`.
     fn get_for(
         &self,
         key: &ObjectKey,
         caller: &'static Location<'static>,
     ) -> impl Future<Output = Result<Arc<K>, Error>> + Send;
 
-    /// Reads as [`Reads::list`] does, for the code at `caller`.
+    /// Lists like [`Reads::list`], on behalf of the code at `caller`.
     fn list_for(
         &self,
         selection: &Selection,
@@ -68,7 +69,7 @@ pub trait ReadsInternals<K> {
 
 impl CacheInternals for Cache {
     fn get_decoded<K: TypedObject>(&self, key: &ObjectKey) -> Option<Arc<K>> {
-        self.shared.typed_at_hand(key)
+        self.shared.typed_decoded(key)
     }
 
     fn mirror_of(&self, gvk: &Gvk, key: &ObjectKey) -> Option<Mirror> {
@@ -101,7 +102,7 @@ impl CacheInternals for Cache {
     }
 
     fn note_written(&self, gvk: &Gvk, version: &ResourceVersion) {
-        self.shared.floors.raise(gvk, version);
+        self.shared.written_versions.raise(gvk, version);
     }
 }
 
@@ -125,6 +126,10 @@ impl<K: Object> ReadsInternals<K> for Reads<K> {
 
 fn mirror_at(cache: &Cache, gvk: &Gvk, namespace: Option<Arc<str>>) -> Option<Mirror> {
     let gvk = gvk.clone();
-    let entry = cache.shared.registry.read().get(&Slot { gvk, namespace })?;
+    let entry = cache
+        .shared
+        .registry
+        .read()
+        .get(&InformerKey { gvk, namespace })?;
     Some(entry.mirror().clone()).filter(Mirror::is_running)
 }

@@ -1,55 +1,58 @@
-//! One informer per kind, shared by every reader and controller; reads answer from memory.
+//! An in-memory cache of Kubernetes objects: one informer per kind, shared by all readers and
+//! controllers.
 //!
-//! A [`Cache`] is declared before it runs: which kinds, in which namespaces, under which selectors,
-//! with which field indexes. Declaring does no I/O. [`Cache::run`] then starts every declared informer, and
-//! whatever is declared later starts at once. However many controllers and readers use a kind, there
-//! is one informer for each (kind, namespace) the options name (`CACHE-1`).
+//! The options of a [`Cache`] declare kinds, namespaces, selectors and field indexes before the
+//! cache runs. A declaration does no I/O. [`Cache::run`] starts every declared informer; an
+//! informer declared later starts at once. There is one informer for each pair of kind and
+//! namespace that the options name, however many controllers and readers use it (`CACHE-1`).
 //!
-//! Typed, dynamic and metadata-only reads are views of that one informer: [`Cache::get`] and
-//! [`Cache::list`] by type, [`Cache::of`] as any type of a kind known only at runtime, and
-//! [`Cache::metadata`], for which the server is asked for metadata alone as long as nobody needs
-//! more.
+//! Typed, dynamic and metadata-only reads are views of that informer: [`Cache::get`] and
+//! [`Cache::list`] read by Rust type, [`Cache::of`] reads a kind known only at runtime as any type,
+//! and [`Cache::metadata`] reads metadata. The informer requests metadata only, until a reader
+//! needs whole objects.
 //!
-//! What a read can answer:
+//! Results of a read:
 //!
-//! - The object, as a shared [`Arc`](std::sync::Arc). Nobody can change it, so nobody needs a copy.
-//! - [`Error::NotFound`]: the api-server has no such object, or a selector of the cache hides it;
-//!   [`Error::scoped_by`] tells which of the two is possible.
-//! - [`Error::Malformed`]: it is there, and does not decode. It is not absent.
-//! - [`Error::OutsideScope`]: the cache never looks into that namespace.
-//! - [`Error::Unavailable`], at once: the kind never synced and its informer knows why (403, a CRD that is not
-//!   installed, an unreachable server). Other kinds are not affected (`CACHE-2`).
-//! - [`Error::SyncTimeout`]: the first list did not end in time.
-//! - [`Error::Stopped`]: the cache has stopped, and answers nothing from what it held (`CACHE-10`).
+//! - The object, as a shared and immutable [`Arc`](std::sync::Arc).
+//! - [`Error::NotFound`]: the API server has no such object, or a selector of the cache excludes
+//!   it; [`Error::scoped_by`] returns the selectors.
+//! - [`Error::Malformed`]: the object exists, but does not decode.
+//! - [`Error::OutsideScope`]: the options exclude the namespace.
+//! - [`Error::Unavailable`], without a wait: the kind never synced and the requests of its informer
+//!   fail (403, a CRD that is not installed, an unreachable server). Other kinds are not affected
+//!   (`CACHE-2`).
+//! - [`Error::SyncTimeout`]: the first list did not end within the sync timeout.
+//! - [`Error::Stopped`]: the cache has stopped and no longer serves its objects (`CACHE-10`).
 //!
-//! A cached read may be older than what the server has; it is never older than an event that was
-//! handed to a controller.
+//! A cached read may be older than the state of the server. It is never older than an event that a
+//! controller received from this cache.
 //!
-//! Modules, words first:
+//! Modules, in the order of their dependencies:
 //!
-//! - [`unsynced`] has [`Unsynced`], why a kind is not there.
-//! - [`error`] has [`Error`].
-//! - `field_index` has one named index of a kind, as each informer gets it.
-//! - [`metrics`] has [`CacheMetrics`], what caches and their informers count.
-//! - [`settings`] has [`Settings`], what can be said of all kinds, one kind, or one namespace.
-//! - [`watch_error`] has [`WatchError`], what a hook is told of a request that failed.
-//! - [`options`] has [`CacheOptions`] and [`ByObject`].
-//! - [`listed`] has [`Listed`], what a list found, and [`Versions`], how new it is.
-//! - `coverage` decides which informers a kind gets and what they can see.
-//! - `failure_advice` says what to do about a kind that does not sync.
-//! - `type_map` keeps what an informer is looked at as; it has the only `Any` downcast.
-//! - `registry` keeps one entry per kind and namespace, started once.
-//! - `idle_informers` says when an informer that nobody declared has been of no use for long enough.
-//! - `written_versions` says how new the first list of a kind has to be.
-//! - `informer_entry` runs one informer, whatever it is looked at as.
-//! - `shared` declares, runs, ends and waits: what the handles of one cache share.
-//! - `live_reads` reads from the server in the scope of one informer.
-//! - [`reads`] has [`Reads`], which reads one kind as one type.
-//! - [`preflight_report`] has [`Preflight`], what a cache may not read.
-//! - [`cache`] has the handle, [`Cache`].
-//! - [`preflight`] asks a server what the cache may read.
-//! - [`removal`] ends informers while the cache goes on.
-//! - `internal` is what other crates of this workspace need of a cache.
+//! - [`unsynced`] contains [`Unsynced`] and [`Trouble`], the reports on informers that have not synced or
+//!   that fail.
+//! - [`error`] contains [`Error`].
+//! - `field_index`: a named index of a kind, shared by the informers of the kind.
+//! - [`metrics`] contains [`CacheMetrics`], the metrics of caches and their informers.
+//! - [`settings`] contains [`Settings`], which apply to all kinds, one kind, or one namespace.
+//! - [`watch_error`] contains [`WatchError`], the argument of the hook for failed requests.
+//! - [`options`] contains [`CacheOptions`] and [`ByObject`].
+//! - [`listed`] contains [`Listed`], the result of a list, and [`Versions`], its resource versions.
+//! - `coverage`: decides which informers a kind gets and which objects they hold.
+//! - `failure_advice`: the remedy for a kind that does not sync.
+//! - `type_map`: the typed handles of one informer; contains the only `Any` downcast.
+//! - `registry`: one entry per kind and namespace, started once.
+//! - `idle_informers`: decides when an undeclared informer has been idle for its linger time.
+//! - `written_versions`: the minimum resource version of the first list of a kind.
+//! - `informer_entry`: runs one informer and gives out its typed views.
+//! - `shared`: the state that all handles of one cache share.
+//! - `live_reads`: reads from the server in the scope of one informer.
+//! - [`reads`] contains [`Reads`], reads of one kind as one type.
+//! - [`preflight_report`] contains [`Preflight`], the permissions that the cache lacks.
+//! - [`cache`] contains [`Cache`], the handle.
+//! - [`preflight`] asks the server for the permissions of the cache.
+//! - [`removal`] removes informers from a running cache.
+//! - `internal`: the methods that only other crates of this workspace call.
 
 pub mod unsynced;
 pub mod error;

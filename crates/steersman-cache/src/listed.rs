@@ -1,22 +1,22 @@
-//! Words: what a list found, and how new that is.
+//! Words: the result of a list, with its resource versions.
 
 use std::ops::Deref;
 use std::sync::Arc;
 
 use steersman_object::ResourceVersion;
 
-/// For each informer that was read its namespace (`None`: all of them, or all that have none of their
-/// own) and the version up to which it had applied everything the server said: all that was read of it
-/// is of that one version.
+/// The namespace of each informer that was read (`None`: all namespaces without an informer of
+/// their own), with the resource version up to which the informer had applied all changes. All
+/// objects read from one informer are of its version.
 pub type Versions = Vec<(Option<Arc<str>>, ResourceVersion)>;
 
-/// What a list found, with the version that each informer was read at.
+/// The objects of a list, with the version of each informer that was read.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Listed<K> {
-    /// The objects; those of one informer in the order of their keys.
+    /// The objects. Those of one informer are in the order of their keys.
     pub items: Vec<Arc<K>>,
-    /// What each informer was read at.
+    /// The version of each informer that was read.
     pub versions: Versions,
 }
 

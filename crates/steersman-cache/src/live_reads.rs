@@ -37,7 +37,8 @@ pub struct LiveIdentity {
     pub version: ResourceVersion,
 }
 
-/// The objects that the server listed. At the version of the list, there was no other object of the requested names.
+/// The objects of a list. At the version of the list, the server had no other object of the
+/// requested names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LiveList {
@@ -165,15 +166,16 @@ impl LiveReads {
         let name = FieldSelector::new().equals("metadata.name", name);
         let mut request = self.everything();
         request.fields = Some(match &request.fields {
-            // RBAC for single names judges a request by its first name, so the informer's own selector comes first.
+            // RBAC for single names checks the first name of a request, so the informer's own
+            // selector comes first.
             Some(fields) => format!("{fields},{name}"),
             None => name.into(),
         });
         request
     }
 
-    /// Removes the objects of other names, for servers that ignore the field selector. An object without a readable
-    /// name is kept, because it may be the requested one (CACHE-4).
+    /// Removes objects of other names, because not every server applies the field selector. Keeps
+    /// objects with an unreadable name, which may be the requested one (CACHE-4).
     fn keep_named(&self, page: &mut ListPage<RawObject>, name: &str) {
         let key = self.key(name);
         page.items.retain(|arrived| {

@@ -1,4 +1,4 @@
-//! Words: what caches count, beside what their informers do.
+//! Words: the metrics of caches.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use prometheus::proto::MetricFamily;
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
 use steersman_informer::InformerMetrics;
 
-/// How long reads wait for a first sync: 1 ms to the two minutes that they do by default.
+/// Bucket bounds of the waits for a first sync, in seconds: 1 ms to the default sync timeout.
 const WAITS: [f64; 11] = [
     0.001, 0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 15.0, 30.0, 60.0, 120.0,
 ];
@@ -21,21 +21,21 @@ const WAITS: [f64; 11] = [
 #[derive(Clone, Debug)]
 pub struct CacheMetrics {
     informers: InformerMetrics,
-    reads: Arc<Readings>,
+    reads: Arc<AllReadCounts>,
     waits: HistogramVec,
     lingered: IntCounterVec,
 }
 
-/// How a kind is read.
+/// The kind of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
-    /// One object.
+    /// A read of one object.
     Get,
-    /// Several, their keys, or the values of an index.
+    /// A read of several objects, their keys, or the values of an index.
     List,
 }
 
-/// How the wait of a read for the first sync of a kind came to its end.
+/// The result of a read's wait for a first sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Synced,
@@ -53,34 +53,34 @@ pub(crate) struct ReadCounts {
 
 /// The reads of all kinds in all caches of a registry.
 #[derive(Debug)]
-struct Readings {
+struct AllReadCounts {
     counts: Mutex<Vec<(String, Arc<ReadCounts>)>>,
     shown: IntCounterVec,
 }
 
-/// What a registry holds of them.
+/// Collects the reads of all caches when the registry is scraped.
 #[derive(Debug)]
-struct Shown(Arc<Readings>);
+struct ReadsCollector(Arc<AllReadCounts>);
 
 impl CacheMetrics {
-    /// Makes the metrics and registers them, with those of informers.
+    /// Creates and registers the metrics of caches and informers.
     ///
     /// # Errors
     ///
-    /// Where the registry has metrics of these names: make one set per registry, and clone it.
+    /// If the registry has metrics of these names: create one set per registry, and clone it.
     pub fn register(registry: &Registry) -> prometheus::Result<Self> {
         let waits = HistogramOpts::new(
             "steersman_cache_sync_wait_seconds",
-            "How long reads waited for the first sync of their kind, by what came of it",
+            "How long reads waited for the first sync of their kind, by outcome",
         );
         let metrics = Self {
             informers: InformerMetrics::register(registry)?,
-            reads: Arc::new(Readings {
+            reads: Arc::new(AllReadCounts {
                 counts: Mutex::default(),
                 shown: IntCounterVec::new(
                     Opts::new(
                         "steersman_cache_reads_total",
-                        "Reads of the cache by verb; those of a store's own handle do not count",
+                        "Reads of the cache by verb, without reads through a store handle",
                     ),
                     &["name", "verb"],
                 )?,
@@ -89,12 +89,12 @@ impl CacheMetrics {
             lingered: IntCounterVec::new(
                 Opts::new(
                     "steersman_cache_informers_lingered_total",
-                    "Informers that ended because nobody declared or used them",
+                    "Undeclared informers that ended because they were idle",
                 ),
                 &["name"],
             )?,
         };
-        registry.register(Box::new(Shown(Arc::clone(&metrics.reads))))?;
+        registry.register(Box::new(ReadsCollector(Arc::clone(&metrics.reads))))?;
         registry.register(Box::new(metrics.waits.clone()))?;
         registry.register(Box::new(metrics.lingered.clone()))?;
         Ok(metrics)
@@ -104,7 +104,7 @@ impl CacheMetrics {
         &self.informers
     }
 
-    /// Where one cache counts its reads of a kind: its own, which no other cache writes.
+    /// Creates the counters of one kind in one cache; no other cache updates them.
     pub(crate) fn reads_of(&self, name: String) -> Arc<ReadCounts> {
         let counts = Arc::<ReadCounts>::default();
         let mut all = self.reads.counts.lock();
@@ -139,13 +139,13 @@ impl ReadCounts {
     }
 }
 
-impl Collector for Shown {
+impl Collector for ReadsCollector {
     fn desc(&self) -> Vec<&Desc> {
         self.0.shown.desc()
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
-        // The lock is held to the end: two who ask at once would add to the same sums.
+        // The lock is held to the end: two concurrent collections would add to the same sums.
         let counts = self.0.counts.lock();
         self.0.shown.reset();
         for (name, counts) in counts.iter() {

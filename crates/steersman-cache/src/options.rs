@@ -1,4 +1,4 @@
-//! Words: what a cache looks at, by default and for single kinds.
+//! Words: the options of a cache, and those of single kinds.
 
 use std::any::TypeId;
 use std::collections::BTreeMap;
@@ -12,13 +12,13 @@ use crate::metrics::CacheMetrics;
 use crate::settings::Settings;
 use crate::watch_error::{OnWatchError, WatchError};
 
-/// How many bytes of objects are kept decoded where nobody says otherwise.
+/// The default of [`CacheOptions::decoded_budget`], in bytes.
 const DECODED: usize = 64 << 20;
 
-/// What a [`Cache`](crate::Cache) looks at.
+/// The options of a [`Cache`](crate::Cache).
 ///
-/// Nothing is checked against a cluster; contradictions are refused by
-/// [`Cache::new`](crate::Cache::new).
+/// The options are not checked against a cluster. [`Cache::new`](crate::Cache::new) refuses
+/// contradictory options.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct CacheOptions {
@@ -36,42 +36,45 @@ pub struct CacheOptions {
     pub(crate) objects: BTreeMap<Gvk, (Kind, ByObject)>,
 }
 
-/// What a cache looks at for one kind; what is not said here is inherited from [`CacheOptions`].
+/// The options of one kind; unset options are inherited from [`CacheOptions`].
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct ByObject {
     pub(crate) namespaces: Option<Namespaces>,
     pub(crate) settings: Settings,
     uncached: bool,
-    /// The types that the kind was declared as with [`CacheOptions::by_object`].
+    /// The Rust types that [`CacheOptions::by_object`] declared for the kind.
     pub(crate) types: Vec<TypeId>,
-    /// Set by [`CacheOptions::disable_for`], which later words about the kind do not undo.
+    /// Set by [`CacheOptions::disable_for`]; later options of the kind do not reset it.
     disabled: bool,
 }
 
-/// Namespaces by name, and all others where these are cached too; none at all means all of them.
+/// Cached namespaces by name, and the settings of all other namespaces if these are cached too.
+/// Empty: all namespaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Namespaces {
-    /// In the order they were named, each once.
+    /// In the order of declaration; each name occurs once.
     pub(crate) named: Vec<(String, Settings)>,
     pub(crate) others: Option<Settings>,
 }
 
-/// What becomes of a read of a kind that nothing declared.
+/// The behaviour of a read of an undeclared kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Undeclared {
-    /// It starts an informer, with a warning. Never a cluster-wide one of Secrets or ConfigMaps.
+    /// Starts an informer and logs a warning. Never starts a cluster-wide informer of Secrets or
+    /// ConfigMaps.
     #[default]
     Start,
-    /// It is an error that shows the line to write.
+    /// Fails with an error that contains the missing declaration.
     Fail,
-    /// The client asks the server. The cache itself refuses it as it does for an uncached kind.
+    /// The client reads from the server. The cache itself refuses the read as for an uncached kind.
     Live,
 }
 
 impl CacheOptions {
-    /// Every namespace, WatchList streaming, two minutes to sync, ten to linger, and 64 MiB of decoded objects.
+    /// Creates the default options: all namespaces, streaming lists, a sync timeout of 2 minutes, a
+    /// linger time of 10 minutes, and 64 MiB of decoded objects.
     pub fn new() -> Self {
         Self {
             namespaces: Namespaces::default(),
@@ -89,8 +92,8 @@ impl CacheOptions {
         }
     }
 
-    /// The namespaces in which namespaced kinds are cached unless [`ByObject::namespaces`] says
-    /// otherwise. None of them means all; cluster-scoped kinds are not affected.
+    /// Sets the namespaces in which namespaced kinds are cached, unless [`ByObject::namespaces`]
+    /// overrides them. An empty list means all namespaces.
     pub fn default_namespaces<N: Into<String>>(
         mut self,
         namespaces: impl IntoIterator<Item = N>,
@@ -102,116 +105,120 @@ impl CacheOptions {
         self
     }
 
-    /// Adds a default namespace, with settings of its own.
+    /// Adds a default namespace with its own settings.
     pub fn default_namespace(mut self, namespace: impl Into<String>, settings: Settings) -> Self {
         self.namespaces.name(namespace.into(), settings);
         self
     }
 
-    /// Caches the namespaces that are not named by default, too, with settings of their own.
+    /// Caches all namespaces that are not default namespaces too, with their own settings.
     pub fn default_other_namespaces(mut self, settings: Settings) -> Self {
         self.namespaces.others = Some(settings);
         self
     }
 
-    /// What holds for every kind that does not say otherwise. Of two calls the later one counts, where
-    /// both speak of the same setting.
+    /// Sets the default settings of all kinds. If two calls set the same setting, the later call
+    /// applies.
     pub fn defaults(mut self, settings: Settings) -> Self {
         self.defaults = settings.or(&self.defaults);
         self
     }
 
-    /// What becomes of reads of kinds that nothing declares. By default they start informers.
+    /// Sets the behaviour of reads of undeclared kinds. Default: [`Undeclared::Start`].
     pub fn on_undeclared(mut self, undeclared: Undeclared) -> Self {
         self.undeclared = undeclared;
         self
     }
 
-    /// Whether informers ask for the initial state as a stream (WatchList) before they fall back to
-    /// paged lists. On by default.
+    /// Sets whether informers first request the initial state as a stream (WatchList) and use paged
+    /// lists as the fallback. Default: true.
     pub fn watch_list(mut self, on: bool) -> Self {
         self.watch_list = on;
         self
     }
 
-    /// How long a read, and [`Cache::wait_for_sync`](crate::Cache::wait_for_sync), wait for a first
-    /// sync. Two minutes by default; with zero nothing waits, and a kind that has not synced is an error at once.
+    /// Sets how long a read, and [`Cache::wait_for_sync`](crate::Cache::wait_for_sync), wait for a
+    /// first sync. Default: 2 minutes. With zero a read of an unsynced kind fails without a wait.
     pub fn sync_timeout(mut self, timeout: Duration) -> Self {
         self.sync_timeout = timeout;
         self
     }
 
-    /// How many informers may be at their first sync at once; at least 1, and 10 by default. The
-    /// others wait for their turn, so that the start of an operator is no burst for the server. As many
-    /// informers list again at once after an outage.
+    /// Sets the number of informers that run their first sync at the same time; at least 1.
+    /// Default: 10. The other informers wait, so that the start of an operator does not overload
+    /// the server. The same limit applies to relists after an outage.
     ///
-    /// A turn ends with the sync, with a failure, or after half a minute: a kind that does not
-    /// answer keeps no other waiting for good.
+    /// An informer stops counting after its sync, a failure, or 30 seconds, so a kind without a
+    /// response does not block the others.
     pub fn concurrent_syncs(mut self, informers: usize) -> Self {
         self.concurrent_syncs = informers.max(1);
         self
     }
 
-    /// How long an informer that nobody declared goes on after the last read of it, and without a
-    /// subscription; `None` for as long as the cache runs, and zero for no longer than it is used. Ten minutes by default, known to within a
-    /// tenth. The next read starts it again.
+    /// Sets how long an undeclared informer continues after its last read and without a
+    /// subscription; `None` for as long as the cache runs, zero for only as long as it is in use.
+    /// Default: 10 minutes. The precision is a tenth of the value. The next read starts the
+    /// informer again.
     ///
-    /// What the options name, a controller watches, or [`Cache::informer`](crate::Cache::informer)
-    /// was asked for goes on for good.
+    /// Kinds that the options declare, that a controller watches, or for which
+    /// [`Cache::informer`](crate::Cache::informer) was called are kept for as long as the cache
+    /// runs.
     pub fn linger(mut self, after: impl Into<Option<Duration>>) -> Self {
         self.linger = after.into();
         self
     }
 
-    /// How many bytes of objects the whole cache keeps decoded, beside all of them packed: 0 none, `None` all
-    /// of them. 64 MiB by default.
+    /// Sets the budget of decoded objects of the whole cache, in bytes, in addition to the packed
+    /// objects: 0 for none, `None` for no limit. Default: 64 MiB.
     ///
-    /// A read of an object that is kept decoded shares it; one of another object decodes it, which takes
-    /// some tens of microseconds. Kept is what is read again and again. The bytes are an estimate.
+    /// A read of a decoded object shares it; a read of another object decodes it, which takes some
+    /// tens of microseconds. Objects that are read repeatedly stay decoded. The byte counts are
+    /// estimates.
     pub fn decoded_budget(mut self, bytes: impl Into<Option<usize>>) -> Self {
         self.decoded_budget = bytes.into();
         self
     }
 
-    /// Is told of each request of an informer that fails, once for each attempt: see [`WatchError`]. The
-    /// hook runs in the informer's task: it must neither block nor panic.
+    /// Sets a hook that is called after each failed request attempt of an informer, see
+    /// [`WatchError`]. The hook runs in the informer's task: it must neither block nor panic.
     pub fn on_watch_error(mut self, hook: impl Fn(&WatchError) + Send + Sync + 'static) -> Self {
         self.on_watch_error = OnWatchError(Some(Arc::new(hook)));
         self
     }
 
-    /// Where the cache and its informers count what they do. Nowhere by default; a manager passes those of
-    /// its registry.
+    /// Sets the metrics of the cache and its informers. Default: none; a manager passes the metrics
+    /// of its registry.
     pub fn metrics(mut self, metrics: CacheMetrics) -> Self {
         self.metrics = Some(metrics);
         self
     }
 
-    /// Fixes the chance in the informers' delays, for worlds that are to be repeated. Each kind and namespace
-    /// draws its own from it.
+    /// Seeds the random parts of the informers' delays, for reproducible tests. Each kind and
+    /// namespace derives its own seed.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// Whether metrics were set.
+    /// Returns whether metrics are set.
     #[must_use]
     pub fn has_metrics(&self) -> bool {
         self.metrics.is_some()
     }
 
-    /// Sets what is cached of the kind `K`. The last call for a kind counts.
+    /// Sets the options of the kind `K`. The last call for a kind applies.
     ///
-    /// This starts no informer: the first read, watch or index does. But the kind is declared by it, so
-    /// that a read starts one without a warning, for good. So is the type: from its first read on objects
-    /// are looked at as `K` for good, and not only while they are read as one now and then
-    /// (CACHE-15).
+    /// Declares the kind: a read starts its informer without a warning, and the informer never ends
+    /// as idle. Also declares the Rust type: after the first read as `K`, the view as `K` is kept
+    /// for as long as the cache runs (CACHE-15). Starts no informer; the first read, watch or index
+    /// does.
     pub fn by_object<K: TypedObject>(self, mut options: ByObject) -> Self {
         options.types.push(TypeId::of::<K>());
         self.by_kind(&Kind::of::<K>(), options)
     }
 
-    /// As [`by_object`](Self::by_object), of a kind known only at runtime. No type is declared by it.
+    /// Sets the options like [`by_object`](Self::by_object), for a kind known only at runtime.
+    /// Declares no Rust type.
     pub fn by_kind(mut self, kind: &Kind, mut options: ByObject) -> Self {
         if let Some((_, before)) = self.objects.get(kind.gvk()) {
             options.disabled |= before.disabled;
@@ -222,8 +229,8 @@ impl CacheOptions {
         self
     }
 
-    /// Sends the client's reads of the kind `K` to the server, and leaves what else is said of it,
-    /// before or after.
+    /// Sends the client's reads of the kind `K` to the server. Other options of the kind still
+    /// apply, whether set before or after.
     pub fn disable_for<K: TypedObject>(mut self) -> Self {
         let kind = Kind::of::<K>();
         let entry = self.objects.entry(kind.gvk().clone());
@@ -240,12 +247,13 @@ impl Default for CacheOptions {
 }
 
 impl ByObject {
-    /// As the cache's defaults.
+    /// Creates options that inherit all defaults of the cache.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The namespaces in which this kind is cached, instead of the default ones: one informer for each.
+    /// Sets the namespaces in which this kind is cached, instead of the default ones: one informer
+    /// for each.
     pub fn namespaces<N: Into<String>>(mut self, namespaces: impl IntoIterator<Item = N>) -> Self {
         let own = self.namespaces.get_or_insert_default();
         own.named.clear();
@@ -255,28 +263,28 @@ impl ByObject {
         self
     }
 
-    /// Adds a namespace in which this kind is cached, with settings of its own.
+    /// Adds a namespace in which this kind is cached, with its own settings.
     pub fn namespace(mut self, namespace: impl Into<String>, settings: Settings) -> Self {
         let own = self.namespaces.get_or_insert_default();
         own.name(namespace.into(), settings);
         self
     }
 
-    /// Caches this kind in the namespaces that are not named, too, with settings of their own. No object
-    /// is watched twice: the informer of the others asks for none of the named ones.
+    /// Caches this kind in all other namespaces too, with their own settings. No object is watched
+    /// twice: the informer of the other namespaces excludes the named ones.
     pub fn other_namespaces(mut self, settings: Settings) -> Self {
         self.namespaces.get_or_insert_default().others = Some(settings);
         self
     }
 
-    /// Caches this kind in all namespaces, whatever the default ones are.
+    /// Caches this kind in all namespaces, regardless of the default namespaces.
     pub fn all_namespaces(mut self) -> Self {
         self.namespaces = Some(Namespaces::default());
         self
     }
 
-    /// What holds for this kind, in all its namespaces that do not say otherwise. What was said before, of
-    /// settings that these leave open, stands.
+    /// Sets the settings of this kind in all its namespaces. Settings from earlier calls remain
+    /// unless set again.
     pub fn settings(mut self, settings: Settings) -> Self {
         self.settings = settings.or(&self.settings);
         self
@@ -284,8 +292,8 @@ impl ByObject {
 
     /// Caches only objects with these labels, in the syntax of `kubectl -l`.
     ///
-    /// The server filters, so objects without them cost nothing; the cache cannot tell them from
-    /// absent ones.
+    /// The server filters, so other objects cost nothing; the cache cannot distinguish them from
+    /// absent objects.
     pub fn labels(mut self, selector: impl Into<String>) -> Self {
         self.settings = self.settings.labels(selector);
         self
@@ -293,13 +301,13 @@ impl ByObject {
 
     /// Caches only objects with these fields, such as `spec.nodeName=node-1`.
     ///
-    /// Servers support a few fields per kind, and always `metadata.name` and `metadata.namespace`.
+    /// Servers support a few fields per kind; all support `metadata.name` and `metadata.namespace`.
     pub fn fields(mut self, selector: impl Into<String>) -> Self {
         self.settings = self.settings.fields(selector);
         self
     }
 
-    /// Changes each object before anybody sees it.
+    /// Sets a function that changes each object before the cache stores it.
     pub fn transform(mut self, transform: Transform) -> Self {
         self.settings = self.settings.transform(transform);
         self
@@ -311,7 +319,7 @@ impl ByObject {
         self
     }
 
-    /// Reads of this kind go to the server. Controllers may still watch it.
+    /// Sends the client's reads of this kind to the server. Controllers may still watch it.
     pub fn uncached(mut self) -> Self {
         self.uncached = true;
         self
@@ -323,7 +331,7 @@ impl ByObject {
 }
 
 impl Namespaces {
-    /// Names a namespace; the last settings for it count.
+    /// Adds a namespace, or replaces its settings.
     fn name(&mut self, namespace: String, settings: Settings) {
         match self.named.iter_mut().find(|(known, _)| *known == namespace) {
             Some((_, known)) => *known = settings,
@@ -331,7 +339,7 @@ impl Namespaces {
         }
     }
 
-    /// What is said of one namespace.
+    /// Returns the settings of a namespace.
     pub(crate) fn settings(&self, namespace: &str) -> Option<&Settings> {
         let mut named = self.named.iter();
         let found = named.find(|(known, _)| known == namespace);

@@ -1,4 +1,5 @@
-//! Driver: asks a server, before anything is listed, whether the cache may read what it is to.
+//! Driver: checks before the first list whether the server grants the permissions that the cache
+//! needs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,34 +16,35 @@ use crate::coverage::Coverage;
 use crate::error::Error;
 use crate::failure_advice::Advice;
 use crate::preflight_report::{MissingRule, Preflight};
-use crate::registry::Slot;
+use crate::registry::InformerKey;
 
-/// What an informer needs, and `get`: clients read one object live with it, as after a conflict.
+/// The verbs of an informer, and `get`, with which clients read one object live, for example after
+/// a conflict.
 const VERBS: [&str; 3] = ["get", "list", "watch"];
 
 impl Cache {
-    /// Asks the server whether the credentials of `connection` may read what was declared until now, in
-    /// the namespaces it is cached in, and whether the server serves it: one SelfSubjectAccessReview for
-    /// each verb of each informer, and one document of discovery for each group. Starts nothing.
+    /// Checks whether the server serves the declared kinds and whether the credentials of
+    /// `connection` permit reading them in their cached namespaces. Sends one
+    /// SelfSubjectAccessReview per verb and informer, and one discovery request per group. Starts
+    /// no informer.
     ///
-    /// Where the cache is scoped by a field selector that requires `metadata.name`, it asks for that name,
-    /// and what is missing is a rule with `resourceNames`: a list or a watch under such a selector is
-    /// allowed by it.
+    /// If a field selector of a kind requires `metadata.name`, the check is for that name, and a
+    /// missing rule has `resourceNames`: such a rule permits a list or watch under that selector.
     ///
-    /// The verbs are `list` and `watch`, and `get`, with which clients read one object live, as after a
-    /// conflict: where nothing does so it need not be allowed.
+    /// The verbs are `list` and `watch` for informers, and `get` for live reads of one object, for
+    /// example after a conflict. `get` may be missing if the program has no live reads.
     ///
-    /// Declared are the kinds of the options that are cached, and those that a controller, an index or
-    /// [`informer`](Self::informer) declared. What is missing is no error: an informer may begin without
-    /// its rule, and recovers when it is granted.
+    /// Declared kinds are the cached kinds of the options, and the kinds that a controller, an
+    /// index or [`informer`](Self::informer) declared. A missing permission is not an error: an
+    /// informer may start without its rule, and recovers when the rule is granted.
     ///
     /// # Errors
     ///
-    /// [`Error::Connection`], and [`Error::Preflight`] where the server could not be asked.
+    /// [`Error::Connection`], and [`Error::Preflight`] if a request fails.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: nothing is changed on the server.
+    /// Cancel safe: the check changes nothing on the server.
     ///
     /// # Examples
     ///
@@ -67,7 +69,7 @@ impl Cache {
         let mapper = Mapper::new(connection.clone());
         let mut found = Preflight::default();
         let mut last: Option<Kind> = None;
-        for (slot, advice) in self.to_ask() {
+        for (informer_key, advice) in self.declared_informers() {
             let kind = advice.coverage.kind();
             if last.as_ref() != Some(kind) {
                 last = Some(kind.clone());
@@ -80,8 +82,8 @@ impl Cache {
                     Err(error) => return Err(Error::Preflight(error)),
                 }
             }
-            let place = slot.namespace.as_deref();
-            // CACHE-14: as the server authorizes a list under such a selector.
+            let place = informer_key.namespace.as_deref();
+            // CACHE-14: the server authorizes a list under such a selector by this name.
             let name = advice.coverage.only_name(place);
             let asked = (place, name.as_deref());
             let (get, list, watch) = tokio::try_join!(
@@ -107,11 +109,11 @@ impl Cache {
         Ok(found)
     }
 
-    /// What is declared, each informer once, those of a kind one after another.
-    fn to_ask(&self) -> BTreeMap<Slot, Advice> {
+    /// Returns the declared informers, each once, ordered by kind.
+    fn declared_informers(&self) -> BTreeMap<InformerKey, Advice> {
         let mut all = BTreeMap::new();
         let mut add = |coverage: &Arc<Coverage>, namespace: Option<Arc<str>>| {
-            let slot = Slot {
+            let informer_key = InformerKey {
                 gvk: coverage.kind().gvk().clone(),
                 namespace: namespace.clone(),
             };
@@ -120,7 +122,7 @@ impl Cache {
                 namespace,
                 credentials: Arc::default(),
             };
-            all.insert(slot, advice);
+            all.insert(informer_key, advice);
         };
         for (kind, options) in self.shared.options.objects.values() {
             if !options.is_uncached() {

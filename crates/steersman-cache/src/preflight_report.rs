@@ -1,50 +1,49 @@
-//! Machine: what the informers of a cache are not allowed, and the rules that would allow it.
+//! Machine: the permissions that the informers of a cache lack, and the RBAC rules that grant them.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use steersman_object::Kind;
 
-/// What a [preflight](crate::Cache::preflight) found: what keeps the cache's informers from working
-/// with the credentials and the server there are.
+/// The result of a [preflight](crate::Cache::preflight): missing permissions and kinds that the
+/// server does not serve.
 ///
-/// Displays as a text for people: what is not served, what is not allowed, and the Roles and
-/// ClusterRoles to paste.
+/// Displays as text for people, including the Roles and ClusterRoles to apply.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Preflight {
-    /// Every kind, and namespace of it, of which some verb is not allowed.
+    /// The missing permissions, one element per informer.
     pub missing: Vec<MissingRule>,
-    /// The kinds that the server does not serve, with what to do about it where that is known.
+    /// The kinds that the server does not serve, each with a remedy if one is known.
     pub not_served: Vec<(Kind, Option<String>)>,
 }
 
-/// Verbs that one informer, or who reads its objects live, needs and is not allowed.
+/// The verbs on one kind that an informer, or a live read of its objects, needs and may not use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MissingRule {
-    /// The kind that is to be read.
+    /// The kind.
     pub kind: Kind,
-    /// The namespace in which; `None` for all of them, and for kinds that have none.
+    /// The namespace; `None` for all namespaces and for cluster-scoped kinds.
     pub namespace: Option<String>,
-    /// The name of the one object that is to be read, where the kind is cached by a field selector
-    /// that requires `metadata.name`; `None` for all objects.
+    /// The only object to read, if the kind is cached by a field selector that requires
+    /// `metadata.name`; `None` for all objects.
     pub name: Option<String>,
-    /// What is not allowed, of `get`, `list` and `watch`.
+    /// The denied verbs of `get`, `list` and `watch`.
     pub verbs: Vec<&'static str>,
 }
 
 impl Preflight {
-    /// Whether nothing is missing.
+    /// Returns whether all permissions are granted and all kinds are served.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.missing.is_empty() && self.not_served.is_empty()
     }
 
-    /// The missing rules as YAML: one ClusterRole for what is read everywhere, and one Role for each
-    /// namespace. Empty where none are missing.
+    /// Returns the missing rules as YAML: one ClusterRole for cluster-wide access, and one Role per
+    /// namespace. Empty if no rule is missing.
     ///
-    /// Each is called `name`. They allow what is missing and no more, and bind nobody.
+    /// Each role has the name `name` and grants the missing verbs only. No bindings are included.
     #[must_use]
     pub fn rules(&self, name: &str) -> String {
         let mut roles: BTreeMap<Option<&str>, Vec<&MissingRule>> = BTreeMap::new();
@@ -108,7 +107,7 @@ impl fmt::Display for MissingRule {
 impl fmt::Display for Preflight {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_ready() {
-            return f.write_str("the cache may read all that it is to");
+            return f.write_str("the cache has all permissions that it needs");
         }
         for (kind, way_out) in &self.not_served {
             write!(f, "not served: {kind}")?;
@@ -123,10 +122,7 @@ impl fmt::Display for Preflight {
         if self.missing.is_empty() {
             return Ok(());
         }
-        writeln!(
-            f,
-            "what would allow it, bound to the operator's service account:"
-        )?;
+        writeln!(f, "bind these roles to the operator's service account:")?;
         f.write_str(&self.rules("operator-cache"))
     }
 }
@@ -149,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_are_gathered_by_where_they_are_needed() {
+    fn missing_rules_are_grouped_into_one_role_per_namespace() {
         let found = Preflight {
             missing: vec![
                 missing::<Deployment>(Some("web"), &["list", "watch"]),

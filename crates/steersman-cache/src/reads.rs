@@ -18,18 +18,19 @@ use crate::listed::{Listed, Versions};
 use crate::metrics::Verb;
 use crate::shared::{Shared, Use};
 
-/// Reads the objects of one kind as `K`s: of a kind known only at runtime as `DynamicObject`s, of
-/// any kind as metadata, or as a type of one's own. Cheap to clone.
+/// Reads of one kind as `K`s: `DynamicObject`s for a kind known only at runtime, metadata, or a
+/// type of the caller. Cheap to clone.
 ///
-/// Made by [`Cache::of`](crate::Cache::of) and [`Cache::metadata`](crate::Cache::metadata). All
-/// that read a kind share one informer, whatever they read its objects as.
+/// Created by [`Cache::of`](crate::Cache::of), [`Cache::typed`](crate::Cache::typed) and
+/// [`Cache::metadata`](crate::Cache::metadata). All reads of a kind share its informers, whatever
+/// their type.
 pub struct Reads<K> {
     shared: Arc<Shared>,
     coverage: Arc<Coverage>,
     of: PhantomData<fn() -> K>,
 }
 
-/// One object, from the informer that holds it.
+/// Reads an object from the informer that holds it.
 pub(crate) async fn get<K: Object>(
     shared: &Shared,
     coverage: &Coverage,
@@ -39,7 +40,7 @@ pub(crate) async fn get<K: Object>(
     let (kind, place) = (coverage.kind(), coverage.informer_for(key)?);
     let informer = shared.readable::<K>(coverage, place.clone(), Some(Verb::Get), caller);
     let found = informer.await?.as_store().try_get(&key.placed(kind));
-    // Absent and unreadable are not the same: who takes one for the other cleans up too early.
+    // An object that does not decode must not look absent: callers would clean up after it.
     let found = found.map_err(|problem| malformed(kind, problem))?;
     found.ok_or_else(|| Error::NotFound {
         kind: kind.clone(),
@@ -65,19 +66,21 @@ impl<K: Object> Reads<K> {
         }
     }
 
-    /// The kind that is read.
+    /// Returns the kind.
     #[must_use]
     pub fn kind(&self) -> &Kind {
         self.coverage.kind()
     }
 
-    /// Whether reads of the kind are answered from memory; false where the options say `uncached`.
+    /// Returns whether reads of the kind are served from memory; false if the options declare the
+    /// kind `uncached`.
     #[must_use]
     pub fn is_cached(&self) -> bool {
         self.shared.is_cached(&self.coverage)
     }
 
-    /// The informers of the kind, as [`Cache::informers`](crate::Cache::informers).
+    /// Returns the informers of the kind and declares it, like
+    /// [`Cache::informers`](crate::Cache::informers).
     ///
     /// # Errors
     ///
@@ -86,19 +89,17 @@ impl<K: Object> Reads<K> {
         let places = self.coverage.informers().into_iter();
         let kind = self.coverage.kind();
         places
-            .map(|place| self.shared.declare(kind, place, Use::Meant))
+            .map(|place| self.shared.declare(kind, place, Use::Declare))
             .collect()
     }
 
-    /// Subscribes to the kind: one subscription for each of its informers. Unlike
-    /// [`informers`](Self::informers) this declares nothing: where nothing else does, the informers
-    /// linger and end ([`CacheOptions::linger`](crate::CacheOptions::linger)) once all subscriptions
-    /// are dropped.
+    /// Subscribes to each informer of the kind. Unlike [`informers`](Self::informers) this declares
+    /// nothing: informers of an undeclared kind end after their linger time
+    /// ([`CacheOptions::linger`](crate::CacheOptions::linger)) once all subscriptions are dropped.
     ///
     /// # Errors
     ///
-    /// What keeps the kind from being read by those who did not declare it, as
-    /// [`Cache::get`](crate::Cache::get); [`Error::Stopped`].
+    /// The errors of [`Cache::get`](crate::Cache::get) that concern the kind; [`Error::Stopped`].
     #[track_caller]
     pub fn subscribe(&self) -> Result<Vec<Subscription<K>>, Error> {
         let caller = Location::caller();
@@ -110,11 +111,11 @@ impl<K: Object> Reads<K> {
         Ok(subscriptions)
     }
 
-    /// The object, shared; as [`Cache::get`](crate::Cache::get).
+    /// Returns the object, shared, like [`Cache::get`](crate::Cache::get).
     ///
     /// # Errors
     ///
-    /// As [`Cache::get`](crate::Cache::get).
+    /// Those of [`Cache::get`](crate::Cache::get).
     ///
     /// # Cancel safety
     ///
@@ -124,24 +125,24 @@ impl<K: Object> Reads<K> {
         self.get_at(key, Location::caller())
     }
 
-    /// Reads for the code at `caller`, which is named if the read starts an informer.
+    /// Reads on behalf of the code at `caller`, which the warning about undeclared informers names.
     pub(crate) async fn get_at(
         &self,
         key: &ObjectKey,
         caller: &'static Location<'static>,
     ) -> Result<Arc<K>, Error> {
-        if let Some(found) = self.shared.at_hand(&self.coverage, key) {
+        if let Some(found) = self.shared.decoded(&self.coverage, key) {
             return Ok(found);
         }
         Box::pin(get(&self.shared, &self.coverage, key, caller)).await
     }
 
-    /// As [`get_opt`](Self::get_opt), with the version that the informer was read at: an object that is
-    /// absent was so at that version.
+    /// Returns the object like [`get_opt`](Self::get_opt), with the resource version of the
+    /// informer. An absent object was absent at that version.
     ///
     /// # Errors
     ///
-    /// As [`get_opt`](Self::get_opt).
+    /// Those of [`get_opt`](Self::get_opt).
     ///
     /// # Cancel safety
     ///
@@ -162,11 +163,11 @@ impl<K: Object> Reads<K> {
         }
     }
 
-    /// As [`get`](Self::get), with `None` for an object that is not there.
+    /// Returns the object like [`get`](Self::get), or `None` if it does not exist.
     ///
     /// # Errors
     ///
-    /// As [`get`](Self::get), except that an absent object is none.
+    /// Those of [`get`](Self::get), except [`Error::NotFound`].
     ///
     /// # Cancel safety
     ///
@@ -180,11 +181,11 @@ impl<K: Object> Reads<K> {
         async move { absent_is_none(read.await) }
     }
 
-    /// The objects that `selection` selects, shared, with the versions they were read at.
+    /// Returns the selected objects, shared, with the resource version of each informer.
     ///
     /// # Errors
     ///
-    /// As [`Cache::list`](crate::Cache::list).
+    /// Those of [`Cache::list`](crate::Cache::list).
     ///
     /// # Cancel safety
     ///
@@ -197,7 +198,7 @@ impl<K: Object> Reads<K> {
         self.list_at(selection, Location::caller())
     }
 
-    /// Lists for the code at `caller`.
+    /// Lists on behalf of the code at `caller`.
     pub(crate) async fn list_at(
         &self,
         selection: &Selection,
@@ -205,7 +206,7 @@ impl<K: Object> Reads<K> {
     ) -> Result<Listed<K>, Error> {
         let (mut items, mut versions) = (Vec::new(), Versions::new());
         let mut query = self.placed(selection)?;
-        // One read, however many informers there are.
+        // Counts as one read, even if it reads several informers.
         let mut verb = Some(Verb::List);
         for place in self
             .coverage
@@ -234,18 +235,19 @@ impl<K: Object> Reads<K> {
         Ok(Listed::new(items, versions))
     }
 
-    /// Calls `f` with each object that `selection` selects, and collects none; answers the versions that were
-    /// read. As long as nobody looks at
-    /// the kind as `K`s, this does not either: each object is decoded when its turn comes, for that
-    /// turn alone. (Who names an index does look; so do reads and subscriptions.)
+    /// Calls `f` with each selected object without collecting the objects, and returns the resource
+    /// versions of the informers. If the kind has no view as `K`, none is created: each object is
+    /// decoded for its call and then dropped. (Reads, subscriptions and selections by an index
+    /// create a view.)
     ///
     /// # Errors
     ///
-    /// As [`list`](Self::list). An object that cannot be read may show only when its turn comes.
+    /// Those of [`list`](Self::list). An error about an object that does not decode may come after
+    /// calls of `f` with other objects.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: `f` is not called any more.
+    /// Cancel safe: `f` is not called again.
     #[track_caller]
     pub fn for_each(
         &self,
@@ -269,12 +271,12 @@ impl<K: Object> Reads<K> {
         }
     }
 
-    /// The keys of the objects that `selection` selects. Decodes nothing: as long as nobody looks at the
-    /// kind as `K`s, the objects that could not be read as such are among them.
+    /// Returns the keys of the selected objects. Decodes nothing: if the kind has no view as `K`,
+    /// the result includes objects that would not decode as `K`.
     ///
     /// # Errors
     ///
-    /// As [`list`](Self::list).
+    /// Those of [`list`](Self::list).
     ///
     /// # Cancel safety
     ///
@@ -288,11 +290,11 @@ impl<K: Object> Reads<K> {
         async move { Ok(read.await?.0) }
     }
 
-    /// As [`keys`](Self::keys), with the versions that the informers were read at.
+    /// Returns the keys like [`keys`](Self::keys), with the resource version of each informer.
     ///
     /// # Errors
     ///
-    /// As [`keys`](Self::keys).
+    /// Those of [`keys`](Self::keys).
     ///
     /// # Cancel safety
     ///
@@ -305,11 +307,11 @@ impl<K: Object> Reads<K> {
         self.keys_at(selection, Location::caller())
     }
 
-    /// The values that objects have in an index, in order, each once. Decodes nothing.
+    /// Returns the distinct values of an index in sorted order. Decodes nothing.
     ///
     /// # Errors
     ///
-    /// As [`list`](Self::list).
+    /// Those of [`list`](Self::list).
     ///
     /// # Cancel safety
     ///
@@ -322,7 +324,7 @@ impl<K: Object> Reads<K> {
         let caller = Location::caller();
         async move {
             let mut values = Vec::new();
-            // One read, however many informers there are.
+            // Counts as one read, even if it reads several informers.
             let mut verb = Some(Verb::List);
             for place in self.coverage.informers() {
                 let informer = self.informer(place, verb.take(), caller);
@@ -346,7 +348,7 @@ impl<K: Object> Reads<K> {
         Ok((keys.collect(), versions))
     }
 
-    /// The informer of a place, once it may be read; the read counts as a `verb`, where it is one.
+    /// Returns the view of a namespace's informer after its first sync; counts a read as `verb`.
     fn informer(
         &self,
         place: Option<Arc<str>>,
@@ -356,13 +358,13 @@ impl<K: Object> Reads<K> {
         self.shared.readable(&self.coverage, place, verb, caller)
     }
 
-    /// As [`list_at`](Self::list_at), for those who go over the objects once.
+    /// Selects objects for one pass over them, without decoding.
     async fn unread(
         &self,
         selection: &Selection,
         caller: &'static Location<'static>,
     ) -> Result<(Vec<UncachedObject<K>>, Versions), Error> {
-        // Also where somebody else has the kind in memory.
+        // Refuses uncached kinds, even if another caller's informer holds their objects.
         self.coverage.allows_read(true)?;
         let (mut found, mut versions) = (Vec::<UncachedObject<K>>::new(), Versions::new());
         let mut query = self.placed(selection)?;
@@ -372,13 +374,13 @@ impl<K: Object> Reads<K> {
             .informers_for(selection.selected_namespace())?
         {
             let verb = verb.take();
-            let looked_at = self.shared.looked_at::<K>(self.kind(), &place, verb);
-            let informer = match looked_at {
-                // Indexes are of the types that look.
+            let existing_view = self.shared.existing_view::<K>(self.kind(), &place, verb);
+            let informer = match existing_view {
+                // Indexes belong to views, so a selection by an index needs one.
                 None if !query.selected_indexes().is_empty() => {
                     Some(self.informer(place.clone(), verb, caller).await?)
                 }
-                looked_at => looked_at,
+                existing_view => existing_view,
             };
             let (objects, version, unreadable): (Vec<_>, _, _) = match informer {
                 Some(informer) => {
@@ -388,7 +390,8 @@ impl<K: Object> Reads<K> {
                 }
                 None => {
                     let shared = &self.shared;
-                    let passing = shared.passable::<K>(&self.coverage, place.clone(), verb, caller);
+                    let passing =
+                        shared.readable_once::<K>(&self.coverage, place.clone(), verb, caller);
                     let pass = passing.await?.list_uncached(&query);
                     let pass = pass.map_err(|_| self.no_index(""))?;
                     (pass.objects, pass.version, pass.unreadable)

@@ -1,36 +1,36 @@
-//! Machine: one entry per kind and namespace, made once and started once.
+//! Machine: one entry per kind and namespace, created once and started once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use steersman_object::Gvk;
 
-/// Names an entry: a kind, and the namespace its informer looks at (`None`: all of them).
+/// The kind and the namespace of an informer (`None`: all namespaces).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Slot {
+pub(crate) struct InformerKey {
     pub(crate) gvk: Gvk,
     pub(crate) namespace: Option<Arc<str>>,
 }
 
-/// Where the cache is in its life. It never goes back.
+/// The phase of a cache. Phases follow each other in this order only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Nothing runs yet.
+    /// Informers are declared; none runs.
     Declaring,
-    /// Entries start as they are made.
+    /// Informers run; a new entry starts at once.
     Running,
-    /// Nothing starts any more.
+    /// The cache has stopped; no informer starts.
     Stopped,
 }
 
-/// The entries of one kind.
-type Places<E> = BTreeMap<Option<Arc<str>>, E>;
+/// The entries of one kind by namespace.
+type ByNamespace<E> = BTreeMap<Option<Arc<str>>, E>;
 
-/// All entries, and those that wait to be started.
+/// All entries, and the keys of those that have not been started.
 #[derive(Debug)]
 pub(crate) struct Registry<E> {
-    entries: BTreeMap<Gvk, Places<E>>,
-    to_start: Vec<Slot>,
+    entries: BTreeMap<Gvk, ByNamespace<E>>,
+    to_start: Vec<InformerKey>,
     phase: Phase,
 }
 
@@ -47,48 +47,60 @@ impl<E: Clone> Registry<E> {
         self.phase
     }
 
-    /// The entry of a slot, if there is one.
-    pub(crate) fn get(&self, slot: &Slot) -> Option<E> {
-        self.at(&slot.gvk, &slot.namespace).cloned()
+    /// Returns the entry of a key.
+    pub(crate) fn get(&self, informer_key: &InformerKey) -> Option<E> {
+        self.at(&informer_key.gvk, &informer_key.namespace).cloned()
     }
 
-    /// As [`get`](Self::get), for those who read: nothing is put together for it.
+    /// Returns the entry like [`get`](Self::get), without allocating a key.
     pub(crate) fn at(&self, gvk: &Gvk, namespace: &Option<Arc<str>>) -> Option<&E> {
         self.entries.get(gvk)?.get(namespace)
     }
 
-    /// The entry of a slot, made by `make` if nobody was there before. Says whether it is new.
+    /// Returns the entry of a key, created by `make` if there was none, and whether the entry is
+    /// new.
     ///
-    /// CACHE-1: whoever comes later, from whatever task, gets the entry of whoever came first.
-    pub(crate) fn declare(&mut self, slot: Slot, make: impl FnOnce() -> E) -> (E, bool) {
-        if let Some(entry) = self.get(&slot) {
+    /// CACHE-1: all callers from all tasks get the same entry.
+    pub(crate) fn declare(
+        &mut self,
+        informer_key: InformerKey,
+        make: impl FnOnce() -> E,
+    ) -> (E, bool) {
+        if let Some(entry) = self.get(&informer_key) {
             return (entry, false);
         }
         let entry = make();
-        let places = self.entries.entry(slot.gvk.clone()).or_default();
-        places.insert(slot.namespace.clone(), entry.clone());
-        self.to_start.push(slot);
+        let places = self.entries.entry(informer_key.gvk.clone()).or_default();
+        places.insert(informer_key.namespace.clone(), entry.clone());
+        self.to_start.push(informer_key);
         (entry, true)
     }
 
-    /// Forgets the entries of a kind, and hands them out. Those that waited to be started are not.
+    /// Removes and returns the entries of a kind. An entry that was not started yet never starts.
     ///
-    /// CACHE-7: whoever comes later makes a new one, which is started once.
+    /// CACHE-7: a later declaration creates a new entry, which starts once.
     pub(crate) fn remove(&mut self, gvk: &Gvk) -> Vec<E> {
-        self.to_start.retain(|slot| slot.gvk != *gvk);
+        self.to_start
+            .retain(|informer_key| informer_key.gvk != *gvk);
         let removed = self.entries.remove(gvk).unwrap_or_default();
         removed.into_values().collect()
     }
 
-    /// Forgets the entry of a slot where it `may` be, and hands it out.
-    pub(crate) fn remove_if(&mut self, slot: &Slot, may: impl FnOnce(&E) -> bool) -> Option<E> {
-        let places = self.entries.get_mut(&slot.gvk)?;
-        places.get(&slot.namespace).filter(|entry| may(entry))?;
-        self.to_start.retain(|waiting| waiting != slot);
-        places.remove(&slot.namespace)
+    /// Removes and returns the entry of a key if `may` allows it.
+    pub(crate) fn remove_if(
+        &mut self,
+        informer_key: &InformerKey,
+        may: impl FnOnce(&E) -> bool,
+    ) -> Option<E> {
+        let places = self.entries.get_mut(&informer_key.gvk)?;
+        places
+            .get(&informer_key.namespace)
+            .filter(|entry| may(entry))?;
+        self.to_start.retain(|waiting| waiting != informer_key);
+        places.remove(&informer_key.namespace)
     }
 
-    /// Begins to run; false when it ran before.
+    /// Enters [`Phase::Running`]; returns false if the cache ran before.
     pub(crate) fn start(&mut self) -> bool {
         let first = self.phase == Phase::Declaring;
         if first {
@@ -97,33 +109,36 @@ impl<E: Clone> Registry<E> {
         first
     }
 
-    /// The entries that have not been started, each handed out once; none unless running.
+    /// Returns every entry that has not been started, each once; none unless the cache is running.
     pub(crate) fn take_unstarted(&mut self) -> Vec<E> {
         if self.phase != Phase::Running {
             return Vec::new();
         }
-        let slots = std::mem::take(&mut self.to_start);
-        slots.iter().filter_map(|slot| self.get(slot)).collect()
+        let keyed_entries = std::mem::take(&mut self.to_start);
+        keyed_entries
+            .iter()
+            .filter_map(|informer_key| self.get(informer_key))
+            .collect()
     }
 
-    /// Starts nothing more.
+    /// Enters [`Phase::Stopped`].
     pub(crate) fn stop(&mut self) {
         self.phase = Phase::Stopped;
     }
 
-    /// Every entry with its slot, in order of kind and namespace.
-    pub(crate) fn slots(&self) -> Vec<(Slot, E)> {
+    /// Returns every entry with its key, ordered by kind and namespace.
+    pub(crate) fn keyed_entries(&self) -> Vec<(InformerKey, E)> {
         let kinds = self.entries.iter();
-        let slots = kinds.flat_map(|(gvk, places)| {
+        let keyed_entries = kinds.flat_map(|(gvk, places)| {
             places.iter().map(|(namespace, entry)| {
                 let (gvk, namespace) = (gvk.clone(), namespace.clone());
-                (Slot { gvk, namespace }, entry.clone())
+                (InformerKey { gvk, namespace }, entry.clone())
             })
         });
-        slots.collect()
+        keyed_entries.collect()
     }
 
-    /// Every entry, in order of kind and namespace.
+    /// Returns every entry, ordered by kind and namespace.
     pub(crate) fn entries(&self) -> Vec<E> {
         self.entries
             .values()
@@ -137,8 +152,8 @@ impl<E: Clone> Registry<E> {
 mod tests {
     use super::*;
 
-    fn slot(kind: &str, namespace: Option<&str>) -> Slot {
-        Slot {
+    fn informer_key(kind: &str, namespace: Option<&str>) -> InformerKey {
+        InformerKey {
             gvk: Gvk::new("", "v1", kind),
             namespace: namespace.map(Into::into),
         }
@@ -146,10 +161,13 @@ mod tests {
 
     /// CACHE-1
     #[test]
-    fn a_slot_is_made_once_and_started_once() {
+    fn an_entry_is_created_once_and_started_once() {
         let mut registry = Registry::new();
-        assert_eq!(registry.declare(slot("Pod", None), || 1), (1, true));
-        assert_eq!(registry.declare(slot("Pod", None), || 2), (1, false));
+        assert_eq!(registry.declare(informer_key("Pod", None), || 1), (1, true));
+        assert_eq!(
+            registry.declare(informer_key("Pod", None), || 2),
+            (1, false)
+        );
         assert!(
             registry.take_unstarted().is_empty(),
             "declaring starts nothing"
@@ -157,8 +175,14 @@ mod tests {
         assert!(registry.start());
         assert!(!registry.start(), "a second start is refused");
         assert_eq!(registry.take_unstarted(), [1]);
-        assert_eq!(registry.declare(slot("Pod", Some("a")), || 3), (3, true));
-        assert_eq!(registry.declare(slot("Pod", Some("a")), || 4), (3, false));
+        assert_eq!(
+            registry.declare(informer_key("Pod", Some("a")), || 3),
+            (3, true)
+        );
+        assert_eq!(
+            registry.declare(informer_key("Pod", Some("a")), || 4),
+            (3, false)
+        );
         assert_eq!(registry.take_unstarted(), [3]);
         assert!(registry.take_unstarted().is_empty());
         assert_eq!(registry.entries(), [1, 3]);
@@ -166,13 +190,13 @@ mod tests {
 
     /// CACHE-7
     #[test]
-    fn what_is_removed_is_made_anew_and_started_once() {
+    fn a_removed_entry_is_created_again_and_started_once() {
         let mut registry = Registry::new();
-        registry.declare(slot("Pod", None), || 1);
-        registry.declare(slot("Pod", Some("a")), || 2);
-        registry.declare(slot("Node", None), || 3);
+        registry.declare(informer_key("Pod", None), || 1);
+        registry.declare(informer_key("Pod", Some("a")), || 2);
+        registry.declare(informer_key("Node", None), || 3);
         assert_eq!(registry.remove(&Gvk::new("", "v1", "Pod")), [1, 2]);
-        assert_eq!(registry.declare(slot("Pod", None), || 4), (4, true));
+        assert_eq!(registry.declare(informer_key("Pod", None), || 4), (4, true));
         registry.start();
         assert_eq!(registry.take_unstarted(), [3, 4]);
         assert!(registry.remove(&Gvk::new("", "v1", "Secret")).is_empty());
@@ -180,24 +204,33 @@ mod tests {
 
     /// CACHE-8
     #[test]
-    fn one_is_removed_only_where_it_may_be_and_made_anew_then() {
+    fn a_conditional_removal_removes_only_if_its_condition_holds() {
         let mut registry = Registry::new();
-        registry.declare(slot("Pod", None), || 1);
-        registry.declare(slot("Pod", Some("a")), || 2);
-        assert_eq!(registry.remove_if(&slot("Pod", None), |_| false), None);
-        assert_eq!(registry.remove_if(&slot("Node", None), |_| true), None);
-        assert_eq!(registry.remove_if(&slot("Pod", None), |e| *e == 1), Some(1));
-        assert_eq!(registry.declare(slot("Pod", None), || 3), (3, true));
+        registry.declare(informer_key("Pod", None), || 1);
+        registry.declare(informer_key("Pod", Some("a")), || 2);
+        assert_eq!(
+            registry.remove_if(&informer_key("Pod", None), |_| false),
+            None
+        );
+        assert_eq!(
+            registry.remove_if(&informer_key("Node", None), |_| true),
+            None
+        );
+        assert_eq!(
+            registry.remove_if(&informer_key("Pod", None), |e| *e == 1),
+            Some(1)
+        );
+        assert_eq!(registry.declare(informer_key("Pod", None), || 3), (3, true));
         registry.start();
         assert_eq!(registry.take_unstarted(), [2, 3]);
     }
 
     #[test]
-    fn nothing_starts_after_the_stop() {
+    fn no_entry_starts_after_the_stop() {
         let mut registry = Registry::new();
         registry.start();
         registry.stop();
-        registry.declare(slot("Pod", None), || 1);
+        registry.declare(informer_key("Pod", None), || 1);
         assert!(registry.take_unstarted().is_empty());
         assert!(!registry.start());
         assert_eq!(registry.phase(), Phase::Stopped);

@@ -1,17 +1,17 @@
-//! Words: what of a kind's objects is cached, and how; said for all kinds, one kind, or one namespace.
+//! Words: the settings of an informer, set for all kinds, one kind, or one namespace.
 
 use std::time::Duration;
 
 use steersman_informer::{Budget, InformerOptions, Transform};
 
-/// What of the objects is cached, and how: the part of the options that can be said of all kinds
-/// ([`CacheOptions::defaults`](crate::CacheOptions::defaults)), of a default namespace, of one kind
-/// ([`ByObject::settings`](crate::ByObject::settings)), and of one kind in one namespace.
+/// Settings that select, transform and index the cached objects. They apply to all kinds
+/// ([`CacheOptions::defaults`](crate::CacheOptions::defaults)), a default namespace, one kind
+/// ([`ByObject::settings`](crate::ByObject::settings)), or one namespace of one kind.
 ///
-/// Each setting is taken from where it is said most closely: the namespace of the kind, the kind, the
-/// default namespace, the defaults. What opts out ([`all_labels`](Self::all_labels),
-/// [`all_fields`](Self::all_fields), [`Transform::identity`], [`no_resync`](Self::no_resync)) is said
-/// too, and so beats a default.
+/// The most specific value of a setting applies: that of the kind's namespace, then of the kind, of
+/// the default namespace, of the defaults. An opt-out ([`all_labels`](Self::all_labels),
+/// [`all_fields`](Self::all_fields), [`Transform::identity`], [`no_resync`](Self::no_resync)) is a
+/// value too and overrides a default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct Settings {
@@ -25,122 +25,124 @@ pub struct Settings {
     pub(crate) queue_bound: Option<usize>,
     pub(crate) queue_bytes: Option<usize>,
     pub(crate) mailbox_bound: Option<usize>,
-    /// None of it, where all is kept.
+    /// The inner `None` means no limit.
     pub(crate) decoded_budget: Option<Option<usize>>,
     pub(crate) indexed_labels: Option<Vec<String>>,
 }
 
 impl Settings {
-    /// Says nothing.
+    /// Creates settings without a value.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Only objects with these labels, in the syntax of `kubectl -l` or as a
+    /// Caches only objects with these labels, in the syntax of `kubectl -l` or as a
     /// [`LabelSelector`](steersman_object::LabelSelector). The server filters.
     pub fn labels(mut self, selector: impl Into<String>) -> Self {
         self.labels = Some(selector.into());
         self
     }
 
-    /// Whatever the labels.
+    /// Caches objects with any labels.
     pub fn all_labels(self) -> Self {
         self.labels("")
     }
 
-    /// Only objects with these fields, such as `spec.nodeName=node-1`, or a
+    /// Caches only objects with these fields, such as `spec.nodeName=node-1`, or a
     /// [`FieldSelector`](steersman_object::FieldSelector). The server filters.
     pub fn fields(mut self, selector: impl Into<String>) -> Self {
         self.fields = Some(selector.into());
         self
     }
 
-    /// Whatever the fields.
+    /// Caches objects with any fields.
     pub fn all_fields(self) -> Self {
         self.fields("")
     }
 
-    /// Changes each object before anybody sees it.
+    /// Sets a function that changes each object before the cache stores it.
     pub fn transform(mut self, transform: Transform) -> Self {
         self.transform = Some(transform);
         self
     }
 
-    /// Whether watches ask for bookmarks, which keep their position fresh where nothing happens. On by
-    /// default. Without them lists are not streamed either.
+    /// Sets whether watches request bookmarks, which keep the resume position recent without
+    /// changes. Default: true. Without bookmarks, lists are not streamed.
     pub fn bookmarks(mut self, on: bool) -> Self {
         self.bookmarks = Some(on);
         self
     }
 
-    /// Repeats every object to the subscribers as an update to itself, this often; each informer a
-    /// little earlier or later (by up to a tenth), so that not all do at once, and each second at
-    /// most. Never by default.
+    /// Sets the interval at which subscribers receive every object again as an update; at least 1
+    /// second. Each informer shortens or lengthens the interval by up to a tenth, so that informers
+    /// do not resync at the same time. Default: never.
     pub fn resync(mut self, every: Duration) -> Self {
         self.resync = Some(every);
         self
     }
 
-    /// Repeats nothing.
+    /// Disables resyncs.
     pub fn no_resync(self) -> Self {
         self.resync(Duration::ZERO)
     }
 
-    /// Whether objects keep their `managedFields`. Not by default: they are half of an object's size,
-    /// and hardly ever read.
+    /// Sets whether objects keep their `managedFields`. Default: false, because they are about half
+    /// of an object's size and rarely read.
     pub fn keep_managed_fields(mut self, keep: bool) -> Self {
         self.keep_managed_fields = Some(keep);
         self
     }
 
-    /// How many objects a page of a list has, where lists are not streamed; 0 asks for all at once. 500
-    /// by default.
+    /// Sets the number of objects per page of a list that is not streamed; 0 requests all objects
+    /// at once. Default: 500.
     pub fn page_size(mut self, objects: u32) -> Self {
         self.page_size = Some(objects);
         self
     }
 
-    /// How many changes of each informer may wait to be stored; past that its connection is not read
-    /// until there is room. At least 1, and 1024 by default.
+    /// Sets the number of changes per informer that may wait to be stored; a full queue stops
+    /// reading from the connection. At least 1. Default: 1024.
     pub fn queue_bound(mut self, changes: usize) -> Self {
         self.queue_bound = Some(changes);
         self
     }
 
-    /// As [`queue_bound`](Self::queue_bound), in bytes of JSON; what is larger by itself, as a whole list may
-    /// be, waits alone. 16 MiB by default.
+    /// Sets the same limit as [`queue_bound`](Self::queue_bound) in bytes of JSON; a larger change,
+    /// such as a whole list, waits alone. Default: 16 MiB.
     pub fn queue_bytes(mut self, bytes: usize) -> Self {
         self.queue_bytes = Some(bytes);
         self
     }
 
-    /// How many events may wait for one subscriber, as a controller is; past that those of one object
-    /// become one, from what it last took to what is. 1024 by default.
+    /// Sets the number of events that may wait for one subscriber, such as a controller. Beyond it,
+    /// the events of one object are coalesced into one, from the last state that the subscriber
+    /// took to the current state. Default: 1024.
     pub fn mailbox_bound(mut self, events: usize) -> Self {
         self.mailbox_bound = Some(events);
         self
     }
 
-    /// How many bytes of objects each informer that goes by this keeps decoded for itself, apart from what the
-    /// [cache](crate::CacheOptions::decoded_budget) keeps: 0 none, `None` all of them. By default it shares
-    /// that of the cache.
+    /// Sets the informer's own budget of decoded objects in bytes, separate from [that of the
+    /// cache](crate::CacheOptions::decoded_budget): 0 for none, `None` for no limit. Default: the
+    /// informer shares the budget of the cache.
     pub fn decoded_budget(mut self, bytes: impl Into<Option<usize>>) -> Self {
         self.decoded_budget = Some(bytes.into());
         self
     }
 
-    /// Indexes the values of these labels, each under its name, whatever the objects are read as: a list
-    /// under a label selector that wants a value of one of them costs the size of what has it. Other
-    /// selectors look at each object. No label by default.
+    /// Indexes the values of these labels, each under the label's name, for reads as any type. The
+    /// cost of a list under a label selector that requires a value of an indexed label is
+    /// proportional to the number of objects with that value; other selectors examine every object.
+    /// Default: no label.
     ///
-    /// Passing over a kind ([`Reads::for_each`](crate::Reads::for_each),
-    /// [`Reads::keys`](crate::Reads::keys)) that nobody reads as that type looks at each object all the same.
+    /// [`Reads::for_each`](crate::Reads::for_each) and [`Reads::keys`](crate::Reads::keys) examine
+    /// every object regardless, unless the kind has a view as their type.
     pub fn index_labels<L: Into<String>>(mut self, labels: impl IntoIterator<Item = L>) -> Self {
         self.indexed_labels = Some(labels.into_iter().map(Into::into).collect());
         self
     }
 
-    /// What is said here, and of the rest what is said there.
+    /// Returns these settings, with unset values from `other`.
     pub(crate) fn or(mut self, other: &Self) -> Self {
         self.labels = self.labels.or_else(|| other.labels.clone());
         self.fields = self.fields.or_else(|| other.fields.clone());
@@ -158,7 +160,7 @@ impl Settings {
         self
     }
 
-    /// What an informer does that goes by this; the rest is as it was.
+    /// Applies the settings to the options of an informer.
     pub(crate) fn applied_to(&self, mut options: InformerOptions) -> InformerOptions {
         options = options.bookmarks(self.bookmarks.unwrap_or(true));
         if let Some(labels) = self.sent_labels() {
@@ -194,27 +196,27 @@ impl Settings {
         options
     }
 
-    /// The label selector to send, if there is one.
+    /// Returns the label selector of requests, if there is one.
     pub(crate) fn sent_labels(&self) -> Option<&str> {
         self.labels.as_deref().filter(|text| !text.is_empty())
     }
 
-    /// The field selector to send, if there is one.
+    /// Returns the field selector of requests, if there is one.
     pub(crate) fn sent_fields(&self) -> Option<&str> {
         self.fields.as_deref().filter(|text| !text.is_empty())
     }
 
-    /// The transform, if there is one that may change something.
+    /// Returns the transform, unless it is the identity.
     pub(crate) fn changing(&self) -> Option<&Transform> {
         self.transform.as_ref().filter(|t| !t.is_identity())
     }
 
-    /// Whether objects keep their `managedFields`.
+    /// Returns whether objects keep their `managedFields`.
     pub(crate) fn keeps_managed_fields(&self) -> bool {
         self.keep_managed_fields == Some(true)
     }
 
-    /// The selectors that may hide an object, as text.
+    /// Returns the selectors as text, for messages.
     pub(crate) fn scoped_by(&self) -> Option<String> {
         let labels = self.sent_labels().map(|l| format!("labels {l:?}"));
         let fields = self.sent_fields().map(|f| format!("fields {f:?}"));
@@ -228,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bounds_reach_the_informer_and_are_its_own_where_nobody_says_them() {
+    fn unset_bounds_keep_the_defaults_of_the_informer() {
         let bounds = |o: &InformerOptions| {
             (
                 o.page_size,

@@ -1,4 +1,4 @@
-//! Driver: what the handles of one cache share: it declares informers, runs them, and waits for them.
+//! Driver: the state that all handles of one cache share: creates, finds and waits for informers.
 
 mod run;
 
@@ -18,46 +18,46 @@ use tracing::{info, warn};
 use crate::coverage::Coverage;
 use crate::error::Error;
 use crate::failure_advice::Advice;
-use crate::informer_entry::{Declared, Readable, Stay, settled};
+use crate::informer_entry::{InformerEntry, Readable, UseGuard, settled};
 use crate::metrics::{Outcome, ReadCounts, Verb};
 use crate::options::CacheOptions;
-use crate::registry::{Phase, Registry, Slot};
+use crate::registry::{InformerKey, Phase, Registry};
 use crate::type_map::ByType;
 use crate::watch_error::WatchError;
-use crate::written_versions::Floors;
+use crate::written_versions::WrittenVersions;
 
-pub(crate) use crate::shared::run::Running;
+pub(crate) use crate::shared::run::CacheRun;
 
 pub(crate) struct Shared {
     pub(crate) options: CacheOptions,
-    pub(crate) registry: RwLock<Registry<Declared>>,
+    pub(crate) registry: RwLock<Registry<InformerEntry>>,
     coverages: Mutex<HashMap<Gvk, Arc<Coverage>>>,
-    /// Kinds that a read started, and the log says so.
+    /// Kinds for which the warning about an undeclared read was logged.
     told: Mutex<HashSet<Gvk>>,
-    /// Where the reads of each kind are counted, if they are.
+    /// Read counters by kind; empty without metrics.
     reads: Mutex<HashMap<Gvk, Arc<ReadCounts>>>,
-    /// The same by Rust type, so that a read does not put the names of its kind together.
+    /// The coverages by Rust type, so that a read does not build the names of its kind.
     typed: RwLock<ByType<Arc<Coverage>>>,
-    /// Whose credentials are used, for people; known from the run on.
+    /// A description of the credentials for messages; set when the cache runs.
     credentials: Arc<OnceLock<String>>,
-    /// What all informers keep decoded, but those with a budget of their own.
+    /// The budget of decoded bodies, shared by all informers without a budget of their own.
     budget: Budget,
-    /// What all informers know of the server (REFL-9).
+    /// The health of the server, shared by all informers (REFL-9).
     health: ServerHealth,
-    /// What this process wrote, for first lists.
-    pub(crate) floors: Arc<Floors>,
-    /// Wakes the runner when something was declared.
+    /// The versions that this process wrote, for first lists (RYOW-10).
+    pub(crate) written_versions: Arc<WrittenVersions>,
+    /// Wakes the supervisor when an informer was declared.
     declared: Notify,
-    /// Mirrors the registry's phase for those who wait.
+    /// The registry's phase, for tasks that wait for a change.
     phase: watch::Sender<Phase>,
 }
 
-/// Why an informer is asked for.
+/// The purpose for which a caller obtains an informer.
 #[derive(Clone, Copy)]
 pub(crate) enum Use {
-    /// Someone declares it.
-    Meant,
-    /// A read or a subscription at this place needs it.
+    /// The caller declares the informer, so it never ends for idleness.
+    Declare,
+    /// A read or a subscription of the code at this location.
     Read(&'static Location<'static>),
 }
 
@@ -73,13 +73,13 @@ impl Shared {
             reads: Mutex::default(),
             typed: RwLock::default(),
             credentials: Arc::default(),
-            floors: Arc::default(),
+            written_versions: Arc::default(),
             declared: Notify::new(),
             phase: watch::Sender::new(Phase::Declaring),
         }
     }
 
-    /// What the options say about a kind, worked out once.
+    /// Returns the coverage of a kind, computed once.
     pub(crate) fn coverage(&self, kind: &Kind) -> Arc<Coverage> {
         let mut coverages = self.coverages.lock();
         if let Some(coverage) = coverages.get(kind.gvk()) {
@@ -90,12 +90,12 @@ impl Shared {
         coverage
     }
 
-    /// What the options say about a kind that somebody asked for before.
+    /// Returns the coverage of a kind if it was computed before.
     pub(crate) fn known(&self, gvk: &Gvk) -> Option<Arc<Coverage>> {
         self.coverages.lock().get(gvk).cloned()
     }
 
-    /// As [`coverage`](Self::coverage), of a kind known at compile time.
+    /// Returns the coverage of a kind known at compile time.
     pub(crate) fn coverage_of<K: TypedObject>(&self) -> Arc<Coverage> {
         if let Some(coverage) = self.typed.read().get(&TypeId::of::<K>()) {
             return Arc::clone(coverage);
@@ -106,27 +106,28 @@ impl Shared {
         coverage
     }
 
-    /// Whether reads of a kind are answered from memory.
+    /// Returns whether reads of a kind are served from memory.
     pub(crate) fn is_cached(&self, coverage: &Coverage) -> bool {
         coverage.is_cached(|| {
             let registry = self.registry.read();
             let gvk = coverage.kind().gvk();
             coverage.informers().into_iter().any(|namespace| {
                 let entry = registry.at(gvk, &namespace);
-                entry.is_some_and(Declared::is_meant)
+                entry.is_some_and(InformerEntry::is_permanent)
             })
         })
     }
 
-    /// An object of a kind known at compile time, as [`at_hand`](Self::at_hand).
-    pub(crate) fn typed_at_hand<K: TypedObject>(&self, key: &ObjectKey) -> Option<Arc<K>> {
+    /// Returns an object of a kind known at compile time like [`decoded`](Self::decoded).
+    pub(crate) fn typed_decoded<K: TypedObject>(&self, key: &ObjectKey) -> Option<Arc<K>> {
         let typed = self.typed.read();
-        self.at_hand(typed.get(&TypeId::of::<K>())?, key)
+        self.decoded(typed.get(&TypeId::of::<K>())?, key)
     }
 
-    /// An object that is at hand in an informer that may be read: this waits for nobody who syncs or
-    /// changes it, asks for nothing, and counts as the read that it saves. None says nothing.
-    pub(crate) fn at_hand<K: Object>(
+    /// Returns an object if its informer may be read and holds it decoded. Never waits and starts
+    /// no informer; a hit counts as a read in the metrics. `None` does not mean that the object is
+    /// absent.
+    pub(crate) fn decoded<K: Object>(
         &self,
         coverage: &Coverage,
         key: &ObjectKey,
@@ -139,14 +140,14 @@ impl Shared {
             return None;
         }
         let entry = registry.at(kind.gvk(), place)?;
-        coverage.allows_read(entry.is_meant()).ok()?;
+        coverage.allows_read(entry.is_permanent()).ok()?;
         entry.touch();
-        let found = entry.at_hand(&key.placed(kind))?;
+        let found = entry.decoded(&key.placed(kind))?;
         entry.count(Verb::Get);
         Some(found)
     }
 
-    /// The informer of a place, once it may be read.
+    /// Returns the view of a namespace's informer, after its first sync.
     pub(crate) async fn readable<K: Object>(
         &self,
         coverage: &Coverage,
@@ -154,61 +155,63 @@ impl Shared {
         verb: Option<Verb>,
         caller: &'static Location<'static>,
     ) -> Result<Informer<K>, Error> {
-        let look = |entry: &Declared| entry.informer(false);
-        self.there(coverage, place, verb, caller, look).await
+        let look = |entry: &InformerEntry| entry.informer(false);
+        self.wait_readable(coverage, place, verb, caller, look)
+            .await
     }
 
-    /// As [`readable`](Self::readable), for those who pass over the objects once: where nobody looks at
-    /// these as a `K`, nobody does after that (VIEW-5).
-    pub(crate) async fn passable<K: Object>(
+    /// Returns the untyped informer of a namespace, after its first sync, for one pass over the
+    /// objects. Creates no view as `K` (VIEW-5).
+    pub(crate) async fn readable_once<K: Object>(
         &self,
         coverage: &Coverage,
         place: Option<Arc<str>>,
         verb: Option<Verb>,
         caller: &'static Location<'static>,
     ) -> Result<Mirror, Error> {
-        let need = |entry: &Declared| {
+        let need = |entry: &InformerEntry| {
             entry.mirror().need::<K>();
             entry.mirror().clone()
         };
-        self.there(coverage, place, verb, caller, need).await
+        self.wait_readable(coverage, place, verb, caller, need)
+            .await
     }
 
-    /// The informer of a place where its objects are looked at as a `K` already, and may be read.
-    pub(crate) fn looked_at<K: Object>(
+    /// Returns the view of a namespace's informer as `K` if it exists and may be read.
+    pub(crate) fn existing_view<K: Object>(
         &self,
         kind: &Kind,
         place: &Option<Arc<str>>,
         verb: Option<Verb>,
     ) -> Option<Informer<K>> {
-        // Of a cache that has stopped there is none: whoever goes on learns that.
+        // A stopped cache has no view; the caller's next step returns the error.
         let entry = self.known_at(kind, place, None).ok()??;
-        let informer = entry.looked_at().filter(Informer::has_synced)?;
+        let informer = entry.existing_view().filter(Informer::has_synced)?;
         if let Some(verb) = verb {
             entry.count(verb);
         }
         Some(informer)
     }
 
-    /// What is read of a place, once it is there.
-    async fn there<R: Readable>(
+    /// Obtains an informer with `look`, starts it if needed, and waits until it may be read.
+    async fn wait_readable<R: Readable>(
         &self,
         coverage: &Coverage,
         place: Option<Arc<str>>,
         verb: Option<Verb>,
         caller: &'static Location<'static>,
-        look: impl Fn(&Declared) -> R,
+        look: impl Fn(&InformerEntry) -> R,
     ) -> Result<R, Error> {
         let kind = coverage.kind();
         let known = self.known_at(kind, &place, verb)?;
         let is_counted = known.is_some();
-        coverage.allows_read(known.as_ref().is_some_and(Declared::is_meant))?;
+        coverage.allows_read(known.as_ref().is_some_and(InformerEntry::is_permanent))?;
         if let Some(read) = known.as_ref().map(&look)
-            && read.is_there()
+            && read.has_synced()
         {
             return Ok(read);
         }
-        // CACHE-8: it stays as long as this waits.
+        // CACHE-8: the guard keeps the informer while this call waits.
         let (entry, read) = self.entry(kind, place, Use::Read(caller), look)?;
         {
             let registry = self.registry.read();
@@ -227,7 +230,7 @@ impl Shared {
         match outcome {
             Outcome::Synced => Ok(read),
             Outcome::Stopped => Err(Error::Stopped { kind: kind.clone() }),
-            // CACHE-2: what is known is told at once.
+            // CACHE-2: a known failure is returned without waiting for the timeout.
             Outcome::Unavailable => Err(Error::Unavailable(entry.unsynced())),
             Outcome::Timeout => Err(Error::SyncTimeout {
                 timeout: self.options.sync_timeout,
@@ -236,16 +239,16 @@ impl Shared {
         }
     }
 
-    /// Waits until an informer has synced or can say why not, no longer than a sync may take.
+    /// Waits until an informer has synced, fails, or the cache stops, at most for the sync timeout.
     async fn outcome(&self, read: &impl Readable) -> Outcome {
         let settled = tokio::select! {
-            // What there is to say is said, whatever else happens at the same moment.
+            // The informer's own outcome wins over a simultaneous stop.
             biased;
             settled = timeout(self.options.sync_timeout, settled(read)) => settled,
             () = self.reaches(|phase| *phase == Phase::Stopped) => return Outcome::Stopped,
         };
         match settled {
-            // CACHE-10: informers end before the cache has.
+            // CACHE-10: informers end before the cache does, so the phase decides.
             Ok(_) if self.registry.read().phase() == Phase::Stopped => Outcome::Stopped,
             Ok(true) => Outcome::Synced,
             Ok(false) => Outcome::Unavailable,
@@ -259,12 +262,12 @@ impl Shared {
         place: Option<Arc<str>>,
         purpose: Use,
     ) -> Result<Informer<K>, Error> {
-        let meant = matches!(purpose, Use::Meant);
-        let look = |entry: &Declared| entry.informer(meant);
+        let permanent = matches!(purpose, Use::Declare);
+        let look = |entry: &InformerEntry| entry.informer(permanent);
         Ok(self.entry(kind, place, purpose, look)?.1)
     }
 
-    /// Subscribes to the informer of a place, where a read would be allowed.
+    /// Subscribes to the informer of a namespace, if a read of it would be allowed.
     pub(crate) fn subscribe<K: Object>(
         &self,
         coverage: &Coverage,
@@ -273,20 +276,20 @@ impl Shared {
     ) -> Result<Subscription<K>, Error> {
         let kind = coverage.kind();
         let known = self.known_at(kind, &place, None)?;
-        coverage.allows_read(known.as_ref().is_some_and(Declared::is_meant))?;
-        // CACHE-8: it stays until it is known to have a subscriber.
-        let look = |entry: &Declared| entry.informer::<K>(false);
+        coverage.allows_read(known.as_ref().is_some_and(InformerEntry::is_permanent))?;
+        // CACHE-8: the guard keeps the informer until the subscription exists.
+        let look = |entry: &InformerEntry| entry.informer::<K>(false);
         let (_stay, informer) = self.entry(kind, place, Use::Read(caller), look)?;
         Ok(informer.subscribe())
     }
 
-    /// The informer of a place, if there is one; somebody uses it, and reads count.
+    /// Returns the entry of a namespace, if it exists; marks it as used and counts the read.
     fn known_at(
         &self,
         kind: &Kind,
         place: &Option<Arc<str>>,
         verb: Option<Verb>,
-    ) -> Result<Option<Declared>, Error> {
+    ) -> Result<Option<InformerEntry>, Error> {
         let registry = self.registry.read();
         // CACHE-10
         if registry.phase() == Phase::Stopped {
@@ -302,7 +305,7 @@ impl Shared {
         Ok(Some(entry.clone()))
     }
 
-    /// Where the reads of a kind are counted, if they are.
+    /// Returns the read counters of a kind; `None` without metrics.
     fn reads_of(&self, kind: &Kind) -> Option<Arc<ReadCounts>> {
         let metrics = self.options.metrics.as_ref()?;
         let mut reads = self.reads.lock();
@@ -311,16 +314,16 @@ impl Shared {
         Some(Arc::clone(counts))
     }
 
-    /// The informer of a place, which begins where there is none, and what `look` makes of it.
+    /// Returns the entry of a namespace, created if needed, and the result of `look`.
     fn entry<R>(
         &self,
         kind: &Kind,
         place: Option<Arc<str>>,
         purpose: Use,
-        look: impl Fn(&Declared) -> R,
-    ) -> Result<(Stay, R), Error> {
+        look: impl Fn(&InformerEntry) -> R,
+    ) -> Result<(UseGuard, R), Error> {
         let coverage = self.coverage(kind);
-        let slot = Slot {
+        let informer_key = InformerKey {
             gvk: kind.gvk().clone(),
             namespace: place.clone(),
         };
@@ -329,73 +332,75 @@ impl Shared {
             if registry.phase() == Phase::Stopped {
                 return Err(Error::Stopped { kind: kind.clone() });
             }
-            let (entry, new) = registry.declare(slot.clone(), || {
+            let (entry, new) = registry.declare(informer_key.clone(), || {
                 let advice = Advice {
                     coverage: Arc::clone(&coverage),
                     namespace: place,
                     credentials: Arc::clone(&self.credentials),
                 };
-                let options = self.informer_options(&advice, &slot);
+                let options = self.informer_options(&advice, &informer_key);
                 let mirror = Mirror::new(kind.clone(), options);
                 let reads = self.reads_of(kind);
-                Declared::new(advice, mirror, coverage.is_declared(), reads)
+                InformerEntry::new(advice, mirror, coverage.is_declared(), reads)
             });
-            // Under the lock, so that nobody ends it (CACHE-8).
-            if matches!(purpose, Use::Meant) {
-                entry.mean();
+            // Under the lock, so that the entry cannot end as idle in between (CACHE-8).
+            if matches!(purpose, Use::Declare) {
+                entry.make_permanent();
             }
             (entry.stay(), new)
         };
-        // Before it starts, so that what is asked for is what is needed.
+        // Before the informer starts, so that its requests already cover what `look` needs.
         let read = look(&entry);
         if new {
             self.declared.notify_one();
         }
         if let Use::Read(caller) = purpose
             && new
-            && !entry.is_meant()
+            && !entry.is_permanent()
         {
-            self.tell_undeclared(&coverage, caller);
+            self.warn_undeclared(&coverage, caller);
         }
         Ok((entry, read))
     }
 
-    /// Warns once of a kind that nothing declares: it may end as it is not used, and begin again.
-    fn tell_undeclared(&self, coverage: &Coverage, caller: &'static Location<'static>) {
+    /// Warns about an undeclared kind, once per kind: its informer ends when idle and lists again
+    /// on the next read.
+    fn warn_undeclared(&self, coverage: &Coverage, caller: &'static Location<'static>) {
         let kind = coverage.kind();
         if self.told.lock().insert(kind.gvk().clone()) {
             warn!(
                 kind = %kind.qualified_plural(),
                 scope = %scope_text(coverage),
                 %caller,
-                "a read starts an informer that nothing declared: declare the kind in `CacheOptions::by_object`"
+                "an undeclared read started an informer: declare the kind with `CacheOptions::by_object`"
             );
         } else {
             info!(
                 kind = %kind.qualified_plural(),
                 %caller,
-                "a read starts another informer of a kind that nothing declared"
+                "an undeclared read started another informer of this kind"
             );
         }
     }
 
-    fn informer_options(&self, advice: &Advice, slot: &Slot) -> InformerOptions {
+    fn informer_options(&self, advice: &Advice, informer_key: &InformerKey) -> InformerOptions {
         let (options, coverage) = (&self.options, &advice.coverage);
         let hook = options.on_watch_error.0.clone();
         let advice = advice.clone();
-        let (floors, gvk) = (Arc::clone(&self.floors), slot.gvk.clone());
+        let (written_versions, gvk) =
+            (Arc::clone(&self.written_versions), informer_key.gvk.clone());
         let mut informer = InformerOptions::new()
-            // RYOW-10: asked as the informer starts, which may be long after it was declared.
-            .first_version(move || floors.of(&gvk))
+            // RYOW-10: evaluated when the informer starts, which may be long after its declaration.
+            .first_version(move || written_versions.of(&gvk))
             .watch_list(options.watch_list)
             .budget(self.budget.clone())
             .health(self.health.clone())
             .failure_advice(move |reason| advice.way_out(reason));
-        let settings = coverage.settings(slot.namespace.as_deref());
+        let settings = coverage.settings(informer_key.namespace.as_deref());
         let settings = settings.cloned().unwrap_or_default();
         informer = settings.applied_to(informer);
         if let Some(hook) = hook {
-            let (kind, namespace) = (coverage.kind().clone(), slot.namespace.clone());
+            let (kind, namespace) = (coverage.kind().clone(), informer_key.namespace.clone());
             informer = informer.on_failure(move |failed| {
                 hook(&WatchError {
                     kind: kind.clone(),
@@ -410,24 +415,24 @@ impl Shared {
             informer = informer.metrics(metrics.informers().clone());
         }
         if let Some(seed) = options.seed {
-            informer = informer.seed(seed ^ fingerprint(slot));
+            informer = informer.seed(seed ^ fingerprint(informer_key));
         }
         informer
     }
 
-    /// Waits for a phase. The sender lives in the cache itself, so the wait cannot fail.
+    /// Waits for a phase. `self` owns the sender, so the wait cannot fail.
     async fn reaches(&self, is: impl FnMut(&Phase) -> bool) {
         let mut phase = self.phase.subscribe();
         let _phase = phase.wait_for(is).await;
     }
 
-    /// Waits for what every informer known once the cache runs has to say, as long as it runs, and no
-    /// longer than a sync may take. Answers those informers: what a read starts meanwhile is not waited
-    /// for, so it is not judged either. None where the cache was not started in time.
-    pub(crate) async fn every<F: Future<Output = bool>>(
+    /// Waits for `until` on every informer that is declared when the cache starts to run, at most
+    /// for the sync timeout and until the cache stops. Returns those informers; informers that a
+    /// read starts meanwhile are not included. Returns `None` if the cache was not started in time.
+    pub(crate) async fn wait_for_all<F: Future<Output = bool>>(
         &self,
-        says: impl Fn(Declared) -> F,
-    ) -> Option<Vec<Declared>> {
+        says: impl Fn(InformerEntry) -> F,
+    ) -> Option<Vec<InformerEntry>> {
         let known = OnceLock::new();
         let all = async {
             self.reaches(|phase| *phase != Phase::Declaring).await;
@@ -447,11 +452,11 @@ impl Shared {
     }
 }
 
-/// A number of its own for each slot, the same in every run.
-fn fingerprint(slot: &Slot) -> u64 {
-    let place = slot.namespace.as_deref().unwrap_or_default();
-    let text = format!("{}/{place}", slot.gvk);
-    // FNV-1a: any spread will do, it only has to be fixed.
+/// Hashes an informer key, with the same result in every run.
+fn fingerprint(informer_key: &InformerKey) -> u64 {
+    let place = informer_key.namespace.as_deref().unwrap_or_default();
+    let text = format!("{}/{place}", informer_key.gvk);
+    // FNV-1a, because the hash must not change between releases of the standard library.
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })

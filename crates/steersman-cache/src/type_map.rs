@@ -1,4 +1,5 @@
-//! Machine: the types that one informer is looked at as; the only `Any` downcast.
+//! Machine: a map from Rust types to the typed handles of one informer; contains the only `Any`
+//! downcast.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -6,35 +7,36 @@ use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What there is of some types: each read looks it up.
-pub(crate) type ByType<T> = HashMap<TypeId, T, BuildHasherDefault<AsItIs>>;
+/// A map from `TypeId` to `T`. Every read looks an entry up, so the hasher is trivial.
+pub(crate) type ByType<T> = HashMap<TypeId, T, BuildHasherDefault<TypeIdHasher>>;
 
-/// A `TypeId` is a hash already, which nobody outside the program chooses.
+/// A hasher that returns a `TypeId` unchanged: it is already a hash, and no input controls it.
 #[derive(Default)]
-pub(crate) struct AsItIs(u64);
+pub(crate) struct TypeIdHasher(u64);
 
-/// Values of any types, one of each.
+/// At most one value of each type.
 #[derive(Default)]
-pub(crate) struct Types {
+pub(crate) struct TypeMap {
     values: Vec<Value>,
 }
 
 struct Value {
     of: TypeId,
     value: Box<dyn Any + Send + Sync>,
-    /// Whether it stays, however seldom it is used.
-    meant: AtomicBool,
-    /// Whether it was used since the last sweep.
+    /// Whether the value stays even if it is not used.
+    permanent: AtomicBool,
+    /// Whether the value was used since the last sweep.
     used: AtomicBool,
 }
 
-impl Types {
-    /// The value of this type, if it is there; used now, and kept for good where it is `meant`.
-    pub(crate) fn get<T: Any>(&self, meant: bool) -> Option<&T> {
+impl TypeMap {
+    /// Returns the value of this type, if present. Marks the value as used, and as permanent if
+    /// `permanent` is set.
+    pub(crate) fn get<T: Any>(&self, permanent: bool) -> Option<&T> {
         let of = TypeId::of::<T>();
         let value = self.values.iter().find(|value| value.of == of)?;
-        // Most reads find both noted: other threads keep what they know of it then.
-        for (noted, now) in [(&value.used, true), (&value.meant, meant)] {
+        // Store only on change, so that concurrent readers keep the cache line shared.
+        for (noted, now) in [(&value.used, true), (&value.permanent, permanent)] {
             if now && !noted.load(Ordering::Relaxed) {
                 noted.store(true, Ordering::Relaxed);
             }
@@ -42,28 +44,28 @@ impl Types {
         value.value.downcast_ref()
     }
 
-    /// Takes a value, unless there is one of its type.
-    pub(crate) fn put<T: Any + Send + Sync>(&mut self, value: T, meant: bool) {
-        if self.get::<T>(meant).is_none() {
+    /// Inserts a value, unless the map has one of its type.
+    pub(crate) fn put<T: Any + Send + Sync>(&mut self, value: T, permanent: bool) {
+        if self.get::<T>(permanent).is_none() {
             self.values.push(Value {
                 of: TypeId::of::<T>(),
                 value: Box::new(value),
-                meant: AtomicBool::new(meant),
+                permanent: AtomicBool::new(permanent),
                 used: AtomicBool::new(true),
             });
         }
     }
 
-    /// Drops what nobody meant to keep and nobody has used since the last sweep.
+    /// Drops values that are neither permanent nor used since the last sweep.
     pub(crate) fn sweep(&mut self) {
         self.values.retain(|value| {
             let used = value.used.swap(false, Ordering::Relaxed);
-            used || value.meant.load(Ordering::Relaxed)
+            used || value.permanent.load(Ordering::Relaxed)
         });
     }
 }
 
-impl Hasher for AsItIs {
+impl Hasher for TypeIdHasher {
     fn write(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
@@ -79,9 +81,9 @@ impl Hasher for AsItIs {
     }
 }
 
-impl fmt::Debug for Types {
+impl fmt::Debug for TypeMap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Types")
+        f.debug_struct("TypeMap")
             .field("types", &self.values.len())
             .finish()
     }
@@ -92,8 +94,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_type_finds_its_own() {
-        let mut types = Types::default();
+    fn a_lookup_finds_the_value_of_its_type() {
+        let mut types = TypeMap::default();
         types.put(1_u8, true);
         types.put("a", true);
         types.put(2_u8, true);
@@ -103,8 +105,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_used_between_two_sweeps_stays_and_what_is_meant_always_does() {
-        let mut types = Types::default();
+    fn a_sweep_drops_values_that_are_neither_used_nor_permanent() {
+        let mut types = TypeMap::default();
         types.put(1_u8, true);
         types.put(1_u16, false);
         types.put(1_u32, false);

@@ -1,68 +1,67 @@
-//! Words: a kind that has not synced, and what is known about it.
+//! Words: reports on informers that have not synced or that fail.
 
 use std::fmt;
 
 use steersman_informer::Reason;
 use steersman_object::Kind;
 
-/// A kind whose informer has not synced, and what is known about it.
+/// An informer that has not synced, with the reason and the remedy.
 ///
-/// Displays as one line that names the kind, where it is looked for, why it is not there, and the
-/// way out.
+/// Displays as one line with the kind, the namespace, the reason and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Unsynced {
     /// The kind.
     pub kind: Kind,
-    /// The namespace of the informer; `None` where it looks at all of them, or the kind has none.
+    /// The namespace of the informer; `None` for all namespaces and for cluster-scoped kinds.
     pub namespace: Option<String>,
-    /// Why, for those who branch on it.
+    /// The reason, for programs.
     pub reason: UnsyncedReason,
-    /// Why, for people: the server's message, or that the first list has not ended.
+    /// The reason, for people: the server's message, or the state of the first list.
     pub why: String,
-    /// What to do about it, where something is known.
+    /// The remedy, if one is known.
     pub way_out: Option<String>,
 }
 
-/// An informer that does not follow its server at the moment, and what is known about it; see
+/// An informer that does not follow its server at the moment; see
 /// [`Cache::trouble`](crate::Cache::trouble).
 ///
-/// Displays as one line that names the kind, the place, the reason and the way out.
+/// Displays as one line with the kind, the namespace, the reason and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Trouble {
     /// The kind.
     pub kind: Kind,
-    /// The namespace of the informer; `None` where it looks at all of them, or the kind has none.
+    /// The namespace of the informer; `None` for all namespaces and for cluster-scoped kinds.
     pub namespace: Option<String>,
-    /// Whether it has had its first sync: its objects are there then, and grow old. Otherwise reads of
-    /// the kind fail.
+    /// Whether the informer had its first sync. If so, reads return objects that become stale;
+    /// otherwise reads of the kind fail.
     pub has_synced: bool,
-    /// Why, for programs.
+    /// The reason, for programs.
     pub reason: UnsyncedReason,
-    /// Why, for people: the server's message, or that the first list has not ended.
+    /// The reason, for people: the server's message, or the state of the first list.
     pub why: String,
-    /// What to do about it, where something is known.
+    /// The remedy, if one is known.
     pub way_out: Option<String>,
 }
 
-/// Why an informer has not synced.
+/// The reason why an informer has not synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum UnsyncedReason {
-    /// Its first request was not made: the cache does not run, or others have their first sync
-    /// before it.
+    /// The informer has sent no request: the cache does not run, or the informer waits for its turn
+    /// among the first syncs.
     NotStarted,
-    /// Its first list has not ended.
+    /// The first list has not ended.
     Syncing,
-    /// Its requests fail.
+    /// The informer's requests fail.
     Failing(Reason),
-    /// It has ended: it was removed, or the cache stopped.
+    /// The informer has ended: it was removed, or the cache stopped.
     Stopped,
 }
 
 impl Unsynced {
-    /// Why its requests fail, where they do.
+    /// Returns the reason of failing requests.
     #[must_use]
     pub fn failing(&self) -> Option<Reason> {
         match self.reason {
@@ -71,49 +70,50 @@ impl Unsynced {
         }
     }
 
-    /// Whether its first request was not made yet.
+    /// Returns whether the informer has sent no request yet.
     #[must_use]
     pub fn is_not_started(&self) -> bool {
         self.reason == UnsyncedReason::NotStarted
     }
 
-    /// Whether its first list is under way, and nothing has failed.
+    /// Returns whether the first list is in progress without a failure.
     #[must_use]
     pub fn is_syncing(&self) -> bool {
         self.reason == UnsyncedReason::Syncing
     }
 
-    /// Whether the credentials do not allow to read the kind (403).
+    /// Returns whether the credentials do not permit reading the kind (403).
     #[must_use]
     pub fn is_forbidden(&self) -> bool {
         self.failing() == Some(Reason::Forbidden)
     }
 
-    /// Whether the server does not serve the kind: for example, its definition is not installed.
+    /// Returns whether the server does not serve the kind, for example because its definition is
+    /// not installed.
     #[must_use]
     pub fn is_not_served(&self) -> bool {
         self.failing() == Some(Reason::NotServed)
     }
 
-    /// Whether the server's answers do not decode.
+    /// Returns whether the server's responses do not decode.
     #[must_use]
     pub fn is_undecodable(&self) -> bool {
         self.failing() == Some(Reason::Decode)
     }
 
-    /// Whether the server asks its clients to slow down (429).
+    /// Returns whether the server throttles its clients (429).
     #[must_use]
     pub fn is_throttled(&self) -> bool {
         self.failing() == Some(Reason::Throttled)
     }
 
-    /// Whether the versions that the server hands out expire before they can be used (410).
+    /// Returns whether resource versions expire before they can be used (410).
     #[must_use]
     pub fn is_expired(&self) -> bool {
         self.failing() == Some(Reason::Expired)
     }
 
-    /// Whether the server cannot be reached, fails, or does not keep connections.
+    /// Returns whether the server is unreachable, fails, or closes connections early.
     #[must_use]
     pub fn is_unreachable(&self) -> bool {
         let failing = self.failing();
@@ -131,7 +131,8 @@ impl Unsynced {
 }
 
 impl UnsyncedReason {
-    /// One word in lower case, as in labels of metrics: that of the [`Reason`] where requests fail.
+    /// Returns the reason as a label value for metrics, in lower case; for failing requests that of
+    /// the [`Reason`].
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -168,7 +169,7 @@ impl fmt::Display for Unsynced {
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let problem = match self.has_synced {
-            true => "grows old in the cache",
+            true => "is stale in the cache",
             false => "could not be cached",
         };
         let (place, way_out) = (self.namespace.as_deref(), self.way_out.as_deref());

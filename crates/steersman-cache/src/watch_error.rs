@@ -1,4 +1,4 @@
-//! Words: what a hook is told of a request that failed.
+//! Words: the argument of the hook for failed requests.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,26 +6,27 @@ use std::sync::Arc;
 use steersman_informer::Reason;
 use steersman_object::Kind;
 
-/// A list or a watch of an informer that failed; see
-/// [`CacheOptions::on_watch_error`](crate::CacheOptions::on_watch_error). A watch that ended as soon as it
-/// was open ([`Reason::ShortWatch`]), or was silent for too long ([`Reason::Silent`]), is one; one that
-/// lasted or brought something and then ends, or whose connection breaks, is not: it is resumed.
+/// A failed list or watch of an informer; see
+/// [`CacheOptions::on_watch_error`](crate::CacheOptions::on_watch_error). A watch that ends right
+/// after its start ([`Reason::ShortWatch`]) or is silent for too long ([`Reason::Silent`]) is a
+/// failure. A watch that ends after events or a normal duration, or because its connection breaks,
+/// is resumed and is not a failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WatchError {
     /// The kind of the informer.
     pub kind: Kind,
-    /// Its namespace; `None` where it looks at all of them, or the kind has none.
+    /// The namespace of the informer; `None` for all namespaces and for cluster-scoped kinds.
     pub namespace: Option<Arc<str>>,
-    /// What kind of failure it is.
+    /// The kind of failure.
     pub reason: Reason,
-    /// What the server said or what happened, for people; it does not name the kind.
+    /// The server's message or a description of the failure, without the kind.
     pub message: String,
-    /// Which failure it is since the last success, from 1.
+    /// The number of failures since the last success, from 1.
     pub attempt: u32,
 }
 
-/// Who is told; nobody by default.
+/// The hook for failed requests. Default: none.
 #[derive(Clone, Default)]
 pub(crate) struct OnWatchError(pub(crate) Option<Arc<Hook>>);
 

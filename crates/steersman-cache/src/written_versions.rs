@@ -1,20 +1,22 @@
-//! Handle: how new the first list of a kind has to be, so that it shows what this process wrote.
+//! Handle: the minimum resource version of a kind's first list, so that the list includes the
+//! writes of this process.
 
 use std::collections::HashMap;
 
 use parking_lot::Mutex;
 use steersman_object::{Gvk, ResourceVersion};
 
-/// The newest version of each kind that this process wrote (RYOW-10).
+/// The newest resource version of each kind that this process wrote (RYOW-10).
 #[derive(Debug, Default)]
-pub(crate) struct Floors {
-    /// Unset where no version is known to be new enough: then only the newest state is.
+pub(crate) struct WrittenVersions {
+    /// Unset if the written versions cannot be ordered; the first list must then read the newest
+    /// state.
     newest: Mutex<HashMap<Gvk, ResourceVersion>>,
 }
 
-impl Floors {
-    /// Notes a write of a kind at a version. A version that is unset, or that cannot be compared, asks for the
-    /// newest state from then on.
+impl WrittenVersions {
+    /// Records a write of a kind at a version. If the version is unset or cannot be compared, later
+    /// first lists read the newest state.
     pub(crate) fn raise(&self, gvk: &Gvk, version: &ResourceVersion) {
         let mut newest = self.newest.lock();
         let Some(known) = newest.get_mut(gvk) else {
@@ -35,8 +37,8 @@ impl Floors {
         }
     }
 
-    /// What the first list of a kind starts from: any version where this process wrote nothing of the kind, and the
-    /// newest (unset) where no written version is known to be the newest.
+    /// Returns the minimum version of a kind's first list: any version if this process wrote no
+    /// object of the kind, and unset (the newest state) if the written versions cannot be ordered.
     pub(crate) fn of(&self, gvk: &Gvk) -> ResourceVersion {
         let newest = self.newest.lock();
         newest
@@ -52,20 +54,20 @@ mod tests {
 
     /// RYOW-10
     #[test]
-    fn the_floor_of_a_kind_rises_with_each_write_and_never_falls() {
+    fn the_minimum_version_of_a_kind_never_decreases() {
         let (maps, pods) = (Gvk::new("", "v1", "ConfigMap"), Gvk::new("", "v1", "Pod"));
         let floor = |versions: &[&str]| {
-            let floors = Floors::default();
+            let written_versions = WrittenVersions::default();
             for version in versions {
-                floors.raise(&maps, &ResourceVersion::new(version));
+                written_versions.raise(&maps, &ResourceVersion::new(version));
             }
-            assert_eq!(floors.of(&pods), ResourceVersion::any());
-            floors.of(&maps).as_str().to_owned()
+            assert_eq!(written_versions.of(&pods), ResourceVersion::any());
+            written_versions.of(&maps).as_str().to_owned()
         };
         assert_eq!(floor(&[]), "0");
         assert_eq!(floor(&["9"]), "9");
         assert_eq!(floor(&["9", "10", "8"]), "10");
-        // An answer without a version: a delete, or one that was lost.
+        // A response without a version: a delete, or a lost response.
         assert_eq!(floor(&["9", ""]), "");
         assert_eq!(floor(&["", "9"]), "");
         assert_eq!(floor(&["abc"]), "");

@@ -1,11 +1,11 @@
-//! Words: field selection of objects, in the text that servers take.
+//! Words: field selectors in the syntax of the API server.
 
 use std::fmt;
 
-/// Which fields an object must have; servers support a few fields per kind, and always
-/// `metadata.name` and `metadata.namespace`.
+/// A selector by field values. Servers support a few fields per kind; all support `metadata.name`
+/// and `metadata.namespace`.
 ///
-/// Values are escaped as Kubernetes does it (apimachinery, `fields.EscapeValue`).
+/// Values are escaped as in Kubernetes (apimachinery, `fields.EscapeValue`).
 ///
 /// ```
 /// use steersman_object::FieldSelector;
@@ -22,26 +22,26 @@ pub struct FieldSelector {
 }
 
 impl FieldSelector {
-    /// Selects everything.
+    /// Creates a selector that selects every object.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The field has this value.
+    /// Requires this value of the field.
     pub fn equals(mut self, field: impl Into<String>, value: impl Into<String>) -> Self {
         self.terms.push((field.into(), true, value.into()));
         self
     }
 
-    /// The field has another value, or none.
+    /// Requires another value of the field, or none.
     pub fn not_equals(mut self, field: impl Into<String>, value: impl Into<String>) -> Self {
         self.terms.push((field.into(), false, value.into()));
         self
     }
 
-    /// Reads the terms of a text, without a look at what they name: `field=value`, `field==value`
-    /// and `field!=value`, separated by commas. `None` where a term is none of these, or a value has
-    /// what has to be escaped (apimachinery, `fields.ParseSelector`).
+    /// Parses terms `field=value`, `field==value` and `field!=value`, separated by commas, without
+    /// checking the field names. Returns `None` if a term has another form, or a value contains an
+    /// unescaped special character (apimachinery, `fields.ParseSelector`).
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let terms = split(text).into_iter().filter(|term| !term.is_empty());
@@ -59,7 +59,7 @@ impl FieldSelector {
         Some(Self { terms })
     }
 
-    /// The value that a field must have, where one is required.
+    /// Returns the value that the selector requires of a field.
     #[must_use]
     pub fn required(&self, field: &str) -> Option<&str> {
         let mut terms = self.terms.iter();
@@ -67,7 +67,7 @@ impl FieldSelector {
         Some(value)
     }
 
-    /// Whether an object of this name is selected; `None` where that depends on other fields than the name.
+    /// Returns whether objects of this name are selected; `None` if that depends on other fields.
     #[must_use]
     pub fn matches_name(&self, name: &str) -> Option<bool> {
         let is_of_name = |field: &str| field == "metadata.name";
@@ -85,14 +85,14 @@ impl FieldSelector {
         self.terms.is_empty()
     }
 
-    /// The same without the terms about one field.
+    /// Returns the selector without the terms about one field.
     pub fn without(mut self, field: &str) -> Self {
         self.terms.retain(|(of, _, _)| of != field);
         self
     }
 }
 
-/// Splits at the commas that are not escaped.
+/// Splits at unescaped commas.
 fn split(text: &str) -> Vec<&str> {
     let (mut terms, mut start, mut escaped) = (Vec::new(), 0, false);
     for (at, c) in text.char_indices() {
@@ -106,7 +106,7 @@ fn split(text: &str) -> Vec<&str> {
     terms
 }
 
-/// `None` where something is not escaped that has to be, or is that cannot be.
+/// Returns `None` if a special character is not escaped, or another character is.
 fn unescape(value: &str) -> Option<String> {
     let (mut out, mut escaped) = (String::with_capacity(value.len()), false);
     for c in value.chars() {
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_again_whatever_the_value() {
+    fn any_value_survives_display_and_parse() {
         for value in ["", "a", "a,b", "a=b", "a\\b", "\\,=", "ä"] {
             let selector = FieldSelector::new()
                 .equals("x", value)

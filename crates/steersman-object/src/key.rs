@@ -1,4 +1,4 @@
-//! Words: the one key type that addresses an object within its kind.
+//! Words: the key that addresses an object within its kind.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -14,17 +14,17 @@ use crate::kind::Kind;
 
 /// The namespace (of a namespaced kind) and the name of an object.
 ///
-/// Displays and parses as `namespace/name`, or `name` for a cluster-scoped object. A namespace is
-/// never empty: an empty one is no namespace. Cheap to clone: clones share one text.
+/// Displays and parses as `namespace/name`, or `name` for a cluster-scoped object. An empty
+/// namespace is the same as none. Cheap to clone: clones share one text.
 #[derive(Clone, Eq)]
 pub struct ObjectKey {
-    /// As it is displayed.
+    /// The displayed form.
     text: Arc<str>,
-    /// Where the name begins: at 0, or behind the slash.
+    /// The offset of the name: 0, or the position after the slash.
     name: usize,
 }
 
-/// A text that is not `name` or `namespace/name`.
+/// The error for a text that is neither `name` nor `namespace/name`.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("{text:?} is not an object key: write `name`, or `namespace/name` for a namespaced object")]
 pub struct ParseKeyError {
@@ -32,9 +32,9 @@ pub struct ParseKeyError {
 }
 
 impl ObjectKey {
-    /// The key of a namespaced object.
+    /// Creates the key of a namespaced object.
     ///
-    /// An empty namespace makes the key of a cluster-scoped object.
+    /// An empty namespace creates the key of a cluster-scoped object.
     #[must_use]
     pub fn namespaced(namespace: impl AsRef<str>, name: impl AsRef<str>) -> Self {
         let (namespace, name) = (namespace.as_ref(), name.as_ref());
@@ -47,7 +47,7 @@ impl ObjectKey {
         }
     }
 
-    /// The key of a cluster-scoped object.
+    /// Creates the key of a cluster-scoped object.
     #[must_use]
     pub fn cluster(name: impl AsRef<str>) -> Self {
         Self {
@@ -56,29 +56,29 @@ impl ObjectKey {
         }
     }
 
-    /// The key that an object's metadata spells.
+    /// Creates the key of the object with this metadata.
     ///
-    /// An object that has not been named yet has an empty name.
+    /// The name is empty if the object has none yet.
     #[must_use]
     pub fn of_meta(meta: &ObjectMeta) -> Self {
         let namespace = meta.namespace.as_deref().unwrap_or_default();
         Self::namespaced(namespace, meta.name.as_deref().unwrap_or_default())
     }
 
-    /// The namespace; `None` for a cluster-scoped object.
+    /// Returns the namespace; `None` for a cluster-scoped object.
     #[must_use]
     pub fn namespace(&self) -> Option<&str> {
         let end = self.name.checked_sub(1)?;
         self.text.get(..end)
     }
 
-    /// The name.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &str {
         self.text.get(self.name..).unwrap_or_default()
     }
 
-    /// Metadata that spells this key and nothing else: where a new object starts.
+    /// Returns metadata with this namespace and name only, as the start of a new object.
     #[must_use]
     pub fn to_meta(&self) -> ObjectMeta {
         ObjectMeta {
@@ -88,14 +88,13 @@ impl ObjectKey {
         }
     }
 
-    /// The key of another name in the same namespace.
+    /// Returns the key of another name in the same namespace.
     #[must_use]
     pub fn sibling(&self, name: impl AsRef<str>) -> Self {
         Self::namespaced(self.namespace().unwrap_or_default(), name)
     }
 
-    /// The key as objects of the kind have it: those of a cluster-scoped kind have no namespace, whatever
-    /// they are asked for with.
+    /// Returns the key in the scope of the kind: without a namespace if the kind is cluster-scoped.
     #[must_use]
     pub fn placed(&self, kind: &Kind) -> Cow<'_, Self> {
         match self.namespace() {
@@ -105,18 +104,18 @@ impl ObjectKey {
     }
 }
 
-/// Most keys that are looked up are clones of those they are found under.
+/// Compares pointers first, because most looked-up keys are clones of the stored keys.
 impl PartialEq for ObjectKey {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name && (Arc::ptr_eq(&self.text, &other.text) || self.text == other.text)
     }
 }
 
-/// By namespace, then by name; without a namespace first.
+/// Orders by namespace, then by name; keys without a namespace come first.
 impl Ord for ObjectKey {
     fn cmp(&self, other: &Self) -> Ordering {
         if self.name == other.name {
-            // The slashes are at one place.
+            // The slashes are at the same position.
             return self.text.cmp(&other.text);
         }
         let namespaces = self.namespace().cmp(&other.namespace());
@@ -130,7 +129,7 @@ impl PartialOrd for ObjectKey {
     }
 }
 
-/// Keys that differ in where the slash belongs alone are not worth telling apart here.
+/// Hashes the text only: keys that differ only in the position of the slash may share a hash.
 impl Hash for ObjectKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.text.hash(state);
@@ -180,7 +179,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_printed_is_parsed_again(
+        fn a_displayed_key_parses_to_the_same_key(
             namespace in proptest::option::of("[a-z0-9][a-z0-9-]{0,10}"),
             name in "[a-z0-9][a-z0-9.-]{0,20}",
         ) {
@@ -191,7 +190,7 @@ mod tests {
     }
 
     proptest! {
-        // '-' and '.' come before the slash.
+        // The characters '-' and '.' sort before the slash.
         #[test]
         fn keys_are_ordered_by_namespace_then_by_name(
             one in (proptest::option::of("[a.-]{1,3}"), "[a./-]{0,3}"),
@@ -209,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_with_a_namespace_has_none_where_its_kind_has_none() {
+    fn a_key_of_a_cluster_scoped_kind_loses_its_namespace() {
         let (bare, there) = (ObjectKey::cluster("a"), ObjectKey::namespaced("web", "a"));
         let (maps, spaces) = (Kind::of::<ConfigMap>(), Kind::of::<Namespace>());
         assert_eq!(
@@ -237,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_no_key_is_named_in_the_error() {
+    fn a_parse_error_names_the_text() {
         for text in ["", "/", "web/", "/site", "a/b/c"] {
             let error = text.parse::<ObjectKey>().unwrap_err();
             assert!(error.to_string().contains(&format!("{text:?}")), "{error}");

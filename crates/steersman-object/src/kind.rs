@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kube_core::{ApiResource, GroupVersionKind};
 
-/// A group, version and kind: what an object's `apiVersion` and `kind` say.
+/// A group, version and kind: the `apiVersion` and `kind` fields of an object.
 ///
 /// The group of the core kinds (`v1`) is empty. Displays as `Kind.version.group`, the form kubectl
 /// accepts (`Deployment.v1.apps`, `Pod.v1`).
@@ -16,7 +16,7 @@ pub struct Gvk {
     kind: Arc<str>,
 }
 
-/// A group, version and resource (the plural in a URL): what a request path names.
+/// A group, version and resource (the plural in a URL): the parts of a request path.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Gvr {
     group: Arc<str>,
@@ -24,7 +24,7 @@ pub struct Gvr {
     resource: Arc<str>,
 }
 
-/// Whether the objects of a kind live in a namespace.
+/// The scope of a kind's objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scope {
     /// Each object belongs to one namespace.
@@ -33,17 +33,18 @@ pub enum Scope {
     Cluster,
 }
 
-/// All that is needed to talk about a kind to an api-server: its [`Gvk`], its plural and its scope.
+/// The data about a kind that requests to an API server need: its [`Gvk`], its plural and its
+/// scope.
 ///
-/// Cheap to clone. Made from a Rust type with [`Kind::of`] or, for a kind known only at runtime,
-/// from parts with [`Kind::new`].
+/// Cheap to clone. Created from a Rust type by [`Kind::of`], or from parts by [`Kind::new`] for a
+/// kind known only at runtime.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Kind {
-    inner: Arc<Inner>,
+    inner: Arc<KindParts>,
 }
 
 #[derive(PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Inner {
+struct KindParts {
     gvk: Gvk,
     plural: Arc<str>,
     scope: Scope,
@@ -52,7 +53,7 @@ struct Inner {
 // ===== impl Gvk =====
 
 impl Gvk {
-    /// A kind of the given group (empty for the core group) and version.
+    /// Creates a kind of a group (empty for the core group) and version.
     #[must_use]
     pub fn new(group: impl AsRef<str>, version: impl AsRef<str>, kind: impl AsRef<str>) -> Self {
         Self {
@@ -62,40 +63,41 @@ impl Gvk {
         }
     }
 
-    /// Reads the two fields every object carries: `apps/v1` and `Deployment`.
+    /// Creates a kind from the two fields of every object, such as `apps/v1` and `Deployment`.
     #[must_use]
     pub fn from_api_version(api_version: &str, kind: &str) -> Self {
         let (group, version) = split_api_version(api_version);
         Self::new(group, version, kind)
     }
 
-    /// The API group; empty for the core group.
+    /// Returns the API group; empty for the core group.
     #[must_use]
     pub fn group(&self) -> &str {
         &self.group
     }
 
-    /// The version within the group, such as `v1`.
+    /// Returns the version within the group, such as `v1`.
     #[must_use]
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// The kind in CamelCase, such as `Deployment`.
+    /// Returns the kind in CamelCase, such as `Deployment`.
     #[must_use]
     pub fn kind(&self) -> &str {
         &self.kind
     }
 
-    /// The `apiVersion` of objects of this kind: `v1`, or `group/version`.
+    /// Returns the `apiVersion` of objects of this kind: `v1`, or `group/version`.
     #[must_use]
     pub fn api_version(&self) -> String {
         join_api_version(&self.group, &self.version)
     }
 
-    /// Whether both are the same kind of the same group, whatever their versions.
+    /// Returns whether both are the same kind of the same group, in any version.
     ///
-    /// This is how owner references are matched: an owner may be named in any served version.
+    /// Owner references are matched this way, because they may name any served version of the
+    /// owner.
     #[must_use]
     pub fn same_group_kind(&self, other: &Self) -> bool {
         self.group == other.group && self.kind == other.kind
@@ -117,7 +119,7 @@ impl fmt::Debug for Gvk {
 // ===== impl Gvr =====
 
 impl Gvr {
-    /// A resource (plural) of the given group (empty for the core group) and version.
+    /// Creates a resource (plural) of a group (empty for the core group) and version.
     #[must_use]
     pub fn new(
         group: impl AsRef<str>,
@@ -131,19 +133,19 @@ impl Gvr {
         }
     }
 
-    /// The API group; empty for the core group.
+    /// Returns the API group; empty for the core group.
     #[must_use]
     pub fn group(&self) -> &str {
         &self.group
     }
 
-    /// The version within the group.
+    /// Returns the version within the group.
     #[must_use]
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// The plural as it stands in URLs, such as `deployments`.
+    /// Returns the plural in URLs, such as `deployments`.
     #[must_use]
     pub fn resource(&self) -> &str {
         &self.resource
@@ -165,22 +167,22 @@ impl fmt::Debug for Gvr {
 // ===== impl Kind =====
 
 impl Kind {
-    /// A kind from its parts.
+    /// Creates a kind from its parts.
     #[must_use]
     pub fn new(gvk: Gvk, plural: impl AsRef<str>, scope: Scope) -> Self {
         let plural = plural.as_ref().into();
         Self {
-            inner: Arc::new(Inner { gvk, plural, scope }),
+            inner: Arc::new(KindParts { gvk, plural, scope }),
         }
     }
 
-    /// Group, version and kind.
+    /// Returns the group, version and kind.
     #[must_use]
     pub fn gvk(&self) -> &Gvk {
         &self.inner.gvk
     }
 
-    /// Group, version and plural.
+    /// Returns the group, version and plural.
     #[must_use]
     pub fn gvr(&self) -> Gvr {
         let Gvk { group, version, .. } = self.gvk().clone();
@@ -191,25 +193,25 @@ impl Kind {
         }
     }
 
-    /// The plural as it stands in URLs.
+    /// Returns the plural in URLs.
     #[must_use]
     pub fn plural(&self) -> &str {
         &self.inner.plural
     }
 
-    /// Namespaced or cluster-wide.
+    /// Returns the scope.
     #[must_use]
     pub fn scope(&self) -> Scope {
         self.inner.scope
     }
 
-    /// Whether objects of this kind live in a namespace.
+    /// Returns whether objects of this kind belong to a namespace.
     #[must_use]
     pub fn is_namespaced(&self) -> bool {
         self.scope() == Scope::Namespaced
     }
 
-    /// The plural qualified by its group, as `kubectl` and error messages write it:
+    /// Returns the plural qualified by its group, as in kubectl and error messages:
     /// `deployments.apps`, `pods`.
     #[must_use]
     pub fn qualified_plural(&self) -> String {
@@ -219,10 +221,10 @@ impl Kind {
         }
     }
 
-    /// The path of the collection on an api-server, without a trailing slash:
+    /// Returns the path of the collection on an API server, without a trailing slash:
     /// `/apis/apps/v1/namespaces/web/deployments`.
     ///
-    /// A namespace given for a cluster-scoped kind is ignored.
+    /// Ignores the namespace for a cluster-scoped kind.
     #[must_use]
     pub fn collection_path(&self, namespace: Option<&str>) -> String {
         let gvk = self.gvk();
@@ -243,7 +245,7 @@ impl Kind {
         }
     }
 
-    /// The same facts in the shape that kube-core's dynamic types take.
+    /// Returns the kind as the `ApiResource` of kube-core's dynamic types.
     #[must_use]
     pub fn api_resource(&self) -> ApiResource {
         let gvk = self.gvk();
@@ -329,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn owners_match_whatever_the_version() {
+    fn kinds_of_different_versions_have_the_same_group_kind() {
         let old = Gvk::new("apps", "v1beta2", "Deployment");
         let new = Gvk::new("apps", "v1", "Deployment");
         assert!(old.same_group_kind(&new));

@@ -1,31 +1,30 @@
-//! Words: the labels of an object, held in as little room as they are read in.
+//! Words: a compact form of the labels of an object.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 /// The labels of an object, in the order of their keys.
 ///
-/// Immutable, and one allocation however many there are: most objects have labels, and a cache holds
-/// many objects.
+/// Immutable, and stored in one allocation, because a cache holds the labels of many objects.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct Labels {
-    /// Key, value, key, value; before each of them a character that says how long it is.
+    /// Keys and values in turn. A character before each encodes its length in bytes.
     text: Box<str>,
 }
 
-/// From here on there are so many numbers that are no characters.
+/// The first surrogate: code points from here to 0xdfff are not characters.
 const SURROGATES: u32 = 0xd800;
 const NO_CHARACTERS: u32 = 0x800;
 
 impl Labels {
-    /// The value of a label.
+    /// Returns the value of a label.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
         let found = self.iter().find(|(own, _)| *own == key);
         found.map(|(_, value)| value)
     }
 
-    /// Each label and its value, in the order of the keys.
+    /// Returns the labels and their values, ordered by key.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         let mut rest = &*self.text;
         std::iter::from_fn(move || {
@@ -36,19 +35,19 @@ impl Labels {
         })
     }
 
-    /// How many there are.
+    /// Returns the number of labels.
     #[must_use]
     pub fn len(&self) -> usize {
         self.iter().count()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no labels.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
 
-    /// As objects spell them.
+    /// Returns the labels as the map in an object's metadata.
     #[must_use]
     pub fn to_map(&self) -> BTreeMap<String, String> {
         let labels = self.iter().map(|(key, value)| (key.into(), value.into()));
@@ -69,8 +68,8 @@ impl From<&BTreeMap<String, String>> for Labels {
     }
 }
 
-/// The character that says how long a part is. Servers let a part be some hundred bytes long, and this could
-/// say a million.
+/// Returns the character that encodes the length of a part. It can encode about a million bytes;
+/// servers permit a few hundred.
 fn sign(part: &str) -> char {
     let length = u32::try_from(part.len()).unwrap_or(u32::MAX);
     let skipped = if length < SURROGATES {
@@ -81,12 +80,12 @@ fn sign(part: &str) -> char {
     char::from_u32(length.saturating_add(skipped)).unwrap_or(char::MAX)
 }
 
-/// The part that a text begins with, and what comes behind it.
+/// Splits a text into its first part and the rest.
 fn first(text: &str) -> Option<(&str, &str)> {
     let mut characters = text.chars();
     let sign = u32::from(characters.next()?);
     let skipped = if sign < SURROGATES { 0 } else { NO_CHARACTERS };
-    // What is longer than can be said is all there is. Lengths are those of whole parts.
+    // A length beyond the limit stands for the whole rest. Lengths are those of whole parts.
     let rest = characters.as_str();
     let length = usize::try_from(sign - skipped).unwrap_or(usize::MAX);
     rest.split_at_checked(length).or(Some((rest, "")))
@@ -106,7 +105,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn labels_are_the_map_they_were_made_of(
+        fn labels_convert_back_to_their_map(
             map in prop::collection::btree_map("[a-c]{0,2}", "[a-cä]{0,2}", 0..5),
             other in prop::collection::btree_map("[a-c]{0,2}", "[a-cä]{0,2}", 0..5),
         ) {
@@ -120,7 +119,7 @@ mod tests {
         }
     }
     #[test]
-    fn labels_of_any_length_are_what_they_were() {
+    fn labels_of_any_length_are_kept() {
         for length in [0, 127, 128, 0xd7ff, 0xd800, 0xdfff, 0xe000, 0x1_2345] {
             let map = BTreeMap::from([("ä".repeat(length / 2), "b".repeat(length))]);
             assert_eq!(Labels::from(&map).to_map(), map);

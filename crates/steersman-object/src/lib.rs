@@ -1,23 +1,23 @@
-//! What a Kubernetes object *is*, as plain values: no tasks, no clock, no network.
+//! Values that describe Kubernetes objects: kinds, keys, versions, selectors and owners. No tasks,
+//! no clock, no network.
 //!
-//! Every other crate speaks in these words. A kind is a runtime value ([`Kind`]), so typed, dynamic
-//! and metadata-only objects go through the same code; an object is addressed by one key type
-//! ([`ObjectKey`]) whether its kind is namespaced or not; and [`ResourceVersion`] is the only
-//! place that says when two versions may be ordered.
+//! All other crates use these types. A kind is a runtime value ([`Kind`]), so typed, dynamic and
+//! metadata-only objects share one code path. One key type ([`ObjectKey`]) addresses objects of
+//! namespaced and cluster-scoped kinds. Only [`ResourceVersion`] compares versions.
 //!
-//! Modules, words first:
+//! Modules:
 //!
-//! - [`kind`] has [`Gvk`], [`Gvr`], [`Scope`], [`Kind`].
-//! - [`key`] has [`ObjectKey`].
-//! - [`version`] has [`ResourceVersion`], [`uid`] has [`Uid`].
-//! - [`object`] has the [`Object`] trait and [`TypedObject`].
-//! - [`whole`] has [`WholeObject`]: which types hold all of an object.
-//! - [`labels`] has [`Labels`], as caches hold them.
-//! - [`selector`] has [`LabelSelector`], parsed from the text kubectl takes.
-//! - [`field_selector`] has [`FieldSelector`], written as servers take it.
-//! - [`selection`] has [`Selection`]: which objects a list selects.
+//! - [`kind`] contains [`Gvk`], [`Gvr`], [`Scope`], [`Kind`].
+//! - [`key`] contains [`ObjectKey`].
+//! - [`version`] contains [`ResourceVersion`]; [`uid`] contains [`Uid`].
+//! - [`object`] contains the traits [`Object`] and [`TypedObject`].
+//! - [`whole`] contains [`WholeObject`], the types that hold every field of their kind.
+//! - [`labels`] contains [`Labels`], the compact form of labels in caches.
+//! - [`selector`] contains [`LabelSelector`], parsed from the syntax of kubectl.
+//! - [`field_selector`] contains [`FieldSelector`], in the syntax of the API server.
+//! - [`selection`] contains [`Selection`], the objects that a list selects.
 //! - [`owner`] finds and builds owner references.
-//! - [`report()`] puts an error and its causes on one line, [`panic_text`] reads the text of a panic.
+//! - [`report()`] formats an error and its causes in one line; [`panic_text`] returns the text of a panic.
 
 pub mod kind;
 pub mod key;

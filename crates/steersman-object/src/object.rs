@@ -1,4 +1,4 @@
-//! Words: the trait of everything that can be stored, cached and reconciled.
+//! Words: the traits of objects that can be stored, cached and reconciled.
 
 use std::any::TypeId;
 use std::fmt::Debug;
@@ -11,16 +11,16 @@ use crate::key::ObjectKey;
 use crate::kind::{Gvk, Kind, Scope};
 use crate::version::ResourceVersion;
 
-/// An object of Kubernetes: typed (`Pod`, your own kinds), dynamic, or metadata alone.
+/// A Kubernetes object: typed (`Pod`, custom kinds), dynamic, or metadata only.
 ///
-/// Never implemented by hand: every [`Resource`] that can be encoded, decoded and shared between
-/// threads is one. Which kind an object is of travels beside it as a [`Kind`], so that typed and
-/// dynamic objects take the same paths.
+/// Implemented for every [`Resource`] that can be encoded, decoded and shared between threads. The
+/// kind of an object is passed beside it as a [`Kind`], so that typed and dynamic objects share one
+/// code path.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a Kubernetes object that Steersman can cache",
     note = "derive `CustomResource`, `Clone`, `Debug`, `Serialize` and `Deserialize` for your kind, \
             or use a type of k8s-openapi",
-    note = "reads answer an object as `Arc<K>`: pass `&*object` where `&K` is asked for"
+    note = "reads return an object as `Arc<K>`: pass `&*object` for a parameter of type `&K`"
 )]
 pub trait Object:
     Resource<DynamicType: TypeInfo, Scope: 'static>
@@ -32,22 +32,23 @@ pub trait Object:
     + Sync
     + 'static
 {
-    /// The key of this object; its name is empty while it has none.
+    /// Returns the key of this object; the name is empty if the object has none yet.
     fn key(&self) -> ObjectKey {
         ObjectKey::of_meta(self.meta())
     }
 
-    /// The uid the server gave this object; empty before it was created.
+    /// Returns the uid that the server assigned; empty before the object is created.
     fn uid_str(&self) -> &str {
         self.meta().uid.as_deref().unwrap_or_default()
     }
 
-    /// The version of this object; [`ResourceVersion::unset`] before it was created.
+    /// Returns the resource version of this object; [`ResourceVersion::unset`] before it is
+    /// created.
     fn stored_version(&self) -> ResourceVersion {
         ResourceVersion::new(self.meta().resource_version.as_deref().unwrap_or_default())
     }
 
-    /// Whether deletion was requested and finalizers still hold the object.
+    /// Returns whether deletion was requested; finalizers may still keep the object.
     fn is_being_deleted(&self) -> bool {
         self.meta().deletion_timestamp.is_some()
     }
@@ -66,11 +67,11 @@ impl<K> Object for K where
 {
 }
 
-/// An [`Object`] whose kind its Rust type knows.
+/// An [`Object`] type with a kind that is known at compile time.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not know its kind at compile time",
     note = "pass a `Kind` to the method that takes one, or use a typed object",
-    note = "reads answer an object as `Arc<K>`: pass `&*object` where `&K` is asked for"
+    note = "reads return an object as `Arc<K>`: pass `&*object` for a parameter of type `&K`"
 )]
 pub trait TypedObject: Object<DynamicType = ()> {}
 
@@ -78,7 +79,7 @@ pub trait TypedObject: Object<DynamicType = ()> {}
 impl<K: Object<DynamicType = ()>> TypedObject for K {}
 
 impl Kind {
-    /// The kind of all objects of the type `K`.
+    /// Returns the kind of all objects of the type `K`.
     #[must_use]
     pub fn of<K: TypedObject>() -> Self {
         let gvk = Gvk::new(K::group(&()), K::version(&()), K::kind(&()));
@@ -92,10 +93,10 @@ impl Kind {
     }
 }
 
-/// What a Rust type needs to be told about its kind at runtime: nothing, or all of it.
+/// The information about its kind that a Rust type needs at runtime.
 ///
-/// The two implementations are all there can be: `()` for types that know their kind, and
-/// [`ApiResource`] for dynamic ones.
+/// There are two implementations: `()` for types with a static kind, and [`ApiResource`] for
+/// dynamic ones.
 pub trait TypeInfo: Clone + Debug + Send + Sync + 'static {
     /// Derives the information from the kind.
     fn from_kind(kind: &Kind) -> Self;
@@ -136,7 +137,7 @@ mod tests {
         assert_eq!(kind.plural(), "deployments");
         assert!(kind.is_namespaced());
         assert_eq!(Kind::of::<Namespace>().scope(), Scope::Cluster);
-        // Metadata of a kind is of that kind.
+        // Metadata of a kind has that kind.
         assert_eq!(Kind::of::<PartialObjectMeta<Deployment>>(), kind);
     }
 

@@ -7,11 +7,11 @@ use crate::key::ObjectKey;
 use crate::kind::{Gvk, Kind, Scope};
 use crate::object::Object;
 
-/// Why an owner cannot be set.
+/// The reason why an owner cannot be set.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OwnerError {
-    /// The owner was never created, so there is no uid to refer to.
+    /// The owner was never created, so it has no uid.
     #[error(
         "{owner} has no uid, so it cannot own {object}: use the object as the server returned it"
     )]
@@ -21,22 +21,22 @@ pub enum OwnerError {
         /// The key of the object to be owned.
         object: ObjectKey,
     },
-    /// Another object is the controller already.
+    /// Another object already controls the object.
     #[error(
         "{object} is already controlled by {controller_kind} {controller:?}: it cannot have a second controller"
     )]
     AlreadyControlled {
         /// The key of the object to be owned.
         object: ObjectKey,
-        /// The name of the present controller.
+        /// The name of the current controller.
         controller: String,
-        /// The kind of the present controller.
+        /// The kind of the current controller.
         controller_kind: String,
     },
-    /// The object was there before, and nobody controls it: to take it would mean that it is
-    /// deleted along with its new owner.
+    /// The object existed before and has no controller. With a controller, it would be deleted
+    /// together with that controller.
     #[error(
-        "{object} exists and nobody controls it: delete it or rename the owner, or adopt it by setting \
+        "{object} exists and has no controller: delete it or rename the owner, or adopt it by setting \
          its controller reference yourself"
     )]
     NotControlled {
@@ -56,7 +56,7 @@ pub enum OwnerError {
     },
 }
 
-/// The owner reference that names the controlling owner, if there is one.
+/// Returns the owner reference of the controlling owner, if there is one.
 #[must_use]
 pub fn controller_of(meta: &ObjectMeta) -> Option<&OwnerReference> {
     meta.owner_references
@@ -65,15 +65,16 @@ pub fn controller_of(meta: &ObjectMeta) -> Option<&OwnerReference> {
         .find(|reference| reference.controller == Some(true))
 }
 
-/// Whether an owner reference names an object of this kind, in whatever version.
+/// Returns whether an owner reference names an object of this kind, in any version.
 #[must_use]
 pub fn refers_to_kind(reference: &OwnerReference, kind: &Kind) -> bool {
     Gvk::from_api_version(&reference.api_version, &reference.kind).same_group_kind(kind.gvk())
 }
 
-/// The key of an owner of kind `kind` that `reference` names, given the owned object's namespace.
+/// Returns the key of the owner of kind `kind` that `reference` names; `namespace` is that of the
+/// owned object.
 ///
-/// A cluster-scoped owner has no namespace, whatever its dependents have.
+/// The key of a cluster-scoped owner has no namespace.
 #[must_use]
 pub fn owner_key(reference: &OwnerReference, kind: &Kind, namespace: Option<&str>) -> ObjectKey {
     match (kind.scope(), namespace) {
@@ -82,15 +83,15 @@ pub fn owner_key(reference: &OwnerReference, kind: &Kind, namespace: Option<&str
     }
 }
 
-/// Makes `owner` the controller of `object`: deleting the owner deletes the object, and its
-/// events reconcile the owner.
+/// Sets `owner` as the controller of `object`: a deletion of the owner deletes the object, and
+/// events of the object reconcile the owner.
 ///
-/// Setting the same owner again changes nothing but the reference's uid and version.
+/// A second call with the same owner updates only the uid and the version of the reference.
 ///
 /// # Errors
 ///
-/// When the owner has no uid, when another object is the controller already, or when a namespaced
-/// owner and the object are not in one namespace.
+/// If the owner has no uid, another object is the controller, or a namespaced owner and the object
+/// are in different namespaces.
 pub fn set_controller<O: Object, K: Object>(
     owner: &O,
     owner_kind: &Kind,
@@ -114,11 +115,11 @@ pub fn set_controller<O: Object, K: Object>(
     Ok(())
 }
 
-/// Makes `owner` an owner of `object` without controlling it.
+/// Adds `owner` as an owner of `object` that does not control it.
 ///
 /// # Errors
 ///
-/// As [`set_controller`], except that other owners do not matter.
+/// Those of [`set_controller`], except that other owners do not matter.
 pub fn add_owner<O: Object, K: Object>(
     owner: &O,
     owner_kind: &Kind,
@@ -167,8 +168,9 @@ fn upsert(meta: &mut ObjectMeta, reference: OwnerReference) {
     }
 }
 
-/// The same object by group, kind and name. A recreated owner takes over the reference of its
-/// predecessor instead of leaving a dangling one that the garbage collector would act on.
+/// Returns whether both references name the same object by group, kind and name. A recreated owner
+/// then replaces the reference to its predecessor, which the garbage collector would treat as a
+/// deleted owner.
 fn same_owner(a: &OwnerReference, b: &OwnerReference) -> bool {
     let gvk = |r: &OwnerReference| Gvk::from_api_version(&r.api_version, &r.kind);
     gvk(a).same_group_kind(&gvk(b)) && a.name == b.name
@@ -209,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn the_controller_is_set_once_and_refreshed() {
+    fn a_second_set_of_the_same_controller_updates_its_reference() {
         let mut owned = replica_set("a");
         set_controller(&deployment("a", "web", "u1"), &kind(), &mut owned).unwrap();
         set_controller(&deployment("a", "web", "u2"), &kind(), &mut owned).unwrap();

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-/// The text of a panic, from the payload that `catch_unwind` returns, or a remark that it has none.
+/// Returns the text of a panic from the payload of `catch_unwind`, or a placeholder if it has none.
 #[must_use]
 pub fn panic_text(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<String>().map(String::as_str);
@@ -10,8 +10,8 @@ pub fn panic_text(payload: &(dyn Any + Send)) -> &str {
         .unwrap_or("a panic without a text")
 }
 
-/// The text of the panic that ended a task, from `JoinError::try_into_panic`; if the task was cancelled
-/// instead, the text of that error.
+/// Returns the text of the panic that ended a task, from `JoinError::try_into_panic`; for a
+/// cancelled task, the text of that error.
 pub fn task_panic_text<E: std::fmt::Display>(panic: Result<Box<dyn Any + Send>, E>) -> String {
     match panic {
         Ok(payload) => panic_text(&*payload).to_owned(),
@@ -24,14 +24,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_task_ends_with_the_text_of_its_panic_or_of_its_error() {
+    fn the_text_of_a_task_is_that_of_its_panic_or_of_its_error() {
         let panicked: Result<Box<dyn Any + Send>, &str> = Ok(Box::new("plain"));
         assert_eq!(task_panic_text(panicked), "plain");
         assert_eq!(task_panic_text(Err("cancelled")), "cancelled");
     }
 
     #[test]
-    fn texts_of_both_kinds_are_read() {
+    fn the_text_of_a_static_or_formatted_panic_is_returned() {
         let catch = |f: fn()| std::panic::catch_unwind(f).unwrap_err();
         assert_eq!(panic_text(&*catch(|| panic!("plain"))), "plain");
         assert_eq!(panic_text(&*catch(|| panic!("{} left", 3))), "3 left");

@@ -3,16 +3,16 @@
 use std::error::Error;
 use std::fmt;
 
-/// Displays an error and the causes behind it, `what failed: why: why that`; see [`report`].
+/// Displays an error and its causes as `error: cause: cause`; see [`report`].
 #[derive(Clone, Copy)]
 pub struct Report<'a> {
     error: &'a (dyn Error + 'static),
 }
 
-/// The whole chain of an error, for logs and for the end of `main`.
+/// Returns the whole chain of an error, for logs and for the end of `main`.
 ///
-/// The errors of these crates display one level each, and [`source`](Error::source) has the next. A
-/// `main` that returns an error prints its `Debug` form instead, which few want to read.
+/// Each error of these crates displays itself only; [`source`](Error::source) returns the cause. A
+/// `main` that returns an error prints its `Debug` form instead.
 ///
 /// ```
 /// use steersman_object::report;
@@ -58,7 +58,7 @@ mod tests {
     struct Outer(#[source] Inner);
 
     #[test]
-    fn every_cause_is_on_the_line() {
+    fn a_report_contains_every_cause() {
         assert_eq!(report(&Outer(Inner)).to_string(), "cannot write: refused");
         assert_eq!(report(&Inner).to_string(), "refused");
     }

@@ -1,4 +1,4 @@
-//! Words: which objects of a kind a list selects.
+//! Words: the selection of objects by a list.
 
 use std::any::{TypeId, type_name};
 use std::fmt;
@@ -15,9 +15,9 @@ pub const CONTROLLER_UID: &str = "metadata.controller.uid";
 
 /// The objects of one kind that a list selects: all of them by default. An object must meet every condition.
 ///
-/// The cache and the API server answer the same selection, with two exceptions: only a cache has
-/// [indexes](Self::index), and only a server can select by [fields](Self::fields). A list that asks the wrong side
-/// fails.
+/// The cache and the API server accept the same selection, with two exceptions: only a cache has
+/// [indexes](Self::index), and only a server can select by [fields](Self::fields). The other side
+/// returns an error.
 ///
 /// ```
 /// use steersman_object::{LabelSelector, Selection};
@@ -39,7 +39,7 @@ pub struct Selection {
     skip_malformed: bool,
 }
 
-/// An index that was named by an [`IndexKey`], and the key's type of object.
+/// An index that was selected by an [`IndexKey`], with the object type of the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct TypedIndex {
     index: &'static str,
@@ -126,10 +126,10 @@ impl Selection {
         self
     }
 
-    /// Leaves out objects that do not decode, instead of failing because of them.
+    /// Omits objects that do not decode, instead of failing because of them.
     ///
-    /// This is for code that shows or counts objects. Code that deletes or creates objects by comparing with a list
-    /// must not mistake an unreadable object for an absent one.
+    /// Use this for display or counting. Code that creates or deletes objects by comparing with a
+    /// list would mistake an unreadable object for an absent one.
     pub fn skip_malformed(mut self) -> Self {
         self.skip_malformed = true;
         self
@@ -170,7 +170,7 @@ impl Selection {
         self.limit
     }
 
-    /// Returns whether objects that do not decode are left out.
+    /// Returns whether objects that do not decode are omitted.
     #[must_use]
     pub fn skips_malformed(&self) -> bool {
         self.skip_malformed
@@ -187,7 +187,7 @@ impl Selection {
 }
 
 impl<K, V> IndexKey<K, V> {
-    /// Makes the key of the index named `name`.
+    /// Creates the key of the index named `name`.
     #[must_use]
     pub const fn new(name: &'static str) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! Machine: label selection of objects, from the text that kubectl takes.
+//! Machine: label selectors in the syntax of kubectl.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -9,25 +9,26 @@ use thiserror::Error;
 
 use crate::labels::Labels;
 
-/// Which labels an object must have.
+/// A selector by labels.
 ///
 /// Parses the syntax of `kubectl -l` (equality- and set-based, combined with commas):
 /// `app=web,tier in (front,edge),!legacy`. The empty selector matches everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabelSelector(Vec<Expression>);
 
-/// What every object that a selector selects has, in one label; see [`LabelSelector::required`].
+/// A requirement that every selected object meets, about one label; see
+/// [`LabelSelector::required`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Required<'a> {
-    /// The label, with whatever value.
+    /// The label has any value.
     Key(&'a str),
-    /// The label, with this value.
+    /// The label has this value.
     Is(&'a str, &'a str),
-    /// The label, with one of these values.
+    /// The label has one of these values.
     OneOf(&'a str, &'a BTreeSet<String>),
 }
 
-/// A text that is not a label selector.
+/// The error for a text that is not a label selector.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("{text:?} is not a label selector: {problem}")]
 pub struct ParseSelectorError {
@@ -36,32 +37,32 @@ pub struct ParseSelectorError {
 }
 
 impl LabelSelector {
-    /// The selector that matches everything.
+    /// Creates the selector that matches every object.
     #[must_use]
     pub fn everything() -> Self {
         Self::default()
     }
 
-    /// Requires the value of one label.
+    /// Creates a selector that requires the value of one label.
     #[must_use]
     pub fn label(key: impl Into<String>, value: impl Into<String>) -> Self {
         Self(vec![Expression::Equal(key.into(), value.into())])
     }
 
-    /// Whether this selects every object.
+    /// Returns whether this selects every object.
     #[must_use]
     pub fn is_everything(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many terms it has; all of them have to hold.
+    /// Returns the number of terms; a selected object meets all of them.
     #[must_use]
     pub fn terms(&self) -> usize {
         self.0.len()
     }
 
-    /// What the selected objects have for sure, for those who look where such objects are filed. The
-    /// other terms say only what they do not have.
+    /// Returns the requirements that an index lookup can use. The remaining terms exclude labels or
+    /// values.
     pub fn required(&self) -> impl Iterator<Item = Required<'_>> {
         self.0.iter().filter_map(|term| match term {
             Expression::Equal(key, value) => Some(Required::Is(key, value)),
@@ -71,7 +72,7 @@ impl LabelSelector {
         })
     }
 
-    /// Whether an object with these labels is selected.
+    /// Returns whether an object with these labels is selected.
     #[must_use]
     pub fn matches(&self, labels: Option<&BTreeMap<String, String>>) -> bool {
         static NONE: BTreeMap<String, String> = BTreeMap::new();
@@ -79,7 +80,7 @@ impl LabelSelector {
         self.0.iter().all(|term| term.matches(labels))
     }
 
-    /// As [`matches`](Self::matches), of labels as caches hold them.
+    /// Returns the same as [`matches`](Self::matches), for labels in their compact form.
     #[must_use]
     pub fn selects(&self, labels: &Labels) -> bool {
         self.0.iter().all(|term| selects(term, labels))
@@ -134,7 +135,7 @@ impl FromStr for LabelSelector {
     }
 }
 
-/// Splits at the commas that are not inside parentheses.
+/// Splits at commas outside parentheses.
 fn split_terms(text: &str) -> Vec<&str> {
     let mut depth = 0_usize;
     let mut start = 0;
@@ -176,7 +177,7 @@ fn parse_term(term: &str) -> Result<Expression, String> {
 }
 
 fn parse_set(term: &str) -> Result<Expression, String> {
-    let shape = || format!("{term:?} should read `key in (a,b)` or `key notin (a,b)`");
+    let shape = || format!("write {term:?} as `key in (a,b)` or `key notin (a,b)`");
     let (head, values) = term
         .trim_end_matches(')')
         .split_once('(')
@@ -197,14 +198,16 @@ fn parse_set(term: &str) -> Result<Expression, String> {
     }
 }
 
-/// Refuses what could never be a label: the server checks the rest.
+/// Refuses characters that no label contains; the server checks the rest.
 fn valid(text: &str, what: &str) -> Result<String, String> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
     if text.is_empty() && what == "key" {
         return Err("a label key is missing".to_owned());
     }
     match text.chars().find(|c| !allowed(*c)) {
-        Some(c) => Err(format!("{c:?} cannot stand in a label {what} ({text:?})")),
+        Some(c) => Err(format!(
+            "the label {what} {text:?} contains the invalid character {c:?}"
+        )),
         None => Ok(text.to_owned()),
     }
 }
@@ -221,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn each_form_selects_what_kubectl_selects() {
+    fn each_operator_selects_the_same_objects_as_kubectl() {
         let web = labels(&[("app", "web"), ("tier", "front")]);
         for (selector, selected) in [
             ("", true),
@@ -246,14 +249,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_is_parsed_again() {
+    fn a_displayed_selector_parses_to_the_same_selector() {
         let text = "app=web,tier in (edge,front),!legacy,x!=y,exists";
         let parsed: LabelSelector = text.parse().unwrap();
         assert_eq!(parsed.to_string().parse(), Ok(parsed));
     }
 
     #[test]
-    fn what_is_required_is_what_all_that_are_selected_have() {
+    fn required_terms_are_those_that_every_selected_object_meets() {
         let parsed: LabelSelector = "app=web,tier in (edge,front),!legacy,x!=y,there"
             .parse()
             .unwrap();
@@ -267,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_selector_says_where() {
+    fn a_parse_error_names_the_invalid_part() {
         for text in [
             "=x",
             "a in b",

@@ -1,41 +1,42 @@
-//! Words: what tells an object from another one of its name.
+//! Words: the uid of an object, which distinguishes it from other objects of the same name.
 
 use std::fmt;
 
-/// The uid of an object; empty before it was created.
+/// The uid of an object; empty before it is created.
 ///
-/// An opaque string to clients. Servers make UUIDs, and one of those takes 16 bytes.
+/// An opaque string to clients. Servers generate UUIDs, which are stored in 16 bytes.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Uid(Form);
+pub struct Uid(UidForm);
 
 #[derive(Clone, PartialEq, Eq, Hash)]
-enum Form {
-    /// What is spelled as RFC 9562 wants UUIDs to be written: nothing else, or two uids would be one.
+enum UidForm {
+    /// A UUID in the exact spelling of RFC 9562. Other spellings are kept as text, so that two
+    /// different uids never compare equal.
     Uuid([u8; 16]),
     Text(Box<str>),
 }
 
-/// Where a UUID has its hyphens.
+/// The positions of the hyphens in a UUID.
 const HYPHENS: [usize; 4] = [8, 13, 18, 23];
 
 impl Uid {
-    /// The uid that the server sent.
+    /// Creates a uid from the text that the server sent.
     #[must_use]
     pub fn new(text: &str) -> Self {
         Self(match uuid(text) {
-            Some(bytes) => Form::Uuid(bytes),
-            None => Form::Text(text.into()),
+            Some(bytes) => UidForm::Uuid(bytes),
+            None => UidForm::Text(text.into()),
         })
     }
 
-    /// Whether there is none.
+    /// Returns whether the uid is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        matches!(&self.0, Form::Text(text) if text.is_empty())
+        matches!(&self.0, UidForm::Text(text) if text.is_empty())
     }
 }
 
-/// The bytes of what is written as a UUID: 36 characters, the digits in lower case.
+/// Parses a UUID: 36 characters with digits in lower case.
 fn uuid(text: &str) -> Option<[u8; 16]> {
     let text: &[u8; 36] = text.as_bytes().try_into().ok()?;
     let mut digits = 0;
@@ -52,7 +53,7 @@ fn uuid(text: &str) -> Option<[u8; 16]> {
             b'a'..=b'f' => character - b'a' + 10,
             _ => return None,
         };
-        // 32 digits are left of 36 characters.
+        // 36 characters without 4 hyphens are 32 digits.
         bytes[digits / 2] = bytes[digits / 2] << 4 | digit;
         digits += 1;
     }
@@ -62,8 +63,8 @@ fn uuid(text: &str) -> Option<[u8; 16]> {
 impl PartialEq<str> for Uid {
     fn eq(&self, other: &str) -> bool {
         match &self.0 {
-            Form::Uuid(bytes) => uuid(other).as_ref() == Some(bytes),
-            Form::Text(text) => **text == *other,
+            UidForm::Uuid(bytes) => uuid(other).as_ref() == Some(bytes),
+            UidForm::Text(text) => **text == *other,
         }
     }
 }
@@ -71,8 +72,8 @@ impl PartialEq<str> for Uid {
 impl fmt::Display for Uid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bytes = match &self.0 {
-            Form::Uuid(bytes) => bytes,
-            Form::Text(text) => return f.write_str(text),
+            UidForm::Uuid(bytes) => bytes,
+            UidForm::Text(text) => return f.write_str(text),
         };
         for (at, byte) in bytes.iter().enumerate() {
             if matches!(at, 4 | 6 | 8 | 10) {
@@ -95,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_uid_is_the_text_it_was_made_of_and_no_other() {
+    fn a_uid_displays_the_text_it_was_created_from() {
         let texts = [
             "",
             "1",

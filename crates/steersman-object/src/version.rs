@@ -1,4 +1,4 @@
-//! Words: resource versions, and the only place that says when two may be ordered.
+//! Words: resource versions, and the only comparison of them.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -8,23 +8,23 @@ use std::sync::Arc;
 ///
 /// An opaque string to clients, except that since Kubernetes 1.35 (KEP-5504) versions that are
 /// positive decimal integers without leading zeros may be compared within one resource;
-/// [`compare`](Self::compare) answers only for those. Cheap to clone.
+/// [`compare`](Self::compare) compares only those. Cheap to clone.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct ResourceVersion(Form);
+pub struct ResourceVersion(VersionForm);
 
-/// What fits is always inline: each text has one form.
+/// A text that fits is always stored inline, so each text has exactly one representation.
 #[derive(Clone, PartialEq, Eq, Hash)]
-enum Form {
+enum VersionForm {
     Inline { length: u8, bytes: [u8; INLINE] },
     Long(Arc<Box<str>>),
 }
 
-/// Versions that count changes have fewer digits for a while: at a thousand changes a second they reach
-/// these after three thousand years. A version takes 16 bytes then, and nothing beside them.
+/// The capacity of the inline form in bytes, which makes a version 16 bytes in total. A version
+/// that counts a thousand changes per second reaches 14 digits after three thousand years.
 const INLINE: usize = 14;
 
 impl ResourceVersion {
-    /// Wraps the string that the server sent.
+    /// Creates a version from the string that the server sent.
     #[must_use]
     pub fn new(version: impl AsRef<str>) -> Self {
         let text = version.as_ref();
@@ -32,57 +32,57 @@ impl ResourceVersion {
         Self(match bytes.get_mut(..text.len()) {
             Some(room) => {
                 room.copy_from_slice(text.as_bytes());
-                // It is at most as long as there is room.
+                // At most `INLINE`, so it fits into a `u8`.
                 let length = u8::try_from(text.len()).unwrap_or_default();
-                Form::Inline { length, bytes }
+                VersionForm::Inline { length, bytes }
             }
-            None => Form::Long(Arc::new(text.into())),
+            None => VersionForm::Long(Arc::new(text.into())),
         })
     }
 
-    /// "Any version the server has at hand", which may be stale: `"0"`.
+    /// Returns `"0"`: any version that the server has in memory, which may be stale.
     #[must_use]
     pub fn any() -> Self {
         Self::new("0")
     }
 
-    /// "The most recent version": the empty string.
+    /// Returns the empty string: the most recent version.
     #[must_use]
     pub fn unset() -> Self {
         Self::new("")
     }
 
-    /// The string that the server sent.
+    /// Returns the string that the server sent.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match &self.0 {
-            Form::Inline { length, bytes } => {
-                // What came from a text is one, and no longer than there is room.
+            VersionForm::Inline { length, bytes } => {
+                // The bytes come from a `str` of this length, so both fallbacks are unreachable.
                 let text = bytes.get(..usize::from(*length)).unwrap_or_default();
                 str::from_utf8(text).unwrap_or_default()
             }
-            Form::Long(text) => text,
+            VersionForm::Long(text) => text,
         }
     }
 
-    /// Whether this names a state of the server: neither empty nor `"0"`.
+    /// Returns whether this names a state of the server: neither empty nor `"0"`.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         !matches!(self.as_str(), "" | "0")
     }
 
-    /// Orders two versions of the same resource, where that is allowed.
+    /// Compares two versions of the same resource, if Kubernetes permits it.
     ///
-    /// `None` when either is not a positive decimal integer: such versions may be tested for
-    /// equality and nothing else.
+    /// Returns `None` if either is not a positive decimal integer: such versions can only be tested
+    /// for equality.
     #[must_use]
     pub fn compare(&self, other: &Self) -> Option<Ordering> {
         let (a, b) = (self.decimal()?, other.decimal()?);
-        // Without leading zeros a longer number is a larger one, whatever its size.
+        // Without leading zeros, the longer number is the larger one.
         Some(a.len().cmp(&b.len()).then_with(|| a.cmp(b)))
     }
 
-    /// Whether this version is known to be at least as new as `other`.
+    /// Returns whether this version is known to be at least as new as `other`.
     #[must_use]
     pub fn is_at_least(&self, other: &Self) -> bool {
         self.compare(other).is_some_and(Ordering::is_ge)
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_is_the_text_it_was_made_of_however_long_that_is() {
+    fn a_version_of_any_length_keeps_its_text() {
         for length in 0..40 {
             let text = "äb3".repeat(14)[..]
                 .chars()
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_and_empty_are_requests_not_versions() {
+    fn zero_and_empty_are_not_exact_versions() {
         assert!(!ResourceVersion::any().is_exact());
         assert!(!ResourceVersion::unset().is_exact());
         assert!(ResourceVersion::new("7").is_exact());

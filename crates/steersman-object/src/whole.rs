@@ -1,17 +1,19 @@
-//! Words: which objects are whole, so that they may be created and may take the place of what there is.
+//! Words: the types that hold every field of their kind and may therefore be created and replaced.
 
 use kube_core::{CustomResourceExt, DynamicObject};
 
 use crate::object::Object;
 
-/// An [`Object`] that holds everything of what it is: one that may be created, and may replace what is there.
+/// An [`Object`] type that holds every field of its kind, so that its objects may be created and
+/// may replace existing ones.
 ///
-/// Any type that is an [`Object`] may be read, also one that decodes a few fields and leaves the rest. To PUT such a
-/// part would remove the rest on the server. So the verbs that send an object as a whole take types that are known to
-/// be whole, and no others: those of `k8s-openapi`, those that `CustomResource` is derived for, and
-/// [`DynamicObject`].
+/// Any [`Object`] type may be read, including one with only a few fields. A PUT of such a part
+/// would remove the other fields on the server. The verbs that send a whole object therefore accept
+/// only types that are known to be whole: those of `k8s-openapi`, those that derive
+/// `CustomResource`, and [`DynamicObject`].
 ///
-/// `By` is how that is known. The compiler finds it; a function that is generic over the object hands it on:
+/// `By` is the reason why a type is whole. The compiler infers it; a function that is generic over
+/// the object passes it on:
 ///
 /// ```
 /// use steersman_object::{TypedObject, WholeObject};
@@ -22,7 +24,7 @@ use crate::object::Object;
 /// # send(&k8s_openapi::api::core::v1::Pod::default());
 /// ```
 ///
-/// Metadata alone is not whole, and does not compile:
+/// Metadata is not a whole object and does not compile:
 ///
 /// ```compile_fail
 /// # use kube_core::PartialObjectMeta;
@@ -33,7 +35,7 @@ use crate::object::Object;
 /// }
 /// ```
 ///
-/// Nor does a type that decodes what it needs:
+/// A type with only some of the fields does not compile either:
 ///
 /// ```compile_fail
 /// # use kube_core::object::{NotUsed, Object};
@@ -51,34 +53,34 @@ use crate::object::Object;
 ///
 /// # For implementors
 ///
-/// A type of one's own that implements `Resource` by hand, and holds every field of its kind, says so with
-/// [`Declared`]. Fields that its kind has and it has not are lost with the first update.
+/// A type that implements `Resource` by hand and holds every field of its kind implements this
+/// trait with [`Declared`]. An update removes the fields of the kind that the type lacks.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` may be a part of an object, and what it lacks would be removed from the whole",
+    message = "`{Self}` may lack fields of its kind, and sending it would remove them from the object",
     label = "not known to be a whole object",
     note = "send what differs with `modify`, `merge`, `patch` or `apply_part`, or read the object as a whole type: one of \
             k8s-openapi, one that `CustomResource` is derived for, or `DynamicObject`",
-    note = "a type that holds every field of its kind says so: `impl WholeObject<Declared> for {Self} {{}}`"
+    note = "if the type holds every field of its kind, declare it: `impl WholeObject<Declared> for {Self} {{}}`"
 )]
 pub trait WholeObject<By>: Object {}
 
-/// How a [`WholeObject`] is known to be one: it is a type of Kubernetes' own, from `k8s-openapi`.
+/// The reason for a [`WholeObject`]: the type comes from `k8s-openapi`.
 #[derive(Debug)]
 pub enum BuiltIn {}
 
-/// How a [`WholeObject`] is known to be one: `CustomResource` is derived for it.
+/// The reason for a [`WholeObject`]: `CustomResource` is derived for the type.
 #[derive(Debug)]
 pub enum Derived {}
 
-/// How a [`WholeObject`] is known to be one: it holds any field there is.
+/// The reason for a [`WholeObject`]: the type holds any field.
 #[derive(Debug)]
 pub enum Dynamic {}
 
-/// How a [`WholeObject`] is known to be one: its author says so.
+/// The reason for a [`WholeObject`]: the author of the type declares it.
 #[derive(Debug)]
 pub enum Declared {}
 
-// Each has a parameter of its own, because Rust cannot be told that no type is both.
+// The parameters differ because Rust cannot know that no type has two of these traits.
 
 impl<K: Object + k8s_openapi::Resource> WholeObject<BuiltIn> for K {}
 
@@ -96,7 +98,7 @@ mod tests {
 
     /// CLIENT-6
     #[test]
-    fn how_a_type_is_known_to_be_whole_is_found_by_the_compiler() {
+    fn the_compiler_infers_why_a_type_is_whole() {
         whole::<Pod, _>();
         whole::<DynamicObject, _>();
     }

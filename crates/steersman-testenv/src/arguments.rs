@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-/// Arguments of an etcd that listens on loopback alone. It does not wait for the disk: what it
-/// holds is gone with the test.
+/// Returns the arguments of an etcd that listens on loopback only. It does not sync to disk,
+/// because its data ends with the test.
 pub(crate) fn etcd(folder: &Path, client: u16, peer: u16) -> Vec<String> {
     let (client, peer) = (http(client), http(peer));
     vec![
@@ -18,11 +18,11 @@ pub(crate) fn etcd(folder: &Path, client: u16, peer: u16) -> Vec<String> {
     ]
 }
 
-/// Arguments of a kube-apiserver whose keys are in `folder` (`apiserver.crt` and `.key`, `ca.crt`,
-/// `sa.pub`, `sa.key`).
+/// Returns the arguments of a kube-apiserver with the keys in `folder` (`apiserver.crt` and `.key`,
+/// `ca.crt`, `sa.pub`, `sa.key`).
 ///
-/// RBAC is on. ServiceAccount admission is off, because nobody makes the accounts that it wants.
-/// `more` comes last, and so has the last word.
+/// RBAC is on. ServiceAccount admission is off, because no controller creates the required
+/// accounts. `more` comes last and overrides earlier arguments.
 pub(crate) fn kube_apiserver(folder: &Path, port: u16, etcd: u16, more: &[String]) -> Vec<String> {
     let file = |name: &str| folder.join(name).display().to_string();
     let mut all = vec![
@@ -46,7 +46,7 @@ pub(crate) fn kube_apiserver(folder: &Path, port: u16, etcd: u16, more: &[String
     all
 }
 
-/// A plain URL on loopback.
+/// Returns an HTTP URL on loopback.
 pub(crate) fn http(port: u16) -> String {
     format!("http://127.0.0.1:{port}")
 }
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn etcd_is_reached_on_loopback_alone() {
+    fn etcd_listens_on_loopback_only() {
         let arguments = etcd(Path::new("/tmp/e"), 2379, 2380);
         for wanted in [
             "--data-dir=/tmp/e",
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn the_server_knows_its_files_and_its_caller_has_the_last_word() {
+    fn arguments_name_the_files_and_callers_override_them() {
         let more = ["--authorization-mode=AlwaysAllow".to_owned()];
         let arguments = kube_apiserver(Path::new("/tmp/k"), 6443, 2379, &more);
         for wanted in [

@@ -1,4 +1,5 @@
-//! Driver: waits until something holds, or watches that it does, on a real or a paused clock.
+//! Driver: waits until a condition holds, or checks that it stays true, on a real or a paused
+//! clock.
 
 use std::fmt;
 use std::future::Future;
@@ -6,21 +7,22 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-/// How long [`eventually`] waits, in the time of the runtime's clock.
+/// The time limit of [`eventually`], in the time of the runtime's clock.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How often the condition is looked at. On a paused clock a wait between two looks takes no time.
+/// The interval between checks of the condition. On a paused clock it takes no real time.
 const INTERVAL: Duration = Duration::from_millis(10);
 
 /// Longer than any test, and short enough to be added to any time.
 pub(crate) const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 
-/// What is seen where a look did not even end.
-const NO_ANSWER: &str = "nothing: the look itself had no answer";
+/// The last observation if the first check did not end.
+const NO_ANSWER: &str = "nothing: the check did not end";
 
-/// A condition that did not come to hold, ceased to, or held though it never should.
+/// The error of a condition that did not become true, stopped being true, or became true although
+/// it must not.
 ///
-/// `Debug` is the same text as `Display`, because it is what a failed `unwrap` in a test prints.
+/// `Debug` prints the same text as `Display`, because a failed `unwrap` prints `Debug`.
 pub struct Unmet {
     text: String,
 }
@@ -30,7 +32,7 @@ impl Unmet {
         Self { text }
     }
 
-    /// The same with a report beneath.
+    /// Appends a report to the text.
     pub(crate) fn with(mut self, report: &str) -> Self {
         self.text.push('\n');
         self.text.push_str(report);
@@ -52,19 +54,18 @@ impl fmt::Debug for Unmet {
 
 impl std::error::Error for Unmet {}
 
-/// Looks again and again until `check` answers `Ok`, and gives what it found.
+/// Repeats `check` until it returns `Ok`, and returns its value.
 ///
-/// `check` answers `Err` with what it saw instead; the last such text is part of the error. For
-/// tests that must not depend on how often the world moves in between: they name the state that
-/// they wait for, never a number of turns.
+/// `check` returns `Err` with a description of the observed state; the error contains the last one.
+/// Tests that must not depend on the number of intermediate steps wait for a state in this way.
 ///
 /// # Errors
 ///
-/// [`Unmet`] when [`PATIENCE`] ran out, also in the middle of a look.
+/// [`Unmet`] after [`PATIENCE`], even during a check.
 ///
 /// # Cancel safety
 ///
-/// Cancel safe where `check` is: nothing is kept between two looks but the last text.
+/// Cancel safe if `check` is: only the last description is kept between checks.
 pub async fn eventually<T, C, F>(what: &str, check: C) -> Result<T, Unmet>
 where
     C: FnMut() -> F,
@@ -73,15 +74,15 @@ where
     eventually_within(PATIENCE, what, check).await
 }
 
-/// [`eventually`] with a patience of its own, in the time of the runtime's clock.
+/// Waits like [`eventually`], with another time limit, in the time of the runtime's clock.
 ///
 /// # Errors
 ///
-/// [`Unmet`] when the patience ran out, also in the middle of a look.
+/// [`Unmet`] after the time limit, even during a check.
 ///
 /// # Cancel safety
 ///
-/// As [`eventually`].
+/// Same as [`eventually`].
 pub async fn eventually_within<T, C, F>(
     patience: Duration,
     what: &str,
@@ -107,17 +108,17 @@ where
     }
 }
 
-/// Looks again and again for as long as `lasting`, and every look must answer `Ok`.
+/// Repeats `check` for the duration `lasting`; every check must return `Ok`.
 ///
-/// A look that has no answer when the time is over counts for neither side.
+/// A check that has not ended when the time is over is ignored.
 ///
 /// # Errors
 ///
-/// [`Unmet`] at the first look that answers `Err`, with its text and when that was.
+/// [`Unmet`] at the first check that returns `Err`, with its text and the time.
 ///
 /// # Cancel safety
 ///
-/// As [`eventually`].
+/// Same as [`eventually`].
 pub async fn consistently<T, C, F>(lasting: Duration, what: &str, mut check: C) -> Result<(), Unmet>
 where
     C: FnMut() -> F,
@@ -127,7 +128,7 @@ where
     while let Ok(look) = timeout_at(began + lasting, check()).await {
         let after = began.elapsed();
         if let Err(seen) = look {
-            let text = format!("{what} ceased to hold after {after:?}; seen: {seen}");
+            let text = format!("{what} stopped being true after {after:?}; seen: {seen}");
             return Err(Unmet::new(text));
         }
         if after >= lasting {
@@ -138,16 +139,16 @@ where
     Ok(())
 }
 
-/// Looks again and again for as long as `lasting`, and no look may answer `Ok`: what one would wait
-/// for with [`eventually`] must not come true.
+/// Repeats `check` for the duration `lasting`; no check may return `Ok`. This is the opposite of
+/// [`eventually`].
 ///
 /// # Errors
 ///
-/// [`Unmet`] at the first look that answers `Ok`, with what it found and when that was.
+/// [`Unmet`] at the first check that returns `Ok`, with its value and the time.
 ///
 /// # Cancel safety
 ///
-/// As [`eventually`].
+/// Same as [`eventually`].
 pub async fn never<T, C, F>(lasting: Duration, what: &str, mut check: C) -> Result<(), Unmet>
 where
     T: fmt::Debug,
@@ -158,8 +159,7 @@ where
     while let Ok(look) = timeout_at(began + lasting, check()).await {
         let after = began.elapsed();
         if let Ok(found) = look {
-            let text =
-                format!("{what} came true after {after:?}, and never should; found: {found:?}");
+            let text = format!("{what} came true after {after:?} and must not; found: {found:?}");
             return Err(Unmet::new(text));
         }
         if after >= lasting {
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn patience_may_be_endless() {
+    async fn the_time_limit_may_be_the_maximum() {
         let mut looks = 0;
         let third = eventually_within(Duration::MAX, "the third look", || {
             looks += 1;
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_last_look_is_part_of_the_error() {
+    async fn the_error_contains_the_last_observation() {
         let mut looks = 0;
         let error = eventually("the impossible", || {
             looks += 1;
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_was_found_is_returned() {
+    async fn the_value_of_the_check_is_returned() {
         let mut looks = 0;
         let found = eventually("the third look", || {
             looks += 1;
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_look_that_hangs_is_given_up_with_the_one_before() {
+    async fn a_hanging_check_times_out_with_the_observation_before() {
         let mut looks = 0;
         let error = eventually_within(Duration::from_secs(5), "it", || {
             looks += 1;
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_ceases_to_hold_is_noticed_and_what_holds_is_left_in_peace() {
+    async fn a_condition_that_stops_being_true_is_reported() {
         let began = Instant::now();
         let minute = Duration::from_secs(60);
         let check = || {
@@ -266,7 +266,7 @@ mod tests {
             .await
             .unwrap_err()
             .to_string();
-        assert_eq!(text, "health ceased to hold after 30s; seen: ill");
+        assert_eq!(text, "health stopped being true after 30s; seen: ill");
         assert!(began.elapsed() < minute);
         consistently(minute, "peace", || ready(Ok::<_, String>(())))
             .await
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_never_should_is_noticed_at_the_last_moment_too() {
+    async fn a_condition_that_must_not_hold_is_reported_up_to_the_last_moment() {
         let began = Instant::now();
         let ten = Duration::from_secs(10);
         let check = || {
@@ -288,7 +288,7 @@ mod tests {
         let text = never(ten, "a twin", check).await.unwrap_err().to_string();
         assert_eq!(
             text,
-            "a twin came true after 10s, and never should; found: \"a second Pod\""
+            "a twin came true after 10s and must not; found: \"a second Pod\""
         );
         let silent = || pending::<Result<(), String>>();
         never(ten, "an answer", silent).await.unwrap();

@@ -1,34 +1,34 @@
-//! Machine: which api-server an environment is made of, by what the process was told.
+//! Machine: selects the API server of an environment from environment variables.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::error::Error;
 
-/// Chooses an existing cluster, as it does for controller-runtime's envtest.
+/// The variable that selects an existing cluster, as in controller-runtime's envtest.
 pub const USE_EXISTING_CLUSTER: &str = "USE_EXISTING_CLUSTER";
-/// The folder of the binaries, as for envtest.
+/// The variable with the folder of the binaries, as in envtest.
 const KUBEBUILDER_ASSETS: &str = "KUBEBUILDER_ASSETS";
-/// Where the binaries are looked for when they are asked for and no variable says where.
+/// The folder of the binaries if no variable names one.
 const DEFAULT_ASSETS: &str = "/usr/local/kubebuilder/bin";
 
 const START_TIMEOUT: &str = "KUBEBUILDER_CONTROLPLANE_START_TIMEOUT";
 const STOP_TIMEOUT: &str = "KUBEBUILDER_CONTROLPLANE_STOP_TIMEOUT";
 const ATTACH_OUTPUT: &str = "KUBEBUILDER_ATTACH_CONTROL_PLANE_OUTPUT";
 
-/// What stands behind an environment.
+/// The API server of an environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Backend {
     /// The embedded server, over HTTPS on loopback.
     Embedded,
-    /// A real etcd and kube-apiserver, started for this environment and gone with it.
+    /// A real etcd and kube-apiserver, started for this environment and stopped with it.
     Binaries(Assets),
-    /// The cluster that the kubeconfig names.
+    /// The cluster of the kubeconfig.
     Existing,
 }
 
-/// Where the binaries are.
+/// The paths of the binaries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Assets {
@@ -38,19 +38,19 @@ pub struct Assets {
     pub kube_apiserver: PathBuf,
 }
 
-/// How the binaries are treated.
+/// The time limits and the output of the binaries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Manners {
-    /// How long each may take to be ready. Default 20 s, as envtest's.
+pub(crate) struct ProcessOptions {
+    /// The time limit until each binary is ready. Default: 20 s, as in envtest.
     pub(crate) start: Duration,
-    /// How long each may take to end before it is killed. Default 20 s.
+    /// The time limit until each binary ends before it is killed. Default: 20 s.
     pub(crate) stop: Duration,
-    /// Whether they write to this process's own output instead of a log of theirs.
+    /// Whether the binaries write to the output of this process instead of a log file.
     pub(crate) attach: bool,
 }
 
 impl Assets {
-    /// The binaries in a folder.
+    /// Returns the binaries in a folder.
     #[must_use]
     pub fn in_folder(folder: impl AsRef<Path>) -> Self {
         let folder = folder.as_ref();
@@ -60,9 +60,9 @@ impl Assets {
         }
     }
 
-    /// Where the environment's variables say, else in `/usr/local/kubebuilder/bin`:
-    /// `KUBEBUILDER_ASSETS` names the folder, `TEST_ASSET_ETCD` and `TEST_ASSET_KUBE_APISERVER` one
-    /// of them.
+    /// Returns the binaries that the environment variables name, by default in
+    /// `/usr/local/kubebuilder/bin`: `KUBEBUILDER_ASSETS` names the folder, `TEST_ASSET_ETCD` and
+    /// `TEST_ASSET_KUBE_APISERVER` name single binaries.
     #[must_use]
     pub fn from_env() -> Self {
         Self::from_variables(|name| std::env::var(name).ok())
@@ -83,14 +83,15 @@ impl Assets {
 }
 
 impl Backend {
-    /// The real binaries, where [`Assets::from_env`] finds them.
+    /// Returns the backend with the binaries of [`Assets::from_env`].
     #[must_use]
     pub fn binaries() -> Self {
         Self::Binaries(Assets::from_env())
     }
 
-    /// What the environment's variables choose: `USE_EXISTING_CLUSTER=true` the cluster, else
-    /// `KUBEBUILDER_ASSETS` the binaries in that folder, else the embedded server.
+    /// Returns the backend that the environment variables select: with `USE_EXISTING_CLUSTER=true`
+    /// the cluster, else with `KUBEBUILDER_ASSETS` the binaries in that folder, else the embedded
+    /// server.
     #[must_use]
     pub fn from_env() -> Self {
         Self::from_variables(|name| std::env::var(name).ok())
@@ -100,8 +101,8 @@ impl Backend {
         if variable(USE_EXISTING_CLUSTER).is_some_and(|value| value.eq_ignore_ascii_case("true")) {
             return Self::Existing;
         }
-        // A folder that merely lies there chooses nothing: a test does not change its server
-        // because a tool was installed.
+        // The default folder selects nothing: installing a tool must not change the server of a
+        // test.
         if variable(KUBEBUILDER_ASSETS).is_some_and(|folder| !folder.is_empty()) {
             return Self::Binaries(Assets::from_variables(variable));
         }
@@ -109,7 +110,7 @@ impl Backend {
     }
 }
 
-impl Manners {
+impl ProcessOptions {
     pub(crate) fn from_env() -> Result<Self, Error> {
         Self::from_variables(|name| std::env::var(name).ok())
     }
@@ -120,7 +121,7 @@ impl Manners {
             Some(value) => duration(&value).ok_or(Error::Variable {
                 name,
                 value,
-                wanted: "a time such as 20s or 1m30s",
+                wanted: "a duration such as 20s or 1m30s",
             }),
         };
         Ok(Self {
@@ -131,7 +132,7 @@ impl Manners {
     }
 }
 
-/// A time as Go writes it, in hours, minutes, seconds and milliseconds.
+/// Parses a duration in Go's format, in hours, minutes, seconds and milliseconds.
 fn duration(text: &str) -> Option<Duration> {
     let mut rest = text;
     let mut total = Duration::ZERO;
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_variables_choose() {
+    fn the_variables_select_the_backend() {
         let choose = |set: &[(&str, &str)]| Backend::from_variables(variables(set));
         assert_eq!(choose(&[]), Backend::Embedded);
         assert_eq!(choose(&[(KUBEBUILDER_ASSETS, "")]), Backend::Embedded);
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_binary_may_be_named_by_itself() {
+    fn a_variable_may_name_a_single_binary() {
         let assets = Assets::from_variables(variables(&[("TEST_ASSET_ETCD", "/opt/etcd")]));
         assert_eq!(assets.etcd, Path::new("/opt/etcd"));
         assert_eq!(
@@ -195,19 +196,21 @@ mod tests {
     }
 
     #[test]
-    fn patience_is_read_as_go_writes_it() {
+    fn time_limits_are_parsed_as_go_durations() {
         assert_eq!(duration("1m30s"), Some(Duration::from_secs(90)));
         assert_eq!(duration("1.5s"), Some(Duration::from_millis(1500)));
         assert_eq!(duration("250ms"), Some(Duration::from_millis(250)));
         for wrong in ["", "20", "s", "1d", "-1s", "1..s", "99999999999999999999h"] {
             assert_eq!(duration(wrong), None, "{wrong}");
         }
-        let error = Manners::from_variables(variables(&[(START_TIMEOUT, "soon")])).unwrap_err();
+        let error =
+            ProcessOptions::from_variables(variables(&[(START_TIMEOUT, "soon")])).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=\"soon\" is not a time such as 20s or 1m30s"
+            "KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=\"soon\" is not a duration such as 20s or 1m30s"
         );
-        let manners = Manners::from_variables(variables(&[(ATTACH_OUTPUT, "true")])).unwrap();
+        let manners =
+            ProcessOptions::from_variables(variables(&[(ATTACH_OUTPUT, "true")])).unwrap();
         assert!(manners.attach);
         assert_eq!(manners.start, Duration::from_secs(20));
     }

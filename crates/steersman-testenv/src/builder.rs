@@ -1,4 +1,4 @@
-//! Handle: how an environment is set up.
+//! Handle: the builder of an environment.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use kube_core::CustomResourceExt;
 use serde_json::Value;
 use steersman_apiserver::ApiServer;
 
-use crate::backend::{Backend, Manners};
+use crate::backend::{Backend, ProcessOptions};
 use crate::control_plane::ControlPlane;
 use crate::definitions;
 use crate::environment::{Cluster, TestEnv, alone};
 use crate::error::Error;
 
-/// Sets up a [`TestEnv`]. Nothing is done before `start`.
+/// A builder of a [`TestEnv`]. Does nothing before `start`.
 #[derive(Debug, Default)]
 #[must_use = "a builder does nothing until it is started"]
 pub struct TestEnvBuilder {
@@ -29,50 +29,50 @@ pub struct TestEnvBuilder {
 }
 
 impl TestEnv {
-    /// Sets up an environment.
+    /// Starts to build an environment.
     pub fn builder() -> TestEnvBuilder {
         TestEnvBuilder::default()
     }
 }
 
 impl TestEnvBuilder {
-    /// What stands behind it. Default: what the environment's variables choose
+    /// Sets the backend. Default: the one that the environment variables select
     /// ([`Backend::from_env`]).
     pub fn backend(mut self, backend: Backend) -> Self {
         self.backend = Some(backend);
         self
     }
 
-    /// Without sockets, whatever the variables say: fit for a paused clock.
+    /// Runs the embedded server in process, without sockets, regardless of the environment
+    /// variables, so that it works on a paused clock.
     pub fn in_process(mut self) -> Self {
         self.in_process = true;
         self
     }
 
-    /// The embedded server with options of the test's own, where it is the embedded one. Default:
-    /// one that is like a new one but for RBAC, which is on.
+    /// Sets the embedded server, if that is the backend. Default: a new one with RBAC on.
     pub fn server(mut self, server: ApiServer) -> Self {
         self.server = Some(server);
         self
     }
 
-    /// One more argument of a real kube-apiserver, for instance `--feature-gates=…`; it overrides
-    /// the environment's own. Other servers do not look at it.
+    /// Adds an argument of a real kube-apiserver, for example `--feature-gates=…`; it overrides the
+    /// environment's own. Other backends ignore it.
     pub fn kube_apiserver_argument(mut self, argument: impl Into<String>) -> Self {
         self.arguments.push(argument.into());
         self
     }
 
-    /// How long each real binary may take to be ready. Default 20 s, or what
-    /// `KUBEBUILDER_CONTROLPLANE_START_TIMEOUT` says.
+    /// Sets the time limit for the start of each real binary. Default: 20 s, or the value of
+    /// `KUBEBUILDER_CONTROLPLANE_START_TIMEOUT`.
     pub fn start_within(mut self, patience: Duration) -> Self {
         self.start_within = Some(patience);
         self
     }
 
-    /// Installs the definition of a custom resource that a struct describes.
+    /// Installs the definition of a custom resource type.
     pub fn crd_of<K: CustomResourceExt>(self) -> Self {
-        // Serialising a definition does not fail: its keys are text. Null would be refused by name.
+        // A definition always serialises, because its keys are strings.
         self.crd(serde_json::to_value(K::crd()).unwrap_or_default())
     }
 
@@ -82,8 +82,8 @@ impl TestEnvBuilder {
         self
     }
 
-    /// Installs the definitions in a file, or in the YAML and JSON files of a folder and those below
-    /// it; a file may hold several documents, and other kinds in it are left alone.
+    /// Installs the definitions in a file, or in the YAML and JSON files of a folder and its
+    /// sub-folders. A file may hold several documents; other kinds are ignored.
     pub fn crds_from(mut self, path: impl Into<PathBuf>) -> Self {
         self.paths.push(path.into());
         self
@@ -93,14 +93,14 @@ impl TestEnvBuilder {
     ///
     /// # Errors
     ///
-    /// When the existing cluster's configuration cannot be read, a binary does not come up, the
+    /// If the configuration of the existing cluster cannot be read, a binary does not start, the
     /// server cannot listen, or a definition is missing, refused or not served within 10 s.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: a server that was started by then stops.
+    /// Cancel safe: a server that was started stops.
     pub async fn start(self) -> Result<TestEnv, Error> {
-        // Files first: no server is started for a path that is wrong.
+        // Files first: an invalid path must not start a server.
         let mut definitions = self.definitions;
         for path in &self.paths {
             definitions.extend(definitions::collect(path)?);
@@ -113,7 +113,7 @@ impl TestEnvBuilder {
             match backend {
                 Backend::Embedded => embedded(server).await?,
                 Backend::Binaries(assets) => {
-                    let mut manners = Manners::from_env()?;
+                    let mut manners = ProcessOptions::from_env()?;
                     manners.start = self.start_within.unwrap_or(manners.start);
                     let started = ControlPlane::start(&assets, manners, &self.arguments).await?;
                     let (control_plane, kubeconfig) = started;
@@ -122,7 +122,7 @@ impl TestEnvBuilder {
                 }
                 Backend::Existing => {
                     let config = Config::infer().await?;
-                    // From within a Pod there is none, and the configuration is still good.
+                    // Within a Pod there is no kubeconfig, but the configuration is valid.
                     TestEnv::new(Cluster::Existing(Box::new(config)), Kubeconfig::read().ok())
                 }
             }

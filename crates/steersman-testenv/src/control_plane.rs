@@ -10,17 +10,17 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 
 use crate::arguments;
-use crate::backend::{Assets, Manners};
+use crate::backend::{Assets, ProcessOptions};
 use crate::error::Error;
 use crate::pki::Pki;
 use crate::process::Process;
 use crate::rest::Rest;
 
-/// How often the pair is started anew where a program ended at once, for instance because somebody
-/// took its port in between.
+/// The number of attempts to start both programs if one exits at once, for example because another
+/// process took its port.
 const TRIES: usize = 3;
 
-/// The two programs; dropping it ends them and removes their files.
+/// The two programs; a drop ends them and removes their files.
 #[derive(Debug)]
 pub(crate) struct ControlPlane {
     // Fields are dropped in this order: the server needs etcd, and both need the folder.
@@ -31,13 +31,13 @@ pub(crate) struct ControlPlane {
 }
 
 impl ControlPlane {
-    /// Starts both and waits until the server says that it is ready. Gives the kubeconfig of
-    /// somebody who may do everything.
+    /// Starts both programs, waits until the server is ready, and returns the kubeconfig of the
+    /// administrator.
     ///
-    /// Cancel safe: what was started by then ends.
+    /// Cancel safe: started programs end.
     pub(crate) async fn start(
         assets: &Assets,
-        manners: Manners,
+        manners: ProcessOptions,
         more: &[String],
     ) -> Result<(Self, Kubeconfig), Error> {
         let mut tries = 1;
@@ -51,7 +51,7 @@ impl ControlPlane {
 
     async fn try_start(
         assets: &Assets,
-        manners: Manners,
+        manners: ProcessOptions,
         more: &[String],
     ) -> Result<(Self, Kubeconfig), Error> {
         let folder = TempDir::new().map_err(file(&std::env::temp_dir()))?;
@@ -78,7 +78,7 @@ impl ControlPlane {
         let rest = Rest::over_network(&config).map_err(request)?;
         let look = || async {
             answer(&rest, "/readyz").await?;
-            // It is made a moment later, and everybody takes it for granted.
+            // The server creates this namespace shortly after it is ready, and tests depend on it.
             answer(&rest, "/api/v1/namespaces/default").await
         };
         server.ready(manners.start, look).await?;
@@ -91,16 +91,16 @@ impl ControlPlane {
         Ok((control_plane, kubeconfig))
     }
 
-    /// Asks both to end, the server first, and kills what does not.
+    /// Terminates both programs, the server first, and kills a program that does not end.
     ///
-    /// Cancel safe: what still runs then is killed.
+    /// Cancel safe: programs that still run are killed.
     pub(crate) async fn stop(self) {
         self.server.stop(self.stop).await;
         self.etcd.stop(self.stop).await;
     }
 }
 
-/// Ports that nobody listened on just now, all different.
+/// Returns distinct ports that are currently free.
 async fn free_ports() -> Result<[u16; 3], Error> {
     let failed = |source| {
         Error::Embedded(steersman_apiserver::Error::Listen {
@@ -111,7 +111,7 @@ async fn free_ports() -> Result<[u16; 3], Error> {
     let mut held = Vec::new();
     let mut ports = [0; 3];
     for port in &mut ports {
-        // Held until all are known, so that they differ.
+        // Held until all ports are known, so that they differ.
         let listener = TcpListener::bind("127.0.0.1:0").await.map_err(failed)?;
         *port = listener.local_addr().map_err(failed)?.port();
         held.push(listener);
@@ -120,7 +120,7 @@ async fn free_ports() -> Result<[u16; 3], Error> {
 }
 
 fn plain(url: &str) -> Config {
-    // The address consists of digits and dots, so it is a URL.
+    // The address is a valid URL.
     Config::new(url.parse().unwrap_or_default())
 }
 
@@ -141,7 +141,7 @@ async fn answer(rest: &Rest, path: &str) -> Result<(), String> {
 
 fn request(source: kube_client::Error) -> Error {
     Error::Request {
-        doing: "a client for the control plane".to_owned(),
+        doing: "the creation of a client for the control plane".to_owned(),
         source: Box::new(source),
     }
 }
@@ -155,7 +155,7 @@ fn write_keys(folder: &Path, pki: &Pki) -> Result<(), Error> {
         ("sa.key", &pki.accounts.key),
     ];
     for (name, text) in files {
-        // The folder is readable by its owner alone.
+        // The folder is readable by its owner only.
         let path = folder.join(name);
         std::fs::write(&path, text).map_err(file(&path))?;
     }

@@ -1,4 +1,4 @@
-//! Driver: CustomResourceDefinitions from files, and their way to being served.
+//! Driver: reads CustomResourceDefinitions from files, and installs them until they are served.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,12 +10,12 @@ use crate::assert::eventually_within;
 use crate::error::Error;
 use crate::rest::{self, Rest};
 
-/// How long a definition may take to be served; envtest waits as long.
+/// The time limit until a definition is served, as in envtest.
 const SERVED: Duration = Duration::from_secs(10);
 const CRDS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// The definitions in a file, or in the YAML and JSON files of a folder and those below it. What
-/// else is in a folder is left alone.
+/// Returns the definitions in a file, or in the YAML and JSON files of a folder and its
+/// sub-folders. Ignores other files and other kinds.
 pub(crate) fn collect(path: &Path) -> Result<Vec<Value>, Error> {
     let found = manifests::read(path)?.into_iter().map(|one| one.object);
     let found: Vec<Value> = found.filter(is_definition).collect();
@@ -48,7 +48,7 @@ async fn apply(rest: &Rest, definition: &Value) -> Result<(), Error> {
         Err(Error::Request { source, .. }) if rest::is(&source, 409) => source,
         outcome => return outcome.map(|_| ()),
     };
-    // It is there already, for instance on a cluster that saw an earlier test.
+    // The definition exists, for example on a cluster with earlier tests.
     let path = format!("{CRDS}/{name}");
     let failed = |source| Error::Request {
         doing: doing(),
@@ -94,8 +94,8 @@ async fn served(rest: &Rest, definition: &Value) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether every served version is in its group's discovery document: real servers write
-/// `Established` a moment before they serve.
+/// Checks that discovery lists every served version: real servers set `Established` shortly before
+/// they serve.
 async fn discovered(rest: &Rest, spec: &Value) -> Result<(), String> {
     let group = spec["group"].as_str().unwrap_or_default();
     let plural = &spec["names"]["plural"];
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_kinds_are_left_alone_and_nothing_else_is_an_error() {
+    fn other_kinds_are_ignored_and_a_file_without_definitions_is_an_error() {
         let folder = tempfile::TempDir::new().unwrap();
         let other = "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n";
         std::fs::write(folder.path().join("a.yaml"), other).unwrap();

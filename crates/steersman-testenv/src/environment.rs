@@ -1,4 +1,4 @@
-//! Handle: an api-server for one test.
+//! Handle: an API server for one test.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use crate::definitions;
 pub use crate::error::Error;
 use crate::rest::{Rest, client_in_process};
 
-/// An api-server for one test, gone when this is dropped unless it was there before.
+/// An API server for one test. Dropping it stops the server, unless it is an existing cluster.
 ///
-/// On an existing cluster namespaces, users' roles and their bindings are taken away at the end;
-/// definitions stay.
+/// On an existing cluster, namespaces, roles of users and their bindings are deleted at the end;
+/// definitions remain.
 #[derive(Debug)]
 #[must_use = "the server stops when this is dropped"]
 pub struct TestEnv {
-    // Before what it is told of: it is cleaned up while the server still answers.
+    // The first field, so that it is dropped and cleaned up while the server still runs.
     pub(crate) leftovers: Leftovers,
     pub(crate) cluster: Cluster,
     kubeconfig: Option<Kubeconfig>,
@@ -38,10 +38,10 @@ pub(crate) enum Cluster {
     Existing(Box<Config>),
 }
 
-/// What has to be deleted from a cluster that outlives the environment.
+/// The objects to delete from a cluster that outlives the environment.
 #[derive(Debug, Default)]
 pub(crate) struct Leftovers {
-    /// How to reach it; none where the server ends with the environment, which takes everything.
+    /// The configuration of the cluster; `None` if the server ends with the environment.
     config: Option<Config>,
     paths: Arc<Mutex<Vec<String>>>,
 }
@@ -49,42 +49,43 @@ pub(crate) struct Leftovers {
 // === impl TestEnv ===
 
 impl TestEnv {
-    /// The embedded server in this process, without sockets: fit for a paused clock. RBAC is on, and
-    /// whoever asks [`ApiServer::service`] may do everything.
+    /// Creates an environment with the embedded server in this process, without sockets, so that it
+    /// works on a paused clock. RBAC is on, and clients of [`ApiServer::service`] have all
+    /// permissions.
     pub fn in_process() -> Self {
         Self::of(alone())
     }
 
-    /// An embedded server with options of the test's own, without sockets.
+    /// Creates an environment with this embedded server, without sockets.
     pub fn of(server: ApiServer) -> Self {
         Self::new(Cluster::InProcess(server), None)
     }
 
-    /// What the environment's variables choose ([`Backend::from_env`]): the cluster that is there,
-    /// real binaries, or else the embedded server over HTTPS on a free port of the loopback. Never
-    /// on a paused clock.
+    /// Starts the server that the environment variables select ([`Backend::from_env`]): an existing
+    /// cluster, real binaries, or by default the embedded server over HTTPS on a free loopback
+    /// port. Does not work on a paused clock.
     ///
     /// # Errors
     ///
-    /// When the existing cluster's configuration cannot be read, a binary does not come up, or the
+    /// If the configuration of the existing cluster cannot be read, a binary does not start, or the
     /// server cannot listen.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: a server that was started by then stops.
+    /// Cancel safe: a server that was started stops.
     pub async fn start() -> Result<Self, Error> {
         Self::builder().start().await
     }
 
-    /// An embedded server with options of the test's own, over HTTPS. Never on a paused clock.
+    /// Starts this embedded server over HTTPS. Does not work on a paused clock.
     ///
     /// # Errors
     ///
-    /// When the server cannot listen.
+    /// If the server cannot listen.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: a server that was started by then stops.
+    /// Cancel safe: a server that was started stops.
     pub async fn https(server: ApiServer) -> Result<Self, Error> {
         Self::builder()
             .backend(Backend::Embedded)
@@ -109,7 +110,7 @@ impl TestEnv {
         }
     }
 
-    /// The embedded server, for its request log and its faults; none on other servers.
+    /// Returns the embedded server, for its request log and its faults; `None` for other servers.
     #[must_use]
     pub fn server(&self) -> Option<&ApiServer> {
         match &self.cluster {
@@ -118,8 +119,8 @@ impl TestEnv {
         }
     }
 
-    /// The configuration of a client over the network; none in process, where a client is made of
-    /// [`ApiServer::service`].
+    /// Returns the configuration of a client over the network; `None` in process, where
+    /// [`ApiServer::service`] is the transport.
     #[must_use]
     pub fn config(&self) -> Option<&Config> {
         match &self.cluster {
@@ -130,12 +131,12 @@ impl TestEnv {
         }
     }
 
-    /// A client of somebody who may do everything, whatever the server is. It belongs to the
-    /// runtime in which it is made.
+    /// Creates a client with all permissions. The client belongs to the runtime in which it is
+    /// created.
     ///
     /// # Errors
     ///
-    /// Where the configuration makes no client, for instance because a certificate cannot be read.
+    /// If the configuration is invalid, for example because a certificate cannot be read.
     pub fn client(&self) -> Result<Client, kube_client::Error> {
         match self.config() {
             Some(config) => Client::try_from(config.clone()),
@@ -143,8 +144,8 @@ impl TestEnv {
         }
     }
 
-    /// The text of a kubeconfig for kubectl and other programs, of somebody who may do everything;
-    /// none in process, and none for a cluster that was found without one, from within a Pod.
+    /// Returns a kubeconfig with all permissions as text, for kubectl and other programs; `None` in
+    /// process, and for a cluster that was found from within a Pod.
     #[must_use]
     pub fn kubeconfig(&self) -> Option<String> {
         to_yaml(self.kubeconfig.as_ref()?)
@@ -156,59 +157,59 @@ impl TestEnv {
         to_yaml(&kubeconfig)
     }
 
-    /// Whether Deployments get pods by themselves: whether a controller-manager and nodes are
-    /// behind the server. The real binaries have neither; the embedded one collects what deleted
-    /// owners leave and empties namespaces, and has neither workload controllers nor kubelets.
+    /// Returns whether the server has a controller-manager and nodes, so that Deployments get Pods.
+    /// The real binaries have neither. The embedded server has garbage collection and namespace
+    /// deletion, but no workload controllers and no kubelets.
     #[must_use]
     pub fn has_controllers(&self) -> bool {
         matches!(self.cluster, Cluster::Existing(_))
     }
 
-    /// Installs the definitions in a file or a folder and waits until they are served, as
-    /// [`TestEnvBuilder::crds_from`](crate::TestEnvBuilder::crds_from) does at the start.
+    /// Installs the definitions in a file or a folder and waits until they are served, like
+    /// [`TestEnvBuilder::crds_from`](crate::TestEnvBuilder::crds_from) at the start.
     ///
     /// # Errors
     ///
-    /// When there is none, a file is unreadable, or the server refuses one or does not serve it
-    /// within 10 s.
+    /// If there is no definition, a file is unreadable, or the server refuses a definition or does
+    /// not serve it within 10 s.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: some of them may be installed by then.
+    /// Cancel safe: some definitions may already be installed.
     pub async fn install_crds_from(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let found = definitions::collect(path.as_ref())?;
         self.install_crds(&found).await
     }
 
-    /// Installs definitions and waits until they are served; one that is there is replaced.
+    /// Installs definitions and waits until they are served; existing definitions are replaced.
     ///
     /// # Errors
     ///
-    /// When the server refuses one, or does not serve it within 10 s.
+    /// If the server refuses a definition or does not serve it within 10 s.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: some of them may be installed by then.
+    /// Cancel safe: some definitions may already be installed.
     pub async fn install_crds(&self, definitions: &[Value]) -> Result<(), Error> {
         definitions::install(&self.rest()?, definitions).await
     }
 
-    /// Adds a registry of controllers' metrics, from which the reports of
-    /// [`expect`](Self::expect) tell how reconciles ended.
+    /// Adds a registry of controller metrics; the reports of [`expect`](Self::expect) then include
+    /// the results of reconciles.
     pub fn observe(&self, registry: prometheus::Registry) {
         self.registries.lock().push(registry);
     }
 
-    /// Ends the environment in order: takes away what it left on an existing cluster, asks real
-    /// binaries to end. Dropping it does the same, but kills them.
+    /// Ends the environment: deletes its objects on an existing cluster, and terminates real
+    /// binaries. A drop does the same, but kills the binaries.
     ///
     /// # Errors
     ///
-    /// When an existing cluster does not let go of something.
+    /// If an object on an existing cluster cannot be deleted.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: the rest is done as by a drop.
+    /// Cancel safe: the remaining steps are done as in a drop.
     pub async fn stop(self) -> Result<(), Error> {
         self.leftovers.remove().await?;
         match self.cluster {
@@ -220,15 +221,15 @@ impl TestEnv {
         Ok(())
     }
 
-    /// The environment's own requests.
+    /// Creates the client of the environment's own requests.
     pub(crate) fn rest(&self) -> Result<Rest, Error> {
         match (&self.cluster, self.config()) {
             (Cluster::InProcess(server), _) => Ok(Rest::in_process(server)),
             (_, Some(config)) => Rest::over_network(config).map_err(|source| Error::Request {
-                doing: "making a client of the environment".to_owned(),
+                doing: "the creation of a client".to_owned(),
                 source: Box::new(source),
             }),
-            // Every server but the one in process has a configuration.
+            // Every server except the one in process has a configuration.
             (_, None) => Ok(Rest::in_process(&ApiServer::new())),
         }
     }
@@ -237,13 +238,13 @@ impl TestEnv {
         &self,
         headers: Vec<(http::HeaderName, http::HeaderValue)>,
     ) -> Client {
-        // Called where there is no configuration, which is where there is a server.
+        // Called without a configuration only, which means that there is an embedded server.
         let server = self.server().cloned().unwrap_or_default();
         client_in_process(&server, headers)
     }
 }
 
-/// The embedded server where a test brings none: like the real ones it asks what users may do.
+/// Creates the default embedded server, with RBAC on as in a real cluster.
 pub(crate) fn alone() -> ApiServer {
     ApiServer::builder()
         .authorization(Authorization::Rbac)
@@ -257,14 +258,14 @@ fn to_yaml(kubeconfig: &Kubeconfig) -> Option<String> {
 // === impl Leftovers ===
 
 impl Leftovers {
-    /// Notes what has to go, by its path.
+    /// Adds an object to delete, by its path.
     pub(crate) fn add(&self, path: String) {
         if self.config.is_some() {
             self.paths.lock().push(path);
         }
     }
 
-    /// Notes that somebody else took it away.
+    /// Removes an object that was already deleted.
     pub(crate) fn forget(&self, path: &str) {
         self.paths.lock().retain(|one| one != path);
     }
@@ -277,7 +278,7 @@ impl Leftovers {
     }
 }
 
-/// Deletes what was made last first, and forgets what is gone.
+/// Deletes objects in reverse order of creation, and removes deleted objects from the list.
 async fn remove(config: &Config, paths: &Mutex<Vec<String>>) -> Result<(), Error> {
     let failed = |path: &str, source| Error::Request {
         doing: format!("the removal of {path}"),
@@ -295,8 +296,8 @@ async fn remove(config: &Config, paths: &Mutex<Vec<String>>) -> Result<(), Error
 }
 
 impl Drop for Leftovers {
-    /// A drop cannot wait in the test's runtime, which may be ending: a thread with a runtime of its
-    /// own does, for ten seconds at most.
+    /// A drop cannot wait in the test's runtime, which may be ending, so a thread with its own
+    /// runtime deletes the objects, for at most ten seconds.
     fn drop(&mut self) {
         let Some(config) = self.config.take().filter(|_| !self.paths.lock().is_empty()) else {
             return;
@@ -312,7 +313,7 @@ impl Drop for Leftovers {
                 let _ = runtime.block_on(async { tokio::time::timeout(patience, remove).await });
             }
         });
-        // A panic there is no reason for another one here.
+        // A panic of that thread must not cause another panic here.
         let _ = thread.join();
     }
 }

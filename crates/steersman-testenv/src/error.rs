@@ -1,4 +1,4 @@
-//! Words: why an environment could not be had, or not be used.
+//! Words: the errors of a test environment.
 
 use std::fmt;
 use std::io;
@@ -9,7 +9,7 @@ use kube_client::config::{InferConfigError, KubeconfigError};
 use steersman_apiserver::manifests::ManifestError;
 use thiserror::Error;
 
-/// Why there is no environment, or why it did not do what it was asked for.
+/// An error of a test environment.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -19,29 +19,29 @@ pub enum Error {
     /// A kubeconfig could not be used.
     #[error("the kubeconfig of the test environment cannot be used")]
     Kubeconfig(#[from] KubeconfigError),
-    /// An existing cluster was asked for, and none is configured.
+    /// An existing cluster is selected, but none is configured.
     #[error(
         "USE_EXISTING_CLUSTER is set, but no cluster is configured: set KUBECONFIG, or unset it"
     )]
     NoCluster(#[from] InferConfigError),
-    /// An environment variable says what cannot be read.
+    /// An environment variable has an invalid value.
     #[error("{name}={value:?} is not {wanted}")]
     Variable {
-        /// Its name.
+        /// The name.
         name: &'static str,
-        /// What it says.
+        /// The value.
         value: String,
-        /// What it should be.
+        /// The expected form.
         wanted: &'static str,
     },
-    /// A binary is not where it should be.
+    /// A binary does not exist.
     #[error(
         "there is no {}: set KUBEBUILDER_ASSETS to a folder with etcd and kube-apiserver, or unset \
          it for the embedded server",
         path.display()
     )]
     NoBinary {
-        /// Where it was looked for.
+        /// The expected path.
         path: PathBuf,
     },
     /// A binary could not be started.
@@ -49,67 +49,67 @@ pub enum Error {
     Spawn {
         /// The binary.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A binary ended before it was ready.
     #[error("{name} ended before it was ready ({status}); {log}")]
     Exited {
-        /// Its name.
+        /// The name.
         name: String,
-        /// Its exit status.
+        /// The exit status.
         status: String,
-        /// The end of its log.
+        /// The end of the log.
         log: Tail,
     },
     /// A binary was not ready in time, and was stopped.
     #[error("{name} was not ready after {after:?} (last answer: {seen}); {log}")]
     NotReady {
-        /// Its name.
+        /// The name.
         name: String,
-        /// How long it was waited for.
+        /// The time limit.
         after: Duration,
-        /// What it answered last.
+        /// The last observed state.
         seen: String,
-        /// The end of its log.
+        /// The end of the log.
         log: Tail,
     },
-    /// Keys or certificates for the binaries could not be made.
-    #[error("the certificates of the test environment could not be made")]
+    /// Keys or certificates for the binaries could not be generated.
+    #[error("the certificates of the test environment could not be generated")]
     Certificates(#[from] rcgen::Error),
     /// A file could not be read or written.
     #[error("{} cannot be used", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A file or folder of manifests could not be read.
     #[error("the manifests cannot be read")]
     Manifests(#[from] ManifestError),
-    /// No CustomResourceDefinition where some were expected.
+    /// A file or folder contains no CustomResourceDefinition.
     #[error("there is no CustomResourceDefinition (apiextensions.k8s.io/v1) in {}", path.display())]
     NoDefinition {
         /// The file or folder.
         path: PathBuf,
     },
-    /// A definition was taken and is not served.
+    /// A definition was installed and is not served.
     #[error("the definition {name} is not served after {after:?}: {seen}")]
     NotServed {
-        /// Its name.
+        /// The name.
         name: String,
-        /// How long it was waited for.
+        /// The time limit.
         after: Duration,
-        /// Its conditions.
+        /// The conditions of the definition.
         seen: String,
     },
-    /// The server refused what the environment asked of it, or could not be reached.
+    /// The server refused a request of the environment, or is unreachable.
     #[error("{doing} failed")]
     Request {
-        /// What was to be done.
+        /// The operation.
         doing: String,
-        /// Why it was not.
+        /// The cause.
         source: Box<kube_client::Error>,
     },
 }

@@ -1,4 +1,4 @@
-//! Handle: waits that leave a report when they fail.
+//! Handle: waits with a report on failure.
 
 use std::fmt;
 use std::future::Future;
@@ -12,15 +12,15 @@ use crate::log;
 use crate::report;
 use crate::rest::Rest;
 
-/// How long the report may wait for objects: a server that fails on demand may not answer.
+/// The time limit for reading objects for a report: a server with faults may not respond.
 const LOOKING: Duration = Duration::from_secs(5);
 
-/// What is expected of an environment. Where it is not met, the error tells what was asked of the
-/// server last (an embedded one), what exists of the kinds in question, and what the controllers of
-/// this thread last did, where their log is [captured](crate::log::capture) or their registry
+/// An expectation on an environment. On failure, the error contains the last requests to the server
+/// (embedded server only), the objects of the relevant kinds, and the last reconciles of the
+/// controllers on this thread, if their log is [captured](crate::log::capture) or their registry
 /// [observed](TestEnv::observe).
 #[derive(Debug)]
-#[must_use = "nothing is looked at before `eventually`, `consistently` or `never`"]
+#[must_use = "nothing is checked before `eventually`, `consistently` or `never`"]
 pub struct Expectation<'a> {
     env: &'a TestEnv,
     what: String,
@@ -29,7 +29,7 @@ pub struct Expectation<'a> {
 }
 
 impl TestEnv {
-    /// Expects something, in words that complete "… did not come true".
+    /// Creates an expectation; `what` completes the sentence "… did not come true".
     pub fn expect(&self, what: impl Into<String>) -> Expectation<'_> {
         Expectation {
             env: self,
@@ -41,36 +41,36 @@ impl TestEnv {
 }
 
 impl Expectation<'_> {
-    /// How long [`eventually`](Self::eventually) waits, in the time of the runtime's clock. Default
-    /// 60 s.
+    /// Sets the time limit of [`eventually`](Self::eventually), in the time of the runtime's clock.
+    /// Default: 60 s.
     pub fn within(mut self, patience: Duration) -> Self {
         self.within = patience;
         self
     }
 
-    /// Shows the objects of a kind in the report: `pods`, `deployments.apps`. Default: the kinds
+    /// Adds the objects of a kind to the report: `pods`, `deployments.apps`. Default: the kinds
     /// that were written last, on an embedded server.
     pub fn about(mut self, resource: impl Into<String>) -> Self {
         self.about.push((resource.into(), None));
         self
     }
 
-    /// Shows the objects of a kind in one namespace.
+    /// Adds the objects of a kind in one namespace to the report.
     pub fn about_in(mut self, namespace: &str, resource: impl Into<String>) -> Self {
         self.about
             .push((resource.into(), Some(namespace.to_owned())));
         self
     }
 
-    /// [`eventually`](crate::eventually), with a report.
+    /// Waits like [`eventually`](crate::eventually), with a report.
     ///
     /// # Errors
     ///
-    /// [`Unmet`] when the patience ran out.
+    /// [`Unmet`] after the time limit.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe where `check` is.
+    /// Cancel safe if `check` is.
     pub async fn eventually<T, C, F>(self, check: C) -> Result<T, Unmet>
     where
         C: FnMut() -> F,
@@ -80,15 +80,15 @@ impl Expectation<'_> {
         self.explained(outcome).await
     }
 
-    /// [`consistently`](crate::consistently), with a report.
+    /// Checks like [`consistently`](crate::consistently), with a report.
     ///
     /// # Errors
     ///
-    /// [`Unmet`] at the first look that answers `Err`.
+    /// [`Unmet`] at the first check that returns `Err`.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe where `check` is.
+    /// Cancel safe if `check` is.
     pub async fn consistently<T, C, F>(self, lasting: Duration, check: C) -> Result<(), Unmet>
     where
         C: FnMut() -> F,
@@ -98,15 +98,15 @@ impl Expectation<'_> {
         self.explained(outcome).await
     }
 
-    /// [`never()`](crate::never), with a report.
+    /// Checks like [`never()`](crate::never), with a report.
     ///
     /// # Errors
     ///
-    /// [`Unmet`] at the first look that answers `Ok`.
+    /// [`Unmet`] at the first check that returns `Ok`.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe where `check` is.
+    /// Cancel safe if `check` is.
     pub async fn never<T, C, F>(self, lasting: Duration, check: C) -> Result<(), Unmet>
     where
         T: fmt::Debug,
@@ -143,7 +143,7 @@ impl Expectation<'_> {
             match tokio::time::timeout(LOOKING, looked).await {
                 Ok(Ok(items)) => text.push_str(&report::objects(resource, &items)),
                 Ok(Err(error)) => text.push_str(&format!("{resource}: {error}\n")),
-                Err(_) => text.push_str(&format!("{resource}: no answer\n")),
+                Err(_) => text.push_str(&format!("{resource}: no response\n")),
             }
         }
         if let Some(reconciles) = log::reconciles() {
@@ -182,7 +182,7 @@ impl Expectation<'_> {
     }
 }
 
-/// The group and version that the server prefers.
+/// Returns the group and version that the server prefers.
 async fn preferred(rest: &Rest, group: &str) -> Result<String, String> {
     let found = rest.get(&format!("/apis/{group}")).await;
     let found = found.map_err(|error| error.to_string())?;

@@ -1,20 +1,20 @@
-//! Environments for testing operators.
+//! Test environments for operators.
 //!
-//! A test asks for a [`TestEnv`] and connects to it; whether that is the embedded API server, the
-//! real binaries or a cluster decides the environment in which the test runs, not its code:
+//! A test creates a [`TestEnv`] and connects to it. The same test runs against the embedded API
+//! server, real binaries, or a cluster:
 //!
 //! - [`TestEnv::in_process`] is the embedded server without sockets. On a paused clock
 //!   (`#[tokio::test(start_paused = true)]`) minutes of backoff pass in microseconds.
-//! - [`TestEnv::start`] is the embedded server over HTTPS; where `KUBEBUILDER_ASSETS` names a
-//!   folder, the `etcd` and `kube-apiserver` in it; where `USE_EXISTING_CLUSTER` is `true`, the
-//!   cluster that the kubeconfig names. Real time only.
-//! - [`TestEnv::builder`] has the options: definitions to install, a server of one's own.
+//! - [`TestEnv::start`] is the embedded server over HTTPS; if `KUBEBUILDER_ASSETS` names a folder,
+//!   the `etcd` and `kube-apiserver` in it; if `USE_EXISTING_CLUSTER` is `true`, the cluster of the
+//!   kubeconfig. Real clock only.
+//! - [`TestEnv::builder`] sets options, such as definitions to install or the server to use.
 //!
-//! [`TestEnv::user`] makes users with permissions, [`TestEnv::namespace`] a namespace for one test.
-//! [`eventually`], [`consistently`] and [`never()`] wait on either clock, and [`TestEnv::expect`] does
-//! so with a report of what was asked, what exists, and what controllers last did. [`log::capture`]
-//! keeps what a test logs, and [`seeds::live`] lives worlds that are made from seeds, by the
-//! numbers of a [`seeds::Dice`]. [`apiserver`] is the embedded server itself, with its request log and its faults.
+//! [`TestEnv::user`] creates users with permissions, [`TestEnv::namespace`] a namespace for one
+//! test. [`eventually`], [`consistently`] and [`never()`] wait on either clock, and
+//! [`TestEnv::expect`] adds a report of the last requests, objects and reconciles. [`log::capture`]
+//! captures the log of a test. [`seeds::live`] runs seeded simulations with the random numbers of
+//! [`seeds::Dice`]. [`apiserver`] is the embedded server, with its request log and its faults.
 
 pub mod error;
 pub mod assert;

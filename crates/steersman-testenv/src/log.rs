@@ -1,4 +1,4 @@
-//! Handle: what one test logged, and what its controllers did.
+//! Handle: the captured log of one test, and the last reconciles of its controllers.
 
 use std::cell::RefCell;
 use std::io;
@@ -28,25 +28,25 @@ struct Captured {
     began: Instant,
 }
 
-/// The log of the thread that made it, until it is dropped.
+/// The log of the thread that created it, until it is dropped.
 ///
-/// Every test has a thread of its own, and a current-thread runtime keeps its tasks there, so tests
-/// that run side by side do not see each other's lines. (One subscriber per test would not do:
-/// tracing caches, for the whole process, whether anybody listens to a call site.)
+/// Every test has its own thread, and a current-thread runtime keeps its tasks there, so concurrent
+/// tests do not see each other's lines. (One subscriber per test does not work, because tracing
+/// caches for the whole process whether a call site is enabled.)
 ///
-/// While it lives, the reports of [`TestEnv::expect`](crate::TestEnv::expect) also tell what the
-/// controllers of this thread last did. If the test panics, the log is printed to standard error,
-/// where the test harness shows it with the failure.
+/// While it exists, the reports of [`TestEnv::expect`](crate::TestEnv::expect) include the last
+/// reconciles of the controllers on this thread. If the test panics, the log is printed to standard
+/// error, where the test harness shows it with the failure.
 #[derive(Debug)]
-#[must_use = "the log is kept while this lives"]
+#[must_use = "the log is captured until this is dropped"]
 pub struct CapturedLog {
     captured: Buffer,
 }
 
-/// Begins to keep what this thread logs at `INFO` and above.
+/// Starts to capture the lines that this thread logs at `INFO` and above.
 ///
-/// The first call in a process installs a subscriber for all of it; where there is one already,
-/// nothing is captured, unless [`Reconciling`] is one of its layers: then reconciles are.
+/// The first call in a process installs a global subscriber. If there is another one, no lines are
+/// captured, and reconciles are only captured if [`Reconciling`] is one of its layers.
 pub fn capture() -> CapturedLog {
     static INSTALL: Once = Once::new();
     INSTALL.call_once(|| {
@@ -57,7 +57,7 @@ pub fn capture() -> CapturedLog {
             .with(EnvFilter::new("info"))
             .with(lines)
             .with(Reconciling);
-        // Fails where the process has a subscriber, which the documentation says.
+        // Fails if the process has a subscriber, as documented.
         let _ = tracing::subscriber::set_global_default(subscriber);
     });
     let captured = Arc::new(Captured {
@@ -70,14 +70,14 @@ pub fn capture() -> CapturedLog {
 }
 
 impl CapturedLog {
-    /// What was logged so far.
+    /// Returns the lines logged so far.
     #[must_use]
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.captured.lines.lock()).into_owned()
     }
 
-    /// What the controllers of this thread last did, a line for each object; empty where no
-    /// reconcile ended.
+    /// Returns the last reconciles of the controllers on this thread, one line per object; empty if
+    /// no reconcile ended.
     #[must_use]
     pub fn reconciles(&self) -> String {
         self.captured.reconciles.lock().to_string()
@@ -101,14 +101,14 @@ impl Drop for CapturedLog {
     }
 }
 
-/// What the controllers of this thread last did, if anybody captures its log.
+/// Returns the last reconciles of the controllers on this thread, if their log is captured.
 pub(crate) fn reconciles() -> Option<String> {
     let mut found = None;
     with_log(|captured| found = Some(captured.reconciles.lock().to_string()));
     found
 }
 
-/// A thread that is ending has no log any more.
+/// A thread that is ending no longer has a log.
 fn with_log(act: impl FnOnce(&Captured)) {
     let _ = LOG.try_with(|log| {
         if let Some(captured) = &*log.borrow() {
@@ -138,12 +138,12 @@ impl io::Write for ThreadLog {
     }
 }
 
-/// A layer that notes how reconciles end, for tests with a subscriber of their own:
-/// `tracing_subscriber::registry().with(…).with(Reconciling)`. [`capture`] brings it along.
+/// A layer that records the results of reconciles, for tests with their own subscriber:
+/// `tracing_subscriber::registry().with(…).with(Reconciling)`. [`capture`] includes it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Reconciling;
 
-/// Kept with the span of a reconcile that runs.
+/// Stored with the span of a running reconcile.
 struct Running {
     controller: String,
     object: String,
@@ -227,7 +227,7 @@ mod tests {
         assert!(!text.contains("elsewhere"), "{text}");
     }
 
-    /// What a test prints, when it runs in a process of its own and panics if told to.
+    /// Returns the output of a test in its own process, which panics on demand.
     fn printed(by: &str, panics: bool) -> String {
         let own = std::env::current_exe().unwrap();
         let output = std::process::Command::new(own)
@@ -239,7 +239,7 @@ mod tests {
         String::from_utf8(output.stderr).unwrap()
     }
 
-    /// Set for the process in which a test panics, or does not.
+    /// Set to 1 in the process if the test is to panic.
     const PANICS: &str = "STEERSMAN_LOG_TEST_PANICS";
 
     #[test]
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn reconciles_are_noted_with_how_they_ended() {
+    async fn reconciles_are_recorded_with_their_result() {
         let log = capture();
         let span = tracing::error_span!("reconcile", controller = "website", object = ?"default/a");
         span.in_scope(|| {

@@ -9,31 +9,31 @@ use crate::environment::TestEnv;
 use crate::error::Error;
 use crate::rest::Rest;
 
-/// A namespace with a name that nobody else has; it reads as that name.
+/// A namespace with a unique name; dereferences to the name.
 #[derive(Debug)]
 pub struct TestNamespace {
     name: String,
 }
 
 impl TestEnv {
-    /// Makes a namespace whose name is `prefix` and something random. On an existing cluster it is
-    /// deleted with the environment, or before by [`delete_namespace`](Self::delete_namespace);
-    /// other servers end with theirs.
+    /// Creates a namespace named `prefix` with a random suffix. On an existing cluster it is
+    /// deleted with the environment, or earlier by [`delete_namespace`](Self::delete_namespace);
+    /// other servers end with the environment.
     ///
     /// # Errors
     ///
-    /// When the server refuses it, for instance because of the prefix.
+    /// If the server refuses it, for example because of the prefix.
     ///
     /// # Cancel safety
     ///
-    /// Not cancel safe: the namespace may be made and not be known.
+    /// Not cancel safe: the namespace may remain without being deleted at the end.
     pub async fn namespace(&self, prefix: &str) -> Result<TestNamespace, Error> {
         let body = json!({
             "apiVersion": "v1",
             "kind": "Namespace",
             "metadata": {"generateName": format!("{prefix}-")},
         });
-        let doing = || format!("making a namespace {prefix}-…");
+        let doing = || format!("the creation of a namespace {prefix}-…");
         let created = self
             .rest()?
             .create("/api/v1/namespaces", &body, doing)
@@ -45,20 +45,21 @@ impl TestEnv {
         })
     }
 
-    /// Deletes a namespace; its contents go later, where somebody empties namespaces.
+    /// Deletes a namespace. Its objects are deleted later, if the server has a namespace
+    /// controller.
     ///
     /// # Errors
     ///
-    /// When the server refuses.
+    /// If the server refuses.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: it may be deleted by then.
+    /// Cancel safe: the namespace may already be deleted.
     pub async fn delete_namespace(&self, namespace: TestNamespace) -> Result<(), Error> {
         let path = path(&namespace.name);
         let rest: Rest = self.rest()?;
         rest.delete(&path).await.map_err(|source| Error::Request {
-            doing: format!("deleting the namespace {namespace}"),
+            doing: format!("the deletion of the namespace {namespace}"),
             source: Box::new(source),
         })?;
         self.leftovers.forget(&path);

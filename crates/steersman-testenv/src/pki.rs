@@ -1,21 +1,21 @@
-//! Machine: the certificates and keys of a real kube-apiserver, all made for one environment.
+//! Machine: the certificates and keys of a real kube-apiserver, generated for one environment.
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
     KeyPair, KeyUsagePurpose,
 };
 
-/// The names under which the server is reached.
+/// The addresses and names of the server.
 const NAMES: [&str; 3] = ["127.0.0.1", "::1", "localhost"];
 
-/// Certificates and keys in PEM, by what they are for.
+/// Certificates and keys in PEM format, by purpose.
 #[derive(Debug)]
 pub(crate) struct Pki {
     pub(crate) ca: String,
     pub(crate) server: Pair,
-    /// Somebody who may do everything (`system:masters`).
+    /// The administrator (`system:masters`).
     pub(crate) admin: Pair,
-    /// What tokens of ServiceAccounts are signed with; `certificate` is the public key.
+    /// The key pair that signs tokens of ServiceAccounts; `certificate` is the public key.
     pub(crate) accounts: Pair,
 }
 

@@ -1,4 +1,4 @@
-//! Driver: one program with its process group, from its start to its certain end.
+//! Driver: runs one program in its own process group, and ends the group for certain.
 
 use std::fs::File;
 use std::future::Future;
@@ -11,12 +11,12 @@ use tokio::time::{Instant, sleep};
 use crate::assert::FOREVER;
 use crate::error::{Error, Tail};
 
-/// How often it is asked whether it is ready, or gone.
+/// The interval between checks of a program's readiness or end.
 const INTERVAL: Duration = Duration::from_millis(50);
-/// How many lines of its log an error shows.
+/// The number of log lines in an error.
 const TAIL: usize = 20;
 
-/// A running program. Dropping it kills it and whatever it started (ENV-1).
+/// A running program. Dropping it kills the program and its child processes (ENV-1).
 #[derive(Debug)]
 pub(crate) struct Process {
     name: String,
@@ -26,8 +26,8 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts a program in a process group of its own; its output goes into `log`, or to this
-    /// process's own with `attach`.
+    /// Starts a program in its own process group; its output goes to `log`, or with `attach` to the
+    /// output of this process.
     pub(crate) fn start(
         program: &Path,
         arguments: &[String],
@@ -68,15 +68,15 @@ impl Process {
         })
     }
 
-    /// Waits until `check` answers `Ok`; its `Err` says what was answered instead.
+    /// Waits until `check` returns `Ok`; its `Err` describes the observed state.
     ///
-    /// Cancel safe: the program goes on.
+    /// Cancel safe: the program continues.
     pub(crate) async fn ready<C, F>(&mut self, within: Duration, mut check: C) -> Result<(), Error>
     where
         C: FnMut() -> F,
         F: Future<Output = Result<(), String>>,
     {
-        // More than a clock can hold is as good as thirty years.
+        // Limits the timeout to thirty years, which the clock can represent.
         let deadline = Instant::now() + within.min(FOREVER);
         let mut seen = "none".to_owned();
         loop {
@@ -104,8 +104,8 @@ impl Process {
         }
     }
 
-    /// Asks it to end, and kills it and whatever it started when `grace` is over. Gives whether it
-    /// ended by itself.
+    /// Terminates the program, and kills its process group after `grace`. Returns whether the
+    /// program ended by itself.
     ///
     /// Cancel safe: a program whose stop is dropped is killed.
     pub(crate) async fn stop(mut self, grace: Duration) -> bool {
@@ -133,20 +133,20 @@ impl Process {
 }
 
 impl Drop for Process {
-    /// ENV-1: also on a panic of the test, and also what the program itself started.
+    /// ENV-1: also after a panic of the test, and including the program's child processes.
     fn drop(&mut self) {
         kill_group(&mut self.child);
-        // Whoever is killed ends at once, so this does not wait long; unreaped it would stay as a
-        // zombie, and its files could not be removed yet.
+        // A killed process ends at once, so this wait is short; without it a zombie would remain,
+        // and its files could not be removed yet.
         let _ = self.child.wait();
         self.guard.dismiss();
     }
 }
 
-/// Kills the program where this process ends without running destructors: by ctrl-c, which the
-/// program's own group does not hear, by a signal, or by an abort.
+/// Kills the program if this process ends without running destructors: by ctrl-c, which does not
+/// reach the program's own group, by a signal, or by an abort.
 ///
-/// It is a shell that waits for the end of a pipe whose other end only this process holds.
+/// A shell that waits for the end of a pipe of which only this process holds the other end.
 #[derive(Debug)]
 struct Guard(Option<Child>);
 
@@ -178,7 +178,7 @@ mod groups {
         signal(child, Signal::KILL);
     }
 
-    /// The child leads its group, so the group has its number. A group that is gone is no error.
+    /// The child leads its group, so the group has the child's id. A missing group is no error.
     fn signal(child: &Child, signal: Signal) {
         let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         if let Some(group) = group {
@@ -228,7 +228,8 @@ mod groups {
 use groups::{kill_group, own_group, terminate_group};
 
 impl Guard {
-    /// Ends the guard before its pipe does, so that it kills nobody who has the number next.
+    /// Ends the guard before its pipe closes, so that it does not kill a later process with the
+    /// same id.
     fn dismiss(&mut self) {
         if let Some(mut shell) = self.0.take() {
             let _ = shell.kill();

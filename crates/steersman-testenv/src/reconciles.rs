@@ -1,4 +1,4 @@
-//! Machine: what controllers last did, from the spans of their reconciles.
+//! Machine: the last reconciles of controllers, from their spans.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tracing::field::{Field, Visit};
 
-/// How many ended reconciles are kept one by one.
+/// The number of ended reconciles that are kept individually.
 const KEPT: usize = 30;
 /// The name of the span in which a controller reconciles.
 pub(crate) const SPAN: &str = "reconcile";
@@ -16,18 +16,18 @@ pub(crate) const SPAN: &str = "reconcile";
 pub(crate) struct Reconcile {
     pub(crate) controller: String,
     pub(crate) object: String,
-    /// What was logged in it as an error, if anything was.
+    /// The error that the reconcile logged, if any.
     pub(crate) problem: Option<String>,
-    /// When it ended, in the time of the runtime's clock since the capture began.
+    /// The end of the reconcile, as time on the runtime's clock since the capture began.
     pub(crate) at: Duration,
     pub(crate) took: Duration,
 }
 
-/// Reconciles, newest last, and how many there were of each controller.
+/// The last reconciles, newest last, and the number of reconciles per controller.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Reconciles {
     last: VecDeque<Reconcile>,
-    /// Of each controller: all of them, and those with a problem.
+    /// Per controller: the number of all reconciles, and of failed ones.
     counts: BTreeMap<String, (u64, u64)>,
 }
 
@@ -44,7 +44,7 @@ impl Reconciles {
 }
 
 impl fmt::Display for Reconciles {
-    /// One line for each controller, and under it the last reconcile of each of its objects.
+    /// Writes one line per controller, followed by the last reconcile of each of its objects.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (controller, (all, failed)) in &self.counts {
             writeln!(
@@ -103,7 +103,7 @@ impl Fields {
         }
     }
 
-    /// What an event says, with its error.
+    /// Returns the message of an event with its error.
     pub(crate) fn problem(self) -> String {
         match self.error {
             Some(error) => format!("{}: {error}", self.message),
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_each_object_is_shown_and_all_are_counted() {
+    fn the_last_reconcile_of_each_object_is_shown_and_all_are_counted() {
         let mut reconciles = Reconciles::default();
         for _ in 0..40 {
             reconciles.add(reconcile("default/b", Some("reconcile failed: no")));

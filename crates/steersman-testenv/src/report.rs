@@ -1,4 +1,4 @@
-//! Machine: writes down what a failed wait leaves behind, short and in order.
+//! Machine: formats the report of a failed wait.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,14 +8,14 @@ use steersman_apiserver::faults::{RequestRecord, Verb};
 
 use crate::rest::AGENT;
 
-/// How many requests are shown.
+/// The number of requests in a report.
 const REQUESTS: usize = 15;
-/// How many objects of a kind are shown.
+/// The number of objects per kind in a report.
 const OBJECTS: usize = 10;
-/// How many kinds are shown where none was named.
+/// The number of kinds in a report without named kinds.
 const KINDS: usize = 3;
 
-/// The kinds that were written last, for a report that was told of none.
+/// Returns the kinds that were written last, for a report without named kinds.
 pub(crate) fn written(records: &[RequestRecord]) -> Vec<String> {
     let mut kinds: Vec<String> = Vec::new();
     for record in records.iter().rev().filter(|record| is_write(record)) {
@@ -38,7 +38,7 @@ fn is_write(record: &RequestRecord) -> bool {
     record.verb.is_some_and(|verb| !reads.contains(&verb))
 }
 
-/// The last requests, newest last, and who asked them.
+/// Formats the last requests, newest last, with their user agents.
 pub(crate) fn requests(records: &[RequestRecord]) -> String {
     let others: Vec<&RequestRecord> = records
         .iter()
@@ -46,10 +46,10 @@ pub(crate) fn requests(records: &[RequestRecord]) -> String {
         .collect();
     let shown = &others[others.len().saturating_sub(REQUESTS)..];
     if shown.is_empty() {
-        return "asked of the server: nothing\n".to_owned();
+        return "requests to the server: none\n".to_owned();
     }
     let mut text = format!(
-        "asked of the server (the last {} of {}, newest last):\n",
+        "requests to the server (the last {} of {}, newest last):\n",
         shown.len(),
         others.len()
     );
@@ -59,7 +59,7 @@ pub(crate) fn requests(records: &[RequestRecord]) -> String {
     text
 }
 
-/// The objects of a kind, one line each.
+/// Formats the objects of a kind, one line each.
 pub(crate) fn objects(resource: &str, items: &[Value]) -> String {
     let mut text = format!("{resource}: {}\n", items.len());
     for item in items.iter().take(OBJECTS) {
@@ -71,7 +71,7 @@ pub(crate) fn objects(resource: &str, items: &[Value]) -> String {
     text
 }
 
-/// What one looks for first in an object.
+/// Formats the most useful fields of an object in one line.
 fn object(object: &Value) -> String {
     let metadata = &object["metadata"];
     let mut words = Vec::new();
@@ -121,7 +121,8 @@ fn plain(value: &Value) -> String {
         .map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// How reconciles ended and what waits in queues, from a registry with controller-runtime's names.
+/// Formats the results of reconciles and the depths of queues, from a registry with
+/// controller-runtime's metric names.
 pub(crate) fn metrics(registry: &prometheus::Registry) -> String {
     let mut lines: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for family in registry.gather() {
@@ -137,7 +138,7 @@ pub(crate) fn metrics(registry: &prometheus::Registry) -> String {
                     .find(|label| label.name() == name)
                     .map(|label| label.value())
             };
-            // One of the two is zero, because a metric is of one type.
+            // One of the two is zero, because a metric has one type.
             let value = metric.get_counter().get_value() + metric.get_gauge().get_value();
             if value == 0.0 {
                 continue;
@@ -161,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_is_one_line_of_what_is_looked_for_first() {
+    fn an_object_is_one_line_with_its_most_useful_fields() {
         let site = json!({
             "metadata": {"namespace": "web", "name": "home", "resourceVersion": "17",
                 "generation": 3, "deletionTimestamp": "2026-01-01T00:00:00Z",
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn many_objects_are_cut_short() {
+    fn a_long_list_of_objects_is_truncated() {
         let many = vec![json!({"metadata": {"name": "a", "resourceVersion": "1"}}); 12];
         let text = objects("nodes", &many);
         assert!(text.starts_with("nodes: 12\n  a, version 1\n"), "{text}");
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn metrics_are_told_by_controller() {
+    fn metrics_are_formatted_by_controller() {
         let registry = prometheus::Registry::new();
         let options = prometheus::Opts::new("controller_runtime_reconcile_total", "help");
         let total = prometheus::CounterVec::new(options, &["controller", "result"]).unwrap();

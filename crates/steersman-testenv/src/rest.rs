@@ -1,4 +1,4 @@
-//! Driver: requests of the environment itself, the same for every kind of server.
+//! Driver: the environment's own requests, for every kind of server.
 
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
 use http::{Method, Request};
@@ -10,10 +10,10 @@ use tower::ServiceExt as _;
 
 use crate::error::Error;
 
-/// Who the environment is in a request log; its reports leave these requests out.
+/// The user agent of the environment's requests; reports omit these requests.
 pub(crate) const AGENT: &str = "steersman-testenv";
 
-/// Asks and says in errors what for.
+/// A client that names the failed operation in its errors.
 #[derive(Clone)]
 pub(crate) struct Rest(Client);
 
@@ -29,7 +29,7 @@ impl Rest {
         Self(client_in_process(server, agent.to_vec()))
     }
 
-    /// Belongs to the runtime in which it is made.
+    /// Belongs to the runtime in which it is created.
     pub(crate) fn over_network(config: &Config) -> Result<Self, kube_client::Error> {
         let mut config = config.clone();
         config
@@ -42,7 +42,7 @@ impl Rest {
         self.send(Method::GET, path, None).await
     }
 
-    /// Creates and gives what was created; `doing` is for the error.
+    /// Creates an object and returns it; `doing` names the operation in errors.
     pub(crate) async fn create(
         &self,
         path: &str,
@@ -71,7 +71,7 @@ impl Rest {
         }
     }
 
-    /// Text that need not be JSON.
+    /// Returns the response as text.
     pub(crate) async fn text(&self, path: &str) -> Result<String, kube_client::Error> {
         let request = Request::get(path).body(Vec::new());
         let request = request.map_err(kube_client::Error::HttpError)?;
@@ -97,12 +97,12 @@ impl Rest {
     }
 }
 
-/// Whether the server refused with this code.
+/// Returns whether the server refused with this status code.
 pub(crate) fn is(error: &kube_client::Error, code: u16) -> bool {
     matches!(error, kube_client::Error::Api(status) if status.code == code)
 }
 
-/// A client of the server in this process that sends these headers with every request.
+/// Creates a client of the server in this process that sends these headers with every request.
 pub(crate) fn client_in_process(
     server: &ApiServer,
     headers: Vec<(HeaderName, HeaderValue)>,
@@ -113,7 +113,7 @@ pub(crate) fn client_in_process(
     Client::new(service, "default")
 }
 
-/// Several headers of one name stay several.
+/// Adds headers; several headers of one name are all kept.
 pub(crate) fn with_headers<B>(
     mut request: Request<B>,
     headers: &[(HeaderName, HeaderValue)],

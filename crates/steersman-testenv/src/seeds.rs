@@ -1,4 +1,4 @@
-//! Driver: lives worlds that are made from seeds, on every core, and names the one that failed.
+//! Driver: runs seeded simulations on every core, and names the seed that failed.
 
 mod dice;
 
@@ -10,34 +10,33 @@ use std::thread;
 
 pub use dice::Dice;
 
-/// The variable that says which seeds [`live`] tries instead of the usual ones: `0..10000`, or
-/// `17..18` for a single one.
+/// The variable that overrides the seeds of [`live`]: `0..10000`, or `17..18` for a single seed.
 pub const SEEDS: &str = "STEERSMAN_SEEDS";
 
-/// No seed: of a range the end is not in it.
+/// Not a seed, because the end of a range is exclusive.
 const NONE: u64 = u64::MAX;
 
-/// Lives a world for each of the `usual` seeds, or for those that [`SEEDS`] names; several at once, each
-/// on a thread of its own.
+/// Runs a simulation for each of the `usual` seeds, or for those in [`SEEDS`]; several at a time,
+/// each on its own thread.
 ///
-/// A world panics where something in it is not as it should be. No more are begun then, and the panic of
-/// this function names the seed, and the command that lives it again: `again`, followed by the seed.
+/// A simulation panics if a check fails. No further simulation is started then, and the panic of
+/// this function names the seed and the command that repeats it: `again`, followed by the seed.
 ///
 /// ```
 /// steersman_testenv::seeds::live(0..100, "STEERSMAN_SEEDS=N..N+1 cargo test, where N is", |seed| {
-///     // A runtime with a paused clock, an `ApiServer` of this seed, and what is to hold in it.
+///     // A runtime with a paused clock, an `ApiServer` of this seed, and the checks.
 ///     assert_eq!(seed.wrapping_sub(seed), 0);
 /// });
 /// ```
 ///
 /// # Panics
 ///
-/// Where a world does, or the variable is no range.
+/// If a simulation panics, or the variable is not a range.
 pub fn live(usual: Range<u64>, again: &str, world: impl Fn(u64) + Sync) {
     let seeds = match env::var(SEEDS) {
         Ok(text) => match range(&text) {
             Some(seeds) => seeds,
-            None => panic!("{SEEDS} is to be a range such as 0..1000, not {text:?}"),
+            None => panic!("{SEEDS}={text:?} is not a range such as 0..1000"),
         },
         Err(_) => usual,
     };
@@ -51,7 +50,7 @@ fn range(text: &str) -> Option<Range<u64>> {
     Some(from.parse().ok()?..to.parse().ok()?)
 }
 
-/// The lowest of the seeds that failed before the others were given up.
+/// Returns the lowest seed that failed before the remaining simulations were skipped.
 fn first_failed(seeds: Range<u64>, world: &(impl Fn(u64) + Sync)) -> Option<u64> {
     let next = AtomicU64::new(seeds.start);
     let failed = AtomicU64::new(NONE);
@@ -64,7 +63,7 @@ fn first_failed(seeds: Range<u64>, world: &(impl Fn(u64) + Sync)) -> Option<u64>
                     if seed >= seeds.end || failed.load(Ordering::Relaxed) != NONE {
                         return;
                     }
-                    // What a world has touched is not looked at again.
+                    // The state of a failed simulation is not used again.
                     if catch_unwind(AssertUnwindSafe(|| world(seed))).is_err() {
                         failed.fetch_min(seed, Ordering::Relaxed);
                     }
@@ -80,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_seed_is_lived_once_and_the_first_that_fails_is_named() {
+    fn each_seed_runs_once_and_the_first_failed_seed_is_named() {
         let sum = AtomicU64::new(0);
         let add = |seed| {
             sum.fetch_add(seed, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Handle: somebody else than the administrator, and what they may do.
+//! Handle: users other than the administrator, and their permissions.
 
 use std::collections::BTreeMap;
 use std::task::{Context, Poll};
@@ -16,11 +16,11 @@ use crate::rest::{Rest, with_headers};
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const API_GROUP: &str = "rbac.authorization.k8s.io";
-/// Roles of users are named so, with something random after it.
+/// The prefix of the names of users' roles; a random suffix follows.
 const PREFIX: &str = "steersman-testenv-";
 
-/// Somebody who asks the server by impersonation: the administrator's credentials vouch for them,
-/// on every server alike.
+/// A user by impersonation: requests use the administrator's credentials with impersonation
+/// headers, on every kind of server.
 #[derive(Debug, Clone)]
 pub struct User {
     name: String,
@@ -34,7 +34,7 @@ enum Access {
     Network(Box<Config>),
 }
 
-/// Sets up a [`User`]. Nothing is done before `create`.
+/// A builder of a [`User`]. Does nothing before `create`.
 #[derive(Debug)]
 #[must_use = "a builder does nothing until `create`"]
 pub struct UserBuilder<'a> {
@@ -46,13 +46,13 @@ pub struct UserBuilder<'a> {
 
 #[derive(Debug)]
 enum Grant {
-    /// Verbs on resources, in a namespace or everywhere.
+    /// Verbs on resources, in a namespace or cluster-wide.
     Rules(Option<String>, Value),
-    /// A ClusterRole that is there, in a namespace or everywhere.
+    /// An existing ClusterRole, in a namespace or cluster-wide.
     Bind(Option<String>, String),
 }
 
-/// The embedded server in process, as a user sees it: a [`tower::Service`] for
+/// The embedded server in process with the user's identity: a [`tower::Service`] for
 /// `Connection::in_process` and `kube_client::Client::new`.
 #[derive(Debug, Clone)]
 pub struct UserService {
@@ -61,11 +61,11 @@ pub struct UserService {
 }
 
 impl TestEnv {
-    /// A user, whom the server need not know: `ann`, or a ServiceAccount as
+    /// Starts to build a user. The server need not know the name: `ann`, or a ServiceAccount as
     /// `system:serviceaccount:<namespace>:<name>`.
     ///
-    /// Without grants they may do nothing where RBAC is on, which it is on real servers; an embedded
-    /// server of the test's own that does not enforce it lets everybody do everything.
+    /// Without grants the user has no permissions if RBAC is on, as it is on real servers. An
+    /// embedded server without RBAC permits everything.
     pub fn user(&self, name: impl Into<String>) -> UserBuilder<'_> {
         UserBuilder {
             env: self,
@@ -79,14 +79,14 @@ impl TestEnv {
 // === impl UserBuilder ===
 
 impl UserBuilder<'_> {
-    /// Groups that they are in, beside those that the server adds (`system:authenticated`).
+    /// Adds groups, besides those that the server adds (`system:authenticated`).
     pub fn groups(mut self, groups: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.groups.extend(groups.into_iter().map(Into::into));
         self
     }
 
-    /// Lets them do `verbs` to `resources` everywhere. Resources are written as kubectl writes them:
-    /// `pods`, `deployments.apps`, `websites.example.com/status`.
+    /// Grants `verbs` on `resources` cluster-wide. Resources are written as in kubectl: `pods`,
+    /// `deployments.apps`, `websites.example.com/status`.
     pub fn allow<V: Into<String>, R: AsRef<str>>(
         self,
         verbs: impl IntoIterator<Item = V>,
@@ -95,7 +95,7 @@ impl UserBuilder<'_> {
         self.grant(None, verbs, resources)
     }
 
-    /// Lets them do `verbs` to `resources` in one namespace.
+    /// Grants `verbs` on `resources` in one namespace.
     pub fn allow_in<V: Into<String>, R: AsRef<str>>(
         self,
         namespace: &str,
@@ -105,14 +105,14 @@ impl UserBuilder<'_> {
         self.grant(Some(namespace.to_owned()), verbs, resources)
     }
 
-    /// Gives them a ClusterRole, such as `view`, in one namespace.
+    /// Binds a ClusterRole, such as `view`, in one namespace.
     pub fn bind(mut self, cluster_role: impl Into<String>, namespace: impl Into<String>) -> Self {
         let grant = Grant::Bind(Some(namespace.into()), cluster_role.into());
         self.grants.push(grant);
         self
     }
 
-    /// Gives them a ClusterRole, such as `cluster-admin`, everywhere.
+    /// Binds a ClusterRole, such as `cluster-admin`, cluster-wide.
     pub fn bind_everywhere(mut self, cluster_role: impl Into<String>) -> Self {
         self.grants.push(Grant::Bind(None, cluster_role.into()));
         self
@@ -130,15 +130,15 @@ impl UserBuilder<'_> {
         self
     }
 
-    /// Writes their roles and bindings, and gives what they ask the server with.
+    /// Creates the roles and bindings, and returns the user.
     ///
     /// # Errors
     ///
-    /// When the server refuses a role or binding, or a name fits into no header.
+    /// If the server refuses a role or binding, or a name is not a valid header value.
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: some of the roles may be written by then.
+    /// Cancel safe: some roles may already exist.
     pub async fn create(self) -> Result<User, Error> {
         let headers = impersonation(&self.name, &self.groups)?;
         let rest = self.env.rest()?;
@@ -211,7 +211,7 @@ impl UserBuilder<'_> {
         Ok(())
     }
 
-    /// Creates a role or binding, and gives its name.
+    /// Creates a role or binding, and returns its name.
     async fn make(
         &self,
         rest: &Rest,
@@ -237,7 +237,7 @@ impl UserBuilder<'_> {
     }
 }
 
-/// A rule for each API group among the resources.
+/// Returns one rule for each API group of the resources.
 fn rules<R: AsRef<str>>(verbs: &[String], resources: impl IntoIterator<Item = R>) -> Value {
     let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for resource in resources {
@@ -262,7 +262,7 @@ fn rules<R: AsRef<str>>(verbs: &[String], resources: impl IntoIterator<Item = R>
 fn impersonation(name: &str, groups: &[String]) -> Result<Vec<(HeaderName, HeaderValue)>, Error> {
     let value = |text: &str| {
         HeaderValue::from_str(text).map_err(|error| Error::Request {
-            doing: format!("naming a user {name:?}"),
+            doing: format!("the impersonation of user {name:?}"),
             source: Box::new(kube_client::Error::HttpError(error.into())),
         })
     };
@@ -273,7 +273,7 @@ fn impersonation(name: &str, groups: &[String]) -> Result<Vec<(HeaderName, Heade
     Ok(headers)
 }
 
-/// Makes everybody in a kubeconfig act as somebody else.
+/// Adds impersonation to every user of a kubeconfig.
 fn impersonate(kubeconfig: &mut Kubeconfig, name: &str, groups: &[String]) {
     for user in &mut kubeconfig.auth_infos {
         if let Some(user) = &mut user.auth_info {
@@ -286,17 +286,17 @@ fn impersonate(kubeconfig: &mut Kubeconfig, name: &str, groups: &[String]) {
 // === impl User ===
 
 impl User {
-    /// Their name.
+    /// Returns the user's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// A client of theirs. It belongs to the runtime in which it is made.
+    /// Creates a client of the user. The client belongs to the runtime in which it is created.
     ///
     /// # Errors
     ///
-    /// Where the configuration makes no client, for instance because a certificate cannot be read.
+    /// If the configuration is invalid, for example because a certificate cannot be read.
     pub fn client(&self) -> Result<Client, kube_client::Error> {
         match &self.access {
             Access::InProcess(service) => Ok(Client::new(service.clone(), "default")),
@@ -304,7 +304,7 @@ impl User {
         }
     }
 
-    /// The configuration of a client of theirs over the network; none in process.
+    /// Returns the configuration of a client over the network; `None` in process.
     #[must_use]
     pub fn config(&self) -> Option<&Config> {
         match &self.access {
@@ -313,7 +313,7 @@ impl User {
         }
     }
 
-    /// The server as they see it, in process; none over the network.
+    /// Returns the server with the user's identity, in process; `None` over the network.
     #[must_use]
     pub fn service(&self) -> Option<UserService> {
         match &self.access {
@@ -322,8 +322,8 @@ impl User {
         }
     }
 
-    /// The text of a kubeconfig for kubectl; none in process, and none for a cluster that was found
-    /// without one.
+    /// Returns a kubeconfig for kubectl as text; `None` in process, and for a cluster that was
+    /// found without one.
     #[must_use]
     pub fn kubeconfig(&self) -> Option<&str> {
         self.kubeconfig.as_deref()
@@ -374,8 +374,8 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_no_header_can_carry_is_refused() {
+    fn a_user_name_that_is_no_header_value_is_refused() {
         let text = impersonation("a\nb", &[]).unwrap_err().to_string();
-        assert_eq!(text, "naming a user \"a\\nb\" failed");
+        assert_eq!(text, "the impersonation of user \"a\\nb\" failed");
     }
 }

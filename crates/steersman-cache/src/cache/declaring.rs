@@ -9,20 +9,20 @@ use crate::field_index::FieldIndex;
 use crate::shared::Use;
 
 impl Cache {
-    /// The informer of the kind `K`, shared with whoever asks for it too. Declares it: it starts with the
-    /// cache, or now if the cache runs.
+    /// Returns the informer of the kind `K`, shared with all other callers, and declares it: it
+    /// starts with the cache, or at once if the cache runs.
     ///
     /// # Errors
     ///
-    /// [`Error::SeveralInformers`] where the kind is cached in several namespaces,
-    /// [`Error::Stopped`].
+    /// [`Error::SeveralInformers`] if the kind is cached in several namespaces, [`Error::Stopped`].
     pub fn informer<K: TypedObject>(&self) -> Result<Informer<K>, Error> {
         let coverage = self.shared.coverage_of::<K>();
         let namespace = coverage.only_informer()?;
-        self.shared.declare(coverage.kind(), namespace, Use::Meant)
+        self.shared
+            .declare(coverage.kind(), namespace, Use::Declare)
     }
 
-    /// All informers of the kind `K`: one, or one for each namespace it is cached in. Declares them, as
+    /// Returns all informers of the kind `K`, one per cached namespace, and declares them like
     /// [`informer`](Self::informer).
     ///
     /// # Errors
@@ -32,19 +32,19 @@ impl Cache {
         self.informers_of(self.shared.coverage_of::<K>().kind())
     }
 
-    /// As [`informers`](Self::informers), of a kind known only at runtime.
+    /// Returns the informers like [`informers`](Self::informers), for a kind known only at runtime.
     ///
     /// # Errors
     ///
-    /// As [`informers`](Self::informers).
+    /// Those of [`informers`](Self::informers).
     pub fn informers_of<K: Object>(&self, kind: &Kind) -> Result<Vec<Informer<K>>, Error> {
         self.of(kind).informers()
     }
 
-    /// Registers a field index: under `name`, an object is found by the value of a field it may have.
+    /// Registers a field index named `name` with at most one value per object.
     ///
-    /// May be called before or after the cache runs, once for each name. `value` must depend on the object
-    /// alone.
+    /// May be called before or after the cache runs, once per name. `value` must depend on the
+    /// object alone.
     ///
     /// # Errors
     ///
@@ -57,11 +57,12 @@ impl Cache {
         self.register(&FieldIndex::new(name, value))
     }
 
-    /// As [`index_field`](Self::index_field), for what an object has many of: it is found by each value.
+    /// Registers a field index like [`index_field`](Self::index_field), with any number of values
+    /// per object.
     ///
     /// # Errors
     ///
-    /// As [`index_field`](Self::index_field).
+    /// Those of [`index_field`](Self::index_field).
     pub fn index_values<K: TypedObject>(
         &self,
         name: &str,
@@ -70,11 +71,11 @@ impl Cache {
         self.register(&FieldIndex::new(name, values))
     }
 
-    /// As [`index_values`](Self::index_values), under a typed key.
+    /// Registers a field index like [`index_values`](Self::index_values), with a typed key.
     ///
     /// # Errors
     ///
-    /// As [`index_field`](Self::index_field).
+    /// Those of [`index_field`](Self::index_field).
     pub fn index_by<K: TypedObject, V: ToString>(
         &self,
         key: &IndexKey<K, V>,
@@ -86,36 +87,36 @@ impl Cache {
         self.register(&FieldIndex::new(key.name(), texts))
     }
 
-    /// Indexes the owners of each object: see
-    /// [`Selection::owned_by`](crate::Selection::owned_by).
+    /// Indexes the owners of each object, for [`Selection::owned_by`](crate::Selection::owned_by).
     ///
     /// # Errors
     ///
-    /// As [`index_field`](Self::index_field).
+    /// Those of [`index_field`](Self::index_field).
     pub fn index_owner_uids<K: TypedObject>(&self) -> Result<(), Error> {
         self.each::<K>(OWNER_UID, Informer::index_owner_uids)
     }
 
-    /// Indexes the controlling owner of each object: see
+    /// Indexes the controlling owner of each object, for
     /// [`Selection::controlled_by`](crate::Selection::controlled_by).
     ///
     /// # Errors
     ///
-    /// As [`index_field`](Self::index_field).
+    /// Those of [`index_field`](Self::index_field).
     pub fn index_controller_uid<K: TypedObject>(&self) -> Result<(), Error> {
         self.each::<K>(CONTROLLER_UID, Informer::index_controller_uid)
     }
 
-    /// Indexes the value of one label, under the name of the label.
+    /// Indexes the values of one label, under the label's name.
     ///
     /// # Errors
     ///
-    /// As [`index_field`](Self::index_field).
+    /// Those of [`index_field`](Self::index_field).
     pub fn index_label<K: TypedObject>(&self, label: &str) -> Result<(), Error> {
         self.each::<K>(label, |informer| informer.index_label(label))
     }
 
-    /// Indexes all labels, so that lists under a label selector cost the size of their answer.
+    /// Indexes all labels, so that the cost of a list under a label selector is proportional to its
+    /// result.
     ///
     /// # Errors
     ///
@@ -138,7 +139,8 @@ impl Cache {
         index: &str,
         add: impl Fn(&Informer<K>) -> Result<(), steersman_informer::Error>,
     ) -> Result<(), Error> {
-        // CACHE-13: refused before the kind is declared, and before one of several informers has it.
+        // CACHE-13: refuses the index before the kind is declared and before any of its informers
+        // has the index.
         if index.is_empty() {
             return Err(Error::IndexWithoutName {
                 kind: Kind::of::<K>(),

@@ -1,4 +1,4 @@
-//! Driver: the one run of a cache: its informers are started, watched over, and ended.
+//! Driver: runs a cache: starts its informers, ends idle ones, and stops all of them at the end.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,31 +14,31 @@ use tracing::info;
 
 use super::Shared;
 use crate::error::Error;
-use crate::idle_informers::Linger;
-use crate::informer_entry::Declared;
+use crate::idle_informers::IdleInformers;
+use crate::informer_entry::InformerEntry;
 use crate::registry::Phase;
 
-/// How often the types are dropped that no read has used since the last time: a type is looked at
-/// for so long after its last read, and twice that at most.
+/// The interval at which views without a read since the last sweep are dropped: an unused view
+/// lives between one and two intervals.
 const SWEEP: Duration = Duration::from_secs(5 * 60);
 
-/// The one run of a cache. Dropping it stops the cache for good.
-pub(crate) struct Running {
+/// The only run of a cache. Dropping it stops the cache for good.
+pub(crate) struct CacheRun {
     shared: Arc<Shared>,
 }
 
 impl Shared {
-    /// Begins the one run; `None` where there was one.
-    pub(crate) fn begin(shared: &Arc<Self>) -> Option<Running> {
+    /// Begins the run; returns `None` if the cache ran before.
+    pub(crate) fn begin(shared: &Arc<Self>) -> Option<CacheRun> {
         if !shared.registry.write().start() {
             return None;
         }
         shared.phase.send_replace(Phase::Running);
         let shared = Arc::clone(shared);
-        Some(Running { shared })
+        Some(CacheRun { shared })
     }
 
-    /// Starts what is declared, and watches over what was started.
+    /// Starts declared informers and supervises them until `cancel` fires.
     async fn supervise(
         &self,
         client: &kube_client::Client,
@@ -48,7 +48,7 @@ impl Shared {
         let turns = Arc::new(Semaphore::new(self.options.concurrent_syncs));
         let mut kinds: HashMap<Id, Kind> = HashMap::new();
         let mut sweep = Instant::now() + SWEEP;
-        let mut linger = Linger::new(self.options.linger, Instant::now().into_std());
+        let mut linger = IdleInformers::new(self.options.linger, Instant::now().into_std());
         loop {
             for entry in self.registry.write().take_unstarted() {
                 let task = tasks.spawn(entry.run(client.clone(), Arc::clone(&turns), cancel));
@@ -60,7 +60,7 @@ impl Shared {
                 () = sleep_until(sweep) => {
                     sweep += SWEEP;
                     let entries = self.registry.read().entries();
-                    entries.iter().for_each(Declared::sweep);
+                    entries.iter().for_each(InformerEntry::sweep);
                 }
                 () = at(linger.next_look()) => self.end_idle(&mut linger),
                 Some(ended) = tasks.join_next_with_id() => accept(ended, &mut kinds)?,
@@ -73,15 +73,22 @@ impl Shared {
         Ok(())
     }
 
-    /// CACHE-8: ends what nobody declared and nobody has used for long enough.
-    fn end_idle(&self, linger: &mut Linger) {
-        // Not under the lock that each read takes: a count of subscribers waits for whoever writes.
-        let slots = self.registry.read().slots();
-        let undeclared = slots.into_iter().filter(|(_, entry)| !entry.is_meant());
-        let undeclared = undeclared.map(|(slot, entry)| (slot, entry.take_used()));
-        for slot in linger.handle_look(undeclared, Instant::now().into_std()) {
-            // Who came since then is noted under this lock, and keeps it.
-            let Some(idle) = self.registry.write().remove_if(&slot, Declared::may_end) else {
+    /// CACHE-8: ends undeclared informers that were idle for the linger time.
+    fn end_idle(&self, linger: &mut IdleInformers) {
+        // Outside the registry's lock, which every read takes: counting subscribers may wait for a
+        // writer.
+        let keyed_entries = self.registry.read().keyed_entries();
+        let undeclared = keyed_entries
+            .into_iter()
+            .filter(|(_, entry)| !entry.is_permanent());
+        let undeclared = undeclared.map(|(informer_key, entry)| (informer_key, entry.take_used()));
+        for informer_key in linger.handle_look(undeclared, Instant::now().into_std()) {
+            // A use since the check was recorded under this lock and keeps the informer.
+            let Some(idle) = self
+                .registry
+                .write()
+                .remove_if(&informer_key, InformerEntry::may_end)
+            else {
                 continue;
             };
             idle.end();
@@ -90,14 +97,14 @@ impl Shared {
             }
             info!(
                 kind = %idle.kind().qualified_plural(),
-                namespace = slot.namespace.as_deref(),
-                "nobody declared it, reads it or is subscribed to it any more: not cached until the next read"
+                namespace = informer_key.namespace.as_deref(),
+                "an undeclared informer ended because it was idle: the next read starts it again"
             );
         }
     }
 }
 
-impl Running {
+impl CacheRun {
     /// Runs informers until `cancel` fires and all of them have stopped.
     pub(crate) async fn until(
         self,
@@ -105,7 +112,7 @@ impl Running {
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
         if let Some(credentials) = connection.credentials() {
-            // A cache runs once, so nobody has said it before.
+            // A cache runs once, so this is the first value.
             let _first = self.shared.credentials.set(credentials.to_owned());
         }
         let client = connection.client().map_err(Error::Connection)?;
@@ -113,16 +120,17 @@ impl Running {
     }
 }
 
-/// CACHE-11: however a run ends, nobody waits for a cache that does not run any more.
-impl Drop for Running {
+/// CACHE-11: every end of a run, also by a drop or a panic, releases the tasks that wait for the
+/// cache.
+impl Drop for CacheRun {
     fn drop(&mut self) {
         let declared = {
             let mut registry = self.shared.registry.write();
             registry.stop();
             registry.entries()
         };
-        // Those that run end by themselves; those that never had their turn would not. Not under the lock that each
-        // read takes.
+        // Running informers end by themselves; those that never started must be ended here, outside
+        // the lock that every read takes.
         for entry in declared {
             entry.mirror().end_unstarted();
         }
@@ -130,7 +138,7 @@ impl Drop for Running {
     }
 }
 
-/// Waits for a time; for ever, where there is none.
+/// Waits until `time`; forever if there is none.
 async fn at(time: Option<std::time::Instant>) {
     match time {
         Some(time) => sleep_until(time.into()).await,
@@ -138,7 +146,8 @@ async fn at(time: Option<std::time::Instant>) {
     }
 }
 
-/// An informer that ends is one that was cancelled or removed; one that panics ends the cache.
+/// Handles the end of an informer's task: a cancellation or removal is expected, a panic ends the
+/// cache.
 fn accept(ended: Result<(Id, ()), JoinError>, kinds: &mut HashMap<Id, Kind>) -> Result<(), Error> {
     let error = match ended {
         Ok((id, ())) => {

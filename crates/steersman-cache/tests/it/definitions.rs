@@ -1,5 +1,6 @@
-//! The life of a definition, as its kind's readers and subscribers see it: missing, installed, another
-//! version served, deleted, and back. Nothing is restarted, and nothing floods server or log.
+//! The kind of a CustomResourceDefinition that is missing, installed, served in another version,
+//! deleted and installed again, as its readers and subscribers see it. Nothing restarts, and
+//! neither the server nor the log is flooded.
 
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ const WEBSITES: &str = "websites.web.example.com";
 const CRDS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Waits until the informer is degraded for want of the kind.
+/// Waits until the informer is degraded because the kind is not served.
 async fn not_served(informer: &Informer<Website>) {
     let mut states = informer.state_changes();
     let gone = |state: &State| matches!(state, State::Degraded { reason, .. } if *reason == Reason::NotServed);
@@ -26,7 +27,8 @@ async fn synced(informer: &Informer<Website>) {
     soon(states.wait_for(State::is_synced)).await.unwrap();
 }
 
-/// The next event, as `+name`, `~name` or `-name`, with a `?` where the end was not seen.
+/// Returns the next event as `+name`, `~name` or `-name`, followed by `?` if the last state is
+/// unknown.
 async fn next(subscription: &mut Subscription<Website>) -> String {
     match soon(subscription.next()).await.unwrap() {
         Delivery::Event(event) => {
@@ -46,7 +48,7 @@ async fn next(subscription: &mut Subscription<Website>) -> String {
     }
 }
 
-/// What the server was asked for the kind in so many hours: at most one request each backoff.
+/// Returns the number of requests for the kind within `time`; backoff limits it.
 async fn asked_in(world: &World, time: Duration) -> usize {
     let asked = || world.server.requests().count(|r| r.is_for(WEBSITES));
     let before = asked();
@@ -54,7 +56,7 @@ async fn asked_in(world: &World, time: Duration) -> usize {
     asked() - before
 }
 
-/// A world in which two Websites are known to a subscriber.
+/// Creates a world in which a subscriber knows two Websites.
 async fn world() -> (World, Informer<Website>, Subscription<Website>) {
     let mut world = World::new(CacheOptions::new());
     world.install_websites();
@@ -76,13 +78,13 @@ async fn listed(world: &World) -> usize {
     listed.unwrap().len()
 }
 
-/// REFL-8: the kind goes quiet, and comes back by itself.
+/// REFL-8: requests for the kind become rare, and the kind recovers without a restart.
 #[tokio::test(start_paused = true)]
 async fn a_kind_whose_definition_is_deleted_goes_quiet_and_comes_back() {
     let log = capture();
     let (world, informer, mut seen) = world().await;
     world.server.delete(CRDS, "", WEBSITES).unwrap();
-    // The server deletes what a kind holds before the kind goes.
+    // The server deletes the objects of a kind before the kind.
     let mut told = [next(&mut seen).await, next(&mut seen).await];
     told.sort();
     assert_eq!(told, ["-one", "-two"]);
@@ -91,7 +93,7 @@ async fn a_kind_whose_definition_is_deleted_goes_quiet_and_comes_back() {
     let read = soon(world.cache.get::<Website>(&key("a", "one"))).await;
     assert!(read.unwrap_err().is_not_found());
 
-    // Each half a minute at most, but for the jitter, and two in the beginning.
+    // One request per 30 seconds at most, with jitter, and two at the start.
     tokio::time::sleep(Duration::from_secs(120)).await;
     let asked = asked_in(&world, HOUR * 6).await;
     assert!(
@@ -109,10 +111,10 @@ async fn a_kind_whose_definition_is_deleted_goes_quiet_and_comes_back() {
     world.stop().await.unwrap();
 }
 
-/// REFL-2, STORE-3: deletes that nobody could see are told once the kind is back, and not before: who is not
-/// answered does not know what is gone.
+/// REFL-2, STORE-3: deletions that the informer could not observe are reported once the kind is
+/// served again, and not before.
 #[tokio::test(start_paused = true)]
-async fn what_went_with_a_definition_while_nobody_looked_is_told_when_it_is_back() {
+async fn deletions_during_the_absence_of_a_definition_are_reported_after_its_return() {
     let (world, informer, mut seen) = world().await;
     let away = world.server.faults().silence_watches_of(WEBSITES);
     assert_eq!(away, 1);
@@ -129,14 +131,14 @@ async fn what_went_with_a_definition_while_nobody_looked_is_told_when_it_is_back
     for _ in 0..3 {
         told.push(next(&mut seen).await);
     }
-    // Another object has the name of one of them.
+    // The new object has the name of a deleted one.
     told[..2].sort();
     assert_eq!(told, ["-one?", "-two?", "+two"]);
     assert_eq!(listed(&world).await, 1);
     world.stop().await.unwrap();
 }
 
-/// A definition that serves these versions and stores the last.
+/// Returns a definition that serves these versions and stores the last.
 fn versions(served: [(&str, bool); 2]) -> Value {
     let version = |(name, served): (&str, bool), stored: bool| {
         json!({
@@ -149,7 +151,7 @@ fn versions(served: [(&str, bool); 2]) -> Value {
     json!({"spec": {"versions": [version(served[0], false), version(served[1], true)]}})
 }
 
-/// `v1` is no longer served, `v2` is; and `v1` again.
+/// The server stops serving `v1` and serves `v2`, then serves `v1` again.
 #[tokio::test(start_paused = true)]
 async fn a_version_that_is_no_longer_served_goes_quiet_and_another_one_is_read() {
     let log = capture();
@@ -163,10 +165,10 @@ async fn a_version_that_is_no_longer_served_goes_quiet_and_another_one_is_read()
     };
     serve(false, true);
     not_served(&informer).await;
-    assert_eq!(seen.waiting(), 0, "they are there, in another version");
+    assert_eq!(seen.waiting(), 0, "the objects exist in another version");
     assert_eq!(listed(&world).await, 2);
 
-    // Whoever reads the version that is served is served.
+    // Reads of the served version succeed.
     let v2 = kind("v2");
     let reads = world.cache.of::<kube_core::DynamicObject>(&v2);
     let found = soon(reads.list(&Selection::new())).await.unwrap();

@@ -1,4 +1,5 @@
-//! CACHE-2: a kind that cannot be listed costs its own readers an error, at once, and nobody else.
+//! CACHE-2: a kind that cannot be listed causes an immediate error for its own readers and affects
+//! no other kind.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +32,11 @@ async fn a_forbidden_kind_is_an_error_at_once_and_the_others_go_on() {
         .list::<Service>(&Selection::new())
         .await
         .unwrap_err();
-    assert_eq!(Instant::now(), before, "known failures are not waited for");
+    assert_eq!(
+        Instant::now(),
+        before,
+        "a known failure is returned without a wait"
+    );
     assert!(error.is_unavailable());
     let text = error.to_string();
     assert!(
@@ -45,7 +50,7 @@ async fn a_forbidden_kind_is_an_error_at_once_and_the_others_go_on() {
     );
     world.cache.get::<ConfigMap>(&key("a", "c")).await.unwrap();
 
-    // The rule is granted: the kind heals by itself.
+    // After the rule is granted, the kind recovers by itself.
     drop(fault);
     soon(world.cache.wait_for_sync()).await.unwrap();
     assert!(
@@ -75,7 +80,7 @@ async fn a_kind_whose_definition_is_missing_heals_when_it_is_installed() {
         ),
         "{text}"
     );
-    // One advice, the one that knows more.
+    // The message contains one remedy, the more specific one.
     assert_eq!(text.matches("install").count(), 1, "{text}");
 
     world.install_websites();
@@ -120,7 +125,7 @@ async fn waiting_for_sync_names_every_kind_that_did_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_never_ends_is_waited_for_as_long_as_the_limit() {
+async fn a_read_waits_for_a_hanging_list_until_the_sync_timeout() {
     let limit = Duration::from_secs(20);
     let mut world = World::new(CacheOptions::new().sync_timeout(limit));
     let slow = world
@@ -143,7 +148,7 @@ async fn a_list_that_never_ends_is_waited_for_as_long_as_the_limit() {
 
 #[tokio::test]
 async fn a_server_that_cannot_be_reached_is_named() {
-    // Nothing listens on port 1: the connection is refused.
+    // No process listens on port 1: the connection is refused.
     let uri = "http://127.0.0.1:1".parse().unwrap();
     let connection = Connection::from_config(kube_client::Config::new(uri));
     let cache = Cache::new(CacheOptions::new()).unwrap();
@@ -159,16 +164,16 @@ async fn a_server_that_cannot_be_reached_is_named() {
         "{text}"
     );
     assert!(
-        text.contains("check that the api-server is reachable"),
+        text.contains("check that the API server is reachable"),
         "{text}"
     );
     cancel.cancel();
     run.await.unwrap().unwrap();
 }
 
-/// A page of another web server is no reason to install a definition.
+/// A page of another web server does not suggest to install a definition.
 #[tokio::test]
-async fn an_address_of_something_else_is_named_as_that() {
+async fn an_address_of_another_kind_of_server_is_reported() {
     let nginx = tower::service_fn(|_: http::Request<kube_client::client::Body>| async {
         let page = "<html><title>404 Not Found</title></html>".to_owned();
         let answer = http::Response::builder().status(404).body(page);
@@ -188,7 +193,8 @@ async fn an_address_of_something_else_is_named_as_that() {
         "{text}"
     );
     assert!(
-        text.contains("; check that this is the address") && !text.contains("install"),
+        text.contains("; check that the address is that of an API server")
+            && !text.contains("install"),
         "{text}"
     );
     cancel.cancel();
@@ -197,7 +203,7 @@ async fn an_address_of_something_else_is_named_as_that() {
 
 /// CACHE-2
 #[tokio::test(start_paused = true)]
-async fn each_refusal_has_the_advice_that_fits_it_and_no_other() {
+async fn each_kind_of_failure_has_its_own_remedy() {
     let by_colour = ByObject::new().fields("spec.colour=red");
     let options = CacheOptions::new().by_object::<Service>(by_colour);
     for (code, reason, advice) in [
@@ -212,8 +218,12 @@ async fn each_refusal_has_the_advice_that_fits_it_and_no_other() {
             Reason::Rejected,
             "\"spec.colour=red\" comes from `fields(…)` of `by_object::<Service>()`",
         ),
-        (429, Reason::Throttled, "see what else sends requests"),
-        (500, Reason::Server, "see how the api-server is doing"),
+        (
+            429,
+            Reason::Throttled,
+            "check which other clients send requests",
+        ),
+        (500, Reason::Server, "check the health of the API server"),
     ] {
         let mut world = World::new(options.clone());
         let refusing = world
@@ -241,7 +251,7 @@ async fn each_refusal_has_the_advice_that_fits_it_and_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_for_sync_judges_the_kinds_it_waited_for() {
+async fn waiting_for_sync_ignores_kinds_that_start_meanwhile() {
     let mut world = World::new(CacheOptions::new());
     world.cache.informer::<ConfigMap>().unwrap();
     let (first, late) = (Duration::from_secs(1), Duration::from_secs(10));
@@ -262,7 +272,7 @@ async fn waiting_for_sync_judges_the_kinds_it_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_for_the_sync_of_a_cache_that_stops_or_never_starts_says_so() {
+async fn waiting_for_the_sync_of_a_cache_that_stops_or_never_starts_fails() {
     let mut world = World::new(CacheOptions::new());
     world.cache.informer::<Service>().unwrap();
     let long = Duration::from_secs(60);
@@ -282,7 +292,7 @@ async fn waiting_for_the_sync_of_a_cache_that_stops_or_never_starts_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hook_is_told_of_each_attempt_with_kind_scope_and_reason() {
+async fn the_error_hook_receives_each_attempt_with_kind_scope_and_reason() {
     type Told = (String, Option<String>, Reason, u32);
     let told: Arc<Mutex<Vec<Told>>> = Arc::default();
     let tell = Arc::clone(&told);
@@ -307,7 +317,7 @@ async fn a_hook_is_told_of_each_attempt_with_kind_scope_and_reason() {
     };
     assert_eq!(*told.lock(), [1, 2, 3].map(expected));
 
-    // After a success attempts are counted anew.
+    // After a success, the count of attempts restarts.
     let server = Answer::code(500).times(1);
     let _server = world.server.faults().answer(None, "services", server);
     world.server.faults().cut_watches();

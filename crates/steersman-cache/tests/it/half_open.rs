@@ -1,4 +1,4 @@
-//! A link that is dead and open: packets vanish, and neither end is told.
+//! A half-open connection: packets are lost, and neither end is notified.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -18,11 +18,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::world::key;
 
-/// A test that waits this long has failed.
+/// The time limit of each wait of a test.
 const LONG: Duration = Duration::from_secs(60);
 
-/// Connects clients with the server. While `cut` is true, new connections are closed at once, and the bytes of those
-/// that are open are lost; a connection that was cut stays open and silent for good.
+/// Forwards connections of clients to the server. While `cut` is true, new connections are closed
+/// at once, and bytes on open connections are dropped; a connection that was cut stays open and
+/// silent.
 async fn cable(server: SocketAddr, cut: watch::Receiver<bool>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -56,8 +57,8 @@ fn put(server: &ApiServer, name: &str) {
     server.create(object).unwrap();
 }
 
-/// CONN-2, REFL-10: a dead link takes the state out of `Synced`, the watch moves to another connection, and what the
-/// server wrote meanwhile is told, once.
+/// CONN-2, REFL-10: a dead link ends the state `Synced`, the watch moves to another connection, and
+/// changes made meanwhile are delivered once.
 #[tokio::test]
 async fn a_dead_link_degrades_its_kinds_and_costs_no_event() {
     let server = ApiServer::builder().seed(1).build();

@@ -1,4 +1,4 @@
-//! The cache over the embedded api-server, in process, on a paused clock.
+//! Tests of the cache over the embedded API server, in process and on a paused clock.
 #![expect(clippy::unwrap_used, reason = "tests say what is wrong by failing")]
 
 mod world;

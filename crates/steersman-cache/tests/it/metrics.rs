@@ -1,4 +1,4 @@
-//! What a cache counts, after what is known to have happened.
+//! The metrics of a cache after known events.
 
 use std::time::Duration;
 
@@ -18,8 +18,8 @@ fn counted() -> (Registry, CacheOptions) {
     (registry, CacheOptions::new().metrics(metrics))
 }
 
-/// The series of one family as `label… value`, in order; of a histogram how many were observed, and
-/// their sum.
+/// Returns the series of one family as sorted lines `label… value`; for a histogram, the count and
+/// the sum.
 fn of(registry: &Registry, name: &str) -> Vec<String> {
     let families = registry.gather();
     let family = families.iter().find(|family| family.name() == name);
@@ -42,7 +42,7 @@ async fn absent(world: &World) {
     assert!(read.unwrap().is_none());
 }
 
-/// A list over several namespaces is one read, and what is read by whatever type counts for its kind.
+/// A list over several namespaces counts as one read, and reads as any type count for their kind.
 #[tokio::test(start_paused = true)]
 async fn reads_are_counted_by_kind_and_verb() {
     let (registry, options) = counted();
@@ -51,7 +51,7 @@ async fn reads_are_counted_by_kind_and_verb() {
     world.config_map("a", "c", &json!({}));
     world.start();
     let everything = Selection::new();
-    // The first read begins what it reads.
+    // The first read starts the informer.
     world.cache.list::<ConfigMap>(&everything).await.unwrap();
     for _ in 0..3 {
         world.cache.get::<ConfigMap>(&key("a", "c")).await.unwrap();
@@ -71,7 +71,7 @@ async fn reads_are_counted_by_kind_and_verb() {
     ];
     assert_eq!(of(&registry, "steersman_cache_reads_total"), expected);
 
-    // What was counted stays, whatever becomes of the informer.
+    // Counts remain after the informer is removed.
     world.cache.remove::<ConfigMap>();
     world.cache.list::<ConfigMap>(&everything).await.unwrap();
     let reads = of(&registry, "steersman_cache_reads_total");
@@ -79,7 +79,7 @@ async fn reads_are_counted_by_kind_and_verb() {
     world.stop().await.unwrap();
 }
 
-/// Two caches of one registry count for the same kinds.
+/// Two caches of one registry add to the same series.
 #[tokio::test(start_paused = true)]
 async fn reads_of_several_caches_are_added_up() {
     let (registry, options) = counted();
@@ -96,7 +96,7 @@ async fn reads_of_several_caches_are_added_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waits_for_a_first_sync_are_counted_by_what_came_of_them() {
+async fn waits_for_a_first_sync_are_counted_by_outcome() {
     let (registry, options) = counted();
     let mut world = World::new(options.sync_timeout(Duration::from_secs(20)));
     world.start();
@@ -112,7 +112,7 @@ async fn waits_for_a_first_sync_are_counted_by_what_came_of_them() {
     services().await.unwrap();
     let both = ["Service.v1 synced 1 5.000", "Service.v1 timeout 1 20.000"];
     assert_eq!(waits(), both);
-    // From now on nobody waits.
+    // The kind has synced: later reads do not wait.
     services().await.unwrap();
     assert_eq!(waits(), both);
     drop(slow);
@@ -124,7 +124,7 @@ async fn waits_for_a_first_sync_are_counted_by_what_came_of_them() {
     assert!(refused.unwrap_err().is_unavailable());
     assert_eq!(waits()[0], "ConfigMap.v1 unavailable 1 0.000");
     drop(refusing);
-    // Each of them is one read, waited for or not.
+    // Every read counts once, whether it waited or not.
     let reads = of(&registry, "steersman_cache_reads_total");
     assert_eq!(reads[2], "Service.v1 get 3");
     world.stop().await.unwrap();
@@ -132,7 +132,7 @@ async fn waits_for_a_first_sync_are_counted_by_what_came_of_them() {
 
 /// CACHE-8
 #[tokio::test(start_paused = true)]
-async fn informers_that_nobody_used_are_counted_as_they_end() {
+async fn informers_that_end_as_idle_are_counted() {
     let (registry, options) = counted();
     let mut world = World::new(options.linger(Duration::from_secs(60)));
     world.start();

@@ -1,4 +1,4 @@
-//! A server that is away for a while: the informers of a cache know of it together.
+//! An outage of the server, which all informers of a cache detect together.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::world::{World, key, soon};
 
 const KINDS: usize = 7;
 
-/// A cache of several kinds that has synced, with a ConfigMap and a Service.
+/// Creates a synced cache of several kinds, with a ConfigMap and a Service.
 async fn world() -> World {
     let options = CacheOptions::new()
         .by_object::<ConfigMap>(ByObject::new().all_namespaces())
@@ -35,7 +35,8 @@ async fn world() -> World {
     world
 }
 
-/// REFL-9: the requests of an outage do not grow with the number of kinds, and five seconds after it all is back.
+/// REFL-9: the number of requests during an outage does not depend on the number of kinds, and all
+/// kinds are in sync five seconds after it.
 #[tokio::test(start_paused = true)]
 async fn refl_9_the_kinds_of_a_cache_wait_for_their_server_together() {
     let world = world().await;
@@ -67,7 +68,7 @@ async fn refl_9_the_kinds_of_a_cache_wait_for_their_server_together() {
     world.stop().await.unwrap();
 }
 
-/// Of every duration option of a cache zero disables, and the maximum never fires.
+/// For every duration option, zero disables the feature and the maximum never elapses.
 #[tokio::test(start_paused = true)]
 async fn durations_of_zero_disable_and_of_the_maximum_never_fire() {
     for time in [Duration::ZERO, Duration::MAX] {
@@ -81,17 +82,18 @@ async fn durations_of_zero_disable_and_of_the_maximum_never_fire() {
         for _ in 0..3 {
             let listed = soon(world.cache.list::<Service>(&Selection::new())).await;
             assert_eq!(listed.unwrap().len(), 1);
-            // Informers that do not linger are looked at each millisecond.
+            // Idle informers without a linger time are checked every millisecond.
             let long = if time.is_zero() { 2 } else { 1800 };
             tokio::time::sleep(Duration::from_secs(long)).await;
         }
         let lists = world.server.requests().watch_lists("services");
-        // Without lingering an informer ends after its last read; one that lingers for ever does not.
+        // Without a linger time an informer ends after its last read; with an infinite one it never
+        // ends.
         let expected = if time.is_zero() { 3 } else { 1 };
         assert_eq!(lists, expected, "{time:?}");
         world.stop().await.unwrap();
     }
-    // A read that may not wait says so at once.
+    // A read with a timeout of zero fails at once.
     let mut world = World::new(CacheOptions::new().sync_timeout(Duration::ZERO));
     world.start();
     let error = world.cache.list::<Service>(&Selection::new()).await;

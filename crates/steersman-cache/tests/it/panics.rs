@@ -1,5 +1,5 @@
-//! What users wrote may panic: that costs the object it was called for, and nobody else; a hook that panics
-//! in an informer's own task ends the cache, which says so.
+//! Panics in user code: a panic in a type, an index or a transform affects only the object at hand;
+//! a panic in a hook, which runs in the informer's task, ends the cache with an error.
 
 use std::convert::Infallible;
 
@@ -14,7 +14,7 @@ use steersman_object::Kind;
 
 use crate::world::{World, event_of, key, soon};
 
-/// A spec that panics where it is asked to.
+/// A spec that panics while it decodes a marked object.
 #[derive(Clone, Debug, Serialize)]
 struct Fragile;
 
@@ -30,7 +30,7 @@ impl<'de> Deserialize<'de> for Fragile {
 
 /// VIEW-1, CACHE-4
 #[tokio::test(start_paused = true)]
-async fn a_type_that_panics_while_it_decodes_costs_the_object_alone() {
+async fn a_type_that_panics_while_it_decodes_affects_that_object_only() {
     let mut world = World::new(CacheOptions::new());
     for name in ["good", "bad"] {
         world.service("a", name);
@@ -57,7 +57,7 @@ async fn a_type_that_panics_while_it_decodes_costs_the_object_alone() {
             .unwrap_err()
             .is_malformed()
     );
-    // Nobody else has anything to do with it.
+    // Other kinds and readers are not affected.
     let all = soon(world.cache.list::<Service>(&Selection::new())).await;
     assert!(
         all.unwrap()
@@ -70,16 +70,16 @@ async fn a_type_that_panics_while_it_decodes_costs_the_object_alone() {
     world.stop().await.unwrap();
 }
 
-/// The value of a map, of which one is not to be looked at.
+/// Returns the value of a map; panics for one marked map.
 fn values(map: &ConfigMap) -> Vec<String> {
     let value = map.data.iter().find_map(|data| data.get("v").cloned());
     assert!(value.as_deref() != Some("bad"), "on purpose");
     value.into_iter().collect()
 }
 
-/// VIEW-1, STORE-1: also for what was there when the index came, and after it.
+/// VIEW-1, STORE-1: for objects stored before and after the registration of the index.
 #[tokio::test(start_paused = true)]
-async fn an_index_function_that_panics_costs_the_object_alone() {
+async fn an_index_function_that_panics_affects_that_object_only() {
     let mut world = World::new(CacheOptions::new());
     let server = world.server.clone();
     let put = |name: &str, value: &str| {
@@ -100,7 +100,7 @@ async fn an_index_function_that_panics_costs_the_object_alone() {
     world.start();
     soon(world.cache.wait_for_sync()).await.unwrap();
     world.cache.index_values::<ConfigMap>("v", values).unwrap();
-    // What was seen of it before stays readable, and is under no value.
+    // The last good state stays readable, and is under no index value.
     let seen = world.cache.get::<ConfigMap>(&key("a", "before")).await;
     assert!(seen.is_ok());
     assert_eq!(informer.store().malformed().len(), 1);
@@ -125,7 +125,11 @@ async fn an_index_function_that_panics_costs_the_object_alone() {
         .get::<ConfigMap>(&key("a", "late"))
         .await
         .unwrap();
-    assert_eq!(late.data.as_ref().unwrap()["v"], "one", "as it last was");
+    assert_eq!(
+        late.data.as_ref().unwrap()["v"],
+        "one",
+        "the last good state"
+    );
     let store = informer.store();
     let aside = store.malformed();
     let aside: Vec<&str> = aside.iter().map(|malformed| malformed.key.name()).collect();
@@ -145,7 +149,7 @@ async fn an_index_function_that_panics_costs_the_object_alone() {
 
 /// CACHE-4
 #[tokio::test(start_paused = true)]
-async fn a_transform_that_panics_costs_the_object_alone() {
+async fn a_transform_that_panics_affects_that_object_only() {
     let panics = Transform::typed("fragile", |map: &mut ConfigMap| {
         assert!(map.metadata.name.as_deref() != Some("bad"), "on purpose");
         Ok::<_, Infallible>(())
@@ -175,7 +179,8 @@ async fn a_transform_that_panics_costs_the_object_alone() {
     world.stop().await.unwrap();
 }
 
-/// A hook is no part of any object: the cache ends, all who wait learn it, and the error names the kind.
+/// A hook concerns no single object: the cache ends, all waiting readers fail, and the error names
+/// the kind.
 #[tokio::test(start_paused = true)]
 async fn a_hook_that_panics_ends_the_cache_with_an_error_that_names_the_kind() {
     let options = CacheOptions::new().on_watch_error(|failed| panic!("no {failed:?}"));
@@ -203,7 +208,7 @@ async fn a_hook_that_panics_ends_the_cache_with_an_error_that_names_the_kind() {
         .await
         .unwrap_err();
     assert!(error.is_stopped(), "{error}");
-    // Those that did not panic stop with it.
+    // The informers that did not panic stop too.
     soon(async { while subscription.next().await.is_some() {} }).await;
     assert_eq!(maps.state(), State::Stopped);
 }

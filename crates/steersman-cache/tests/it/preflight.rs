@@ -1,4 +1,4 @@
-//! A preflight names the rules that are missing, and the kinds that are not served.
+//! The preflight reports missing rules and kinds that are not served.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod, Secret, Service};
@@ -25,7 +25,7 @@ fn world() -> (ApiServer, Connection, Cache) {
     (server, connection, cache)
 }
 
-/// Lets the operator do what a role says.
+/// Grants a role to the operator.
 fn grant(server: &ApiServer, kind: &str, namespace: Option<&str>, rules: &serde_json::Value) {
     let metadata = match namespace {
         Some(namespace) => json!({"name": "op", "namespace": namespace}),
@@ -46,7 +46,7 @@ fn grant(server: &ApiServer, kind: &str, namespace: Option<&str>, rules: &serde_
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_missing_verb_of_each_informer_is_named_and_nothing_else() {
+async fn preflight_reports_exactly_the_missing_verbs_of_each_informer() {
     let (server, connection, cache) = world();
     let all = ["get", "list", "watch"];
     grant(
@@ -76,9 +76,13 @@ async fn each_missing_verb_of_each_informer_is_named_and_nothing_else() {
     assert!(!found.is_ready() && found.not_served.is_empty(), "{found}");
     let asked = server.requests();
     assert_eq!(asked.lists("configmaps") + asked.lists("secrets"), 0);
-    assert_eq!(asked.count(|r| r.is_for("services")), 0, "it is not cached");
+    assert_eq!(
+        asked.count(|r| r.is_for("services")),
+        0,
+        "services are not cached"
+    );
 
-    // What it shows is what has to be pasted.
+    // The rules in the message can be applied as they are.
     let rules = found.rules("more");
     assert_eq!(rules.matches("kind: ClusterRole\n").count(), 1, "{rules}");
     assert_eq!(rules.matches("kind: Role\n").count(), 1, "{rules}");
@@ -123,7 +127,7 @@ async fn cache_14_a_cache_of_one_object_needs_a_rule_for_that_object_alone() {
     assert!(rules.contains(&of("configmaps", "settings")), "{rules}");
     assert!(rules.contains(&of("nodes", "node-1")), "{rules}");
 
-    // Without the rule the informer says the same.
+    // Without the rule, the informer reports the same remedy.
     let refused = cache();
     let stop = CancellationToken::new();
     let run = tokio::spawn(refused.run(connection.clone(), stop.clone()));
@@ -136,7 +140,7 @@ async fn cache_14_a_cache_of_one_object_needs_a_rule_for_that_object_alone() {
     stop.cancel();
     run.await.unwrap().unwrap();
 
-    // The rules that it shows are enough, for the preflight and for the informers.
+    // The reported rules suffice, for the preflight and for the informers.
     let rule = |plural: &str, name: &str| {
         json!([{"apiGroups": [""], "resources": [plural], "resourceNames": [name],
             "verbs": ["get", "list", "watch"]}])
@@ -160,7 +164,7 @@ async fn cache_14_a_cache_of_one_object_needs_a_rule_for_that_object_alone() {
     stop.cancel();
     run.await.unwrap().unwrap();
 
-    // Of a cache of the whole kind the rules of one object are not enough.
+    // For a cache of the whole kind, a rule for one object does not suffice.
     let all = Cache::new(CacheOptions::new().default_namespaces(["default"])).unwrap();
     all.informer::<ConfigMap>().unwrap();
     let found = all.preflight(&connection).await.unwrap();

@@ -1,4 +1,4 @@
-//! What reads answer: objects, and honest errors.
+//! The results of reads: objects and errors.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ async fn lists_select_by_namespace_labels_and_index() {
     world.cache.index_field::<ConfigMap>("app", by_app).unwrap();
     world.start();
     world.cache.wait_for_sync().await.unwrap();
-    // Registered while it runs: what is there is indexed.
+    // Registered while the cache runs: stored objects are indexed too.
     let keys = |c: &ConfigMap| {
         c.metadata
             .labels
@@ -114,7 +114,7 @@ async fn a_read_follows_the_server() {
     let one = world.cache.get::<ConfigMap>(&c).await.unwrap();
     let two = world.cache.get::<ConfigMap>(&c).await.unwrap();
     assert_eq!(one, two);
-    // Reads share, they do not copy.
+    // Reads share one object instead of copying it.
     assert_eq!(Arc::ptr_eq(&one, &two), shares());
     world.server.delete("configmaps", "a", "c").unwrap();
     event_of(&mut events, &c).await;
@@ -129,7 +129,7 @@ async fn a_read_follows_the_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn not_found_under_a_selector_says_what_may_hide_the_object() {
+async fn not_found_under_a_selector_names_the_selector() {
     let scoped = ByObject::new().labels("app=web");
     let world = World::synced(CacheOptions::new().by_object::<ConfigMap>(scoped)).await;
     world.config_map("a", "seen", &json!({"app": "web"}));
@@ -152,7 +152,7 @@ async fn not_found_under_a_selector_says_what_may_hide_the_object() {
 
 /// CACHE-3
 #[tokio::test(start_paused = true)]
-async fn secrets_need_a_declaration_and_then_are_read() {
+async fn secrets_are_read_only_after_a_declaration() {
     let world = World::synced(CacheOptions::new()).await;
     let error = world.cache.get::<Secret>(&key("a", "s")).await.unwrap_err();
     assert!(matches!(error, Error::MustBeDeclared { .. }), "{error}");
@@ -174,7 +174,7 @@ async fn secrets_need_a_declaration_and_then_are_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_read_before_the_start_says_so_and_declares() {
+async fn a_read_before_the_start_fails_and_declares_the_kind() {
     let mut world = World::new(CacheOptions::new());
     let error = world
         .cache
@@ -197,9 +197,9 @@ async fn a_read_before_the_start_says_so_and_declares() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn keys_are_read_as_the_kind_is_scoped() {
+async fn the_namespace_of_a_key_follows_the_scope_of_its_kind() {
     let world = World::synced(CacheOptions::new()).await;
-    // The namespace of a cluster-scoped object does not count.
+    // The namespace in the key of a cluster-scoped object is ignored.
     let found = world.cache.get::<Namespace>(&key("b", "a")).await.unwrap();
     assert_eq!(found.metadata.name.as_deref(), Some("a"));
     let error = world
@@ -212,7 +212,7 @@ async fn keys_are_read_as_the_kind_is_scoped() {
     let live = World::synced(uncached).await;
     let error = live.cache.get::<Service>(&key("a", "s")).await.unwrap_err();
     assert!(matches!(error, Error::NotCached { .. }), "{error}");
-    // Nor by way of what a controller watches.
+    // Nor through an informer that a controller declared.
     live.cache.informer::<Service>().unwrap();
     live.cache.wait_for_sync().await.unwrap();
     let (reads, all) = (
@@ -229,9 +229,9 @@ async fn keys_are_read_as_the_kind_is_scoped() {
 
 /// CACHE-4
 #[tokio::test(start_paused = true)]
-async fn an_object_that_does_not_decode_is_not_absent_and_its_neighbours_are_there() {
+async fn an_object_that_does_not_decode_is_not_absent_and_others_stay_readable() {
     let mut world = World::new(CacheOptions::new());
-    // The server's schema is wider than our type.
+    // The server's schema accepts objects that the Rust type does not.
     world.install_loose_websites();
     world.website("good", &json!("nginx"));
     world.website("bad", &json!(1));
@@ -246,7 +246,8 @@ async fn an_object_that_does_not_decode_is_not_absent_and_its_neighbours_are_the
         .unwrap_err();
     assert!(error.is_malformed(), "{error}");
     assert!(error.to_string().contains("a/bad"), "{error}");
-    // CACHE-4: who deletes or creates what a list does not hold must not believe it.
+    // CACHE-4: callers that compare objects with a list must not take an unreadable object for an
+    // absent one.
     let in_a = Selection::new().namespace("a");
     for options in [Selection::new(), in_a.clone(), in_a.labels(front())] {
         let error = world.cache.list::<Website>(&options).await.unwrap_err();
@@ -270,7 +271,7 @@ async fn an_object_that_does_not_decode_is_not_absent_and_its_neighbours_are_the
     let found = world.cache.list::<Website>(&everything).await.unwrap();
     assert_eq!(found.len(), 2);
 
-    // One that was readable stays so as it was.
+    // An object that was readable before keeps its last good state.
     let broken = json!({"spec": {"image": 1}});
     world
         .server
@@ -290,12 +291,12 @@ async fn an_object_that_does_not_decode_is_not_absent_and_its_neighbours_are_the
 
 static ASKED: AtomicUsize = AtomicUsize::new(0);
 
-/// Counts how often it is asked for the name of its kind.
+/// A type that counts the calls for the name of its kind.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(transparent)]
-struct Counted(ConfigMap);
+struct NameCountingConfigMap(ConfigMap);
 
-impl Resource for Counted {
+impl Resource for NameCountingConfigMap {
     type DynamicType = ();
     type Scope = NamespaceResourceScope;
 
@@ -326,28 +327,36 @@ impl Resource for Counted {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_read_does_not_put_the_names_of_its_kind_together_each_time() {
+async fn a_read_does_not_build_the_names_of_its_kind() {
     let mut world = World::new(CacheOptions::new());
     world.config_map("a", "c", &json!({}));
-    world.cache.informer::<Counted>().unwrap();
+    world.cache.informer::<NameCountingConfigMap>().unwrap();
     world.start();
-    world.cache.get::<Counted>(&key("a", "c")).await.unwrap();
+    world
+        .cache
+        .get::<NameCountingConfigMap>(&key("a", "c"))
+        .await
+        .unwrap();
     let before = ASKED.load(Ordering::Relaxed);
     for _ in 0..10 {
-        world.cache.get::<Counted>(&key("a", "c")).await.unwrap();
         world
             .cache
-            .list::<Counted>(&Selection::new())
+            .get::<NameCountingConfigMap>(&key("a", "c"))
             .await
             .unwrap();
-        assert!(world.cache.typed::<Counted>().is_cached());
+        world
+            .cache
+            .list::<NameCountingConfigMap>(&Selection::new())
+            .await
+            .unwrap();
+        assert!(world.cache.typed::<NameCountingConfigMap>().is_cached());
     }
     assert_eq!(ASKED.load(Ordering::Relaxed), before);
     world.stop().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_read_waits_from_the_beginning_on_and_no_longer_than_to_its_end() {
+async fn a_read_waits_from_the_call_of_run_until_the_cache_stops() {
     let world = World::new(CacheOptions::new());
     world.config_map("a", "c", &json!({}));
     world.cache.informer::<ConfigMap>().unwrap();
@@ -363,10 +372,9 @@ async fn a_read_waits_from_the_beginning_on_and_no_longer_than_to_its_end() {
     assert!(matches!(error, Error::Stopped { .. }), "{error}");
 }
 
-/// Whatever is read, it can be had with the version that it was read at, by those who look at the
-/// kind and by those who pass over it once.
+/// Every read is also available with its resource version, with a view of the kind and without one.
 #[tokio::test(start_paused = true)]
-async fn every_read_can_say_what_version_it_is_of() {
+async fn every_read_returns_its_resource_version() {
     let options = CacheOptions::new().default_namespaces(["a", "b"]);
     let mut world = World::new(options);
     world.cache.metadata::<ConfigMap>().informers().unwrap();
@@ -402,7 +410,7 @@ async fn every_read_can_say_what_version_it_is_of() {
 
 /// CACHE-12
 #[tokio::test(start_paused = true)]
-async fn who_reads_many_packed_objects_gives_way() {
+async fn a_read_of_many_packed_objects_yields_to_other_tasks() {
     const OBJECTS: usize = 2000;
     let mut world = World::under_own_budget(CacheOptions::new().decoded_budget(0));
     for n in 0..OBJECTS {
@@ -428,7 +436,7 @@ async fn who_reads_many_packed_objects_gives_way() {
     let passed = turns.swap(0, Ordering::Relaxed);
     assert_eq!(reads.list(&all).await.unwrap().len(), OBJECTS);
     let listed = turns.swap(0, Ordering::Relaxed);
-    // A hundred and some objects a turn.
+    // The budget of one poll is about a hundred objects.
     assert!(
         seen == OBJECTS && passed >= 10 && listed >= 10,
         "{passed}, {listed}"

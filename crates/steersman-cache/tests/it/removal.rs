@@ -1,5 +1,5 @@
-//! CACHE-7, CACHE-8: an informer that was removed, or that nobody used, leaves nothing behind, and what
-//! comes later begins anew.
+//! CACHE-7, CACHE-8: an informer that was removed, or that ended as idle, leaves nothing behind,
+//! and a later read starts a new one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::world::{World, event_of, initial, key, shares, soon};
 
 /// CACHE-7
 #[tokio::test(start_paused = true)]
-async fn a_removed_kind_is_watched_no_more_and_read_anew() {
+async fn a_removed_kind_is_not_watched_and_the_next_read_lists_it_again() {
     let options = CacheOptions::new().by_object::<ConfigMap>(ByObject::new());
     let mut world = World::new(options);
     world.config_map("a", "c", &json!({}));
@@ -35,7 +35,7 @@ async fn a_removed_kind_is_watched_no_more_and_read_anew() {
         .unwrap();
     assert_eq!(services.state(), State::Synced);
 
-    // Nobody follows it any more: what happens now is in the store of nobody.
+    // No watch follows the kind: later changes reach no store.
     world.config_map("a", "d", &json!({}));
     assert!(removed.store().get(&key("a", "d")).is_none());
     assert_eq!(world.server.requests().watch_lists("configmaps"), 1);
@@ -49,8 +49,8 @@ async fn a_removed_kind_is_watched_no_more_and_read_anew() {
     world.stop().await.unwrap();
 }
 
-/// CACHE-7: one that was never started ends for its subscribers all the same, and the one that
-/// takes its place is started once.
+/// CACHE-7: removing an informer that never started ends its subscriptions, and its replacement is
+/// started once.
 #[tokio::test(start_paused = true)]
 async fn a_kind_may_be_removed_and_declared_again_before_the_start() {
     let mut world = World::new(CacheOptions::new());
@@ -67,9 +67,9 @@ async fn a_kind_may_be_removed_and_declared_again_before_the_start() {
     world.stop().await.unwrap();
 }
 
-/// CACHE-7: who waits for the first sync of a kind that is removed meanwhile is told.
+/// CACHE-7: a read that waits for the first sync fails if the kind is removed meanwhile.
 #[tokio::test(start_paused = true)]
-async fn a_read_that_waits_learns_of_the_removal() {
+async fn a_waiting_read_fails_when_its_kind_is_removed() {
     let mut world = World::new(CacheOptions::new());
     let slow = Duration::from_secs(60);
     let _slow = world.server.faults().delay(None, "services", slow);
@@ -85,7 +85,7 @@ async fn a_read_that_waits_learns_of_the_removal() {
 
 /// CACHE-7, CACHE-5
 #[tokio::test(start_paused = true)]
-async fn one_that_is_removed_before_its_turn_asks_for_nothing() {
+async fn an_informer_removed_before_its_first_sync_sends_no_request() {
     let log = steersman_testenv::log::capture();
     let mut world = World::new(CacheOptions::new().concurrent_syncs(1));
     let slow = Duration::from_secs(20);
@@ -108,7 +108,7 @@ async fn pass(time: Duration) {
     tokio::time::sleep(time).await;
 }
 
-/// How often the server was asked for a resource: an informer that goes on asks each five minutes.
+/// Returns the number of requests for a resource; a running informer sends one every five minutes.
 fn asked(world: &World, resource: &str) -> usize {
     world.server.requests().count(|r| r.is_for(resource))
 }
@@ -123,7 +123,7 @@ async fn services(world: &World) -> usize {
 
 /// CACHE-8
 #[tokio::test(start_paused = true)]
-async fn what_nobody_declared_ends_after_its_last_read_and_the_next_begins_anew() {
+async fn an_undeclared_informer_ends_after_its_last_read_and_the_next_read_restarts_it() {
     let mut world = World::new(CacheOptions::new());
     world.start();
     for _ in 0..20 {
@@ -138,7 +138,7 @@ async fn what_nobody_declared_ends_after_its_last_read_and_the_next_begins_anew(
     assert_eq!(
         asked(&world, "services"),
         before,
-        "it asks for nothing more"
+        "the informer sends no more requests"
     );
     assert!(world.cache.all_unsynced().is_empty());
 
@@ -150,7 +150,7 @@ async fn what_nobody_declared_ends_after_its_last_read_and_the_next_begins_anew(
 
 /// CACHE-8
 #[tokio::test(start_paused = true)]
-async fn a_subscription_keeps_what_nobody_declared_until_it_is_dropped() {
+async fn a_subscription_keeps_an_undeclared_informer_until_it_is_dropped() {
     let mut world = World::new(CacheOptions::new());
     world.start();
     let reads = world.cache.of::<Service>(&Kind::of::<Service>());
@@ -170,9 +170,9 @@ async fn a_subscription_keeps_what_nobody_declared_until_it_is_dropped() {
     world.stop().await.unwrap();
 }
 
-/// CACHE-7, CACHE-8: with the last handle goes the stream of the server, and what was held of it.
+/// CACHE-7, CACHE-8: dropping the last handle closes the server's stream and frees the objects.
 #[tokio::test(start_paused = true)]
-async fn what_ended_closes_its_stream_and_holds_nothing() {
+async fn an_ended_informer_closes_its_stream_and_frees_its_objects() {
     for removes in [true, false] {
         let mut world = World::new(CacheOptions::new());
         world.service("a", "s");
@@ -203,9 +203,9 @@ async fn what_ended_closes_its_stream_and_holds_nothing() {
     }
 }
 
-/// CACHE-8: whoever declares a kind has it as long as the cache runs, read or not.
+/// CACHE-8: a declared kind stays cached for as long as the cache runs, read or not.
 #[tokio::test(start_paused = true)]
-async fn what_is_declared_never_ends() {
+async fn a_declared_informer_never_ends_as_idle() {
     let by_object = ByObject::new().namespaces(["a"]);
     let mut world = World::new(CacheOptions::new().by_object::<ConfigMap>(by_object));
     world.start();
@@ -213,7 +213,7 @@ async fn what_is_declared_never_ends() {
     soon(world.cache.list::<ConfigMap>(&everything))
         .await
         .unwrap();
-    // Read first, and declared while it lingers.
+    // Read first, and declared during its linger time.
     assert_eq!(services(&world).await, 0);
     pass(LINGER / 2).await;
     drop(world.cache.informer::<Service>().unwrap());
@@ -228,7 +228,7 @@ async fn what_is_declared_never_ends() {
 
 /// CACHE-8
 #[tokio::test(start_paused = true)]
-async fn without_a_time_to_linger_nothing_ends() {
+async fn without_a_linger_time_no_informer_ends() {
     let mut world = World::new(CacheOptions::new().linger(None));
     world.start();
     services(&world).await;
@@ -239,9 +239,9 @@ async fn without_a_time_to_linger_nothing_ends() {
     world.stop().await.unwrap();
 }
 
-/// CACHE-8: a read that waits for the first sync is a use, however long that takes.
+/// CACHE-8: a read that waits for the first sync counts as a use for the whole wait.
 #[tokio::test(start_paused = true)]
-async fn a_read_that_waits_keeps_what_it_waits_for() {
+async fn a_waiting_read_keeps_its_informer() {
     let short = Duration::from_secs(1);
     let mut world = World::new(CacheOptions::new().linger(short));
     let slow = world.server.faults().delay(None, "services", short * 60);
@@ -255,9 +255,9 @@ async fn a_read_that_waits_keeps_what_it_waits_for() {
     world.stop().await.unwrap();
 }
 
-/// CACHE-8: reads on other threads never meet the end of an informer, at whatever moment it comes.
+/// CACHE-8: reads on other threads succeed at any moment while an informer ends.
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn reads_and_subscriptions_race_with_the_end_and_are_served() {
+async fn reads_and_subscriptions_succeed_while_an_idle_informer_ends() {
     let mut world = World::new(CacheOptions::new().linger(Duration::ZERO));
     world.service("a", "s");
     world.start();
@@ -271,7 +271,7 @@ async fn reads_and_subscriptions_race_with_the_end_and_are_served() {
                 let mut subscription = reads.subscribe().unwrap().pop().unwrap();
                 assert_eq!(initial(&mut subscription).await, 1);
                 drop(subscription);
-                // Around the time of a look.
+                // Close to the time of an idle check.
                 tokio::time::sleep(Duration::from_micros(400 * ((task + round) % 5))).await;
             }
         }));
@@ -279,7 +279,7 @@ async fn reads_and_subscriptions_race_with_the_end_and_are_served() {
     for task in tasks {
         task.await.unwrap();
     }
-    // However often it ended meanwhile: now it does, and begins anew.
+    // The informer ends once more, and the next read starts it again.
     let (kind, key) = (Kind::of::<Service>(), key("a", "s"));
     while world.cache.mirror_of(kind.gvk(), &key).is_some() {
         tokio::task::yield_now().await;
@@ -289,9 +289,9 @@ async fn reads_and_subscriptions_race_with_the_end_and_are_served() {
     world.stop().await.unwrap();
 }
 
-/// CACHE-7: nobody has to wait for what is not wanted any more.
+/// CACHE-7: `wait_for_sync` does not wait for removed kinds.
 #[tokio::test(start_paused = true)]
-async fn waiting_for_sync_forgets_what_was_removed_meanwhile() {
+async fn waiting_for_sync_ignores_kinds_removed_meanwhile() {
     let mut world = World::new(CacheOptions::new());
     let slow = Duration::from_secs(60);
     let _slow = world.server.faults().delay(None, "services", slow);

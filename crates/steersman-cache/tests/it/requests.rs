@@ -1,5 +1,5 @@
-//! Each option that changes what the server is asked for, by the server's own log; [`scoping`](super::scoping)
-//! has the selectors and how they are inherited.
+//! The effect of each option on the requests in the server's log; [`scoping`](super::scoping) tests
+//! selectors and their inheritance.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use tower::util::MapRequestLayer;
 
 use crate::world::{World, asked, initial, key, soon};
 
-/// A world in which the ConfigMaps are cached.
+/// Creates a world that caches the ConfigMaps.
 async fn cached(options: CacheOptions) -> World {
     let mut world = World::new(options);
     world.cache.informers::<ConfigMap>().unwrap();
@@ -25,7 +25,7 @@ async fn cached(options: CacheOptions) -> World {
     world
 }
 
-/// What was asked about the ConfigMaps, oldest first.
+/// Returns the requests for ConfigMaps, oldest first.
 fn requests(world: &World) -> Vec<RequestRecord> {
     let requests = world.server.requests();
     requests.matching(|r| r.is_for("configmaps"))
@@ -37,7 +37,7 @@ async fn watching() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn default_namespaces_are_asked_for_each_and_a_kind_may_have_all() {
+async fn each_default_namespace_is_requested_and_a_kind_may_override_them() {
     let options = || CacheOptions::new().default_namespaces(["b", "a"]);
     let world = cached(options()).await;
     assert_eq!(asked(&world, "configmaps"), ["a[][]", "b[][]"]);
@@ -55,7 +55,7 @@ async fn default_namespaces_are_asked_for_each_and_a_kind_may_have_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn other_namespaces_by_default_are_asked_for_without_the_named_ones() {
+async fn default_other_namespaces_are_requested_without_the_named_ones() {
     let options = CacheOptions::new()
         .default_namespace("a", Settings::new().labels("app=web"))
         .default_other_namespaces(Settings::new().labels("app=other"));
@@ -71,7 +71,7 @@ async fn other_namespaces_by_default_are_asked_for_without_the_named_ones() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_known_only_at_runtime_is_asked_for_as_its_options_say() {
+async fn a_kind_known_only_at_runtime_is_requested_by_its_options() {
     let gvk = Gvk::new("web.example.com", "v1", "Website");
     let websites = Kind::new(gvk, "websites", Scope::Namespaced);
     let in_a = ByObject::new().namespaces(["a"]).labels("app=web");
@@ -84,9 +84,9 @@ async fn a_kind_known_only_at_runtime_is_asked_for_as_its_options_say() {
     world.stop().await.unwrap();
 }
 
-/// What is not cached is not asked for by a read; who watches it has it all the same.
+/// An uncached kind is requested by a watch, and not by a read.
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_is_not_cached_is_asked_for_only_by_those_who_watch_it() {
+async fn an_uncached_kind_is_requested_only_by_watchers() {
     for options in [
         CacheOptions::new().disable_for::<Service>(),
         CacheOptions::new().by_object::<Service>(ByObject::new().uncached()),
@@ -97,7 +97,10 @@ async fn a_kind_that_is_not_cached_is_asked_for_only_by_those_who_watch_it() {
         assert!(read.is_err());
         let kind = Kind::of::<Service>();
         let subscribed = world.cache.of::<Service>(&kind).subscribe();
-        assert!(subscribed.is_err(), "a subscription declares nothing");
+        assert!(
+            subscribed.is_err(),
+            "a subscription does not declare the kind"
+        );
         assert!(asked(&world, "services").is_empty());
         let mut watched = world.cache.informer::<Service>().unwrap().subscribe();
         assert_eq!(soon(initial(&mut watched)).await, 0);
@@ -133,7 +136,7 @@ async fn lists_are_streamed_or_paged() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pages_have_the_size_that_is_said_most_closely() {
+async fn the_most_specific_page_size_applies() {
     let limits = async |options: CacheOptions| {
         let world = cached(options.watch_list(false)).await;
         let lists = requests(&world).into_iter().filter(|r| r.does(Verb::List));
@@ -150,9 +153,9 @@ async fn pages_have_the_size_that_is_said_most_closely() {
     assert_eq!(limits(two().by_object::<ConfigMap>(all)).await, [None]);
 }
 
-/// What is said first of a kind stands where what is said later leaves it open.
+/// Settings of an earlier call remain if a later call does not set them.
 #[tokio::test(start_paused = true)]
-async fn settings_add_to_what_was_said_before() {
+async fn later_settings_add_to_earlier_ones() {
     let all_at_once = Settings::new().page_size(0);
     let by_object = ByObject::new()
         .labels("app=web")
@@ -173,9 +176,9 @@ async fn settings_add_to_what_was_said_before() {
     world.stop().await.unwrap();
 }
 
-/// A subscriber that takes nothing has, past its bound, one step for each object that is there.
+/// A subscriber that takes no events has, beyond the bound, one event per existing object.
 #[tokio::test(start_paused = true)]
-async fn a_mailbox_collapses_past_the_bound_that_is_said() {
+async fn a_mailbox_coalesces_events_beyond_its_bound() {
     let bound = Settings::new().mailbox_bound(4);
     let world = cached(CacheOptions::new().defaults(bound)).await;
     let mut subscription = world.cache.informer::<ConfigMap>().unwrap().subscribe();
@@ -204,7 +207,7 @@ async fn a_mailbox_collapses_past_the_bound_that_is_said() {
     world.stop().await.unwrap();
 }
 
-/// Worlds of one seed ask for watches of the same length, and each informer for one of its own.
+/// Caches with the same seed request watches of the same durations, and each informer has its own.
 #[tokio::test(start_paused = true)]
 async fn a_seed_decides_how_long_watches_last() {
     let lengths = async |seed: u64| {
@@ -234,9 +237,9 @@ async fn a_seed_decides_how_long_watches_last() {
     }
 }
 
-/// A resync asks nobody; one after the other, watches go on as without it.
+/// A resync sends no request and does not change the watches.
 #[tokio::test(start_paused = true)]
-async fn a_resync_asks_for_nothing() {
+async fn a_resync_sends_no_request() {
     let every = Duration::from_secs(20);
     let world = cached(CacheOptions::new().defaults(Settings::new().resync(every))).await;
     world.config_map("a", "c", &json!({}));
@@ -253,9 +256,9 @@ async fn a_resync_asks_for_nothing() {
     world.stop().await.unwrap();
 }
 
-/// Whoever needs metadata alone asks for no more, unless a transform has to see the whole.
+/// A metadata-only reader requests metadata only, unless a transform needs whole objects.
 #[tokio::test(start_paused = true)]
-async fn metadata_is_asked_for_where_nobody_needs_more() {
+async fn metadata_is_requested_until_a_reader_needs_whole_objects() {
     let whole = |_: &mut ConfigMap| Ok::<_, std::convert::Infallible>(());
     let seen_whole = Settings::new().transform(Transform::typed("whole", whole));
     for (settings, is_metadata) in [
@@ -281,19 +284,19 @@ async fn metadata_is_asked_for_where_nobody_needs_more() {
     }
 }
 
-/// Says settings of the ConfigMaps somewhere: by default, of a default namespace, of the kind, or of the kind in
-/// a namespace.
-type Says = fn(Settings, CacheOptions, ByObject) -> (CacheOptions, ByObject);
+/// Sets settings of the ConfigMaps at one level: by default, for a default namespace, for the kind,
+/// or for the kind in a namespace.
+type SetAt = fn(Settings, CacheOptions, ByObject) -> (CacheOptions, ByObject);
 
-/// Where settings can be said, the farthest first.
-const PLACES: [Says; 4] = [
+/// The levels at which settings can be set, the least specific first.
+const PLACES: [SetAt; 4] = [
     |settings, options, by_object| (options.defaults(settings), by_object),
     |settings, options, by_object| (options.default_namespace("a", settings), by_object),
     |settings, options, by_object| (options, by_object.settings(settings)),
     |settings, options, by_object| (options, by_object.namespace("a", settings)),
 ];
 
-/// Every setting, said in one of two ways.
+/// Returns every setting with one of two values.
 fn every_setting(which: bool) -> Settings {
     let name = if which { "one" } else { "another" };
     let mark = Transform::typed(name, move |map: &mut ConfigMap| {
@@ -311,7 +314,7 @@ fn every_setting(which: bool) -> Settings {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_is_said_more_closely_counts_whatever_the_setting_is() {
+async fn the_most_specific_value_of_every_setting_applies() {
     for (place, farther) in PLACES.iter().enumerate() {
         for closer in &PLACES[place + 1..] {
             for which in [true, false] {
@@ -324,12 +327,13 @@ async fn whatever_is_said_more_closely_counts_whatever_the_setting_is() {
     }
 }
 
-/// Looks at what is asked, and at what comes of it.
+/// Checks the requests and their effects.
 async fn counts(options: CacheOptions, which: bool) {
     let name = if which { "one" } else { "another" };
     let mut world = World::new(options);
     world.config_map("a", "map", &json!({"from": name}));
-    // The first list is at any version, which is answered whole; the one after an expired one has pages.
+    // The first list is at any version and is returned whole; the list after an expired version has
+    // pages.
     let gone = Answer::code(410).times(1);
     let _gone = world.server.faults().answer(Verb::List, "configmaps", gone);
     let informer = world.cache.informers::<ConfigMap>().unwrap().remove(0);
@@ -365,9 +369,9 @@ async fn counts(options: CacheOptions, which: bool) {
     world.stop().await.unwrap();
 }
 
-/// RYOW-6: a server that does not select by fields shows more than it was asked for.
+/// RYOW-6: some servers ignore field selectors and return more objects than requested.
 #[tokio::test(start_paused = true)]
-async fn a_question_about_one_object_is_answered_by_no_other() {
+async fn a_live_read_of_one_object_returns_no_other_object() {
     let world = cached(CacheOptions::new()).await;
     for name in ["b", "z"] {
         world.config_map("a", name, &json!({}));

@@ -1,4 +1,4 @@
-//! What is asked of the server for what the options say.
+//! The requests that follow from namespaces and selectors in the options.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use steersman_object::{FieldSelector, Kind, LabelSelector};
 
 use crate::world::{World, asked, initial, key, soon};
 
-/// A world that has synced the ConfigMaps.
+/// Creates a world that has synced the ConfigMaps.
 async fn synced(options: CacheOptions) -> World {
     let mut world = World::new(options);
     for (namespace, name) in [("a", "in-a"), ("b", "in-b"), ("default", "elsewhere")] {
@@ -24,7 +24,7 @@ async fn synced(options: CacheOptions) -> World {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_setting_is_taken_from_where_it_is_said_most_closely() {
+async fn the_most_specific_selector_applies() {
     let options = CacheOptions::new()
         .defaults(
             Settings::new()
@@ -41,7 +41,7 @@ async fn each_setting_is_taken_from_where_it_is_said_most_closely() {
     assert_eq!(asked(&world, "configmaps"), expected);
     world.stop().await.unwrap();
 
-    // The kind beats the default namespace; its own namespace beats the kind.
+    // The kind overrides the default namespace; its own namespace overrides the kind.
     let by_object = ByObject::new()
         .labels("from=kind")
         .namespace("a", Settings::new().labels("from=here"))
@@ -51,7 +51,7 @@ async fn each_setting_is_taken_from_where_it_is_said_most_closely() {
     assert_eq!(asked(&world, "configmaps"), expected);
     world.stop().await.unwrap();
 
-    // What opts out beats what is inherited.
+    // An opt-out overrides an inherited value.
     let all = Settings::new().all_labels().all_fields();
     let by_object = ByObject::new().settings(all);
     let world = synced(options.by_object::<ConfigMap>(by_object)).await;
@@ -60,7 +60,7 @@ async fn each_setting_is_taken_from_where_it_is_said_most_closely() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_scoped_kind_has_the_defaults_and_no_namespaces() {
+async fn a_cluster_scoped_kind_ignores_default_namespaces() {
     let options = CacheOptions::new()
         .defaults(Settings::new().labels("a=b"))
         .default_namespace("a", Settings::new().labels("c=d"));
@@ -74,7 +74,7 @@ async fn a_cluster_scoped_kind_has_the_defaults_and_no_namespaces() {
 
 /// CACHE-1
 #[tokio::test(start_paused = true)]
-async fn other_namespaces_are_asked_for_without_the_named_ones() {
+async fn other_namespaces_are_requested_without_the_named_ones() {
     let by_object = ByObject::new()
         .namespace("a", Settings::new().labels("app=web"))
         .namespace("b", Settings::new().labels("app=none"))
@@ -87,7 +87,7 @@ async fn other_namespaces_are_asked_for_without_the_named_ones() {
         "b[app=none][]".into(),
     ];
     assert_eq!(asked(&world, "configmaps"), expected);
-    // Several informers read as one.
+    // A read covers several informers.
     let reads = world.cache.of::<ConfigMap>(&Kind::of::<ConfigMap>());
     let listed = reads.list(&Selection::new()).await.unwrap();
     let mut names: Vec<&str> = listed
@@ -105,7 +105,7 @@ async fn other_namespaces_are_asked_for_without_the_named_ones() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_field_selector_of_one_namespace_is_a_watch_of_that_namespace() {
+async fn a_field_selector_for_one_namespace_becomes_a_watch_of_that_namespace() {
     let fields = FieldSelector::new()
         .equals("metadata.namespace", "a")
         .not_equals("metadata.name", "x");
@@ -122,7 +122,7 @@ async fn a_field_selector_of_one_namespace_is_a_watch_of_that_namespace() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_typed_selector_is_sent_as_it_is_written() {
+async fn a_typed_selector_is_sent_in_its_text_form() {
     let by_object = ByObject::new().labels(LabelSelector::label("app", "web"));
     let world = synced(CacheOptions::new().by_object::<ConfigMap>(by_object)).await;
     assert_eq!(asked(&world, "configmaps"), ["*[app=web][]"]);
@@ -130,7 +130,7 @@ async fn a_typed_selector_is_sent_as_it_is_written() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_bookmarks_none_are_asked_for_and_nothing_is_streamed() {
+async fn without_bookmarks_none_are_requested_and_lists_are_not_streamed() {
     for on in [true, false] {
         let options = CacheOptions::new().defaults(Settings::new().bookmarks(on));
         let world = synced(options).await;
@@ -159,7 +159,7 @@ async fn next_origin(subscription: &mut Subscription<ConfigMap>) -> Option<Origi
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resync_repeats_what_is_there_about_as_often_as_it_is_said() {
+async fn a_resync_repeats_every_object_at_about_the_set_interval() {
     let every = Duration::from_secs(3600);
     let mut gaps = Vec::new();
     for namespace in ["a", "b"] {
@@ -179,7 +179,7 @@ async fn a_resync_repeats_what_is_there_about_as_often_as_it_is_said() {
         gaps.push(gap);
         world.stop().await.unwrap();
     }
-    assert_ne!(gaps[0], gaps[1], "informers spread what they repeat");
+    assert_ne!(gaps[0], gaps[1], "informers spread their resyncs");
     let options = CacheOptions::new().defaults(Settings::new().resync(every));
     let none = ByObject::new().settings(Settings::new().no_resync());
     let world = synced(options.by_object::<ConfigMap>(none)).await;
@@ -190,7 +190,7 @@ async fn a_resync_repeats_what_is_there_about_as_often_as_it_is_said() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn managed_fields_are_kept_for_the_kinds_that_want_them() {
+async fn managed_fields_are_kept_only_for_kinds_that_set_the_option() {
     let keep = ByObject::new().settings(Settings::new().keep_managed_fields(true));
     for (options, kept) in [
         (CacheOptions::new(), false),
@@ -218,7 +218,7 @@ fn mark() -> Transform {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_transform_changes_what_everybody_sees_and_what_it_fails_for_is_kept_aside() {
+async fn a_transform_changes_every_read_and_its_failures_are_malformed_objects() {
     let options = CacheOptions::new().by_object::<ConfigMap>(ByObject::new().transform(mark()));
     let world = synced(options).await;
     let kind = Kind::of::<ConfigMap>();
@@ -253,7 +253,7 @@ async fn a_transform_changes_what_everybody_sees_and_what_it_fails_for_is_kept_a
     );
     world.stop().await.unwrap();
 
-    // The identity takes the place of a default.
+    // The identity replaces a default transform.
     let options = CacheOptions::new()
         .defaults(Settings::new().transform(mark()))
         .by_object::<ConfigMap>(ByObject::new().transform(Transform::identity()));
@@ -269,7 +269,7 @@ async fn a_transform_changes_what_everybody_sees_and_what_it_fails_for_is_kept_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn reads_of_what_nobody_declared_start_fail_or_are_live() {
+async fn undeclared_reads_start_an_informer_fail_or_are_live() {
     let read = async |undeclared| {
         let mut world = World::new(CacheOptions::new().on_undeclared(undeclared));
         world.start();
@@ -300,7 +300,7 @@ async fn reads_of_what_nobody_declared_start_fail_or_are_live() {
     let (world, cached, answer) = read(Undeclared::Live).await;
     assert!(!cached && matches!(answer, Err(Error::NotCached { .. })));
     assert!(asked(&world, "services").is_empty());
-    // Declared by a controller, a kind is cached, and read from there.
+    // A kind that a controller declared is cached, and reads are served from memory.
     world.cache.informer::<Service>().unwrap();
     assert!(world.cache.typed::<Service>().is_cached());
     soon(world.cache.list::<Service>(&Selection::new()))
@@ -309,7 +309,7 @@ async fn reads_of_what_nobody_declared_start_fail_or_are_live() {
 }
 
 #[test]
-fn disabling_a_kind_leaves_what_else_is_said_of_it() {
+fn disabling_a_kind_keeps_its_other_options() {
     let before = CacheOptions::new()
         .by_object::<Secret>(ByObject::new().labels("a=b"))
         .disable_for::<Secret>();
@@ -327,7 +327,7 @@ fn disabling_a_kind_leaves_what_else_is_said_of_it() {
 }
 
 #[test]
-fn what_contradicts_itself_is_refused_wherever_it_is_said() {
+fn contradictory_settings_are_refused_at_every_level() {
     let refused = |options: CacheOptions| {
         let refused = steersman_cache::Cache::new(options).map(drop);
         refused.unwrap_err().to_string()
@@ -347,9 +347,10 @@ fn what_contradicts_itself_is_refused_wherever_it_is_said() {
     assert!(text.contains("cluster-scoped"), "{text}");
 }
 
-/// Several informers read as one: a limit is one for all of them, and a value of an index comes once.
+/// Reads cover several informers: the limit applies to all of them, and a value of an index occurs
+/// once.
 #[tokio::test(start_paused = true)]
-async fn limits_and_values_are_of_all_the_informers_of_a_kind() {
+async fn limits_and_index_values_span_all_informers_of_a_kind() {
     let by_object = ByObject::new().namespaces(["b", "a"]);
     let mut world = World::new(CacheOptions::new().by_object::<ConfigMap>(by_object));
     for (namespace, name, app) in [
@@ -375,14 +376,14 @@ async fn limits_and_values_are_of_all_the_informers_of_a_kind() {
         assert_eq!(reads.keys(&some).await.unwrap().len(), expected);
         let web = some.index("app", "web");
         assert_eq!(reads.keys(&web).await.unwrap().len(), limit.min(2));
-        // Those who pass, too.
+        // Also for reads without a view.
         let dynamic = world.cache.of::<DynamicObject>(&kind);
         let some = Selection::new().limit(limit);
         let mut passed = 0;
         dynamic.for_each(&some, |_| passed += 1).await.unwrap();
         assert_eq!(passed, expected);
     }
-    // Objects of no namespace are in each that a list may name.
+    // Cluster-scoped objects are part of a list of any namespace.
     let everything = Selection::new();
     let all = soon(world.cache.list::<Namespace>(&everything)).await;
     let all = all.unwrap().len();
@@ -392,9 +393,9 @@ async fn limits_and_values_are_of_all_the_informers_of_a_kind() {
     world.stop().await.unwrap();
 }
 
-/// Who forgot to declare a kind is told where, and once.
+/// A missing declaration is logged once, with the location of the read.
 #[tokio::test(start_paused = true)]
-async fn an_undeclared_kind_is_one_line_however_often_it_is_read() {
+async fn undeclared_reads_of_a_kind_are_logged_once() {
     let log = steersman_testenv::log::capture();
     let mut world = World::new(CacheOptions::new());
     world.start();
@@ -403,7 +404,11 @@ async fn an_undeclared_kind_is_one_line_however_often_it_is_read() {
         soon(world.cache.list::<Service>(&all)).await.unwrap();
     }
     let text = log.text();
-    assert_eq!(text.matches("a read starts").count(), 1, "{text}");
+    assert_eq!(
+        text.matches("an undeclared read started").count(),
+        1,
+        "{text}"
+    );
     assert!(text.contains("scoping.rs"), "{text}");
     world.stop().await.unwrap();
 }

@@ -1,7 +1,8 @@
-//! Seeded worlds: writes, faults, readers and onlookers at random, through a cache of several kinds over the
-//! embedded server; whenever the world is at rest, all of them agree with it.
+//! Seeded simulations: random writes, faults, readers and subscribers, through a cache of several
+//! kinds over the embedded server. Whenever a simulation is at rest, all of them agree with the
+//! server.
 //!
-//! `cargo xtask seeds` tries as many as one likes, and one again.
+//! `cargo xtask seeds` runs any number of seeds, or repeats one.
 
 mod subscriber;
 mod plan;
@@ -39,7 +40,7 @@ struct Sim {
     running: JoinHandle<Result<(), Error>>,
 }
 
-/// Does the same with the scene of a kind, whichever it is.
+/// Runs the same code on the scene of any kind.
 macro_rules! scene {
     ($sim:expr, $of:expr, |$scene:ident| $do:expr) => {
         match $of {
@@ -126,7 +127,7 @@ impl Sim {
                 faults.add(dead).unwrap().keep();
             }
             Act::Uninstall => {
-                // It may not be there.
+                // The object may not exist.
                 let definitions = "customresourcedefinitions";
                 let _ = self.server.delete(definitions, "", WEBSITES);
             }
@@ -177,14 +178,14 @@ impl Sim {
                     .unwrap()
                     .remove("keep");
             }
-            // The definition may not be there, or not serve this version.
+            // The definition may not exist, or may not serve this version.
             let _ = self.server.create(object);
         }
     }
 
     fn delete(&self, which: Which) {
         let name = format!("o{}", which.name);
-        // It may not be there.
+        // The object may not exist.
         let _ = self
             .server
             .delete(which.of.resource(), which.namespace, &name);
@@ -207,7 +208,7 @@ impl Sim {
         for of in KINDS {
             scene!(self, of, |scene| scene.remove().await);
         }
-        // CACHE-7: none of them asks for anything any more.
+        // CACHE-7: removed informers send no more requests.
         tokio::time::sleep(Duration::from_millis(1)).await;
         let before = self.server.requests().count(|_| true);
         tokio::time::sleep(Duration::from_secs(900)).await;
@@ -268,6 +269,6 @@ fn live(seed: u64) {
 
 // CACHE-1, CACHE-4, CACHE-7, CACHE-8, FAN-1, FAN-2, STORE-1, STORE-3, STORE-4, VIEW-1, VIEW-3
 #[test]
-fn every_world_ends_with_each_read_and_each_onlooker_equal_to_the_server() {
+fn every_world_ends_with_every_read_and_subscriber_equal_to_the_server() {
     steersman_testenv::seeds::live(0..1000, "cargo xtask seeds --of caches --only", live);
 }

@@ -1,4 +1,4 @@
-//! CACHE-1: however many read and watch a kind, the server sees one informer.
+//! CACHE-1: any number of readers and watchers of a kind share one informer.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ async fn two_watchers_and_many_readers_cause_one_watch_list() {
     for n in 0..3 {
         world.config_map("a", &format!("c{n}"), &json!({}));
     }
-    // Two controllers' worth of subscriptions: one before the start, one after.
+    // The subscriptions of two controllers: one before the start, one after.
     let mut early = world.cache.informer::<ConfigMap>().unwrap().subscribe();
     world.start();
     world.cache.wait_for_sync().await.unwrap();
@@ -52,7 +52,7 @@ async fn two_watchers_and_many_readers_cause_one_watch_list() {
 
 /// CACHE-1
 #[tokio::test(start_paused = true)]
-async fn without_watch_list_they_cause_one_list_and_one_watch() {
+async fn without_watch_list_watchers_and_readers_cause_one_list_and_one_watch() {
     let mut world = World::new(CacheOptions::new().watch_list(false));
     for n in 0..1200 {
         world.config_map("a", &format!("c{n:04}"), &json!({}));
@@ -70,15 +70,19 @@ async fn without_watch_list_they_cause_one_list_and_one_watch() {
 
     let requests = world.server.requests();
     assert_eq!(requests.watch_lists("configmaps"), 0);
-    assert_eq!(requests.lists("configmaps"), 1, "all pages are of one list");
+    assert_eq!(
+        requests.lists("configmaps"),
+        1,
+        "all pages belong to one list"
+    );
     assert_eq!(requests.watches("configmaps"), 1);
     world.stop().await.unwrap();
 }
 
-/// CACHE-1: also where the one list has several pages. The first list is at any version, which a
-/// server answers whole, from memory; the list after an expired one asks for the newest, in pages.
+/// CACHE-1: also for a list of several pages. The first list is at any version, which a server
+/// returns whole from memory; the list after an expired version requests the newest state in pages.
 #[tokio::test(start_paused = true)]
-async fn all_pages_of_the_one_list_are_asked_for_once() {
+async fn each_page_of_the_only_list_is_requested_once() {
     let mut world = World::new(CacheOptions::new().watch_list(false));
     for n in 0..1200 {
         world.config_map("a", &format!("c{n:04}"), &json!({}));
@@ -124,10 +128,10 @@ async fn a_hundred_concurrent_first_reads_start_one_informer() {
     world.stop().await.unwrap();
 }
 
-/// CACHE-1, CACHE-2: a kind that fails is asked for as one informer asks, however many readers it has; each
-/// of them learns why, nothing is left behind, and a later attempt works.
+/// CACHE-1, CACHE-2: the requests for a failing kind are those of one informer, for any number of
+/// readers. Every reader gets the reason, and a later read succeeds.
 #[tokio::test(start_paused = true)]
-async fn a_hundred_concurrent_first_reads_of_a_kind_that_fails_are_one_request() {
+async fn a_hundred_concurrent_first_reads_of_a_failing_kind_send_one_request() {
     let world = World::synced(CacheOptions::new()).await;
     let refused = Answer::code(403).message("services is forbidden");
     let refused = world.server.faults().answer(None, "services", refused);
@@ -148,7 +152,7 @@ async fn a_hundred_concurrent_first_reads_of_a_kind_that_fails_are_one_request()
     let before = Instant::now();
     all_fail().await;
     assert_eq!((asked(), world.cache.all_unsynced().len()), (1, 1));
-    // Nor do those who come later make it ask sooner.
+    // Later readers do not cause an earlier retry either.
     all_fail().await;
     assert_eq!((asked(), before.elapsed()), (1, Duration::ZERO));
     drop(refused);

@@ -10,8 +10,8 @@ use tokio::time::Instant;
 
 use crate::world::{World, soon};
 
-/// CACHE-5: each list takes ten seconds, so 200 of them, ten at once, take twenty times that. Were
-/// ever more than ten under way, they would be done sooner.
+/// CACHE-5: each list takes ten seconds, so 200 lists, ten at a time, take 200 seconds. With more
+/// than ten at a time they would end sooner.
 #[tokio::test(start_paused = true)]
 async fn two_hundred_informers_start_ten_at_a_time() {
     let namespaces: Vec<String> = (0..200).map(|n| format!("n{n:03}")).collect();
@@ -39,8 +39,9 @@ async fn two_hundred_informers_start_ten_at_a_time() {
 
 /// CACHE-5, CACHE-2
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_hangs_keeps_no_turn_for_good() {
-    // A stream that says nothing is given up; a list is waited for, and only its turn ends.
+async fn a_hanging_kind_does_not_block_other_first_syncs() {
+    // A silent stream is abandoned; a hanging list continues, and only its place among the first
+    // syncs ends.
     for streams in [true, false] {
         let options = CacheOptions::new().watch_list(streams);
         let mut world = World::new(options.concurrent_syncs(1));
@@ -57,9 +58,9 @@ async fn a_kind_that_hangs_keeps_no_turn_for_good() {
     }
 }
 
-/// Who subscribed to an informer that never had its turn is told of the end, and nothing is asked.
+/// The subscription of an informer that never started ends, and no request is sent.
 #[tokio::test(start_paused = true)]
-async fn one_that_is_stopped_before_its_turn_ends_for_its_subscribers() {
+async fn an_informer_stopped_before_its_first_sync_ends_its_subscriptions() {
     let mut world = World::new(CacheOptions::new().concurrent_syncs(1));
     let long = Duration::from_secs(20);
     let _slow = world.server.faults().delay(None, "configmaps", long);

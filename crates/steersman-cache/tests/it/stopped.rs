@@ -1,4 +1,4 @@
-//! CACHE-10: a cache that has stopped says so, whoever reads whatever.
+//! CACHE-10: every read of a stopped cache fails with `Error::Stopped`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ async fn nothing_is_read_from_a_cache_that_has_stopped() {
     world.config_map("a", "c", &json!({}));
     let name = |map: &ConfigMap| map.metadata.name.clone();
     world.cache.index_field("name", name).unwrap();
-    // Declared, and not by the options: it must not be taken for what nobody declared.
+    // Declared by a call, and not by the options: the error must not be that of an undeclared kind.
     world.cache.informer::<Secret>().unwrap();
     let store = world.cache.informer::<ConfigMap>().unwrap().store();
     world.start();
@@ -32,7 +32,7 @@ async fn nothing_is_read_from_a_cache_that_has_stopped() {
     let here = key("a", "c");
     let read = cache.get::<ConfigMap>(&here).await.unwrap();
     let at_hand = || cache.get_decoded::<ConfigMap>(&here);
-    // Nothing is, where nothing is kept decoded.
+    // Without a decoded budget, no object is decoded.
     assert_eq!(
         at_hand().is_some_and(|at_hand| Arc::ptr_eq(&read, &at_hand)),
         shares()
@@ -64,13 +64,13 @@ async fn nothing_is_read_from_a_cache_that_has_stopped() {
         assert!(error.is_stopped(), "{error}");
         assert!(error.to_string().contains("the cache has stopped"));
     }
-    // Who holds a store asked for what it had, and may look at the state.
+    // A store handle still returns its last state.
     assert!(store.get(&here).is_some());
 }
 
-/// CACHE-10: informers end before the cache has, and one that has not synced is no failing one then.
+/// CACHE-10: informers end before the cache does; an unsynced one must not be reported as failing.
 #[tokio::test(start_paused = true)]
-async fn a_read_that_waits_learns_that_the_cache_stops() {
+async fn a_waiting_read_fails_when_the_cache_stops() {
     let mut world = World::new(CacheOptions::new());
     let long = Duration::from_secs(60);
     let _slow = world.server.faults().delay(None, "services", long);
@@ -83,7 +83,8 @@ async fn a_read_that_waits_learns_that_the_cache_stops() {
     assert!(error.is_stopped(), "{error}");
 }
 
-/// A cache whose first informer keeps the one turn, and a last one that has none before the end.
+/// Creates a cache with one place for first syncs, which the first informer occupies, and returns
+/// an informer that waits for it.
 fn crowded(options: CacheOptions) -> (World, Informer<Service>) {
     let world = World::new(options.concurrent_syncs(1));
     world.cache.informer::<ConfigMap>().unwrap();
@@ -92,8 +93,8 @@ fn crowded(options: CacheOptions) -> (World, Informer<Service>) {
     (world, last)
 }
 
-/// Whoever waits for an informer that never ran learns of the end that `end` makes.
-async fn learns_of_the_end(last: Informer<Service>, end: impl Future<Output = ()>) {
+/// Checks that `end` releases the tasks that wait for an informer that never started.
+async fn is_released_by(last: Informer<Service>, end: impl Future<Output = ()>) {
     let mut subscription = last.subscribe();
     let waiting = last.clone();
     let waiting = tokio::spawn(async move { waiting.wait_for_sync().await });
@@ -103,9 +104,9 @@ async fn learns_of_the_end(last: Informer<Service>, end: impl Future<Output = ()
     assert_eq!(last.state(), State::Stopped);
 }
 
-/// CACHE-11: its run is dropped, or never began.
+/// CACHE-11: the run is dropped before or after its first poll.
 #[tokio::test(start_paused = true)]
-async fn informers_that_never_ran_end_with_a_run_that_is_dropped() {
+async fn informers_that_never_started_end_when_the_run_is_dropped() {
     let (world, last) = crowded(CacheOptions::new());
     let long = Duration::from_secs(3600);
     let _slow = world.server.faults().delay(None, "configmaps", long);
@@ -115,17 +116,17 @@ async fn informers_that_never_ran_end_with_a_run_that_is_dropped() {
         let run = tokio::time::timeout(Duration::from_secs(5), run);
         assert!(run.await.is_err());
     };
-    learns_of_the_end(last, dropped).await;
+    is_released_by(last, dropped).await;
     assert_eq!(world.server.requests().count(|r| r.is_for("services")), 0);
 
     let (world, last) = crowded(CacheOptions::new());
     let begun = world.cache.begin().unwrap();
-    learns_of_the_end(last, async { drop(begun) }).await;
+    is_released_by(last, async { drop(begun) }).await;
 }
 
-/// CACHE-11: another one panicked.
+/// CACHE-11: another informer panics.
 #[tokio::test(start_paused = true)]
-async fn informers_that_never_ran_end_with_one_that_panics() {
+async fn informers_that_never_started_end_when_another_one_panics() {
     let hook = CacheOptions::new().on_watch_error(|failed| panic!("no {failed:?}"));
     let (world, last) = crowded(hook);
     let long = Duration::from_secs(3600);
@@ -135,13 +136,13 @@ async fn informers_that_never_ran_end_with_one_that_panics() {
     let connection = Connection::in_process(world.server.service(), "default");
     let run = world.cache.run(connection, CancellationToken::new());
     let panicked = async { assert!(soon(run).await.is_err()) };
-    learns_of_the_end(last, panicked).await;
+    is_released_by(last, panicked).await;
     assert_eq!(world.server.requests().count(|r| r.is_for("services")), 0);
 }
 
-/// CACHE-11: it was declared after the cache was told to stop, and before it heard.
+/// CACHE-11: the informer is declared after the cancellation, and before the cache handles it.
 #[tokio::test(start_paused = true)]
-async fn informers_that_are_declared_at_the_end_end() {
+async fn informers_declared_after_the_cancellation_end() {
     for _either_is_heard_first in 0..16 {
         let world = World::new(CacheOptions::new());
         let connection = Connection::in_process(world.server.service(), "default");
@@ -151,6 +152,6 @@ async fn informers_that_are_declared_at_the_end_end() {
         cancel.cancel();
         let last = world.cache.informer::<Service>().unwrap();
         let ended = async { run.await.unwrap().unwrap() };
-        learns_of_the_end(last, ended).await;
+        is_released_by(last, ended).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Typed, dynamic and metadata-only reads over one informer, and what they can ask.
+//! Typed, dynamic and metadata-only reads over one informer, and their selections.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -65,7 +65,7 @@ async fn view_3_the_server_is_asked_for_metadata_until_more_is_read() {
         asked.collect::<Vec<bool>>()
     };
     assert_eq!(asked(), [true]);
-    // Somebody reads the whole: the metadata stays readable, and the answer is whole.
+    // A reader needs whole objects: metadata stays readable, and the new list has whole objects.
     world.cache.informer::<ConfigMap>().unwrap();
     let map = world.cache.get::<ConfigMap>(&key("a", "x")).await.unwrap();
     assert_eq!(map.metadata, meta.metadata);
@@ -78,9 +78,9 @@ async fn view_3_the_server_is_asked_for_metadata_until_more_is_read() {
 
 const TEAM: IndexKey<ConfigMap, String> = IndexKey::new("team");
 
-/// CACHE-9: a term of another type's index would be answered by an index that happens to have its name.
+/// CACHE-9: a selection by another type's index must not use an index of the same name.
 #[tokio::test(start_paused = true)]
-async fn a_typed_key_reads_its_own_type_alone() {
+async fn a_typed_index_key_fits_only_reads_of_its_type() {
     let mut world = World::new(CacheOptions::new());
     let none = |_: &Service| Some("red".to_owned());
     world.cache.index_field::<Service>("team", none).unwrap();
@@ -100,7 +100,7 @@ async fn a_typed_key_reads_its_own_type_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn labels_are_indexed_for_whatever_type_reads_where_the_options_say_so() {
+async fn label_indexes_of_the_options_serve_reads_of_every_type() {
     let closer = Settings::new().index_labels(["team"]);
     let by_object = ByObject::new().index_labels(["tier", "tier"]);
     let by_object = by_object
@@ -125,10 +125,10 @@ async fn labels_are_indexed_for_whatever_type_reads_where_the_options_say_so() {
     assert_eq!(front.unwrap().items.len(), 1);
     let red = metadata.list(&named("team", "red").namespace("b")).await;
     assert_eq!(red.unwrap().items.len(), 1);
-    // Each setting is taken from where it is said most closely.
+    // The most specific setting applies.
     let unsaid = typed.list(&named("tier", "front").namespace("b")).await;
     assert!(matches!(unsaid, Err(Error::NoIndex { .. })));
-    // Selectors find the same, indexed or not.
+    // Selectors select the same objects with and without an index.
     for (selector, expected) in [("tier=front", 2), ("team in (red)", 3), ("tier", 2)] {
         let options = Selection::new().labels(selector.parse().unwrap());
         assert_eq!(typed.list(&options).await.unwrap().items.len(), expected);
@@ -141,7 +141,7 @@ async fn labels_are_indexed_for_whatever_type_reads_where_the_options_say_so() {
 
 /// CACHE-13
 #[tokio::test(start_paused = true)]
-async fn cache_13_an_index_that_is_refused_declares_no_kind_and_is_in_no_namespace() {
+async fn cache_13_a_refused_index_declares_no_kind_and_exists_in_no_namespace() {
     let closer = Settings::new().index_labels(["team"]);
     let maps = ByObject::new().namespace("a", Settings::new());
     let maps = maps.namespace("b", closer);
@@ -149,7 +149,7 @@ async fn cache_13_an_index_that_is_refused_declares_no_kind_and_is_in_no_namespa
     let nameless = world.cache.index_field::<Service>("", |_| None);
     assert!(matches!(nameless, Err(Error::IndexWithoutName { .. })));
     assert!(world.cache.all_unsynced().is_empty());
-    // In one of the two namespaces an index of that name is there.
+    // One of the two namespaces already has an index of that name.
     let again = world.cache.index_label::<ConfigMap>("team").unwrap_err();
     assert!(matches!(again, Error::IndexExists { .. }), "{again}");
     world.start();
@@ -162,7 +162,7 @@ async fn cache_13_an_index_that_is_refused_declares_no_kind_and_is_in_no_namespa
 }
 
 #[tokio::test(start_paused = true)]
-async fn terms_combine_and_keys_and_values_need_no_bodies() {
+async fn conditions_combine_and_keys_and_index_values_decode_nothing() {
     let mut world = World::new(CacheOptions::new());
     for (namespace, name, labels) in [
         ("a", "one", json!({"team": "red", "tier": "front"})),
@@ -228,7 +228,7 @@ async fn terms_combine_and_keys_and_values_need_no_bodies() {
         let error = read.unwrap_err();
         assert!(error.to_string().contains("\"none\""), "{error}");
     }
-    // Empty buckets are gone.
+    // Empty index buckets are removed.
     world.server.delete("configmaps", "b", "four").unwrap();
     let mut events = world.cache.informer::<ConfigMap>().unwrap().subscribe();
     initial(&mut events).await;
@@ -241,7 +241,7 @@ async fn terms_combine_and_keys_and_values_need_no_bodies() {
 #[tokio::test(start_paused = true)]
 async fn owners_are_found_by_their_uid() {
     let mut world = World::new(CacheOptions::new());
-    // Owners that are there: whoever owns nothing that exists is collected.
+    // The owners exist, because the server deletes objects with owners that do not.
     let uid = |name: &str| {
         world.config_map("a", name, &json!({}));
         let owner = world.server.get("configmaps", "a", name).unwrap();
@@ -278,15 +278,15 @@ async fn owners_are_found_by_their_uid() {
     world.stop().await.unwrap();
 }
 
-/// How many there are at the moment, and were made.
+/// The number of live specs, and the number ever created.
 static ALIVE: AtomicUsize = AtomicUsize::new(0);
 static MADE: AtomicUsize = AtomicUsize::new(0);
 
-/// A spec that is counted. No other test looks at anything as it.
+/// A spec that counts its instances. No other test reads as this type.
 #[derive(Debug, Serialize)]
-struct Counted;
+struct CountedSpec;
 
-impl<'de> Deserialize<'de> for Counted {
+impl<'de> Deserialize<'de> for CountedSpec {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         IgnoredAny::deserialize(deserializer)?;
         ALIVE.fetch_add(1, Ordering::Relaxed);
@@ -295,14 +295,14 @@ impl<'de> Deserialize<'de> for Counted {
     }
 }
 
-impl Clone for Counted {
+impl Clone for CountedSpec {
     fn clone(&self) -> Self {
         ALIVE.fetch_add(1, Ordering::Relaxed);
         Self
     }
 }
 
-impl Drop for Counted {
+impl Drop for CountedSpec {
     fn drop(&mut self) {
         ALIVE.fetch_sub(1, Ordering::Relaxed);
     }
@@ -310,7 +310,7 @@ impl Drop for Counted {
 
 /// VIEW-4, VIEW-5
 #[tokio::test(start_paused = true)]
-async fn view_5_who_passes_over_objects_leaves_none_decoded_and_who_looked_neither() {
+async fn view_5_a_pass_leaves_no_object_decoded_and_shares_those_of_a_view() {
     let alive = || ALIVE.load(Ordering::Relaxed);
     let made = || MADE.load(Ordering::Relaxed);
     let mut world = World::under_own_budget(CacheOptions::new().decoded_budget(None));
@@ -321,10 +321,10 @@ async fn view_5_who_passes_over_objects_leaves_none_decoded_and_who_looked_neith
     let all = Selection::new();
     let metadata = world.cache.metadata::<Service>();
     assert_eq!(metadata.keys(&all).await.unwrap().len(), 3);
-    // The whole is had for it.
+    // The read has requested whole objects.
     let reads = world
         .cache
-        .of::<Object<Counted, NotUsed>>(&Kind::of::<Service>());
+        .of::<Object<CountedSpec, NotUsed>>(&Kind::of::<Service>());
     let mut most = 0;
     let mut pass = async |options: &Selection| {
         let mut names = Vec::new();
@@ -347,8 +347,8 @@ async fn view_5_who_passes_over_objects_leaves_none_decoded_and_who_looked_neith
         tokio::task::yield_now().await;
     }
     assert_eq!((alive(), made()), (0, 5));
-    // Who looks has them kept, and who passes then shares them. The first four of a type are decoded a second
-    // time, to be weighed.
+    // A list creates a view, which keeps objects decoded; later passes share them. The first four
+    // objects of a type are decoded a second time to estimate their size.
     drop(reads.list(&all).await.unwrap());
     assert_eq!((alive(), made()), (4, 13));
     assert_eq!(pass(&all).await.0.len(), 4);
@@ -364,7 +364,7 @@ async fn view_5_who_passes_over_objects_leaves_none_decoded_and_who_looked_neith
 
 /// CACHE-4
 #[tokio::test(start_paused = true)]
-async fn who_passes_over_an_object_that_cannot_be_read_is_told() {
+async fn a_pass_over_an_unreadable_object_fails() {
     let mut world = World::new(CacheOptions::new());
     world.install_loose_websites();
     for (name, image) in [("a", json!("x")), ("b", json!(7)), ("c", json!("y"))] {
@@ -384,7 +384,7 @@ async fn who_passes_over_an_object_that_cannot_be_read_is_told() {
     assert_eq!(pass(&all).await, ("a".to_owned(), Err(true)));
     assert_eq!(pass(&readable).await, ("ac".to_owned(), Ok(())));
     assert_eq!(reads.keys(&all).await.unwrap().len(), 3);
-    // Once somebody looks it is known before.
+    // With a view, the error is known before the pass.
     assert!(reads.list(&all).await.unwrap_err().is_malformed());
     assert_eq!(pass(&all).await, (String::new(), Err(true)));
     assert_eq!(pass(&readable).await, ("ac".to_owned(), Ok(())));
@@ -394,7 +394,7 @@ async fn who_passes_over_an_object_that_cannot_be_read_is_told() {
 
 /// CACHE-3
 #[tokio::test(start_paused = true)]
-async fn no_way_of_reading_gets_around_the_guard_of_secrets() {
+async fn no_read_method_circumvents_the_guard_of_secrets() {
     let mut world = World::new(CacheOptions::new());
     world.start();
     let kind = Kind::of::<Secret>();

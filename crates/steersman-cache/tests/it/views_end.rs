@@ -1,4 +1,4 @@
-//! For how long objects are looked at as a type, and what goes on meanwhile.
+//! The lifetime of views, and changes during the creation of a view.
 
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use steersman_object::Kind;
 
 use crate::world::{Website, World, event_of, initial, key};
 
-/// The gauge of objects that some type cannot read.
+/// Returns the gauge of objects that do not decode as the type of some view.
 fn malformed(registry: &prometheus::Registry) -> f64 {
     let families = registry.gather();
     let mut families = families.iter();
@@ -23,7 +23,7 @@ fn malformed(registry: &prometheus::Registry) -> f64 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_type_that_was_only_read_is_looked_at_for_a_while() {
+async fn a_view_of_an_undeclared_type_ends_after_its_last_read() {
     let registry = prometheus::Registry::new();
     let metrics = CacheMetrics::register(&registry).unwrap();
     let mut world = World::new(CacheOptions::new().metrics(metrics));
@@ -46,7 +46,7 @@ async fn a_type_that_was_only_read_is_looked_at_for_a_while() {
     assert_eq!(happens("one").await, 1.0);
     tokio::time::sleep(Duration::from_secs(660)).await;
     assert_eq!(happens("two").await, 0.0);
-    // What is read again is looked at again, and what is declared always is.
+    // A new read creates the view again; a declared view remains.
     assert!(world.cache.get::<Website>(&key("a", "two")).await.is_ok());
     assert_eq!(happens("three").await, 1.0);
     world.cache.informer::<Website>().unwrap();
@@ -57,12 +57,12 @@ async fn a_type_that_was_only_read_is_looked_at_for_a_while() {
 
 /// CACHE-15
 #[tokio::test(start_paused = true)]
-async fn cache_15_a_type_that_the_options_declare_is_looked_at_for_good() {
+async fn cache_15_a_view_of_a_declared_type_never_ends() {
     let kind = Kind::of::<Website>();
     let settings = ByObject::new;
     for (number, (options, is_kept)) in [
         (CacheOptions::new().by_object::<Website>(settings()), true),
-        // What else is said of the kind later declares no other type, and takes none back.
+        // Later options of the kind neither declare another type nor remove one.
         (
             CacheOptions::new()
                 .by_object::<Website>(settings())
@@ -88,19 +88,19 @@ async fn cache_15_a_type_that_the_options_declare_is_looked_at_for_good() {
         tokio::time::sleep(Duration::from_secs(3600)).await;
         world.website("one", &json!("image"));
         event_of(&mut seen, &key("a", "one")).await;
-        // Objects that a type cannot read are counted while something looks at them as it.
+        // Malformed objects are counted only while a view of the type exists.
         let looked_at = malformed(&registry) > 0.0;
         assert_eq!(looked_at, is_kept, "options number {number}");
         world.stop().await.unwrap();
     }
 }
 
-/// Tells that decoding has begun, and waits until it may end.
-type Gate = (mpsc::Sender<()>, mpsc::Receiver<()>);
+/// Signals the start of a decoding, and waits for permission to end.
+type DecodingSignals = (mpsc::Sender<()>, mpsc::Receiver<()>);
 
 static GATE: Mutex<Option<Gate>> = Mutex::new(None);
 
-/// Data whose first decoding waits at the gate. No other test looks at anything as it.
+/// Data with a first decoding that blocks. No other test reads as this type.
 #[derive(Clone, Debug, Serialize)]
 struct Gated {
     was_let_in: bool,
@@ -112,7 +112,7 @@ impl<'de> Deserialize<'de> for Gated {
         let gate = GATE.lock().take();
         let was_let_in = gate.is_none_or(|(begins, may_end)| {
             begins.send(()).unwrap();
-            // Waits no longer than this only where others wait for it: a test that fails does not hang.
+            // The limit applies only if other tasks wait for this one, so that a failing test ends.
             may_end.recv_timeout(Duration::from_secs(10)).is_ok()
         });
         Ok(Self { was_let_in })
@@ -121,7 +121,7 @@ impl<'de> Deserialize<'de> for Gated {
 
 /// VIEW-7
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn view_7_changes_arrive_while_a_read_looks_at_a_kind_as_a_new_type() {
+async fn view_7_changes_arrive_during_the_creation_of_a_view() {
     type GatedWebsite = Object<Gated, NotUsed>;
     let mut world = World::new(CacheOptions::new());
     world.install_loose_websites();
@@ -152,6 +152,9 @@ async fn view_7_changes_arrive_while_a_read_looks_at_a_kind_as_a_new_type() {
     let listed = look.await.unwrap().unwrap().items;
     assert_eq!(listed.len(), 3, "{listed:?}");
     let was_let_in = |website: &Arc<GatedWebsite>| website.spec.was_let_in;
-    assert!(listed.iter().all(was_let_in), "somebody waited for it");
+    assert!(
+        listed.iter().all(was_let_in),
+        "a change waited for the decoding"
+    );
     world.stop().await.unwrap();
 }

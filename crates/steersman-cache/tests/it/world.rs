@@ -1,4 +1,4 @@
-//! A server, a cache over it, and objects to put in.
+//! A server, a cache over it, and functions that create objects.
 
 use std::time::Duration;
 
@@ -34,19 +34,20 @@ pub(crate) struct World {
     running: Option<JoinHandle<Result<(), Error>>>,
 }
 
-/// The budget under which all tests run, where the environment names one: a number of bytes, or `none`.
+/// The decoded budget of all tests if an environment variable sets it: a number of bytes, or
+/// `none`.
 pub(crate) fn budget() -> Option<Option<usize>> {
     let named = std::env::var("STEERSMAN_TEST_BUDGET").ok()?;
     Some((named != "none").then(|| named.parse().unwrap()))
 }
 
-/// Whether what a test reads a second time is the same object, and not only an equal one.
+/// Returns whether a second read returns the same `Arc`, and not only an equal object.
 pub(crate) fn shares() -> bool {
     budget() != Some(Some(0))
 }
 
 impl World {
-    /// A server with the namespaces `a` and `b`, and a cache that does not run yet.
+    /// Creates a server with the namespaces `a` and `b`, and a cache that does not run yet.
     pub(crate) fn new(options: CacheOptions) -> Self {
         Self::under_own_budget(match budget() {
             Some(bytes) => options.decoded_budget(bytes),
@@ -54,7 +55,7 @@ impl World {
         })
     }
 
-    /// The same, whatever the environment says of the budget.
+    /// Creates the same with the budget of `options`, regardless of the environment.
     pub(crate) fn under_own_budget(options: CacheOptions) -> Self {
         let server = ApiServer::new();
         for namespace in ["a", "b"] {
@@ -75,7 +76,7 @@ impl World {
         self.running = Some(tokio::spawn(run));
     }
 
-    /// A cache that runs and has synced.
+    /// Creates a world with a cache that runs and has synced.
     pub(crate) async fn synced(options: CacheOptions) -> Self {
         let mut world = Self::new(options);
         world.start();
@@ -108,7 +109,7 @@ impl World {
         self.server.create(object).unwrap();
     }
 
-    /// Any spec will do.
+    /// Accepts any spec.
     pub(crate) fn install_loose_websites(&self) {
         let mut crd = serde_json::to_value(Website::crd()).unwrap();
         let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
@@ -127,8 +128,8 @@ pub(crate) fn key(namespace: &str, name: &str) -> ObjectKey {
     ObjectKey::namespaced(namespace, name)
 }
 
-/// Namespace, label selector and field selector of each informer of a kind that the server was asked
-/// for, in order of the namespace.
+/// Returns namespace, label selector and field selector of each requested informer of a kind,
+/// ordered by namespace.
 pub(crate) fn asked(world: &World, resource: &str) -> Vec<String> {
     let requests = world.server.requests();
     let requests = requests.matching(|r| r.is_for(resource));
@@ -145,7 +146,7 @@ pub(crate) fn asked(world: &World, resource: &str) -> Vec<String> {
     asked
 }
 
-/// Waits until the subscription has brought an event of the key.
+/// Waits until the subscription delivers an event of the key.
 pub(crate) async fn event_of<K: Object>(subscription: &mut Subscription<K>, key: &ObjectKey) {
     loop {
         match subscription.next().await.unwrap() {
@@ -164,7 +165,7 @@ pub(crate) async fn initial<K: Object>(subscription: &mut Subscription<K>) -> us
     events
 }
 
-/// A clock that is paused still has a limit for what never comes.
+/// Fails after a time limit, which also elapses on a paused clock.
 pub(crate) async fn soon<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(600), what)
         .await

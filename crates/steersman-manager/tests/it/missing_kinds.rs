@@ -208,7 +208,7 @@ impl Scene {
         minutes(5).await;
         let (ok, informers) = self.check("informers");
         assert!(!ok && informers.len() == 1, "{informers:?}");
-        let old = "services grows old in the cache: ";
+        let old = "services is stale in the cache: ";
         assert!(informers[0].contains(old), "{informers:?}");
         assert!(self.check("controllers").0);
         drop(forbidden);
@@ -222,7 +222,7 @@ impl Scene {
         self.server.delete(CRDS, "", WEBSITES).unwrap();
         minutes(30).await;
         let (ok, informers) = self.check("informers");
-        let old = "websites.web.example.com grows old in the cache";
+        let old = "websites.web.example.com is stale in the cache";
         assert!(!ok && informers[0].contains(old), "{informers:?}");
         install(&self.server);
         minutes(1).await;

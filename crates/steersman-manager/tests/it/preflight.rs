@@ -67,7 +67,7 @@ async fn a_preflight_logs_missing_rules_and_the_manager_starts() {
 
     let log = log_of(&server, true, false).await.text();
     assert!(
-        log.contains("the cache may read all that it is to"),
+        log.contains("the cache has all permissions that it needs"),
         "{log}"
     );
     assert!(!log.contains("WARN"), "{log}");

@@ -1,4 +1,4 @@
-//! A program that behaves, and programs that do not, all played by shell scripts.
+//! Programs that behave well and badly, in the form of shell scripts.
 #![cfg(unix)]
 
 use std::future::ready;
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// A shell script as a program.
+/// Writes a shell script as a program.
 fn program(folder: &TempDir, script: &str) -> PathBuf {
     let path = folder.path().join("program");
     std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
@@ -22,7 +22,7 @@ fn start(folder: &TempDir, script: &str) -> Process {
     Process::start(&program(folder, script), &[], &log, false).unwrap()
 }
 
-/// What a program wrote into a file, once it has.
+/// Waits until a program has written a file, and returns the content.
 async fn written(path: PathBuf) -> String {
     crate::eventually("the file", || {
         let text = std::fs::read_to_string(&path).unwrap_or_default();
@@ -36,7 +36,7 @@ async fn written(path: PathBuf) -> String {
     .unwrap()
 }
 
-/// Whether a process of that number runs; a zombie does not.
+/// Returns whether a process with this id runs; a zombie does not.
 fn runs(pid: &str) -> bool {
     let output = Command::new("ps").args(["-o", "stat=", "-p", pid]).output();
     let stat = String::from_utf8(output.unwrap().stdout).unwrap();
@@ -56,7 +56,7 @@ async fn gone(pid: &str) {
 }
 
 #[tokio::test]
-async fn a_program_that_behaves_is_waited_for_and_ends_by_itself() {
+async fn a_ready_program_ends_after_the_termination_signal() {
     let folder = TempDir::new().unwrap();
     let up = folder.path().join("up");
     let script = format!(
@@ -78,7 +78,7 @@ async fn a_program_that_behaves_is_waited_for_and_ends_by_itself() {
 }
 
 #[tokio::test]
-async fn a_program_that_is_never_ready_is_named_with_its_log() {
+async fn the_error_of_a_program_that_is_never_ready_contains_its_log() {
     let folder = TempDir::new().unwrap();
     let mut process = start(&folder, "echo waiting for etcd; sleep 1000");
     written(folder.path().join("log")).await;
@@ -92,7 +92,7 @@ async fn a_program_that_is_never_ready_is_named_with_its_log() {
 }
 
 #[tokio::test]
-async fn a_program_that_exits_at_once_is_named_with_its_status_and_log() {
+async fn the_error_of_a_program_that_exits_contains_its_status_and_log() {
     let folder = TempDir::new().unwrap();
     let mut process = start(
         &folder,
@@ -118,7 +118,7 @@ async fn a_program_that_exits_at_once_is_named_with_its_status_and_log() {
 
 // ENV-1.
 #[tokio::test]
-async fn env_1_a_program_that_ignores_the_signal_is_killed_with_what_it_started() {
+async fn env_1_a_program_that_ignores_the_signal_is_killed_with_its_children() {
     let folder = TempDir::new().unwrap();
     let child = folder.path().join("child");
     let script = format!(
@@ -153,7 +153,7 @@ async fn env_1_the_program_ends_with_a_process_that_runs_no_destructors() {
     let folder = TempDir::new().unwrap();
     let mut process = start(&folder, "sleep 1000");
     let own = process.child.id().to_string();
-    // The end of the pipe is all that the guard sees of an end of this process.
+    // The guard observes only the end of the pipe.
     drop(process.guard.0.as_mut().unwrap().stdin.take());
     crate::eventually("the end of the program", || {
         let ended = process.ended();
@@ -164,7 +164,7 @@ async fn env_1_the_program_ends_with_a_process_that_runs_no_destructors() {
 }
 
 #[test]
-fn a_program_that_is_not_there_is_looked_for_in_the_right_place() {
+fn the_error_of_a_missing_program_names_its_path() {
     let log = Path::new("/nowhere/log");
     let error = Process::start(Path::new("/nowhere/etcd"), &[], log, false).unwrap_err();
     let text = error.to_string();

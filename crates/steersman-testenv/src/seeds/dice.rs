@@ -1,13 +1,14 @@
-//! Machine: chance that is the same in every run.
+//! Machine: random numbers that are the same in every run.
 
 /// Random numbers that follow from a seed (SplitMix64).
 ///
-/// A plan that is drawn with them is the same for the same seed, in every run and on every machine.
+/// A plan drawn with them is the same for the same seed, in every run and on every machine.
 #[derive(Debug)]
 pub struct Dice(u64);
 
 impl Dice {
-    /// Makes the dice of a seed. Tests that should not draw the same plans mix a number of their own into the seed.
+    /// Creates the generator of a seed. Tests that must not draw the same plans mix a constant of
+    /// their own into the seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         // The first draw is dropped, so that the plans of neighbouring seeds have nothing in common.
@@ -38,7 +39,7 @@ impl Dice {
     ///
     /// If `len` is 0.
     pub fn index(&mut self, len: usize) -> usize {
-        // A number below a `usize` is one.
+        // A number below a `usize` fits into a `usize`.
         self.below(len as u64) as usize
     }
 
@@ -56,7 +57,7 @@ impl Dice {
         from[self.index(from.len())].clone()
     }
 
-    /// Makes a value with a probability of `percent` in a hundred.
+    /// Creates a value with a probability of `percent` in a hundred.
     pub fn maybe<T>(&mut self, percent: u64, make: impl FnOnce(&mut Self) -> T) -> Option<T> {
         self.chance(percent).then(|| make(self))
     }
@@ -77,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_certain_always_happens_and_what_is_impossible_never() {
+    fn a_chance_of_100_always_holds_and_of_0_never() {
         let mut dice = Dice::new(1);
         for _ in 0..1000 {
             assert!(dice.chance(100) && !dice.chance(0));

@@ -1,4 +1,4 @@
-//! Environments of programs that are not what they seem, played by shell scripts.
+//! Environments with programs that are not real servers, in the form of shell scripts.
 #![cfg(unix)]
 
 use std::os::unix::fs::PermissionsExt as _;
@@ -23,7 +23,7 @@ async fn refused(folder: &TempDir, within: Duration) -> Error {
 }
 
 #[tokio::test]
-async fn a_folder_without_binaries_says_which_one_is_missing() {
+async fn the_error_of_a_folder_without_binaries_names_the_missing_one() {
     let folder = TempDir::new().unwrap();
     let text = refused(&folder, Duration::from_secs(60)).await.to_string();
     assert!(
@@ -33,7 +33,7 @@ async fn a_folder_without_binaries_says_which_one_is_missing() {
 }
 
 #[tokio::test]
-async fn an_etcd_that_ends_is_tried_again_and_then_shown_with_its_log() {
+async fn an_etcd_that_exits_is_retried_and_then_reported_with_its_log() {
     let folder = TempDir::new().unwrap();
     let tries = folder.path().join("tries");
     let script = format!(
@@ -51,7 +51,7 @@ async fn an_etcd_that_ends_is_tried_again_and_then_shown_with_its_log() {
 }
 
 #[tokio::test]
-async fn an_etcd_that_says_nothing_is_given_up_and_gone() {
+async fn a_silent_etcd_is_reported_and_killed() {
     let folder = TempDir::new().unwrap();
     program(folder.path(), "etcd", "exec sleep 1000");
     let error = refused(&folder, Duration::from_millis(1)).await;

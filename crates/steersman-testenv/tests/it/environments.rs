@@ -49,7 +49,7 @@ async fn definitions_and_namespaces(builder: TestEnvBuilder) {
         .start()
         .await
         .unwrap();
-    // A second installation of the same is no conflict.
+    // A second installation is no conflict.
     env.install_crds_from(folder.path()).await.unwrap();
 
     let (one, two) = (
@@ -86,7 +86,7 @@ async fn over_https_definitions_are_served_and_namespaces_differ() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_definition_that_the_server_refuses_is_named() {
+async fn the_error_of_a_refused_definition_names_it() {
     let mut wrong = definition("tests");
     wrong["spec"]["scope"] = "Everywhere".into();
     let start = TestEnv::builder().in_process().crd(wrong).start().await;
@@ -100,7 +100,7 @@ async fn a_definition_that_the_server_refuses_is_named() {
 }
 
 #[tokio::test]
-async fn a_folder_without_definitions_starts_nothing() {
+async fn a_folder_without_definitions_starts_no_server() {
     let folder = tempfile::TempDir::new().unwrap();
     let start = TestEnv::builder().crds_from(folder.path()).start().await;
     let text = start.unwrap_err().to_string();

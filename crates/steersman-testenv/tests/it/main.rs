@@ -1,4 +1,4 @@
-//! Environments as tests use them.
+//! Tests of environments through their public interface.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod binaries;

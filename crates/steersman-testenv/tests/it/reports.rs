@@ -1,4 +1,4 @@
-//! What a failed wait tells.
+//! The reports of failed waits.
 
 use std::future::ready;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use steersman_testenv::{TestEnv, log};
 use crate::environments::create;
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_that_fails_tells_what_was_asked_what_exists_and_what_controllers_did() {
+async fn the_report_of_a_failed_wait_contains_requests_objects_and_reconciles() {
     let _log = log::capture();
     let env = TestEnv::in_process();
     let registry = prometheus::Registry::new();
@@ -35,7 +35,7 @@ async fn a_wait_that_fails_tells_what_was_asked_what_exists_and_what_controllers
     let text = format!("{unmet:?}");
     for wanted in [
         "the site did not come true within 30s; last seen: no site\n",
-        "asked of the server (the last 1 of 1, newest last):\n",
+        "requests to the server (the last 1 of 1, newest last):\n",
         "   201  create configmaps default  (",
         "\nconfigmaps: 1\n  default/home, version ",
         "\ncontrollers, by their spans:\n  site: 1 reconciles, 1 of them failed\n",
@@ -47,7 +47,7 @@ async fn a_wait_that_fails_tells_what_was_asked_what_exists_and_what_controllers
 }
 
 #[tokio::test(start_paused = true)]
-async fn kinds_that_are_named_are_shown_and_those_that_cannot_be_had_say_why() {
+async fn named_kinds_are_shown_and_unavailable_ones_with_their_error() {
     let env = TestEnv::in_process();
     let expectation = env
         .expect("peace")
@@ -59,10 +59,10 @@ async fn kinds_that_are_named_are_shown_and_those_that_cannot_be_had_say_why() {
         .unwrap_err();
     let text = unmet.to_string();
     assert!(
-        text.starts_with("peace ceased to hold after 0ns; seen: war\n"),
+        text.starts_with("peace stopped being true after 0ns; seen: war\n"),
         "{text}"
     );
-    assert!(text.contains("asked of the server: nothing\n"), "{text}");
+    assert!(text.contains("requests to the server: none\n"), "{text}");
     assert!(text.contains("\ndeployments.apps: 0\n"), "{text}");
     assert!(text.contains("\nsites.example.com: "), "{text}");
     let minute = Duration::from_secs(60);

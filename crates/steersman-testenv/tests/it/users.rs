@@ -1,4 +1,4 @@
-//! Users: who the server says that they are, and what their kubeconfigs hold.
+//! Users: the identity that the server reports, and the contents of their kubeconfigs.
 
 use kube_client::config::Kubeconfig;
 use steersman_testenv::apiserver::ApiServer;
@@ -7,7 +7,7 @@ use steersman_testenv::{Backend, TestEnv};
 use crate::environments::get;
 
 #[tokio::test(start_paused = true)]
-async fn roles_and_bindings_are_written_for_what_a_user_may_do() {
+async fn roles_and_bindings_grant_the_permissions_of_a_user() {
     let env = TestEnv::in_process();
     let ann = env
         .user("ann")
@@ -54,7 +54,7 @@ async fn roles_and_bindings_are_written_for_what_a_user_may_do() {
 }
 
 #[tokio::test]
-async fn a_kubeconfig_of_a_user_acts_as_that_user() {
+async fn a_kubeconfig_of_a_user_impersonates_that_user() {
     let builder = TestEnv::builder().backend(Backend::Embedded);
     let env = builder.server(ApiServer::new()).start().await.unwrap();
     let ann = env

@@ -1,4 +1,4 @@
-//! What happens in one world, made from its seed.
+//! The plan of one simulation, derived from its seed.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use steersman_testenv::seeds::Dice;
 use super::query::Query;
 use super::scope::Scope;
 
-/// The kinds of a world.
+/// The kinds of a simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Of {
     Maps,
@@ -20,7 +20,7 @@ pub(super) enum Of {
 
 pub(super) const KINDS: [Of; 4] = [Of::Maps, Of::Websites, Of::Accounts, Of::Roles];
 
-/// What a reader or a subscriber looks at objects as.
+/// The type as which a reader or a subscriber reads objects.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum As {
     Typed,
@@ -30,7 +30,7 @@ pub(super) enum As {
 
 pub(super) const TYPES: [As; 3] = [As::Typed, As::Dynamic, As::Metadata];
 
-/// Which object of a kind.
+/// The number of an object within its kind.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Which {
     pub(super) of: Of,
@@ -40,9 +40,9 @@ pub(super) struct Which {
 
 #[derive(Clone, Debug)]
 pub(super) enum Act {
-    /// Creates or changes it, and sets or takes away the label that a selector asks for.
+    /// Creates or changes the object, and sets or removes the label that selectors require.
     Put(Which, bool),
-    /// Makes it one that its Rust type cannot read, where the server lets that pass.
+    /// Changes the object so that its Rust type cannot decode it, if the server accepts that.
     Spoil(Which),
     Delete(Which),
     Recreate(Which),
@@ -52,12 +52,12 @@ pub(super) enum Act {
     Resume,
     Expire,
     Compact,
-    /// The server restarts; its phases may take a while.
+    /// Restarts the server; the phases may take a while.
     Restart(Restart),
-    /// The link is dead for this many milliseconds: open watches stay silent for good, and requests sent meanwhile are lost.
+    /// Cuts the link for this many milliseconds: open watches stay silent, and requests are lost.
     Die(u64),
     Uninstall,
-    /// Installs the definition, whose first version is served or not.
+    /// Installs the definition; the flag tells whether its first version is served.
     Install(bool),
     Meet(Box<FaultSpec>),
     Sleep(u64),
@@ -66,15 +66,15 @@ pub(super) enum Act {
     Remove(Of),
     Subscribe(Of, As),
     Leave(Of, usize),
-    /// One subscriber takes so many deliveries.
+    /// One subscriber takes this number of deliveries.
     Take(Of, usize, usize),
     Read(Of, As, Query),
     Get(Of, As, Which),
-    /// All faults end, and everything has to come to what the server has.
+    /// Ends all faults and checks that all readers and subscribers agree with the server.
     Rest(Of, As, Vec<Query>),
 }
 
-/// How one world is set up, and what happens in it.
+/// The setup of one simulation and its actions.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) seed: u64,
@@ -86,14 +86,15 @@ pub(super) struct Plan {
     /// In seconds.
     pub(super) linger: Option<u64>,
     pub(super) resync_millis: Option<u64>,
-    /// How many events may wait for an onlooker, and how many changes for the store.
+    /// The number of events that may wait for a subscriber, and of changes that may wait for the
+    /// store.
     pub(super) mailbox: usize,
     pub(super) queue: usize,
     pub(super) page: u32,
-    /// Of what is held decoded, in bytes: nothing, one or two objects, some, all.
+    /// The decoded budget in bytes: none, one or two objects, some, all.
     pub(super) budget: Option<usize>,
     pub(super) by_default: Scope,
-    /// The scope of each kind that has options of its own, in the order of [`KINDS`].
+    /// The scope of each kind with its own options, in the order of [`KINDS`].
     pub(super) declared: [Option<Scope>; 4],
     pub(super) acts: Vec<Act>,
     pub(super) last: Vec<Query>,
@@ -103,7 +104,7 @@ impl Plan {
     pub(super) fn of(seed: u64) -> Self {
         let dice = &mut Dice::new(seed ^ 0x5eed_0fca_c4e5);
         let declared = KINDS.map(|of| {
-            // Nobody may read all ConfigMaps without having said so.
+            // An undeclared read never caches all ConfigMaps.
             let percent = if of == Of::Maps { 100 } else { 40 };
             dice.maybe(percent, |dice| Scope::of(dice, of != Of::Roles))
         });
@@ -226,7 +227,7 @@ fn fault(dice: &mut Dice) -> FaultSpec {
         7 => (true, Effect::ExpireWatch),
         8 => (true, Effect::Silence),
         9 => (false, Effect::Cut { commit: false }),
-        // A page after a wait may find its token expired.
+        // The token of a page may expire during a wait.
         10 => (
             false,
             Effect::Delay {

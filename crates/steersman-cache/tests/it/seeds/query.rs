@@ -1,4 +1,4 @@
-//! What a read selects, and what that has to find among all there is.
+//! The selection of a read, and the model of its result.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use tokio::task::coop::unconstrained;
 use super::scope::Scope;
 use super::subject::{HAS_VALUE, LABEL};
 
-/// The index of the label, and that of the value.
+/// The indexes of the label and of the value.
 pub(super) const TERMS: [&str; 2] = [LABEL, HAS_VALUE];
 
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ pub(super) struct Query {
     limit: Option<usize>,
 }
 
-/// Key and version of an object.
+/// The key and version of an object.
 type Identity = (ObjectKey, ResourceVersion);
 
 impl Query {
@@ -58,7 +58,7 @@ impl Query {
         }
     }
 
-    /// The same without indexes.
+    /// Returns the query without index conditions.
     pub(super) fn without_terms(mut self) -> Self {
         self.terms.clear();
         self
@@ -84,7 +84,7 @@ impl Query {
         }
     }
 
-    /// What it finds, by looking at each object.
+    /// Returns the expected result by checking each object.
     fn scan<V: Object>(
         &self,
         all: &[Arc<V>],
@@ -106,16 +106,15 @@ impl Query {
         found.take(self.limit.unwrap_or(usize::MAX)).collect()
     }
 
-    /// STORE-1: however a read finds its objects, they are what a look at each of them finds. Answers all
-    /// of them.
+    /// STORE-1: every kind of read finds the objects that a scan finds. Returns all objects.
     pub(super) async fn compare<V: Object>(
         &self,
         reads: &Reads<V>,
         values: impl Fn(&V, &str) -> Vec<String>,
     ) -> Result<Listed<V>, steersman_cache::Error> {
-        // This may wait for one informer while another goes on, and what follows waits for none.
+        // This may wait for one informer while another continues; the reads below wait for none.
         reads.list(&Self::everything().options()).await?;
-        // Nor does it give way (CACHE-12), so nothing happens between its reads.
+        // Unconstrained, so the reads do not yield (CACHE-12) and no change comes between them.
         unconstrained(self.compare_at_once(reads, values)).await
     }
 

@@ -1,4 +1,4 @@
-//! One kind of a world: its readers and onlookers, and what they have to see.
+//! One kind of a simulation: its readers and subscribers, and the states that they must observe.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -14,25 +14,25 @@ use super::plan::{As, Which};
 use super::query::{Query, TERMS, identity};
 use super::scope::Scope;
 use super::subject::{HAS_VALUE, LABEL, Subject, value_in};
-use super::subscriber::{HOUR, Identity, Known, Onlook, Onlooker};
+use super::subscriber::{AnySubscriber, HOUR, Identity, Known, ReplayingSubscriber};
 
 pub(super) struct Scene<K> {
     cache: Cache,
     server: ApiServer,
     kind: Kind,
     scope: Scope,
-    /// By the options.
+    /// Declared by the options.
     declared: bool,
-    /// By somebody, since it was removed last.
+    /// Declared by a call since the last removal.
     meant: bool,
     indexed: bool,
-    onlookers: Vec<Box<dyn Onlook>>,
-    /// Up to where each informer had come when it was read last.
+    subscribers: Vec<Box<dyn AnySubscriber>>,
+    /// The version of each informer at its last read.
     versions: HashMap<Option<String>, ResourceVersion>,
     of: std::marker::PhantomData<fn() -> K>,
 }
 
-/// Reads `$kind` as what `$seen_as` says, and does the same with whichever it is.
+/// Reads `$kind` as the type that `$seen_as` names, and runs the same code for each type.
 macro_rules! reading {
     ($scene:expr, $seen_as:expr, |$reads:ident, $values:ident| $do:expr) => {
         match $seen_as {
@@ -68,7 +68,7 @@ fn typed_values<K: Subject>(object: &K, index: &str) -> Vec<String> {
     }
 }
 
-/// Indexes are of those who look at the objects as their own type.
+/// Only views of the kind's own type have indexes.
 fn no_values<V: Object>(_: &V, _: &str) -> Vec<String> {
     Vec::new()
 }
@@ -76,7 +76,7 @@ fn no_values<V: Object>(_: &V, _: &str) -> Vec<String> {
 impl<K: Subject> Scene<K> {
     pub(super) fn new(cache: &Cache, server: &ApiServer, scope: &Scope, declared: bool) -> Self {
         let kind = Kind::of::<K>();
-        // What is said by default of namespaces is not of kinds that have none.
+        // Default namespaces do not apply to cluster-scoped kinds.
         let scope = if kind.is_namespaced() || declared {
             scope.clone()
         } else {
@@ -90,7 +90,7 @@ impl<K: Subject> Scene<K> {
             declared,
             meant: false,
             indexed: false,
-            onlookers: Vec::new(),
+            subscribers: Vec::new(),
             versions: HashMap::new(),
             of: std::marker::PhantomData,
         }
@@ -129,39 +129,39 @@ impl<K: Subject> Scene<K> {
             let subscriptions = reads.subscribe().unwrap();
             assert_eq!(subscriptions.len(), places.len());
             for (subscription, place) in subscriptions.into_iter().zip(places) {
-                let onlooker = Onlooker::new(subscription, place, reads_all);
-                self.onlookers.push(Box::new(onlooker));
+                let subscriber = ReplayingSubscriber::new(subscription, place, reads_all);
+                self.subscribers.push(Box::new(subscriber));
             }
         });
     }
 
     pub(super) fn leave(&mut self, who: usize) {
-        if !self.onlookers.is_empty() {
-            drop(self.onlookers.swap_remove(who % self.onlookers.len()));
+        if !self.subscribers.is_empty() {
+            drop(self.subscribers.swap_remove(who % self.subscribers.len()));
         }
         self.forget_unless_held();
     }
 
     pub(super) async fn take(&mut self, who: usize, count: usize) {
-        if !self.onlookers.is_empty() {
-            let who = who % self.onlookers.len();
-            self.onlookers[who].take(count).await;
+        if !self.subscribers.is_empty() {
+            let who = who % self.subscribers.len();
+            self.subscribers[who].take(count).await;
         }
     }
 
     /// CACHE-7
     pub(super) async fn remove(&mut self) {
         self.cache.remove::<K>();
-        for onlooker in self.onlookers.drain(..) {
-            onlooker.end().await;
+        for subscriber in self.subscribers.drain(..) {
+            subscriber.end().await;
         }
         (self.meant, self.indexed) = (false, false);
         self.versions.clear();
     }
 
-    /// An informer that may have ended, and begun anew, begins where it likes.
+    /// An informer that may have restarted may start at any version.
     fn forget_unless_held(&mut self) {
-        if !self.is_lasting() && self.onlookers.is_empty() {
+        if !self.is_lasting() && self.subscribers.is_empty() {
             self.versions.clear();
         }
     }
@@ -212,7 +212,7 @@ impl<K: Subject> Scene<K> {
         });
     }
 
-    /// No read is of an earlier version than one before, and no object is newer than its read.
+    /// No read is at an earlier version than the read before, and no object is newer than its read.
     fn note<V: Object>(
         &mut self,
         items: &[std::sync::Arc<V>],
@@ -231,7 +231,7 @@ impl<K: Subject> Scene<K> {
         }
     }
 
-    /// What may be asked of those who look at objects so.
+    /// Removes the conditions that reads as this type do not support.
     fn possible(&self, seen_as: As, query: &Query) -> Query {
         match seen_as {
             As::Typed if self.indexed => query.clone(),
@@ -245,16 +245,16 @@ impl<K: Subject> Scene<K> {
         let served = self.served();
         let known = all_known(&served);
         self.converge(&known).await;
-        for onlooker in &mut self.onlookers {
-            onlooker.catch_up().await;
+        for subscriber in &mut self.subscribers {
+            subscriber.catch_up().await;
             let own = served
                 .iter()
-                .filter(|(place, _)| *place == onlooker.place());
+                .filter(|(place, _)| *place == subscriber.place());
             let own: Vec<_> = own.cloned().collect();
-            onlooker.check(&all_known(&own));
+            subscriber.check(&all_known(&own));
         }
         for seen_as in seen_as {
-            // Who needs more than metadata may have to wait for the next attempt to get it.
+            // A reader that needs whole objects may have to wait for the next retry.
             reading!(self, *seen_as, |reads, _values| available(&reads).await);
             for query in queries {
                 self.read(*seen_as, query).await;
@@ -269,14 +269,15 @@ impl<K: Subject> Scene<K> {
         }
     }
 
-    /// Everything in scope that the server has, with the informer that holds it.
+    /// Returns every object of the server in scope, with the namespace of the informer that holds
+    /// it.
     fn served(&self) -> Vec<(Option<&'static str>, Value)> {
         let objects = self.server.list(K::RESOURCE, "").into_iter();
         let held = objects.filter_map(|object| Some((self.scope.holds(&object)?, object)));
         held.collect()
     }
 
-    /// Waits, on the paused clock, until the metadata of the kind is what the server has.
+    /// Waits, on the paused clock, until the metadata of the kind equals that of the server.
     async fn converge(&self, known: &Known) {
         let reads = self.cache.metadata::<K>();
         let all = Selection::new();
@@ -308,7 +309,7 @@ impl<K: Subject> Scene<K> {
         }
     }
 
-    /// A list, and a get of each object, are what the server has.
+    /// Checks that a list, and a get of each object, return the state of the server.
     async fn agrees<V: Object>(
         &self,
         reads: &Reads<V>,
@@ -326,7 +327,7 @@ impl<K: Subject> Scene<K> {
             let got = reads.get(&key).await;
             let identity = &known[&key.to_string()];
             if typed && !identity.readable {
-                // VIEW-1, CACHE-4: what was seen of it before, or that it is there.
+                // VIEW-1, CACHE-4: the last good state, or an error that is not `NotFound`.
                 match got {
                     Ok(before) => assert_eq!(before.meta().uid.as_deref(), Some(&*identity.uid)),
                     Err(error) => {
@@ -355,7 +356,7 @@ impl<K: Subject> Scene<K> {
         }
     }
 
-    /// STORE-1: an index has each value that some object has, and no other.
+    /// STORE-1: an index contains exactly the values of the objects.
     async fn index_agrees(&self) {
         let reads = self.cache.of::<K>(&self.kind);
         let all = Selection::new().skip_malformed();
@@ -376,14 +377,15 @@ impl<K: Subject> Scene<K> {
     // ===== the end =====
 
     pub(super) fn leave_all(&mut self) {
-        self.onlookers.clear();
+        self.subscribers.clear();
     }
 
-    /// CACHE-8: what nobody declared has ended once nobody used it for long enough, and what somebody did
-    /// has not.
+    /// CACHE-8: undeclared informers have ended after their linger time, and declared ones have
+    /// not.
     pub(super) fn has_lingered(&self) {
         for place in self.scope.places() {
-            // No namespace is called so: its objects are those of the others.
+            // No namespace has this name: its objects belong to the informer of the other
+            // namespaces.
             let namespace = place.unwrap_or("none");
             let key = if self.kind.is_namespaced() {
                 ObjectKey::namespaced(namespace, "o1")
@@ -418,7 +420,7 @@ fn all_known(served: &[(Option<&'static str>, Value)]) -> Known {
     known.collect()
 }
 
-/// Waits until the objects can be read so.
+/// Waits until the objects are readable as this type.
 async fn available<V: Object>(reads: &Reads<V>) {
     let readable = Selection::new().skip_malformed();
     let waits = async {
@@ -428,5 +430,5 @@ async fn available<V: Object>(reads: &Reads<V>) {
         }
     };
     let available = tokio::time::timeout(HOUR, waits).await;
-    available.expect("what the server has can be read");
+    available.expect("the objects of the server are readable");
 }

@@ -1,10 +1,11 @@
-//! What a kind is cached of, and the model of it: which objects of the server that means.
+//! The scope in which a kind is cached, and its model: the objects of the server that it includes.
 
 use serde_json::Value;
 use steersman_cache::{ByObject, CacheOptions, Settings};
 use steersman_testenv::seeds::Dice;
 
-/// Namespaces by name, each with what is selected in it, and all others where these are cached too.
+/// The cached namespaces, each with its selectors, and the selectors of all others if these are
+/// cached too.
 #[derive(Clone, Debug)]
 pub(super) struct Scope {
     named: Vec<(&'static str, Sieve)>,
@@ -40,7 +41,7 @@ impl Scope {
         }
     }
 
-    /// The options of a kind, which inherit nothing.
+    /// Returns the options of a kind, which inherit no default.
     pub(super) fn by_object(&self, namespaced: bool) -> ByObject {
         let mut options = ByObject::new();
         if self.named.is_empty() {
@@ -58,7 +59,7 @@ impl Scope {
         }
     }
 
-    /// The same for the kinds that have no options of their own.
+    /// Sets the scope as the default of kinds without options.
     pub(super) fn by_default(&self, mut options: CacheOptions) -> CacheOptions {
         for (namespace, sieve) in &self.named {
             options = options.default_namespace(*namespace, sieve.settings());
@@ -69,18 +70,19 @@ impl Scope {
         }
     }
 
-    /// The namespace of each informer, in their order.
+    /// Returns the namespace of each informer, in order.
     pub(super) fn places(&self) -> Vec<Option<&'static str>> {
         let named = self.named.iter().map(|(namespace, _)| Some(*namespace));
         named.chain(self.others.map(|_| None)).collect()
     }
 
-    /// The informer of a namespace (or of the objects without one), where there is one.
+    /// Returns the namespace of the informer that covers a namespace (or cluster-scoped objects),
+    /// if there is one.
     pub(super) fn place(&self, namespace: Option<&str>) -> Option<Option<&'static str>> {
         self.at(namespace).map(|(place, _)| place)
     }
 
-    /// The informer that holds an object of the server, where one does.
+    /// Returns the namespace of the informer that holds an object of the server, if there is one.
     pub(super) fn holds(&self, object: &Value) -> Option<Option<&'static str>> {
         let metadata = &object["metadata"];
         let (place, sieve) = self.at(metadata["namespace"].as_str())?;

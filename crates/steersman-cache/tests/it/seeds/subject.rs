@@ -1,4 +1,4 @@
-//! The kinds that are cached, and what is in their objects.
+//! The cached kinds and the content of their objects.
 
 use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
 use k8s_openapi::api::rbac::v1::ClusterRole;
@@ -13,9 +13,9 @@ use steersman_object::TypedObject;
 use super::plan::Of;
 
 pub(super) const WEBSITES: &str = "websites.web.example.com";
-/// A label that each object has, and the name of its index.
+/// The label of each object, and the name of its index.
 pub(super) const LABEL: &str = "v";
-/// The index of what the value of an object is.
+/// The index of properties of the value.
 pub(super) const HAS_VALUE: &str = "value";
 
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, JsonSchema)]
@@ -30,13 +30,13 @@ pub(super) struct WebsiteSpec {
     value: String,
 }
 
-/// A kind whose objects have a value somewhere in their body.
+/// A kind of objects that have a value in their body.
 pub(super) trait Subject: TypedObject {
     const RESOURCE: &'static str;
 
     fn value(&self) -> Option<&str>;
 
-    /// What the index of values has of an object; the index of the label has no function.
+    /// Returns the index values of an object; the index of the label has no function.
     fn values(&self) -> Vec<String> {
         let Some(value) = self.value() else {
             return Vec::new();
@@ -94,7 +94,7 @@ impl Of {
         }
     }
 
-    /// An object with this value.
+    /// Returns an object with this value.
     pub(super) fn object(self, value: &Value) -> Value {
         match self {
             Self::Maps => json!({
@@ -114,7 +114,7 @@ impl Of {
     }
 }
 
-/// The value in an object of the server; none where its Rust type could not read it.
+/// Returns the value in an object of the server; `None` if the Rust type cannot decode it.
 pub(super) fn value_in(object: &Value) -> Option<&str> {
     let paths = [
         "/data/value",
@@ -125,7 +125,8 @@ pub(super) fn value_in(object: &Value) -> Option<&str> {
     paths.iter().find_map(|path| object.pointer(path)?.as_str())
 }
 
-/// Installs a definition that takes any value, and serves its first version or does not.
+/// Installs a definition that accepts any value; `served` tells whether its first version is
+/// served.
 pub(super) fn install(server: &ApiServer, served: bool) {
     let mut definition = serde_json::to_value(Website::crd()).unwrap();
     let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});

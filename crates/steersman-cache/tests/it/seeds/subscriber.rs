@@ -1,4 +1,4 @@
-//! A subscriber of one informer, who replays what it takes.
+//! A subscriber of one informer that replays its events.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -9,46 +9,46 @@ use steersman_object::{Object, ResourceVersion};
 
 pub(super) const HOUR: Duration = Duration::from_secs(3600);
 
-/// What is known of each object, by its key.
+/// The known state of each object, by key.
 pub(super) type Known = BTreeMap<String, Identity>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Identity {
     pub(super) uid: String,
     pub(super) version: String,
-    /// Its Rust type can read it.
+    /// Whether the Rust type can decode the object.
     pub(super) readable: bool,
 }
 
 type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
-/// An onlooker, whatever it looks at objects as.
-pub(super) trait Onlook {
+/// A subscriber of any type.
+pub(super) trait AnySubscriber {
     fn place(&self) -> Option<&'static str>;
 
-    /// Takes so many deliveries, as far as there are any.
+    /// Takes up to `most` available deliveries.
     fn take(&mut self, most: usize) -> Boxed<'_, ()>;
 
-    /// Takes everything, and waits for the end of the initial set.
+    /// Takes all deliveries, and waits for the end of the initial set.
     fn catch_up(&mut self) -> Boxed<'_, ()>;
 
-    /// FAN-1, FAN-2: it knows what there is.
+    /// FAN-1, FAN-2: checks that the replayed state equals that of the server.
     fn check(&self, served: &Known);
 
-    /// CACHE-7: takes what is left, up to the end of the stream.
+    /// CACHE-7: takes the remaining deliveries up to the end of the stream.
     fn end(self: Box<Self>) -> Boxed<'static, ()>;
 }
 
-pub(super) struct Onlooker<V> {
+pub(super) struct ReplayingSubscriber<V> {
     subscription: Subscription<V>,
     place: Option<&'static str>,
-    /// Whether it reads what its Rust type does not.
+    /// Whether the subscriber decodes objects that the kind's Rust type does not.
     reads_all: bool,
     known: Known,
     synced: u32,
 }
 
-impl<V: Object> Onlooker<V> {
+impl<V: Object> ReplayingSubscriber<V> {
     pub(super) fn new(
         subscription: Subscription<V>,
         place: Option<&'static str>,
@@ -70,8 +70,8 @@ impl<V: Object> Onlooker<V> {
         }
     }
 
-    /// FAN-1: what is told fits what was told before, object by object; nothing is told twice, and what
-    /// happened to one object in no other order.
+    /// FAN-1: each event of an object continues from the event before; no event comes twice or out
+    /// of order.
     fn replay(&mut self, event: &Event<V>) {
         let (key, entry) = (event.key().to_string(), event.entry());
         let identity = Identity {
@@ -98,7 +98,7 @@ impl<V: Object> Onlooker<V> {
     }
 }
 
-impl<V: Object> Onlook for Onlooker<V> {
+impl<V: Object> AnySubscriber for ReplayingSubscriber<V> {
     fn place(&self) -> Option<&'static str> {
         self.place
     }
@@ -132,7 +132,7 @@ impl<V: Object> Onlook for Onlooker<V> {
         let mut expected = served.clone();
         let mut known = self.known.clone();
         if !self.reads_all {
-            // VIEW-1: of what cannot be read is known what was seen of it before, or nothing.
+            // VIEW-1: for an unreadable object, the known state is the last good one or none.
             for (key, served) in served.iter().filter(|(_, served)| !served.readable) {
                 expected.remove(key);
                 if let Some(before) = known.remove(key) {
@@ -151,7 +151,7 @@ impl<V: Object> Onlook for Onlooker<V> {
         Box::pin(async move {
             loop {
                 let next = tokio::time::timeout(HOUR, self.subscription.next()).await;
-                match next.expect("the stream of what was removed ends") {
+                match next.expect("the stream of a removed informer ends") {
                     Some(delivery) => self.receive(&delivery),
                     None => return,
                 }
