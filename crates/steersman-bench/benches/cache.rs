@@ -1,4 +1,4 @@
-//! Reads through a cache and through a client: what they add to those of a store.
+//! Reads through a cache and through a client, in comparison with reads of a store.
 
 use std::hint::black_box;
 
@@ -15,7 +15,7 @@ fn served() -> Served {
     Served::with(OBJECTS).unwrap_or_else(|problem| panic!("no cache: {problem}"))
 }
 
-/// Times reads that are awaited, in one task.
+/// Times asynchronous reads in one task.
 fn awaited<R>(bencher: &mut Bencher<'_>, served: &Served, mut read: impl AsyncFnMut() -> R) {
     bencher.iter_custom(|rounds| {
         served.runtime.block_on(async {
@@ -28,7 +28,7 @@ fn awaited<R>(bencher: &mut Bencher<'_>, served: &Served, mut read: impl AsyncFn
     });
 }
 
-/// The reads that a cache and a client have in common, by name only.
+/// The reads by name that caches and clients share.
 macro_rules! reads_of {
     ($name:literal, $reader:ident, $criterion:ident, $served:ident, $keys:ident, $batches:ident) => {
         let mut group = $criterion.benchmark_group($name);
@@ -68,14 +68,14 @@ fn reads(criterion: &mut Criterion) {
 
     reads_of!("cache", cache, criterion, served, keys, batches);
     reads_of!("client", client, criterion, served, keys, batches);
-    // RYOW-11: the second is at most 1.2 times the first.
+    // RYOW-11: the second takes at most 1.2 times as long as the first.
     let reader = &client.for_request(RequestId::new("readers", 0));
     reads_of!("client of a key", reader, criterion, served, keys, batches);
     served
         .write_unseen(&keys[..1000])
         .unwrap_or_else(|problem| panic!("no notes: {problem}"));
     reads_of!(
-        "client of a key, 1000 notes of others",
+        "client of a key, 1000 notes of other keys",
         reader,
         criterion,
         served,

@@ -1,4 +1,4 @@
-//! Steps of an informer: changes on their way to the store and to subscribers, and reads.
+//! Steps of an informer: changes from the watch to the store and to subscribers, and reads.
 
 use std::hint::black_box;
 
@@ -13,7 +13,8 @@ fn fed() -> Fed {
     Fed::with(OBJECTS).unwrap_or_else(|problem| panic!("no informer: {problem}"))
 }
 
-/// Bytes as they arrive until the store shows them, one subscriber looking on; and several of them.
+/// The time from the arrival of changes until the store shows them, with one and with several
+/// subscribers.
 fn changes(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("informer");
     group.throughput(Throughput::Elements(CHANGES));

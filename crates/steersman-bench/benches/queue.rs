@@ -17,7 +17,7 @@ fn keys() -> Vec<Key> {
         .collect()
 }
 
-/// Takes the next key, which is there, and is done with it.
+/// Takes the next key, which is available, and finishes it.
 fn work(queue: &Queue<Key>) {
     if let Some(Ok(ticket)) = queue.next().now_or_never() {
         ticket.forget();
@@ -65,7 +65,8 @@ fn queue(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// The requests that one event causes, each named twice, as by an update of what both states refer to.
+/// The requests that one event causes, each twice, as for an update with the same references in
+/// both states.
 fn requests(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("requests of one event");
     for count in [10, 10_000, 100_000] {

@@ -1,7 +1,8 @@
-//! Driver: the cache beside kube-runtime's reflector, on the same objects of the same server.
+//! Driver: measures the cache in comparison with kube-runtime's reflector, on the same objects of
+//! the same server.
 //!
-//! Each figure comes from a process that was started for it, has the system's allocator and does
-//! nothing else; the server is a process of its own.
+//! Each figure comes from a new process with the system's allocator that does no other work; the
+//! server is a separate process.
 
 mod words;
 mod reads;
@@ -28,30 +29,30 @@ use crate::report::{Figure, KUBE_RUNTIME, Spread};
 use crate::samples::{Sample, TOGETHER};
 use crate::world::Worlds;
 
-/// How large the measurements are.
+/// The sizes of the measurements.
 #[derive(Debug, Clone, Copy)]
-struct Size {
-    /// Objects of the sync that is timed.
+struct CacheSize {
+    /// The number of objects of the timed sync.
     objects: u64,
-    /// Objects of the sync whose memory is weighed.
+    /// The number of objects of the sync for memory figures.
     many: u64,
-    /// How often each is done.
+    /// The number of runs.
     runs: u32,
 }
 
-const FULL: Size = Size {
+const FULL: CacheSize = CacheSize {
     objects: 10_000,
     many: 50_000,
     runs: 5,
 };
 
-const QUICK: Size = Size {
+const QUICK: CacheSize = CacheSize {
     objects: 200,
     many: 500,
     runs: 2,
 };
 
-/// Runs all of them.
+/// Runs all measurements.
 pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> Outcome<Vec<Figure>> {
     let size = if quick { QUICK } else { FULL };
     let mut figures = timed(worlds, size).await?;
@@ -65,8 +66,9 @@ pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> Outcome<Vec<Fig
     Ok(figures)
 }
 
-/// From a cold start to all Pods in the cache, taking turns; and what reads of packed ones take.
-async fn timed(worlds: &mut Worlds, size: Size) -> Outcome<Vec<Figure>> {
+/// Measures the time from a cold start until all Pods are cached, in turns, and reads of packed
+/// Pods.
+async fn timed(worlds: &mut Worlds, size: CacheSize) -> Outcome<Vec<Figure>> {
     let world = worlds.start(Sample::Pod, size.objects).await?;
     let of = [Who::Defaults, Who::KubeRuntime, Who::Packed, Who::Http1];
     progress(format!("{} runs of each cache", size.runs));
@@ -104,8 +106,8 @@ async fn timed(worlds: &mut Worlds, size: Size) -> Outcome<Vec<Figure>> {
     ])
 }
 
-/// What many Pods weigh, and what it takes to read them.
-async fn weighed(worlds: &mut Worlds, size: Size) -> Outcome<Vec<Figure>> {
+/// Measures the memory of many Pods, and the cost of reads.
+async fn weighed(worlds: &mut Worlds, size: CacheSize) -> Outcome<Vec<Figure>> {
     let world = worlds.start(Sample::Pod, size.many).await?;
     let of = [
         Who::Defaults,
@@ -129,7 +131,7 @@ async fn weighed(worlds: &mut Worlds, size: Size) -> Outcome<Vec<Figure>> {
         |one: &Synced| one.peak,
     );
     let named = format!("{} Pods", size.many);
-    // What it may be at its peak, by what remains of it: of each run.
+    // The ratio of the peak to the remaining memory, per run.
     let allowed = Spread::over(&own, |one| {
         one.peak as f64 / (1.3 * one.resident as f64 + 32e6)
     });
@@ -145,7 +147,7 @@ async fn weighed(worlds: &mut Worlds, size: Size) -> Outcome<Vec<Figure>> {
         .at_most(3.0),
         Figure::new(
             "cache/resident/synced",
-            "the same, before anybody read one",
+            "the same, before the first read",
             "kB",
             each(&own, &resident),
         )
@@ -170,7 +172,7 @@ async fn weighed(worlds: &mut Worlds, size: Size) -> Outcome<Vec<Figure>> {
     Ok(figures)
 }
 
-/// Reads of objects that are decoded: by a cache without a budget, so that all of them are.
+/// Measures reads of decoded objects, in a cache without a budget limit.
 fn read_decoded(own: &[Synced], peer: &[Synced], named: &str) -> Vec<Figure> {
     let read = |id: &str, what: String, most: f64, of: &dyn Fn(&Synced) -> f64| {
         Figure::new(id, what, "ns", Spread::over(own, of)).at_most(most)

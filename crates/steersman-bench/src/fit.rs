@@ -1,20 +1,20 @@
-//! Machine: the straight line through points, and how well it fits.
+//! Machine: fits a straight line to points.
 
-/// A number of objects, and what it took.
+/// A number of objects, and its cost.
 pub(crate) type Point = (f64, f64);
 
-/// A line, by least squares.
+/// A straight line by least squares.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Fit {
     pub(crate) slope: f64,
-    /// Where it begins, at zero.
+    /// The value at zero objects.
     pub(crate) base: f64,
-    /// The share of the differences that it explains, R²: 1 where all points are on it.
+    /// The coefficient of determination R²: 1 if all points are on the line.
     pub(crate) explained: f64,
 }
 
 impl Fit {
-    /// Through at least two points; of fewer nothing is a number.
+    /// Fits a line to at least two points; with fewer, the figures are not numbers.
     pub(crate) fn of(points: &[Point]) -> Self {
         let many = points.len() as f64;
         let mean = |of: fn(&Point) -> f64| points.iter().map(of).sum::<f64>() / many;
@@ -33,16 +33,16 @@ impl Fit {
     }
 }
 
-/// What one costs at the last point, as a multiple of what it costs at the point of so many: of what
-/// begins at nothing.
+/// Returns the cost per object at the last point, as a multiple of that at the point of `from`
+/// objects.
 pub(crate) fn of_each(points: &[Point], from: f64) -> Option<f64> {
     let first = points.iter().find(|point| point.0 >= from)?;
     let each = |(objects, cost): Point| cost / objects;
     times(each(*points.last()?), each(*first))
 }
 
-/// What one more costs on the way to the last point, as a multiple of what it costs from the point of so
-/// many on: what is there besides does not count.
+/// Returns the cost per additional object up to the last point, as a multiple of that from the
+/// point of `from` objects on. The cost at zero objects cancels out.
 pub(crate) fn of_one_more(points: &[Point], from: f64) -> Option<f64> {
     let mut steps = points.iter().zip(points.iter().skip(1));
     let last = steps.clone().next_back()?;
@@ -51,7 +51,7 @@ pub(crate) fn of_one_more(points: &[Point], from: f64) -> Option<f64> {
     times(more(last), more(first))
 }
 
-/// One cost by another. One that was not measurable is nothing to compare with.
+/// Returns the ratio of two costs; `None` if the first is too small to measure.
 fn times(last: f64, first: f64) -> Option<f64> {
     (first > 0.0).then_some(last / first)
 }
@@ -61,7 +61,7 @@ mod tests {
     use super::{Fit, Point, of_each, of_one_more};
 
     #[test]
-    fn what_bends_a_little_is_seen_at_its_end() {
+    fn a_slight_curve_shows_in_the_cost_at_its_end() {
         let points = |cost: &dyn Fn(f64) -> f64| -> Vec<Point> {
             let objects = [1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5];
             objects.map(|many| (many, cost(many))).to_vec()
@@ -71,19 +71,19 @@ mod tests {
         let near = |ratio: Option<f64>, wanted: f64| (ratio.unwrap() - wanted).abs() < 0.01;
         assert!(near(of_each(&straight, 1e4), 1.0) && near(of_one_more(&straight, 1e4), 1.0));
         assert!(near(of_one_more(&base, 1e4), 1.0));
-        // A line explains this, and at its end one costs almost twice as much.
+        // A line fits well, but at its end an object costs almost twice as much.
         let bent = points(&|many| many.powf(1.2));
         assert!(Fit::of(&bent).explained > 0.99);
         assert!(near(of_each(&bent, 1e4), 1.82));
         assert!(of_one_more(&bent, 1e4).unwrap() > 1.3);
-        // Nothing to compare with.
+        // There is no point to compare with.
         assert_eq!(of_each(&straight, 1e6), None);
         assert_eq!(of_one_more(&straight, 2e5), None);
         assert_eq!(of_one_more(&[(1.0, 4.0), (2.0, 4.0)], 1.0), None);
     }
 
     #[test]
-    fn a_line_explains_what_lies_on_it() {
+    fn a_line_fits_points_on_it() {
         let fit = Fit::of(&[(0.0, 1.0), (1.0, 3.0), (10.0, 21.0)]);
         assert!(
             (fit.slope - 2.0).abs() < 1e-9 && (fit.base - 1.0).abs() < 1e-9,
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_explains_little_of_what_bends() {
+    fn a_line_fits_a_curve_badly() {
         let bent = Fit::of(&[(1.0, 1.0), (2.0, 4.0), (10.0, 100.0), (20.0, 400.0)]);
         assert!(bent.explained < 0.96, "{bent:?}");
         assert!(Fit::of(&[(1.0, 1.0)]).slope.is_nan());

@@ -1,9 +1,8 @@
-//! Benchmarks: `cargo xtask bench` runs them and keeps their page of the book.
+//! Benchmarks. `cargo xtask bench` runs them and updates their page of the book.
 //!
-//! Each measurement is a process of its own, which this program starts from itself: either
-//! `steersman-bench`, whose allocator is that of the program `steersman-apiserver`, or
-//! `steersman-bench-client`, which is the same with the system's allocator, as most operators have it.
-//! What was measured goes to the standard output, a figure a line, as JSON.
+//! Each measurement is a separate process of this program: either `steersman-bench`, with the
+//! allocator of the program `steersman-apiserver`, or `steersman-bench-client`, with the system's
+//! allocator, as in most operators. The figures go to standard output as JSON, one per line.
 
 mod process;
 mod stops;
@@ -35,38 +34,38 @@ struct Flags {
 #[derive(Debug, Subcommand)]
 enum What {
     /// The embedded API server: lists, watches, fan-out, start.
-    Server(Asked),
-    /// The cache beside kube-runtime's reflector: sync, processor time, memory, reads.
+    Server(RunLength),
+    /// The cache in comparison with kube-runtime's reflector: sync, processor time, memory, reads.
     Cache(Foreign),
     /// The work queue, and controllers from an event to a reconcile.
-    Controller(Asked),
-    /// What a server is asked by a manager with many controllers.
-    Load(Asked),
+    Controller(RunLength),
+    /// The requests of a manager with many controllers.
+    Load(RunLength),
     /// Kinds other than Pods.
     Kinds(Foreign),
     /// Memory by option of the cache.
     Options(Foreign),
-    /// Sync, memory and reads from few objects to many.
+    /// Sync, memory and reads for growing numbers of objects.
     Scaling(Foreign),
-    /// Memory while objects change all the time.
+    /// Memory while objects change constantly.
     Steady {
         #[command(flatten)]
-        asked: Asked,
+        asked: RunLength,
         /// Ten minutes of churn instead of one.
         #[arg(long)]
         long: bool,
     },
-    /// One side of a measurement of the server, in the process that was started for it.
+    /// The role of a process in a measurement of the server.
     #[command(hide = true, subcommand)]
-    Role(server::role::Role),
-    /// One side of a measurement of the cache, in the process that was started for it.
+    Role(server::role::ServerRole),
+    /// The role of a process in a measurement of the cache.
     #[command(hide = true, subcommand)]
-    Client(cache::role::Role),
+    Client(cache::role::ClientRole),
 }
 
 #[derive(Debug, Args)]
-struct Asked {
-    /// Fewer objects and shorter runs: to see whether it works, not how fast it is.
+struct RunLength {
+    /// Fewer objects and shorter runs, to test the benchmark itself.
     #[arg(long)]
     quick: bool,
 }
@@ -74,17 +73,17 @@ struct Asked {
 #[derive(Debug, Args)]
 struct Foreign {
     #[command(flatten)]
-    asked: Asked,
-    /// Measures against this server, in namespaces that are made for it and removed after.
+    asked: RunLength,
+    /// Measures against this server, in namespaces that are created and removed for it.
     #[arg(long, value_name = "KUBECONFIG")]
     against: Option<PathBuf>,
-    /// Ends, as after an interrupt, when the standard input is closed: the process that started this
-    /// one is gone then.
+    /// Ends, as after an interrupt, when standard input is closed because the parent process has
+    /// ended.
     #[arg(long, hide = true)]
     until_closed: bool,
 }
 
-/// What the programs do.
+/// Runs the program.
 #[expect(
     clippy::print_stderr,
     reason = "a command line tool reports on the terminal"
@@ -120,7 +119,7 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// Measures in worlds, and removes what they leave on a server of others, however it ends.
+/// Measures in worlds, and removes their objects from an external server in any case.
 async fn within(
     asked: Foreign,
     measure: impl AsyncFnOnce(&mut Worlds, bool) -> Outcome<Vec<Figure>>,
@@ -133,7 +132,7 @@ async fn within(
     worlds.lend(&mut stops, measure).await
 }
 
-/// Measures, and prints the figures.
+/// Measures and prints the figures.
 fn tell(measuring: impl Future<Output = Outcome<Vec<Figure>>>) -> Outcome<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()

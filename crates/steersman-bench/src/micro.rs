@@ -1,5 +1,5 @@
-//! Handle: what the micro benchmarks work on: an informer on a script, whose objects arrive when these say
-//! so, and a cache with its client.
+//! Handle: the fixtures of the micro benchmarks: an informer with a scripted watch, and a cache
+//! with its client.
 
 use std::ops::Range;
 
@@ -23,50 +23,48 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::samples::Sample;
 use crate::server::fill::fill;
 
+pub use crate::process::Outcome;
 pub use crate::samples::{SHARED, TOGETHER};
 
 /// The namespace of all objects.
 pub const NAMESPACE: &str = "default";
 
-/// What goes wrong ends a benchmark.
-pub type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
-
 type Item = Result<WatchEvent, Error>;
 
-/// An informer of so many Pods, and the server's end of its watch.
+/// An informer of Pods, and the server's end of its watch.
 #[derive(Debug)]
 pub struct Fed {
-    /// What drives it.
+    /// The runtime of its tasks.
     pub runtime: Runtime,
-    /// The informer, which has synced.
+    /// The synced informer.
     pub informer: Informer<Pod>,
     objects: u64,
     version: u64,
     wire: mpsc::UnboundedSender<Item>,
 }
 
-/// A cache of so many Pods of a server in the same process, all of them decoded, and a client over it.
+/// A cache of Pods of a server in the same process, all decoded, and a client over it.
 #[derive(Debug)]
 pub struct Served {
-    /// What drives it.
+    /// The runtime of its tasks.
     pub runtime: Runtime,
-    /// The cache, which has synced.
+    /// The synced cache.
     pub cache: Cache,
     /// The client that reads from it.
     pub client: Client,
-    /// Its informer of Pods.
+    /// The cache's informer of Pods.
     pub informer: Informer<Pod>,
     server: ApiServer,
     _running: DropGuard,
 }
 
-/// A list, and then a watch.
+/// A list followed by a watch.
 struct Script {
     page: Mutex<Vec<Decoded<RawObject>>>,
     watch: Mutex<Option<mpsc::UnboundedReceiver<Item>>>,
 }
 
-/// The label that so many Pods share, for an index of what is in them.
+/// Returns the label that [`TOGETHER`] Pods share, as the values of a field index.
 #[must_use]
 pub fn batch(pod: &Pod) -> Vec<String> {
     let labels = pod.metadata.labels.iter().flatten();
@@ -74,7 +72,7 @@ pub fn batch(pod: &Pod) -> Vec<String> {
     shared.map(|(_, value)| value.clone()).collect()
 }
 
-/// The Pod of that number as a server sends it at that version.
+/// Returns the Pod of a number as a server sends it at a version.
 fn raw(number: u64, version: u64) -> Outcome<Decoded<RawObject>> {
     let made = Sample::Pod.make(number, NAMESPACE);
     let mut object = made.object;
@@ -102,11 +100,11 @@ impl ListWatch for Script {
 }
 
 impl Fed {
-    /// One that holds so many Pods.
+    /// Creates an informer of this number of Pods.
     ///
     /// # Errors
     ///
-    /// Whatever keeps it from being made.
+    /// If the fixture cannot be created.
     pub fn with(objects: u64) -> Outcome<Self> {
         let page: Outcome<Vec<_>> = (0..objects).map(|number| raw(number, 1)).collect();
         let (wire, watch) = mpsc::unbounded();
@@ -132,12 +130,12 @@ impl Fed {
         })
     }
 
-    /// Changes of the Pods of these numbers, each at a version of its own; made ahead, so that what is timed
-    /// is their way through the informer.
+    /// Creates changes of the Pods of these numbers, each at its own version, ahead of the timed
+    /// part.
     ///
     /// # Errors
     ///
-    /// An object that is none.
+    /// If an object does not decode.
     pub fn changes(&mut self, numbers: Range<u64>) -> Outcome<Vec<WatchEvent>> {
         let mut changes = Vec::new();
         for number in numbers {
@@ -148,15 +146,15 @@ impl Fed {
         Ok(changes)
     }
 
-    /// Sends them.
+    /// Sends the changes.
     pub fn send(&self, changes: Vec<WatchEvent>) {
         for change in changes {
-            // The informer holds the other end as long as it runs.
+            // The informer holds the receiver as long as it runs.
             let _gone = self.wire.unbounded_send(Ok(change));
         }
     }
 
-    /// Those who look on, each of whom has seen what is there.
+    /// Creates subscribers that have received the initial objects.
     pub fn subscribers(&self, many: usize) -> Vec<Subscription<Pod>> {
         (0..many)
             .map(|_| {
@@ -167,7 +165,7 @@ impl Fed {
             .collect()
     }
 
-    /// Waits until each of them was told so often.
+    /// Waits until each subscriber has received this number of events.
     pub fn deliver(&self, subscribers: &mut [Subscription<Pod>], events: u64) {
         self.runtime.block_on(async {
             for subscriber in subscribers {
@@ -178,11 +176,11 @@ impl Fed {
 }
 
 impl Served {
-    /// One of so many Pods.
+    /// Creates a cache of this number of Pods.
     ///
     /// # Errors
     ///
-    /// Whatever keeps it from being made.
+    /// If the fixture cannot be created.
     pub fn with(objects: u64) -> Outcome<Self> {
         let server = ApiServer::new();
         fill(&server, Sample::Pod, 0..objects)?;
@@ -196,7 +194,7 @@ impl Served {
         let cancel = CancellationToken::new();
         runtime.spawn(cache.run(connection.clone(), cancel.clone()));
         runtime.block_on(cache.wait_for_sync())?;
-        // Each is decoded from now on.
+        // All objects are decoded from now on.
         for pod in informer.store().entries(None) {
             drop(pod.object());
         }
@@ -210,15 +208,15 @@ impl Served {
         })
     }
 
-    /// Writes each of these objects on behalf of a request key of its own, and keeps the cache from hearing of it:
-    /// one note per object is outstanding from then on.
+    /// Writes each of these objects on behalf of its own request key and hides the write from the
+    /// cache, so that one note per object is outstanding.
     ///
     /// # Errors
     ///
-    /// What the server says.
+    /// The errors of the server.
     pub fn write_unseen(&self, keys: &[ObjectKey]) -> Outcome<()> {
         self.runtime.block_on(async {
-            // The watch opens a moment after the sync.
+            // The watch opens shortly after the sync.
             while self.server.faults().silence_watches_of("pods") == 0 {
                 tokio::task::yield_now().await;
             }
@@ -233,7 +231,7 @@ impl Served {
     }
 }
 
-/// Takes so many events, and less where it ends.
+/// Takes this number of events, or fewer if the subscription ends.
 async fn take(subscription: &mut Subscription<Pod>, mut events: u64) {
     while events > 0
         && let Some(delivery) = subscription.next().await

@@ -1,4 +1,5 @@
-//! Driver: this program as another process, and what the operating system says of a process.
+//! Driver: starts this program as another process, and reads process statistics of the operating
+//! system.
 
 use std::fs;
 use std::path::Path;
@@ -10,13 +11,13 @@ use serde::de::DeserializeOwned;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-/// What goes wrong in a benchmark is told and ends it.
-pub(crate) type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
+/// The result of a benchmark step; an error ends the benchmark.
+pub type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// The program with the system's allocator.
 const CLIENT: &str = "steersman-bench-client";
 
-/// A process of this program with a role. It is killed when this is dropped.
+/// A process of this program with a role. A drop kills the process.
 pub(crate) struct Actor {
     child: Child,
     input: ChildStdin,
@@ -24,12 +25,12 @@ pub(crate) struct Actor {
 }
 
 impl Actor {
-    /// Starts one with the arguments of its role.
+    /// Starts a process with the arguments of its role.
     pub(crate) fn start(arguments: &[&str]) -> Outcome<Self> {
         Self::of(&std::env::current_exe()?, "role", arguments)
     }
 
-    /// Starts a client of the cache's measurements, which has the system's allocator.
+    /// Starts a client of cache measurements, with the system's allocator.
     pub(crate) fn client(arguments: &[&str]) -> Outcome<Self> {
         let own = std::env::current_exe()?;
         let program = own.with_file_name(format!("{CLIENT}{}", std::env::consts::EXE_SUFFIX));
@@ -57,21 +58,21 @@ impl Actor {
         })
     }
 
-    /// The next line that it prints, read as JSON.
+    /// Reads the next line of its output as JSON.
     pub(crate) async fn hear<T: DeserializeOwned>(&mut self) -> Outcome<T> {
         let line = self.lines.next_line().await?;
         let line = line.ok_or("a process of the benchmark ended before its time")?;
         Ok(serde_json::from_str(&line)?)
     }
 
-    /// Says a line, and reads the answer.
+    /// Sends a line, and reads the response.
     pub(crate) async fn ask<T: DeserializeOwned>(&mut self, line: &str) -> Outcome<T> {
         self.input.write_all(line.as_bytes()).await?;
         self.input.write_all(b"\n").await?;
         self.hear().await
     }
 
-    /// Waits for its end.
+    /// Waits until the process ends.
     pub(crate) async fn end(mut self) -> Outcome<()> {
         drop(self.input);
         let status = self.child.wait().await?;
@@ -83,16 +84,16 @@ impl Actor {
     }
 }
 
-/// The processor time that this process has used.
+/// Returns the processor time of this process.
 pub(crate) fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(ClockId::ProcessCPUTime);
-    // Neither is negative: it counts from the start of the process.
+    // Neither is negative, because both count from the start of the process.
     let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
     let nanoseconds = u32::try_from(time.tv_nsec).unwrap_or_default();
     Duration::new(seconds, nanoseconds)
 }
 
-/// The resident memory of this process now, and at its highest, in bytes.
+/// Returns the current and the peak resident memory of this process, in bytes.
 pub(crate) fn memory() -> Outcome<(u64, u64)> {
     let text = fs::read_to_string("/proc/self/status")?;
     let read = |name: &str| -> Outcome<u64> {
@@ -106,19 +107,19 @@ pub(crate) fn memory() -> Outcome<(u64, u64)> {
     Ok((read("VmRSS:")?, read("VmHWM:")?))
 }
 
-/// Says on the terminal what comes next; figures alone go to the standard output.
+/// Prints the next step to the terminal; only figures go to standard output.
 #[expect(clippy::print_stderr, reason = "long work shows how far it is")]
 pub(crate) fn progress(what: impl std::fmt::Display) {
     eprintln!("  {what} …");
 }
 
-/// Prints to the terminal what is known already.
+/// Prints an intermediate result to the terminal.
 #[expect(clippy::print_stderr, reason = "long work shows what it found so far")]
 pub(crate) fn tell(what: impl std::fmt::Display) {
     eprintln!("  {what}");
 }
 
-/// Says one line to whoever started this process.
+/// Prints one line for the process that started this one.
 #[expect(clippy::print_stdout, reason = "the other process reads it")]
 pub(crate) fn say(answer: &impl serde::Serialize) -> Outcome<()> {
     println!("{}", serde_json::to_string(answer)?);

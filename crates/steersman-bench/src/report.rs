@@ -1,17 +1,17 @@
-//! Words: figures, beside those of peers, and what is wanted of them: the lines that a measurement prints.
+//! Words: the figures of a measurement, with those of other libraries and the targets.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// One figure of a table. `cargo xtask bench` reads it, and decides whether what is wanted is there.
+/// One figure of a table. `cargo xtask bench` reads it and checks the target.
 #[derive(Debug, Serialize)]
 pub(crate) struct Figure {
-    /// By which later runs find it, with `at`: the table and a name in it.
+    /// The identifier, together with `at`: the table and a name in it.
     id: String,
-    /// What was measured, for people.
+    /// The description, for people.
     what: String,
-    /// With how many objects, where the same is measured with several numbers of them.
+    /// The number of objects, if the same is measured with several numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
     at: Option<u64>,
     unit: &'static str,
@@ -23,7 +23,7 @@ pub(crate) struct Figure {
     guard: bool,
 }
 
-/// Which figures are the better ones.
+/// The direction in which figures are better.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Better {
@@ -31,14 +31,14 @@ enum Better {
     More,
 }
 
-/// Somebody else at the same work.
+/// Another library at the same work.
 #[derive(Debug, Serialize)]
 struct Peer {
     name: &'static str,
     figure: Spread,
 }
 
-/// What is wanted.
+/// The target.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum Target {
@@ -47,7 +47,7 @@ enum Target {
     Ratio(f64),
 }
 
-/// Median, least and most of several runs.
+/// The median, minimum and maximum of several runs.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(crate) struct Spread {
     pub(crate) median: f64,
@@ -60,7 +60,7 @@ pub(crate) struct Spread {
 pub(crate) const KUBE_RUNTIME: &str = "kube-runtime";
 
 impl Figure {
-    /// A figure that is better the less it is.
+    /// Creates a figure for which less is better.
     pub(crate) fn new(id: &str, what: impl Into<String>, unit: &'static str, own: Spread) -> Self {
         Self {
             id: id.to_owned(),
@@ -75,21 +75,21 @@ impl Figure {
         }
     }
 
-    /// With how many objects it was measured, or after how many seconds, as one of several.
+    /// Sets the number of objects, or of seconds, of one figure of a series.
     #[must_use]
     pub(crate) fn at(mut self, objects: u64) -> Self {
         self.at = Some(objects);
         self
     }
 
-    /// More is better, as of rates.
+    /// Marks a figure for which more is better, such as a rate.
     #[must_use]
     pub(crate) fn more_is_better(mut self) -> Self {
         self.better = Better::More;
         self
     }
 
-    /// Who else did it in the same run; the ratio is to the first.
+    /// Adds the figure of another library in the same run; the ratio refers to the first.
     #[must_use]
     pub(crate) fn beside(mut self, name: &'static str, figure: Spread) -> Self {
         self.peers.push(Peer { name, figure });
@@ -108,14 +108,15 @@ impl Figure {
         self
     }
 
-    /// So many times better than the first peer.
+    /// Sets the target as a factor by which the figure is better than that of the first other
+    /// library.
     #[must_use]
     pub(crate) fn ratio(mut self, times: f64) -> Self {
         self.target = Some(Target::Ratio(times));
         self
     }
 
-    /// The target does not depend on the machine: a check fails where it is missed.
+    /// Marks a target that does not depend on the machine: a check fails if it is missed.
     #[must_use]
     pub(crate) fn guarded(mut self) -> Self {
         self.guard = true;
@@ -123,7 +124,7 @@ impl Figure {
     }
 }
 
-/// One line for the terminal, which shows each figure as soon as it is there.
+/// One line for the terminal, printed as soon as the figure is known.
 impl fmt::Display for Figure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.id)?;
@@ -142,7 +143,7 @@ impl fmt::Display for Figure {
     }
 }
 
-/// The median, with the least and the most where they differ.
+/// The median, with minimum and maximum if they differ.
 impl fmt::Display for Spread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:.4}", self.median)?;
@@ -154,7 +155,7 @@ impl fmt::Display for Spread {
 }
 
 impl Spread {
-    /// Of at least one figure.
+    /// Returns the spread of at least one figure.
     pub(crate) fn of(mut figures: Vec<f64>) -> Self {
         figures.sort_by(f64::total_cmp);
         let at = |index: usize| figures.get(index).copied().unwrap_or(f64::NAN);
@@ -166,12 +167,12 @@ impl Spread {
         }
     }
 
-    /// Of the same figure of each run.
+    /// Returns the spread of the same figure over runs.
     pub(crate) fn over<T>(runs: &[T], figure: impl Fn(&T) -> f64) -> Self {
         Self::of(runs.iter().map(figure).collect())
     }
 
-    /// Of one run.
+    /// Returns the spread of one run.
     pub(crate) fn one(figure: f64) -> Self {
         Self::of(vec![figure])
     }

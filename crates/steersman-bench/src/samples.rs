@@ -1,4 +1,4 @@
-//! Words: the objects that are measured with, by number: the same number gives the same object.
+//! Words: the measured objects. The same number yields the same object.
 
 mod dice;
 mod others;
@@ -13,38 +13,39 @@ pub(crate) use others::{Widget, widgets};
 /// A kind of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub(crate) enum Sample {
-    /// As a Deployment, a scheduler and a kubelet leave them; they resemble each other.
+    /// Pods in the form that a Deployment, a scheduler and a kubelet produce; they resemble each
+    /// other.
     Pod,
-    /// Files of configuration, of which no two are alike.
+    /// Configuration files, all different.
     ConfigMap,
-    /// Keys and passwords: noise.
+    /// Keys and passwords: random data.
     Secret,
-    /// What controllers say again and again.
+    /// Events, which controllers repeat.
     Event,
     /// A custom resource, with a status.
     Widget,
 }
 
-/// An object, and the status that others report of it, where it has one.
+/// An object, and its status if the kind has one.
 #[derive(Debug)]
 pub(crate) struct Made {
     pub(crate) object: Value,
     pub(crate) status: Option<Value>,
 }
 
-/// The annotation that says which write it was that left an object as it is.
+/// The annotation with the number of the last write of an object.
 pub(crate) const NUMBER: &str = "bench.example.com/number";
 
-/// What one Pod in about three is labelled with.
+/// The label of about one Pod in three.
 pub(crate) const SELECTED: &str = "tier=data";
 
-/// The label that so many Pods share.
+/// The label with a value that [`TOGETHER`] Pods share.
 pub const SHARED: &str = "bench.example.com/batch";
-/// How many of them.
+/// The number of Pods with the same value of [`SHARED`].
 pub const TOGETHER: u64 = 10;
 
 impl Sample {
-    /// As the command line has it.
+    /// Returns the name on the command line.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Pod => "pod",
@@ -55,7 +56,7 @@ impl Sample {
         }
     }
 
-    /// The name of the resource, for instance `widgets.bench.example.com`.
+    /// Returns the name of the resource, for example `widgets.bench.example.com`.
     pub(crate) fn resource(self) -> &'static str {
         match self {
             Self::Pod => "pods",
@@ -66,13 +67,13 @@ impl Sample {
         }
     }
 
-    /// Whether an object of its kind with this name is one of these: others give namespaces ConfigMaps of
-    /// their own, such as `kube-root-ca.crt`.
+    /// Returns whether an object of this kind and name is a sample: controllers add ConfigMaps to
+    /// namespaces, such as `kube-root-ca.crt`.
     pub(crate) fn makes(self, name: &str) -> bool {
         self != Self::ConfigMap || name.starts_with(others::SETTINGS)
     }
 
-    /// Where its collection is in a namespace.
+    /// Returns the path of the collection in a namespace.
     pub(crate) fn path(self, namespace: &str) -> String {
         let (api, plural) = match self {
             Self::Widget => ("/apis/bench.example.com/v1", "widgets"),
@@ -81,7 +82,7 @@ impl Sample {
         format!("{api}/namespaces/{namespace}/{plural}")
     }
 
-    /// The object of that number, in a namespace.
+    /// Returns the object of a number in a namespace.
     pub(crate) fn make(self, number: u64, namespace: &str) -> Made {
         let mut made = match self {
             Self::Pod => pods::pod(number),
@@ -96,8 +97,8 @@ impl Sample {
 }
 
 impl Made {
-    /// The object as a cluster with controllers of its own leaves it alone: no scheduler looks at it, no
-    /// collector takes it for an orphan, and what it names is there.
+    /// Returns the object in a form that the controllers of a cluster do not change: the scheduler
+    /// ignores it, the garbage collector does not treat it as an orphan, and its references exist.
     #[must_use]
     pub(crate) fn left_alone(mut self) -> Self {
         if let Some(spec) = self.object["spec"].as_object_mut()

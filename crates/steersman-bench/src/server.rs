@@ -12,9 +12,9 @@ use crate::report::{Figure, Spread};
 use crate::server::role::{Fanned, InProcess, Played, Started};
 use crate::server::serve::{Order, Ready, Used};
 
-/// How large the measurements are.
+/// The sizes of the measurements.
 #[derive(Debug, Clone, Copy)]
-struct Size {
+struct ServerSize {
     objects: u64,
     runs: u32,
     watchers: u32,
@@ -22,7 +22,7 @@ struct Size {
     pods: u64,
 }
 
-const FULL: Size = Size {
+const FULL: ServerSize = ServerSize {
     objects: 10_000,
     runs: 5,
     watchers: 1000,
@@ -30,7 +30,7 @@ const FULL: Size = Size {
     pods: 100_000,
 };
 
-const QUICK: Size = Size {
+const QUICK: ServerSize = ServerSize {
     objects: 500,
     runs: 2,
     watchers: 50,
@@ -38,10 +38,10 @@ const QUICK: Size = Size {
     pods: 1000,
 };
 
-/// Writes per second to the object that everybody watches.
+/// Writes per second to the watched object.
 const WRITES: u32 = 100;
 
-/// Runs all of them.
+/// Runs all measurements.
 pub(crate) async fn measure(quick: bool) -> Outcome<Vec<Figure>> {
     let size = if quick { QUICK } else { FULL };
     progress("starts of a server");
@@ -59,8 +59,8 @@ pub(crate) async fn measure(quick: bool) -> Outcome<Vec<Figure>> {
     Ok(figures)
 }
 
-/// From the start of a process to the first answer.
-async fn start(size: Size) -> Outcome<Vec<Figure>> {
+/// Measures the time from the start of a process to the first response.
+async fn start(size: ServerSize) -> Outcome<Vec<Figure>> {
     let mut starts: Vec<Started> = Vec::new();
     for _ in 0..size.runs.max(5) {
         let mut actor = Actor::start(&["start"])?;
@@ -80,8 +80,8 @@ async fn start(size: Size) -> Outcome<Vec<Figure>> {
     ])
 }
 
-/// Lists and watches without sockets.
-async fn in_process(size: Size) -> Outcome<Vec<Figure>> {
+/// Measures lists and watches without sockets.
+async fn in_process(size: ServerSize) -> Outcome<Vec<Figure>> {
     let (objects, runs) = (size.objects.to_string(), size.runs.to_string());
     let mut actor = Actor::start(&["in-process", "--objects", &objects, "--runs", &runs])?;
     let answer: InProcess = actor.hear().await?;
@@ -117,8 +117,8 @@ async fn in_process(size: Size) -> Outcome<Vec<Figure>> {
     ])
 }
 
-/// The same over sockets, from another process.
-async fn over_https(size: Size) -> Outcome<Vec<Figure>> {
+/// Measures the same over sockets, from another process.
+async fn over_https(size: ServerSize) -> Outcome<Vec<Figure>> {
     let objects = size.objects.to_string();
     let mut server = Actor::start(&["serve", "--objects", &objects])?;
     let ready: Ready = server.hear().await?;
@@ -138,9 +138,9 @@ async fn over_https(size: Size) -> Outcome<Vec<Figure>> {
     ])
 }
 
-/// Many watchers of one kind, and a steady trickle of writes; several times, for this figure depends
-/// more than others on what else the machine does.
-async fn fan_out(size: Size, bytes: usize) -> Outcome<Figure> {
+/// Measures many watchers of one kind under a constant rate of writes; several times, because the
+/// figure depends strongly on other load of the machine.
+async fn fan_out(size: ServerSize, bytes: usize) -> Outcome<Figure> {
     let (mut cores, mut rates) = (Vec::new(), Vec::new());
     for run in 1..=size.runs {
         let (kilobytes, runs) = (bytes / 1000, size.runs);
@@ -160,7 +160,7 @@ async fn fan_out(size: Size, bytes: usize) -> Outcome<Figure> {
     );
     let id = format!("server/watchers/{bytes}");
     let figure = Figure::new(&id, what, "cores", Spread::of(cores));
-    // One core is what the small ones may take; the large ones are told beside them.
+    // Small objects may use one core; figures of large ones have no target.
     Ok(if bytes < 5000 {
         figure.at_most(1.0)
     } else {
@@ -168,8 +168,8 @@ async fn fan_out(size: Size, bytes: usize) -> Outcome<Figure> {
     })
 }
 
-/// The cores that the server used, and the deliveries per second.
-async fn fanned(size: Size, bytes: usize) -> Outcome<(f64, f64)> {
+/// Returns the number of cores that the server used, and the deliveries per second.
+async fn fanned(size: ServerSize, bytes: usize) -> Outcome<(f64, f64)> {
     let mut server = Actor::start(&["serve", "--objects", "0"])?;
     let ready: Ready = server.hear().await?;
     let place = serde_json::to_string(&ready.place)?;
@@ -196,8 +196,8 @@ async fn fanned(size: Size, bytes: usize) -> Outcome<(f64, f64)> {
     Ok(((after.cpu - before.cpu) / seconds, wanted as f64 / took))
 }
 
-/// Pods that the player brings from Deployments to ready.
-async fn played(size: Size, deployments: u64, tracked: bool) -> Outcome<Figure> {
+/// Measures the player, from Deployments to ready Pods.
+async fn played(size: ServerSize, deployments: u64, tracked: bool) -> Outcome<Figure> {
     let (pods, count) = (size.pods.to_string(), deployments.to_string());
     let mut arguments = vec!["player", "--pods", &pods, "--deployments", &count];
     if !tracked {

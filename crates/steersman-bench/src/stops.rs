@@ -1,4 +1,4 @@
-//! Driver: what asks this process to end: signals, and the end of the process that started it.
+//! Driver: the requests to end this process: signals, and the end of the parent process.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -11,22 +11,22 @@ use tokio::time::Instant;
 
 use crate::process::Outcome;
 
-/// Each asks once more to end.
+/// The requests to end, one element each.
 pub(crate) type Stops = mpsc::UnboundedReceiver<()>;
 
-/// How long after the end of the process that started this one a signal is the one that ended both:
-/// a terminal sends an interrupt to all processes of a group.
+/// The time after the end of the parent process in which a signal counts as the same request: a
+/// terminal sends an interrupt to all processes of a group.
 const TOGETHER: Duration = Duration::from_secs(2);
 
-/// What asked this process to end so far.
+/// The requests to end so far.
 #[derive(Debug, Default)]
-struct Asked {
+struct StopRequests {
     has_signal: bool,
     closed: Option<Instant>,
 }
 
-impl Asked {
-    /// Whether a signal asks once more.
+impl StopRequests {
+    /// Returns whether a signal is a new request.
     fn signal(&mut self, now: Instant) -> bool {
         let is_first = !self.has_signal;
         self.has_signal = true;
@@ -34,18 +34,18 @@ impl Asked {
         !(is_first && self.closed.is_some_and(is_same))
     }
 
-    /// Whether the end of the process that started this one asks once more.
+    /// Returns whether the end of the parent process is a new request.
     fn close(&mut self, now: Instant) -> bool {
         self.closed = Some(now);
         !self.has_signal
     }
 }
 
-/// From here on an interrupt and a request to terminate are told here, and end nothing by themselves.
-/// So is the end of `parent`, a pipe from the process that started this one, if there is one.
+/// Reports interrupts and termination signals from now on instead of ending the process, and the
+/// end of `parent`, a pipe from the parent process, if there is one.
 pub(crate) fn listen(parent: Option<impl Read + Send + 'static>) -> Outcome<Stops> {
     let (stop, stops) = mpsc::unbounded_channel();
-    let asked = Arc::new(Mutex::new(Asked::default()));
+    let asked = Arc::new(Mutex::new(StopRequests::default()));
     for kind in [SignalKind::interrupt(), SignalKind::terminate()] {
         let mut signals = signal(kind)?;
         let (stop, asked) = (stop.clone(), Arc::clone(&asked));
@@ -63,7 +63,7 @@ pub(crate) fn listen(parent: Option<impl Read + Send + 'static>) -> Outcome<Stop
             let mut piece = [0; 64];
             while matches!(parent.read(&mut piece), Ok(1..)) {}
             if asked.lock().close(Instant::now()) {
-                // Fails where nothing waits for stops any more.
+                // Fails if the receiver is dropped.
                 let _ = stop.send(());
             }
         });
@@ -79,7 +79,7 @@ mod tests {
 
     use tokio::time::Instant;
 
-    use super::{Asked, TOGETHER, listen};
+    use super::{StopRequests, TOGETHER, listen};
 
     #[tokio::test]
     async fn both_signals_ask_to_end() {
@@ -99,15 +99,15 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupt_of_both_processes_asks_once() {
+    fn an_interrupt_of_both_processes_is_one_request() {
         let now = Instant::now();
-        let mut asked = Asked::default();
+        let mut asked = StopRequests::default();
         assert!(asked.signal(now) && !asked.close(now), "a signal first");
         assert!(asked.signal(now), "a second interrupt");
-        let mut asked = Asked::default();
+        let mut asked = StopRequests::default();
         assert!(asked.close(now) && !asked.signal(now), "the end first");
         assert!(asked.signal(now), "a second interrupt");
-        let mut asked = Asked::default();
+        let mut asked = StopRequests::default();
         assert!(asked.close(now) && asked.signal(now + TOGETHER), "later");
     }
 }

@@ -1,4 +1,4 @@
-//! Driver: HTTPS by hand, so that a client costs next to nothing beside the server.
+//! Driver: a minimal HTTPS client with almost no cost in comparison with the server.
 
 use std::sync::Arc;
 
@@ -12,23 +12,23 @@ use tokio_rustls::client::TlsStream;
 
 use crate::process::Outcome;
 
-/// Where a server is, and who vouches for it.
+/// The address of a server, and its certificate authority.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Place {
+pub(crate) struct ServerAddress {
     pub(crate) address: String,
     pub(crate) ca_pem: String,
-    /// How others reach it.
+    /// The kubeconfig for other clients.
     pub(crate) kubeconfig: String,
 }
 
-/// A connection on which one request is under way.
+/// A connection with one request in flight.
 pub(crate) struct Exchange {
     stream: TlsStream<TcpStream>,
     buffer: Vec<u8>,
 }
 
-/// What is needed to trust a server.
-pub(crate) fn trust(place: &Place) -> Outcome<TlsConnector> {
+/// Creates the TLS connector for a server.
+pub(crate) fn trust(place: &ServerAddress) -> Outcome<TlsConnector> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(place.ca_pem.as_bytes())?)?;
     let config = ClientConfig::builder()
@@ -38,8 +38,12 @@ pub(crate) fn trust(place: &Place) -> Outcome<TlsConnector> {
 }
 
 impl Exchange {
-    /// Connects and asks for a path.
-    pub(crate) async fn get(place: &Place, trust: &TlsConnector, path: &str) -> Outcome<Self> {
+    /// Connects and requests a path.
+    pub(crate) async fn get(
+        place: &ServerAddress,
+        trust: &TlsConnector,
+        path: &str,
+    ) -> Outcome<Self> {
         let socket = TcpStream::connect(&place.address).await?;
         socket.set_nodelay(true)?;
         let name = ServerName::try_from("127.0.0.1")?;
@@ -55,17 +59,17 @@ impl Exchange {
         })
     }
 
-    /// The next bytes; empty at the end.
+    /// Returns the next bytes; empty at the end.
     pub(crate) async fn read(&mut self) -> Outcome<&[u8]> {
         match self.stream.read(&mut self.buffer).await {
             Ok(read) => Ok(&self.buffer[..read]),
-            // Closed without a farewell, which ends an answer as well.
+            // Closed without a TLS close notification, which also ends a response.
             Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(&[]),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Reads everything, and says how many bytes it was and what the last thousand are.
+    /// Reads the response, and returns its size in bytes and its last thousand bytes.
     pub(crate) async fn drain(mut self) -> Outcome<(u64, String)> {
         let (mut all, mut tail) = (0, Vec::new());
         loop {

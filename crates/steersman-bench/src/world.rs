@@ -1,4 +1,5 @@
-//! Driver: servers full of objects, which others ask: our own, each in a process, or a namespace of another's.
+//! Driver: servers with objects to measure against: own servers in processes, or namespaces of an
+//! external server.
 
 mod foreign;
 
@@ -13,15 +14,15 @@ use crate::server::serve::{Order, Ready};
 use crate::stops::Stops;
 use crate::world::foreign::{Cluster, Namespace};
 
-/// Where the worlds of a measurement are.
+/// The servers of the worlds of a measurement.
 pub(crate) enum Worlds {
-    /// Each has a server of its own.
+    /// Each world has its own server.
     Own,
-    /// Each is a namespace of this server.
+    /// Each world is a namespace of this server.
     Foreign(Cluster),
 }
 
-/// A server with so many objects of one kind.
+/// A server with objects of one kind.
 pub(crate) struct World {
     side: Side,
     of: Sample,
@@ -31,14 +32,14 @@ pub(crate) struct World {
 enum Side {
     Own {
         actor: Box<Actor>,
-        /// It is deleted when this is dropped.
+        /// The file is deleted when this is dropped.
         _kubeconfig: tempfile::NamedTempFile,
     },
     Foreign(Namespace),
 }
 
 impl Worlds {
-    /// Our own, or on the server that is named.
+    /// Returns own servers, or namespaces of the server in `against`.
     pub(crate) async fn of(against: Option<&Path>) -> Outcome<Self> {
         Ok(match against {
             Some(kubeconfig) => Self::Foreign(Cluster::connect(kubeconfig).await?),
@@ -46,7 +47,7 @@ impl Worlds {
         })
     }
 
-    /// One with so many objects.
+    /// Starts a world with this number of objects.
     pub(crate) async fn start(&mut self, of: Sample, objects: u64) -> Outcome<World> {
         progress(format!("a server with {objects} {}", of.resource()));
         let (side, kubeconfig) = match self {
@@ -77,9 +78,9 @@ impl Worlds {
         })
     }
 
-    /// Lends them to a measurement, and removes what it leaves on a server of others, whether it comes to
-    /// its end, fails, panics or is stopped. Who is stopped again while removing leaves the rest there,
-    /// and names it.
+    /// Passes the worlds to a measurement, and removes its objects from an external server whether
+    /// the measurement succeeds, fails, panics or is interrupted. A second interrupt during the
+    /// removal leaves the remaining objects and names them.
     pub(crate) async fn lend<T>(
         mut self,
         stops: &mut Stops,
@@ -94,7 +95,7 @@ impl Worlds {
         let Self::Foreign(mut cluster) = self else {
             return measured;
         };
-        progress("removing what was made on the server; an interrupt leaves it there");
+        progress("removing created objects from the server; an interrupt leaves them there");
         let removed = tokio::select! {
             removed = cluster.end() => removed,
             Some(()) = stops.recv() => Err(cluster.told("interrupted")),
@@ -116,7 +117,7 @@ impl World {
         self.of
     }
 
-    /// The namespace that is to be looked at; all of them where there is none.
+    /// Returns the namespace to read; `None` for all namespaces.
     pub(crate) fn namespace(&self) -> Option<&str> {
         match &self.side {
             Side::Own { .. } => None,
@@ -124,7 +125,7 @@ impl World {
         }
     }
 
-    /// Adds objects until there are so many.
+    /// Creates objects up to this number.
     pub(crate) async fn grow(&mut self, to: u64) -> Outcome<()> {
         progress(format!("more {}, {to} in all", self.of.resource()));
         match &mut self.side {
@@ -136,14 +137,14 @@ impl World {
         }
     }
 
-    /// Has our own server do something.
+    /// Sends an order to the own server.
     pub(crate) async fn order<T: serde::de::DeserializeOwned>(
         &mut self,
         order: Order,
     ) -> Outcome<T> {
         match &mut self.side {
             Side::Own { actor, .. } => actor.ask(&order.line()?).await,
-            Side::Foreign(_) => Err("a server of others takes no orders".into()),
+            Side::Foreign(_) => Err("an external server takes no orders".into()),
         }
     }
 
@@ -151,7 +152,7 @@ impl World {
         match self.side {
             Side::Own { actor, .. } => actor.end().await,
             Side::Foreign(namespace) => {
-                // It is tried again when everything is over.
+                // The removal is retried at the end of the program.
                 if let Err(problem) = namespace.remove().await {
                     progress(problem);
                 }

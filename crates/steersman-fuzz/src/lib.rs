@@ -1,9 +1,9 @@
-//! Throws bytes at the embedded API server, and says what must hold of the answers.
+//! Fuzz targets of the embedded API server, with checks of the responses.
 //!
-//! Each [`Target`] reads its input as one kind of thing that a client can send. Whatever the bytes,
-//! the server answers, the answer is what its content type and its status say, and a request that
-//! was refused changed nothing. `cargo xtask fuzz` looks for bytes that break this; the tests of
-//! this crate try the ones in `corpus/`.
+//! Each [`Target`] interprets its input as one kind of client data. For any input, the server
+//! responds, the response matches its content type and status, and a refused request changes
+//! nothing. `cargo xtask fuzz` searches for violations; the tests of this crate run the inputs in
+//! `corpus/`.
 
 mod world;
 mod targets;

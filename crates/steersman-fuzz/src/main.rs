@@ -1,4 +1,4 @@
-//! A libFuzzer binary: `FUZZ_TARGET` names the target, the arguments are libFuzzer's own.
+//! A libFuzzer binary: `FUZZ_TARGET` names the target, and the arguments are those of libFuzzer.
 #![no_main]
 
 use std::sync::OnceLock;

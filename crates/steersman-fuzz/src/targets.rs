@@ -1,4 +1,4 @@
-//! Driver: what the bytes of an input are taken for, and what must hold of the answers.
+//! Driver: interprets the bytes of an input, and checks the responses.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::world::{Answer, World};
 
-/// What an input is taken for.
+/// The interpretation of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Target {
@@ -14,29 +14,29 @@ pub enum Target {
     Paths,
     /// Up to three lines: a label selector, a field selector, a shard selector.
     Selectors,
-    /// A byte that chooses type, object and face, and a patch document.
+    /// A byte that selects patch type, object and subresource, and a patch document.
     Patches,
-    /// A byte that chooses the object, and a configuration that is applied twice.
+    /// A byte that selects the object, and a configuration that is applied twice.
     Apply,
-    /// A byte that chooses the resource, and a body in protobuf.
+    /// A byte that selects the resource, and a body in protobuf.
     Protobuf,
     /// A continue token, and on a second line a limit.
     Tokens,
-    /// A byte that chooses the resource, and an object to create in JSON or YAML.
+    /// A byte that selects the resource, and an object to create in JSON or YAML.
     Manifests,
     /// A schema for a definition, an empty line, and an object of that kind.
     Definitions,
 }
 
-/// The objects that patches and configurations meet.
+/// The objects to patch or apply to.
 const OBJECTS: [&str; 3] = [
     "/api/v1/namespaces/default/configmaps/a",
     "/apis/apps/v1/namespaces/default/deployments/a",
     "/apis/example.com/v1/namespaces/default/sites/a",
 ];
 
-/// The faces of an object.
-const FACES: [&str; 3] = ["", "/status", "/scale"];
+/// The object and its subresources.
+const SUBRESOURCES: [&str; 3] = ["", "/status", "/scale"];
 
 /// The types of a patch, apart from apply.
 const PATCHES: [&str; 3] = [
@@ -45,7 +45,7 @@ const PATCHES: [&str; 3] = [
     "application/strategic-merge-patch+json",
 ];
 
-/// Where objects are created.
+/// The collections in which objects are created.
 const COLLECTIONS: [&str; 16] = [
     "/api/v1/namespaces/default/configmaps",
     "/api/v1/namespaces/default/pods",
@@ -80,7 +80,7 @@ impl Target {
         Self::Definitions,
     ];
 
-    /// The name of the target, which is that of its folder in the corpus.
+    /// Returns the name of the target and of its folder in the corpus.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -95,7 +95,7 @@ impl Target {
         }
     }
 
-    /// The target of that name.
+    /// Returns the target of a name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|target| target.name() == name)
@@ -104,7 +104,7 @@ impl Target {
     /// Sends the input to a new server.
     ///
     /// # Panics
-    /// On a finding: an answer that contradicts itself, or a refusal that changed something.
+    /// On a finding: an inconsistent response, or a refusal that changed an object.
     pub fn run(self, input: &[u8]) {
         let world = World::new();
         match self {
@@ -159,7 +159,7 @@ fn patches(world: &World, input: &[u8]) {
     };
     let choice = usize::from(choice);
     let object = OBJECTS[choice % 3];
-    let face = FACES[choice / 3 % 3];
+    let face = SUBRESOURCES[choice / 3 % 3];
     let content_type = PATCHES[choice / 9 % 3];
     let uri = format!("{object}{face}");
     let headers = [("content-type", content_type)];
@@ -172,7 +172,7 @@ fn patches(world: &World, input: &[u8]) {
     );
     let patched = ask(world, "PATCH", &uri, &headers, document);
     if patched.is_some_and(|answer| answer.status == 200) {
-        // What was stored can be read, listed and written back as it is.
+        // A stored object can be read, listed and written back unchanged.
         let Some(read) = ask(world, "GET", object, &[], b"") else {
             return;
         };
@@ -197,7 +197,7 @@ fn apply(world: &World, input: &[u8]) {
     };
     let choice = usize::from(choice);
     let object = OBJECTS[choice % 3];
-    let face = FACES[choice / 3 % 3];
+    let face = SUBRESOURCES[choice / 3 % 3];
     let uri = format!("{object}{face}?fieldManager=fuzz&force=true");
     let headers = [("content-type", "application/apply-patch+yaml")];
     let first = ask(world, "PATCH", &uri, &headers, document);
@@ -213,7 +213,7 @@ fn apply(world: &World, input: &[u8]) {
         world.revision(),
         "the same applied twice changed something"
     );
-    // Another manager meets conflicts or agrees; it never takes anything without force.
+    // Another manager agrees or conflicts, and never takes ownership without force.
     let uri = format!("{object}{face}?fieldManager=other");
     let other = ask(world, "PATCH", &uri, &headers, document);
     let other = other.map_or(0, |answer| answer.status);
@@ -264,7 +264,7 @@ fn manifests(world: &World, input: &[u8]) {
     let Some(made) = made.filter(|answer| answer.status == 201) else {
         return;
     };
-    // What was taken can be written back as it was answered, and as a table is a row.
+    // A created object can be written back unchanged, and is one row of a table.
     let made = made.json();
     let name = made["metadata"]["name"].as_str().unwrap_or_default();
     let object = format!("{collection}/{name}");
@@ -340,7 +340,7 @@ fn definitions(world: &World, input: &[u8]) {
     }
 }
 
-/// Sends a request and holds its answer against what it claims to be.
+/// Sends a request and checks that the response is consistent.
 fn ask(
     world: &World,
     method: &str,
@@ -352,7 +352,7 @@ fn ask(
     let answer = world.send(method, uri, headers, body)?;
     let status = answer.status;
     assert!((200..600).contains(&status), "{method} {uri}: {status}");
-    // The server survives a panic, which is a finding all the same.
+    // The server survives a panic, which is still a finding.
     let panicked = "This request caused apiserver to panic";
     assert!(
         status != 500 || !String::from_utf8_lossy(&answer.body).contains(panicked),
@@ -381,7 +381,7 @@ fn ask(
     Some(answer)
 }
 
-/// What is before the first separator, and what is behind it.
+/// Returns the parts before and after the first separator.
 fn split<'a>(input: &'a [u8], separator: &[u8]) -> (&'a [u8], &'a [u8]) {
     let at = input
         .windows(separator.len())
@@ -392,7 +392,7 @@ fn split<'a>(input: &'a [u8], separator: &[u8]) -> (&'a [u8], &'a [u8]) {
     }
 }
 
-/// Bytes as they may stand in a query.
+/// Escapes bytes for a query.
 fn escape(bytes: &[u8]) -> String {
     let mut text = String::new();
     for byte in bytes {

@@ -1,4 +1,4 @@
-//! Driver: a server with a few objects, made anew for each input, and requests to it.
+//! Driver: a new server with a few objects for each input, and requests to it.
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -8,33 +8,33 @@ use steersman_apiserver::{ApiServer, ResponseBody};
 use tokio::runtime::Runtime;
 use tower::ServiceExt;
 
-/// How many pieces of an answer are read: a watch goes on for ever.
+/// The number of body chunks to read, because a watch does not end.
 const PIECES: usize = 8;
 
-/// A server and what runs its requests. The clock is paused: whatever waits is over at once.
+/// A server and the runtime of its requests. The clock is paused, so waits take no real time.
 pub(crate) struct World {
     runtime: Runtime,
     server: ApiServer,
 }
 
-/// An answer, as far as it was read.
+/// A response, up to the chunk limit.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) content_type: String,
     pub(crate) body: Vec<u8>,
-    /// Whether the body was read to its end.
+    /// Whether the body was read completely.
     pub(crate) whole: bool,
 }
 
 impl Answer {
-    /// The body as JSON; null where it is none.
+    /// Returns the body as JSON; null if it is not JSON.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 }
 
 impl World {
-    /// A server with a ConfigMap, a Deployment, and a kind of its own with one object.
+    /// Creates a server with a ConfigMap, a Deployment, and a custom kind with one object.
     #[expect(
         clippy::expect_used,
         reason = "a world that cannot be made is no finding about the input"
@@ -57,7 +57,7 @@ impl World {
         Self { runtime, server }
     }
 
-    /// Sends a request; nothing where there is no such request.
+    /// Sends a request; `None` if the input is not a valid request.
     pub(crate) fn send(
         &self,
         method: &str,
@@ -71,13 +71,13 @@ impl World {
         }
         let request = request.body(Full::new(Bytes::copy_from_slice(body))).ok()?;
         self.runtime.block_on(async {
-            // Without faults every request is answered.
+            // Without faults, every request has a response.
             let response = self.server.service().oneshot(request).await.ok()?;
             Some(read(response).await)
         })
     }
 
-    /// The newest revision.
+    /// Returns the newest revision.
     pub(crate) fn revision(&self) -> u64 {
         self.server.revision()
     }

@@ -1,4 +1,4 @@
-//! Driver: the benchmarks' clients, with the system's allocator.
+//! Driver: the clients of the benchmarks, with the system's allocator.
 
 use std::process::ExitCode;
 

@@ -10,7 +10,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::process::Outcome;
 
-/// A server in the same process, so that one clock tells both ends, with a thread of its own.
+/// A server in the same process, on its own thread, so that both ends share a clock.
 pub(super) struct ServerApart {
     pub(super) server: ApiServer,
     pub(super) handle: Handle,
@@ -66,7 +66,7 @@ impl Drop for ServerApart {
     }
 }
 
-/// Returns what a server says that refuses.
+/// Returns the message of a refusal.
 pub(super) fn refused(refusal: Status) -> String {
     refusal.message
 }

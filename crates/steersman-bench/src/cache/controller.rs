@@ -1,4 +1,4 @@
-//! Driver: the work queue, and controllers from an event to a reconcile.
+//! Driver: measures the work queue, and controllers from an event to a reconcile.
 
 use super::latency::Latency;
 use super::storm::Stormed;
@@ -9,32 +9,32 @@ use crate::report::{Figure, KUBE_RUNTIME, Spread};
 use crate::samples::Sample;
 use crate::world::Worlds;
 
-/// How large the measurements are.
+/// The sizes of the measurements.
 #[derive(Debug, Clone, Copy)]
-struct Size {
+struct ControllerSize {
     keys: u64,
     /// Objects that are reconciled once.
     objects: u64,
-    /// Changes that are waited for.
+    /// The number of changes.
     rounds: u32,
     runs: u32,
 }
 
-const FULL: Size = Size {
+const FULL: ControllerSize = ControllerSize {
     keys: 1_000_000,
     objects: 50_000,
     rounds: 1_000,
     runs: 5,
 };
 
-const QUICK: Size = Size {
+const QUICK: ControllerSize = ControllerSize {
     keys: 10_000,
     objects: 500,
     rounds: 50,
     runs: 2,
 };
 
-/// Runs all of them.
+/// Runs all measurements.
 pub(crate) async fn measure(quick: bool) -> Outcome<Vec<Figure>> {
     let size = if quick { QUICK } else { FULL };
     let mut figures = queued(size).await?;
@@ -43,8 +43,8 @@ pub(crate) async fn measure(quick: bool) -> Outcome<Vec<Figure>> {
     Ok(figures)
 }
 
-/// How long a change takes into a reconcile.
-async fn late(size: Size) -> Outcome<Vec<Figure>> {
+/// Measures the time from a change to its reconcile.
+async fn late(size: ControllerSize) -> Outcome<Vec<Figure>> {
     let rounds = size.rounds.to_string();
     let (mut runs, mut peers): (Vec<Latency>, Vec<Latency>) = (Vec::new(), Vec::new());
     for run in 1..=size.runs {
@@ -64,8 +64,8 @@ async fn late(size: Size) -> Outcome<Vec<Figure>> {
         let figure = Figure::new(id, what, "µs", Spread::over(&runs, of));
         figure.beside(KUBE_RUNTIME, Spread::over(&peers, of))
     };
-    // The commit lies between the two, and nobody but the server knows when: who is measured from the call
-    // is measured from before it.
+    // The commit lies between the call and the return, and only the server knows when: measuring
+    // from the call includes time before the commit.
     let call = "from the call of the server's write until `reconcile` is entered, the server's own work included";
     let returned = "from the return of that write, which is behind the commit";
     let half = "half of them";
@@ -96,8 +96,8 @@ async fn late(size: Size) -> Outcome<Vec<Figure>> {
     ])
 }
 
-/// Everything reconciled once after the start, beside the peer.
-async fn stormed(size: Size) -> Outcome<Vec<Figure>> {
+/// Measures one reconcile of every object after the start, in comparison with kube-runtime.
+async fn stormed(size: ControllerSize) -> Outcome<Vec<Figure>> {
     let mut worlds = Worlds::of(None).await?;
     let world = worlds.start(Sample::ConfigMap, size.objects).await?;
     let (mut own, mut peer): (Vec<Stormed>, Vec<Stormed>) = (Vec::new(), Vec::new());
@@ -129,8 +129,8 @@ async fn stormed(size: Size) -> Outcome<Vec<Figure>> {
     ])
 }
 
-/// What keys cost on their way through a queue.
-async fn queued(size: Size) -> Outcome<Vec<Figure>> {
+/// Measures the cost of a key in a queue.
+async fn queued(size: ControllerSize) -> Outcome<Vec<Figure>> {
     let keys = size.keys.to_string();
     progress(format!("{} runs of the work queue", size.runs));
     let mut runs: Vec<Queued> = Vec::new();

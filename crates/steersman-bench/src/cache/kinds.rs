@@ -1,4 +1,4 @@
-//! Driver: kinds other than Pods, from such as resemble each other to noise.
+//! Driver: measures kinds other than Pods, from similar objects to random ones.
 
 use super::sync::in_turns;
 use super::words::{Synced, Who};
@@ -7,19 +7,19 @@ use crate::report::{Figure, KUBE_RUNTIME, Spread};
 use crate::samples::Sample;
 use crate::world::Worlds;
 
-/// How large the measurements are.
+/// The sizes of the measurements.
 #[derive(Debug, Clone, Copy)]
-struct Size {
+struct KindsSize {
     objects: u64,
     runs: u32,
 }
 
-const FULL: Size = Size {
+const FULL: KindsSize = KindsSize {
     objects: 10_000,
     runs: 5,
 };
 
-const QUICK: Size = Size {
+const QUICK: KindsSize = KindsSize {
     objects: 200,
     runs: 1,
 };
@@ -31,7 +31,7 @@ const KINDS: [(Sample, &str); 4] = [
     (Sample::Widget, "custom resources"),
 ];
 
-/// Runs all of them.
+/// Runs all measurements.
 pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> Outcome<Vec<Figure>> {
     let size = if quick { QUICK } else { FULL };
     let mut figures = Vec::new();

@@ -1,7 +1,8 @@
-//! Driver: how long a change takes from the server's commit into a reconcile, while nothing else happens.
+//! Driver: measures the time from the server's commit of a change to its reconcile, without other
+//! load.
 //!
-//! The server is in the same process, so that one clock tells both ends, but has a runtime of its own;
-//! what connects the two is HTTPS over loopback, as with any other server.
+//! The server is in the same process, so that both ends share a clock, but on its own runtime; the
+//! connection is HTTPS over loopback, as with any other server.
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -27,42 +28,42 @@ use super::running::Running;
 use super::words::Who;
 use crate::process::Outcome;
 
-/// How long it is quiet between two changes.
+/// The pause between two changes.
 const QUIET: Duration = Duration::from_millis(5);
 
-/// How many objects there are besides the one that changes.
+/// The number of objects besides the changed one.
 const OTHERS: u64 = 100;
 
-/// How long changes took into a reconcile, in microseconds.
+/// The times from changes to reconciles, in microseconds.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Latency {
-    /// From the call of the write, all of the server's own work included, in the middle and at the 99th of
-    /// a hundred.
+    /// The median and the 99th percentile from the call of the write, which includes the work of
+    /// the server.
     pub(crate) p50: f64,
     pub(crate) p99: f64,
-    /// The same from its return, which is behind the commit.
+    /// The same from the return of the write, which is after the commit.
     pub(crate) p50_of_return: f64,
     pub(crate) p99_of_return: f64,
 }
 
-/// Notes when a reconcile is entered.
+/// Records when a reconcile starts.
 #[derive(Clone)]
 struct Entered(UnboundedSender<Instant>);
 
-/// Whoever reconciles.
+/// The controller of this workspace or of kube-runtime.
 enum Controlling {
     Steersman(Running),
     KubeRuntime(JoinHandle<()>),
 }
 
-/// Changes one object so many times.
+/// Changes one object `rounds` times.
 pub(super) async fn measure(by: Who, rounds: usize) -> Outcome<Latency> {
     let names = (0..=OTHERS).map(|number| format!("settings-{number}"));
     let apart = ServerApart::serve(names).await?;
     let (entered, mut entries) = mpsc::unbounded_channel();
     let controlling = Controlling::start(by, apart.kubeconfig(), Entered(entered)).await?;
 
-    // What is there from the start is reconciled first.
+    // Objects that exist at the start are reconciled first.
     while tokio::time::timeout(100 * QUIET, entries.recv())
         .await
         .is_ok()
@@ -139,7 +140,7 @@ fn percentile(times: &mut [Duration], percent: usize) -> f64 {
 
 impl Entered {
     fn note(&self) {
-        // Nobody listens any more once all rounds are over.
+        // The receiver is dropped after the last round.
         let _ = self.0.send(Instant::now());
     }
 }

@@ -1,4 +1,4 @@
-//! Driver: what a server is asked by a manager with many controllers, counted in its log.
+//! Driver: counts the requests of a manager with many controllers in the server's log.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,50 +24,50 @@ use crate::report::{Figure, KUBE_RUNTIME, Spread};
 use crate::samples::Sample;
 use crate::server::fill::fill;
 
-/// What the controllers watch: the first kind for itself, the others as owned.
+/// The kinds that the controllers watch: the first as the primary kind, the others as owned ones.
 const KINDS: [Sample; 3] = [Sample::ConfigMap, Sample::Secret, Sample::Pod];
 
-/// The most log that is kept.
+/// The number of log records to keep.
 const LOG: usize = 100_000;
 
-/// What a process is to count.
+/// The task of a process.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-struct Asked {
+struct LoadTask {
     by: Who,
     controllers: u64,
     watch_list: bool,
-    /// Of each kind.
+    /// The number of objects per kind.
     objects: u64,
 }
 
-/// What was asked of the server, for all kinds together.
+/// The numbers of requests for all kinds.
 #[derive(Debug, Serialize, Deserialize)]
 struct Loaded {
-    /// Every request, whatever it was for.
+    /// All requests.
     requests: u64,
-    /// Lists that began, their further pages not counted.
+    /// Lists, without their further pages.
     lists: u64,
-    /// All watches, those that begin with everything included.
+    /// All watches, including streaming lists.
     watches: u64,
 }
 
-/// Counts reconciles, and says when there were enough.
+/// Counts reconciles, and signals when the number is reached.
 #[derive(Debug, Default)]
-struct Count {
+struct LoadCount {
     reconciles: AtomicU64,
     moved: Notify,
 }
 
 #[derive(Debug)]
-struct Counting(Arc<Count>);
+struct Counting(Arc<LoadCount>);
 
-/// The peer's error type; nothing fails.
+/// The error type of kube-runtime's reconciler, which never fails.
 #[derive(Debug)]
 struct Never;
 
-/// Runs all of them; small ones are as good as large ones.
+/// Runs all measurements; their size does not affect the result.
 pub(crate) async fn measure(quick: bool) -> Outcome<Vec<Figure>> {
-    // Of 1,200 a list may have three pages of 500.
+    // A list of 1,200 objects may have three pages of 500.
     let (numbers, objects): (&[u64], u64) = if quick {
         (&[3], 50)
     } else {
@@ -76,7 +76,7 @@ pub(crate) async fn measure(quick: bool) -> Outcome<Vec<Figure>> {
     let mut figures = Vec::new();
     for controllers in numbers.iter().copied() {
         let count = |by, watch_list| {
-            count(Asked {
+            count(LoadTask {
                 by,
                 controllers,
                 watch_list,
@@ -116,22 +116,22 @@ pub(crate) async fn measure(quick: bool) -> Outcome<Vec<Figure>> {
     Ok(figures)
 }
 
-async fn count(asked: Asked) -> Outcome<Loaded> {
+async fn count(asked: LoadTask) -> Outcome<Loaded> {
     let mut client = Actor::client(&["load", &serde_json::to_string(&asked)?])?;
     let loaded = client.hear().await?;
     client.end().await?;
     Ok(loaded)
 }
 
-/// Has the controllers see every object once, and reports the log.
+/// Runs the controllers until they have seen every object, and reports the counts.
 pub(super) async fn play(asked: &str) -> Outcome<()> {
-    let asked: Asked = serde_json::from_str(asked)?;
+    let asked: LoadTask = serde_json::from_str(asked)?;
     let server = ApiServer::builder().log_capacity(LOG).build();
     for of in KINDS {
         fill(&server, of, 0..asked.objects)?;
     }
     let connection = Connection::in_process(server.service(), "default");
-    let count = Arc::new(Count::default());
+    let count = Arc::new(LoadCount::default());
     match asked.by {
         Who::KubeRuntime => peers(connection.client()?, asked, &count).await,
         _ => manager(connection, asked, &count).await?,
@@ -145,7 +145,7 @@ pub(super) async fn play(asked: &str) -> Outcome<()> {
     })
 }
 
-async fn manager(connection: Connection, asked: Asked, count: &Arc<Count>) -> Outcome<()> {
+async fn manager(connection: Connection, asked: LoadTask, count: &Arc<LoadCount>) -> Outcome<()> {
     let options = CacheOptions::new().watch_list(asked.watch_list);
     let manager = Manager::builder(connection).cache(options).build()?;
     for number in 0..asked.controllers {
@@ -164,7 +164,7 @@ async fn manager(connection: Connection, asked: Asked, count: &Arc<Count>) -> Ou
     Ok(running.await??)
 }
 
-async fn peers(client: Client, asked: Asked, count: &Arc<Count>) {
+async fn peers(client: Client, asked: LoadTask, count: &Arc<LoadCount>) {
     let config = if asked.watch_list {
         watcher::Config::default().streaming_lists()
     } else {
@@ -175,18 +175,18 @@ async fn peers(client: Client, asked: Asked, count: &Arc<Count>) {
         let controller = Controller::new(Api::<ConfigMap>::all(client.clone()), config.clone())
             .owns(Api::<Secret>::all(client.clone()), config.clone())
             .owns(Api::<Pod>::all(client.clone()), config.clone());
-        let reconcile = async |_: Arc<ConfigMap>, count: Arc<Count>| {
+        let reconcile = async |_: Arc<ConfigMap>, count: Arc<LoadCount>| {
             count.one();
             Ok::<_, Never>(PeerAction::await_change())
         };
-        let failed = |_: Arc<ConfigMap>, _: &Never, _: Arc<Count>| PeerAction::await_change();
+        let failed = |_: Arc<ConfigMap>, _: &Never, _: Arc<LoadCount>| PeerAction::await_change();
         let results = controller.run(reconcile, failed, Arc::clone(count));
         running.spawn(results.for_each(|_| futures::future::ready(())));
     }
     count.reach(asked.controllers * asked.objects).await;
 }
 
-impl Count {
+impl LoadCount {
     fn one(&self) {
         self.reconciles.fetch_add(1, Ordering::Relaxed);
         self.moved.notify_one();

@@ -1,4 +1,4 @@
-//! Driver: what Pods weigh by the options of the cache, and what a read of them costs then.
+//! Driver: measures the memory of Pods and the cost of reads under different options of the cache.
 
 use super::sync::in_turns;
 use super::words::Who;
@@ -7,28 +7,28 @@ use crate::report::{Figure, Spread};
 use crate::samples::Sample;
 use crate::world::Worlds;
 
-/// How large the measurements are.
+/// The sizes of the measurements.
 #[derive(Debug, Clone, Copy)]
-struct Size {
+struct OptionsSize {
     objects: &'static [u64],
     runs: u32,
-    /// More objects than these are measured once.
+    /// Larger numbers of objects are measured once.
     often: u64,
 }
 
-const FULL: Size = Size {
+const FULL: OptionsSize = OptionsSize {
     objects: &[1_000, 10_000, 100_000],
     runs: 5,
     often: 10_000,
 };
 
-const QUICK: Size = Size {
+const QUICK: OptionsSize = OptionsSize {
     objects: &[100, 500],
     runs: 1,
     often: 100,
 };
 
-/// The options, by the names that they have in ids and for people.
+/// The options, with their names in ids and their descriptions.
 const OPTIONS: [(Who, &str, &str); 10] = [
     (Who::Defaults, "defaults", "defaults: a budget of 64 MiB"),
     (Who::Packed, "packed", "a budget of 0: everything packed"),
@@ -42,7 +42,7 @@ const OPTIONS: [(Who, &str, &str); 10] = [
     (Who::Whole, "managed-fields", "`managedFields` kept"),
 ];
 
-/// Runs all of them, on one server that grows.
+/// Runs all measurements on one server that grows.
 pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> Outcome<Vec<Figure>> {
     let size = if quick { QUICK } else { FULL };
     let mut world = worlds.start(Sample::Pod, 0).await?;

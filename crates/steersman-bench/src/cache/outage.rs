@@ -1,8 +1,9 @@
-//! Driver: how soon a deletion is seen that was made while the server was away.
+//! Driver: measures when a deletion during an outage of the server is observed.
 //!
-//! The server is in the same process, so that one clock tells both ends, but has a runtime of its own; what connects the
-//! two is HTTPS over loopback. It is killed and started anew: connections are refused, then its paths are installed, then
-//! its storages initialized, and no version from before is known.
+//! The server is in the same process, so that both ends share a clock, but on its own runtime; the
+//! connection is HTTPS over loopback. The server is killed and restarted: first connections are
+//! refused, then it installs its paths, then it initializes its storages, and no earlier resource
+//! version is known.
 
 use std::path::Path;
 use std::time::Duration;
@@ -29,22 +30,22 @@ use super::words::Who;
 use crate::process::{Actor, Outcome, progress};
 use crate::report::{Figure, KUBE_RUNTIME, Spread};
 
-/// How long an outage lasts in each run, in seconds, before paths are installed.
+/// The duration of the outage in each run, in seconds, before paths are installed.
 const AWAY: [u64; 3] = [8, 12, 16];
-/// How long the server installs its paths, and how long it initializes its storages.
+/// The duration of each of the two start phases.
 const PHASE: Duration = Duration::from_secs(1);
 /// The name of the object that is deleted.
 const GONE: &str = "gone";
-/// No client is waited for longer.
+/// The time limit for each client.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// How long a client took after an outage, in seconds from the server's return.
+/// The time of a client after an outage, in seconds from the server's return.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Returned {
     pub(crate) seconds: f64,
 }
 
-/// Runs all of them.
+/// Runs all measurements.
 pub(super) async fn measure_all(quick: bool) -> Outcome<Vec<Figure>> {
     let away = if quick { &AWAY[..1] } else { &AWAY[..] };
     let (mut own, mut peer): (Vec<Returned>, Vec<Returned>) = (Vec::new(), Vec::new());
@@ -72,7 +73,7 @@ pub(super) async fn measure_all(quick: bool) -> Outcome<Vec<Figure>> {
     ])
 }
 
-/// One outage.
+/// Measures one outage.
 pub(super) async fn measure(by: Who, away: u64) -> Outcome<Returned> {
     let apart = ServerApart::serve(["stays", GONE].map(str::to_owned)).await?;
     let kubeconfig = apart.kubeconfig();
@@ -85,7 +86,7 @@ pub(super) async fn measure(by: Who, away: u64) -> Outcome<Returned> {
             tokio::spawn(steersman(connection, cancel.clone(), sees))
         }
     };
-    // The first word is that everything is there.
+    // The first message means that all objects are known.
     seen.recv().await.ok_or("the watch has ended")?;
     tokio::time::sleep(Duration::from_secs(1)).await;
 
@@ -110,9 +111,9 @@ pub(super) async fn measure(by: Who, away: u64) -> Outcome<Returned> {
     Ok(Returned { seconds })
 }
 
-/// Says when everything is there, and when the object has gone.
+/// Signals when all objects are known, and when the object is deleted.
 async fn steersman(connection: Connection, cancel: CancellationToken, sees: UnboundedSender<()>) {
-    // A cache of these options is one.
+    // These options describe one informer.
     let Ok(cache) = Cache::new(CacheOptions::new()) else {
         return;
     };
@@ -136,7 +137,7 @@ async fn steersman(connection: Connection, cancel: CancellationToken, sees: Unbo
     drop(caching);
 }
 
-/// The same with kube-runtime's watcher and its default backoff.
+/// Does the same with kube-runtime's watcher and its default backoff.
 async fn kube_runtime(client: KubeClient, sees: UnboundedSender<()>) {
     let all: Api<ConfigMap> = Api::namespaced(client, "default");
     let events = watcher(all, watcher::Config::default().streaming_lists()).default_backoff();

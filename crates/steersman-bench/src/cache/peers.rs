@@ -1,4 +1,5 @@
-//! Driver: a cache of one kind, ours and the peer's, from a cold start to many reads.
+//! Driver: measures a cache of one kind, of this workspace and of kube-runtime, from a cold start
+//! to many reads.
 
 use futures::{StreamExt, future};
 use kube_client::config::{KubeConfigOptions, Kubeconfig};
@@ -15,15 +16,15 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::reads::{KEYS, Rounds, cpu_of, read_each, rest, spread};
-use super::words::{Asked, Synced, Who};
+use super::words::{SyncTask, Synced, Who};
 use crate::process::{Outcome, cpu_time, memory};
 use crate::samples::{NUMBER, SELECTED, SHARED, TOGETHER};
 
-/// More objects than these are not listed as a whole.
+/// The largest number of objects that is listed as a whole.
 const LISTED: u64 = 10_000;
 
 impl Synced {
-    /// What there is to say at the moment everything is there.
+    /// Returns the report at the moment at which all objects are cached.
     fn now(began: Instant) -> Outcome<Self> {
         let seconds = began.elapsed().as_secs_f64();
         let (resident, peak) = memory()?;
@@ -35,7 +36,7 @@ impl Synced {
         })
     }
 
-    /// The processor time of it, with what is done in the background once everything is there.
+    /// The processor time of the sync, including background work after it.
     async fn and_after(mut self) -> Self {
         rest().await;
         self.cpu = cpu_time().as_secs_f64();
@@ -43,8 +44,8 @@ impl Synced {
     }
 }
 
-/// The options that are asked for, and metrics, as a manager has them.
-fn options(asked: &Asked) -> Outcome<CacheOptions> {
+/// Returns the requested options, with metrics as in a manager.
+fn options(asked: &SyncTask) -> Outcome<CacheOptions> {
     let options = CacheOptions::new()
         .default_namespaces(asked.namespace.clone())
         .metrics(CacheMetrics::register(&Registry::new())?);
@@ -65,8 +66,8 @@ fn options(asked: &Asked) -> Outcome<CacheOptions> {
     })
 }
 
-/// The cache of `K`, looked at as `V`.
-pub(super) async fn steersman<K: TypedObject, V: Object>(asked: &Asked) -> Outcome<Synced> {
+/// Measures the cache of `K` with a view as `V`.
+pub(super) async fn steersman<K: TypedObject, V: Object>(asked: &SyncTask) -> Outcome<Synced> {
     let began = Instant::now();
     let connection = Connection::from_kubeconfig(&asked.kubeconfig).await?;
     let connection = match asked.by {
@@ -110,7 +111,7 @@ pub(super) async fn steersman<K: TypedObject, V: Object>(asked: &Asked) -> Outco
         synced.client_ns = rounds.timed_async(some.len(), get).await?;
         found(&informer, rounds, asked.objects, &mut synced)?;
     }
-    // All of many objects, decoded at once, are more than a machine may have.
+    // Decoding many objects at once may exceed the memory of the machine.
     if asked.by == Who::Packed && asked.objects <= LISTED {
         synced.list_cpu = cpu_of(|| store.list().len() as u64 == asked.objects)?;
     }
@@ -119,7 +120,7 @@ pub(super) async fn steersman<K: TypedObject, V: Object>(asked: &Asked) -> Outco
     Ok(synced)
 }
 
-/// Ten objects at a time, read by an index of a field and by one of a label.
+/// Measures reads of ten objects by a field index and by a label index.
 fn found<V: Object>(
     informer: &Informer<V>,
     rounds: Rounds,
@@ -156,8 +157,8 @@ fn found<V: Object>(
     Ok(())
 }
 
-/// kube-runtime's reflector, with or without managedFields.
-pub(super) async fn kube_runtime<K>(asked: &Asked) -> Outcome<Synced>
+/// Measures kube-runtime's reflector, with or without managedFields.
+pub(super) async fn kube_runtime<K>(asked: &SyncTask) -> Outcome<Synced>
 where
     K: TypedObject<Scope = NamespaceResourceScope>,
 {
@@ -198,10 +199,10 @@ where
     Ok(synced)
 }
 
-fn expect(found: usize, asked: &Asked) -> Outcome<()> {
+fn expect(found: usize, asked: &SyncTask) -> Outcome<()> {
     let (found, wanted, of) = (found as u64, asked.objects, asked.of.resource());
     let is_expected = match asked.by {
-        // The dice say how many exactly.
+        // The exact number is random.
         Who::Selected => (wanted / 4..wanted / 2).contains(&found),
         _ => found == wanted,
     };
@@ -222,7 +223,7 @@ mod tests {
         let mut synced = Synced::default();
         found(&fed.informer, Rounds::FEW, 90, &mut synced).unwrap();
         assert!(synced.index_ns > 0.0 && synced.label_ns > 0.0);
-        // The tenth group has five.
+        // The tenth group has five objects.
         let fed = Fed::with(95).unwrap();
         assert!(found(&fed.informer, Rounds::FEW, 100, &mut synced).is_err());
     }

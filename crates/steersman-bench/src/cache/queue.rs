@@ -1,4 +1,4 @@
-//! Driver: keys on their way through a work queue.
+//! Driver: measures the cost of a key in a work queue.
 
 use steersman_workqueue::{Queue, QueueOptions};
 use tokio::time::Instant;
@@ -12,7 +12,7 @@ fn key(number: u64) -> Key {
     (format!("ns-{number}"), format!("name-{number}"))
 }
 
-/// What a key costs, in the three ways in which queues are used.
+/// Measures the cost of a key in the three usual patterns of use.
 pub(super) async fn work_off(keys: u64) -> Outcome<Queued> {
     let made: Vec<Key> = (0..keys).map(key).collect();
     let each = |began: Instant| began.elapsed().as_nanos() as f64 / keys as f64;
@@ -43,7 +43,7 @@ pub(super) async fn work_off(keys: u64) -> Outcome<Queued> {
     let adding = tokio::spawn(async move {
         for (number, key) in made.into_iter().enumerate() {
             adder.add(key);
-            // Others of this runtime get their turn now and then, as in any program.
+            // Yields now and then, so that other tasks run as in any program.
             if number % 64 == 63 {
                 tokio::task::yield_now().await;
             }

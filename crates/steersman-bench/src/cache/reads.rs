@@ -1,4 +1,4 @@
-//! Driver: reads of a cache, each kind of them so often that the clock does not matter.
+//! Driver: measures reads of a cache, each repeated until clock precision does not matter.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -7,39 +7,39 @@ use tokio::time::Instant;
 
 use crate::process::{Outcome, cpu_time};
 
-/// So many keys are read in turn.
+/// The number of keys that are read in turn.
 pub(super) const KEYS: usize = 1000;
 
-/// No round begins after that: reads that unpack are slow enough to be told by a few.
+/// No round starts after this time: reads that unpack need only a few rounds.
 const ENOUGH: Duration = Duration::from_secs(1);
 
-/// What is done in the background after a sync is over by then, in this process and in the server's.
+/// The time in which background work after a sync ends, in this process and the server's.
 const REST: Duration = Duration::from_secs(1);
 
-/// How often each of many keys is read.
+/// The number of reads per key.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rounds {
-    /// Before the clock starts: what a budget keeps for those who come again is there by then.
+    /// Rounds before the measurement, which fill the decoded budget.
     before: u32,
     timed: u32,
 }
 
 impl Rounds {
-    /// Of reads that take nanoseconds.
+    /// For reads that take nanoseconds.
     pub(super) const MANY: Self = Self {
         before: 5,
         timed: 100,
     };
-    /// Of reads that unpack and decode.
+    /// For reads that unpack and decode.
     pub(super) const FEW: Self = Self {
         before: 1,
         timed: 3,
     };
 
-    /// What one of these reads takes, in nanoseconds.
+    /// Returns the time of one read, in nanoseconds.
     ///
     /// # Errors
-    /// Where one does not find what is there.
+    /// If a read does not find its object.
     pub(super) fn timed(self, many: usize, mut read: impl FnMut(usize) -> bool) -> Outcome<f64> {
         let repeats = u32::try_from(KEYS / many.max(1)).unwrap_or(1);
         let mut found = true;
@@ -59,10 +59,10 @@ impl Rounds {
         each(timed.middle(), repeats, many, found)
     }
 
-    /// The same of reads that wait.
+    /// Returns the time of one asynchronous read, in nanoseconds.
     ///
     /// # Errors
-    /// As [`timed`](Self::timed).
+    /// Those of [`timed`](Self::timed).
     pub(super) async fn timed_async<F: Future<Output = bool>>(
         self,
         many: usize,
@@ -86,8 +86,8 @@ impl Rounds {
     }
 }
 
-/// What each round took, in nanoseconds. The middle one counts: a round is shorter than what others on the
-/// machine may take of it.
+/// The times of the rounds, in nanoseconds. The median counts, because other processes disturb some
+/// rounds.
 #[derive(Default)]
 struct Timed {
     rounds: Vec<f64>,
@@ -110,16 +110,16 @@ impl Timed {
     }
 }
 
-/// Waits until what a sync leaves to be done in the background is over.
+/// Waits until background work after a sync has ended.
 pub(super) async fn rest() {
     tokio::time::sleep(REST).await;
 }
 
-/// Reads each object once, by a task of the runtime, as reconcilers do: an allocator keeps what each thread
-/// let go of for that thread.
+/// Reads each object once in a task of the runtime, as reconcilers do: allocators keep freed memory
+/// per thread.
 ///
 /// # Errors
-/// Where one is not found.
+/// If an object is not found.
 pub(super) async fn read_each<K, S>(
     keys: Vec<K>,
     store: S,
@@ -133,7 +133,7 @@ where
         let mut found = true;
         for (number, key) in keys.iter().enumerate() {
             found &= read(&store, key);
-            // Others get their turn, and this one whichever thread is idle.
+            // Yields, so that other tasks run and this one moves between threads.
             if number % 64 == 63 {
                 tokio::task::yield_now().await;
             }
@@ -143,7 +143,7 @@ where
     reading.await?.ok_or_else(|| "an object is gone".into())
 }
 
-/// What one of so many reads took, where all of them found what is there.
+/// Returns the time per read, if all reads found their objects.
 fn each(took: f64, rounds: u32, many: usize, found: bool) -> Outcome<f64> {
     if !found {
         return Err("a read does not find what is there".into());
@@ -151,10 +151,10 @@ fn each(took: f64, rounds: u32, many: usize, found: bool) -> Outcome<f64> {
     Ok(took / f64::from(rounds) / many as f64)
 }
 
-/// Processor time of something large, in seconds: the mean of several.
+/// Returns the mean processor time of several runs, in seconds.
 ///
 /// # Errors
-/// Where it does not find what is there.
+/// If a run does not find its objects.
 pub(super) fn cpu_of(mut work: impl FnMut() -> bool) -> Outcome<f64> {
     const TIMES: u32 = 5;
     let before = cpu_time();
@@ -166,7 +166,7 @@ pub(super) fn cpu_of(mut work: impl FnMut() -> bool) -> Outcome<f64> {
     each(took, TIMES, 1, found)
 }
 
-/// A thousand of them, from all over.
+/// Returns a thousand elements, spread evenly.
 pub(super) fn spread<T>(all: &[T]) -> Vec<&T> {
     let step = (all.len() / KEYS).max(1);
     all.iter().step_by(step).take(KEYS).collect()

@@ -1,4 +1,4 @@
-//! Driver: what a process of a measurement of the cache does, and what it reports.
+//! Driver: the roles of processes in a measurement of the cache, and their reports.
 
 use clap::Subcommand;
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod, Secret};
@@ -8,60 +8,60 @@ use serde::{Deserialize, Serialize};
 use steersman_object::TypedObject;
 
 use super::storm::Stormed;
-use super::words::{Asked, Synced, Who};
+use super::words::{SyncTask, Synced, Who};
 use super::{latency, load, outage, peers, queue, steady, storm};
 use crate::process::{Outcome, say};
 use crate::samples::{Sample, Widget};
 
-/// One side of a measurement.
+/// The role of a process in a measurement.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Role {
+pub(crate) enum ClientRole {
     /// Caches all objects of a kind, and reads them.
     Sync {
-        /// What, as JSON.
+        /// The task, as JSON.
         asked: String,
     },
-    /// Works keys off a queue.
+    /// Processes keys of a queue.
     Queue {
         #[arg(long)]
         keys: u64,
     },
     /// Reconciles all objects of a server once.
     Storm {
-        /// What, as JSON.
+        /// The task, as JSON.
         asked: String,
     },
-    /// Waits for changes in a reconcile.
+    /// Measures the time from changes to reconciles.
     Latency {
         #[arg(long)]
         rounds: usize,
-        /// In the reconciles of the peer.
+        /// Uses kube-runtime's controller.
         #[arg(long)]
         peer: bool,
     },
-    /// Waits for a deletion that was made while the server was away.
+    /// Waits for a deletion during an outage of the server.
     Outage {
-        /// How long it is away, in seconds.
+        /// The duration of the outage, in seconds.
         #[arg(long)]
         away: u64,
-        /// With the watcher of the peer.
+        /// Uses kube-runtime's watcher.
         #[arg(long)]
         peer: bool,
     },
-    /// Counts what a manager or its peer asks of a server.
+    /// Counts the requests of a manager, or of kube-runtime.
     Load {
-        /// What, as JSON.
+        /// The task, as JSON.
         asked: String,
     },
     /// Runs an operator whose objects change.
     Steady {
-        /// What, as JSON.
+        /// The task, as JSON.
         asked: String,
     },
 }
 
-impl Role {
-    /// Plays it to its end.
+impl ClientRole {
+    /// Runs the role to its end.
     pub(crate) fn play(self) -> Outcome<()> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
@@ -94,14 +94,14 @@ impl Role {
     }
 }
 
-/// What somebody looks at who needs one field.
+/// A type of a reader that needs one field.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Small {
     node_name: Option<String>,
 }
 
-async fn storm(asked: &Asked) -> Outcome<Stormed> {
+async fn storm(asked: &SyncTask) -> Outcome<Stormed> {
     let (kubeconfig, objects) = (&asked.kubeconfig, asked.objects);
     match asked.by {
         Who::KubeRuntime => Box::pin(storm::kube_runtime::<ConfigMap>(kubeconfig, objects)).await,
@@ -109,7 +109,7 @@ async fn storm(asked: &Asked) -> Outcome<Stormed> {
     }
 }
 
-async fn sync(asked: &Asked) -> Outcome<Synced> {
+async fn sync(asked: &SyncTask) -> Outcome<Synced> {
     match asked.of {
         Sample::Pod => sync_of::<Pod>(asked).await,
         Sample::ConfigMap => sync_of::<ConfigMap>(asked).await,
@@ -119,7 +119,7 @@ async fn sync(asked: &Asked) -> Outcome<Synced> {
     }
 }
 
-async fn sync_of<K>(asked: &Asked) -> Outcome<Synced>
+async fn sync_of<K>(asked: &SyncTask) -> Outcome<Synced>
 where
     K: TypedObject<Scope = NamespaceResourceScope>,
 {

@@ -1,4 +1,4 @@
-//! Driver: a controller that runs beside a cache of its own, with metrics, as in a manager.
+//! Driver: runs a controller beside its own cache, with metrics, as in a manager.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::process::Outcome;
 
-/// A controller and its cache, each in a task.
+/// A controller and its cache, each in its own task.
 pub(super) struct Running {
     cancel: CancellationToken,
     caching: JoinHandle<Result<(), steersman_cache::Error>>,

@@ -1,4 +1,4 @@
-//! Driver: sync, memory and reads from few objects to many.
+//! Driver: measures sync, memory and reads for growing numbers of objects.
 
 use super::sync::in_turns;
 use super::words::{Synced, Who};
@@ -8,23 +8,25 @@ use crate::report::{Figure, KUBE_RUNTIME, Spread};
 use crate::samples::Sample;
 use crate::world::{World, Worlds};
 
-/// How large the measurements are.
+/// The sizes of the measurements.
 #[derive(Debug, Clone, Copy)]
-struct Size {
-    /// Numbers of objects, each larger than the one before.
+struct ScalingSize {
+    /// The numbers of objects, in ascending order.
     objects: &'static [u64],
     runs: u32,
-    /// More objects than these are measured once.
+    /// Larger numbers of objects are measured once.
     often: u64,
-    /// More objects than these are not measured with the peer, which keeps them all decoded.
+    /// Larger numbers of objects are not measured with kube-runtime, which keeps all of them
+    /// decoded.
     together: u64,
-    /// With so many the budget is full: memory before that is the budget's. None where it never is.
+    /// The number of objects that fills the budget; smaller numbers measure the budget itself.
+    /// `None` if it is never full.
     full: Option<u64>,
-    /// What one costs with the most is told as a multiple of what it costs with so many.
+    /// The number of objects that is the base of the cost ratio.
     from: u64,
 }
 
-const FULL: Size = Size {
+const FULL: ScalingSize = ScalingSize {
     objects: &[
         1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000,
     ],
@@ -35,7 +37,7 @@ const FULL: Size = Size {
     from: 10_000,
 };
 
-const QUICK: Size = Size {
+const QUICK: ScalingSize = ScalingSize {
     objects: &[100, 200, 500, 1_000],
     runs: 1,
     often: 500,
@@ -81,14 +83,14 @@ const GET: Scaled = Scaled {
     of: |one| one.spread_ns,
 };
 
-/// The runs of one number of objects.
+/// The runs with one number of objects.
 struct Step {
     objects: u64,
     own: Vec<Synced>,
     peer: Vec<Synced>,
 }
 
-/// Runs all of them, on one server that grows.
+/// Runs all measurements on one server that grows.
 pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> Outcome<Vec<Figure>> {
     let size = if quick { QUICK } else { FULL };
     let mut world = worlds.start(Sample::Pod, 0).await?;
@@ -113,10 +115,10 @@ pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> Outcome<Vec<Fig
         .full
         .map(|full| format!(", from {full} objects on, where the budget is full"));
     let from = from.unwrap_or_default();
-    // What memory is like depends on no machine.
+    // Memory figures do not depend on the machine.
     let linear = RESIDENT.linear(&steps[full..], &from, 1e3, "kB");
     figures.push(linear.guarded());
-    // The program and its budget are there with the first.
+    // The first figure includes the program and its budget.
     let bent = RESIDENT.bent("one more", of_one_more, &steps, size);
     figures.extend(bent.map(Figure::guarded));
     figures.extend(flat(&steps));
@@ -124,7 +126,7 @@ pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> Outcome<Vec<Fig
 }
 
 impl Step {
-    async fn take(world: &World, objects: u64, size: Size) -> Outcome<Self> {
+    async fn take(world: &World, objects: u64, size: ScalingSize) -> Outcome<Self> {
         let runs = if objects > size.often { 1 } else { size.runs };
         progress(format!("{runs} runs with {objects}"));
         let (own, peer) = if objects > size.together {
@@ -149,8 +151,8 @@ impl Scaled {
         figure.beside(KUBE_RUNTIME, Spread::over(&step.peer, self.of))
     }
 
-    /// How well a straight line fits, and what an object costs by it: `each` of the unit are one of
-    /// that of an object.
+    /// Returns the fit of a straight line, and the cost per object by it: `each` of the unit are
+    /// one of that of an object.
     fn linear(self, steps: &[Step], from: &str, each: f64, unit: &str) -> Figure {
         let fit = Fit::of(&self.points(steps));
         let what = format!(
@@ -169,14 +171,14 @@ impl Scaled {
         .at_least(0.99)
     }
 
-    /// What one costs with the most objects, as a multiple of what it costs with fewer. A line explains
-    /// much of what bends; this does not.
+    /// Returns the cost per object with the most objects, as a multiple of that with fewer. A line
+    /// fits a slight curve well; this ratio does not.
     fn bent(
         self,
         one: &str,
         times: fn(&[Point], f64) -> Option<f64>,
         steps: &[Step],
-        size: Size,
+        size: ScalingSize,
     ) -> Option<Figure> {
         let (most, from) = (steps.last()?.objects, size.from);
         let times = times(&self.points(steps), from as f64)?;
@@ -196,7 +198,7 @@ impl Scaled {
     }
 }
 
-/// What a read costs with the most objects, by what it costs with the fewest.
+/// Returns the cost of a read with the most objects, as a multiple of that with the fewest.
 fn flat(steps: &[Step]) -> Option<Figure> {
     let (few, many) = (steps.first()?, steps.last()?);
     let median = |step: &Step| Spread::over(&step.own, GET.of).median;

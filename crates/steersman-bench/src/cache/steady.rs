@@ -1,5 +1,5 @@
-//! Driver: an operator whose objects change all the time: what becomes of its memory, and whether it sees
-//! everything in the end.
+//! Driver: measures an operator with constantly changing objects: its memory, and whether it
+//! observes every final state.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -25,22 +25,22 @@ use crate::world::Worlds;
 
 const WORKERS: usize = 8;
 
-/// What is waited for at most, where nothing moves any more.
+/// The time limit of a wait without progress.
 const QUIET: Duration = Duration::from_secs(30);
 
-/// How large the measurements are.
+/// The sizes of the measurements.
 #[derive(Debug, Clone, Copy)]
-struct Size {
+struct SteadySize {
     objects: u64,
     updates: u32,
     soak_seconds: u32,
     replacements: u32,
     churn_seconds: u32,
-    /// After this the soak's memory is not to grow.
+    /// The number of seconds after which memory must not grow.
     settled: usize,
 }
 
-const FULL: Size = Size {
+const FULL: SteadySize = SteadySize {
     objects: 10_000,
     updates: 1_000,
     soak_seconds: 60,
@@ -49,7 +49,7 @@ const FULL: Size = Size {
     settled: 10,
 };
 
-const QUICK: Size = Size {
+const QUICK: SteadySize = SteadySize {
     objects: 300,
     updates: 300,
     soak_seconds: 4,
@@ -58,24 +58,24 @@ const QUICK: Size = Size {
     settled: 1,
 };
 
-/// What the operator's process is to look at.
+/// The task of the operator's process.
 #[derive(Debug, Serialize, Deserialize)]
-struct Asked {
+struct SteadyTask {
     kubeconfig: PathBuf,
     objects: usize,
 }
 
-/// What it is asked while it runs.
+/// A question to the operator while it runs.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 enum Question {
-    /// Its resident memory, in bytes.
+    /// The resident memory, in bytes.
     Resident,
-    /// How many objects it has reconciled with this number or a later one, as soon as these are all, or when
-    /// nothing moves any more.
+    /// The number of objects that were reconciled with this number or a later one, once these are
+    /// all objects, or progress stops.
     Caught { from: u64 },
 }
 
-/// The newest number that was seen of each object.
+/// The newest number observed of each object.
 #[derive(Debug, Default)]
 struct Seen {
     numbers: Mutex<HashMap<ObjectKey, u64>>,
@@ -85,7 +85,7 @@ struct Seen {
 #[derive(Debug)]
 struct Seeing(Arc<Seen>);
 
-/// Runs both.
+/// Runs both measurements.
 pub(crate) async fn measure(quick: bool, long: bool) -> Outcome<Vec<Figure>> {
     let mut size = if quick { QUICK } else { FULL };
     if long {
@@ -96,7 +96,7 @@ pub(crate) async fn measure(quick: bool, long: bool) -> Outcome<Vec<Figure>> {
     Ok(figures)
 }
 
-async fn soak(size: Size) -> Outcome<Vec<Figure>> {
+async fn soak(size: SteadySize) -> Outcome<Vec<Figure>> {
     let order = Order::Touch {
         per_second: size.updates,
         seconds: size.soak_seconds,
@@ -130,7 +130,7 @@ async fn soak(size: Size) -> Outcome<Vec<Figure>> {
     ])
 }
 
-async fn churn(size: Size) -> Outcome<Vec<Figure>> {
+async fn churn(size: SteadySize) -> Outcome<Vec<Figure>> {
     let order = Order::Replace {
         per_second: size.replacements,
         seconds: size.churn_seconds,
@@ -160,7 +160,7 @@ async fn churn(size: Size) -> Outcome<Vec<Figure>> {
     Ok(figures)
 }
 
-/// The memory of the churn in its course: after the first sync, and after each tenth of the time.
+/// Returns the memory over time: after the first sync, and after each tenth of the duration.
 fn course(lived: &Lived, seconds: u32) -> Vec<Figure> {
     const STEPS: u32 = 10;
     let at = |step: u32| {
@@ -180,7 +180,7 @@ fn course(lived: &Lived, seconds: u32) -> Vec<Figure> {
     (0..=STEPS).filter_map(at).collect()
 }
 
-fn final_states(id: &str, what: &str, caught: u64, size: Size) -> Figure {
+fn final_states(id: &str, what: &str, caught: u64, size: SteadySize) -> Figure {
     let share = 100.0 * caught as f64 / size.objects as f64;
     let what = format!("{what}: final states that were reconciled");
     Figure::new(id, what, "%", Spread::one(share))
@@ -189,27 +189,27 @@ fn final_states(id: &str, what: &str, caught: u64, size: Size) -> Figure {
         .guarded()
 }
 
-/// By how many per cent the middle of the second is above that of the first.
+/// Returns by how many per cent the median of the second half exceeds that of the first.
 fn grown(before: &[u64], after: &[u64]) -> f64 {
     let middle = |all: &[u64]| Spread::over(all, |bytes| *bytes as f64).median;
     100.0 * (middle(after) / middle(before) - 1.0)
 }
 
-/// What an operator's process was like while its objects changed.
+/// The figures of an operator's process while its objects changed.
 struct Lived {
-    /// Its memory when it had seen everything once, in bytes.
+    /// The memory after the first sync, in bytes.
     synced: u64,
-    /// The same once a second, and at the end.
+    /// The memory once a second and at the end, in bytes.
     resident: Vec<u64>,
-    /// The objects whose last state it has seen.
+    /// The number of objects with an observed final state.
     caught: u64,
 }
 
-/// Lets an operator look on while a server carries out an order.
-async fn live(size: Size, order: Order, seconds: u32) -> Outcome<Lived> {
+/// Runs an operator while a server executes an order.
+async fn live(size: SteadySize, order: Order, seconds: u32) -> Outcome<Lived> {
     let mut worlds = Worlds::of(None).await?;
     let mut world = worlds.start(Sample::Pod, size.objects).await?;
-    let asked = Asked {
+    let asked = SteadyTask {
         kubeconfig: world.kubeconfig().to_owned(),
         objects: usize::try_from(size.objects)?,
     };
@@ -218,7 +218,7 @@ async fn live(size: Size, order: Order, seconds: u32) -> Outcome<Lived> {
     progress(format!("{seconds} s of changes"));
     let mut resident = Vec::new();
     let mut tick = tokio::time::interval(Duration::from_secs(1));
-    // The first tick comes at once.
+    // The first tick is immediate.
     tick.tick().await;
     let next: u64 = {
         let ordered = world.order(order);
@@ -251,9 +251,9 @@ impl Question {
     }
 }
 
-/// The operator's process.
+/// Runs the operator's process.
 pub(super) async fn play(asked: &str) -> Outcome<()> {
-    let asked: Asked = serde_json::from_str(asked)?;
+    let asked: SteadyTask = serde_json::from_str(asked)?;
     let connection = Connection::from_kubeconfig(&asked.kubeconfig).await?;
     let manager = Manager::builder(connection).build()?;
     let seen = Arc::new(Seen::default());
@@ -278,17 +278,18 @@ pub(super) async fn play(asked: &str) -> Outcome<()> {
 }
 
 impl Seen {
-    /// How many objects are there with this number or a later one, as soon as these are all that is wanted,
-    /// and no others; where nothing moves any more what is there then, less those that should not be.
+    /// Returns the number of objects with this number or a later one, as soon as these are all
+    /// wanted objects and no others exist; without progress the current number, minus unwanted
+    /// objects.
     async fn caught(&self, from: u64, wanted: usize) -> usize {
         loop {
             let moved = tokio::time::timeout(QUIET, self.moved.notified()).await;
             let numbers = self.numbers.lock();
-            // They are looked through when they may be all, not at each step.
+            // Checked only when all objects may be current, and not at each step.
             if numbers.len() == wanted || moved.is_err() {
                 let current = numbers.values().filter(|number| **number >= from).count();
                 if current == wanted || moved.is_err() {
-                    // What should be gone is no final state, either.
+                    // An object that should be deleted is no final state either.
                     return current.saturating_sub(numbers.len() - current);
                 }
             }

@@ -1,7 +1,8 @@
-//! Driver: a controller that reconciles everything there is once, right after its start: ours and the peer's.
+//! Driver: measures a controller that reconciles every object once after its start, of this
+//! workspace and of kube-runtime.
 //!
-//! Both count their reconciles the same way and do nothing else in them; both have a subscriber of spans
-//! and logs of the level `info`, whose lines go nowhere.
+//! Both count their reconciles in the same way and do no other work; both have a subscriber of
+//! spans and logs at level `info` that discards its lines.
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -23,10 +24,10 @@ use tokio::time::Instant;
 use super::running::Running;
 use crate::process::{Outcome, cpu_time};
 
-/// How many reconciles may run at once.
+/// The number of concurrent reconciles.
 const WORKERS: u16 = 8;
 
-/// What reconciling everything took.
+/// The figures of reconciling every object.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Stormed {
     /// From the start of the controller to its first reconcile.
@@ -38,8 +39,8 @@ pub(crate) struct Stormed {
     pub(crate) per_second: f64,
 }
 
-/// Counts reconciles and notes when the first and the last of them begin.
-struct Count {
+/// Counts reconciles and records the start of the first and the last.
+struct StormCount {
     objects: u64,
     begun: AtomicU64,
     first: OnceLock<(Instant, f64)>,
@@ -47,12 +48,12 @@ struct Count {
     done: Notify,
 }
 
-/// The controller of this workspace, with metrics.
+/// Measures the controller of this workspace, with metrics.
 pub(super) async fn steersman<K: TypedObject>(kubeconfig: &Path, objects: u64) -> Outcome<Stormed> {
     listen();
     let began = Instant::now();
     let connection = Connection::from_kubeconfig(kubeconfig).await?;
-    let count = Arc::new(Count::to(objects));
+    let count = Arc::new(StormCount::to(objects));
     let controller = Controller::builder::<K>()
         .max_concurrent_reconciles(WORKERS.into())
         .build(Arc::clone(&count))?;
@@ -62,7 +63,7 @@ pub(super) async fn steersman<K: TypedObject>(kubeconfig: &Path, objects: u64) -
     count.stormed(began)
 }
 
-/// kube-runtime's controller.
+/// Measures kube-runtime's controller.
 pub(super) async fn kube_runtime<K: TypedObject>(
     kubeconfig: &Path,
     objects: u64,
@@ -72,11 +73,11 @@ pub(super) async fn kube_runtime<K: TypedObject>(
     let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
     let all: Api<K> = Api::all(KubeClient::try_from(config)?);
-    let count = Arc::new(Count::to(objects));
+    let count = Arc::new(StormCount::to(objects));
     let events = KubeController::new(all, watcher::Config::default().streaming_lists())
         .with_config(KubeOptions::default().concurrency(WORKERS))
         .run(
-            |_, count: Arc<Count>| async move {
+            |_, count: Arc<StormCount>| async move {
                 count.one();
                 Ok::<_, Infallible>(KubeAction::await_change())
             },
@@ -89,7 +90,7 @@ pub(super) async fn kube_runtime<K: TypedObject>(
     count.stormed(began)
 }
 
-/// What an operator logs with, but for where the lines go.
+/// Returns the subscriber of an operator, without output.
 fn listen() {
     tracing_subscriber::fmt()
         .with_max_level(tracing_subscriber::filter::LevelFilter::INFO)
@@ -97,9 +98,9 @@ fn listen() {
         .init();
 }
 
-// === impl Count ===
+// === impl StormCount ===
 
-impl Count {
+impl StormCount {
     fn to(objects: u64) -> Self {
         Self {
             objects,
@@ -112,7 +113,7 @@ impl Count {
 
     fn one(&self) {
         let before = self.begun.fetch_add(1, Ordering::Relaxed);
-        // The thread of the very first may be put to sleep right here.
+        // The thread of the first reconcile may be suspended here.
         if before < u64::from(WORKERS) {
             self.first.get_or_init(moment);
         }
@@ -135,7 +136,7 @@ impl Count {
     }
 }
 
-impl Reconciler for Count {
+impl Reconciler for StormCount {
     async fn reconcile(&self, _: &Context, _: Request) -> Result<Action, Error> {
         self.one();
         Ok(Action::done())

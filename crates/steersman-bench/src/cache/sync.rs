@@ -1,12 +1,12 @@
-//! Driver: one process that caches the objects of a world.
+//! Driver: starts a process that caches the objects of a world.
 
-use super::words::{Asked, Synced, Who};
+use super::words::{SyncTask, Synced, Who};
 use crate::process::{Actor, Outcome, progress, tell};
 use crate::world::World;
 
-/// What a process is told of a world.
-pub(crate) fn asked(world: &World, by: Who, objects: u64) -> Asked {
-    Asked {
+/// Returns the task of a process.
+pub(crate) fn asked(world: &World, by: Who, objects: u64) -> SyncTask {
+    SyncTask {
         kubeconfig: world.kubeconfig().to_owned(),
         namespace: world.namespace().map(ToOwned::to_owned),
         of: world.of(),
@@ -15,7 +15,7 @@ pub(crate) fn asked(world: &World, by: Who, objects: u64) -> Asked {
     }
 }
 
-/// What one of them needs for so many objects.
+/// Measures one cache with this number of objects.
 pub(crate) async fn sync(world: &World, by: Who, objects: u64) -> Outcome<Synced> {
     let asked = asked(world, by, objects);
     let mut client = Actor::client(&["sync", &serde_json::to_string(&asked)?])?;
@@ -24,7 +24,7 @@ pub(crate) async fn sync(world: &World, by: Who, objects: u64) -> Outcome<Synced
     Ok(synced)
 }
 
-/// Several of them in turn, so often: what all runs of each took.
+/// Measures several caches in turn, and returns all runs of each.
 pub(crate) async fn in_turns<const N: usize>(
     world: &World,
     of: [Who; N],

@@ -1,4 +1,4 @@
-//! Words: who is measured and how, and what the processes of a measurement report.
+//! Words: the measured caches, and the reports of the processes.
 
 use std::path::PathBuf;
 
@@ -6,80 +6,81 @@ use serde::{Deserialize, Serialize};
 
 use crate::samples::Sample;
 
-/// Who caches.
+/// The cache and its options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Who {
     /// The cache with its defaults.
     Defaults,
     /// The cache with its defaults, over HTTP/1.1.
     Http1,
-    /// The cache, which keeps nothing decoded.
+    /// The cache without decoded objects.
     Packed,
-    /// The cache, which keeps 16 MiB decoded.
+    /// The cache with a budget of 16 MiB.
     Little,
-    /// The cache, which keeps 256 MiB decoded.
+    /// The cache with a budget of 256 MiB.
     Much,
-    /// The cache, which keeps everything decoded.
+    /// The cache without a limit of decoded objects.
     Decoded,
-    /// The cache, of metadata alone.
+    /// The cache of metadata.
     Metadata,
-    /// The cache, which keeps managedFields.
+    /// The cache with managedFields.
     Whole,
-    /// The cache, looked at as a struct of one field.
+    /// The cache with a view as a struct of one field.
     Small,
-    /// The cache, looked at as JSON.
+    /// The cache with a view as JSON.
     Tree,
-    /// The cache of one in about three, which the server selects by a label.
+    /// The cache of about one object in three, which the server selects by a label.
     Selected,
     /// kube-runtime's reflector.
     KubeRuntime,
-    /// The same, which is told to drop managedFields.
+    /// kube-runtime's reflector without managedFields.
     KubeRuntimeBare,
 }
 
-/// What a process is to cache.
+/// The task of a process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Asked {
+pub(crate) struct SyncTask {
     pub(crate) kubeconfig: PathBuf,
-    /// All namespaces where it is none.
+    /// `None` for all namespaces.
     pub(crate) namespace: Option<String>,
     pub(crate) of: Sample,
     pub(crate) objects: u64,
     pub(crate) by: Who,
 }
 
-/// What caching took.
+/// The figures of caching.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Synced {
-    /// From before the connection until everything is there.
+    /// The time from before the connection until all objects are cached.
     pub(crate) seconds: f64,
-    /// Processor time of the process for that, in seconds; with what it does in the second after.
+    /// The processor time of the process for that and for one second after it, in seconds.
     pub(crate) cpu: f64,
-    /// Resident memory then, in bytes.
+    /// The resident memory at that time, in bytes.
     pub(crate) resident: u64,
-    /// Its peak until then.
+    /// The peak of the resident memory until that time.
     pub(crate) peak: u64,
-    /// Resident memory after each object was read once.
+    /// The resident memory after each object was read once.
     pub(crate) read: u64,
-    /// The JSON of one object as the server sends it, in bytes; 0 where the peer does not know.
+    /// The size of one object's JSON from the server, in bytes; 0 if kube-runtime does not report
+    /// it.
     pub(crate) bytes_each: u64,
-    /// A read of one key again and again.
+    /// A repeated read of one key.
     pub(crate) hot_ns: f64,
     /// Reads of a thousand keys in turn.
     pub(crate) spread_ns: f64,
-    /// The same through the cache rather than a handle of one store; 0 where there is none.
+    /// The same through the cache instead of a store handle; 0 for kube-runtime.
     pub(crate) cache_ns: f64,
     /// The same through a client.
     pub(crate) client_ns: f64,
-    /// Ten objects by an index; 0 where there is none.
+    /// A read of ten objects by an index; 0 for kube-runtime.
     pub(crate) index_ns: f64,
-    /// Ten objects by a label that is indexed; 0 where there is none.
+    /// A read of ten objects by an indexed label; 0 for kube-runtime.
     pub(crate) label_ns: f64,
-    /// Processor time of a list of everything, in seconds; 0 where none was made.
+    /// The processor time of a list of all objects, in seconds; 0 if none was made.
     pub(crate) list_cpu: f64,
 }
 
-/// What a key costs on its way through a queue, in nanoseconds.
+/// The cost of a key in a queue, in nanoseconds.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Queued {
     pub(crate) batch_ns: f64,

@@ -1,12 +1,12 @@
-//! Machine: chance that is the same in each run.
+//! Machine: random numbers that are the same in each run.
 
 use serde_json::Value;
 
-/// A small generator: the same number gives the same rolls.
+/// A small random generator: the same seed gives the same numbers.
 pub(super) struct Dice(pub(super) u64);
 
 impl Dice {
-    /// A number below `bound` (splitmix64).
+    /// Returns a number below `bound` (splitmix64).
     pub(super) fn roll(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -21,7 +21,7 @@ impl Dice {
             .collect()
     }
 
-    /// One of several.
+    /// Returns one of several words.
     pub(super) fn pick<'a>(&mut self, words: &[&'a str]) -> &'a str {
         let at = self.roll(words.len() as u64);
         usize::try_from(at)
@@ -30,11 +30,11 @@ impl Dice {
             .unwrap_or_default()
     }
 
-    /// Characters of base64, which do not shrink but for their six bits.
+    /// Returns random base64 characters, which compress to six bits each at best.
     pub(super) fn noise(&mut self, characters: usize) -> Value {
         const ALPHABET: &[u8; 64] =
             b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-        // Whole groups of four need no padding.
+        // Complete groups of four need no padding.
         let characters = characters.next_multiple_of(4);
         let mut text = String::with_capacity(characters);
         for _ in 0..characters {

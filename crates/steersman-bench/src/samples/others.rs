@@ -1,4 +1,4 @@
-//! Words: objects that are no Pods, from such as resemble each other to such as do not.
+//! Words: objects other than Pods, from similar ones to random ones.
 
 use kube_client::core::CustomResourceExt as _;
 use kube_derive::CustomResource;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::dice::Dice;
 use super::{Made, NUMBER};
 
-/// What the names of ConfigMaps begin with.
+/// The prefix of the names of ConfigMaps.
 pub(super) const SETTINGS: &str = "settings";
 
 /// A custom resource of some size.
@@ -37,7 +37,7 @@ pub(crate) struct Part {
     weight: i64,
 }
 
-/// What an operator says of a widget.
+/// The status of a widget.
 #[derive(Clone, Debug, Deserialize, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct WidgetStatus {
@@ -46,7 +46,7 @@ pub(crate) struct WidgetStatus {
     message: String,
 }
 
-/// The definition of widgets, as it is written to a server.
+/// Returns the CustomResourceDefinition of widgets.
 pub(crate) fn widgets() -> serde_json::Result<Value> {
     serde_json::to_value(Widget::crd())
 }
@@ -59,7 +59,7 @@ fn metadata(kind: &str, number: u64, app: &str) -> Value {
     })
 }
 
-/// Settings of a program: lines whose values differ, and a certificate.
+/// Returns the settings of a program, with different values per line, and a certificate.
 pub(super) fn config_map(number: u64) -> Made {
     let mut dice = Dice(number);
     let app = format!("svc-{:03}", dice.roll(400));
@@ -80,7 +80,7 @@ pub(super) fn config_map(number: u64) -> Made {
     }
 }
 
-/// A key and a certificate.
+/// Returns a key and a certificate.
 pub(super) fn secret(number: u64) -> Made {
     let mut dice = Dice(number);
     let app = format!("svc-{:03}", dice.roll(400));
@@ -97,7 +97,7 @@ pub(super) fn secret(number: u64) -> Made {
     }
 }
 
-/// What a scheduler or a kubelet said of a Pod.
+/// Returns an event of a scheduler or a kubelet about a Pod.
 pub(super) fn event(number: u64, namespace: &str) -> Made {
     let mut dice = Dice(number);
     let pod = format!("svc-{:03}-{}-{}", dice.roll(400), dice.hex(10), dice.hex(5));
@@ -149,7 +149,7 @@ pub(super) fn event(number: u64, namespace: &str) -> Made {
     }
 }
 
-/// A custom resource as its author and its operator leave it.
+/// Returns a custom resource with the fields of its author and its operator.
 pub(super) fn widget(number: u64) -> Made {
     let mut dice = Dice(number);
     let app = format!("svc-{:03}", dice.roll(400));

@@ -1,4 +1,4 @@
-//! Words: Pods as a Deployment, a scheduler and a kubelet leave them, each different.
+//! Words: different Pods in the form that a Deployment, a scheduler and a kubelet produce.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use super::{Made, NUMBER, SHARED, TOGETHER};
 
 const TIME: &str = "2026-11-01T10:20:30Z";
 
-/// The Pod of that number, without a status, and the status that a kubelet would report.
+/// Returns the Pod of a number without status, and the status that a kubelet would report.
 pub(super) fn pod(number: u64) -> Made {
     let mut dice = Dice(number);
     let app = format!("svc-{:03}", dice.roll(400));

@@ -1,4 +1,4 @@
-//! Driver: a server full of objects, written as their authors would write them.
+//! Driver: fills a server with objects, with separate writes for spec and status.
 
 use std::ops::Range;
 
@@ -7,11 +7,11 @@ use steersman_apiserver::ApiServer;
 use crate::process::Outcome;
 use crate::samples::{Sample, widgets};
 
-/// Where its objects are.
+/// The namespace of the objects.
 pub(crate) const NAMESPACE: &str = "default";
 
-/// Creates objects and reports their status, so that the server notes who owns which field. Answers
-/// how many writes that were.
+/// Creates objects and their status, so that the server tracks field owners. Returns the number of
+/// writes.
 pub(crate) fn fill(server: &ApiServer, of: Sample, numbers: Range<u64>) -> Outcome<u64> {
     let mut writes = 0;
     for number in numbers {
@@ -20,7 +20,7 @@ pub(crate) fn fill(server: &ApiServer, of: Sample, numbers: Range<u64>) -> Outco
     Ok(writes)
 }
 
-/// Makes what objects of this kind need before they can be.
+/// Creates the prerequisites of objects of this kind.
 pub(crate) fn prepare(server: &ApiServer, of: Sample) -> Outcome<()> {
     if of == Sample::Widget {
         server
@@ -30,7 +30,7 @@ pub(crate) fn prepare(server: &ApiServer, of: Sample) -> Outcome<()> {
     Ok(())
 }
 
-/// One of them.
+/// Creates one object.
 pub(crate) fn add(server: &ApiServer, of: Sample, number: u64) -> Outcome<u64> {
     let made = of.make(number, NAMESPACE);
     let mut object = server

@@ -1,4 +1,4 @@
-//! Driver: Pods brought to life by the server's player, from Deployments to ready.
+//! Driver: measures the player, from Deployments to ready Pods.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use tokio::time::Instant;
 
 use crate::process::Outcome;
 
-/// How often the Deployments are looked at.
+/// The interval between checks of the Deployments.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Waits until all Pods of these Deployments are ready, and says how many seconds that took.
+/// Waits until all Pods of these Deployments are ready, and returns the time in seconds.
 pub(crate) async fn bring_up(pods: u64, deployments: u64, tracked: bool) -> Outcome<f64> {
     let server = ApiServer::builder()
         .play(Played::everything().nodes(10).events(false))

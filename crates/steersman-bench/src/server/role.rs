@@ -1,4 +1,4 @@
-//! Driver: what a process of a measurement does, and what it reports on its standard output.
+//! Driver: the roles of processes in a measurement, and their reports on standard output.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,12 +20,12 @@ use super::player::bring_up;
 use super::serve::serve;
 use crate::process::{Outcome, memory, say};
 use crate::samples::Sample;
-use crate::wire::{Exchange, Place, trust};
+use crate::wire::{Exchange, ServerAddress, trust};
 
-/// One side of a measurement.
+/// The role of a process in a measurement.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Role {
-    /// Starts a server and asks it something.
+pub(crate) enum ServerRole {
+    /// Starts a server and sends it a request.
     Start,
     /// Lists and watches without sockets.
     InProcess {
@@ -48,17 +48,17 @@ pub(crate) enum Role {
         #[arg(long)]
         runs: u32,
     },
-    /// Has the player bring Pods to life.
+    /// Runs the player on Pods.
     Player {
         #[arg(long)]
         pods: u64,
         #[arg(long)]
         deployments: u64,
-        /// Leaves out who owns which field.
+        /// Disables managed fields.
         #[arg(long)]
         no_managed_fields: bool,
     },
-    /// Watches many times over HTTPS.
+    /// Opens many watches over HTTPS.
     Watch {
         #[arg(long)]
         place: String,
@@ -77,7 +77,7 @@ pub(crate) struct Started {
 pub(crate) struct InProcess {
     /// The size of the whole list.
     pub(crate) bytes: u64,
-    /// Megabytes per second, one figure a run.
+    /// Megabytes per second, one figure per run.
     pub(crate) pages: Vec<f64>,
     pub(crate) watch_list: Vec<f64>,
     pub(crate) writes_per_second: f64,
@@ -93,7 +93,7 @@ pub(crate) struct Fanned {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Played {
     pub(crate) pods_per_second: f64,
-    /// Resident memory with all of them, in bytes.
+    /// Resident memory with all Pods, in bytes.
     pub(crate) resident: u64,
 }
 
@@ -102,8 +102,8 @@ const WATCH_LIST: &str = "/api/v1/pods?watch=true&sendInitialEvents=true&allowWa
 const INITIAL_END: &[u8] = b"k8s.io/initial-events-end";
 const CONFIG_MAPS: &str = "/api/v1/configmaps?watch=true&resourceVersion=";
 
-impl Role {
-    /// Plays it to its end.
+impl ServerRole {
+    /// Runs the role to its end.
     pub(crate) fn play(self) -> Outcome<()> {
         let began = Instant::now();
         let mut builder = match self {
@@ -130,9 +130,9 @@ impl Role {
     }
 }
 
-/// Looks at its sockets at most once a millisecond, as a network card collects its interrupts. Where
-/// watchers sleep until each event, the server pays for waking them: on one machine with it that is
-/// the system's time of its own writes.
+/// Polls its sockets at most once a millisecond, as a network card batches interrupts. If watchers
+/// slept until each event on the same machine, the server would pay for the wake-ups in system time
+/// of its writes.
 fn unhurried() -> tokio::runtime::Builder {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     builder.on_thread_park(rest);
@@ -141,7 +141,7 @@ fn unhurried() -> tokio::runtime::Builder {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "the thread has nothing else to do, and is not to be woken"
+    reason = "the thread has no other work and must not be woken"
 )]
 fn rest() {
     std::thread::sleep(Duration::from_millis(1));
@@ -154,7 +154,7 @@ async fn start(began: Instant) -> Outcome<()> {
     let again = Instant::now();
     let server = ApiServer::new();
     let serving = server.serve("127.0.0.1:0").await?;
-    let place = Place {
+    let place = ServerAddress {
         address: serving.addr().to_string(),
         ca_pem: serving.ca_pem().to_owned(),
         kubeconfig: serving.kubeconfig(),
@@ -167,7 +167,8 @@ async fn start(began: Instant) -> Outcome<()> {
     })
 }
 
-/// Asks in process, reads the answer to its end, or to the end of a watch's initial objects.
+/// Sends a request in process and reads the response to its end, or to the end of a watch's initial
+/// objects.
 async fn ask(server: &ApiServer, uri: &str) -> Outcome<(u64, Vec<u8>)> {
     let watches = uri.contains("watch=true");
     let request = Request::get(uri).body(Empty::<Bytes>::new())?;
@@ -255,7 +256,7 @@ async fn player(pods: u64, deployments: u64, tracked: bool) -> Outcome<()> {
     })
 }
 
-async fn fetch(place: Place, runs: u32) -> Outcome<()> {
+async fn fetch(place: ServerAddress, runs: u32) -> Outcome<()> {
     let trust = trust(&place)?;
     let (mut lists, mut watches) = (Vec::new(), Vec::new());
     for _ in 0..runs {
@@ -277,13 +278,13 @@ async fn fetch(place: Place, runs: u32) -> Outcome<()> {
     say(&(lists, watches))
 }
 
-async fn watch(place: Place, watchers: u32) -> Outcome<()> {
+async fn watch(place: ServerAddress, watchers: u32) -> Outcome<()> {
     let trust = trust(&place)?;
     let (seen, moved) = (Arc::new(AtomicU64::new(0)), Arc::new(Notify::new()));
     let mut open = 0u32;
     for _ in 0..watchers {
         let mut exchange = Exchange::get(&place, &trust, &format!("{CONFIG_MAPS}1")).await?;
-        // The head of the answer says that the watch is open.
+        // The head of the response shows that the watch is open.
         exchange.read().await?;
         open += 1;
         let (seen, moved) = (Arc::clone(&seen), Arc::clone(&moved));
@@ -292,7 +293,8 @@ async fn watch(place: Place, watchers: u32) -> Outcome<()> {
             while let Ok(piece) = exchange.read().await {
                 let mut lines = 0;
                 for byte in piece {
-                    // Every event ends its line, and no other line ends without a carriage return.
+                    // Each event ends with a newline; other lines end with a carriage return and a
+                    // newline.
                     lines += u64::from(*byte == b'\n' && before != b'\r');
                     before = *byte;
                 }

@@ -1,4 +1,4 @@
-//! Driver: a server over HTTPS that does what its standard input says, a line each.
+//! Driver: a server over HTTPS that executes orders from its standard input, one per line.
 
 use std::collections::VecDeque;
 use std::str::FromStr;
@@ -18,11 +18,11 @@ use tower::ServiceExt;
 use super::fill::{NAMESPACE, add, fill, prepare};
 use crate::process::{Outcome, cpu_time, memory, say};
 use crate::samples::{NUMBER, Sample};
-use crate::wire::Place;
+use crate::wire::ServerAddress;
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Ready {
-    pub(crate) place: Place,
+    pub(crate) place: ServerAddress,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -33,27 +33,26 @@ pub(crate) struct Used {
     pub(crate) resident: u64,
 }
 
-/// What is written while others watch.
+/// An order to write objects while clients watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Order {
-    /// Makes objects until there are so many. Answers how many there are.
+    /// Creates objects up to this number. Returns the number of objects.
     Grow { to: u64 },
-    /// Gives one object after the other a new number. Answers the number that comes next.
+    /// Writes a new number to one object after the other. Returns the next number.
     Touch { per_second: u32, seconds: u32 },
-    /// Deletes the oldest object and makes another, again and again. Answers the number that comes
-    /// next.
+    /// Repeatedly deletes the oldest object and creates another. Returns the next number.
     Replace { per_second: u32, seconds: u32 },
-    /// Changes one object of so many bytes again and again. Answers how many seconds that took.
+    /// Repeatedly changes one object of this size in bytes. Returns the time in seconds.
     Write {
         writes: u64,
         per_second: u32,
         bytes: usize,
     },
-    /// What it has used so far.
+    /// Returns the used processor time and memory.
     Cpu,
 }
 
-/// What the server holds.
+/// The objects of the server.
 struct Held {
     server: ApiServer,
     of: Sample,
@@ -72,7 +71,7 @@ impl FromStr for Order {
 }
 
 impl Order {
-    /// As the line that asks for it.
+    /// Returns the order as an input line.
     pub(crate) fn line(self) -> Outcome<String> {
         Ok(serde_json::to_string(&self)?)
     }
@@ -91,7 +90,7 @@ pub(super) async fn serve(objects: u64, of: Sample) -> Outcome<()> {
     held.grow(objects)?;
     let serving = held.server.serve("127.0.0.1:0").await?;
     say(&Ready {
-        place: Place {
+        place: ServerAddress {
             address: serving.addr().to_string(),
             ca_pem: serving.ca_pem().to_owned(),
             kubeconfig: serving.kubeconfig(),
@@ -160,7 +159,7 @@ impl Held {
         name.unwrap_or_default().to_owned()
     }
 
-    /// At once: no kubelet ends what a Pod runs.
+    /// Without a grace period, because no kubelet stops the Pod.
     async fn delete(&self, name: &str) -> Outcome<()> {
         let path = self.of.path(NAMESPACE);
         let path = format!("{path}/{name}?gracePeriodSeconds=0");
@@ -198,13 +197,13 @@ impl Held {
     }
 }
 
-/// When something is done so many times a second, and how often that is. What was late is caught up with.
+/// Returns the due times of a task with this rate. Late runs are caught up.
 fn paced(per_second: u32, seconds: u32) -> (Interval, u64) {
     let tick = tokio::time::interval(Duration::from_secs(1) / per_second.max(1));
     (tick, u64::from(per_second) * u64::from(seconds))
 }
 
-/// Changes one object again and again, and says how many seconds that took.
+/// Changes one object repeatedly, and returns the time in seconds.
 async fn write(server: &ApiServer, writes: u64, per_second: u32, bytes: usize) -> Outcome<f64> {
     let object = json!({
         "apiVersion": "v1",

@@ -1,4 +1,4 @@
-//! Driver: namespaces of a server that is not ours: made for a measurement, filled, and removed.
+//! Driver: creates, fills and removes namespaces of an external server.
 
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
@@ -14,32 +14,32 @@ use serde_json::{Value, json};
 use crate::process::{Outcome, progress};
 use crate::samples::{Sample, widgets};
 
-/// Writes under way at once.
+/// The number of concurrent writes.
 const WRITERS: usize = 32;
 
-/// So many objects are made between two words on the terminal.
+/// The number of objects between two progress lines.
 const STEP: u64 = 10_000;
 
 const NAMESPACES: &str = "/api/v1/namespaces";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const WIDGETS: &str = "widgets.bench.example.com";
 
-/// Objects that one request deletes. A server deletes them one after the other before it answers, and
-/// ends a request that takes a minute.
+/// The number of objects per delete request. A server deletes them one by one before it responds,
+/// and aborts a request after a minute.
 const PAGE: usize = 500;
 
-/// How often, and after which pauses, to look whether a namespace is gone.
+/// The number of checks whether a namespace is gone.
 const LOOKS: u32 = 60;
 const LOOK: Duration = Duration::from_millis(500);
 
-/// So often everything is tried to be removed: a server may be busy once.
+/// The number of attempts to remove everything, because a server may be overloaded for a while.
 const TRIES: usize = 3;
 
-/// A server, and what was made on it.
+/// An external server, and the objects created on it.
 pub(crate) struct Cluster {
     pub(crate) kubeconfig: PathBuf,
     client: Client,
-    /// What is there until somebody removes it.
+    /// The namespaces that have not been removed.
     left: Vec<Namespace>,
     defined: bool,
 }
@@ -68,10 +68,10 @@ impl Cluster {
         })
     }
 
-    /// A new one, empty.
+    /// Creates an empty namespace.
     pub(crate) async fn namespace(&mut self, of: Sample) -> Outcome<Namespace> {
         if of == Sample::Widget && !self.defined {
-            // Noted before it is asked for: who is interrupted in between does not know whether it is there.
+            // Recorded before the request, because after an interrupt the definition may exist.
             self.defined = true;
             let made = request(&self.client, Method::POST, DEFINITIONS, Some(&widgets()?)).await;
             if let Err(error) = made {
@@ -118,8 +118,8 @@ impl Cluster {
         Err(format!("{WIDGETS} is not served after ten seconds").into())
     }
 
-    /// Removes all that can be, and tells the rest by name. It may be dropped at any time: what is left then
-    /// is known.
+    /// Removes all objects, and returns an error with the names of those that remain. May be
+    /// dropped at any time: the remaining objects stay recorded.
     pub(crate) async fn end(&mut self) -> Outcome<()> {
         let mut problems: Vec<String> = Vec::new();
         for _ in 0..TRIES {
@@ -147,7 +147,7 @@ impl Cluster {
         Err(self.told(&problems.join("; ")))
     }
 
-    /// What is left, by name, and why.
+    /// Returns an error with the names of the remaining objects and the reason.
     pub(crate) fn told(&self, why: &str) -> Box<dyn std::error::Error + Send + Sync> {
         let names = self
             .left
@@ -164,7 +164,8 @@ impl Namespace {
         &self.name
     }
 
-    /// What Pods run as. Where a controller makes it, that may come later than the first Pod.
+    /// Creates the ServiceAccount of Pods, which a controller may create too late for the first
+    /// Pod.
     async fn account(&self) -> Outcome<()> {
         let path = format!("{NAMESPACES}/{}/serviceaccounts", self.name);
         let account = json!({"metadata": {"name": "default"}});
@@ -175,7 +176,7 @@ impl Namespace {
         }
     }
 
-    /// Adds objects until there are so many.
+    /// Creates objects up to this number.
     pub(crate) async fn grow(&mut self, to: u64) -> Outcome<()> {
         while self.objects < to {
             let next = to.min(self.objects + STEP);
@@ -210,16 +211,16 @@ impl Namespace {
         Ok(())
     }
 
-    /// Deletes its objects, and asks for its own end; nothing where it is gone.
+    /// Deletes the objects and then the namespace; succeeds if it does not exist.
     pub(crate) async fn remove(&self) -> Outcome<()> {
         let objects = clear(&self.client, &self.of.path(&self.name)).await;
-        // Most servers empty it then.
+        // Most servers delete the objects of a deleted namespace.
         remove(&self.client, &self.path(), None).await?;
         objects
     }
 
-    /// Removes it and waits until it is gone. Where no controller ends namespaces, it is ended here as
-    /// such a controller would, once it is empty.
+    /// Removes the namespace and waits until it is gone. On a server without a namespace
+    /// controller, finalizes it once it is empty.
     async fn end(&self) -> Outcome<()> {
         self.remove().await?;
         for _ in 0..LOOKS {
@@ -247,7 +248,7 @@ impl Namespace {
         Ok(())
     }
 
-    /// The namespace, if it is still there.
+    /// Returns the namespace if it still exists.
     async fn look(&self) -> Outcome<Option<Value>> {
         let path = self.path();
         match request(&self.client, Method::GET, &path, None).await {
@@ -262,7 +263,7 @@ impl Namespace {
     }
 }
 
-/// Deletes all objects of a collection, a page at a time.
+/// Deletes all objects of a collection, page by page.
 async fn clear(client: &Client, path: &str) -> Outcome<()> {
     let at_once = json!({"gracePeriodSeconds": 0});
     let (mut next, mut before, mut deleted) = (String::new(), Value::Null, 0);
@@ -271,7 +272,7 @@ async fn clear(client: &Client, path: &str) -> Outcome<()> {
         let page = format!("{path}?limit={PAGE}{next}");
         let answer = match request(client, Method::DELETE, &page, Some(&at_once)).await {
             Ok(answer) => answer,
-            // The rest of a list that is too old is listed anew.
+            // After 410, lists the remaining objects again.
             Err(kube_client::Error::Api(status)) if status.code == 410 && renewed < TRIES => {
                 next.clear();
                 renewed += 1;
@@ -290,8 +291,8 @@ async fn clear(client: &Client, path: &str) -> Outcome<()> {
         let token = answer["metadata"]["continue"].as_str().unwrap_or_default();
         let first = answer["items"][0]["metadata"]["uid"].clone();
         next = match token {
-            // A server may answer a full page without saying how it goes on. The next one begins with
-            // another object, unless nothing was deleted.
+            // A server may return a full page without a continue token. The next page then starts
+            // with another object, unless no object was deleted.
             "" if count == PAGE && first != before => String::new(),
             "" => return Ok(()),
             token => format!("&continue={}", escaped(token)),
@@ -300,7 +301,7 @@ async fn clear(client: &Client, path: &str) -> Outcome<()> {
     }
 }
 
-/// A token as it stands in a query.
+/// Escapes a token for a query.
 fn escaped(token: &str) -> String {
     let mut out = String::new();
     for byte in token.bytes() {
@@ -313,7 +314,7 @@ fn escaped(token: &str) -> String {
     out
 }
 
-/// Removes what is there; nothing where it is gone, or going.
+/// Deletes an object; succeeds if it does not exist or is terminating.
 async fn remove(client: &Client, path: &str, body: Option<&Value>) -> Outcome<()> {
     match request(client, Method::DELETE, path, body).await {
         Ok(_) => Ok(()),
@@ -322,7 +323,7 @@ async fn remove(client: &Client, path: &str, body: Option<&Value>) -> Outcome<()
     }
 }
 
-/// Whether the server said that it did nothing.
+/// Returns whether the server reported that it did nothing.
 fn is_refused(error: &kube_client::Error) -> bool {
     matches!(error, kube_client::Error::Api(status) if status.code < 500)
 }

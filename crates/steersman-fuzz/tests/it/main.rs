@@ -1,11 +1,11 @@
-//! Every input of the corpus, without libFuzzer.
+//! Runs every input of the corpus without libFuzzer.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::path::Path;
 
 use steersman_fuzz::Target;
 
-/// The inputs of a target by name.
+/// Returns the inputs of a target by name.
 fn corpus(target: Target) -> Vec<(String, Vec<u8>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("corpus")

@@ -1,4 +1,4 @@
-//! What is left on a server after measurements that end in all sorts of ways.
+//! Tests of the objects that remain on a server after measurements with all kinds of ends.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn cluster(server: &ApiServer) -> Cluster {
     }
 }
 
-/// The namespaces that were made, and are neither gone nor going.
+/// Returns the created namespaces that are not terminating.
 fn namespaces(server: &ApiServer) -> Vec<String> {
     let all = server.list("namespaces", "");
     let stays = all
@@ -85,7 +85,7 @@ async fn a_server_that_is_busy_once_is_asked_again() {
     assert_eq!((namespaces(&server).len(), pods(&server)), (0, 0));
 }
 
-/// Answers requests to delete more objects than a page has as a server that ran into its time limit.
+/// Responds to delete requests for more than one page like a server that exceeded its time limit.
 fn large_deletes_time_out(server: &ApiServer) -> FaultGuard {
     server.faults().answer_matching(
         |request| {
@@ -131,7 +131,7 @@ async fn a_server_without_controllers_keeps_no_namespace() {
     assert_eq!(server.list("serviceaccounts", "").len(), 0);
 }
 
-/// Lends a world with objects to a measurement that ends so, and answers what it said.
+/// Passes a world to a measurement with this end, and returns its error.
 async fn lent(
     server: &ApiServer,
     stopped: bool,
