@@ -104,7 +104,7 @@ impl Made {
         if let Some(spec) = self.object["spec"].as_object_mut()
             && spec.remove("nodeName").is_some()
         {
-            spec.insert("schedulerName".to_owned(), json!("nobody"));
+            spec.insert("schedulerName".to_owned(), json!("no-scheduler"));
             spec.insert("serviceAccountName".to_owned(), json!("default"));
         }
         self

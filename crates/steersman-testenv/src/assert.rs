@@ -119,24 +119,18 @@ where
 /// # Cancel safety
 ///
 /// Same as [`eventually`].
-pub async fn consistently<T, C, F>(lasting: Duration, what: &str, mut check: C) -> Result<(), Unmet>
+pub async fn consistently<T, C, F>(lasting: Duration, what: &str, check: C) -> Result<(), Unmet>
 where
     C: FnMut() -> F,
     F: Future<Output = Result<T, String>>,
 {
-    let (began, lasting) = (Instant::now(), lasting.min(FOREVER));
-    while let Ok(look) = timeout_at(began + lasting, check()).await {
-        let after = began.elapsed();
-        if let Err(seen) = look {
-            let text = format!("{what} stopped being true after {after:?}; seen: {seen}");
-            return Err(Unmet::new(text));
-        }
-        if after >= lasting {
-            break;
-        }
-        sleep_until((began + lasting).min(Instant::now() + INTERVAL)).await;
-    }
-    Ok(())
+    repeat(lasting, check, |after, result| {
+        let seen = result.err()?;
+        Some(format!(
+            "{what} stopped being true after {after:?}; seen: {seen}"
+        ))
+    })
+    .await
 }
 
 /// Repeats `check` for the duration `lasting`; no check may return `Ok`. This is the opposite of
@@ -149,17 +143,36 @@ where
 /// # Cancel safety
 ///
 /// Same as [`eventually`].
-pub async fn never<T, C, F>(lasting: Duration, what: &str, mut check: C) -> Result<(), Unmet>
+pub async fn never<T, C, F>(lasting: Duration, what: &str, check: C) -> Result<(), Unmet>
 where
     T: fmt::Debug,
     C: FnMut() -> F,
     F: Future<Output = Result<T, String>>,
 {
+    repeat(lasting, check, |after, result| {
+        let found = result.ok()?;
+        Some(format!(
+            "{what} came true after {after:?} and must not; found: {found:?}"
+        ))
+    })
+    .await
+}
+
+/// Repeats `check` for the duration `lasting`, until `problem` returns the text of an error about a
+/// result and the time of its check.
+async fn repeat<T, C, F>(
+    lasting: Duration,
+    mut check: C,
+    problem: impl Fn(Duration, Result<T, String>) -> Option<String>,
+) -> Result<(), Unmet>
+where
+    C: FnMut() -> F,
+    F: Future<Output = Result<T, String>>,
+{
     let (began, lasting) = (Instant::now(), lasting.min(FOREVER));
-    while let Ok(look) = timeout_at(began + lasting, check()).await {
+    while let Ok(result) = timeout_at(began + lasting, check()).await {
         let after = began.elapsed();
-        if let Ok(found) = look {
-            let text = format!("{what} came true after {after:?} and must not; found: {found:?}");
+        if let Some(text) = problem(after, result) {
             return Err(Unmet::new(text));
         }
         if after >= lasting {

@@ -107,7 +107,7 @@ impl Process {
     /// Terminates the program, and kills its process group after `grace`. Returns whether the
     /// program ended by itself.
     ///
-    /// Cancel safe: a program whose stop is dropped is killed.
+    /// Cancel safe: dropping the future kills the program.
     pub(crate) async fn stop(mut self, grace: Duration) -> bool {
         terminate_group(&mut self.child);
         let deadline = Instant::now() + grace;

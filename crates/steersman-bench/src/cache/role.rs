@@ -53,7 +53,7 @@ pub(crate) enum ClientRole {
         /// The task, as JSON.
         asked: String,
     },
-    /// Runs an operator whose objects change.
+    /// Runs an operator with constantly changing objects.
     Steady {
         /// The task, as JSON.
         asked: String,

@@ -80,7 +80,7 @@ async fn listed(world: &World) -> usize {
 
 /// REFL-8: requests for the kind become rare, and the kind recovers without a restart.
 #[tokio::test(start_paused = true)]
-async fn a_kind_whose_definition_is_deleted_goes_quiet_and_comes_back() {
+async fn the_kind_of_a_deleted_definition_goes_quiet_and_comes_back() {
     let log = capture();
     let (world, informer, mut seen) = world().await;
     world.server.delete(CRDS, "", WEBSITES).unwrap();

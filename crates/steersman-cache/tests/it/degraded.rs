@@ -66,7 +66,7 @@ async fn a_forbidden_kind_is_an_error_at_once_and_the_others_go_on() {
 
 /// CACHE-2
 #[tokio::test(start_paused = true)]
-async fn a_kind_whose_definition_is_missing_heals_when_it_is_installed() {
+async fn a_kind_with_a_missing_definition_recovers_when_it_is_installed() {
     let mut world = World::new(CacheOptions::new());
     world.start();
     let error = soon(world.cache.get::<Website>(&key("a", "home")))

@@ -98,7 +98,7 @@ async fn cache_15_a_view_of_a_declared_type_never_ends() {
 /// Signals the start of a decoding, and waits for permission to end.
 type DecodingSignals = (mpsc::Sender<()>, mpsc::Receiver<()>);
 
-static GATE: Mutex<Option<Gate>> = Mutex::new(None);
+static GATE: Mutex<Option<DecodingSignals>> = Mutex::new(None);
 
 /// Data with a first decoding that blocks. No other test reads as this type.
 #[derive(Clone, Debug, Serialize)]

@@ -36,7 +36,7 @@ fn pods(server: &ApiServer) -> usize {
 }
 
 #[tokio::test]
-async fn what_cannot_be_removed_is_named_and_the_rest_goes() {
+async fn undeletable_objects_are_named_and_the_rest_is_removed() {
     let server = ApiServer::new();
     let mut cluster = cluster(&server);
     let mut names = Vec::new();
@@ -74,7 +74,7 @@ async fn what_cannot_be_removed_is_named_and_the_rest_goes() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_busy_once_is_asked_again() {
+async fn a_removal_is_retried_after_an_overload() {
     let server = ApiServer::new();
     let mut cluster = cluster(&server);
     let mut namespace = cluster.namespace(Sample::Pod).await.unwrap();
@@ -114,7 +114,7 @@ async fn objects_are_deleted_in_pages() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_without_controllers_keeps_no_namespace() {
+async fn namespaces_are_finalized_on_a_server_without_controllers() {
     let server = ApiServer::builder().play_controllers(false).build();
     let mut cluster = cluster(&server);
     for of in [Sample::Pod, Sample::Widget] {
@@ -132,7 +132,7 @@ async fn a_server_without_controllers_keeps_no_namespace() {
 }
 
 /// Passes a world to a measurement with this end, and returns its error.
-async fn lent(
+async fn measure(
     server: &ApiServer,
     stopped: bool,
     ends: impl AsyncFnOnce() -> Outcome<u32>,
@@ -153,19 +153,19 @@ async fn lent(
 }
 
 #[tokio::test]
-async fn nothing_is_left_however_a_measurement_ends() {
+async fn no_object_remains_after_any_end_of_a_measurement() {
     let server = ApiServer::new();
-    assert_eq!(lent(&server, false, async || Ok(7)).await.unwrap(), 7);
-    let failed = lent(&server, false, async || Err("it failed".into())).await;
+    assert_eq!(measure(&server, false, async || Ok(7)).await.unwrap(), 7);
+    let failed = measure(&server, false, async || Err("it failed".into())).await;
     assert_eq!(failed.unwrap_err().to_string(), "it failed");
-    let panicked = lent(&server, false, async || panic!("on purpose")).await;
+    let panicked = measure(&server, false, async || panic!("on purpose")).await;
     assert_eq!(panicked.unwrap_err().to_string(), "a measurement panicked");
-    let stopped = lent(&server, true, async || std::future::pending().await).await;
+    let stopped = measure(&server, true, async || std::future::pending().await).await;
     assert_eq!(stopped.unwrap_err().to_string(), "interrupted");
 }
 
 #[tokio::test]
-async fn who_is_stopped_again_hears_what_is_left() {
+async fn a_second_interrupt_reports_the_remaining_objects() {
     let server = ApiServer::new();
     let (stop, mut stops) = mpsc::unbounded_channel();
     let faults = server.faults();
