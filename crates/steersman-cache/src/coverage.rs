@@ -20,7 +20,7 @@ const GUARDED: &[&str] = &["Secret", "ConfigMap"];
 pub(crate) struct Coverage {
     kind: Kind,
     /// One element per informer. Never empty; each namespace occurs once.
-    places: Vec<InformerScope>,
+    scopes: Vec<InformerScope>,
     cached: bool,
     declared: bool,
     /// The Rust types that the options declare for the kind.
@@ -63,7 +63,7 @@ impl Coverage {
         let by_object = entry.unwrap_or(&inherited);
         Self {
             kind: kind.clone(),
-            places: places(kind, by_object, options),
+            scopes: informer_scopes(kind, by_object, options),
             cached: !by_object.is_uncached(),
             declared: entry.is_some(),
             types: by_object.types.clone(),
@@ -78,14 +78,14 @@ impl Coverage {
     /// Returns the namespace of each informer; `None` stands for all namespaces without an informer
     /// of their own.
     pub(crate) fn informers(&self) -> Vec<Option<Arc<str>>> {
-        self.places.iter().map(|p| p.namespace.clone()).collect()
+        self.scopes.iter().map(|p| p.namespace.clone()).collect()
     }
 
     /// Returns the settings of the informer of a namespace.
     pub(crate) fn settings(&self, namespace: Option<&str>) -> Option<&Settings> {
-        let mut places = self.places.iter();
-        let place = places.find(|place| place.namespace.as_deref() == namespace)?;
-        Some(&place.settings)
+        let mut scopes = self.scopes.iter();
+        let scope = scopes.find(|scope| scope.namespace.as_deref() == namespace)?;
+        Some(&scope.settings)
     }
 
     /// Returns the object name that the field selector of a namespace's informer requires, if there
@@ -116,9 +116,9 @@ impl Coverage {
     }
 
     /// Returns the same as [`informer_for`](Self::informer_for), but `None` instead of an error.
-    pub(crate) fn place_of(&self, key: &ObjectKey) -> Option<&Option<Arc<str>>> {
+    pub(crate) fn find_informer_for(&self, key: &ObjectKey) -> Option<&Option<Arc<str>>> {
         match key.namespace().filter(|_| self.kind.is_namespaced()) {
-            Some(namespace) => Some(&self.place_in(namespace)?.namespace),
+            Some(namespace) => Some(&self.scope_in(namespace)?.namespace),
             None if self.kind.is_namespaced() => None,
             None => Some(&None),
         }
@@ -138,7 +138,7 @@ impl Coverage {
 
     /// Returns the namespace of the kind's only informer.
     pub(crate) fn only_informer(&self) -> Result<Option<Arc<str>>, Error> {
-        match self.places.as_slice() {
+        match self.scopes.as_slice() {
             [one] => Ok(one.namespace.clone()),
             _ => Err(Error::SeveralInformers {
                 kind: self.kind.clone(),
@@ -174,7 +174,7 @@ impl Coverage {
         }
         let guarded = self.kind.gvk().group().is_empty() && GUARDED.contains(&kind);
         // CACHE-3: only a declaration starts a cluster-wide informer of these.
-        if guarded && self.places.iter().any(|place| place.namespace.is_none()) {
+        if guarded && self.scopes.iter().any(|scope| scope.namespace.is_none()) {
             let line = format!(".by_object::<{kind}>(ByObject::new().namespaces([\"…\"]))");
             return Err(Error::MustBeDeclared {
                 kind: self.kind.clone(),
@@ -192,8 +192,8 @@ impl Coverage {
         key: &ObjectKey,
         labels: Option<&BTreeMap<String, String>>,
     ) -> Option<Membership> {
-        let place = self.informer_for(key).ok().filter(|_| self.cached)?;
-        let settings = self.settings(place.as_deref())?;
+        let namespace = self.informer_for(key).ok().filter(|_| self.cached)?;
+        let settings = self.settings(namespace.as_deref())?;
         let by_labels = settings.sent_labels().map_or(Some(true), |text| {
             let selector = text.parse::<LabelSelector>().ok()?;
             Some(selector.matches(Some(labels?)))
@@ -235,27 +235,27 @@ impl Coverage {
 
     /// Returns the selectors of all informers of the kind as text.
     pub(crate) fn scoped_by(&self) -> Option<String> {
-        joined(self.places.iter().filter_map(|p| p.settings.scoped_by()))
+        joined(self.scopes.iter().filter_map(|p| p.settings.scoped_by()))
     }
 
     /// Returns the names of the transforms that may change objects.
     pub(crate) fn transformed(&self) -> Option<String> {
-        let changing = self.places.iter().filter_map(|p| p.settings.changing());
+        let changing = self.scopes.iter().filter_map(|p| p.settings.changing());
         joined(changing.map(|transform| transform.name().to_owned()))
     }
 
     /// Returns the cached namespaces; empty if all namespaces are cached.
     fn scope(&self) -> Vec<String> {
-        let places = self.places.iter();
-        let named: Option<Vec<String>> = places
-            .map(|place| place.namespace.as_deref().map(Into::into))
+        let scopes = self.scopes.iter();
+        let named: Option<Vec<String>> = scopes
+            .map(|scope| scope.namespace.as_deref().map(Into::into))
             .collect();
         named.unwrap_or_default()
     }
 
     fn informer_in(&self, namespace: &str) -> Result<Option<Arc<str>>, Error> {
-        match self.place_in(namespace) {
-            Some(place) => Ok(place.namespace.clone()),
+        match self.scope_in(namespace) {
+            Some(scope) => Ok(scope.namespace.clone()),
             None => Err(Error::OutsideScope {
                 kind: self.kind.clone(),
                 asked: namespace.to_owned(),
@@ -264,11 +264,11 @@ impl Coverage {
         }
     }
 
-    fn place_in(&self, namespace: &str) -> Option<&InformerScope> {
-        let named = |place: &&InformerScope| place.namespace.as_deref() == Some(namespace);
-        let others = |place: &&InformerScope| place.namespace.is_none();
-        let place = self.places.iter().find(named);
-        place.or_else(|| self.places.iter().find(others))
+    fn scope_in(&self, namespace: &str) -> Option<&InformerScope> {
+        let named = |scope: &&InformerScope| scope.namespace.as_deref() == Some(namespace);
+        let others = |scope: &&InformerScope| scope.namespace.is_none();
+        let scope = self.scopes.iter().find(named);
+        scope.or_else(|| self.scopes.iter().find(others))
     }
 }
 
@@ -283,7 +283,11 @@ fn joined(texts: impl Iterator<Item = String>) -> Option<String> {
     (!all.is_empty()).then(|| all.join(", or "))
 }
 
-fn places(kind: &Kind, by_object: &ByObject, options: &CacheOptions) -> Vec<InformerScope> {
+fn informer_scopes(
+    kind: &Kind,
+    by_object: &ByObject,
+    options: &CacheOptions,
+) -> Vec<InformerScope> {
     let closest = |own: Option<&Settings>, default: Option<&Settings>| {
         let none = Settings::new();
         let settings = own.unwrap_or(&none).clone().or(&by_object.settings);
@@ -304,40 +308,40 @@ fn places(kind: &Kind, by_object: &ByObject, options: &CacheOptions) -> Vec<Info
             settings: closest(own, options.namespaces.settings(namespace)),
         }
     });
-    let mut places: Vec<InformerScope> = named.collect();
-    if places.is_empty() || namespaces.others.is_some() {
+    let mut scopes: Vec<InformerScope> = named.collect();
+    if scopes.is_empty() || namespaces.others.is_some() {
         let own = own.and_then(|own| own.others.as_ref());
         let mut others = InformerScope {
             namespace: None,
             settings: closest(own, options.namespaces.others.as_ref()),
         };
-        if places.is_empty() {
+        if scopes.is_empty() {
             restrict(&mut others);
         } else {
-            exclude(&mut others.settings, &places);
+            exclude(&mut others.settings, &scopes);
         }
-        places.push(others);
+        scopes.push(others);
     }
-    places
+    scopes
 }
 
 /// Replaces a watch of all namespaces under a selector of one namespace by a watch of that
 /// namespace: such a watch needs fewer permissions, and reads of other namespaces fail with
 /// [`Error::OutsideScope`].
-fn restrict(place: &mut InformerScope) {
-    let Some(fields) = place.settings.sent_fields().and_then(FieldSelector::parse) else {
+fn restrict(scope: &mut InformerScope) {
+    let Some(fields) = scope.settings.sent_fields().and_then(FieldSelector::parse) else {
         return;
     };
     if let Some(namespace) = fields.required(NAMESPACE) {
-        place.namespace = Some(namespace.into());
-        place.settings.fields = Some(fields.without(NAMESPACE).into());
+        scope.namespace = Some(namespace.into());
+        scope.settings.fields = Some(fields.without(NAMESPACE).into());
     }
 }
 
 /// CACHE-1: excludes the namespaces that have an informer of their own from the informer of all
 /// others.
 fn exclude(settings: &mut Settings, named: &[InformerScope]) {
-    let named = named.iter().filter_map(|place| place.namespace.as_deref());
+    let named = named.iter().filter_map(|scope| scope.namespace.as_deref());
     let excluded = named.fold(FieldSelector::new(), |selector, namespace| {
         selector.not_equals(NAMESPACE, namespace)
     });

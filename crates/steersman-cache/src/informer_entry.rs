@@ -24,8 +24,7 @@ use crate::settings::Settings;
 use crate::type_map::TypeMap;
 use crate::unsynced::{Trouble, Unsynced, UnsyncedReason};
 
-/// How long an informer that neither syncs nor fails occupies a place among the concurrent first
-/// syncs.
+/// The time after which an informer that neither syncs nor fails makes room for another first sync.
 const TURN: Duration = Duration::from_secs(30);
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;

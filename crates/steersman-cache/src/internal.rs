@@ -80,9 +80,9 @@ impl CacheInternals for Cache {
     fn live_reads(&self, gvk: &Gvk, namespace: Option<&str>) -> Option<LiveReads> {
         let coverage = self.shared.known(gvk)?;
         let somewhere = ObjectKey::namespaced(namespace.unwrap_or_default(), "");
-        let place = coverage.informer_for(&somewhere).ok()?;
-        let settings = coverage.settings(place.as_deref())?.clone();
-        let mirror = mirror_at(self, gvk, place)?;
+        let informer_namespace = coverage.informer_for(&somewhere).ok()?;
+        let settings = coverage.settings(informer_namespace.as_deref())?.clone();
+        let mirror = mirror_at(self, gvk, informer_namespace)?;
         let namespace = namespace.filter(|_| mirror.kind().is_namespaced());
         Some(LiveReads {
             namespace: namespace.map(ToOwned::to_owned),

@@ -1,4 +1,5 @@
-//! Driver: reads from the API server what an informer would receive, for a read that must not wait for the informer.
+//! Driver: reads from the API server the objects that an informer would receive, for a read that
+//! must not wait for the informer.
 
 use std::sync::Arc;
 
@@ -48,7 +49,7 @@ pub struct LiveList {
     pub version: ResourceVersion,
 }
 
-/// One object on the server, as the server lists it and as the cache would return it.
+/// An object on the server, and the result of a cached read of it.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct LiveObject<K> {
@@ -152,7 +153,7 @@ impl LiveReads {
         list_watch.list_all(request).await
     }
 
-    /// Returns the request of everything that the informer selects.
+    /// Returns the request for all objects that the informer selects.
     fn everything(&self) -> PageRequest {
         let settings = &self.settings;
         let mut request = PageRequest::default();
@@ -161,7 +162,7 @@ impl LiveReads {
         request
     }
 
-    /// Returns the request of the object of a name, if the informer selects it.
+    /// Returns the request for the object of a name within the informer's selection.
     fn named(&self, name: &str) -> PageRequest {
         let name = FieldSelector::new().equals("metadata.name", name);
         let mut request = self.everything();

@@ -82,10 +82,10 @@ impl Cache {
                     Err(error) => return Err(Error::Preflight(error)),
                 }
             }
-            let place = informer_key.namespace.as_deref();
+            let namespace = informer_key.namespace.as_deref();
             // CACHE-14: the server authorizes a list under such a selector by this name.
-            let name = advice.coverage.only_name(place);
-            let asked = (place, name.as_deref());
+            let name = advice.coverage.only_name(namespace);
+            let asked = (namespace, name.as_deref());
             let (get, list, watch) = tokio::try_join!(
                 allowed(&client, kind, asked, VERBS[0]),
                 allowed(&client, kind, asked, VERBS[1]),
@@ -100,7 +100,7 @@ impl Cache {
             if !verbs.is_empty() {
                 found.missing.push(MissingRule {
                     kind: kind.clone(),
-                    namespace: place.map(Into::into),
+                    namespace: namespace.map(Into::into),
                     name,
                     verbs,
                 });
@@ -127,8 +127,8 @@ impl Cache {
         for (kind, options) in self.shared.options.objects.values() {
             if !options.is_uncached() {
                 let coverage = self.shared.coverage(kind);
-                for place in coverage.informers() {
-                    add(&coverage, place);
+                for namespace in coverage.informers() {
+                    add(&coverage, namespace);
                 }
             }
         }

@@ -37,15 +37,15 @@ pub(crate) async fn get<K: Object>(
     key: &ObjectKey,
     caller: &'static Location<'static>,
 ) -> Result<Arc<K>, Error> {
-    let (kind, place) = (coverage.kind(), coverage.informer_for(key)?);
-    let informer = shared.readable::<K>(coverage, place.clone(), Some(Verb::Get), caller);
+    let (kind, namespace) = (coverage.kind(), coverage.informer_for(key)?);
+    let informer = shared.readable::<K>(coverage, namespace.clone(), Some(Verb::Get), caller);
     let found = informer.await?.as_store().try_get(&key.placed(kind));
     // An object that does not decode must not look absent: callers would clean up after it.
     let found = found.map_err(|problem| malformed(kind, problem))?;
     found.ok_or_else(|| Error::NotFound {
         kind: kind.clone(),
         key: key.placed(kind).into_owned(),
-        scoped_by: coverage.scoped_by_in(place.as_deref()),
+        scoped_by: coverage.scoped_by_in(namespace.as_deref()),
     })
 }
 
@@ -86,10 +86,10 @@ impl<K: Object> Reads<K> {
     ///
     /// [`Error::Stopped`].
     pub fn informers(&self) -> Result<Vec<Informer<K>>, Error> {
-        let places = self.coverage.informers().into_iter();
+        let namespaces = self.coverage.informers().into_iter();
         let kind = self.coverage.kind();
-        places
-            .map(|place| self.shared.declare(kind, place, Use::Declare))
+        namespaces
+            .map(|namespace| self.shared.declare(kind, namespace, Use::Declare))
             .collect()
     }
 
@@ -104,8 +104,8 @@ impl<K: Object> Reads<K> {
     pub fn subscribe(&self) -> Result<Vec<Subscription<K>>, Error> {
         let caller = Location::caller();
         let mut subscriptions = Vec::new();
-        for place in self.coverage.informers() {
-            let subscription = self.shared.subscribe(&self.coverage, place, caller)?;
+        for namespace in self.coverage.informers() {
+            let subscription = self.shared.subscribe(&self.coverage, namespace, caller)?;
             subscriptions.push(subscription);
         }
         Ok(subscriptions)
@@ -154,8 +154,8 @@ impl<K: Object> Reads<K> {
     ) -> impl Future<Output = Result<(Option<Arc<K>>, ResourceVersion), Error>> + Send {
         let caller = Location::caller();
         async move {
-            let place = self.coverage.informer_for(key)?;
-            let informer = self.informer(place, Some(Verb::Get), caller).await?;
+            let namespace = self.coverage.informer_for(key)?;
+            let informer = self.informer(namespace, Some(Verb::Get), caller).await?;
             let store = informer.as_store();
             let (found, version) = store.get_with_version(&key.placed(self.kind()));
             let found = found.map_err(|problem| self.malformed(problem))?;
@@ -208,11 +208,13 @@ impl<K: Object> Reads<K> {
         let mut query = self.placed(selection)?;
         // Counts as one read, even if it reads several informers.
         let mut verb = Some(Verb::List);
-        for place in self
+        for namespace in self
             .coverage
             .informers_for(selection.selected_namespace())?
         {
-            let informer = self.informer(place.clone(), verb.take(), caller).await?;
+            let informer = self
+                .informer(namespace.clone(), verb.take(), caller)
+                .await?;
             let found = informer.as_store().list_lazily(&query);
             let mut found = found.map_err(|_| self.unknown_index(&informer, &query))?;
             // CACHE-12
@@ -230,7 +232,7 @@ impl<K: Object> Reads<K> {
             } else {
                 items.extend(found.objects);
             }
-            versions.push((place, found.version));
+            versions.push((namespace, found.version));
         }
         Ok(Listed::new(items, versions))
     }
@@ -326,8 +328,8 @@ impl<K: Object> Reads<K> {
             let mut values = Vec::new();
             // Counts as one read, even if it reads several informers.
             let mut verb = Some(Verb::List);
-            for place in self.coverage.informers() {
-                let informer = self.informer(place, verb.take(), caller);
+            for namespace in self.coverage.informers() {
+                let informer = self.informer(namespace, verb.take(), caller);
                 let found = informer.await?.as_store().index_values(index);
                 let found = found.map_err(|_| self.no_index(index))?;
                 values.extend(found.into_iter().map(|found| found.value));
@@ -351,11 +353,12 @@ impl<K: Object> Reads<K> {
     /// Returns the view of a namespace's informer after its first sync; counts a read as `verb`.
     fn informer(
         &self,
-        place: Option<Arc<str>>,
+        namespace: Option<Arc<str>>,
         verb: Option<Verb>,
         caller: &'static Location<'static>,
     ) -> impl Future<Output = Result<Informer<K>, Error>> + Send {
-        self.shared.readable(&self.coverage, place, verb, caller)
+        self.shared
+            .readable(&self.coverage, namespace, verb, caller)
     }
 
     /// Selects objects for one pass over them, without decoding.
@@ -369,16 +372,18 @@ impl<K: Object> Reads<K> {
         let (mut found, mut versions) = (Vec::<UncachedObject<K>>::new(), Versions::new());
         let mut query = self.placed(selection)?;
         let mut verb = Some(Verb::List);
-        for place in self
+        for namespace in self
             .coverage
             .informers_for(selection.selected_namespace())?
         {
             let verb = verb.take();
-            let existing_view = self.shared.existing_view::<K>(self.kind(), &place, verb);
+            let existing_view = self
+                .shared
+                .existing_view::<K>(self.kind(), &namespace, verb);
             let informer = match existing_view {
                 // Indexes belong to views, so a selection by an index needs one.
                 None if !query.selected_indexes().is_empty() => {
-                    Some(self.informer(place.clone(), verb, caller).await?)
+                    Some(self.informer(namespace.clone(), verb, caller).await?)
                 }
                 existing_view => existing_view,
             };
@@ -391,7 +396,7 @@ impl<K: Object> Reads<K> {
                 None => {
                     let shared = &self.shared;
                     let passing =
-                        shared.readable_once::<K>(&self.coverage, place.clone(), verb, caller);
+                        shared.readable_once::<K>(&self.coverage, namespace.clone(), verb, caller);
                     let pass = passing.await?.list_uncached(&query);
                     let pass = pass.map_err(|_| self.no_index(""))?;
                     (pass.objects, pass.version, pass.unreadable)
@@ -403,7 +408,7 @@ impl<K: Object> Reads<K> {
             }
             query = query.reduce_limit(objects.len());
             found.extend(objects);
-            versions.push((place, version));
+            versions.push((namespace, version));
         }
         Ok((found, versions))
     }

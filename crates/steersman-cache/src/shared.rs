@@ -133,13 +133,13 @@ impl Shared {
         key: &ObjectKey,
     ) -> Option<Arc<K>> {
         let kind = coverage.kind();
-        let place = coverage.place_of(key)?;
+        let namespace = coverage.find_informer_for(key)?;
         let registry = self.registry.read();
         // CACHE-10
         if registry.phase() == Phase::Stopped {
             return None;
         }
-        let entry = registry.at(kind.gvk(), place)?;
+        let entry = registry.at(kind.gvk(), namespace)?;
         coverage.allows_read(entry.is_permanent()).ok()?;
         entry.touch();
         let found = entry.decoded(&key.placed(kind))?;
@@ -151,12 +151,12 @@ impl Shared {
     pub(crate) async fn readable<K: Object>(
         &self,
         coverage: &Coverage,
-        place: Option<Arc<str>>,
+        namespace: Option<Arc<str>>,
         verb: Option<Verb>,
         caller: &'static Location<'static>,
     ) -> Result<Informer<K>, Error> {
         let look = |entry: &InformerEntry| entry.informer(false);
-        self.wait_readable(coverage, place, verb, caller, look)
+        self.wait_readable(coverage, namespace, verb, caller, look)
             .await
     }
 
@@ -165,7 +165,7 @@ impl Shared {
     pub(crate) async fn readable_once<K: Object>(
         &self,
         coverage: &Coverage,
-        place: Option<Arc<str>>,
+        namespace: Option<Arc<str>>,
         verb: Option<Verb>,
         caller: &'static Location<'static>,
     ) -> Result<Mirror, Error> {
@@ -173,7 +173,7 @@ impl Shared {
             entry.mirror().need::<K>();
             entry.mirror().clone()
         };
-        self.wait_readable(coverage, place, verb, caller, need)
+        self.wait_readable(coverage, namespace, verb, caller, need)
             .await
     }
 
@@ -181,11 +181,11 @@ impl Shared {
     pub(crate) fn existing_view<K: Object>(
         &self,
         kind: &Kind,
-        place: &Option<Arc<str>>,
+        namespace: &Option<Arc<str>>,
         verb: Option<Verb>,
     ) -> Option<Informer<K>> {
         // A stopped cache has no view; the caller's next step returns the error.
-        let entry = self.known_at(kind, place, None).ok()??;
+        let entry = self.known_at(kind, namespace, None).ok()??;
         let informer = entry.existing_view().filter(Informer::has_synced)?;
         if let Some(verb) = verb {
             entry.count(verb);
@@ -197,13 +197,13 @@ impl Shared {
     async fn wait_readable<R: Readable>(
         &self,
         coverage: &Coverage,
-        place: Option<Arc<str>>,
+        namespace: Option<Arc<str>>,
         verb: Option<Verb>,
         caller: &'static Location<'static>,
         look: impl Fn(&InformerEntry) -> R,
     ) -> Result<R, Error> {
         let kind = coverage.kind();
-        let known = self.known_at(kind, &place, verb)?;
+        let known = self.known_at(kind, &namespace, verb)?;
         let is_counted = known.is_some();
         coverage.allows_read(known.as_ref().is_some_and(InformerEntry::is_permanent))?;
         if let Some(read) = known.as_ref().map(&look)
@@ -212,7 +212,7 @@ impl Shared {
             return Ok(read);
         }
         // CACHE-8: the guard keeps the informer while this call waits.
-        let (entry, read) = self.entry(kind, place, Use::Read(caller), look)?;
+        let (entry, read) = self.entry(kind, namespace, Use::Read(caller), look)?;
         {
             let registry = self.registry.read();
             if let Some(verb) = verb.filter(|_| !is_counted) {
@@ -259,27 +259,27 @@ impl Shared {
     pub(crate) fn declare<K: Object>(
         &self,
         kind: &Kind,
-        place: Option<Arc<str>>,
+        namespace: Option<Arc<str>>,
         purpose: Use,
     ) -> Result<Informer<K>, Error> {
         let permanent = matches!(purpose, Use::Declare);
         let look = |entry: &InformerEntry| entry.informer(permanent);
-        Ok(self.entry(kind, place, purpose, look)?.1)
+        Ok(self.entry(kind, namespace, purpose, look)?.1)
     }
 
     /// Subscribes to the informer of a namespace, if a read of it would be allowed.
     pub(crate) fn subscribe<K: Object>(
         &self,
         coverage: &Coverage,
-        place: Option<Arc<str>>,
+        namespace: Option<Arc<str>>,
         caller: &'static Location<'static>,
     ) -> Result<Subscription<K>, Error> {
         let kind = coverage.kind();
-        let known = self.known_at(kind, &place, None)?;
+        let known = self.known_at(kind, &namespace, None)?;
         coverage.allows_read(known.as_ref().is_some_and(InformerEntry::is_permanent))?;
         // CACHE-8: the guard keeps the informer until the subscription exists.
         let look = |entry: &InformerEntry| entry.informer::<K>(false);
-        let (_stay, informer) = self.entry(kind, place, Use::Read(caller), look)?;
+        let (_stay, informer) = self.entry(kind, namespace, Use::Read(caller), look)?;
         Ok(informer.subscribe())
     }
 
@@ -287,7 +287,7 @@ impl Shared {
     fn known_at(
         &self,
         kind: &Kind,
-        place: &Option<Arc<str>>,
+        namespace: &Option<Arc<str>>,
         verb: Option<Verb>,
     ) -> Result<Option<InformerEntry>, Error> {
         let registry = self.registry.read();
@@ -295,7 +295,7 @@ impl Shared {
         if registry.phase() == Phase::Stopped {
             return Err(Error::Stopped { kind: kind.clone() });
         }
-        let Some(entry) = registry.at(kind.gvk(), place) else {
+        let Some(entry) = registry.at(kind.gvk(), namespace) else {
             return Ok(None);
         };
         entry.touch();
@@ -318,14 +318,14 @@ impl Shared {
     fn entry<R>(
         &self,
         kind: &Kind,
-        place: Option<Arc<str>>,
+        namespace: Option<Arc<str>>,
         purpose: Use,
         look: impl Fn(&InformerEntry) -> R,
     ) -> Result<(UseGuard, R), Error> {
         let coverage = self.coverage(kind);
         let informer_key = InformerKey {
             gvk: kind.gvk().clone(),
-            namespace: place.clone(),
+            namespace: namespace.clone(),
         };
         let (entry, new) = {
             let mut registry = self.registry.write();
@@ -335,7 +335,7 @@ impl Shared {
             let (entry, new) = registry.declare(informer_key.clone(), || {
                 let advice = Advice {
                     coverage: Arc::clone(&coverage),
-                    namespace: place,
+                    namespace,
                     credentials: Arc::clone(&self.credentials),
                 };
                 let options = self.informer_options(&advice, &informer_key);
@@ -454,8 +454,8 @@ impl Shared {
 
 /// Hashes an informer key, with the same result in every run.
 fn fingerprint(informer_key: &InformerKey) -> u64 {
-    let place = informer_key.namespace.as_deref().unwrap_or_default();
-    let text = format!("{}/{place}", informer_key.gvk);
+    let namespace = informer_key.namespace.as_deref().unwrap_or_default();
+    let text = format!("{}/{namespace}", informer_key.gvk);
     // FNV-1a, because the hash must not change between releases of the standard library.
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -463,9 +463,9 @@ fn fingerprint(informer_key: &InformerKey) -> u64 {
 }
 
 fn scope_text(coverage: &Coverage) -> String {
-    let places: Option<Vec<Arc<str>>> = coverage.informers().into_iter().collect();
-    match places {
-        Some(places) => places.join(", "),
+    let namespaces: Option<Vec<Arc<str>>> = coverage.informers().into_iter().collect();
+    match namespaces {
+        Some(namespaces) => namespaces.join(", "),
         None => "all namespaces".to_owned(),
     }
 }

@@ -13,7 +13,7 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 /// The interval between checks of the condition. On a paused clock it takes no real time.
 const INTERVAL: Duration = Duration::from_millis(10);
 
-/// Longer than any test, and short enough to be added to any time.
+/// The largest time limit: longer than any test, and short enough to be added to any time.
 pub(crate) const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 
 /// The last observation if the first check did not end.

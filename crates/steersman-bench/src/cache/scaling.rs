@@ -46,7 +46,7 @@ const QUICK: ScalingSize = ScalingSize {
     from: 200,
 };
 
-/// What is measured at each number of objects.
+/// A figure that is measured at each number of objects.
 #[derive(Debug, Clone, Copy)]
 struct Scaled {
     id: &'static str,

@@ -98,31 +98,31 @@ async fn cache_15_a_view_of_a_declared_type_never_ends() {
 /// Signals the start of a decoding, and waits for permission to end.
 type DecodingSignals = (mpsc::Sender<()>, mpsc::Receiver<()>);
 
-static GATE: Mutex<Option<DecodingSignals>> = Mutex::new(None);
+static DECODING: Mutex<Option<DecodingSignals>> = Mutex::new(None);
 
 /// Data with a first decoding that blocks. No other test reads as this type.
 #[derive(Clone, Debug, Serialize)]
-struct Gated {
-    was_let_in: bool,
+struct BlockingSpec {
+    was_released: bool,
 }
 
-impl<'de> Deserialize<'de> for Gated {
+impl<'de> Deserialize<'de> for BlockingSpec {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         IgnoredAny::deserialize(deserializer)?;
-        let gate = GATE.lock().take();
-        let was_let_in = gate.is_none_or(|(begins, may_end)| {
+        let signals = DECODING.lock().take();
+        let was_released = signals.is_none_or(|(begins, may_end)| {
             begins.send(()).unwrap();
             // The limit applies only if other tasks wait for this one, so that a failing test ends.
             may_end.recv_timeout(Duration::from_secs(10)).is_ok()
         });
-        Ok(Self { was_let_in })
+        Ok(Self { was_released })
     }
 }
 
 /// VIEW-7
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn view_7_changes_arrive_during_the_creation_of_a_view() {
-    type GatedWebsite = Object<Gated, NotUsed>;
+    type BlockingWebsite = Object<BlockingSpec, NotUsed>;
     let mut world = World::new(CacheOptions::new());
     world.install_loose_websites();
     world.website("first", &json!("image"));
@@ -135,11 +135,11 @@ async fn view_7_changes_arrive_during_the_creation_of_a_view() {
     initial(&mut seen).await;
     let (begins, begun) = mpsc::channel();
     let (opens, open) = mpsc::channel();
-    *GATE.lock() = Some((begins, open));
-    let gated = world.cache.of::<GatedWebsite>(&kind);
+    *DECODING.lock() = Some((begins, open));
+    let reads = world.cache.of::<BlockingWebsite>(&kind);
     let look = tokio::spawn({
-        let gated = gated.clone();
-        async move { gated.list(&Selection::new()).await }
+        let reads = reads.clone();
+        async move { reads.list(&Selection::new()).await }
     });
     tokio::task::spawn_blocking(move || begun.recv())
         .await
@@ -151,9 +151,9 @@ async fn view_7_changes_arrive_during_the_creation_of_a_view() {
     opens.send(()).unwrap();
     let listed = look.await.unwrap().unwrap().items;
     assert_eq!(listed.len(), 3, "{listed:?}");
-    let was_let_in = |website: &Arc<GatedWebsite>| website.spec.was_let_in;
+    let was_released = |website: &Arc<BlockingWebsite>| website.spec.was_released;
     assert!(
-        listed.iter().all(was_let_in),
+        listed.iter().all(was_released),
         "a change waited for the decoding"
     );
     world.stop().await.unwrap();

@@ -1,4 +1,4 @@
-//! The same requests in process and over HTTPS: definitions, namespaces, clients.
+//! Definitions, namespaces and clients of environments in process and over HTTPS.
 
 use http::Request;
 use kube_client::Client;
