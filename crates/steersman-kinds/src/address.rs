@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::place::{Errors, Place};
+use super::field_path::{Errors, FieldPath};
 
 const IP: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
 const CIDR: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
@@ -169,7 +169,7 @@ pub(super) fn network_form(text: &str) -> Form {
 }
 
 /// Checks an address.
-pub(super) fn check(at: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check(at: &FieldPath<'_>, errors: &mut Errors) {
     let Some(address) = parse(at.text()) else {
         errors.invalid_text(at, IP);
         return;
@@ -185,12 +185,17 @@ pub(super) fn check(at: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Checks a network. Values that the old object had pass as they are.
-pub(super) fn check_network(at: &Place<'_>, known: &[&str], errors: &mut Errors) {
+pub(super) fn check_network(at: &FieldPath<'_>, known: &[&str], errors: &mut Errors) {
     check_network_text(at, at.text(), known, errors);
 }
 
 /// Checks a network that is a part of the text there.
-pub(super) fn check_network_text(at: &Place<'_>, text: &str, known: &[&str], errors: &mut Errors) {
+pub(super) fn check_network_text(
+    at: &FieldPath<'_>,
+    text: &str,
+    known: &[&str],
+    errors: &mut Errors,
+) {
     if known.contains(&text) {
         return;
     }
@@ -215,7 +220,7 @@ pub(super) fn check_network_text(at: &Place<'_>, text: &str, known: &[&str], err
 
 /// Checks the address of an interface with the length of its network (upstream:
 /// `IsValidInterfaceAddress`).
-pub(super) fn check_interface(at: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_interface(at: &FieldPath<'_>, errors: &mut Errors) {
     let Some(network) = Network::parse(at.text()) else {
         let detail = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)";
         errors.invalid_text(at, detail);
@@ -228,7 +233,7 @@ pub(super) fn check_interface(at: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Refuses addresses that no endpoint has (upstream: `ValidateNonSpecialIP`).
-pub(super) fn not_special(at: &Place<'_>, errors: &mut Errors) {
+pub(super) fn not_special(at: &FieldPath<'_>, errors: &mut Errors) {
     let Some(address) = parse(at.text()) else {
         errors.invalid_text(at, "must be a valid IP address");
         return;

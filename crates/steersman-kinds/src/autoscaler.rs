@@ -6,8 +6,8 @@ use steersman_text::names::NameRule;
 
 use super::Kind;
 use super::check;
+use super::field_path::{Errors, FieldPath};
 use super::fill::{given, lacks, part, put, set, set_text};
-use super::place::{Errors, Place};
 use super::quota::amount;
 use super::reference;
 
@@ -16,7 +16,7 @@ pub(super) const AUTOSCALER: Kind = Kind {
     validate,
     validate_status: |object, _| {
         let mut errors = Errors::default();
-        let status = Place::root(object).at("status");
+        let status = FieldPath::root(object).at("status");
         check::not_negative(&status.at("currentReplicas"), &mut errors);
         check::not_negative(&status.at("desiredReplicas"), &mut errors);
         errors
@@ -112,7 +112,7 @@ fn validate(object: &Value, old: Option<&Value>) -> Errors {
     let converted = is_older(object).then(|| autoscaling::to_v2(object));
     let object = converted.as_ref().unwrap_or(object);
     let mut errors = Errors::default();
-    let spec = Place::root(object).at("spec");
+    let spec = FieldPath::root(object).at("spec");
     let (min, max) = (spec.at("minReplicas"), spec.at("maxReplicas"));
     let least = match old {
         Some(old) if old["spec"]["minReplicas"] == 0 => 0,
@@ -147,7 +147,7 @@ fn validate(object: &Value, old: Option<&Value>) -> Errors {
 }
 
 /// Upstream: `ValidateCrossVersionObjectReference`. A version that was stored passes as it is.
-fn check_target(at: &Place<'_>, core: bool, kept: bool, errors: &mut Errors) {
+fn check_target(at: &FieldPath<'_>, core: bool, kept: bool, errors: &mut Errors) {
     reference::segment(&at.at("kind"), errors);
     reference::segment(&at.at("name"), errors);
     let version = at.at("apiVersion");
@@ -171,7 +171,7 @@ fn check_target(at: &Place<'_>, core: bool, kept: bool, errors: &mut Errors) {
     }
 }
 
-fn check_metrics(spec: &Place<'_>, errors: &mut Errors) {
+fn check_metrics(spec: &FieldPath<'_>, errors: &mut Errors) {
     let metrics = spec.at("metrics");
     let mut outside = false;
     for metric in metrics.items() {
@@ -185,7 +185,7 @@ fn check_metrics(spec: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_metric(metric: &Place<'_>, errors: &mut Errors) {
+fn check_metric(metric: &FieldPath<'_>, errors: &mut Errors) {
     let kind = metric.at("type");
     if kind.is_empty() {
         errors.required(&kind, "must specify a metric source type");
@@ -220,7 +220,7 @@ fn check_metric(metric: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_source(field: &str, at: &Place<'_>, errors: &mut Errors) {
+fn check_source(field: &str, at: &FieldPath<'_>, errors: &mut Errors) {
     let target = at.at("target");
     let has = |name: &str| target.at(name).is_set();
     match field {
@@ -281,7 +281,7 @@ fn check_source(field: &str, at: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_amounts(target: &Place<'_>, errors: &mut Errors) {
+fn check_amounts(target: &FieldPath<'_>, errors: &mut Errors) {
     let kind = target.at("type");
     if kind.is_empty() {
         errors.required(&kind, "must specify a metric target type");
@@ -302,7 +302,7 @@ fn check_amounts(target: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_rules(rules: &Place<'_>, errors: &mut Errors) {
+fn check_rules(rules: &FieldPath<'_>, errors: &mut Errors) {
     let window = rules.at("stabilizationWindowSeconds");
     if window.int() < 0 {
         errors.invalid(&window, "must be greater than or equal to zero");

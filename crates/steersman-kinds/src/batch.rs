@@ -10,8 +10,8 @@ use steersman_text::names;
 
 use super::Kind;
 use super::check;
+use super::field_path::{Errors, FieldPath};
 use super::fill::{part, put, set};
-use super::place::{Errors, Place};
 use super::pod;
 use super::reference;
 use super::selector;
@@ -58,7 +58,7 @@ const LABELS: [(&str, bool); 4] = [
 ];
 
 fn job_warnings(new: &Value, old: Option<&Value>) -> Vec<String> {
-    let spec = Place::root(new).at("spec");
+    let spec = FieldPath::root(new).at("spec");
     let (completions, parallelism) = (spec.at("completions").int(), spec.at("parallelism").int());
     let mut told = Vec::new();
     if completions > 100_000 && parallelism > 10_000 {
@@ -177,7 +177,7 @@ fn prepare_job(new: &mut Value, old: Option<&Value>) {
 /// Upstream: `ValidateJob` and `ValidateJobSpecUpdate`.
 fn job(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
-    let object = Place::root(new);
+    let object = FieldPath::root(new);
     let spec = object.at("spec");
     if old.is_none() {
         check_generated(&object, &mut errors);
@@ -195,14 +195,14 @@ fn job(new: &Value, old: Option<&Value>) -> Errors {
     }
     match old {
         None => check_hostname(&object, &mut errors),
-        Some(old) => check_update(&spec, &Place::root(old), &mut errors),
+        Some(old) => check_update(&spec, &FieldPath::root(old), &mut errors),
     }
     errors
 }
 
 /// The labels of a selector that the server makes are the server's (upstream:
 /// `validateGeneratedSelector`).
-fn check_generated(object: &Place<'_>, errors: &mut Errors) {
+fn check_generated(object: &FieldPath<'_>, errors: &mut Errors) {
     let spec = object.at("spec");
     if spec.at("manualSelector").flag() || !spec.at("selector").is_set() {
         return;
@@ -214,13 +214,13 @@ fn check_generated(object: &Place<'_>, errors: &mut Errors) {
     for (label, by_uid) in LABELS {
         let wanted = if by_uid { uid.text() } else { name.text() };
         let found = labels.value().get(label).and_then(Value::as_str);
-        let place = labels.key(label);
+        let field = labels.key(label);
         match found {
-            None => errors.required(&place, &format!("must be '{wanted}'")),
+            None => errors.required(&field, &format!("must be '{wanted}'")),
             Some(found) if found != wanted => {
                 let detail = format!("must be '{wanted}'");
                 // The real server quotes all of the labels.
-                errors.invalid_as(&place, labels.value(), &detail);
+                errors.invalid_as(&field, labels.value(), &detail);
             }
             Some(_) => {}
         }
@@ -233,7 +233,7 @@ fn check_generated(object: &Place<'_>, errors: &mut Errors) {
 }
 
 /// The Pods of an indexed Job have its name and their index as hostname.
-fn check_hostname(object: &Place<'_>, errors: &mut Errors) {
+fn check_hostname(object: &FieldPath<'_>, errors: &mut Errors) {
     let spec = object.at("spec");
     let completions = spec.at("completions").int();
     if spec.at("completionMode").text() != "Indexed" || completions <= 0 {
@@ -248,7 +248,7 @@ fn check_hostname(object: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Checks a Job's spec, alone or in a template (upstream: `validateJobSpec`).
-fn check_spec(spec: &Place<'_>, errors: &mut Errors) {
+fn check_spec(spec: &FieldPath<'_>, errors: &mut Errors) {
     for field in [
         "parallelism",
         "completions",
@@ -272,9 +272,9 @@ fn check_spec(spec: &Place<'_>, errors: &mut Errors) {
     if mode.text() == "Indexed" {
         check_indexed(spec, errors);
     } else if matches!(mode.text(), "" | "NonIndexed") {
-        for place in [&per_index, &most_failed] {
-            if place.is_set() {
-                errors.invalid(place, "requires indexed completion mode");
+        for field in [&per_index, &most_failed] {
+            if field.is_set() {
+                errors.invalid(field, "requires indexed completion mode");
             }
         }
     }
@@ -294,7 +294,7 @@ fn check_spec(spec: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_manager(manager: &Place<'_>, errors: &mut Errors) {
+fn check_manager(manager: &FieldPath<'_>, errors: &mut Errors) {
     if !manager.is_set() {
         return;
     }
@@ -308,7 +308,7 @@ fn check_manager(manager: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_indexed(spec: &Place<'_>, errors: &mut Errors) {
+fn check_indexed(spec: &FieldPath<'_>, errors: &mut Errors) {
     const SOFT: i64 = 100_000;
     const LIMIT: i64 = 10_000;
     let (completions, parallelism) = (spec.at("completions"), spec.at("parallelism"));
@@ -337,17 +337,17 @@ fn check_indexed(spec: &Place<'_>, errors: &mut Errors) {
         let detail = format!("must be specified when completions is above {SOFT}");
         errors.required(&most_failed, &detail);
     }
-    for place in [&parallelism, &most_failed] {
-        if place.int() > LIMIT {
+    for field in [&parallelism, &most_failed] {
+        if field.int() > LIMIT {
             let detail = format!(
                 "must be less than or equal to {LIMIT} when completions are above {SOFT} and used with backoff limit per index"
             );
-            errors.invalid(place, &detail);
+            errors.invalid(field, &detail);
         }
     }
 }
 
-fn check_update(spec: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
+fn check_update(spec: &FieldPath<'_>, old: &FieldPath<'_>, errors: &mut Errors) {
     let before = old.at("spec");
     let same = |field: &str, errors: &mut Errors| {
         check::immutable(&spec.at(field), before.at(field).value(), errors);
@@ -429,7 +429,7 @@ fn open_resources(old: &mut Value, new: &Value) {
 /// Upstream: `ValidateCronJobCreate` and `ValidateCronJobUpdate`.
 fn cron_job(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
-    let object = Place::root(new);
+    let object = FieldPath::root(new);
     let spec = object.at("spec");
     let before = old.map(|old| &old["spec"]);
     schedule::check(&spec, before, &mut errors);

@@ -5,8 +5,8 @@ use steersman_text::status::FieldError;
 
 use super::Kind;
 use super::check;
+use super::field_path::{Errors, FieldPath};
 use super::fill::{part, set};
-use super::place::{Errors, Place};
 use super::selector;
 
 pub(super) const DISRUPTION_BUDGET: Kind = Kind {
@@ -20,12 +20,12 @@ pub(super) const DISRUPTION_BUDGET: Kind = Kind {
     },
     validate: |object, _| {
         let mut errors = Errors::default();
-        check_spec(&Place::root(object).at("spec"), &mut errors);
+        check_spec(&FieldPath::root(object).at("spec"), &mut errors);
         errors
     },
     validate_status: |object, _| {
         let mut errors = Errors::default();
-        let status = Place::root(object).at("status");
+        let status = FieldPath::root(object).at("status");
         check::conditions(&status.at("conditions"), &mut errors);
         for count in COUNTS {
             check::not_negative(&status.at(count), &mut errors);
@@ -42,7 +42,7 @@ const COUNTS: [&str; 4] = [
     "expectedPods",
 ];
 
-fn check_spec(spec: &Place<'_>, errors: &mut Errors) {
+fn check_spec(spec: &FieldPath<'_>, errors: &mut Errors) {
     let (least, most) = (spec.at("minAvailable"), spec.at("maxUnavailable"));
     let (selector, policy) = (spec.at("selector"), spec.at("unhealthyPodEvictionPolicy"));
     if least.is_set() && most.is_set() {

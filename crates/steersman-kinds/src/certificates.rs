@@ -10,8 +10,8 @@ use steersman_text::names::NameRule;
 
 use super::Kind;
 use super::check;
+use super::field_path::{Errors, FieldPath};
 use super::fill::{given, list, part, put, set};
-use super::place::{Errors, Place};
 use super::reference;
 
 pub(super) const SIGNING_REQUEST: Kind = Kind {
@@ -67,7 +67,7 @@ pub(super) const API_SERVICE: Kind = Kind {
     validate: api_service,
     validate_status: |object, _| {
         let mut errors = Errors::default();
-        for condition in Place::root(object).down("status.conditions").items() {
+        for condition in FieldPath::root(object).down("status.conditions").items() {
             let known = ["False", "True", "Unknown"];
             check::one_of(&condition.at("status"), &known, &mut errors);
         }
@@ -104,7 +104,7 @@ const USAGES: &[&str] = &[
 
 fn signing_request(object: &Value, _old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
-    let spec = Place::root(object).at("spec");
+    let spec = FieldPath::root(object).at("spec");
     let request = spec.at("request");
     let asked = SigningRequest::read(request.text());
     if let Err(why) = asked.and_then(|asked| asked.check_signature()) {
@@ -148,7 +148,7 @@ pub(super) fn check_approval(object: &Value, old: &Value) -> Errors {
 /// `validateCertificateSigningRequestUpdate`).
 fn check_face(object: &Value, old: &Value, face: Face) -> Errors {
     let mut errors = Errors::default();
-    let status = Place::root(object).at("status");
+    let status = FieldPath::root(object).at("status");
     let conditions = status.at("conditions");
     check_conditions(&conditions, old, &mut errors);
     let of = |object: &Value, kind: &str| -> Vec<Value> {
@@ -188,7 +188,7 @@ fn check_face(object: &Value, old: &Value, face: Face) -> Errors {
     errors
 }
 
-fn check_conditions(conditions: &Place<'_>, old: &Value, errors: &mut Errors) {
+fn check_conditions(conditions: &FieldPath<'_>, old: &Value, errors: &mut Errors) {
     let before = old["status"]["conditions"].as_array();
     let had = |kind: &str| {
         let mut before = before.into_iter().flatten();
@@ -226,7 +226,7 @@ fn check_conditions(conditions: &Place<'_>, old: &Value, errors: &mut Errors) {
 
 fn api_service(object: &Value, _old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
-    let root = Place::root(object);
+    let root = FieldPath::root(object);
     let spec = root.at("spec");
     let (group, version) = (spec.at("group"), spec.at("version"));
     let wanted = format!("{}.{}", version.text(), group.text());

@@ -5,7 +5,7 @@ use steersman_text::names;
 use steersman_text::names::NameRule;
 use steersman_text::quantity::Quantity;
 
-use super::place::{Errors, Place};
+use super::field_path::{Errors, FieldPath};
 
 /// The wording of every field that may not change.
 pub(super) const IMMUTABLE: &str = "field is immutable";
@@ -17,28 +17,28 @@ const HEADER: &str = "a valid HTTP header must consist of alphanumeric character
 const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
 
 /// A field that must keep the value it had.
-pub(super) fn immutable(new: &Place<'_>, old: &Value, errors: &mut Errors) {
+pub(super) fn immutable(new: &FieldPath<'_>, old: &Value, errors: &mut Errors) {
     if new.value() != old {
         errors.invalid(new, IMMUTABLE);
     }
 }
 
 /// A number that is not negative; an absent one passes.
-pub(super) fn not_negative(at: &Place<'_>, errors: &mut Errors) {
+pub(super) fn not_negative(at: &FieldPath<'_>, errors: &mut Errors) {
     if at.int() < 0 {
         errors.invalid(at, NOT_NEGATIVE);
     }
 }
 
 /// An amount that is not negative; what is no amount passes.
-pub(super) fn not_negative_amount(at: &Place<'_>, errors: &mut Errors) {
+pub(super) fn not_negative_amount(at: &FieldPath<'_>, errors: &mut Errors) {
     if Quantity::parse(at.text()).is_ok_and(|amount| amount.sign() < 0) {
         errors.invalid(at, NOT_NEGATIVE);
     }
 }
 
 /// A number within bounds that belong to it; an absent one is zero.
-pub(super) fn in_range(at: &Place<'_>, least: i64, most: i64, errors: &mut Errors) {
+pub(super) fn in_range(at: &FieldPath<'_>, least: i64, most: i64, errors: &mut Errors) {
     let number = at.int();
     if !(least..=most).contains(&number) {
         let detail = format!("must be between {least} and {most}, inclusive");
@@ -47,12 +47,12 @@ pub(super) fn in_range(at: &Place<'_>, least: i64, most: i64, errors: &mut Error
 }
 
 /// The number of a port.
-pub(super) fn port(at: &Place<'_>, errors: &mut Errors) {
+pub(super) fn port(at: &FieldPath<'_>, errors: &mut Errors) {
     in_range(at, 1, 65535, errors);
 }
 
 /// The number or the name of a port.
-pub(super) fn port_or_name(at: &Place<'_>, errors: &mut Errors) {
+pub(super) fn port_or_name(at: &FieldPath<'_>, errors: &mut Errors) {
     if at.value().is_string() {
         tell(at, port_name(at.text()), errors);
     } else {
@@ -85,34 +85,34 @@ pub(super) fn port_name(name: &str) -> Vec<String> {
 }
 
 /// One error for each thing that is wrong with the text there.
-pub(super) fn tell(at: &Place<'_>, wrong: Vec<String>, errors: &mut Errors) {
+pub(super) fn tell(at: &FieldPath<'_>, wrong: Vec<String>, errors: &mut Errors) {
     for detail in wrong {
         errors.invalid_text(at, &detail);
     }
 }
 
 /// A text that follows the rule of a name.
-pub(super) fn name(rule: NameRule, at: &Place<'_>, errors: &mut Errors) {
+pub(super) fn name(rule: NameRule, at: &FieldPath<'_>, errors: &mut Errors) {
     tell(at, names::check_name(rule, at.text()), errors);
 }
 
 /// A lower case RFC 1123 label. Unlike an object's name, a dot has no message of its own.
-pub(super) fn label(at: &Place<'_>, errors: &mut Errors) {
+pub(super) fn label(at: &FieldPath<'_>, errors: &mut Errors) {
     tell(at, names::check_label(at.text()), errors);
 }
 
 /// A lower case RFC 1123 subdomain.
-pub(super) fn subdomain(at: &Place<'_>, errors: &mut Errors) {
+pub(super) fn subdomain(at: &FieldPath<'_>, errors: &mut Errors) {
     name(NameRule::Subdomain, at, errors);
 }
 
 /// A name with an optional domain in front, as the keys of labels have.
-pub(super) fn qualified(at: &Place<'_>, errors: &mut Errors) {
+pub(super) fn qualified(at: &FieldPath<'_>, errors: &mut Errors) {
     tell(at, names::check_key(at.text()), errors);
 }
 
 /// A map of labels; all errors are about the map (upstream: `ValidateLabels`).
-pub(super) fn labels(at: &Place<'_>, errors: &mut Errors) {
+pub(super) fn labels(at: &FieldPath<'_>, errors: &mut Errors) {
     for (key, value) in at.entries() {
         for detail in names::check_key(key) {
             errors.invalid_as(at, &Value::from(key), &detail);
@@ -124,7 +124,7 @@ pub(super) fn labels(at: &Place<'_>, errors: &mut Errors) {
 }
 
 /// A map of annotations; all errors are about the map (upstream: `ValidateAnnotations`).
-pub(super) fn annotations(at: &Place<'_>, errors: &mut Errors) {
+pub(super) fn annotations(at: &FieldPath<'_>, errors: &mut Errors) {
     for (key, _) in at.entries() {
         for detail in names::check_key(&key.to_lowercase()) {
             errors.invalid_as(at, &Value::from(key), &detail);
@@ -133,7 +133,7 @@ pub(super) fn annotations(at: &Place<'_>, errors: &mut Errors) {
 }
 
 /// The name of an environment variable (upstream: `IsRelaxedEnvVarName`).
-pub(super) fn variable_name(at: &Place<'_>, errors: &mut Errors) {
+pub(super) fn variable_name(at: &FieldPath<'_>, errors: &mut Errors) {
     let legal = |b: u8| (b' '..=b'~').contains(&b) && b != b'=';
     if at.is_empty() || !at.text().bytes().all(legal) {
         errors.invalid_text(at, VARIABLE);
@@ -141,7 +141,7 @@ pub(super) fn variable_name(at: &Place<'_>, errors: &mut Errors) {
 }
 
 /// The name of an HTTP header (upstream: `IsHTTPHeaderName`).
-pub(super) fn header_name(at: &Place<'_>, name: &str, errors: &mut Errors) {
+pub(super) fn header_name(at: &FieldPath<'_>, name: &str, errors: &mut Errors) {
     let legal = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
     if name.is_empty() || !name.bytes().all(legal) {
         errors.invalid_as(at, &Value::from(name), HEADER);
@@ -149,14 +149,14 @@ pub(super) fn header_name(at: &Place<'_>, name: &str, errors: &mut Errors) {
 }
 
 /// A path without steps back.
-pub(super) fn no_backsteps(at: &Place<'_>, path: &str, errors: &mut Errors) {
+pub(super) fn no_backsteps(at: &FieldPath<'_>, path: &str, errors: &mut Errors) {
     if path.split('/').any(|part| part == "..") {
         errors.invalid_as(at, &Value::from(path), "must not contain '..'");
     }
 }
 
 /// A path that leads down from where one is (upstream: `validateLocalDescendingPath`).
-pub(super) fn descending_path(at: &Place<'_>, path: &str, errors: &mut Errors) {
+pub(super) fn descending_path(at: &FieldPath<'_>, path: &str, errors: &mut Errors) {
     if path.starts_with('/') {
         errors.invalid_as(at, &Value::from(path), "must be a relative path");
     }
@@ -165,7 +165,7 @@ pub(super) fn descending_path(at: &Place<'_>, path: &str, errors: &mut Errors) {
 
 /// A descending path that does not begin like the server's own files (upstream:
 /// `ValidateLocalNonReservedPath`).
-pub(super) fn free_path(at: &Place<'_>, path: &str, errors: &mut Errors) {
+pub(super) fn free_path(at: &FieldPath<'_>, path: &str, errors: &mut Errors) {
     descending_path(at, path, errors);
     if path.starts_with("..") && !path.starts_with("../") {
         errors.invalid_as(at, &Value::from(path), "must not start with '..'");
@@ -173,7 +173,7 @@ pub(super) fn free_path(at: &Place<'_>, path: &str, errors: &mut Errors) {
 }
 
 /// The name of a CSI driver (upstream: `ValidateCSIDriverName`).
-pub(super) fn csi_driver(at: &Place<'_>, errors: &mut Errors) {
+pub(super) fn csi_driver(at: &FieldPath<'_>, errors: &mut Errors) {
     if at.is_empty() {
         errors.required(at, "");
     }
@@ -185,14 +185,14 @@ pub(super) fn csi_driver(at: &Place<'_>, errors: &mut Errors) {
 }
 
 /// One of the values that there are; what is absent is an empty text.
-pub(super) fn one_of(at: &Place<'_>, supported: &[&str], errors: &mut Errors) {
+pub(super) fn one_of(at: &FieldPath<'_>, supported: &[&str], errors: &mut Errors) {
     if !supported.contains(&at.text()) {
         errors.not_supported(at, supported);
     }
 }
 
 /// A text that must be there; one of the values that there are.
-pub(super) fn required_one_of(at: &Place<'_>, supported: &[&str], errors: &mut Errors) {
+pub(super) fn required_one_of(at: &FieldPath<'_>, supported: &[&str], errors: &mut Errors) {
     if at.is_empty() {
         errors.required(at, "");
     } else {
@@ -220,14 +220,14 @@ pub(super) fn config_key(key: &str) -> Vec<String> {
 }
 
 /// The percentage that a text gives, if it is one.
-pub(super) fn percent(at: &Place<'_>) -> Option<i64> {
+pub(super) fn percent(at: &FieldPath<'_>) -> Option<i64> {
     let digits = at.text().strip_suffix('%')?;
     let numeric = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
     numeric.then(|| digits.parse().unwrap_or(i64::MAX))
 }
 
 /// A number that is not negative, or a percentage (upstream: `ValidatePositiveIntOrPercent`).
-pub(super) fn number_or_percent(at: &Place<'_>, errors: &mut Errors) {
+pub(super) fn number_or_percent(at: &FieldPath<'_>, errors: &mut Errors) {
     if at.value().is_string() {
         if percent(at).is_none() {
             errors.invalid(at, PERCENT);
@@ -238,14 +238,14 @@ pub(super) fn number_or_percent(at: &Place<'_>, errors: &mut Errors) {
 }
 
 /// No percentage above a hundred (upstream: `IsNotMoreThan100Percent`).
-pub(super) fn at_most_hundred_percent(at: &Place<'_>, errors: &mut Errors) {
+pub(super) fn at_most_hundred_percent(at: &FieldPath<'_>, errors: &mut Errors) {
     if percent(at).is_some_and(|percent| percent > 100) {
         errors.invalid(at, "must not be greater than 100%");
     }
 }
 
 /// A number, or the number before the percent sign (upstream: `getIntOrPercentValue`).
-pub(super) fn number_or_percent_value(at: &Place<'_>) -> i64 {
+pub(super) fn number_or_percent_value(at: &FieldPath<'_>) -> i64 {
     percent(at).unwrap_or_else(|| at.int())
 }
 
@@ -257,7 +257,7 @@ const REASON: &str = "a condition reason must start with alphabetic character, o
 
 /// Conditions of the type that all kinds share (upstream: `ValidateConditions` of
 /// `apis/meta/v1/validation`).
-pub(super) fn conditions(all: &Place<'_>, errors: &mut Errors) {
+pub(super) fn conditions(all: &FieldPath<'_>, errors: &mut Errors) {
     let mut seen = Vec::new();
     for condition in all.items() {
         let kind = condition.at("type");

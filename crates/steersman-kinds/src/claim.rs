@@ -7,9 +7,9 @@ use steersman_text::{go, names};
 
 use super::Kind;
 use super::check;
+use super::field_path::{Errors, FieldPath};
 use super::fill::{drop, given, part, put, set};
 use super::notes::{self, CLASS_NOTE};
-use super::place::{Errors, Place};
 use super::quota::{self, amount};
 use super::selector;
 
@@ -33,9 +33,9 @@ pub(super) const CLAIM: Kind = Kind {
         }
     },
     validate,
-    validate_status: |object, _| check_status(&Place::root(object).at("status")),
+    validate_status: |object, _| check_status(&FieldPath::root(object).at("status")),
     warnings: |new, _| {
-        let (root, mut told) = (Place::root(new), Vec::new());
+        let (root, mut told) = (FieldPath::root(new), Vec::new());
         notes::of_class_note(&root, &mut told);
         warn_of_spec(&root.at("spec"), &mut told);
         told
@@ -61,7 +61,7 @@ pub(super) const MODES: &[&str] = &[
 ];
 
 /// Upstream: `ValidatePersistentVolumeClaimStatusUpdate`.
-fn check_status(status: &Place<'_>) -> Errors {
+fn check_status(status: &FieldPath<'_>) -> Errors {
     let mut errors = Errors::default();
     for (_, at) in status.at("capacity").entries() {
         check_amount(&at, &mut errors);
@@ -85,7 +85,7 @@ fn check_status(status: &Place<'_>) -> Errors {
 }
 
 /// An amount that is not negative, whose number the error has without its unit.
-pub(super) fn check_amount(at: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_amount(at: &FieldPath<'_>, errors: &mut Errors) {
     let Some(negative) = amount(at).filter(|amount| amount.sign() < 0) else {
         return;
     };
@@ -96,7 +96,7 @@ pub(super) fn check_amount(at: &Place<'_>, errors: &mut Errors) {
 }
 
 /// A resource that a claim has: storage, or one that is not Kubernetes' own.
-fn check_resource(at: &Place<'_>, resource: &str, errors: &mut Errors) -> bool {
+fn check_resource(at: &FieldPath<'_>, resource: &str, errors: &mut Errors) -> bool {
     let value = json!(resource);
     let wrong = names::check_key(resource);
     for why in &wrong {
@@ -156,13 +156,13 @@ fn agree(spec: &mut Value) {
 }
 
 /// Checks the modes of a claim or a volume.
-pub(super) fn check_modes(modes: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_modes(modes: &FieldPath<'_>, errors: &mut Errors) {
     let (mut single, mut other) = (false, false);
     for mode in modes.items() {
         let known = MODES.contains(&mode.text());
         if !known {
             // The path is that of the list.
-            errors.not_supported(&Place::new(modes.path(), mode.value()), MODES);
+            errors.not_supported(&FieldPath::new(modes.path(), mode.value()), MODES);
         }
         single |= mode.text() == "ReadWriteOncePod";
         other |= known && mode.text() != "ReadWriteOncePod";
@@ -174,7 +174,7 @@ pub(super) fn check_modes(modes: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Checks the spec of a claim, or of a template of claims.
-pub(super) fn check_spec(spec: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_spec(spec: &FieldPath<'_>, errors: &mut Errors) {
     let modes = spec.at("accessModes");
     if modes.is_empty() {
         errors.required(&modes, "at least 1 access mode is required");
@@ -182,7 +182,7 @@ pub(super) fn check_spec(spec: &Place<'_>, errors: &mut Errors) {
     selector::check(&spec.at("selector"), errors);
     check_modes(&modes, errors);
     let wanted = spec.down("resources.requests.storage");
-    let storage = Place::new(
+    let storage = FieldPath::new(
         format!("{}.resources[storage]", spec.path()),
         wanted.value(),
     );
@@ -207,7 +207,7 @@ pub(super) fn check_spec(spec: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn sources(spec: &Place<'_>, errors: &mut Errors) {
+fn sources(spec: &FieldPath<'_>, errors: &mut Errors) {
     let (source, reference) = (spec.at("dataSource"), spec.at("dataSourceRef"));
     for at in [&source, &reference] {
         if !at.is_set() {
@@ -245,7 +245,7 @@ fn sources(spec: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Warns of sizes in parts of bytes.
-pub(super) fn warn_of_spec(spec: &Place<'_>, told: &mut Vec<String>) {
+pub(super) fn warn_of_spec(spec: &FieldPath<'_>, told: &mut Vec<String>) {
     for part in ["requests", "limits"] {
         notes::of_bytes(&spec.at("resources").at(part).key("storage"), told);
     }
@@ -253,7 +253,7 @@ pub(super) fn warn_of_spec(spec: &Place<'_>, told: &mut Vec<String>) {
 
 fn validate(object: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
-    let root = Place::root(object);
+    let root = FieldPath::root(object);
     let spec = root.at("spec");
     check_spec(&spec, &mut errors);
     if let Some(old) = old {
@@ -262,7 +262,7 @@ fn validate(object: &Value, old: Option<&Value>) -> Errors {
     errors
 }
 
-fn update(root: &Place<'_>, old: &Value, errors: &mut Errors) {
+fn update(root: &FieldPath<'_>, old: &Value, errors: &mut Errors) {
     let spec = root.at("spec");
     let (mut now, mut before) = (spec.value().clone(), old["spec"].clone());
     if before["volumeName"].as_str().is_none_or(str::is_empty) {
@@ -283,7 +283,7 @@ fn update(root: &Place<'_>, old: &Value, errors: &mut Errors) {
         put(&mut before, "storageClassName", class);
     } else if notes.0 != notes.1 {
         let path = format!("metadata.annotations[{CLASS_NOTE}]");
-        errors.invalid_text(&Place::new(path, notes.0), check::IMMUTABLE);
+        errors.invalid_text(&FieldPath::new(path, notes.0), check::IMMUTABLE);
     }
     let size = |spec: &Value| spec["resources"]["requests"]["storage"].clone();
     let (new_size, old_size) = (size(&now), size(&before));
@@ -303,16 +303,16 @@ fn update(root: &Place<'_>, old: &Value, errors: &mut Errors) {
         let detail = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
         errors.forbidden(&spec, detail);
     }
-    let of = |value: &Value| amount(&Place::new("", value));
+    let of = |value: &Value| amount(&FieldPath::new("", value));
     let least = of(&old["status"]["capacity"]["storage"]);
-    let requested = Place::new("spec.resources.requests.storage", &new_size);
+    let requested = FieldPath::new("spec.resources.requests.storage", &new_size);
     if let (Some(new), Some(old)) = (of(&new_size), of(&old_size))
         && new < old
         && least.map_or(new.sign() <= 0, |least| new <= least)
     {
         errors.forbidden(&requested, "field can not be less than status.capacity");
     }
-    let mode = Place::new("volumeMode", spec.at("volumeMode").value());
+    let mode = FieldPath::new("volumeMode", spec.at("volumeMode").value());
     check::immutable(&mode, &old["spec"]["volumeMode"], errors);
     let class = spec.at("volumeAttributesClassName");
     if !old["spec"]["volumeAttributesClassName"].is_null() {

@@ -7,8 +7,8 @@ use steersman_text::status::FieldError;
 use super::Kind;
 use super::address::{self, Network};
 use super::check;
+use super::field_path::{Errors, FieldPath};
 use super::fill::{given, lacks, part, put, set};
-use super::place::{Errors, Place};
 
 pub(super) const NAMESPACE: Kind = Kind {
     defaults: namespace_defaults,
@@ -31,21 +31,21 @@ pub(super) const NAMESPACE: Kind = Kind {
     },
     validate: |object, old| {
         let mut errors = Errors::default();
-        let finalizers = Place::root(object).down("spec.finalizers");
+        let finalizers = FieldPath::root(object).down("spec.finalizers");
         for finalizer in finalizers.items() {
             // The path names the element in updates only.
             let path = match old {
                 None => finalizers.path(),
                 Some(_) => finalizer.path(),
             };
-            check_finalizer(&Place::new(path, finalizer.value()), &mut errors);
+            check_finalizer(&FieldPath::new(path, finalizer.value()), &mut errors);
         }
         errors
     },
     validate_status: |object, _| {
         let mut errors = Errors::default();
-        let phase = Place::root(object).down("status.phase");
-        let phase = Place::new("status.Phase", phase.value());
+        let phase = FieldPath::root(object).down("status.phase");
+        let phase = FieldPath::new("status.Phase", phase.value());
         let terminating = !object["metadata"]["deletionTimestamp"].is_null();
         let (wanted, is) = if terminating {
             ("Terminating", "is not empty")
@@ -92,7 +92,7 @@ fn namespace_defaults(object: &mut Value) {
     part(object, "spec");
 }
 
-fn check_finalizer(at: &Place<'_>, errors: &mut Errors) {
+fn check_finalizer(at: &FieldPath<'_>, errors: &mut Errors) {
     check::qualified(at, errors);
     let standard = ["foregroundDeletion", "kubernetes", "orphan"];
     if !at.text().contains('/') && !standard.contains(&at.text()) {
@@ -117,13 +117,13 @@ fn node_defaults(object: &mut Value) {
 
 fn node(object: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
-    let root = Place::root(object);
+    let root = FieldPath::root(object);
     if old.is_none() {
         taints(&root, &mut errors);
     }
     for part in ["capacity", "allocatable"] {
         for (name, at) in root.at("status").at(part).entries() {
-            let at = Place::new(format!("status.{part}.{name}"), at.value());
+            let at = FieldPath::new(format!("status.{part}.{name}"), at.value());
             super::quota::check_amount(name, &at, &mut errors);
         }
     }
@@ -167,7 +167,7 @@ fn node(object: &Value, old: Option<&Value>) -> Errors {
     errors
 }
 
-fn pod_networks(cidrs: &Place<'_>, errors: &mut Errors) {
+fn pod_networks(cidrs: &FieldPath<'_>, errors: &mut Errors) {
     for at in cidrs.items() {
         address::check_network(&at, &[], errors);
     }
@@ -189,10 +189,10 @@ fn pod_networks(cidrs: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn taints(root: &Place<'_>, errors: &mut Errors) {
+fn taints(root: &FieldPath<'_>, errors: &mut Errors) {
     let list = root.down("spec.taints");
     // The path is that of the metadata in the real server too.
-    let list = Place::new("metadata.taints", list.value());
+    let list = FieldPath::new("metadata.taints", list.value());
     let mut seen = Vec::new();
     for taint in list.items() {
         let (key, effect) = (taint.at("key"), taint.at("effect"));

@@ -7,8 +7,8 @@ use steersman_text::json::parse as parse_json;
 
 use super::Kind;
 use super::check;
+use super::field_path::{Errors, FieldPath};
 use super::fill::{list, put, set_text};
-use super::place::{Errors, Place};
 
 /// How many bytes a ConfigMap or a Secret may hold.
 const LIMIT: usize = 1024 * 1024;
@@ -71,7 +71,7 @@ fn decoded(text: &str) -> usize {
 }
 
 /// What an update of an object that is `immutable` may not change.
-fn sealed(object: &Place<'_>, old: Option<&Value>, parts: &[&str], errors: &mut Errors) {
+fn sealed(object: &FieldPath<'_>, old: Option<&Value>, parts: &[&str], errors: &mut Errors) {
     let Some(old) = old.filter(|old| old["immutable"] == true) else {
         return;
     };
@@ -86,7 +86,7 @@ fn sealed(object: &Place<'_>, old: Option<&Value>, parts: &[&str], errors: &mut 
     }
 }
 
-fn keys(part: &Place<'_>, errors: &mut Errors) {
+fn keys(part: &FieldPath<'_>, errors: &mut Errors) {
     for (key, at) in part.entries() {
         for detail in check::config_key(key) {
             errors.invalid_as(&at, &json!(key), &detail);
@@ -96,7 +96,7 @@ fn keys(part: &Place<'_>, errors: &mut Errors) {
 
 fn config_map(object: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
-    let root = Place::root(object);
+    let root = FieldPath::root(object);
     sealed(&root, old, &["data", "binaryData"], &mut errors);
     let mut size = 0;
     for (key, at) in root.at("data").entries() {
@@ -117,7 +117,7 @@ fn config_map(object: &Value, old: Option<&Value>) -> Errors {
         .sum::<usize>();
     if size > LIMIT {
         // The path of the whole object, as Go prints an empty name.
-        errors.too_long(&Place::new("[]", object), LIMIT);
+        errors.too_long(&FieldPath::new("[]", object), LIMIT);
     }
     errors
 }
@@ -141,7 +141,7 @@ fn secret_defaults(object: &mut Value) {
 
 fn secret(object: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
-    let root = Place::root(object);
+    let root = FieldPath::root(object);
     if let Some(old) = old {
         check::immutable(&root.at("type"), &old["type"], &mut errors);
     }
@@ -157,7 +157,7 @@ fn secret(object: &Value, old: Option<&Value>) -> Errors {
 }
 
 /// The keys that the well-known types of a Secret need.
-fn secret_type(root: &Place<'_>, data: &Place<'_>, errors: &mut Errors) {
+fn secret_type(root: &FieldPath<'_>, data: &FieldPath<'_>, errors: &mut Errors) {
     let absent = |key: &str| !data.key(key).is_set();
     let json = match root.at("type").text() {
         "kubernetes.io/service-account-token" => {

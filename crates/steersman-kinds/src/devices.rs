@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::Kind;
 use super::check;
+use super::field_path::{Errors, FieldPath};
 use super::fill::{given, list, part, set};
-use super::place::{Errors, Place};
 use parts::{MOST_REQUESTS, RequestNames};
 
 pub(super) const DEVICE_CLASS: Kind = Kind {
@@ -19,7 +19,7 @@ pub(super) const DEVICE_CLASS: Kind = Kind {
     },
     validate: |object, _| {
         let mut errors = Errors::default();
-        let spec = Place::root(object).at("spec");
+        let spec = FieldPath::root(object).at("spec");
         selectors(&spec, &mut errors);
         let (config, most) = (spec.at("config"), parts::MOST_CONFIGS);
         parts::each(&config, most, parts::check_configuration, &mut errors);
@@ -36,7 +36,7 @@ pub(super) const RESOURCE_CLAIM: Kind = Kind {
     },
     validate: |object, old| {
         let mut errors = Errors::default();
-        let spec = Place::root(object).at("spec");
+        let spec = FieldPath::root(object).at("spec");
         match old {
             None => check_claim(&spec, &mut errors),
             Some(old) => check::immutable(&spec, &old["spec"], &mut errors),
@@ -69,8 +69,8 @@ pub(super) const RESOURCE_CLAIM: Kind = Kind {
 };
 
 /// What names a device: its driver, its pool, its own name and its share.
-fn device(place: &Value) -> [Value; 4] {
-    ["driver", "pool", "device", "shareID"].map(|field| place[field].clone())
+fn device(allocated: &Value) -> [Value; 4] {
+    ["driver", "pool", "device", "shareID"].map(|field| allocated[field].clone())
 }
 
 pub(super) const CLAIM_TEMPLATE: Kind = Kind {
@@ -81,7 +81,7 @@ pub(super) const CLAIM_TEMPLATE: Kind = Kind {
     },
     validate: |object, old| {
         let mut errors = Errors::default();
-        let spec = Place::root(object).at("spec");
+        let spec = FieldPath::root(object).at("spec");
         match old {
             None => check_claim(&spec.at("spec"), &mut errors),
             Some(old) => check::immutable(&spec, &old["spec"], &mut errors),
@@ -128,8 +128,8 @@ fn count_defaults(request: &mut Value) {
     }
 }
 
-fn selectors(at: &Place<'_>, errors: &mut Errors) {
-    let check = |selector: &Place<'_>, errors: &mut Errors| {
+fn selectors(at: &FieldPath<'_>, errors: &mut Errors) {
+    let check = |selector: &FieldPath<'_>, errors: &mut Errors| {
         let cel = selector.at("cel");
         let expression = cel.at("expression");
         if !cel.is_set() {
@@ -144,12 +144,12 @@ fn selectors(at: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Checks what a claim asks for (upstream: `validateDeviceClaim`).
-fn check_claim(spec: &Place<'_>, errors: &mut Errors) {
+fn check_claim(spec: &FieldPath<'_>, errors: &mut Errors) {
     let devices = spec.at("devices");
     let names = RequestNames::of(&devices);
-    let name = |one: &Place<'_>| Value::from(one.at("name").text()).to_string();
+    let name = |one: &FieldPath<'_>| Value::from(one.at("name").text()).to_string();
     let requests = devices.at("requests");
-    let check = |request: &Place<'_>, errors: &mut Errors| {
+    let check = |request: &FieldPath<'_>, errors: &mut Errors| {
         check::label(&request.at("name"), errors);
         let (exactly, first) = (request.at("exactly"), request.at("firstAvailable"));
         match (exactly.is_set(), !first.is_empty()) {
@@ -163,7 +163,7 @@ fn check_claim(spec: &Place<'_>, errors: &mut Errors) {
             }
             (true, false) => check_request(&exactly, errors),
             (false, true) => {
-                let check = |one: &Place<'_>, errors: &mut Errors| {
+                let check = |one: &FieldPath<'_>, errors: &mut Errors| {
                     check::label(&one.at("name"), errors);
                     check_request(one, errors);
                 };
@@ -172,7 +172,7 @@ fn check_claim(spec: &Place<'_>, errors: &mut Errors) {
         }
     };
     parts::each_once(&requests, MOST_REQUESTS, check, name, errors);
-    let check = |constraint: &Place<'_>, errors: &mut Errors| {
+    let check = |constraint: &FieldPath<'_>, errors: &mut Errors| {
         names.check_all(&constraint.at("requests"), errors);
         let attributes = ["matchAttribute", "distinctAttribute"].map(|field| constraint.at(field));
         if let Some(attribute) = attributes.iter().find(|one| one.is_set()) {
@@ -183,7 +183,7 @@ fn check_claim(spec: &Place<'_>, errors: &mut Errors) {
         }
     };
     parts::each(&devices.at("constraints"), MOST_CONSTRAINTS, check, errors);
-    let check = |config: &Place<'_>, errors: &mut Errors| {
+    let check = |config: &FieldPath<'_>, errors: &mut Errors| {
         names.check_all(&config.at("requests"), errors);
         parts::check_configuration(config, errors);
     };
@@ -191,7 +191,7 @@ fn check_claim(spec: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Checks the name of an attribute with its domain (upstream: `validateFullyQualifiedName`).
-fn check_attribute_name(at: &Place<'_>, errors: &mut Errors) {
+fn check_attribute_name(at: &FieldPath<'_>, errors: &mut Errors) {
     const FULL: &str = "a fully qualified name must be a domain and a name separated by a slash";
     let parts: Vec<&str> = at.text().split('/').collect();
     match parts.as_slice() {
@@ -201,7 +201,7 @@ fn check_attribute_name(at: &Place<'_>, errors: &mut Errors) {
                 errors.invalid_as(at, &"".into(), "the domain must not be empty");
             } else {
                 let domain = Value::from(*domain);
-                check::csi_driver(&Place::new(at.path(), &domain), errors);
+                check::csi_driver(&FieldPath::new(at.path(), &domain), errors);
             }
             if name.is_empty() {
                 errors.invalid_as(at, &"".into(), "the name must not be empty");
@@ -218,7 +218,7 @@ fn check_attribute_name(at: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Checks a name as the language C has them (upstream: `IsCIdentifier`).
-fn check_identifier(at: &Place<'_>, name: &str, errors: &mut Errors) {
+fn check_identifier(at: &FieldPath<'_>, name: &str, errors: &mut Errors) {
     const IDENTIFIER: &str = "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is '[A-Za-z_][A-Za-z0-9_]*')";
     if name.len() > MOST_IDENTIFIER {
         errors.too_long(at, MOST_IDENTIFIER);
@@ -230,7 +230,7 @@ fn check_identifier(at: &Place<'_>, name: &str, errors: &mut Errors) {
     }
 }
 
-fn check_request(at: &Place<'_>, errors: &mut Errors) {
+fn check_request(at: &FieldPath<'_>, errors: &mut Errors) {
     let class = at.at("deviceClassName");
     if class.is_empty() {
         errors.required(&class, "");

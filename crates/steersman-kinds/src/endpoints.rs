@@ -7,9 +7,9 @@ use steersman_text::names::NameRule;
 use super::Kind;
 use super::address;
 use super::check;
+use super::field_path::{Errors, FieldPath};
 use super::fill::{list, set, set_text};
 use super::notes;
-use super::place::{Errors, Place};
 
 pub(super) const ENDPOINTS: Kind = Kind {
     defaults: |object| {
@@ -22,13 +22,13 @@ pub(super) const ENDPOINTS: Kind = Kind {
     },
     validate: |object, _| {
         let mut errors = Errors::default();
-        for subset in Place::root(object).at("subsets").items() {
+        for subset in FieldPath::root(object).at("subsets").items() {
             check_subset(&subset, &mut errors);
         }
         errors
     },
     warnings: |new, _| {
-        let (root, mut told) = (Place::root(new), Vec::new());
+        let (root, mut told) = (FieldPath::root(new), Vec::new());
         if is_managed(
             &root,
             "endpoints.kubernetes.io/managed-by",
@@ -61,7 +61,7 @@ pub(super) const ENDPOINT_SLICE: Kind = Kind {
     },
     validate: slice,
     warnings: |new, _| {
-        let (root, mut told) = (Place::root(new), Vec::new());
+        let (root, mut told) = (FieldPath::root(new), Vec::new());
         let managers = [
             "endpointslice-controller.k8s.io",
             "endpointslicemirroring-controller.k8s.io",
@@ -81,7 +81,7 @@ pub(super) const ENDPOINT_SLICE: Kind = Kind {
 
 /// Whether a label says that one of these controllers wrote the object, whose authors need no
 /// warnings.
-fn is_managed(root: &Place<'_>, label: &str, controllers: &[&str]) -> bool {
+fn is_managed(root: &FieldPath<'_>, label: &str, controllers: &[&str]) -> bool {
     let labels = root.down("metadata.labels");
     let manager = labels.value().get(label).and_then(Value::as_str);
     manager.is_some_and(|manager| controllers.contains(&manager))
@@ -94,7 +94,7 @@ const MOST_ADDRESSES: usize = 100;
 const MOST_LABELS: usize = 16;
 const MOST_HINTS: usize = 8;
 
-fn check_subset(subset: &Place<'_>, errors: &mut Errors) {
+fn check_subset(subset: &FieldPath<'_>, errors: &mut Errors) {
     let (ready, other) = (subset.at("addresses"), subset.at("notReadyAddresses"));
     if ready.is_empty() && other.is_empty() {
         let detail = "must specify `addresses` or `notReadyAddresses`";
@@ -126,7 +126,7 @@ fn check_subset(subset: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn too_many(at: &Place<'_>, most: usize, errors: &mut Errors) -> bool {
+fn too_many(at: &FieldPath<'_>, most: usize, errors: &mut Errors) -> bool {
     let many = at.len() > most;
     if many {
         errors.too_many(at, u64::try_from(most).unwrap_or(u64::MAX));
@@ -136,7 +136,7 @@ fn too_many(at: &Place<'_>, most: usize, errors: &mut Errors) -> bool {
 
 fn slice(object: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
-    let root = Place::root(object);
+    let root = FieldPath::root(object);
     let kind = root.at("addressType");
     check::required_one_of(&kind, &["FQDN", "IPv4", "IPv6"], &mut errors);
     let endpoints = root.at("endpoints");
@@ -155,7 +155,7 @@ fn slice(object: &Value, old: Option<&Value>) -> Errors {
     errors
 }
 
-fn check_ports(ports: &Place<'_>, errors: &mut Errors) {
+fn check_ports(ports: &FieldPath<'_>, errors: &mut Errors) {
     let mut seen = Vec::new();
     for port in ports.items() {
         let name = port.at("name");
@@ -174,7 +174,7 @@ fn check_ports(ports: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_endpoint(endpoint: &Place<'_>, kind: &str, errors: &mut Errors) {
+fn check_endpoint(endpoint: &FieldPath<'_>, kind: &str, errors: &mut Errors) {
     let addresses = endpoint.at("addresses");
     if addresses.is_empty() {
         errors.required(&addresses, "must contain at least 1 address");
@@ -196,7 +196,7 @@ fn check_endpoint(endpoint: &Place<'_>, kind: &str, errors: &mut Errors) {
         }
         if at.text().contains(':') != (kind == "IPv6") {
             // The path is that of the whole list.
-            let all = Place::new(addresses.path(), at.value());
+            let all = FieldPath::new(addresses.path(), at.value());
             errors.invalid(&all, &format!("must be an {kind} address"));
         }
         address::not_special(&at, errors);
@@ -232,7 +232,7 @@ fn check_endpoint(endpoint: &Place<'_>, kind: &str, errors: &mut Errors) {
 }
 
 /// A domain of at least two parts (upstream: `IsFullyQualifiedDomainName`).
-fn domain(at: &Place<'_>, errors: &mut Errors) {
+fn domain(at: &FieldPath<'_>, errors: &mut Errors) {
     if at.is_empty() {
         errors.required(at, "");
         return;

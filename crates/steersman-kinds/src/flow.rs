@@ -6,8 +6,8 @@ use steersman_text::names::NameRule;
 
 use super::Kind;
 use super::check;
+use super::field_path::{Errors, FieldPath};
 use super::fill::{given, part, set};
-use super::place::{Errors, Place};
 
 pub(super) const FLOW_SCHEMA: Kind = Kind {
     defaults: |object| {
@@ -18,7 +18,7 @@ pub(super) const FLOW_SCHEMA: Kind = Kind {
     },
     validate: |object, _| {
         let mut errors = Errors::default();
-        check_schema(&Place::root(object), &mut errors);
+        check_schema(&FieldPath::root(object), &mut errors);
         errors
     },
     validate_status: |object, _| check_conditions(object),
@@ -29,7 +29,7 @@ pub(super) const PRIORITY_LEVEL: Kind = Kind {
     defaults: level_defaults,
     validate: |object, _| {
         let mut errors = Errors::default();
-        check_level(&Place::root(object), &mut errors);
+        check_level(&FieldPath::root(object), &mut errors);
         errors
     },
     validate_status: |object, _| check_conditions(object),
@@ -39,7 +39,7 @@ pub(super) const PRIORITY_LEVEL: Kind = Kind {
 /// Conditions have a type, and each another one.
 fn check_conditions(object: &Value) -> Errors {
     let (mut errors, mut seen) = (Errors::default(), Vec::new());
-    for condition in Place::root(object).down("status.conditions").items() {
+    for condition in FieldPath::root(object).down("status.conditions").items() {
         let kind = condition.at("type");
         if seen.contains(&kind.text()) {
             errors.duplicate(&kind);
@@ -88,7 +88,7 @@ fn level_defaults(object: &mut Value) {
     }
 }
 
-fn check_schema(root: &Place<'_>, errors: &mut Errors) {
+fn check_schema(root: &FieldPath<'_>, errors: &mut Errors) {
     let spec = root.at("spec");
     let precedence = spec.at("matchingPrecedence");
     if precedence.int() <= 0 {
@@ -139,7 +139,7 @@ fn check_schema(root: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_subject(subject: &Place<'_>, errors: &mut Errors) {
+fn check_subject(subject: &FieldPath<'_>, errors: &mut Errors) {
     const KINDS: [(&str, &str); 3] = [
         ("Group", "group"),
         ("ServiceAccount", "serviceAccount"),
@@ -182,7 +182,7 @@ fn check_subject(subject: &Place<'_>, errors: &mut Errors) {
 }
 
 /// A list that has an element, and `*` only alone.
-fn check_list(at: &Place<'_>, lack: &str, what: &str, errors: &mut Errors) -> bool {
+fn check_list(at: &FieldPath<'_>, lack: &str, what: &str, errors: &mut Errors) -> bool {
     let wild = at.items().any(|one| one.text() == "*");
     if at.is_empty() {
         errors.required(at, lack);
@@ -193,7 +193,7 @@ fn check_list(at: &Place<'_>, lack: &str, what: &str, errors: &mut Errors) -> bo
     wild || at.is_empty()
 }
 
-fn check_verbs(rule: &Place<'_>, errors: &mut Errors) {
+fn check_verbs(rule: &FieldPath<'_>, errors: &mut Errors) {
     let verbs = rule.at("verbs");
     let lack = "verbs must contain at least one value";
     let done = check_list(&verbs, lack, "verbs", errors);
@@ -202,7 +202,7 @@ fn check_verbs(rule: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_resources(rule: &Place<'_>, errors: &mut Errors) {
+fn check_resources(rule: &FieldPath<'_>, errors: &mut Errors) {
     check_verbs(rule, errors);
     let lack = "resource rules must supply at least one api group";
     check_list(&rule.at("apiGroups"), lack, "api groups", errors);
@@ -225,7 +225,7 @@ fn check_resources(rule: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_paths(rule: &Place<'_>, errors: &mut Errors) {
+fn check_paths(rule: &FieldPath<'_>, errors: &mut Errors) {
     check_verbs(rule, errors);
     let paths = rule.at("nonResourceURLs");
     let lack = "nonResourceURLs must contain at least one value";
@@ -249,7 +249,7 @@ fn check_paths(rule: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_level(root: &Place<'_>, errors: &mut Errors) {
+fn check_level(root: &FieldPath<'_>, errors: &mut Errors) {
     let spec = root.at("spec");
     let (kind, limited) = (spec.at("type"), spec.at("limited"));
     let exempt = root.down("metadata.name").text() == "exempt";
@@ -279,7 +279,7 @@ fn check_level(root: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_limited(at: &Place<'_>, errors: &mut Errors) {
+fn check_limited(at: &FieldPath<'_>, errors: &mut Errors) {
     let shares = at.at("nominalConcurrencyShares");
     if shares.int() < 0 {
         errors.invalid(&shares, "must be a non-negative integer");
@@ -310,7 +310,7 @@ fn check_limited(at: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_queues(at: &Place<'_>, errors: &mut Errors) {
+fn check_queues(at: &FieldPath<'_>, errors: &mut Errors) {
     let (limit, queues, hand) = (
         at.at("queueLengthLimit"),
         at.at("queues"),

@@ -7,8 +7,8 @@ use steersman_text::names::NameRule;
 use super::Kind;
 use super::address;
 use super::check;
+use super::field_path::{Errors, FieldPath};
 use super::fill::{given, part, set};
-use super::place::{Errors, Place};
 use super::reference;
 
 pub(super) const INGRESS: Kind = Kind {
@@ -21,7 +21,7 @@ pub(super) const INGRESS: Kind = Kind {
     validate,
     validate_status: |object, _| {
         let mut errors = Errors::default();
-        let list = Place::root(object).down("status.loadBalancer.ingress");
+        let list = FieldPath::root(object).down("status.loadBalancer.ingress");
         for ingress in list.items() {
             if !ingress.at("ip").is_empty() {
                 address::check(&ingress.at("ip"), &mut errors);
@@ -59,7 +59,7 @@ const NOT_IP: &str = "must be a DNS name, not an IP address";
 const WILDCARD: &str = "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', regex used for validation is '\\*\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 
 /// A name under which a balancer is reached.
-pub(super) fn check_host_name(at: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_host_name(at: &FieldPath<'_>, errors: &mut Errors) {
     if at.is_empty() {
         return;
     }
@@ -70,7 +70,7 @@ pub(super) fn check_host_name(at: &Place<'_>, errors: &mut Errors) {
 }
 
 /// A host, maybe with a wildcard as its first label.
-fn host(at: &Place<'_>, errors: &mut Errors) {
+fn host(at: &FieldPath<'_>, errors: &mut Errors) {
     let text = at.text();
     if !text.contains('*') {
         check::subdomain(at, errors);
@@ -87,7 +87,7 @@ fn host(at: &Place<'_>, errors: &mut Errors) {
 
 fn validate(object: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
-    let root = Place::root(object);
+    let root = FieldPath::root(object);
     let spec = root.at("spec");
     let (rules, backend) = (spec.at("rules"), spec.at("defaultBackend"));
     if rules.is_empty() && !backend.is_set() {
@@ -130,14 +130,14 @@ fn validate(object: &Value, old: Option<&Value>) -> Errors {
     }
     let note = root.down("metadata.annotations").key(CLASS_NOTE);
     if old.is_none() && note.is_set() && class.is_set() && note.text() != class.text() {
-        let at = Place::new(format!("annotations.{CLASS_NOTE}"), note.value());
+        let at = FieldPath::new(format!("annotations.{CLASS_NOTE}"), note.value());
         let detail = "must match `ingressClassName` when both are specified";
         errors.invalid(&at, detail);
     }
     errors
 }
 
-fn check_path(path: &Place<'_>, errors: &mut Errors) {
+fn check_path(path: &FieldPath<'_>, errors: &mut Errors) {
     let (kind, at) = (path.at("pathType"), path.at("path"));
     if !kind.is_set() {
         errors.required(&kind, "pathType must be specified");
@@ -171,7 +171,7 @@ fn check_path(path: &Place<'_>, errors: &mut Errors) {
     check_backend(&path.at("backend"), errors);
 }
 
-fn check_backend(backend: &Place<'_>, errors: &mut Errors) {
+fn check_backend(backend: &FieldPath<'_>, errors: &mut Errors) {
     let (resource, service) = (backend.at("resource"), backend.at("service"));
     let empty = json!("");
     match (resource.is_set(), service.is_set()) {
@@ -207,7 +207,7 @@ fn check_backend(backend: &Place<'_>, errors: &mut Errors) {
 
 fn class(object: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
-    let spec = Place::root(object).at("spec");
+    let spec = FieldPath::root(object).at("spec");
     let controller = spec.at("controller");
     if let Some(old) = old {
         check::immutable(&controller, &old["spec"]["controller"], &mut errors);

@@ -2,7 +2,7 @@
 //!
 //! A part of the embedded API server (`steersman-apiserver`): its names may change with any version.
 
-mod place;
+mod field_path;
 mod fill;
 mod check;
 mod selector;
@@ -39,7 +39,7 @@ use serde_json::Value;
 use steersman_schema::resource::Resource;
 use steersman_text::status::FieldError;
 
-pub use place::Errors;
+pub use field_path::Errors;
 pub use quota::COMPUTE;
 pub use selector::selects;
 

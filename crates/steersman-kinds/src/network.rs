@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use super::Kind;
 use super::address::{self, Network};
 use super::check;
+use super::field_path::{Errors, FieldPath};
 use super::fill::{lacks, list, part, put, set, set_text};
 use super::notes;
-use super::place::{Errors, Place};
 use super::reference;
 use super::selector;
 
@@ -15,7 +15,7 @@ pub(super) const NETWORK_POLICY: Kind = Kind {
     defaults,
     validate: policy,
     warnings: |new, _| {
-        let (spec, mut told) = (Place::root(new).at("spec"), Vec::new());
+        let (spec, mut told) = (FieldPath::root(new).at("spec"), Vec::new());
         for (side, peers) in [("ingress", "from"), ("egress", "to")] {
             for rule in spec.at(side).items() {
                 for block in rule.at(peers).items().map(|peer| peer.at("ipBlock")) {
@@ -85,7 +85,7 @@ fn networks(policy: &Value) -> Vec<&str> {
 
 fn policy(object: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
-    let spec = Place::root(object).at("spec");
+    let spec = FieldPath::root(object).at("spec");
     let known = old.map(networks).unwrap_or_default();
     selector::check(&spec.at("podSelector"), &mut errors);
     for (side, peers) in [("ingress", "from"), ("egress", "to")] {
@@ -109,7 +109,7 @@ fn policy(object: &Value, old: Option<&Value>) -> Errors {
     errors
 }
 
-fn check_port(at: &Place<'_>, errors: &mut Errors) {
+fn check_port(at: &FieldPath<'_>, errors: &mut Errors) {
     let protocol = at.at("protocol");
     if protocol.is_set() {
         check::one_of(&protocol, &["TCP", "UDP", "SCTP"], errors);
@@ -135,7 +135,7 @@ fn check_port(at: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_peer(peer: &Place<'_>, known: &[&str], errors: &mut Errors) {
+fn check_peer(peer: &FieldPath<'_>, known: &[&str], errors: &mut Errors) {
     let block = peer.at("ipBlock");
     let mut count = usize::from(block.is_set());
     for field in ["podSelector", "namespaceSelector"] {
@@ -152,7 +152,7 @@ fn check_peer(peer: &Place<'_>, known: &[&str], errors: &mut Errors) {
     }
 }
 
-fn check_block(block: &Place<'_>, known: &[&str], errors: &mut Errors) {
+fn check_block(block: &FieldPath<'_>, known: &[&str], errors: &mut Errors) {
     let cidr = block.at("cidr");
     if cidr.is_empty() {
         errors.required(&cidr, "");
@@ -172,7 +172,7 @@ fn check_block(block: &Place<'_>, known: &[&str], errors: &mut Errors) {
 
 fn service_cidr(object: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
-    let cidrs = Place::root(object).down("spec.cidrs");
+    let cidrs = FieldPath::root(object).down("spec.cidrs");
     if let Some(old) = old {
         // A second family may be added to one, and nothing else changes.
         let before = old["spec"]["cidrs"].as_array().map_or(0, Vec::len);
@@ -204,7 +204,7 @@ fn service_cidr(object: &Value, old: Option<&Value>) -> Errors {
 
 fn ip_address(object: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
-    let root = Place::root(object);
+    let root = FieldPath::root(object);
     let parent = root.down("spec.parentRef");
     if let Some(old) = old {
         check::immutable(&parent, &old["spec"]["parentRef"], &mut errors);

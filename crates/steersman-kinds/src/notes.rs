@@ -5,7 +5,7 @@ use steersman_text::names;
 use steersman_text::quantity::Quantity;
 
 use super::address;
-use super::place::Place;
+use super::field_path::FieldPath;
 
 /// Labels of nodes that have newer names (upstream: `pkg/api/node/util.go`).
 const OLD_LABELS: [(&str, &str); 8] = [
@@ -104,7 +104,7 @@ pub(super) fn old_label(name: &str) -> Option<&'static str> {
 
 /// The source of a volume, if it is an old one.
 pub(super) fn of_sources(
-    volume: &Place<'_>,
+    volume: &FieldPath<'_>,
     sources: &[(&str, &str, &str)],
     told: &mut Vec<String>,
 ) {
@@ -116,13 +116,13 @@ pub(super) fn of_sources(
 }
 
 /// A key that selects nodes, if it is an old label.
-pub(super) fn of_key(at: &Place<'_>, key: &str) -> Option<String> {
+pub(super) fn of_key(at: &FieldPath<'_>, key: &str) -> Option<String> {
     old_label(key).map(|why| format!("{}: {key} is {why}", at.path()))
 }
 
 /// Old labels in one term of a selector of nodes. Where values are not validated, those that no
 /// label has are told too.
-pub(super) fn of_node_term(term: &Place<'_>, values: bool, told: &mut Vec<String>) {
+pub(super) fn of_node_term(term: &FieldPath<'_>, values: bool, told: &mut Vec<String>) {
     for one in term.at("matchExpressions").items() {
         let key = one.at("key");
         told.extend(of_key(&key, key.text()));
@@ -136,7 +136,7 @@ pub(super) fn of_node_term(term: &Place<'_>, values: bool, told: &mut Vec<String
 }
 
 /// The annotation in whose place there is a field, in the metadata of the object.
-pub(super) fn of_class_note(root: &Place<'_>, told: &mut Vec<String>) {
+pub(super) fn of_class_note(root: &FieldPath<'_>, told: &mut Vec<String>) {
     let note = root.down("metadata.annotations").key(CLASS_NOTE);
     if note.is_set() {
         told.push(format!(
@@ -147,7 +147,7 @@ pub(super) fn of_class_note(root: &Place<'_>, told: &mut Vec<String>) {
 }
 
 /// An amount of bytes that is not whole.
-pub(super) fn of_bytes(at: &Place<'_>, told: &mut Vec<String>) {
+pub(super) fn of_bytes(at: &FieldPath<'_>, told: &mut Vec<String>) {
     if Quantity::parse(at.text()).is_ok_and(|amount| !amount.is_whole()) {
         told.push(format!(
             "{}: fractional byte value {} is invalid, must be an integer",
@@ -158,7 +158,7 @@ pub(super) fn of_bytes(at: &Place<'_>, told: &mut Vec<String>) {
 }
 
 /// An address in a form that is not the usual one (upstream: `GetWarningsForIP`).
-pub(super) fn of_ip(at: &Place<'_>, told: &mut Vec<String>) {
+pub(super) fn of_ip(at: &FieldPath<'_>, told: &mut Vec<String>) {
     let (path, text) = (at.path(), Value::from(at.text()));
     match address::form(at.text()) {
         address::Form::Unusual(usual) => told.push(format!(
@@ -172,7 +172,7 @@ pub(super) fn of_ip(at: &Place<'_>, told: &mut Vec<String>) {
 }
 
 /// A network in a form that is not the usual one (upstream: `GetWarningsForCIDR`).
-pub(super) fn of_network(at: &Place<'_>, told: &mut Vec<String>) {
+pub(super) fn of_network(at: &FieldPath<'_>, told: &mut Vec<String>) {
     let (path, text) = (at.path(), Value::from(at.text()));
     let Some(network) = address::Network::parse(at.text()) else {
         return;

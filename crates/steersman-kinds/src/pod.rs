@@ -21,9 +21,9 @@ use serde_json::Value;
 
 use super::Kind;
 use super::check;
+use super::field_path::{Errors, FieldPath};
 use super::fill::set;
 use super::notes;
-use super::place::{Errors, Place};
 
 pub(super) use defaults::template as complete_template;
 pub(super) use scheduling::{check_node_selector, check_tolerations};
@@ -38,11 +38,11 @@ pub(super) const POD: Kind = Kind {
     validate_status: status::check,
     // People seldom change Pods themselves, and controllers do not read.
     warnings: |new, old| match old {
-        None => warnings::of_pod(&Place::root(new)),
+        None => warnings::of_pod(&FieldPath::root(new)),
         Some(_) => Vec::new(),
     },
     status_warnings: |pod| {
-        let (status, mut told) = (Place::root(pod).at("status"), Vec::new());
+        let (status, mut told) = (FieldPath::root(pod).at("status"), Vec::new());
         for address in ["podIPs", "hostIPs"].map(|list| status.at(list)) {
             for one in address.items() {
                 notes::of_ip(&one.at("ip"), &mut told);
@@ -58,7 +58,7 @@ pub(super) const POD_TEMPLATE: Kind = Kind {
     defaults: defaults::template,
     validate: |object, _| {
         let mut errors = Errors::default();
-        check_template(&Place::root(object).at("template"), &mut errors);
+        check_template(&FieldPath::root(object).at("template"), &mut errors);
         errors
     },
     warnings: |new, old| template_warnings(new, old, "template"),
@@ -72,7 +72,7 @@ pub(super) fn template_warnings(new: &Value, old: Option<&Value>, names: &str) -
     if old.is_some_and(|old| old[part] == new[part]) {
         return Vec::new();
     }
-    warnings::of(&Place::root(new).down(names), Whose::Template)
+    warnings::of(&FieldPath::root(new).down(names), Whose::Template)
 }
 
 /// What is checked of a spec differs a little between a Pod and a template of Pods.
@@ -105,14 +105,14 @@ fn prepare(new: &mut Value, old: Option<&Value>) {
 
 fn validate(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
-    let pod = Place::root(new);
+    let pod = FieldPath::root(new);
     match old {
         None => {
             check_whole(&pod, None, &mut errors);
             check_new(&pod, &mut errors);
         }
         Some(old) => {
-            let old = Place::root(old);
+            let old = FieldPath::root(old);
             check_whole(&pod, Some(&old), &mut errors);
             check_changed_notes(&pod, &old, &mut errors);
             update::check(&pod, &old, &mut errors);
@@ -123,7 +123,7 @@ fn validate(new: &Value, old: Option<&Value>) -> Errors {
 
 /// Checks a Pod's spec, and what a template may leave open (upstream:
 /// `validatePodMetadataAndSpec`).
-fn check_whole(pod: &Place<'_>, old: Option<&Place<'_>>, errors: &mut Errors) {
+fn check_whole(pod: &FieldPath<'_>, old: Option<&FieldPath<'_>>, errors: &mut Errors) {
     let name = pod.down("metadata.name").text();
     let spec = pod.at("spec");
     check_annotations(pod, &pod.down("metadata.annotations"), old, errors);
@@ -164,9 +164,9 @@ const COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 /// Annotations of a Pod that mean something to the server (upstream:
 /// `ValidatePodSpecificAnnotations`). What the old Pod had already passes.
 fn check_annotations(
-    holder: &Place<'_>,
-    annotations: &Place<'_>,
-    old: Option<&Place<'_>>,
+    holder: &FieldPath<'_>,
+    annotations: &FieldPath<'_>,
+    old: Option<&FieldPath<'_>>,
     errors: &mut Errors,
 ) {
     let mirror = annotations.key(MIRROR);
@@ -184,7 +184,7 @@ fn check_annotations(
 
 /// Annotations that stay as they are, and then all of them again (upstream:
 /// `ValidatePodSpecificAnnotationUpdates`).
-fn check_changed_notes(pod: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
+fn check_changed_notes(pod: &FieldPath<'_>, old: &FieldPath<'_>, errors: &mut Errors) {
     let (notes, before) = (
         pod.down("metadata.annotations"),
         old.down("metadata.annotations"),
@@ -210,7 +210,7 @@ fn check_changed_notes(pod: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
 }
 
 /// What only a new Pod may not have.
-fn check_new(pod: &Place<'_>, errors: &mut Errors) {
+fn check_new(pod: &FieldPath<'_>, errors: &mut Errors) {
     let spec = pod.at("spec");
     let ephemeral = spec.at("ephemeralContainers");
     if !ephemeral.is_empty() {
@@ -225,7 +225,7 @@ fn check_new(pod: &Place<'_>, errors: &mut Errors) {
 
 /// Checks a template of Pods: labels, annotations and spec (upstream:
 /// `ValidatePodTemplateSpec`).
-pub(super) fn check_template(template: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_template(template: &FieldPath<'_>, errors: &mut Errors) {
     // Messages do not name the metadata.
     let metadata = template.at("metadata");
     let of = |field: &'static str| template.named(field, Some(metadata.at(field).value()));
@@ -245,7 +245,7 @@ pub(super) fn check_template(template: &Place<'_>, errors: &mut Errors) {
 /// Checks an update of a Pod's ephemeral containers.
 pub(crate) fn check_ephemeral(new: &Value, old: &Value) -> Errors {
     let mut errors = Errors::default();
-    let (pod, old) = (Place::root(new), Place::root(old));
+    let (pod, old) = (FieldPath::root(new), FieldPath::root(old));
     check_whole(&pod, Some(&old), &mut errors);
     check_changed_notes(&pod, &old, &mut errors);
     if is_mirror(&old) {
@@ -258,7 +258,7 @@ pub(crate) fn check_ephemeral(new: &Value, old: &Value) -> Errors {
 /// Checks an update of the resources of a Pod's containers.
 pub(crate) fn check_resize(new: &Value, old: &Value) -> Errors {
     let mut errors = Errors::default();
-    let (pod, old) = (Place::root(new), Place::root(old));
+    let (pod, old) = (FieldPath::root(new), FieldPath::root(old));
     check_whole(&pod, Some(&old), &mut errors);
     if is_mirror(&old) {
         return static_pod("static pods cannot be resized");
@@ -267,14 +267,14 @@ pub(crate) fn check_resize(new: &Value, old: &Value) -> Errors {
     errors
 }
 
-fn is_mirror(pod: &Place<'_>) -> bool {
+fn is_mirror(pod: &FieldPath<'_>) -> bool {
     pod.down("metadata.annotations").key(MIRROR).is_set()
 }
 
 /// The one thing that is told of a Pod that its kubelet alone decides about.
 fn static_pod(detail: &str) -> Errors {
     let mut errors = Errors::default();
-    errors.forbidden(&Place::new("[]", &Value::Null), detail);
+    errors.forbidden(&FieldPath::new("[]", &Value::Null), detail);
     errors
 }
 

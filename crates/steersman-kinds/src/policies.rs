@@ -7,8 +7,8 @@ use steersman_text::names::NameRule;
 
 use super::Kind;
 use super::check;
+use super::field_path::{Errors, FieldPath};
 use super::fill::{given, list, part, set};
-use super::place::{Errors, Place};
 use super::selector;
 use super::webhooks::{FAILURES, MATCHES, check_rule, conditions};
 
@@ -16,14 +16,14 @@ pub(super) const VALIDATING_POLICY: Kind = Kind {
     defaults: policy_defaults,
     validate: |object, _| {
         let mut errors = Errors::default();
-        let spec = Place::root(object).at("spec");
+        let spec = FieldPath::root(object).at("spec");
         let environment = check_policy(&spec, &mut errors);
         check_validations(object, &spec, &environment, &mut errors);
         errors
     },
     validate_status: |object, _| {
         let mut errors = Errors::default();
-        let status = Place::root(object).at("status");
+        let status = FieldPath::root(object).at("status");
         for warning in status.down("typeChecking.expressionWarnings").items() {
             for field in ["warning", "fieldRef"] {
                 if warning.at(field).is_empty() {
@@ -41,7 +41,7 @@ pub(super) const VALIDATING_BINDING: Kind = Kind {
     defaults: binding_defaults,
     validate: |object, _| {
         let mut errors = Errors::default();
-        let spec = Place::root(object).at("spec");
+        let spec = FieldPath::root(object).at("spec");
         check_binding(&spec, &mut errors);
         check_actions(&spec.at("validationActions"), &mut errors);
         errors
@@ -53,7 +53,7 @@ pub(super) const MUTATING_POLICY: Kind = Kind {
     defaults: policy_defaults,
     validate: |object, _| {
         let mut errors = Errors::default();
-        let spec = Place::root(object).at("spec");
+        let spec = FieldPath::root(object).at("spec");
         let environment = check_policy(&spec, &mut errors);
         check_mutations(&spec, &environment, &mut errors);
         errors
@@ -65,7 +65,7 @@ pub(super) const MUTATING_BINDING: Kind = Kind {
     defaults: binding_defaults,
     validate: |object, _| {
         let mut errors = Errors::default();
-        check_binding(&Place::root(object).at("spec"), &mut errors);
+        check_binding(&FieldPath::root(object).at("spec"), &mut errors);
         errors
     },
     ..Kind::PLAIN
@@ -105,7 +105,7 @@ fn binding_defaults(object: &mut Value) {
 }
 
 /// Answers what the expressions of the policy may use.
-fn check_policy(spec: &Place<'_>, errors: &mut Errors) -> Environment {
+fn check_policy(spec: &FieldPath<'_>, errors: &mut Errors) -> Environment {
     check::required_one_of(&spec.at("failurePolicy"), FAILURES, errors);
     let kind = spec.at("paramKind");
     if kind.is_set() {
@@ -143,7 +143,7 @@ fn check_policy(spec: &Place<'_>, errors: &mut Errors) -> Environment {
 /// The type of an expression that compiles.
 fn compiled(
     environment: &Environment,
-    expression: &Place<'_>,
+    expression: &FieldPath<'_>,
     results: &[Type],
     errors: &mut Errors,
 ) -> Option<Type> {
@@ -161,7 +161,7 @@ fn is_identifier(text: &str) -> bool {
     text.bytes().all(legal) && !text.starts_with(|c: char| c.is_ascii_digit())
 }
 
-fn check_kind(at: &Place<'_>, errors: &mut Errors) {
+fn check_kind(at: &FieldPath<'_>, errors: &mut Errors) {
     let (version, kind) = (at.at("apiVersion"), at.at("kind"));
     let text = version.text();
     if text.is_empty() {
@@ -196,7 +196,7 @@ fn check_kind(at: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_match(at: &Place<'_>, errors: &mut Errors) {
+fn check_match(at: &FieldPath<'_>, errors: &mut Errors) {
     check::required_one_of(&at.at("matchPolicy"), MATCHES, errors);
     for field in ["namespaceSelector", "objectSelector"] {
         if at.at(field).is_set() {
@@ -222,7 +222,7 @@ fn check_match(at: &Place<'_>, errors: &mut Errors) {
 
 fn check_validations(
     policy: &Value,
-    spec: &Place<'_>,
+    spec: &FieldPath<'_>,
     environment: &Environment,
     errors: &mut Errors,
 ) {
@@ -245,7 +245,7 @@ fn check_validations(
         let (key, value) = (note.at("key"), note.at("valueExpression"));
         let own = policy["metadata"]["name"].as_str().unwrap_or_default();
         let whole = json!(format!("{own}/{}", key.text()));
-        check::qualified(&Place::new(key.path(), &whole), errors);
+        check::qualified(&FieldPath::new(key.path(), &whole), errors);
         let trimmed = value.text().trim();
         if trimmed.is_empty() {
             errors.required(&value, "valueExpression is not specified");
@@ -262,7 +262,7 @@ fn check_validations(
     }
 }
 
-fn check_validation(at: &Place<'_>, environment: &Environment, errors: &mut Errors) {
+fn check_validation(at: &FieldPath<'_>, environment: &Environment, errors: &mut Errors) {
     let (expression, message) = (at.at("expression"), at.at("message"));
     if expression.text().trim().is_empty() {
         errors.required(&expression, "expression is not specified");
@@ -287,7 +287,7 @@ fn check_validation(at: &Place<'_>, environment: &Environment, errors: &mut Erro
     }
 }
 
-fn check_mutations(spec: &Place<'_>, environment: &Environment, errors: &mut Errors) {
+fn check_mutations(spec: &FieldPath<'_>, environment: &Environment, errors: &mut Errors) {
     let environment = environment.with_changes();
     let mutations = spec.at("mutations");
     if mutations.is_empty() {
@@ -330,7 +330,7 @@ fn check_mutations(spec: &Place<'_>, environment: &Environment, errors: &mut Err
     check::required_one_of(&again, &["IfNeeded", "Never"], errors);
 }
 
-fn check_binding(spec: &Place<'_>, errors: &mut Errors) {
+fn check_binding(spec: &FieldPath<'_>, errors: &mut Errors) {
     let policy = spec.at("policyName");
     if policy.is_empty() {
         errors.required(&policy, "");
@@ -349,7 +349,7 @@ fn check_binding(spec: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_parameter(at: &Place<'_>, errors: &mut Errors) {
+fn check_parameter(at: &FieldPath<'_>, errors: &mut Errors) {
     let (name, select) = (at.at("name"), at.at("selector"));
     let both = "name and selector are mutually exclusive";
     if !name.is_empty() {
@@ -371,7 +371,7 @@ fn check_parameter(at: &Place<'_>, errors: &mut Errors) {
     check::required_one_of(&action, &["Allow", "Deny"], errors);
 }
 
-fn check_actions(actions: &Place<'_>, errors: &mut Errors) {
+fn check_actions(actions: &FieldPath<'_>, errors: &mut Errors) {
     let mut seen = Vec::new();
     for action in actions.items() {
         check::one_of(&action, &["Audit", "Deny", "Warn"], errors);

@@ -6,8 +6,8 @@ use steersman_text::quantity::Quantity;
 
 use super::Kind;
 use super::check;
+use super::field_path::{Errors, FieldPath};
 use super::fill::{list, part, put, set};
-use super::place::{Errors, Place};
 
 pub(super) const LIMIT_RANGE: Kind = Kind {
     defaults: |object| {
@@ -29,7 +29,7 @@ pub(super) const RESOURCE_QUOTA: Kind = Kind {
     validate: quota,
     validate_status: |object, _| {
         let mut errors = Errors::default();
-        let status = Place::root(object).at("status");
+        let status = FieldPath::root(object).at("status");
         amounts(&status.at("hard"), &mut errors);
         amounts(&status.at("used"), &mut errors);
         errors
@@ -74,7 +74,7 @@ const SCOPES: &[&str] = &[
 ];
 
 /// The amount there, if it is one.
-pub(super) fn amount(at: &Place<'_>) -> Option<Quantity> {
+pub(super) fn amount(at: &FieldPath<'_>) -> Option<Quantity> {
     match at.value() {
         Value::String(text) => Quantity::parse(text).ok(),
         Value::Number(number) => Quantity::parse(&number.to_string()).ok(),
@@ -96,7 +96,7 @@ fn is_extended(name: &str) -> bool {
 }
 
 /// Checks an amount of a resource (upstream: `ValidateResourceQuantityValue`).
-pub(super) fn check_amount(name: &str, at: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_amount(name: &str, at: &FieldPath<'_>, errors: &mut Errors) {
     let Some(amount) = amount(at) else {
         return;
     };
@@ -109,7 +109,7 @@ pub(super) fn check_amount(name: &str, at: &Place<'_>, errors: &mut Errors) {
 }
 
 /// The name of a resource (upstream: `validateResourceName`). Answers whether it is valid.
-fn check_resource(name: &str, at: &Place<'_>, errors: &mut Errors) -> bool {
+fn check_resource(name: &str, at: &FieldPath<'_>, errors: &mut Errors) -> bool {
     let shown = json!(name);
     let wrong = names::check_key(name);
     for detail in &wrong {
@@ -137,7 +137,7 @@ fn is_quota_resource(name: &str) -> bool {
         || is_huge_pages(name)
 }
 
-fn amounts(all: &Place<'_>, errors: &mut Errors) {
+fn amounts(all: &FieldPath<'_>, errors: &mut Errors) {
     for (name, at) in all.entries() {
         check_resource(name, &at, errors);
         if !name.contains('/') && !is_quota_resource(name) {
@@ -150,7 +150,7 @@ fn amounts(all: &Place<'_>, errors: &mut Errors) {
 
 fn quota(object: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
-    let spec = Place::root(object).at("spec");
+    let spec = FieldPath::root(object).at("spec");
     amounts(&spec.at("hard"), &mut errors);
     check_scopes(&spec, &mut errors);
     check_selector(&spec, &mut errors);
@@ -191,7 +191,7 @@ fn conflicts(seen: &[&str]) -> usize {
     .count()
 }
 
-fn check_scopes(spec: &Place<'_>, errors: &mut Errors) {
+fn check_scopes(spec: &FieldPath<'_>, errors: &mut Errors) {
     let scopes = spec.at("scopes");
     let mut seen = Vec::new();
     for scope in scopes.items() {
@@ -210,7 +210,7 @@ fn check_scopes(spec: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_selector(spec: &Place<'_>, errors: &mut Errors) {
+fn check_selector(spec: &FieldPath<'_>, errors: &mut Errors) {
     let at = spec.down("scopeSelector.matchExpressions");
     let mut seen = Vec::new();
     for expression in at.items() {
@@ -254,7 +254,7 @@ fn check_selector(spec: &Place<'_>, errors: &mut Errors) {
     }
     for _ in 0..conflicts(&seen) {
         let scopes = spec.at("scopes");
-        let at = Place::new(at.path(), scopes.value());
+        let at = FieldPath::new(at.path(), scopes.value());
         errors.invalid(&at, "conflicting scopes");
     }
 }
@@ -284,7 +284,7 @@ fn limit_defaults(limit: &mut Value) {
 fn limit_range(object: &Value, _old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
     let mut seen = Vec::new();
-    for limit in Place::root(object).down("spec.limits").items() {
+    for limit in FieldPath::root(object).down("spec.limits").items() {
         let kind = limit.at("type");
         let before = errors.len();
         check::qualified(&kind, &mut errors);
@@ -303,7 +303,7 @@ fn limit_range(object: &Value, _old: Option<&Value>) -> Errors {
     errors
 }
 
-fn check_limit(limit: &Place<'_>, errors: &mut Errors) {
+fn check_limit(limit: &FieldPath<'_>, errors: &mut Errors) {
     let kind = limit.at("type").text();
     let mut keys: Vec<&str> = Vec::new();
     for part in ["max", "min", "default", "defaultRequest"] {
@@ -336,7 +336,7 @@ fn check_limit(limit: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn limit_resource(kind: &str, name: &str, at: &Place<'_>, errors: &mut Errors) {
+fn limit_resource(kind: &str, name: &str, at: &FieldPath<'_>, errors: &mut Errors) {
     if check_resource(name, at, errors)
         && matches!(kind, "Pod" | "Container")
         && !name.contains('/')
@@ -349,7 +349,7 @@ fn limit_resource(kind: &str, name: &str, at: &Place<'_>, errors: &mut Errors) {
 }
 
 /// The limits of one resource fit each other.
-fn compare(limit: &Place<'_>, key: &str, errors: &mut Errors) {
+fn compare(limit: &FieldPath<'_>, key: &str, errors: &mut Errors) {
     let skip = limit.at("type").text() == "Pod";
     let of = |part: &str| {
         let at = limit.at(part).key(key);

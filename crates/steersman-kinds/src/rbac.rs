@@ -6,8 +6,8 @@ use steersman_text::status::FieldError;
 
 use super::Kind;
 use super::check;
+use super::field_path::{Errors, FieldPath};
 use super::fill::{list, part, set_text};
-use super::place::{Errors, Place};
 use super::reference;
 use super::selector;
 
@@ -32,7 +32,7 @@ pub(super) const CLUSTER_ROLE: Kind = Kind {
 fn cluster_role(object: &Value) -> Errors {
     let mut errors = Errors::default();
     rules(object, false, &mut errors);
-    let aggregation = Place::root(object).at("aggregationRule");
+    let aggregation = FieldPath::root(object).at("aggregationRule");
     let selectors = aggregation.at("clusterRoleSelectors");
     if aggregation.is_set() && selectors.is_empty() {
         let detail = "at least one clusterRoleSelector required if aggregationRule is non-nil";
@@ -81,7 +81,7 @@ fn defaults(object: &mut Value) {
 }
 
 fn rules(object: &Value, namespaced: bool, errors: &mut Errors) {
-    for rule in Place::root(object).at("rules").items() {
+    for rule in FieldPath::root(object).at("rules").items() {
         let verbs = rule.at("verbs");
         if verbs.is_empty() {
             errors.required(&verbs, "verbs must contain at least one value");
@@ -116,7 +116,7 @@ fn rules(object: &Value, namespaced: bool, errors: &mut Errors) {
 
 fn binding(object: &Value, old: Option<&Value>, namespaced: bool) -> Errors {
     let mut errors = repeated(old, || new_binding(object, namespaced));
-    let reference = Place::root(object).at("roleRef");
+    let reference = FieldPath::root(object).at("roleRef");
     if let Some(old) = old.map(|old| &old["roleRef"])
         && old != reference.value()
     {
@@ -135,7 +135,7 @@ fn binding(object: &Value, old: Option<&Value>, namespaced: bool) -> Errors {
 
 fn new_binding(object: &Value, namespaced: bool) -> Errors {
     let mut errors = Errors::default();
-    let root = Place::root(object);
+    let root = FieldPath::root(object);
     let reference = root.at("roleRef");
     check::one_of(&reference.at("apiGroup"), &[GROUP], &mut errors);
     let kinds: &[&str] = if namespaced {
@@ -151,7 +151,7 @@ fn new_binding(object: &Value, namespaced: bool) -> Errors {
     errors
 }
 
-fn check_subject(subject: &Place<'_>, namespaced: bool, errors: &mut Errors) {
+fn check_subject(subject: &FieldPath<'_>, namespaced: bool, errors: &mut Errors) {
     let (name, group) = (subject.at("name"), subject.at("apiGroup"));
     if name.is_empty() {
         errors.required(&name, "");

@@ -3,10 +3,10 @@
 use steersman_text::names::NameRule;
 
 use super::check;
-use super::place::{Errors, Place};
+use super::field_path::{Errors, FieldPath};
 
 /// A text that must be there, and that can stand between two slashes.
-pub(super) fn segment(at: &Place<'_>, errors: &mut Errors) {
+pub(super) fn segment(at: &FieldPath<'_>, errors: &mut Errors) {
     if at.is_empty() {
         errors.required(at, "");
     } else {
@@ -15,7 +15,7 @@ pub(super) fn segment(at: &Place<'_>, errors: &mut Errors) {
 }
 
 /// An object of the same namespace, by group, kind and name.
-pub(super) fn check_local(at: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_local(at: &FieldPath<'_>, errors: &mut Errors) {
     if at.at("apiGroup").is_set() {
         check::subdomain(&at.at("apiGroup"), errors);
     }
@@ -24,7 +24,7 @@ pub(super) fn check_local(at: &Place<'_>, errors: &mut Errors) {
 }
 
 /// A domain and a path below it, as controllers are named (upstream: `IsDomainPrefixedPath`).
-pub(super) fn check_domain_path(at: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_domain_path(at: &FieldPath<'_>, errors: &mut Errors) {
     const PATH: &str =
         "Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')";
     let parts = at.text().split_once('/');
@@ -44,7 +44,7 @@ pub(super) fn check_domain_path(at: &Place<'_>, errors: &mut Errors) {
 }
 
 /// A domain of at least as many parts (upstream: `IsFullyQualifiedName`).
-pub(super) fn check_domain(at: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_domain(at: &FieldPath<'_>, errors: &mut Errors) {
     if at.is_empty() {
         errors.required(at, "");
         return;
@@ -59,7 +59,7 @@ pub(super) fn check_domain(at: &Place<'_>, errors: &mut Errors) {
 }
 
 /// A domain and one segment below it (upstream: `ValidateSignerName`).
-pub(super) fn check_signer(at: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_signer(at: &FieldPath<'_>, errors: &mut Errors) {
     if at.is_empty() {
         errors.required(at, "");
         return;

@@ -8,9 +8,9 @@ use steersman_text::status::FieldError;
 
 use super::Kind;
 use super::check;
+use super::field_path::{Errors, FieldPath};
 use super::fill::{part, set};
 use super::notes;
-use super::place::{Errors, Place};
 use super::pod;
 
 pub(super) const PRIORITY_CLASS: Kind = Kind {
@@ -26,7 +26,7 @@ pub(super) const RUNTIME_CLASS: Kind = Kind {
     defaults: |object| set(object, "handler", json!("")),
     validate: runtime,
     warnings: |new, _| {
-        let nodes = Place::root(new).down("scheduling.nodeSelector");
+        let nodes = FieldPath::root(new).down("scheduling.nodeSelector");
         let told = nodes
             .entries()
             .filter_map(|(name, _)| notes::old_label(name));
@@ -41,7 +41,7 @@ pub(super) const LEASE: Kind = Kind {
     },
     validate: |object, _| {
         let mut errors = Errors::default();
-        lease(&Place::root(object).at("spec"), &mut errors);
+        lease(&FieldPath::root(object).at("spec"), &mut errors);
         errors
     },
     ..Kind::PLAIN
@@ -58,7 +58,7 @@ const SYSTEM: [(&str, i64); 2] = [
 
 fn priority(object: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
-    let root = Place::root(object);
+    let root = FieldPath::root(object);
     let (value, policy) = (root.at("value"), root.at("preemptionPolicy"));
     if let Some(old) = old {
         if old["value"] != *value.value() {
@@ -99,11 +99,11 @@ fn priority(object: &Value, old: Option<&Value>) -> Errors {
 
 fn runtime(object: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
-    let root = Place::root(object);
+    let root = FieldPath::root(object);
     let handler = root.at("handler");
     check::label(&handler, &mut errors);
     let overhead = root.down("overhead.podFixed");
-    pod::check_overhead(&Place::new("overhead", overhead.value()), &mut errors);
+    pod::check_overhead(&FieldPath::new("overhead", overhead.value()), &mut errors);
     check::labels(&root.down("scheduling.nodeSelector"), &mut errors);
     let tolerations = root.down("scheduling.tolerations");
     pod::check_tolerations(&tolerations, &mut errors);
@@ -122,7 +122,7 @@ fn runtime(object: &Value, old: Option<&Value>) -> Errors {
 }
 
 /// A toleration as Go writes the type behind it.
-fn written(toleration: &Place<'_>) -> String {
+fn written(toleration: &FieldPath<'_>) -> String {
     let text = |field: &str| Value::from(toleration.at(field).text());
     format!(
         "{{\"Key\":{},\"Operator\":{},\"Value\":{},\"Effect\":{},\"TolerationSeconds\":{}}}",
@@ -134,7 +134,7 @@ fn written(toleration: &Place<'_>) -> String {
     )
 }
 
-fn lease(spec: &Place<'_>, errors: &mut Errors) {
+fn lease(spec: &FieldPath<'_>, errors: &mut Errors) {
     let duration = spec.at("leaseDurationSeconds");
     if duration.is_set() && duration.int() <= 0 {
         errors.invalid(&duration, "must be greater than 0");

@@ -4,10 +4,10 @@ use serde_json::Value;
 use steersman_text::names;
 
 use super::check;
-use super::place::{Errors, Place};
+use super::field_path::{Errors, FieldPath};
 
 /// Checks a label selector; an absent one passes (upstream: `ValidateLabelSelector`).
-pub(super) fn check(at: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check(at: &FieldPath<'_>, errors: &mut Errors) {
     if !at.is_set() {
         return;
     }
@@ -67,7 +67,7 @@ pub fn selects(selector: &Value, labels: &Value) -> bool {
 }
 
 /// Whether a selector asks for nothing.
-pub(super) fn is_empty(at: &Place<'_>) -> bool {
+pub(super) fn is_empty(at: &FieldPath<'_>) -> bool {
     at.at("matchLabels").is_empty() && at.at("matchExpressions").is_empty()
 }
 

@@ -9,8 +9,8 @@ use steersman_text::names;
 use super::Kind;
 use super::address;
 use super::check;
+use super::field_path::{Errors, FieldPath};
 use super::fill::{drop, given, lacks, list, part, set, set_text};
-use super::place::{Errors, Place};
 use addresses::{balancer_class, check_addresses, update};
 
 pub use addresses::address_errors;
@@ -157,7 +157,7 @@ fn prepare(object: &mut Value, old: Option<&Value>) {
 
 fn validate(object: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
-    let root = Place::root(object);
+    let root = FieldPath::root(object);
     let spec = root.at("spec");
     if let Some(old) = old {
         update(&spec, &old["spec"], &mut errors);
@@ -197,7 +197,7 @@ fn validate(object: &Value, old: Option<&Value>) -> Errors {
     errors
 }
 
-fn topology(root: &Place<'_>, errors: &mut Errors) {
+fn topology(root: &FieldPath<'_>, errors: &mut Errors) {
     let notes = root.down("metadata.annotations");
     let (mode, hints) = (notes.key(MODE), notes.key(HINTS));
     if mode.is_set() && hints.is_set() && mode.text() != hints.text() {
@@ -206,7 +206,7 @@ fn topology(root: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn by_type(spec: &Place<'_>, errors: &mut Errors) {
+fn by_type(spec: &FieldPath<'_>, errors: &mut Errors) {
     let kind = spec.at("type").text();
     let headless = is_headless(spec.value());
     match kind {
@@ -238,7 +238,12 @@ fn by_type(spec: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_port<'a>(port: &Place<'a>, named: bool, names: &mut Vec<&'a str>, errors: &mut Errors) {
+fn check_port<'a>(
+    port: &FieldPath<'a>,
+    named: bool,
+    names: &mut Vec<&'a str>,
+    errors: &mut Errors,
+) {
     let name = port.at("name");
     if name.is_empty() {
         if named {
@@ -260,7 +265,7 @@ fn check_port<'a>(port: &Place<'a>, named: bool, names: &mut Vec<&'a str>, error
     }
 }
 
-fn affinity(spec: &Place<'_>, errors: &mut Errors) {
+fn affinity(spec: &FieldPath<'_>, errors: &mut Errors) {
     let affinity = spec.at("sessionAffinity");
     check::required_one_of(&affinity, &["ClientIP", "None"], errors);
     let config = spec.at("sessionAffinityConfig");
@@ -290,7 +295,7 @@ fn affinity(spec: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn ports_together(spec: &Place<'_>, errors: &mut Errors) {
+fn ports_together(spec: &FieldPath<'_>, errors: &mut Errors) {
     let ports = spec.at("ports");
     if is(spec.value(), "ClusterIP") {
         for port in ports.items().map(|port| port.at("nodePort")) {
@@ -329,13 +334,13 @@ fn ports_together(spec: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn source_ranges(root: &Place<'_>, errors: &mut Errors) {
+fn source_ranges(root: &FieldPath<'_>, errors: &mut Errors) {
     let spec = root.at("spec");
     let balancer = is(spec.value(), "LoadBalancer");
     let ranges = spec.at("loadBalancerSourceRanges");
     if !ranges.is_empty() {
         // The path has the name of the Go field.
-        let at = Place::new("spec.LoadBalancerSourceRanges", ranges.value());
+        let at = FieldPath::new("spec.LoadBalancerSourceRanges", ranges.value());
         if !balancer {
             errors.forbidden(&at, ONLY_BALANCER);
         }
@@ -357,7 +362,7 @@ fn source_ranges(root: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn traffic(spec: &Place<'_>, errors: &mut Errors) {
+fn traffic(spec: &FieldPath<'_>, errors: &mut Errors) {
     let value = spec.value();
     let outside = spec.at("externalTrafficPolicy");
     if is_outside(value) {
@@ -392,7 +397,7 @@ fn traffic(spec: &Place<'_>, errors: &mut Errors) {
 
 fn validate_status(object: &Value, _old: &Value) -> Errors {
     let mut errors = Errors::default();
-    let root = Place::root(object);
+    let root = FieldPath::root(object);
     let list = root.down("status.loadBalancer.ingress");
     if !list.is_empty() && !is(&object["spec"], "LoadBalancer") {
         let detail = "may only be used when `spec.type` is \"LoadBalancer\"";

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::check;
-use super::place::{Errors, Place};
+use super::field_path::{Errors, FieldPath};
 
 /// Whose source it is: both have the same fields, and differ in where secrets are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +45,7 @@ const HOST_TYPES: &[&str] = &[
 ];
 
 /// Fields that must not be empty.
-pub(super) fn need(source: &Place<'_>, fields: &[&str], errors: &mut Errors) {
+pub(super) fn need(source: &FieldPath<'_>, fields: &[&str], errors: &mut Errors) {
     for field in fields {
         if source.at(field).is_empty() {
             errors.required(&source.at(field), "");
@@ -54,7 +54,7 @@ pub(super) fn need(source: &Place<'_>, fields: &[&str], errors: &mut Errors) {
 }
 
 /// Checks one source by its kind (upstream: the `validate…VolumeSource` of each).
-pub(super) fn check(kind: &str, source: &Place<'_>, holder: Holder, errors: &mut Errors) {
+pub(super) fn check(kind: &str, source: &FieldPath<'_>, holder: Holder, errors: &mut Errors) {
     if let Some((_, fields)) = NEEDS.iter().find(|(name, _)| *name == kind) {
         need(source, fields, errors);
     }
@@ -96,7 +96,7 @@ pub(super) fn check(kind: &str, source: &Place<'_>, holder: Holder, errors: &mut
 }
 
 /// The secret of a source; a PersistentVolume says in which namespace it is.
-fn check_secret(source: &Place<'_>, holder: Holder, errors: &mut Errors) {
+fn check_secret(source: &FieldPath<'_>, holder: Holder, errors: &mut Errors) {
     let secret = source.at("secretRef");
     if secret.is_set() {
         let both: &[&str] = match holder {
@@ -107,7 +107,7 @@ fn check_secret(source: &Place<'_>, holder: Holder, errors: &mut Errors) {
     }
 }
 
-fn check_host_path(source: &Place<'_>, errors: &mut Errors) {
+fn check_host_path(source: &FieldPath<'_>, errors: &mut Errors) {
     let path = source.at("path");
     if path.is_empty() {
         errors.required(&path, "");
@@ -119,7 +119,7 @@ fn check_host_path(source: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_endpoints(source: &Place<'_>, errors: &mut Errors) {
+fn check_endpoints(source: &FieldPath<'_>, errors: &mut Errors) {
     let namespace = source.at("endpointsNamespace");
     if namespace.is_set() && namespace.is_empty() {
         let detail = "if the endpointnamespace is set, it must be a valid namespace name";
@@ -129,12 +129,12 @@ fn check_endpoints(source: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_iscsi(source: &Place<'_>, holder: Holder, errors: &mut Errors) {
+fn check_iscsi(source: &FieldPath<'_>, holder: Holder, errors: &mut Errors) {
     let unknown = match holder {
         Holder::Pod => "must be valid format starting with iqn, eui, or naa",
         Holder::Volume => "must be valid format",
     };
-    let name = |at: &Place<'_>, errors: &mut Errors| {
+    let name = |at: &FieldPath<'_>, errors: &mut Errors| {
         if let Some(known) = is_iscsi_name(at.text()) {
             if !known {
                 errors.invalid(at, "must be valid format");
@@ -204,7 +204,7 @@ fn is_qualified(text: &str) -> bool {
     dated && !domain.is_empty() && domain_is_plain && !own.is_empty() && !own.contains(odd)
 }
 
-fn check_flocker(source: &Place<'_>, errors: &mut Errors) {
+fn check_flocker(source: &FieldPath<'_>, errors: &mut Errors) {
     let (name, uuid) = (source.at("datasetName"), source.at("datasetUUID"));
     if name.is_empty() && uuid.is_empty() {
         errors.required(source, "one of datasetName and datasetUUID is required");
@@ -218,7 +218,7 @@ fn check_flocker(source: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_quobyte(source: &Place<'_>, errors: &mut Errors) {
+fn check_quobyte(source: &FieldPath<'_>, errors: &mut Errors) {
     const PAIRS: &str = "must be a host:port pair or multiple pairs separated by commas";
     let (registry, tenant) = (source.at("registry"), source.at("tenant"));
     if registry.is_empty() {
@@ -247,7 +247,7 @@ fn is_pair(text: &str) -> bool {
     host_is_plain && !inner.contains(['[', ']']) && !port.contains(['[', ']'])
 }
 
-fn check_fc(source: &Place<'_>, errors: &mut Errors) {
+fn check_fc(source: &FieldPath<'_>, errors: &mut Errors) {
     let (targets, ids, lun) = (
         source.at("targetWWNs"),
         source.at("wwids"),
@@ -270,7 +270,7 @@ fn check_fc(source: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_flex(source: &Place<'_>, errors: &mut Errors) {
+fn check_flex(source: &FieldPath<'_>, errors: &mut Errors) {
     for (key, option) in source.at("options").entries() {
         let domain = key.split_once('/').map_or(key, |(domain, _)| domain);
         let domain = format!(".{}", domain.to_lowercase());
@@ -281,7 +281,7 @@ fn check_flex(source: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_azure_disk(source: &Place<'_>, errors: &mut Errors) {
+fn check_azure_disk(source: &FieldPath<'_>, errors: &mut Errors) {
     const MANAGED: &str = "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}";
     const BLOB: &str =
         "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd";
@@ -307,7 +307,7 @@ fn check_azure_disk(source: &Place<'_>, errors: &mut Errors) {
 }
 
 /// A secret of a PersistentVolume's driver (upstream: `validatePVSecretReference`).
-pub(super) fn check_driver_secret(secret: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_driver_secret(secret: &FieldPath<'_>, errors: &mut Errors) {
     if !secret.is_set() {
         return;
     }

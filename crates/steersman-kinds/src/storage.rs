@@ -6,9 +6,9 @@ use steersman_text::names::NameRule;
 
 use super::Kind;
 use super::check;
+use super::field_path::{Errors, FieldPath};
 use super::fill::{lacks, part, put, set, set_text};
 use super::notes;
-use super::place::{Errors, Place};
 use super::quota::amount;
 use super::selector;
 
@@ -20,7 +20,7 @@ pub(super) const STORAGE_CLASS: Kind = Kind {
     },
     validate: class,
     warnings: |new, _| {
-        let terms = Place::root(new).at("allowedTopologies");
+        let terms = FieldPath::root(new).at("allowedTopologies");
         let labels = terms
             .items()
             .flat_map(|term| term.at("matchLabelExpressions").items());
@@ -71,7 +71,7 @@ pub(super) const CAPACITY: Kind = Kind {
     defaults: |object| set(object, "storageClassName", json!("")),
     validate: capacity,
     warnings: |new, _| {
-        let nodes = Place::root(new).at("nodeTopology");
+        let nodes = FieldPath::root(new).at("nodeTopology");
         let keys = nodes
             .at("matchExpressions")
             .items()
@@ -108,7 +108,7 @@ const PARAMETERS_LIMIT: usize = 256 * 1024;
 const MOST_PARAMETERS: usize = 512;
 
 /// Who provides the storage: a qualified name in whatever case.
-fn check_provider(at: &Place<'_>, errors: &mut Errors) {
+fn check_provider(at: &FieldPath<'_>, errors: &mut Errors) {
     if at.is_empty() {
         errors.required(at, "");
         return;
@@ -118,7 +118,7 @@ fn check_provider(at: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_parameters(at: &Place<'_>, errors: &mut Errors) {
+fn check_parameters(at: &FieldPath<'_>, errors: &mut Errors) {
     if at.len() > MOST_PARAMETERS {
         errors.too_long(at, MOST_PARAMETERS);
         return;
@@ -137,7 +137,7 @@ fn check_parameters(at: &Place<'_>, errors: &mut Errors) {
 
 fn class(object: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
-    let root = Place::root(object);
+    let root = FieldPath::root(object);
     check_provider(&root.at("provisioner"), &mut errors);
     check_parameters(&root.at("parameters"), &mut errors);
     let (policy, mode) = (root.at("reclaimPolicy"), root.at("volumeBindingMode"));
@@ -174,7 +174,7 @@ fn class(object: &Value, old: Option<&Value>) -> Errors {
 
 fn attributes(object: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
-    let root = Place::root(object);
+    let root = FieldPath::root(object);
     check_provider(&root.at("driverName"), &mut errors);
     let parameters = root.at("parameters");
     if parameters.is_empty() {
@@ -193,7 +193,7 @@ fn attributes(object: &Value, old: Option<&Value>) -> Errors {
 }
 
 /// The name of a driver (upstream: `ValidateCSIDriverName`).
-fn check_driver(at: &Place<'_>, errors: &mut Errors) {
+fn check_driver(at: &FieldPath<'_>, errors: &mut Errors) {
     if at.is_empty() {
         errors.required(at, "");
     }
@@ -226,10 +226,10 @@ fn driver_defaults(object: &mut Value) {
 
 fn driver(object: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
-    let root = Place::root(object);
+    let root = FieldPath::root(object);
     let spec = root.at("spec");
     if old.is_none() {
-        let name = Place::new("name", root.down("metadata.name").value());
+        let name = FieldPath::new("name", root.down("metadata.name").value());
         check_driver(&name, &mut errors);
     }
     let policies = ["File", "None", "ReadWriteOnceWithFSType"];
@@ -238,7 +238,7 @@ fn driver(object: &Value, old: Option<&Value>) -> Errors {
     for request in spec.at("tokenRequests").items() {
         let (audience, expiry) = (request.at("audience"), request.at("expirationSeconds"));
         if audiences.contains(&audience.text()) {
-            let at = Place::new(audience.path(), audience.value());
+            let at = FieldPath::new(audience.path(), audience.value());
             errors.duplicate(&at);
         }
         audiences.push(audience.text());
@@ -249,7 +249,7 @@ fn driver(object: &Value, old: Option<&Value>) -> Errors {
     }
     for mode in spec.at("volumeLifecycleModes").items() {
         let all = spec.at("volumeLifecycleModes");
-        let at = Place::new(all.path(), mode.value());
+        let at = FieldPath::new(all.path(), mode.value());
         check::one_of(&at, &["Ephemeral", "Persistent"], &mut errors);
     }
     if let Some(old) = old {
@@ -265,7 +265,7 @@ fn driver(object: &Value, old: Option<&Value>) -> Errors {
 fn csi_node(object: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
     let mut seen = Vec::new();
-    for driver in Place::root(object).down("spec.drivers").items() {
+    for driver in FieldPath::root(object).down("spec.drivers").items() {
         let (name, node) = (driver.at("name"), driver.at("nodeID"));
         check_driver(&name, &mut errors);
         if node.is_empty() {
@@ -305,13 +305,13 @@ fn check_drivers_stay(object: &Value, old: &Value, errors: &mut Errors) {
         }
         fixed
     };
-    let (new, before) = (Place::root(object), Place::root(old));
+    let (new, before) = (FieldPath::root(object), FieldPath::root(old));
     for known in before.down("spec.drivers").items() {
         for driver in new.down("spec.drivers").items() {
             let same = known.value()["name"] == driver.value()["name"];
             if same && fixed(known.value()) != fixed(driver.value()) {
-                let place = new.down("spec.drivers");
-                errors.invalid_written(&place, &written_driver(driver.value()), check::IMMUTABLE);
+                let field = new.down("spec.drivers");
+                errors.invalid_written(&field, &written_driver(driver.value()), check::IMMUTABLE);
             }
         }
     }
@@ -327,7 +327,7 @@ fn written_driver(driver: &Value) -> String {
 
 fn capacity(object: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
-    let root = Place::root(object);
+    let root = FieldPath::root(object);
     selector::check(&root.at("nodeTopology"), &mut errors);
     check::subdomain(&root.at("storageClassName"), &mut errors);
     let at = root.at("capacity");
@@ -344,7 +344,7 @@ fn capacity(object: &Value, old: Option<&Value>) -> Errors {
 
 fn attachment(object: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
-    let spec = Place::root(object).at("spec");
+    let spec = FieldPath::root(object).at("spec");
     check_driver(&spec.at("attacher"), &mut errors);
     let source = spec.at("source");
     let (name, inline) = (

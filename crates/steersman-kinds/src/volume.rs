@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use super::Kind;
 use super::check;
 use super::claim::{self, check_modes};
+use super::field_path::{Errors, FieldPath};
 use super::fill::{given, list, part, put, set, set_text};
 use super::notes;
-use super::place::{Errors, Place};
 use super::pod;
 use super::quota::amount;
 use super::sources::{self, Holder};
@@ -33,14 +33,14 @@ pub(super) const VOLUME: Kind = Kind {
         }
     },
     validate,
-    warnings: |new, _| warn(&Place::root(new)),
+    warnings: |new, _| warn(&FieldPath::root(new)),
     ..Kind::PLAIN
 };
 
 const MOUNT_NOTE: &str = "volume.beta.kubernetes.io/mount-options";
 
 /// The warnings about a volume, new or changed (upstream: `pkg/api/persistentvolume/util.go`).
-fn warn(root: &Place<'_>) -> Vec<String> {
+fn warn(root: &FieldPath<'_>) -> Vec<String> {
     let (spec, mut told) = (root.at("spec"), Vec::new());
     notes::of_class_note(root, &mut told);
     let note = root.down("metadata.annotations").key(MOUNT_NOTE);
@@ -136,7 +136,7 @@ fn defaults(object: &mut Value) {
 
 fn validate(object: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
-    let spec = Place::root(object).at("spec");
+    let spec = FieldPath::root(object).at("spec");
     let modes = spec.at("accessModes");
     if modes.is_empty() {
         errors.required(&modes, "");
@@ -147,7 +147,7 @@ fn validate(object: &Value, old: Option<&Value>) -> Errors {
         errors.required(&capacity, "");
     }
     if !capacity.key("storage").is_set() || capacity.len() > 1 {
-        let shown = Place::new(capacity.path(), capacity.value());
+        let shown = FieldPath::new(capacity.path(), capacity.value());
         let value = capacity.value().to_string();
         let supported = ["\"storage\"".to_owned()];
         errors.push(steersman_text::status::FieldError::not_supported(
@@ -176,7 +176,7 @@ fn validate(object: &Value, old: Option<&Value>) -> Errors {
             errors.required(&required, "must specify required node constraints");
         }
     }
-    let name = Place::root(object).down("metadata.name").text();
+    let name = FieldPath::root(object).down("metadata.name").text();
     check_source(&spec, name, &mut errors);
     let root_path = spec.down("hostPath.path").text().trim_end_matches('/');
     if spec.at("hostPath").is_set() && root_path.is_empty() && policy.text() == "Recycle" {
@@ -197,7 +197,7 @@ fn validate(object: &Value, old: Option<&Value>) -> Errors {
     errors
 }
 
-fn attributes(spec: &Place<'_>, errors: &mut Errors) {
+fn attributes(spec: &FieldPath<'_>, errors: &mut Errors) {
     let class = spec.at("volumeAttributesClassName");
     if !class.is_set() {
         return;
@@ -214,7 +214,7 @@ fn attributes(spec: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Exactly one source, with what it needs.
-fn check_source(spec: &Place<'_>, volume: &str, errors: &mut Errors) {
+fn check_source(spec: &FieldPath<'_>, volume: &str, errors: &mut Errors) {
     let mut found = false;
     for (field, named) in SOURCES {
         let given = spec.at(field);
@@ -224,8 +224,8 @@ fn check_source(spec: &Place<'_>, volume: &str, errors: &mut Errors) {
         // The real server does not count this one.
         if found && *field != "flexVolume" {
             let shown = if *field == "cephfs" { "cephFS" } else { field };
-            let place = spec.named(shown, None);
-            errors.forbidden(&place, "may not specify more than 1 volume type");
+            let field = spec.named(shown, None);
+            errors.forbidden(&field, "may not specify more than 1 volume type");
             continue;
         }
         found = true;
@@ -247,7 +247,7 @@ fn check_source(spec: &Place<'_>, volume: &str, errors: &mut Errors) {
     }
 }
 
-fn check_local(spec: &Place<'_>, at: &Place<'_>, errors: &mut Errors) {
+fn check_local(spec: &FieldPath<'_>, at: &FieldPath<'_>, errors: &mut Errors) {
     let path = at.at("path");
     if path.is_empty() {
         errors.required(&path, "");
@@ -260,7 +260,7 @@ fn check_local(spec: &Place<'_>, at: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_csi(at: &Place<'_>, errors: &mut Errors) {
+fn check_csi(at: &FieldPath<'_>, errors: &mut Errors) {
     check::csi_driver(&at.at("driver"), errors);
     sources::need(at, &["volumeHandle"], errors);
     for secret in [
@@ -288,7 +288,7 @@ fn renamed(affinity: &Value) -> Value {
     affinity
 }
 
-fn update(spec: &Place<'_>, old: &Value, errors: &mut Errors) {
+fn update(spec: &FieldPath<'_>, old: &Value, errors: &mut Errors) {
     let source = |spec: &Value| -> Vec<Value> {
         let mut all: Vec<Value> = SOURCES
             .iter()
@@ -308,9 +308,9 @@ fn update(spec: &Place<'_>, old: &Value, errors: &mut Errors) {
         let detail = "spec.persistentvolumesource is immutable after creation";
         errors.forbidden(&at, detail);
     }
-    let mode = Place::new("volumeMode", spec.at("volumeMode").value());
+    let mode = FieldPath::new("volumeMode", spec.at("volumeMode").value());
     check::immutable(&mode, &old["volumeMode"], errors);
-    let affinity = Place::new("nodeAffinity", spec.at("nodeAffinity").value());
+    let affinity = FieldPath::new("nodeAffinity", spec.at("nodeAffinity").value());
     if !old["nodeAffinity"].is_null() {
         let before = &old["nodeAffinity"];
         let same = affinity.value() == before || *affinity.value() == renamed(before);

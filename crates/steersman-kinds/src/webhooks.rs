@@ -9,8 +9,8 @@ use steersman_text::status::FieldError;
 
 use super::Kind;
 use super::check;
+use super::field_path::{Errors, FieldPath};
 use super::fill::{given, list, part, set};
-use super::place::{Errors, Place};
 use super::reference;
 use super::selector;
 
@@ -93,7 +93,7 @@ fn validate(object: &Value, old: Option<&Value>, mutating: bool) -> Errors {
     });
     let strict_names = old.is_none_or(unique);
     let mut seen = Vec::new();
-    for hook in Place::root(object).at("webhooks").items() {
+    for hook in FieldPath::root(object).at("webhooks").items() {
         check_hook(&hook, strict_effects, mutating, &mut errors);
         versions(&hook, strict_versions, &mut errors);
         let name = hook.at("name");
@@ -107,7 +107,7 @@ fn validate(object: &Value, old: Option<&Value>, mutating: bool) -> Errors {
     errors
 }
 
-fn check_hook(hook: &Place<'_>, strict: bool, mutating: bool, errors: &mut Errors) {
+fn check_hook(hook: &FieldPath<'_>, strict: bool, mutating: bool, errors: &mut Errors) {
     reference::check_domain(&hook.at("name"), errors);
     for rule in hook.at("rules").items() {
         check_rule(&rule, errors);
@@ -156,7 +156,7 @@ fn check_hook(hook: &Place<'_>, strict: bool, mutating: bool, errors: &mut Error
 /// A broken bundle of authorities passes with `any_bundle`.
 pub(crate) fn check_conversion(webhook: &Value, any_bundle: bool, path: &str) -> Vec<FieldError> {
     let mut errors = Errors::default();
-    let config = Place::new(
+    let config = FieldPath::new(
         format!("{path}.webhookClientConfig"),
         &webhook["clientConfig"],
     );
@@ -175,7 +175,7 @@ pub(crate) fn check_conversion(webhook: &Value, any_bundle: bool, path: &str) ->
         let detail = format!("unable to load root certificates: {why}");
         errors.invalid(&bundle, &detail);
     }
-    let versions = Place::new(
+    let versions = FieldPath::new(
         format!("{path}.conversionReviewVersions"),
         &webhook["conversionReviewVersions"],
     );
@@ -187,7 +187,7 @@ pub(crate) fn check_conversion(webhook: &Value, any_bundle: bool, path: &str) ->
     errors.into()
 }
 
-fn versions(hook: &Place<'_>, strict: bool, errors: &mut Errors) {
+fn versions(hook: &FieldPath<'_>, strict: bool, errors: &mut Errors) {
     let versions = hook.at("admissionReviewVersions");
     let missing = format!("must specify one of {}", VERSIONS.join(", "));
     let unknown = strict && !knows_a_version(hook.value());
@@ -196,7 +196,7 @@ fn versions(hook: &Place<'_>, strict: bool, errors: &mut Errors) {
 
 /// Checks versions of reviews; `missing` is told where there are none, and `unknown` says that
 /// none of them is known.
-fn check_versions(versions: &Place<'_>, missing: &str, unknown: bool, errors: &mut Errors) {
+fn check_versions(versions: &FieldPath<'_>, missing: &str, unknown: bool, errors: &mut Errors) {
     if versions.is_empty() {
         errors.required(versions, missing);
         return;
@@ -217,9 +217,9 @@ fn check_versions(versions: &Place<'_>, missing: &str, unknown: bool, errors: &m
 }
 
 /// Checks what a rule applies to (upstream: `validateRuleWithOperations`).
-pub(super) fn check_rule(rule: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_rule(rule: &FieldPath<'_>, errors: &mut Errors) {
     let operations = rule.at("operations");
-    let wild = |at: &Place<'_>| at.len() > 1 && at.items().any(|one| one.text() == "*");
+    let wild = |at: &FieldPath<'_>| at.len() > 1 && at.items().any(|one| one.text() == "*");
     if operations.is_empty() {
         errors.required(&operations, "");
     }
@@ -252,7 +252,7 @@ pub(super) fn check_rule(rule: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn resources(all: &Place<'_>, errors: &mut Errors) {
+fn resources(all: &FieldPath<'_>, errors: &mut Errors) {
     if all.is_empty() {
         errors.required(all, "");
     }
@@ -296,7 +296,7 @@ fn resources(all: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Checks where a webhook is reached (upstream: `ValidateWebhookURL`).
-fn check_url(at: &Place<'_>, errors: &mut Errors) {
+fn check_url(at: &FieldPath<'_>, errors: &mut Errors) {
     let (scheme, rest) = at.text().split_once("://").unwrap_or(("", at.text()));
     let (rest, fragment) = rest.split_once('#').unwrap_or((rest, ""));
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -326,7 +326,7 @@ fn check_url(at: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Checks the Service behind a webhook (upstream: `ValidateWebhookService`).
-fn check_service(at: &Place<'_>, errors: &mut Errors) {
+fn check_service(at: &FieldPath<'_>, errors: &mut Errors) {
     let (name, namespace) = (at.at("name"), at.at("namespace"));
     // Upstream hands `ValidateWebhookService` the name for the namespace, and the other way round.
     if namespace.is_empty() {
@@ -369,7 +369,7 @@ fn check_service(at: &Place<'_>, errors: &mut Errors) {
 
 /// Checks the conditions under which a webhook or a policy is asked. Their expressions are
 /// compiled by whoever evaluates them.
-pub(super) fn conditions(all: &Place<'_>, environment: &Environment, errors: &mut Errors) {
+pub(super) fn conditions(all: &FieldPath<'_>, environment: &Environment, errors: &mut Errors) {
     if all.len() > MOST_CONDITIONS {
         errors.too_many(all, 64);
     }

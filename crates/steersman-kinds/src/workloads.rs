@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::Kind;
 use super::check;
-use super::place::{Errors, Place};
+use super::field_path::{Errors, FieldPath};
 use super::pod;
 use super::selector;
 
@@ -42,8 +42,8 @@ pub(super) const CONTROLLER_REVISION: Kind = Kind {
     validate: |object, old| {
         let mut errors = Errors::default();
         let (data, revision) = (
-            Place::root(object).at("data"),
-            Place::root(object).at("revision"),
+            FieldPath::root(object).at("data"),
+            FieldPath::root(object).at("revision"),
         );
         if !data.is_set() {
             errors.required(&data, "data is mandatory");
@@ -94,7 +94,7 @@ pub(super) const DAEMON_SET: Kind = Kind {
     warnings: |new, old| pod::template_warnings(new, old, "spec.template"),
     validate_status: |new, old| {
         let mut errors = Errors::default();
-        let status = Place::root(new).at("status");
+        let status = FieldPath::root(new).at("status");
         for field in [
             "currentNumberScheduled",
             "numberMisscheduled",
@@ -115,7 +115,7 @@ pub(super) const DAEMON_SET: Kind = Kind {
 };
 
 /// Checks that there is a selector, and that it selects something. Answers whether it is valid.
-fn check_selector(spec: &Place<'_>, empty: &str, errors: &mut Errors) -> bool {
+fn check_selector(spec: &FieldPath<'_>, empty: &str, errors: &mut Errors) -> bool {
     let at = spec.at("selector");
     let before = errors.len();
     if !at.is_set() {
@@ -132,14 +132,14 @@ fn check_selector(spec: &Place<'_>, empty: &str, errors: &mut Errors) -> bool {
 
 /// What is checked of a template beside the Pods' own rules (upstream:
 /// `ValidatePodTemplateSpecForReplicaSet`).
-fn check_template(spec: &Place<'_>, kind: &str, errors: &mut Errors) {
+fn check_template(spec: &FieldPath<'_>, kind: &str, errors: &mut Errors) {
     let template = spec.at("template");
     check_match(spec, errors);
     pod::check_template(&template, errors);
     check_endless(&template, kind, errors);
 }
 
-fn check_match(spec: &Place<'_>, errors: &mut Errors) {
+fn check_match(spec: &FieldPath<'_>, errors: &mut Errors) {
     let labels = spec.down("template.metadata.labels");
     let at = spec.at("selector");
     // An empty selector was refused for itself.
@@ -150,7 +150,7 @@ fn check_match(spec: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Pods that are kept running have no end of their own.
-fn check_endless(template: &Place<'_>, kind: &str, errors: &mut Errors) {
+fn check_endless(template: &FieldPath<'_>, kind: &str, errors: &mut Errors) {
     let restarts = template.down("spec.restartPolicy");
     if restarts.text() != "Always" {
         errors.not_supported(&restarts, &["Always"]);
@@ -165,7 +165,7 @@ fn check_endless(template: &Place<'_>, kind: &str, errors: &mut Errors) {
 /// Upstream: `ValidateDeploymentSpec`.
 fn deployment(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
-    let spec = Place::root(new).at("spec");
+    let spec = FieldPath::root(new).at("spec");
     check::not_negative(&spec.at("replicas"), &mut errors);
     let valid = check_selector(
         &spec,
@@ -194,13 +194,13 @@ fn deployment(new: &Value, old: Option<&Value>) -> Errors {
 }
 
 /// The strategies of all versions since `apps/v1` keep the selector as it was made.
-fn keep_selector(spec: &Place<'_>, old: Option<&Value>, errors: &mut Errors) {
+fn keep_selector(spec: &FieldPath<'_>, old: Option<&Value>, errors: &mut Errors) {
     if let Some(old) = old {
         check::immutable(&spec.at("selector"), &old["spec"]["selector"], errors);
     }
 }
 
-fn check_deployment_strategy(strategy: &Place<'_>, errors: &mut Errors) {
+fn check_deployment_strategy(strategy: &FieldPath<'_>, errors: &mut Errors) {
     let rolling = strategy.at("rollingUpdate");
     match strategy.at("type").text() {
         "Recreate" => {
@@ -213,7 +213,7 @@ fn check_deployment_strategy(strategy: &Place<'_>, errors: &mut Errors) {
             let (unavailable, surge) = (rolling.at("maxUnavailable"), rolling.at("maxSurge"));
             check::number_or_percent(&unavailable, errors);
             check::number_or_percent(&surge, errors);
-            let none = |place: &Place<'_>| check::number_or_percent_value(place) == 0;
+            let none = |field: &FieldPath<'_>| check::number_or_percent_value(field) == 0;
             if none(&unavailable) && none(&surge) {
                 errors.invalid(&unavailable, "may not be 0 when `maxSurge` is 0");
             }
@@ -224,11 +224,11 @@ fn check_deployment_strategy(strategy: &Place<'_>, errors: &mut Errors) {
 }
 
 /// The whole strategy is what is not supported, as Go writes it.
-fn unknown_strategy(strategy: &Place<'_>, known: &[&str], errors: &mut Errors) {
+fn unknown_strategy(strategy: &FieldPath<'_>, known: &[&str], errors: &mut Errors) {
     errors.not_supported_written(strategy, &strategy_written(strategy), known);
 }
 
-fn strategy_written(strategy: &Place<'_>) -> String {
+fn strategy_written(strategy: &FieldPath<'_>) -> String {
     let rolling = strategy.at("rollingUpdate");
     let written = if rolling.is_set() {
         let number = |name: &str| match rolling.at(name).value() {
@@ -256,7 +256,7 @@ fn strategy_written(strategy: &Place<'_>) -> String {
 /// Upstream: `ValidateReplicaSetSpec`.
 fn replica_set(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
-    let spec = Place::root(new).at("spec");
+    let spec = FieldPath::root(new).at("spec");
     check::not_negative(&spec.at("replicas"), &mut errors);
     check::not_negative(&spec.at("minReadySeconds"), &mut errors);
     // The real server speaks of a deployment here too.
@@ -277,7 +277,7 @@ fn replica_set(new: &Value, old: Option<&Value>) -> Errors {
 /// Upstream: `ValidateReplicationControllerSpec`.
 fn controller(new: &Value, _: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
-    let spec = Place::root(new).at("spec");
+    let spec = FieldPath::root(new).at("spec");
     check::not_negative(&spec.at("minReadySeconds"), &mut errors);
     let at = spec.at("selector");
     if at.is_empty() {
@@ -302,7 +302,7 @@ fn controller(new: &Value, _: Option<&Value>) -> Errors {
 /// Upstream: `ValidateDaemonSetSpec`.
 fn daemon_set(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
-    let spec = Place::root(new).at("spec");
+    let spec = FieldPath::root(new).at("spec");
     let at = spec.at("selector");
     selector::check(&at, &mut errors);
     let labels = spec.down("template.metadata.labels");
@@ -322,19 +322,19 @@ fn daemon_set(new: &Value, old: Option<&Value>) -> Errors {
     errors
 }
 
-fn check_daemon_strategy(strategy: &Place<'_>, errors: &mut Errors) {
+fn check_daemon_strategy(strategy: &FieldPath<'_>, errors: &mut Errors) {
     match strategy.at("type").text() {
         "OnDelete" => {}
         "RollingUpdate" => {
             let rolling = strategy.at("rollingUpdate");
             let (unavailable, surge) = (rolling.at("maxUnavailable"), rolling.at("maxSurge"));
-            for place in [&unavailable, &surge] {
-                check::number_or_percent(place, errors);
+            for field in [&unavailable, &surge] {
+                check::number_or_percent(field, errors);
             }
-            for place in [&unavailable, &surge] {
-                check::at_most_hundred_percent(place, errors);
+            for field in [&unavailable, &surge] {
+                check::at_most_hundred_percent(field, errors);
             }
-            let some = |place: &Place<'_>| check::number_or_percent_value(place) != 0;
+            let some = |field: &FieldPath<'_>| check::number_or_percent_value(field) != 0;
             match (some(&unavailable), some(&surge)) {
                 (true, true) => {
                     let detail = "may not be set when maxUnavailable is non-zero";
@@ -352,7 +352,7 @@ fn check_daemon_strategy(strategy: &Place<'_>, errors: &mut Errors) {
 
 /// Numbers of Pods: none is negative, and no part is more than the whole.
 fn counts(object: &Value, parts: &[&str], more: &[&str], ready: &str, errors: &mut Errors) {
-    let status = Place::root(object).at("status");
+    let status = FieldPath::root(object).at("status");
     let all = ["observedGeneration", "replicas"];
     for field in all.iter().chain(parts).chain(more) {
         check::not_negative(&status.at(field), errors);
@@ -387,7 +387,7 @@ fn replica_status(new: &Value, _: &Value) -> Errors {
 
 /// A count of collisions only grows.
 fn collisions(new: &Value, old: &Value, errors: &mut Errors) {
-    let count = Place::root(new).down("status.collisionCount");
+    let count = FieldPath::root(new).down("status.collisionCount");
     if count.int() < old["status"]["collisionCount"].as_i64().unwrap_or_default() {
         errors.invalid_as(&count, &json!(count.int()), "cannot be decremented");
     }

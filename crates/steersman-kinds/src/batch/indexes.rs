@@ -1,6 +1,6 @@
 //! Machine: sets of indexes as Jobs write them: `1,3-5,7`.
 
-use crate::place::Place;
+use crate::field_path::FieldPath;
 
 /// How many indexes a text names (upstream: `validateIndexesFormat`).
 ///
@@ -23,9 +23,9 @@ pub(super) fn count(text: &str, completions: i64) -> Result<i64, String> {
 }
 
 /// The first index that is in both sets; what cannot be read is in none.
-pub(super) fn overlap(one: &Place<'_>, other: &Place<'_>, completions: i64) -> Option<i64> {
-    let read = |place: &Place<'_>| -> Vec<(i64, i64)> {
-        let parts = place.text().split(',');
+pub(super) fn overlap(one: &FieldPath<'_>, other: &FieldPath<'_>, completions: i64) -> Option<i64> {
+    let read = |field: &FieldPath<'_>| -> Vec<(i64, i64)> {
+        let parts = field.text().split(',');
         parts
             .filter_map(|part| interval(part, completions).ok())
             .collect()

@@ -3,12 +3,12 @@
 use serde_json::Value;
 
 use crate::check;
-use crate::place::{Errors, Place};
+use crate::field_path::{Errors, FieldPath};
 
 use super::indexes;
 
 /// Checks the policies of a Job's spec.
-pub(super) fn check(spec: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check(spec: &FieldPath<'_>, errors: &mut Errors) {
     let failure = spec.at("podFailurePolicy");
     if failure.is_set() {
         check_failure(spec, &failure.at("rules"), errors);
@@ -34,7 +34,7 @@ pub(super) fn check(spec: &Place<'_>, errors: &mut Errors) {
 }
 
 /// When a Job has failed does not change.
-pub(super) fn same_failure(spec: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
+pub(super) fn same_failure(spec: &FieldPath<'_>, old: &FieldPath<'_>, errors: &mut Errors) {
     let policy = spec.at("podFailurePolicy");
     if policy.value() != old.at("podFailurePolicy").value() {
         errors.invalid_written(&policy, &written_failure(&policy), check::IMMUTABLE);
@@ -42,7 +42,7 @@ pub(super) fn same_failure(spec: &Place<'_>, old: &Place<'_>, errors: &mut Error
 }
 
 /// When a Job has succeeded does not change.
-pub(super) fn same_success(spec: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
+pub(super) fn same_success(spec: &FieldPath<'_>, old: &FieldPath<'_>, errors: &mut Errors) {
     let policy = spec.at("successPolicy");
     if policy.value() != old.at("successPolicy").value() {
         errors.invalid_written(&policy, &written_success(&policy), check::IMMUTABLE);
@@ -50,7 +50,7 @@ pub(super) fn same_success(spec: &Place<'_>, old: &Place<'_>, errors: &mut Error
 }
 
 /// A policy as Go writes the type behind it.
-fn written_success(policy: &Place<'_>) -> String {
+fn written_success(policy: &FieldPath<'_>) -> String {
     written_rules(policy, |rule| {
         format!(
             "{{\"SucceededIndexes\":{},\"SucceededCount\":{}}}",
@@ -61,7 +61,7 @@ fn written_success(policy: &Place<'_>) -> String {
 }
 
 /// See [`written_success`].
-fn written_failure(policy: &Place<'_>) -> String {
+fn written_failure(policy: &FieldPath<'_>) -> String {
     written_rules(policy, |rule| {
         let codes = rule.at("onExitCodes");
         let written_codes = if codes.is_set() {
@@ -95,7 +95,7 @@ fn written_failure(policy: &Place<'_>) -> String {
     })
 }
 
-fn written_rules(policy: &Place<'_>, rule: impl FnMut(Place<'_>) -> String) -> String {
+fn written_rules(policy: &FieldPath<'_>, rule: impl FnMut(FieldPath<'_>) -> String) -> String {
     if !policy.is_set() {
         return "null".to_owned();
     }
@@ -104,7 +104,7 @@ fn written_rules(policy: &Place<'_>, rule: impl FnMut(Place<'_>) -> String) -> S
 }
 
 /// One of the values that there are, or all of them in the message.
-fn required(at: &Place<'_>, known: &[&str], errors: &mut Errors) {
+fn required(at: &FieldPath<'_>, known: &[&str], errors: &mut Errors) {
     if at.is_empty() {
         let all: Vec<String> = known.iter().map(|one| format!("\"{one}\"")).collect();
         errors.required(at, &format!("valid values: [{}]", all.join(" ")));
@@ -114,7 +114,7 @@ fn required(at: &Place<'_>, known: &[&str], errors: &mut Errors) {
 }
 
 /// Upstream: `validatePodFailurePolicy`.
-fn check_failure(spec: &Place<'_>, rules: &Place<'_>, errors: &mut Errors) {
+fn check_failure(spec: &FieldPath<'_>, rules: &FieldPath<'_>, errors: &mut Errors) {
     if rules.len() > 20 {
         errors.too_many(rules, 20);
     }
@@ -156,7 +156,7 @@ fn check_failure(spec: &Place<'_>, rules: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_codes(spec: &Place<'_>, codes: &Place<'_>, errors: &mut Errors) {
+fn check_codes(spec: &FieldPath<'_>, codes: &FieldPath<'_>, errors: &mut Errors) {
     let operator = codes.at("operator");
     required(&operator, &["In", "NotIn"], errors);
     let name = codes.at("containerName");
@@ -191,7 +191,7 @@ fn check_codes(spec: &Place<'_>, codes: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Upstream: `validateSuccessPolicy`.
-fn check_success(spec: &Place<'_>, rules: &Place<'_>, errors: &mut Errors) {
+fn check_success(spec: &FieldPath<'_>, rules: &FieldPath<'_>, errors: &mut Errors) {
     let completions = spec.at("completions").int();
     if rules.is_empty() {
         let detail = "at least one rules must be specified when the successPolicy is specified";

@@ -5,10 +5,10 @@ use steersman_text::schedule::Schedule;
 use steersman_text::zones;
 
 use crate::check;
-use crate::place::{Errors, Place};
+use crate::field_path::{Errors, FieldPath};
 
 /// Checks the schedule, the time zone and the deadline of a spec; `old` is the stored one.
-pub(super) fn check(spec: &Place<'_>, old: Option<&Value>, errors: &mut Errors) {
+pub(super) fn check(spec: &FieldPath<'_>, old: Option<&Value>, errors: &mut Errors) {
     let (when, zone) = (spec.at("schedule"), spec.at("timeZone"));
     if when.is_empty() {
         errors.required(&when, "");
@@ -34,7 +34,7 @@ pub(super) fn check(spec: &Place<'_>, old: Option<&Value>, errors: &mut Errors) 
 }
 
 /// Upstream: `validateTimeZone`.
-fn check_zone(zone: &Place<'_>, errors: &mut Errors) {
+fn check_zone(zone: &FieldPath<'_>, errors: &mut Errors) {
     if !zone.is_set() {
         return;
     }

@@ -5,20 +5,20 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use crate::check;
-use crate::place::{Errors, Place};
+use crate::field_path::{Errors, FieldPath};
 
 use super::indexes;
 
-fn holds(status: &Place<'_>, kind: &str) -> bool {
+fn holds(status: &FieldPath<'_>, kind: &str) -> bool {
     let mut conditions = status.at("conditions").items();
     conditions.any(|one| one.at("type").text() == kind && one.at("status").text() == "True")
 }
 
 /// A Job's status before and after a write.
 struct Write<'a> {
-    job: Place<'a>,
-    status: Place<'a>,
-    old: Place<'a>,
+    job: FieldPath<'a>,
+    status: FieldPath<'a>,
+    old: FieldPath<'a>,
 }
 
 impl Write<'_> {
@@ -48,10 +48,10 @@ impl Write<'_> {
 
 pub(super) fn check(new: &Value, old: &Value) -> Errors {
     let mut errors = Errors::default();
-    let job = Place::root(new);
+    let job = FieldPath::root(new);
     let write = Write {
         status: job.at("status"),
-        old: Place::root(old).at("status"),
+        old: FieldPath::root(old).at("status"),
         job,
     };
     for field in ["active", "succeeded", "failed", "ready", "terminating"] {
@@ -187,7 +187,7 @@ fn check_changes(write: &Write<'_>, errors: &mut Errors) {
     write.refuse(&[(lost, detail)], errors);
 }
 
-fn check_uncounted(uncounted: &Place<'_>, errors: &mut Errors) {
+fn check_uncounted(uncounted: &FieldPath<'_>, errors: &mut Errors) {
     let mut seen = HashSet::new();
     for field in ["succeeded", "failed"] {
         for uid in uncounted.at(field).items() {
@@ -200,18 +200,18 @@ fn check_uncounted(uncounted: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_indexes(object: &Place<'_>, finished: bool, errors: &mut Errors) {
+fn check_indexes(object: &FieldPath<'_>, finished: bool, errors: &mut Errors) {
     let (spec, status) = (object.at("spec"), object.at("status"));
     let completions = spec.at("completions");
     let (done, lost) = (status.at("completedIndexes"), status.at("failedIndexes"));
-    for place in [&done, &lost] {
-        if !completions.is_set() || !place.is_set() {
+    for field in [&done, &lost] {
+        if !completions.is_set() || !field.is_set() {
             continue;
         }
-        if let Err(why) = indexes::count(place.text(), completions.int()) {
-            let path = place.path();
+        if let Err(why) = indexes::count(field.text(), completions.int()) {
+            let path = field.path();
             let name = path.trim_start_matches("status.");
-            errors.invalid(place, &format!("error parsing {name}: {why}"));
+            errors.invalid(field, &format!("error parsing {name}: {why}"));
         }
     }
     if !done.is_empty() && spec.at("completionMode").text() != "Indexed" {

@@ -91,13 +91,13 @@ pub(super) fn check(schema: &Value, path: &str, known: &[FieldError]) -> Vec<Fie
         expensive: Vec::new(),
     };
     let decl = Decl::of(&Structural::compile(schema), true, "selfType");
-    let place = Place {
+    let context = NodeContext {
         path: path.to_owned(),
         decl: decl.map(Arc::new),
         times: Some(1),
         uncorrelated: None,
     };
-    walk.node(schema, &place);
+    walk.node(schema, &context);
     if walk.total > SCHEMA_LIMIT {
         for (_, field) in &walk.expensive {
             let detail = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema";
@@ -112,7 +112,7 @@ pub(super) fn check(schema: &Value, path: &str, known: &[FieldError]) -> Vec<Fie
 
 /// Where a node stands.
 #[derive(Clone)]
-struct Place {
+struct NodeContext {
     path: String,
     /// What expressions see there; nothing where they see nothing.
     decl: Option<Arc<Decl>>,
@@ -131,31 +131,31 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn node(&mut self, node: &Value, place: &Place) {
-        let path = &place.path;
+    fn node(&mut self, node: &Value, context: &NodeContext) {
+        let path = &context.path;
         let most = |name: &str| {
             let most = node[name].as_u64();
-            place
+            context
                 .times
                 .and_then(|times| Some(times.saturating_mul(most?)))
         };
-        let items = place.decl.as_ref().and_then(|decl| decl.items.clone());
+        let items = context.decl.as_ref().and_then(|decl| decl.items.clone());
         if node["additionalProperties"].is_object() {
-            let below = Place {
+            let below = NodeContext {
                 path: format!("{path}.additionalProperties"),
                 decl: items.clone(),
                 times: most("maxProperties"),
-                uncorrelated: place.uncorrelated.clone(),
+                uncorrelated: context.uncorrelated.clone(),
             };
             self.node(&node["additionalProperties"], &below);
         }
         for (name, sub) in node["properties"].as_object().into_iter().flatten() {
             let atomic = node["x-kubernetes-map-type"] == "atomic";
-            let below = Place {
+            let below = NodeContext {
                 path: format!("{path}.properties[{name}]"),
-                decl: property(place.decl.as_deref(), name, sub),
-                times: place.times,
-                uncorrelated: place
+                decl: property(context.decl.as_deref(), name, sub),
+                times: context.times,
+                uncorrelated: context
                     .uncorrelated
                     .clone()
                     .or_else(|| atomic.then(|| path.clone())),
@@ -164,30 +164,30 @@ impl Walk<'_> {
         }
         if node["items"].is_object() {
             let keyed = node["x-kubernetes-list-type"] == "map";
-            let below = Place {
+            let below = NodeContext {
                 path: format!("{path}.items"),
                 decl: items,
                 times: most("maxItems"),
-                uncorrelated: place
+                uncorrelated: context
                     .uncorrelated
                     .clone()
                     .or_else(|| (!keyed).then(|| path.clone())),
             };
             self.node(&node["items"], &below);
         }
-        self.rules(node, place);
+        self.rules(node, context);
     }
 
-    fn rules(&mut self, node: &Value, place: &Place) {
+    fn rules(&mut self, node: &Value, context: &NodeContext) {
         let Some(listed) = node["x-kubernetes-validations"].as_array() else {
             return;
         };
-        let path = &place.path;
+        let path = &context.path;
         let below = |error: &FieldError| error.field.starts_with(path.as_str());
         if listed.is_empty() || self.known.iter().any(below) {
             return;
         }
-        let Some(decl) = &place.decl else {
+        let Some(decl) = &context.decl else {
             let field = format!("{path}.x-kubernetes-validations");
             let detail =
                 "internal error: failed to retrieve type information for x-kubernetes-validations";
@@ -200,7 +200,9 @@ impl Walk<'_> {
             let at = |name: &str| format!("{path}.x-kubernetes-validations[{index}].{name}");
             match &rule.program {
                 Some(Ok(program)) => {
-                    let times = place.times.unwrap_or(MAX_REQUEST / (decl.least_bytes + 1));
+                    let times = context
+                        .times
+                        .unwrap_or(MAX_REQUEST / (decl.least_bytes + 1));
                     let cost = program.worst_cost(decl).saturating_mul(times);
                     self.observe("estimated rule cost", at("rule"), cost);
                 }
@@ -224,7 +226,7 @@ impl Walk<'_> {
                 None => {}
             }
             if rule.uses_old() {
-                if let Some(within) = &place.uncorrelated {
+                if let Some(within) = &context.uncorrelated {
                     let detail = format!(
                         "oldSelf cannot be used on the uncorrelatable portion of the schema within {within}"
                     );

@@ -242,23 +242,23 @@ fn restriction(node: &Value, path: &str, skip: bool, errors: &mut Vec<FieldError
     }
 }
 
-/// What the restrictions on a node name has to be in the skeleton below it. `places` are where the
+/// What the restrictions on a node name has to be in the skeleton below it. `paths` are where the
 /// node of the skeleton and the restriction stand.
 fn completeness(
     restricted: &Value,
     skeleton: &Value,
-    places: (&str, &str),
+    paths: (&str, &str),
     errors: &mut Vec<FieldError>,
 ) {
-    let at = |part: &str| format!("{}.{part}", places.1);
+    let at = |part: &str| format!("{}.{part}", paths.1);
     if restricted["not"].is_object() {
-        complete(&restricted["not"], skeleton, (places.0, &at("not")), errors);
+        complete(&restricted["not"], skeleton, (paths.0, &at("not")), errors);
     }
     for name in ["allOf", "anyOf", "oneOf"] {
         let listed = restricted[name].as_array().into_iter().flatten();
         for (index, sub) in listed.enumerate() {
             let field = at(&format!("{name}[{index}]"));
-            complete(sub, skeleton, (places.0, &field), errors);
+            complete(sub, skeleton, (paths.0, &field), errors);
         }
     }
 }
@@ -266,21 +266,16 @@ fn completeness(
 fn complete(
     restriction: &Value,
     skeleton: &Value,
-    places: (&str, &str),
+    paths: (&str, &str),
     errors: &mut Vec<FieldError>,
 ) {
     if skeleton.is_null() {
-        let detail = format!("because it is defined in {}", places.1);
-        errors.push(FieldError::required(places.0, &detail));
+        let detail = format!("because it is defined in {}", paths.1);
+        errors.push(FieldError::required(paths.0, &detail));
         return;
     }
-    completeness(restriction, skeleton, places, errors);
-    let below = |part: &str| {
-        (
-            format!("{}.{part}", places.0),
-            format!("{}.{part}", places.1),
-        )
-    };
+    completeness(restriction, skeleton, paths, errors);
+    let below = |part: &str| (format!("{}.{part}", paths.0), format!("{}.{part}", paths.1));
     if restriction["items"].is_object() {
         let (own, other) = below("items");
         let items = (&restriction["items"], &skeleton["items"]);

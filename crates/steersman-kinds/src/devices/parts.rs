@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::check;
-use crate::place::{Errors, Place};
+use crate::field_path::{Errors, FieldPath};
 use steersman_text::names;
 use steersman_text::status::FieldError;
 
@@ -27,7 +27,7 @@ pub(super) struct RequestNames<'a>(Vec<(&'a str, Vec<&'a str>)>);
 
 impl<'a> RequestNames<'a> {
     /// Reads the names from the member `devices` of a claim's spec.
-    pub(super) fn of(devices: &Place<'a>) -> Self {
+    pub(super) fn of(devices: &FieldPath<'a>) -> Self {
         let requests = devices.at("requests").items().map(|request| {
             let first = request.at("firstAvailable");
             let subrequests = first.items().map(|one| one.at("name").text());
@@ -50,7 +50,7 @@ impl<'a> RequestNames<'a> {
     }
 
     /// Checks a reference to a request, or to a request and one of its subrequests.
-    pub(super) fn check(&self, at: &Place<'_>, errors: &mut Errors) {
+    pub(super) fn check(&self, at: &FieldPath<'_>, errors: &mut Errors) {
         let text = at.text();
         if text.split('/').count() > 2 {
             errors.invalid(at, NO_REQUEST);
@@ -67,8 +67,8 @@ impl<'a> RequestNames<'a> {
     }
 
     /// Checks the references of a constraint or a configuration.
-    pub(super) fn check_all(&self, at: &Place<'_>, errors: &mut Errors) {
-        let check = |one: &Place<'_>, errors: &mut Errors| self.check(one, errors);
+    pub(super) fn check_all(&self, at: &FieldPath<'_>, errors: &mut Errors) {
+        let check = |one: &FieldPath<'_>, errors: &mut Errors| self.check(one, errors);
         each_once(
             at,
             MOST_REQUESTS,
@@ -82,9 +82,9 @@ impl<'a> RequestNames<'a> {
 /// Checks the items of a list. A list that is too long is refused for its length alone (upstream:
 /// `validateSlice`).
 pub(super) fn each(
-    all: &Place<'_>,
+    all: &FieldPath<'_>,
     most: usize,
-    mut check: impl FnMut(&Place<'_>, &mut Errors),
+    mut check: impl FnMut(&FieldPath<'_>, &mut Errors),
     errors: &mut Errors,
 ) {
     if all.len() > most {
@@ -99,10 +99,10 @@ pub(super) fn each(
 /// Checks the items of a list, and refuses items whose key an earlier item has (upstream:
 /// `validateSet`). The key is written as messages show it.
 pub(super) fn each_once(
-    all: &Place<'_>,
+    all: &FieldPath<'_>,
     most: usize,
-    check: impl FnMut(&Place<'_>, &mut Errors),
-    key: impl Fn(&Place<'_>) -> String,
+    check: impl FnMut(&FieldPath<'_>, &mut Errors),
+    key: impl Fn(&FieldPath<'_>) -> String,
     errors: &mut Errors,
 ) {
     each(all, most, check, errors);
@@ -121,7 +121,7 @@ pub(super) fn each_once(
 }
 
 /// Checks the name of a pool: subdomains with slashes between them.
-pub(super) fn check_pool(at: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_pool(at: &FieldPath<'_>, errors: &mut Errors) {
     if at.is_empty() {
         errors.required(at, "");
         return;
@@ -131,12 +131,12 @@ pub(super) fn check_pool(at: &Place<'_>, errors: &mut Errors) {
     }
     for part in at.text().split('/') {
         let part = Value::from(part);
-        check::subdomain(&Place::new(at.path(), &part), errors);
+        check::subdomain(&FieldPath::new(at.path(), &part), errors);
     }
 }
 
 /// Checks an identifier of a shared device (upstream: `validateUID`).
-pub(super) fn check_uid(at: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_uid(at: &FieldPath<'_>, errors: &mut Errors) {
     const FORM: &str = "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` with lowercase hexadecimal characters";
     let text = at.text();
     if let Err(why) = parse_uuid(text) {
@@ -185,7 +185,7 @@ fn parse_uuid(text: &str) -> Result<(), String> {
 }
 
 /// Checks the configuration of a driver (upstream: `validateDeviceConfiguration`).
-pub(super) fn check_configuration(at: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_configuration(at: &FieldPath<'_>, errors: &mut Errors) {
     let opaque = at.at("opaque");
     if !opaque.is_set() {
         errors.required(&opaque, "");
@@ -196,7 +196,7 @@ pub(super) fn check_configuration(at: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Checks JSON of any content, which has to be an object (upstream: `validateRawExtension`).
-pub(super) fn check_data(at: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_data(at: &FieldPath<'_>, errors: &mut Errors) {
     if !at.is_set() {
         errors.required(at, "");
     } else if at.value().to_string().len() > MOST_DATA {
@@ -207,7 +207,7 @@ pub(super) fn check_data(at: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Checks the tolerations of a request or of an allocated device (upstream: `validateDeviceToleration`).
-pub(super) fn check_tolerations(all: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_tolerations(all: &FieldPath<'_>, errors: &mut Errors) {
     for one in all.items() {
         let (key, operator, value) = (one.at("key"), one.at("operator"), one.at("value"));
         if !key.is_empty() {
@@ -231,7 +231,7 @@ pub(super) fn check_tolerations(all: &Place<'_>, errors: &mut Errors) {
 
 /// Checks the conditions that tell whether a device is ready for a Pod, and whether it failed
 /// (upstream: `validateDeviceBindingParameters`).
-pub(super) fn check_binding(result: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_binding(result: &FieldPath<'_>, errors: &mut Errors) {
     let (ready, failed) = (
         result.at("bindingConditions"),
         result.at("bindingFailureConditions"),

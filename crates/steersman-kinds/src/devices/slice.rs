@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::parts;
 use super::written;
 use crate::check;
-use crate::place::{Errors, Place};
+use crate::field_path::{Errors, FieldPath};
 use crate::pod;
 use steersman_text::names;
 
@@ -21,7 +21,7 @@ const UNSET_OR_TRUE: &str = "must be either unset or set to true";
 
 pub(super) fn check(object: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
-    let spec = Place::root(object).at("spec");
+    let spec = FieldPath::root(object).at("spec");
     let (driver, pool) = (spec.at("driver"), spec.at("pool"));
     check::csi_driver(&driver, &mut errors);
     parts::check_pool(&pool.at("name"), &mut errors);
@@ -45,7 +45,7 @@ pub(super) fn check(object: &Value, old: Option<&Value>) -> Errors {
         let detail = "only one of `sharedCounters` or `devices` is allowed";
         errors.invalid_as(&spec, &"".into(), detail);
     }
-    let is_costly = |device: Place<'_>| {
+    let is_costly = |device: FieldPath<'_>| {
         !device.at("taints").is_empty() || !device.at("consumesCounters").is_empty()
     };
     let most = if devices.items().any(is_costly) {
@@ -66,7 +66,7 @@ pub(super) fn check(object: &Value, old: Option<&Value>) -> Errors {
 }
 
 /// Checks from which nodes the devices of a slice can be reached.
-fn check_nodes(spec: &Place<'_>, errors: &mut Errors) {
+fn check_nodes(spec: &FieldPath<'_>, errors: &mut Errors) {
     let mut given = Vec::new();
     let (name, selector) = (spec.at("nodeName"), spec.at("nodeSelector"));
     if !name.is_empty() {
@@ -108,7 +108,7 @@ fn check_nodes(spec: &Place<'_>, errors: &mut Errors) {
 
 /// Checks a device. `known` are the devices of the slice before, and `chosen` tells whether each
 /// device says its nodes itself.
-fn check_device(device: &Place<'_>, known: &Value, chosen: bool, errors: &mut Errors) {
+fn check_device(device: &FieldPath<'_>, known: &Value, chosen: bool, errors: &mut Errors) {
     check::label(&device.at("name"), errors);
     let taints = device.at("taints");
     let mut before = known.as_array().into_iter().flatten();
@@ -129,7 +129,7 @@ fn check_device(device: &Place<'_>, known: &Value, chosen: bool, errors: &mut Er
 }
 
 /// Checks from which nodes one device can be reached.
-fn check_device_nodes(device: &Place<'_>, errors: &mut Errors) {
+fn check_device_nodes(device: &FieldPath<'_>, errors: &mut Errors) {
     let mut given = Vec::new();
     let (name, selector) = (device.at("nodeName"), device.at("nodeSelector"));
     if !name.is_empty() {
@@ -158,7 +158,7 @@ fn check_device_nodes(device: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_taint(taint: &Place<'_>, errors: &mut Errors) {
+fn check_taint(taint: &FieldPath<'_>, errors: &mut Errors) {
     check::qualified(&taint.at("key"), errors);
     let value = taint.at("value");
     if !value.is_empty() {

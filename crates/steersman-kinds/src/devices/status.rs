@@ -7,7 +7,7 @@ use super::parts::{self, RequestNames};
 use super::written;
 use crate::address;
 use crate::check;
-use crate::place::{Errors, Place};
+use crate::field_path::{Errors, FieldPath};
 use crate::pod;
 
 const MOST_RESERVATIONS: usize = 256;
@@ -21,7 +21,7 @@ const MOST_HARDWARE: usize = 128;
 
 pub(super) fn check(new: &Value, old: &Value) -> Errors {
     let mut errors = Errors::default();
-    let (claim, before) = (Place::root(new), Place::root(old));
+    let (claim, before) = (FieldPath::root(new), FieldPath::root(old));
     let (status, old_status) = (claim.at("status"), before.at("status"));
     let (reserved, allocation) = (status.at("reservedFor"), status.at("allocation"));
     parts::each_once(
@@ -80,7 +80,7 @@ fn bare(value: &Value) -> Value {
     }
 }
 
-fn check_consumer(consumer: &Place<'_>, errors: &mut Errors) {
+fn check_consumer(consumer: &FieldPath<'_>, errors: &mut Errors) {
     for field in ["resource", "name", "uid"] {
         let at = consumer.at(field);
         if at.is_empty() {
@@ -90,7 +90,7 @@ fn check_consumer(consumer: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Checks that a reserved claim is allocated, and that a claim in deletion gets no new reservation.
-fn check_reservations(claim: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
+fn check_reservations(claim: &FieldPath<'_>, old: &FieldPath<'_>, errors: &mut Errors) {
     let status = claim.at("status");
     let reserved = status.at("reservedFor");
     if !status.at("allocation").is_set() {
@@ -101,7 +101,7 @@ fn check_reservations(claim: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
     if !claim.down("metadata.deletionTimestamp").is_set() {
         return;
     }
-    let consumer = |one: Place<'_>| {
+    let consumer = |one: FieldPath<'_>| {
         ["apiGroup", "resource", "name", "uid"].map(|field| one.at(field).text().to_owned())
     };
     let known: Vec<[String; 4]> = old.at("reservedFor").items().map(consumer).collect();
@@ -112,13 +112,13 @@ fn check_reservations(claim: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Checks a first allocation. Allocations that are there never change.
-fn check_allocation(allocation: &Place<'_>, names: &RequestNames<'_>, errors: &mut Errors) {
+fn check_allocation(allocation: &FieldPath<'_>, names: &RequestNames<'_>, errors: &mut Errors) {
     let devices = allocation.at("devices");
-    let check = |result: &Place<'_>, errors: &mut Errors| check_result(result, names, errors);
+    let check = |result: &FieldPath<'_>, errors: &mut Errors| check_result(result, names, errors);
     parts::each(&devices.at("results"), MOST_RESULTS, check, errors);
     // The configurations are those of the classes and those of the claim.
     let most = 2 * parts::MOST_CONFIGS;
-    let check = |config: &Place<'_>, errors: &mut Errors| {
+    let check = |config: &FieldPath<'_>, errors: &mut Errors| {
         let source = config.at("source");
         check::required_one_of(&source, &["FromClaim", "FromClass"], errors);
         names.check_all(&config.at("requests"), errors);
@@ -131,7 +131,7 @@ fn check_allocation(allocation: &Place<'_>, names: &RequestNames<'_>, errors: &m
     }
 }
 
-fn check_result(result: &Place<'_>, names: &RequestNames<'_>, errors: &mut Errors) {
+fn check_result(result: &FieldPath<'_>, names: &RequestNames<'_>, errors: &mut Errors) {
     names.check(&result.at("request"), errors);
     check_name(result, errors);
     parts::check_binding(result, errors);
@@ -140,13 +140,13 @@ fn check_result(result: &Place<'_>, names: &RequestNames<'_>, errors: &mut Error
 }
 
 /// Checks the driver, the pool and the name of a device.
-fn check_name(device: &Place<'_>, errors: &mut Errors) {
+fn check_name(device: &FieldPath<'_>, errors: &mut Errors) {
     check::csi_driver(&device.at("driver"), errors);
     parts::check_pool(&device.at("pool"), errors);
     check::label(&device.at("device"), errors);
 }
 
-fn check_share(device: &Place<'_>, errors: &mut Errors) {
+fn check_share(device: &FieldPath<'_>, errors: &mut Errors) {
     let share = device.at("shareID");
     if share.is_set() {
         parts::check_uid(&share, errors);
@@ -154,7 +154,7 @@ fn check_share(device: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Checks what a driver tells of a device, which has to be one of the allocation.
-fn check_device(device: &Place<'_>, allocated: &[String], errors: &mut Errors) {
+fn check_device(device: &FieldPath<'_>, allocated: &[String], errors: &mut Errors) {
     check_name(device, errors);
     check_share(device, errors);
     let name = written::shared_device(device.value());

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use crate::check;
-use crate::place::{Errors, Place};
+use crate::field_path::{Errors, FieldPath};
 
 use super::{env, handlers, resources, security};
 
@@ -23,7 +23,7 @@ pub(super) struct Around<'a> {
     pub(super) host_users: bool,
 }
 
-type Volumes<'a> = HashMap<&'a str, Place<'a>>;
+type Volumes<'a> = HashMap<&'a str, FieldPath<'a>>;
 
 /// Fields that an ephemeral container may not have, in the order of their declaration, and what
 /// counts as not having them.
@@ -40,7 +40,7 @@ const NOT_EPHEMERAL: &[&str] = &[
 ];
 
 /// Checks the containers of a Pod (upstream: `validateContainers`).
-pub(super) fn check(containers: &Place<'_>, around: &Around<'_>, errors: &mut Errors) {
+pub(super) fn check(containers: &FieldPath<'_>, around: &Around<'_>, errors: &mut Errors) {
     if containers.is_empty() {
         errors.required(containers, "");
         return;
@@ -63,8 +63,8 @@ pub(super) fn check(containers: &Place<'_>, around: &Around<'_>, errors: &mut Er
 
 /// Checks the containers that run before the others (upstream: `validateInitContainers`).
 pub(super) fn check_init(
-    containers: &Place<'_>,
-    others: &Place<'_>,
+    containers: &FieldPath<'_>,
+    others: &FieldPath<'_>,
     around: &Around<'_>,
     errors: &mut Errors,
 ) {
@@ -90,10 +90,10 @@ pub(super) fn check_init(
             "readinessProbe",
             "startupProbe",
         ] {
-            let place = container.at(field);
-            if place.is_set() {
+            let field = container.at(field);
+            if field.is_set() {
                 let detail = "may not be set for init containers without restartPolicy=Always";
-                errors.forbidden(&place, detail);
+                errors.forbidden(&field, detail);
             }
         }
     }
@@ -102,14 +102,14 @@ pub(super) fn check_init(
 /// Checks the containers that were added to a running Pod (upstream:
 /// `validateEphemeralContainers`).
 pub(super) fn check_ephemeral(
-    containers: &Place<'_>,
-    others: &[Place<'_>],
+    containers: &FieldPath<'_>,
+    others: &[FieldPath<'_>],
     around: &Around<'_>,
     errors: &mut Errors,
 ) {
     let targets: HashSet<&str> = others
         .iter()
-        .flat_map(Place::items)
+        .flat_map(FieldPath::items)
         .map(|one| one.at("name").text())
         .collect();
     let mut names = targets.clone();
@@ -126,16 +126,16 @@ pub(super) fn check_ephemeral(
         }
         let detail = "cannot be set for an Ephemeral Container";
         for field in NOT_EPHEMERAL {
-            let place = container.at(field);
-            if !place.is_empty() {
-                errors.forbidden(&place, detail);
+            let field = container.at(field);
+            if !field.is_empty() {
+                errors.forbidden(&field, detail);
             }
         }
         for mount in container.at("volumeMounts").items() {
             for field in ["subPath", "subPathExpr"] {
-                let place = mount.at(field);
-                if !place.is_empty() {
-                    errors.forbidden(&place, detail);
+                let field = mount.at(field);
+                if !field.is_empty() {
+                    errors.forbidden(&field, detail);
                 }
             }
         }
@@ -143,7 +143,7 @@ pub(super) fn check_ephemeral(
 }
 
 /// The name of a Pod's own image has no blanks around it; a template's may.
-pub(super) fn check_image(container: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_image(container: &FieldPath<'_>, errors: &mut Errors) {
     let image = container.at("image");
     if image.text().trim().len() != image.len() {
         errors.invalid(&image, "must not have leading or trailing whitespace");
@@ -151,7 +151,7 @@ pub(super) fn check_image(container: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Checks what all containers have in common (upstream: `validateContainerCommon`).
-fn check_common(container: &Place<'_>, around: &Around<'_>, errors: &mut Errors) {
+fn check_common(container: &FieldPath<'_>, around: &Around<'_>, errors: &mut Errors) {
     let name = container.at("name");
     if name.is_empty() {
         errors.required(&name, "");
@@ -175,7 +175,7 @@ fn check_common(container: &Place<'_>, around: &Around<'_>, errors: &mut Errors)
     security::check_container(&container.at("securityContext"), around.host_users, errors);
 }
 
-fn check_restarts(container: &Place<'_>, errors: &mut Errors) {
+fn check_restarts(container: &FieldPath<'_>, errors: &mut Errors) {
     let policy = container.at("restartPolicy");
     if policy.is_set() {
         check::one_of(&policy, &["Always", "Never", "OnFailure"], errors);
@@ -209,7 +209,7 @@ fn check_restarts(container: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_ports(ports: &Place<'_>, errors: &mut Errors) {
+fn check_ports(ports: &FieldPath<'_>, errors: &mut Errors) {
     let mut names = Vec::new();
     for one in ports.items() {
         let name = one.at("name");
@@ -236,7 +236,7 @@ fn check_ports(ports: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_host_ports(container: &Place<'_>, seen: &mut HashSet<String>, errors: &mut Errors) {
+fn check_host_ports(container: &FieldPath<'_>, seen: &mut HashSet<String>, errors: &mut Errors) {
     for one in container.at("ports").items() {
         let port = one.at("hostPort");
         if port.int() == 0 {
@@ -250,9 +250,9 @@ fn check_host_ports(container: &Place<'_>, seen: &mut HashSet<String>, errors: &
     }
 }
 
-fn check_mounts(container: &Place<'_>, volumes: &Volumes<'_>, errors: &mut Errors) {
+fn check_mounts(container: &FieldPath<'_>, volumes: &Volumes<'_>, errors: &mut Errors) {
     let mounts = container.at("volumeMounts");
-    let devices: Vec<Place<'_>> = container.at("volumeDevices").items().collect();
+    let devices: Vec<FieldPath<'_>> = container.at("volumeDevices").items().collect();
     let mut paths = Vec::new();
     for mount in mounts.items() {
         let (name, path) = (mount.at("name"), mount.at("mountPath"));
@@ -301,9 +301,9 @@ fn check_mounts(container: &Place<'_>, volumes: &Volumes<'_>, errors: &mut Error
 }
 
 fn check_propagation(
-    container: &Place<'_>,
-    mount: &Place<'_>,
-    mounts: &Place<'_>,
+    container: &FieldPath<'_>,
+    mount: &FieldPath<'_>,
+    mounts: &FieldPath<'_>,
     errors: &mut Errors,
 ) {
     let propagation = mounts.named(
@@ -342,9 +342,9 @@ fn check_propagation(
     }
 }
 
-fn check_devices(container: &Place<'_>, volumes: &Volumes<'_>, errors: &mut Errors) {
+fn check_devices(container: &FieldPath<'_>, volumes: &Volumes<'_>, errors: &mut Errors) {
     let devices = container.at("volumeDevices");
-    let mounts: Vec<Place<'_>> = container.at("volumeMounts").items().collect();
+    let mounts: Vec<FieldPath<'_>> = container.at("volumeMounts").items().collect();
     let (mut names, mut paths) = (Vec::new(), Vec::new());
     for device in devices.items() {
         let (name, path) = (device.at("name"), device.at("devicePath"));
@@ -393,7 +393,7 @@ fn check_devices(container: &Place<'_>, volumes: &Volumes<'_>, errors: &mut Erro
     }
 }
 
-fn check_resizing(policies: &Place<'_>, restarts: &str, errors: &mut Errors) {
+fn check_resizing(policies: &FieldPath<'_>, restarts: &str, errors: &mut Errors) {
     let mut seen = Vec::new();
     for policy in policies.items() {
         let (resource, restart) = (policy.at("resourceName"), policy.at("restartPolicy"));
@@ -401,12 +401,12 @@ fn check_resizing(policies: &Place<'_>, restarts: &str, errors: &mut Errors) {
             errors.duplicate_as(&policy, resource.value());
         }
         seen.push(resource.text());
-        for (place, known) in [
+        for (field, known) in [
             (&resource, ["cpu", "memory"]),
             (&restart, ["NotRequired", "RestartContainer"]),
         ] {
             // Messages name the list.
-            let shown = Place::new(policies.path(), place.value());
+            let shown = FieldPath::new(policies.path(), field.value());
             check::required_one_of(&shown, &known, errors);
         }
         if restarts == "Never" && restart.text() != "NotRequired" {

@@ -4,7 +4,7 @@ use serde_json::Value;
 use steersman_text::names;
 
 use crate::check;
-use crate::place::{Errors, Place};
+use crate::field_path::{Errors, FieldPath};
 
 /// Fields of a Pod that a variable may show.
 const FIELDS_OF_VARIABLES: &[&str] = &[
@@ -43,7 +43,7 @@ const DIVISORS: &[&str] = &[
 ];
 
 /// Checks the variables of a container (upstream: `ValidateEnv`).
-pub(super) fn check(variables: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check(variables: &FieldPath<'_>, errors: &mut Errors) {
     for variable in variables.items() {
         let name = variable.at("name");
         if name.is_empty() {
@@ -55,7 +55,7 @@ pub(super) fn check(variables: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_source(variable: &Place<'_>, errors: &mut Errors) {
+fn check_source(variable: &FieldPath<'_>, errors: &mut Errors) {
     let from = variable.at("valueFrom");
     if !from.is_set() {
         return;
@@ -64,7 +64,7 @@ fn check_source(variable: &Place<'_>, errors: &mut Errors) {
     let mut look = |name: &'static str| {
         let source = from.at(name);
         sources += u32::from(source.is_set());
-        Some(source).filter(Place::is_set)
+        Some(source).filter(FieldPath::is_set)
     };
     let field = look("fieldRef");
     let resource = look("resourceFieldRef");
@@ -96,7 +96,7 @@ fn check_source(variable: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_key_of(selector: &Place<'_>, errors: &mut Errors) {
+fn check_key_of(selector: &FieldPath<'_>, errors: &mut Errors) {
     let (name, key) = (selector.at("name"), selector.at("key"));
     check::subdomain(&name, errors);
     if key.is_empty() {
@@ -106,7 +106,7 @@ fn check_key_of(selector: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_file(file: &Place<'_>, errors: &mut Errors) {
+fn check_file(file: &FieldPath<'_>, errors: &mut Errors) {
     let (key, volume, path) = (file.at("key"), file.at("volumeName"), file.at("path"));
     if key.is_empty() {
         errors.required(&key, "");
@@ -126,7 +126,7 @@ fn check_file(file: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Checks a reference to a field of the Pod (upstream: `validateObjectFieldSelector`).
-pub(super) fn check_field(at: &Place<'_>, fields: &[&str], errors: &mut Errors) {
+pub(super) fn check_field(at: &FieldPath<'_>, fields: &[&str], errors: &mut Errors) {
     for field in ["apiVersion", "fieldPath"] {
         if at.at(field).is_empty() {
             errors.required(&at.at(field), "");
@@ -180,7 +180,7 @@ fn subscript(path: &str) -> Option<(&str, &str)> {
 
 /// Checks a reference to a container's resources (upstream:
 /// `validateContainerResourceFieldSelector`).
-pub(super) fn check_resource(at: &Place<'_>, in_volume: bool, errors: &mut Errors) {
+pub(super) fn check_resource(at: &FieldPath<'_>, in_volume: bool, errors: &mut Errors) {
     let resource = at.at("resource");
     let name = resource.text();
     let huge = ["limits.hugepages-", "requests.hugepages-"]
@@ -226,7 +226,7 @@ pub(super) fn check_resource(at: &Place<'_>, in_volume: bool, errors: &mut Error
 }
 
 /// Checks where a container takes whole sets of variables from (upstream: `ValidateEnvFrom`).
-pub(super) fn check_from(sources: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_from(sources: &FieldPath<'_>, errors: &mut Errors) {
     for source in sources.items() {
         let prefix = source.at("prefix");
         if !prefix.is_empty() {
@@ -234,12 +234,12 @@ pub(super) fn check_from(sources: &Place<'_>, errors: &mut Errors) {
         }
         let mut found = 0;
         for field in ["configMapRef", "secretRef"] {
-            let place = source.at(field);
-            if !place.is_set() {
+            let field = source.at(field);
+            if !field.is_set() {
                 continue;
             }
             found += 1;
-            let name = place.at("name");
+            let name = field.at("name");
             if name.is_empty() {
                 errors.required(&name, "");
             } else {

@@ -1,10 +1,10 @@
 //! Machine: probes and lifecycle hooks of containers.
 
 use crate::check;
-use crate::place::{Errors, Place};
+use crate::field_path::{Errors, FieldPath};
 
 /// Checks the hooks and the probes of a container that may have them.
-pub(super) fn check(container: &Place<'_>, grace: Option<i64>, errors: &mut Errors) {
+pub(super) fn check(container: &FieldPath<'_>, grace: Option<i64>, errors: &mut Errors) {
     let lifecycle = container.at("lifecycle");
     for hook in ["postStart", "preStop"] {
         let hook = lifecycle.at(hook);
@@ -23,7 +23,7 @@ pub(super) fn check(container: &Place<'_>, grace: Option<i64>, errors: &mut Erro
 }
 
 /// Checks one probe (upstream: `validateProbe` and its three callers).
-fn check_probe(probe: &Place<'_>, kind: &str, errors: &mut Errors) {
+fn check_probe(probe: &FieldPath<'_>, kind: &str, errors: &mut Errors) {
     if !probe.is_set() {
         return;
     }
@@ -56,7 +56,7 @@ fn check_probe(probe: &Place<'_>, kind: &str, errors: &mut Errors) {
 }
 
 /// Checks that there is one handler, and that one (upstream: `validateHandler`).
-fn check_handler(at: &Place<'_>, kinds: &[&str], grace: Option<i64>, errors: &mut Errors) {
+fn check_handler(at: &FieldPath<'_>, kinds: &[&str], grace: Option<i64>, errors: &mut Errors) {
     let mut found = false;
     for kind in kinds {
         let handler = at.at(kind);
@@ -92,7 +92,7 @@ fn check_handler(at: &Place<'_>, kinds: &[&str], grace: Option<i64>, errors: &mu
     }
 }
 
-fn check_get(get: &Place<'_>, errors: &mut Errors) {
+fn check_get(get: &FieldPath<'_>, errors: &mut Errors) {
     if get.at("path").is_empty() {
         errors.required(&get.at("path"), "");
     }

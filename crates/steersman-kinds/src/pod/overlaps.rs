@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::place::Place;
+use crate::field_path::FieldPath;
 
 /// A file, and which source of a projected volume brings it.
 #[derive(Debug, Clone)]
@@ -41,7 +41,7 @@ impl<'a> File<'a> {
 }
 
 /// Warns of volumes that put two files in one place, or a file where a folder is needed.
-pub(super) fn warn(volumes: &Place<'_>, told: &mut Vec<String>) {
+pub(super) fn warn(volumes: &FieldPath<'_>, told: &mut Vec<String>) {
     for volume in volumes.items() {
         let name = Value::from(volume.at("name").text());
         for (field, kind, named) in [
@@ -71,7 +71,7 @@ pub(super) fn warn(volumes: &Place<'_>, told: &mut Vec<String>) {
     }
 }
 
-fn files<'a>(source: &Place<'a>, kind: &str) -> Vec<File<'a>> {
+fn files<'a>(source: &FieldPath<'a>, kind: &str) -> Vec<File<'a>> {
     let items = source.at("items").items();
     items
         .map(|item| File::new(item.at("path").text(), kind))
@@ -79,7 +79,7 @@ fn files<'a>(source: &Place<'a>, kind: &str) -> Vec<File<'a>> {
 }
 
 /// The files that one source of a projected volume brings.
-fn brought<'a>(source: &Place<'a>) -> Vec<File<'a>> {
+fn brought<'a>(source: &FieldPath<'a>) -> Vec<File<'a>> {
     for (field, kind) in [("configMap", "ConfigMap"), ("secret", "Secret")] {
         let one = source.at(field);
         if one.at("items").is_set() {
@@ -101,7 +101,7 @@ fn brought<'a>(source: &Place<'a>) -> Vec<File<'a>> {
         let name = named
             .iter()
             .find(|one| one.is_set())
-            .map_or("", Place::text);
+            .map_or("", FieldPath::text);
         let kind = format!("ClusterTrustBundle {}", Value::from(name));
         return vec![File::new(bundle.at("path").text(), &kind)];
     }

@@ -6,15 +6,17 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use crate::check;
+use crate::field_path::{Errors, FieldPath};
 use crate::fill::{list, part, put};
-use crate::place::{Errors, Place};
 
 pub(super) const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 pub(super) const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
 pub(super) const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 
 /// Every container of a spec, in the order in which they are looked at.
-pub(super) fn containers<'a>(spec: &Place<'a>) -> impl Iterator<Item = Place<'a>> + use<'a> {
+pub(super) fn containers<'a>(
+    spec: &FieldPath<'a>,
+) -> impl Iterator<Item = FieldPath<'a>> + use<'a> {
     let lists = ["initContainers", "containers", "ephemeralContainers"];
     let lists = lists.map(|field| spec.at(field));
     lists.into_iter().flat_map(|list| list.items())
@@ -61,7 +63,7 @@ pub(super) fn fill(pod: &mut Value) {
 
 /// Checks the annotations themselves (upstream: `ValidateSeccompPodAnnotations` and
 /// `ValidateAppArmorPodAnnotations`).
-pub(super) fn check_notes(notes: &Place<'_>, spec: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_notes(notes: &FieldPath<'_>, spec: &FieldPath<'_>, errors: &mut Errors) {
     let pod = notes.value().get(SECCOMP_POD).and_then(Value::as_str);
     if let Some(profile) = pod {
         check_seccomp(notes, SECCOMP_POD, profile, errors);
@@ -90,7 +92,7 @@ pub(super) fn check_notes(notes: &Place<'_>, spec: &Place<'_>, errors: &mut Erro
     }
 }
 
-fn check_seccomp(notes: &Place<'_>, key: &str, profile: &str, errors: &mut Errors) {
+fn check_seccomp(notes: &FieldPath<'_>, key: &str, profile: &str, errors: &mut Errors) {
     // The path names the annotation as if it were a field.
     let at = notes.named(key, notes.value().get(key));
     if matches!(profile, "runtime/default" | "docker/default" | "unconfined") {
@@ -104,7 +106,7 @@ fn check_seccomp(notes: &Place<'_>, key: &str, profile: &str, errors: &mut Error
 
 /// Checks that annotations and fields of a new Pod or a template agree (upstream:
 /// `validateSeccompAnnotationsAndFields` and its like for AppArmor).
-pub(super) fn check_agreement(holder: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_agreement(holder: &FieldPath<'_>, errors: &mut Errors) {
     let (spec, notes) = (holder.at("spec"), holder.down("metadata.annotations"));
     let whole = spec.down("securityContext.seccompProfile");
     agree(&whole, notes.value().get(SECCOMP_POD), "seccomp", errors);
@@ -121,12 +123,12 @@ pub(super) fn check_agreement(holder: &Place<'_>, errors: &mut Errors) {
         let key = format!("{APP_ARMOR}{}", container.at("name").text());
         let own = container.down("securityContext.appArmorProfile");
         let profile = if own.is_set() { &own } else { &whole };
-        let shown = Place::new(own.path(), profile.value());
+        let shown = FieldPath::new(own.path(), profile.value());
         agree(&shown, notes.value().get(&key), "apparmor", errors);
     }
 }
 
-fn agree(profile: &Place<'_>, note: Option<&Value>, what: &str, errors: &mut Errors) {
+fn agree(profile: &FieldPath<'_>, note: Option<&Value>, what: &str, errors: &mut Errors) {
     let Some(note) = note.and_then(Value::as_str) else {
         return;
     };

@@ -2,15 +2,15 @@
 
 use serde_json::{Map, Value};
 
-use crate::place::{Errors, Place};
+use crate::field_path::{Errors, FieldPath};
 
 use super::resources;
 use super::update::meant;
 
 /// Checks an update of resources (upstream: `ValidatePodResize`).
-pub(super) fn check(new: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check(new: &FieldPath<'_>, old: &FieldPath<'_>, errors: &mut Errors) {
     let (after, before) = (new.at("spec"), old.at("spec"));
-    let whole = Place::new("[]", &Value::Null);
+    let whole = FieldPath::new("[]", &Value::Null);
     if before.down("os.name").text() == "windows" {
         *errors = Errors::default();
         errors.forbidden(&whole, "windows pods cannot be resized");
@@ -21,7 +21,7 @@ pub(super) fn check(new: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
         let detail = "Pod QOS Class may not change as a result of resizing";
         errors.invalid_as(&after, class.value(), detail);
     }
-    let sidecar = |container: &Place<'_>| container.at("restartPolicy").text() == "Always";
+    let sidecar = |container: &FieldPath<'_>| container.at("restartPolicy").text() == "Always";
     for field in ["initContainers", "containers"] {
         let pairs = after.at(field).items().zip(before.at(field).items());
         for (after, before) in pairs {
@@ -52,7 +52,7 @@ pub(super) fn check(new: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
 }
 
 /// A container with the cpu and memory that it had.
-fn without_mutable(new: &Place<'_>, old: &Place<'_>) -> Value {
+fn without_mutable(new: &FieldPath<'_>, old: &FieldPath<'_>) -> Value {
     let mut container = new.value().clone();
     let mut kept = Map::new();
     for part in ["limits", "requests"] {
@@ -85,7 +85,7 @@ fn without_mutable(new: &Place<'_>, old: &Place<'_>) -> Value {
 }
 
 /// Checks one container (upstream: `validateContainerResize`).
-fn check_container(new: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
+fn check_container(new: &FieldPath<'_>, old: &FieldPath<'_>, errors: &mut Errors) {
     let (after, before) = (new.at("resources"), old.at("resources"));
     for part in ["requests", "limits"] {
         let list = after.at(part);

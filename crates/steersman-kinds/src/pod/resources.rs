@@ -7,7 +7,7 @@ use steersman_text::names;
 use steersman_text::quantity::Quantity;
 
 use crate::check;
-use crate::place::{Errors, Place};
+use crate::field_path::{Errors, FieldPath};
 
 /// Resources with a short name, of containers and of quotas.
 const STANDARD: &[&str] = &[
@@ -40,13 +40,13 @@ const HUGE_PAGES: &str = "hugepages-";
 
 /// Checks a container's resources (upstream: `ValidateContainerResourceRequirements`). `claims`
 /// are the names of the Pod's resource claims.
-pub(super) fn check(at: &Place<'_>, claims: &HashSet<&str>, errors: &mut Errors) {
+pub(super) fn check(at: &FieldPath<'_>, claims: &HashSet<&str>, errors: &mut Errors) {
     check_all(at, claims, check_name, errors);
 }
 
 /// Checks what a Pod asks for as a whole, of which it has fewer resources (upstream:
 /// `validatePodResources`).
-pub(super) fn check_of_pod(at: &Place<'_>, claims: &HashSet<&str>, errors: &mut Errors) {
+pub(super) fn check_of_pod(at: &FieldPath<'_>, claims: &HashSet<&str>, errors: &mut Errors) {
     if at.at("claims").is_set() {
         let detail = "claims cannot be set for Resources at pod-level";
         errors.forbidden(&at.at("claims"), detail);
@@ -55,14 +55,14 @@ pub(super) fn check_of_pod(at: &Place<'_>, claims: &HashSet<&str>, errors: &mut 
 }
 
 fn check_all(
-    at: &Place<'_>,
+    at: &FieldPath<'_>,
     claims: &HashSet<&str>,
-    check_name: fn(&str, &Place<'_>, &mut Errors),
+    check_name: fn(&str, &FieldPath<'_>, &mut Errors),
     errors: &mut Errors,
 ) {
     let (limits, requests) = (at.at("limits"), at.at("requests"));
     let (mut computes, mut huge) = (false, false);
-    let mut look = |name: &str, at: &Place<'_>, errors: &mut Errors| {
+    let mut look = |name: &str, at: &FieldPath<'_>, errors: &mut Errors| {
         check_name(name, at, errors);
         check_amount(name, at, errors);
         computes |= matches!(name, "cpu" | "memory");
@@ -112,7 +112,7 @@ fn check_all(
     check_claims(&at.at("claims"), claims, errors);
 }
 
-fn check_claims(at: &Place<'_>, claims: &HashSet<&str>, errors: &mut Errors) {
+fn check_claims(at: &FieldPath<'_>, claims: &HashSet<&str>, errors: &mut Errors) {
     let mut seen: HashSet<String> = HashSet::new();
     for claim in at.items() {
         let (name, request) = (claim.at("name"), claim.at("request"));
@@ -147,7 +147,7 @@ fn check_claims(at: &Place<'_>, claims: &HashSet<&str>, errors: &mut Errors) {
 }
 
 /// Checks the name of a resource that a Pod asks for as a whole.
-fn check_name_of_pod(name: &str, at: &Place<'_>, errors: &mut Errors) {
+fn check_name_of_pod(name: &str, at: &FieldPath<'_>, errors: &mut Errors) {
     let shown = Value::from(name);
     let wrong = names::check_key(name);
     let plain = wrong.is_empty();
@@ -157,14 +157,14 @@ fn check_name_of_pod(name: &str, at: &Place<'_>, errors: &mut Errors) {
     let known = matches!(name, "cpu" | "memory") || name.starts_with(HUGE_PAGES);
     if plain && !known {
         let supported = &["cpu", HUGE_PAGES, "memory"];
-        errors.not_supported(&Place::new(at.path(), &shown), supported);
+        errors.not_supported(&FieldPath::new(at.path(), &shown), supported);
     }
 }
 
 /// What the containers of a Pod need together of a resource (upstream:
 /// `AggregateContainerRequests` and its like for limits).
-pub(super) fn together(spec: &Place<'_>, part: &str, name: &str) -> Option<Quantity> {
-    let asked = |container: &Place<'_>| {
+pub(super) fn together(spec: &FieldPath<'_>, part: &str, name: &str) -> Option<Quantity> {
+    let asked = |container: &FieldPath<'_>| {
         let amount = container.at("resources").at(part).at(name);
         Quantity::parse(amount.text()).ok()
     };
@@ -193,7 +193,7 @@ pub(super) fn together(spec: &Place<'_>, part: &str, name: &str) -> Option<Quant
 }
 
 /// Checks the name of a resource that a container uses.
-pub(super) fn check_name(name: &str, at: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_name(name: &str, at: &FieldPath<'_>, errors: &mut Errors) {
     let shown = Value::from(name);
     let wrong = names::check_key(name);
     if !wrong.is_empty() {
@@ -220,7 +220,7 @@ pub(super) fn check_name(name: &str, at: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Checks that an amount is not negative, and whole where only whole things are counted.
-pub(super) fn check_amount(name: &str, at: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_amount(name: &str, at: &FieldPath<'_>, errors: &mut Errors) {
     check::not_negative_amount(at, errors);
     let whole = Quantity::parse(at.text()).is_ok_and(Quantity::is_whole);
     if is_extended(name) && !whole {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use steersman_text::names;
 
 use crate::check;
-use crate::place::{Errors, Place};
+use crate::field_path::{Errors, FieldPath};
 use crate::selector;
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
@@ -14,7 +14,7 @@ const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
 /// Checks the affinities of a Pod (upstream: `validateAffinity`).
-pub(super) fn check_affinity(at: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_affinity(at: &FieldPath<'_>, errors: &mut Errors) {
     let node = at.at("nodeAffinity");
     let required = node.at(REQUIRED);
     if required.is_set() {
@@ -36,7 +36,7 @@ pub(super) fn check_affinity(at: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_weight(term: &Place<'_>, errors: &mut Errors) {
+fn check_weight(term: &FieldPath<'_>, errors: &mut Errors) {
     let weight = term.at("weight");
     if !(1..=100).contains(&weight.int()) {
         let number = Value::from(weight.int());
@@ -45,7 +45,7 @@ fn check_weight(term: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Checks a selector of nodes (upstream: `ValidateNodeSelector`).
-pub(crate) fn check_node_selector(at: &Place<'_>, errors: &mut Errors) {
+pub(crate) fn check_node_selector(at: &FieldPath<'_>, errors: &mut Errors) {
     let terms = at.at("nodeSelectorTerms");
     if terms.is_empty() {
         errors.required(&terms, "must have at least one node selector term");
@@ -55,7 +55,7 @@ pub(crate) fn check_node_selector(at: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_node_term(term: &Place<'_>, any_value: bool, errors: &mut Errors) {
+fn check_node_term(term: &FieldPath<'_>, any_value: bool, errors: &mut Errors) {
     for one in term.at("matchExpressions").items() {
         let values = one.at("values");
         match one.at("operator").text() {
@@ -106,7 +106,7 @@ fn check_node_term(term: &Place<'_>, any_value: bool, errors: &mut Errors) {
 }
 
 /// Checks one term about other Pods (upstream: `validatePodAffinityTerm`).
-fn check_pod_term(term: &Place<'_>, errors: &mut Errors) {
+fn check_pod_term(term: &FieldPath<'_>, errors: &mut Errors) {
     selector::check(&term.at("labelSelector"), errors);
     selector::check(&term.at("namespaceSelector"), errors);
     for namespace in term.at("namespaces").items() {
@@ -122,7 +122,7 @@ fn check_pod_term(term: &Place<'_>, errors: &mut Errors) {
     check::qualified(&key, errors);
 }
 
-fn check_label_keys(term: &Place<'_>, errors: &mut Errors) {
+fn check_label_keys(term: &FieldPath<'_>, errors: &mut Errors) {
     let labels = term.at("labelSelector");
     let (matched, others) = (term.at("matchLabelKeys"), term.at("mismatchLabelKeys"));
     for keys in [&matched, &others] {
@@ -136,7 +136,11 @@ fn check_label_keys(term: &Place<'_>, errors: &mut Errors) {
         }
     }
     // Messages name the term where they mean its keys.
-    check_merged(&Place::new(term.path(), matched.value()), &labels, errors);
+    check_merged(
+        &FieldPath::new(term.path(), matched.value()),
+        &labels,
+        errors,
+    );
     let others: HashSet<&str> = others.items().map(|key| key.text()).collect();
     for key in matched.items() {
         if others.contains(key.text()) {
@@ -147,8 +151,8 @@ fn check_label_keys(term: &Place<'_>, errors: &mut Errors) {
 
 /// What the Pod's own labels say is part of the selector already; what it says of the same keys
 /// beside that is too much.
-fn check_merged(keys: &Place<'_>, labels: &Place<'_>, errors: &mut Errors) {
-    let listed: HashMap<&str, Place<'_>> =
+fn check_merged(keys: &FieldPath<'_>, labels: &FieldPath<'_>, errors: &mut Errors) {
+    let listed: HashMap<&str, FieldPath<'_>> =
         keys.items().map(|key| (key.text(), key.clone())).collect();
     let plain = labels.at("matchLabels");
     let mut seen: HashSet<&str> = plain.entries().map(|(key, _)| key).collect();
@@ -163,7 +167,7 @@ fn check_merged(keys: &Place<'_>, labels: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Checks what taints a Pod tolerates (upstream: `ValidateTolerations`).
-pub(crate) fn check_tolerations(at: &Place<'_>, errors: &mut Errors) {
+pub(crate) fn check_tolerations(at: &FieldPath<'_>, errors: &mut Errors) {
     for one in at.items() {
         let (key, operator, effect) = (one.at("key"), one.at("operator"), one.at("effect"));
         if !key.is_empty() {
@@ -201,7 +205,7 @@ pub(crate) fn check_tolerations(at: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Checks the gates before scheduling (upstream: `validateSchedulingGates`).
-pub(super) fn check_gates(gates: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_gates(gates: &FieldPath<'_>, errors: &mut Errors) {
     let mut seen = Vec::new();
     for gate in gates.items() {
         let name = gate.at("name");
@@ -216,8 +220,8 @@ pub(super) fn check_gates(gates: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Checks how Pods are spread (upstream: `validateTopologySpreadConstraints`).
-pub(super) fn check_spreading(at: &Place<'_>, errors: &mut Errors) {
-    let all: Vec<Place<'_>> = at.items().collect();
+pub(super) fn check_spreading(at: &FieldPath<'_>, errors: &mut Errors) {
+    let all: Vec<FieldPath<'_>> = at.items().collect();
     for (index, one) in all.iter().enumerate() {
         let (key, when) = (one.at("topologyKey"), one.at("whenUnsatisfiable"));
         let skew = one.at("maxSkew");
@@ -229,14 +233,14 @@ pub(super) fn check_spreading(at: &Place<'_>, errors: &mut Errors) {
             errors.required(&key, "can not be empty");
         }
         check::one_of(&when, &["DoNotSchedule", "ScheduleAnyway"], errors);
-        let same = |other: &Place<'_>| {
+        let same = |other: &FieldPath<'_>| {
             other.at("topologyKey").text() == key.text()
                 && other.at("whenUnsatisfiable").text() == when.text()
         };
         if all.iter().skip(index + 1).any(same) {
             let shown = Value::from(format!("{{{}, {}}}", key.text(), when.text()));
-            let place = one.named("{topologyKey, whenUnsatisfiable}", None);
-            errors.duplicate_as(&place, &shown);
+            let field = one.named("{topologyKey, whenUnsatisfiable}", None);
+            errors.duplicate_as(&field, &shown);
         }
         let domains = one.at("minDomains");
         if let Some(number) = domains.number() {

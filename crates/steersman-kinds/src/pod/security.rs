@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::check;
-use crate::place::{Errors, Place};
+use crate::field_path::{Errors, FieldPath};
 
 use super::profiles::containers;
 
@@ -12,20 +12,20 @@ const PROFILES: &[&str] = &["Localhost", "RuntimeDefault", "Unconfined"];
 /// The part of the kernel's names that a namespace of its own is for.
 const OF_IPC: &[&str] = &["kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue."];
 
-fn id(at: &Place<'_>, errors: &mut Errors) {
+fn id(at: &FieldPath<'_>, errors: &mut Errors) {
     if at.is_set() {
         check::in_range(at, 0, i64::from(i32::MAX), errors);
     }
 }
 
-fn optional(at: &Place<'_>, supported: &[&str], errors: &mut Errors) {
+fn optional(at: &FieldPath<'_>, supported: &[&str], errors: &mut Errors) {
     if at.is_set() {
         check::one_of(at, supported, errors);
     }
 }
 
 /// Checks a Pod's security context (upstream: `validatePodSpecSecurityContext`).
-pub(super) fn check_pod(spec: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_pod(spec: &FieldPath<'_>, errors: &mut Errors) {
     let at = spec.at("securityContext");
     for field in ["fsGroup", "runAsUser", "runAsGroup"] {
         id(&at.at(field), errors);
@@ -35,9 +35,9 @@ pub(super) fn check_pod(spec: &Place<'_>, errors: &mut Errors) {
     }
     let share = spec.at("shareProcessNamespace");
     if share.flag() && spec.at("hostPID").flag() {
-        let place = at.named("shareProcessNamespace", Some(share.value()));
+        let field = at.named("shareProcessNamespace", Some(share.value()));
         let detail = "ShareProcessNamespace and HostPID cannot both be enabled";
-        errors.invalid(&place, detail);
+        errors.invalid(&field, detail);
     }
     check_sysctls(spec, &at.at("sysctls"), errors);
     optional(
@@ -60,7 +60,7 @@ pub(super) fn check_pod(spec: &Place<'_>, errors: &mut Errors) {
     );
 }
 
-fn check_sysctls(spec: &Place<'_>, sysctls: &Place<'_>, errors: &mut Errors) {
+fn check_sysctls(spec: &FieldPath<'_>, sysctls: &FieldPath<'_>, errors: &mut Errors) {
     const RULE: &str = "must have at most 253 characters and match regex ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
     let mut seen = Vec::new();
     for sysctl in sysctls.items() {
@@ -89,7 +89,7 @@ fn is_segment(text: &str) -> bool {
     edge(text.bytes().next()) && edge(text.bytes().last()) && text.bytes().all(inner)
 }
 
-fn check_seccomp(at: &Place<'_>, errors: &mut Errors) {
+fn check_seccomp(at: &FieldPath<'_>, errors: &mut Errors) {
     if !at.is_set() {
         return;
     }
@@ -115,7 +115,7 @@ fn check_seccomp(at: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_app_armor(at: &Place<'_>, errors: &mut Errors) {
+fn check_app_armor(at: &FieldPath<'_>, errors: &mut Errors) {
     if !at.is_set() {
         return;
     }
@@ -144,7 +144,7 @@ fn check_app_armor(at: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_windows(at: &Place<'_>, errors: &mut Errors) {
+fn check_windows(at: &FieldPath<'_>, errors: &mut Errors) {
     let name = at.at("gmsaCredentialSpecName");
     if name.is_set() {
         check::subdomain(&name, errors);
@@ -223,7 +223,7 @@ fn is_windows_label(label: &str) -> bool {
 
 /// Containers of Windows that are processes of the host: all of them or none (upstream:
 /// `validateWindowsHostProcessPod`).
-pub(super) fn check_host_processes(spec: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_host_processes(spec: &FieldPath<'_>, errors: &mut Errors) {
     const ALL: &str = "If pod contains any hostProcess containers then all containers must be HostProcess containers";
     let process = "securityContext.windowsOptions.hostProcess";
     let whole = spec.down(process);
@@ -255,7 +255,7 @@ pub(super) fn check_host_processes(spec: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Checks a container's security context (upstream: `ValidateSecurityContext`).
-pub(super) fn check_container(at: &Place<'_>, host_users: bool, errors: &mut Errors) {
+pub(super) fn check_container(at: &FieldPath<'_>, host_users: bool, errors: &mut Errors) {
     if !at.is_set() {
         return;
     }
@@ -287,7 +287,7 @@ pub(super) fn check_container(at: &Place<'_>, host_users: bool, errors: &mut Err
 }
 
 /// A container's context as Go writes the type behind it.
-fn written(at: &Place<'_>) -> String {
+fn written(at: &FieldPath<'_>) -> String {
     let names = [
         ("Capabilities", "capabilities"),
         ("Privileged", "privileged"),
@@ -316,7 +316,7 @@ fn written(at: &Place<'_>) -> String {
 }
 
 /// What a Pod of its own user namespace may not share with its host.
-pub(super) fn check_host_users(spec: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_host_users(spec: &FieldPath<'_>, errors: &mut Errors) {
     let users = spec.at("hostUsers");
     if !users.is_set() || users.flag() {
         return;
@@ -327,15 +327,15 @@ pub(super) fn check_host_users(spec: &Place<'_>, errors: &mut Errors) {
         ("hostIPC", "HostIPC"),
     ] {
         if spec.at(field).flag() {
-            let place = spec.named(shown, None);
-            errors.forbidden(&place, "when `pod.Spec.HostUsers` is false");
+            let field = spec.named(shown, None);
+            errors.forbidden(&field, "when `pod.Spec.HostUsers` is false");
         }
     }
 }
 
 /// What a Pod of one operating system may not say of the other (upstream: `validateOS`,
 /// `validateLinux`, `validateWindows`).
-pub(super) fn check_system(spec: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_system(spec: &FieldPath<'_>, errors: &mut Errors) {
     let system = spec.at("os");
     if !system.is_set() {
         return;
@@ -347,13 +347,13 @@ pub(super) fn check_system(spec: &Place<'_>, errors: &mut Errors) {
     }
     let before = errors.len();
     // Messages name the system rather than its name.
-    let shown = Place::new(system.path(), name.value());
+    let shown = FieldPath::new(system.path(), name.value());
     check::one_of(&shown, &["linux", "windows"], errors);
     if errors.len() > before {
         return;
     }
     let windows = name.text() == "windows";
-    let mut refuse = |at: Place<'_>| {
+    let mut refuse = |at: FieldPath<'_>| {
         let plain_switch = matches!(at.value(), Value::Bool(false));
         let host = at.path().ends_with(".hostPID") || at.path().ends_with(".hostIPC");
         if at.is_set() && !(host && plain_switch) {

@@ -8,13 +8,13 @@ use steersman_text::quantity::Quantity;
 
 use crate::address;
 use crate::check;
-use crate::place::{Errors, Place};
+use crate::field_path::{Errors, FieldPath};
 
 use super::containers::{self, Around};
 use super::{Whose, resources, scheduling, security, volumes};
 
 /// Checks a spec, in the real server's order (upstream: `ValidatePodSpec`).
-pub(super) fn check(spec: &Place<'_>, whose: Whose<'_>, errors: &mut Errors) {
+pub(super) fn check(spec: &FieldPath<'_>, whose: Whose<'_>, errors: &mut Errors) {
     let grace = spec.at("terminationGracePeriodSeconds");
     if !grace.is_set() {
         errors.required(&grace, "");
@@ -62,9 +62,9 @@ pub(super) fn check(spec: &Place<'_>, whose: Whose<'_>, errors: &mut Errors) {
         check::in_range(&deadline, 1, i64::from(i32::MAX), errors);
     }
     for field in ["hostname", "subdomain"] {
-        let place = spec.at(field);
-        if !place.is_empty() {
-            check::label(&place, errors);
+        let field = spec.at(field);
+        if !field.is_empty() {
+            check::label(&field, errors);
         }
     }
     scheduling::check_tolerations(&spec.at("tolerations"), errors);
@@ -78,16 +78,16 @@ pub(super) fn check(spec: &Place<'_>, whose: Whose<'_>, errors: &mut Errors) {
     security::check_system(spec, errors);
 }
 
-fn check_names(spec: &Place<'_>, errors: &mut Errors) {
+fn check_names(spec: &FieldPath<'_>, errors: &mut Errors) {
     for field in ["serviceAccountName", "nodeName"] {
-        let place = spec.at(field);
-        if !place.is_empty() {
-            check::subdomain(&place, errors);
+        let field = spec.at(field);
+        if !field.is_empty() {
+            check::subdomain(&field, errors);
         }
     }
 }
 
-fn check_classes(spec: &Place<'_>, errors: &mut Errors) {
+fn check_classes(spec: &FieldPath<'_>, errors: &mut Errors) {
     let priority = spec.at("priorityClassName");
     if !priority.is_empty() {
         check::subdomain(&priority, errors);
@@ -105,13 +105,13 @@ fn check_classes(spec: &Place<'_>, errors: &mut Errors) {
 
 /// Checks what running a Pod takes beside its containers (upstream: `ValidateOverhead`), as if
 /// these were limits.
-pub(crate) fn check_overhead(at: &Place<'_>, errors: &mut Errors) {
+pub(crate) fn check_overhead(at: &FieldPath<'_>, errors: &mut Errors) {
     let limits = json!({"limits": at.value()});
-    resources::check(&Place::new(at.path(), &limits), &HashSet::new(), errors);
+    resources::check(&FieldPath::new(at.path(), &limits), &HashSet::new(), errors);
 }
 
 /// Claims of devices, by their names in the Pod.
-fn check_claims(claims: &Place<'_>, errors: &mut Errors) {
+fn check_claims(claims: &FieldPath<'_>, errors: &mut Errors) {
     let mut names = HashSet::new();
     for claim in claims.items() {
         let name = claim.at("name");
@@ -145,16 +145,16 @@ fn check_claims(claims: &Place<'_>, errors: &mut Errors) {
             );
             errors.invalid_written(&claim, &written, detail);
         }
-        for place in [own, template] {
-            if place.is_set() {
-                check::subdomain(&place, errors);
+        for field in [own, template] {
+            if field.is_set() {
+                check::subdomain(&field, errors);
             }
         }
     }
 }
 
 /// What a Pod asks for as a whole (upstream: `validatePodResources`).
-fn check_own_resources(spec: &Place<'_>, around: &Around<'_>, errors: &mut Errors) {
+fn check_own_resources(spec: &FieldPath<'_>, around: &Around<'_>, errors: &mut Errors) {
     let own = spec.at("resources");
     if !own.is_set() {
         return;
@@ -189,8 +189,8 @@ fn check_own_resources(spec: &Place<'_>, around: &Around<'_>, errors: &mut Error
                     "must be less than or equal to pod limits of {}",
                     most.text()
                 );
-                let place = container.key(name).at("limits");
-                errors.invalid_as(&place, limit.value(), &detail);
+                let field = container.key(name).at("limits");
+                errors.invalid_as(&field, limit.value(), &detail);
             }
         }
     }
@@ -198,7 +198,7 @@ fn check_own_resources(spec: &Place<'_>, around: &Around<'_>, errors: &mut Error
 
 /// Where the host's network is used, a port of the host is the container's (upstream:
 /// `validatePodHostNetworkDeps`).
-fn check_host_ports(spec: &Place<'_>, whose: Whose<'_>, errors: &mut Errors) {
+fn check_host_ports(spec: &FieldPath<'_>, whose: Whose<'_>, errors: &mut Errors) {
     if !spec.at("hostNetwork").flag() {
         return;
     }
@@ -215,7 +215,7 @@ fn check_host_ports(spec: &Place<'_>, whose: Whose<'_>, errors: &mut Errors) {
 }
 
 /// Checks how names are looked up (upstream: `validatePodDNSConfig`).
-fn check_dns(spec: &Place<'_>, errors: &mut Errors) {
+fn check_dns(spec: &FieldPath<'_>, errors: &mut Errors) {
     let config = spec.at("dnsConfig");
     let (servers, searches) = (config.at("nameservers"), config.at("searches"));
     if spec.at("dnsPolicy").text() == "None" {

@@ -6,18 +6,18 @@ use serde_json::Value;
 
 use crate::address;
 use crate::check;
-use crate::place::{Errors, Place};
+use crate::field_path::{Errors, FieldPath};
 
 pub(super) fn check(new: &Value, old: &Value) -> Errors {
     let mut errors = Errors::default();
-    let (pod, before) = (Place::root(new), Place::root(old));
+    let (pod, before) = (FieldPath::root(new), FieldPath::root(old));
     let (status, old_status) = (pod.at("status"), before.at("status"));
     for (index, condition) in status.at("conditions").items().enumerate() {
         let kind = condition.at("type");
         if !matches!(kind.text(), "PodScheduled" | "Ready" | "Initialized") {
             // The real server looks for conditions below the metadata.
             let path = format!("metadata.conditions[{index}].Type");
-            check::qualified(&Place::new(path, kind.value()), &mut errors);
+            check::qualified(&FieldPath::new(path, kind.value()), &mut errors);
         }
     }
     let nominated = status.at("nominatedNodeName");
@@ -41,7 +41,7 @@ pub(super) fn check(new: &Value, old: &Value) -> Errors {
     ] {
         let listed = spec.at(listed);
         let containers = listed.items().map(|one| (one.at("name").text(), one));
-        let containers: HashMap<&str, Place<'_>> = containers.collect();
+        let containers: HashMap<&str, FieldPath<'_>> = containers.collect();
         let may_restart = |name: &str, code: i64| {
             let own = containers.get(name);
             own.map_or(policy == "Always", |own| restarts(own, policy, code))
@@ -56,7 +56,7 @@ pub(super) fn check(new: &Value, old: &Value) -> Errors {
 
 /// Whether a container runs again that ended with this code, by its rules, its own policy and its
 /// Pod's (upstream: `containerShouldRestart`).
-fn restarts(container: &Place<'_>, policy: &str, code: i64) -> bool {
+fn restarts(container: &FieldPath<'_>, policy: &str, code: i64) -> bool {
     for rule in container.at("restartPolicyRules").items() {
         let codes = rule.at("exitCodes");
         let mut values = codes.at("values").items();
@@ -80,13 +80,13 @@ fn restarts(container: &Place<'_>, policy: &str, code: i64) -> bool {
 
 /// What has ended for good does not run again.
 fn check_states(
-    new: &Place<'_>,
-    old: &Place<'_>,
+    new: &FieldPath<'_>,
+    old: &FieldPath<'_>,
     may_restart: &dyn Fn(&str, i64) -> bool,
     errors: &mut Errors,
 ) {
     let now = new.items().map(|one| (one.at("name").text(), one));
-    let now: HashMap<&str, Place<'_>> = now.collect();
+    let now: HashMap<&str, FieldPath<'_>> = now.collect();
     for (index, before) in old.items().enumerate() {
         let ended = before.down("state.terminated");
         let name = before.at("name").text();
@@ -97,15 +97,15 @@ fn check_states(
         if after.is_some_and(|after| !after.down("state.terminated").is_set()) {
             let path = format!("{}[{index}].state", new.path());
             let detail = "may not be transitioned to non-terminated state";
-            errors.forbidden(&Place::new(path, &Value::Null), detail);
+            errors.forbidden(&FieldPath::new(path, &Value::Null), detail);
         }
     }
 }
 
 /// Addresses are valid, at most one of each family, and the first is the one that is told alone.
-fn check_addresses(status: &Place<'_>, one: &str, all: &str, errors: &mut Errors) {
+fn check_addresses(status: &FieldPath<'_>, one: &str, all: &str, errors: &mut Errors) {
     let listed = status.at(all);
-    let addresses: Vec<Place<'_>> = listed.items().map(|item| item.at("ip")).collect();
+    let addresses: Vec<FieldPath<'_>> = listed.items().map(|item| item.at("ip")).collect();
     if let Some(first) = addresses.first()
         && one == "hostIP"
         && first.text() != status.at(one).text()
@@ -113,12 +113,12 @@ fn check_addresses(status: &Place<'_>, one: &str, all: &str, errors: &mut Errors
         errors.invalid_text(first, "must be equal to `hostIP`");
     }
     for (item, address) in listed.items().zip(&addresses) {
-        address::check(&Place::new(item.path(), address.value()), errors);
+        address::check(&FieldPath::new(item.path(), address.value()), errors);
     }
     if addresses.len() < 2 {
         return;
     }
-    let family = |address: &Place<'_>| address.text().contains(':');
+    let family = |address: &FieldPath<'_>| address.text().contains(':');
     let both = addresses.iter().any(family) && !addresses.iter().all(family);
     if !both || addresses.len() > 2 {
         let written: Vec<String> = addresses

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::place::{Errors, Place};
+use crate::field_path::{Errors, FieldPath};
 
 use super::{containers, scheduling};
 
@@ -34,7 +34,7 @@ pub(super) fn keep(new: &mut Value, old: &Value) {
 }
 
 /// Checks an update of a Pod by its main path (upstream: `ValidatePodUpdate`).
-pub(super) fn check(new: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check(new: &FieldPath<'_>, old: &FieldPath<'_>, errors: &mut Errors) {
     let (before, after) = (old.at("spec"), new.at("spec"));
     for field in ["containers", "initContainers"] {
         let listed = after.at(field);
@@ -100,7 +100,7 @@ pub(super) fn check(new: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
 
 /// Checks an update of a Pod's ephemeral containers: they are added, and stay as they are
 /// (upstream: `ValidatePodEphemeralContainersUpdate`).
-pub(super) fn check_ephemeral(new: &Place<'_>, old: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_ephemeral(new: &FieldPath<'_>, old: &FieldPath<'_>, errors: &mut Errors) {
     let after = new.down("spec.ephemeralContainers");
     for before in old.down("spec.ephemeralContainers").items() {
         let name = before.at("name");
@@ -152,10 +152,10 @@ fn put_back_node_affinity(spec: &mut Value, before: &Value) {
 }
 
 /// A deadline may be set and shortened. Answers whether the rest is still to be looked at.
-fn check_deadline(after: &Place<'_>, before: &Place<'_>, errors: &mut Errors) -> bool {
-    let place = after.at("activeDeadlineSeconds");
+fn check_deadline(after: &FieldPath<'_>, before: &FieldPath<'_>, errors: &mut Errors) -> bool {
+    let field = after.at("activeDeadlineSeconds");
     let old = before.at("activeDeadlineSeconds").number();
-    let (detail, go_on) = match (old, place.number()) {
+    let (detail, go_on) = match (old, field.number()) {
         (_, Some(new)) if !(0..=i64::from(i32::MAX)).contains(&new) => {
             ("must be between 0 and 2147483647, inclusive", false)
         }
@@ -165,12 +165,12 @@ fn check_deadline(after: &Place<'_>, before: &Place<'_>, errors: &mut Errors) ->
         (Some(_), None) => ("must not update from a positive integer to nil value", true),
         _ => return true,
     };
-    errors.invalid(&place, detail);
+    errors.invalid(&field, detail);
     go_on
 }
 
 /// Gates are only taken away.
-fn check_gates(after: &Place<'_>, before: &Place<'_>, errors: &mut Errors) {
+fn check_gates(after: &FieldPath<'_>, before: &FieldPath<'_>, errors: &mut Errors) {
     for gate in after.items() {
         let name = gate.at("name");
         let mut old = before.items();
@@ -185,7 +185,7 @@ fn check_gates(after: &Place<'_>, before: &Place<'_>, errors: &mut Errors) {
 }
 
 /// What a gated Pod demands of its node is only added to (upstream: `validateNodeAffinityMutation`).
-fn check_node_affinity(after: &Place<'_>, before: &Place<'_>, errors: &mut Errors) {
+fn check_node_affinity(after: &FieldPath<'_>, before: &FieldPath<'_>, errors: &mut Errors) {
     const TERMS: &str =
         "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
     let (after, before) = (after.down(TERMS), before.down(TERMS));
@@ -221,7 +221,7 @@ fn check_node_affinity(after: &Place<'_>, before: &Place<'_>, errors: &mut Error
 }
 
 /// A term about nodes as Go writes the type behind it.
-fn written(term: &Place<'_>) -> String {
+fn written(term: &FieldPath<'_>) -> String {
     let part = |field: &'static str| {
         let all = term.at(field);
         let each = all.items().map(|one| {

@@ -8,7 +8,7 @@ use steersman_text::quantity::Quantity;
 
 use crate::check;
 use crate::claim;
-use crate::place::{Errors, Place};
+use crate::field_path::{Errors, FieldPath};
 use crate::reference;
 use crate::selector;
 use crate::sources;
@@ -56,11 +56,11 @@ const SOURCES: &[&str] = &[
 /// Checks the volumes of a Pod or a template, and answers the valid ones by name (upstream:
 /// `ValidateVolumes`).
 pub(super) fn check<'a>(
-    volumes: &Place<'a>,
+    volumes: &FieldPath<'a>,
     whose: Whose<'_>,
     errors: &mut Errors,
-) -> HashMap<&'a str, Place<'a>> {
-    let mut valid: HashMap<&str, Place<'_>> = HashMap::new();
+) -> HashMap<&'a str, FieldPath<'a>> {
+    let mut valid: HashMap<&str, FieldPath<'_>> = HashMap::new();
     for volume in volumes.items() {
         let mut wrong = Errors::default();
         let name = volume.at("name");
@@ -85,7 +85,7 @@ pub(super) fn check<'a>(
 }
 
 /// A claim that is made for a volume of the Pod is not one that another volume names.
-fn check_claims(volumes: &Place<'_>, pod: &str, errors: &mut Errors) {
+fn check_claims(volumes: &FieldPath<'_>, pod: &str, errors: &mut Errors) {
     let made = volumes
         .items()
         .filter(|volume| volume.at("ephemeral").is_set());
@@ -101,7 +101,7 @@ fn check_claims(volumes: &Place<'_>, pod: &str, errors: &mut Errors) {
     }
 }
 
-fn check_sources(volume: &Place<'_>, whose: Whose<'_>, errors: &mut Errors) {
+fn check_sources(volume: &FieldPath<'_>, whose: Whose<'_>, errors: &mut Errors) {
     let mut found = false;
     for kind in SOURCES {
         let source = volume.at(kind);
@@ -115,8 +115,8 @@ fn check_sources(volume: &Place<'_>, whose: Whose<'_>, errors: &mut Errors) {
                 "downwardAPI" => "downwarAPI",
                 kind => kind,
             };
-            let place = volume.named(shown, None);
-            errors.forbidden(&place, "may not specify more than 1 volume type");
+            let field = volume.named(shown, None);
+            errors.forbidden(&field, "may not specify more than 1 volume type");
             continue;
         }
         found = true;
@@ -127,7 +127,7 @@ fn check_sources(volume: &Place<'_>, whose: Whose<'_>, errors: &mut Errors) {
     }
 }
 
-fn mode(at: &Place<'_>, errors: &mut Errors) {
+fn mode(at: &FieldPath<'_>, errors: &mut Errors) {
     if at.number().is_some_and(|mode| !(0..=0o777).contains(&mode)) {
         errors.invalid(at, MODE);
     }
@@ -135,8 +135,8 @@ fn mode(at: &Place<'_>, errors: &mut Errors) {
 
 fn check_source(
     kind: &str,
-    volume: &Place<'_>,
-    source: &Place<'_>,
+    volume: &FieldPath<'_>,
+    source: &FieldPath<'_>,
     whose: Whose<'_>,
     errors: &mut Errors,
 ) {
@@ -164,7 +164,7 @@ fn check_source(
             mode(&source.at("defaultMode"), errors);
             for file in source.at("items").items() {
                 // Messages name the volume rather than the file.
-                check_file(&Place::new(source.path(), file.value()), errors);
+                check_file(&FieldPath::new(source.path(), file.value()), errors);
             }
         }
         "projected" => {
@@ -185,7 +185,7 @@ fn check_source(
 }
 
 /// Files made of the keys of a ConfigMap or a Secret.
-fn check_keys(source: &Place<'_>, name: &str, errors: &mut Errors) {
+fn check_keys(source: &FieldPath<'_>, name: &str, errors: &mut Errors) {
     need(source, &[name], errors);
     mode(&source.at("defaultMode"), errors);
     for item in source.at("items").items() {
@@ -193,14 +193,14 @@ fn check_keys(source: &Place<'_>, name: &str, errors: &mut Errors) {
     }
 }
 
-fn check_item(item: &Place<'_>, errors: &mut Errors) {
+fn check_item(item: &FieldPath<'_>, errors: &mut Errors) {
     need(item, &["key", "path"], errors);
     let path = item.at("path");
     check::free_path(&path, path.text(), errors);
     mode(&item.at("mode"), errors);
 }
 
-fn check_csi(source: &Place<'_>, errors: &mut Errors) {
+fn check_csi(source: &FieldPath<'_>, errors: &mut Errors) {
     check::csi_driver(&source.at("driver"), errors);
     let secret = source.at("nodePublishSecretRef");
     if secret.is_set() {
@@ -214,7 +214,12 @@ fn check_csi(source: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_ephemeral(volume: &Place<'_>, source: &Place<'_>, whose: Whose<'_>, errors: &mut Errors) {
+fn check_ephemeral(
+    volume: &FieldPath<'_>,
+    source: &FieldPath<'_>,
+    whose: Whose<'_>,
+    errors: &mut Errors,
+) {
     let template = source.at("volumeClaimTemplate");
     if template.is_set() {
         check_metadata(&template.at("metadata"), errors);
@@ -236,20 +241,20 @@ fn check_ephemeral(volume: &Place<'_>, source: &Place<'_>, whose: Whose<'_>, err
 }
 
 /// A template's metadata has labels and annotations only.
-fn check_metadata(metadata: &Place<'_>, errors: &mut Errors) {
+fn check_metadata(metadata: &FieldPath<'_>, errors: &mut Errors) {
     check::annotations(&metadata.at("annotations"), errors);
     check::labels(&metadata.at("labels"), errors);
     let other = names::METADATA
         .iter()
         .filter(|field| !matches!(**field, "annotations" | "labels"));
-    for place in other.map(|field| metadata.at(field)) {
-        if !place.is_empty() {
-            errors.forbidden(&place, "cannot be set");
+    for field in other.map(|field| metadata.at(field)) {
+        if !field.is_empty() {
+            errors.forbidden(&field, "cannot be set");
         }
     }
 }
 
-fn check_image(source: &Place<'_>, whose: Whose<'_>, errors: &mut Errors) {
+fn check_image(source: &FieldPath<'_>, whose: Whose<'_>, errors: &mut Errors) {
     if whose != Whose::Template {
         need(source, &["reference"], errors);
     }
@@ -258,7 +263,7 @@ fn check_image(source: &Place<'_>, whose: Whose<'_>, errors: &mut Errors) {
 }
 
 /// Checks a file of the downward API (upstream: `validateDownwardAPIVolumeFile`).
-fn check_file(file: &Place<'_>, errors: &mut Errors) {
+fn check_file(file: &FieldPath<'_>, errors: &mut Errors) {
     need(file, &["path"], errors);
     let path = file.at("path");
     check::free_path(&path, path.text(), errors);
@@ -278,7 +283,7 @@ fn check_file(file: &Place<'_>, errors: &mut Errors) {
 }
 
 /// Checks the sources of a projected volume (upstream: `validateProjectionSources`).
-fn check_projections(volume: &Place<'_>, errors: &mut Errors) {
+fn check_projections(volume: &FieldPath<'_>, errors: &mut Errors) {
     let mut paths: HashSet<String> = HashSet::new();
     let mut once = |path: &str, shown: &str, errors: &mut Errors| {
         if !paths.insert(path.to_owned()) {
@@ -288,16 +293,16 @@ fn check_projections(volume: &Place<'_>, errors: &mut Errors) {
     for source in volume.at("sources").items() {
         let mut kinds = 0;
         for kind in ["secret", "configMap"] {
-            let place = source.at(kind);
-            if !place.is_set() {
+            let field = source.at(kind);
+            if !field.is_set() {
                 continue;
             }
             kinds += 1;
-            need(&place, &["name"], errors);
-            for item in place.at("items").items() {
+            need(&field, &["name"], errors);
+            for item in field.at("items").items() {
                 check_item(&item, errors);
                 if !item.at("path").is_empty() {
-                    once(item.at("path").text(), place.at("name").text(), errors);
+                    once(item.at("path").text(), field.at("name").text(), errors);
                 }
             }
         }
@@ -305,7 +310,7 @@ fn check_projections(volume: &Place<'_>, errors: &mut Errors) {
         if downward.is_set() {
             kinds += 1;
             for file in downward.at("items").items() {
-                check_file(&Place::new(downward.path(), file.value()), errors);
+                check_file(&FieldPath::new(downward.path(), file.value()), errors);
                 let path = file.at("path").text();
                 if !path.is_empty() {
                     once(path, path, errors);
@@ -348,7 +353,7 @@ fn check_projections(volume: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_bundle(bundle: &Place<'_>, errors: &mut Errors) {
+fn check_bundle(bundle: &FieldPath<'_>, errors: &mut Errors) {
     let (name, signer) = (bundle.at("name"), bundle.at("signerName"));
     match (name.is_set(), signer.is_set()) {
         (true, true) => {

@@ -7,8 +7,8 @@ use serde_json::Value;
 use steersman_text::names;
 
 use crate::claim;
+use crate::field_path::FieldPath;
 use crate::notes;
-use crate::place::Place;
 
 use super::profiles::{self, APP_ARMOR, SECCOMP_CONTAINER, SECCOMP_POD, containers};
 use super::{Whose, overlaps};
@@ -34,7 +34,7 @@ const OLD_NOTES: [(&str, &str); 3] = [
 ];
 
 /// The warnings about a new Pod, of which updates have none.
-pub(super) fn of_pod(pod: &Place<'_>) -> Vec<String> {
+pub(super) fn of_pod(pod: &FieldPath<'_>) -> Vec<String> {
     let name = pod.down("metadata.name").text();
     let mut told = app_armor(pod);
     let wrong = names::check_label(name);
@@ -49,7 +49,7 @@ pub(super) fn of_pod(pod: &Place<'_>) -> Vec<String> {
 }
 
 /// The warnings about a Pod's spec and metadata; `holder` has both.
-pub(super) fn of(holder: &Place<'_>, whose: Whose<'_>) -> Vec<String> {
+pub(super) fn of(holder: &FieldPath<'_>, whose: Whose<'_>) -> Vec<String> {
     let spec = holder.at("spec");
     let notes = holder.down("metadata.annotations");
     let mut told = Vec::new();
@@ -91,9 +91,9 @@ pub(super) fn of(holder: &Place<'_>, whose: Whose<'_>) -> Vec<String> {
     told
 }
 
-fn warn_of_labels(spec: &Place<'_>, told: &mut Vec<String>) {
-    for (key, place) in spec.at("nodeSelector").entries() {
-        told.extend(notes::old_label(key).map(|why| format!("{}: {why}", place.path())));
+fn warn_of_labels(spec: &FieldPath<'_>, told: &mut Vec<String>) {
+    for (key, field) in spec.at("nodeSelector").entries() {
+        told.extend(notes::old_label(key).map(|why| format!("{}: {why}", field.path())));
     }
     let node = spec.down("affinity.nodeAffinity");
     let required = node.down("requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms");
@@ -113,7 +113,7 @@ fn warn_of_labels(spec: &Place<'_>, told: &mut Vec<String>) {
     }
 }
 
-fn warn_of_volumes(spec: &Place<'_>, told: &mut Vec<String>) {
+fn warn_of_volumes(spec: &FieldPath<'_>, told: &mut Vec<String>) {
     for volume in spec.at("volumes").items() {
         notes::of_sources(&volume, notes::OLD_SOURCES, told);
         notes::of_sources(&volume, notes::OLD_SOURCES_OF_PODS, told);
@@ -122,7 +122,7 @@ fn warn_of_volumes(spec: &Place<'_>, told: &mut Vec<String>) {
 }
 
 /// Names that are given twice, or are none.
-fn warn_of_names(spec: &Place<'_>, told: &mut Vec<String>) {
+fn warn_of_names(spec: &FieldPath<'_>, told: &mut Vec<String>) {
     for (list, field) in [("hostAliases", "ip"), ("imagePullSecrets", "name")] {
         let mut seen = HashSet::new();
         for one in spec.at(list).items().map(|one| one.at(field)) {
@@ -145,9 +145,9 @@ fn warn_of_names(spec: &Place<'_>, told: &mut Vec<String>) {
 
 /// Annotations about a container that has no field for it.
 fn warn_of_notes(
-    container: &Place<'_>,
-    spec: &Place<'_>,
-    notes: &Place<'_>,
+    container: &FieldPath<'_>,
+    spec: &FieldPath<'_>,
+    notes: &FieldPath<'_>,
     whose: Whose<'_>,
     told: &mut Vec<String>,
 ) {
@@ -172,7 +172,7 @@ fn warn_of_notes(
 
 /// What is told of a Pod's annotations about AppArmor, which name no profile or have filled in a
 /// container's field (upstream: `applyAppArmorVersionSkew`).
-fn app_armor(pod: &Place<'_>) -> Vec<String> {
+fn app_armor(pod: &FieldPath<'_>) -> Vec<String> {
     let spec = pod.at("spec");
     if spec.down("os.name").text() == "windows" {
         return Vec::new();
@@ -198,7 +198,7 @@ fn app_armor(pod: &Place<'_>) -> Vec<String> {
     told
 }
 
-fn warn_of_container(container: &Place<'_>, told: &mut Vec<String>) {
+fn warn_of_container(container: &FieldPath<'_>, told: &mut Vec<String>) {
     for name in ["memory", "ephemeral-storage"] {
         for part in ["limits", "requests"] {
             notes::of_bytes(&container.down("resources").at(part).key(name), told);
@@ -234,16 +234,16 @@ struct Port<'a> {
 }
 
 /// Ports that two containers, or one of them twice, give, and names that two of them have.
-fn warn_of_ports(spec: &Place<'_>, told: &mut Vec<String>) {
+fn warn_of_ports(spec: &FieldPath<'_>, told: &mut Vec<String>) {
     let mut seen: HashMap<(i64, &str), Vec<Port<'_>>> = HashMap::new();
     let ports = || containers(spec).flat_map(|container| container.at("ports").items());
-    for place in ports() {
-        let text = |field: &'static str| place.at(field).text();
-        let (number, protocol) = (place.at("containerPort").int(), text("protocol"));
+    for port in ports() {
+        let text = |field: &'static str| port.at(field).text();
+        let (number, protocol) = (port.at("containerPort").int(), text("protocol"));
         let port = Port {
-            path: place.path(),
+            path: port.path(),
             host_ip: text("hostIP"),
-            host_port: place.at("hostPort").int(),
+            host_port: port.at("hostPort").int(),
         };
         if !port.host_ip.is_empty() && port.host_port == 0 {
             told.push(format!(
@@ -274,7 +274,7 @@ fn warn_of_ports(spec: &Place<'_>, told: &mut Vec<String>) {
         others.push(port);
     }
     let mut names: HashMap<&str, String> = HashMap::new();
-    let steady = |container: &Place<'_>| {
+    let steady = |container: &FieldPath<'_>| {
         let first = container.path().contains("initContainers");
         !first || container.at("restartPolicy").text() == "Always"
     };
@@ -297,7 +297,7 @@ fn warn_of_ports(spec: &Place<'_>, told: &mut Vec<String>) {
 }
 
 /// Terms about other Pods that no Pod answers to.
-fn warn_of_affinities(affinity: &Place<'_>, told: &mut Vec<String>) {
+fn warn_of_affinities(affinity: &FieldPath<'_>, told: &mut Vec<String>) {
     for kind in ["podAffinity", "podAntiAffinity"] {
         let (required, preferred) = (
             affinity

@@ -5,11 +5,11 @@ use serde_json::Value;
 
 use super::super::address;
 use super::super::check;
-use super::super::place::{Errors, Place};
+use super::super::field_path::{Errors, FieldPath};
 use super::{FIXED, ONLY_BALANCER, is, is_headless, needs_health_port};
 
 /// Checks the addresses and their families (upstream: `ValidateServiceClusterIPsRelatedFields`).
-pub(super) fn check_addresses(spec: &Place<'_>, errors: &mut Errors) {
+pub(super) fn check_addresses(spec: &FieldPath<'_>, errors: &mut Errors) {
     if is(spec.value(), "ExternalName") {
         return;
     }
@@ -54,7 +54,7 @@ pub(super) fn check_addresses(spec: &Place<'_>, errors: &mut Errors) {
     if bad {
         return;
     }
-    let is_six = |ip: &Place<'_>| ip.text().contains(':');
+    let is_six = |ip: &FieldPath<'_>| ip.text().contains(':');
     let six = all.items().filter(is_six).count();
     if all.len() > 1 && (six == 0 || six == all.len()) {
         let detail = "may specify no more than one IP for each IP family";
@@ -80,11 +80,11 @@ pub(super) fn check_addresses(spec: &Place<'_>, errors: &mut Errors) {
 /// What is wrong with the addresses of a Service before any is given to it.
 pub fn address_errors(spec: &Value) -> Vec<steersman_text::status::FieldError> {
     let mut errors = Errors::default();
-    check_addresses(&Place::new("spec", spec), &mut errors);
+    check_addresses(&FieldPath::new("spec", spec), &mut errors);
     errors.into()
 }
 
-pub(super) fn balancer_class(spec: &Place<'_>, old: Option<&Value>, errors: &mut Errors) {
+pub(super) fn balancer_class(spec: &FieldPath<'_>, old: Option<&Value>, errors: &mut Errors) {
     let class = spec.at("loadBalancerClass");
     let balancer = is(spec.value(), "LoadBalancer");
     if let Some(old) = old.filter(|old| balancer && is(old, "LoadBalancer"))
@@ -102,7 +102,7 @@ pub(super) fn balancer_class(spec: &Place<'_>, old: Option<&Value>, errors: &mut
     }
 }
 
-pub(super) fn update(spec: &Place<'_>, old: &Value, errors: &mut Errors) {
+pub(super) fn update(spec: &FieldPath<'_>, old: &Value, errors: &mut Errors) {
     let new = spec.value();
     let external = is(new, "ExternalName") || is(old, "ExternalName");
     let (was, headless) = (is_headless(old), is_headless(new));
@@ -128,10 +128,10 @@ fn elements(value: &Value) -> &[Value] {
 }
 
 /// Upstream: `validateUpgradeDowngradeClusterIPs`.
-fn addresses_kept(spec: &Place<'_>, old: &Value, errors: &mut Errors) {
+fn addresses_kept(spec: &FieldPath<'_>, old: &Value, errors: &mut Errors) {
     let all = spec.at("clusterIPs");
     let (before, now) = (elements(&old["clusterIPs"]), elements(all.value()));
-    let numbered = |index: usize| Place::new(format!("{}[{index}]", all.path()), all.value());
+    let numbered = |index: usize| FieldPath::new(format!("{}[{index}]", all.path()), all.value());
     if before.len() == now.len() {
         for (index, (before, now)) in before.iter().zip(now).enumerate() {
             if before != now {
@@ -153,10 +153,10 @@ fn addresses_kept(spec: &Place<'_>, old: &Value, errors: &mut Errors) {
 }
 
 /// Upstream: `validateUpgradeDowngradeIPFamilies`.
-fn families_kept(spec: &Place<'_>, old: &Value, errors: &mut Errors) {
+fn families_kept(spec: &FieldPath<'_>, old: &Value, errors: &mut Errors) {
     let all = spec.at("ipFamilies");
     let (before, now) = (elements(&old["ipFamilies"]), elements(all.value()));
-    let first = Place::new(format!("{}[0]", all.path()), all.value());
+    let first = FieldPath::new(format!("{}[0]", all.path()), all.value());
     if before.len() == now.len() {
         for _ in before.iter().zip(now).filter(|(before, now)| before != now) {
             errors.invalid(&first, FIXED);

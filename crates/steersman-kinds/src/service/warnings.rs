@@ -3,14 +3,14 @@
 
 use serde_json::Value;
 
+use crate::field_path::FieldPath;
 use crate::notes;
-use crate::place::Place;
 
 use super::{HINTS, MODE};
 
 /// The warnings about a Service, new or changed.
 pub(super) fn of(service: &Value) -> Vec<String> {
-    let root = Place::root(service);
+    let root = FieldPath::root(service);
     let (annotations, spec) = (root.down("metadata.annotations"), root.at("spec"));
     let mut told = Vec::new();
     if annotations.key(HINTS).is_set() {
@@ -65,11 +65,11 @@ pub(super) fn of(service: &Value) -> Vec<String> {
 /// The warnings about the status of a Service. They name the entry of an address, not the address.
 pub(super) fn of_status(service: &Value) -> Vec<String> {
     let mut told = Vec::new();
-    let entries = Place::root(service).down("status.loadBalancer.ingress");
+    let entries = FieldPath::root(service).down("status.loadBalancer.ingress");
     for entry in entries.items() {
         let ip = entry.value().get("ip");
         if let Some(ip) = ip {
-            notes::of_ip(&Place::new(entry.path(), ip), &mut told);
+            notes::of_ip(&FieldPath::new(entry.path(), ip), &mut told);
         }
     }
     told

@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 
 use crate::check;
 use crate::claim;
+use crate::field_path::{Errors, FieldPath};
 use crate::fill::put;
-use crate::place::{Errors, Place};
 use crate::pod;
 
 /// Upstream: `ValidateStatefulSetSpec` and `ValidateStatefulSetUpdate`.
 pub(super) fn check(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
-    let spec = Place::root(new).at("spec");
+    let spec = FieldPath::root(new).at("spec");
     let policy = spec.at("podManagementPolicy");
     if !matches!(policy.text(), "OrderedReady" | "Parallel") {
         errors.invalid_text(&policy, "must be 'OrderedReady' or 'Parallel'");
@@ -49,7 +49,7 @@ pub(super) fn check(new: &Value, old: Option<&Value>) -> Errors {
 }
 
 /// The Pods mount the set's claims as well as the volumes of the template.
-fn check_stateful_template(spec: &Place<'_>, errors: &mut Errors) {
+fn check_stateful_template(spec: &FieldPath<'_>, errors: &mut Errors) {
     super::check_match(spec, errors);
     let mut template = spec.at("template").value().clone();
     let claims: Vec<Value> = spec
@@ -71,10 +71,10 @@ fn check_stateful_template(spec: &Place<'_>, errors: &mut Errors) {
         put(pod, "volumes", Value::Array(all));
     }
     let path = spec.at("template").path();
-    pod::check_template(&Place::new(path, &template), errors);
+    pod::check_template(&FieldPath::new(path, &template), errors);
 }
 
-fn check_stateful_strategy(strategy: &Place<'_>, errors: &mut Errors) {
+fn check_stateful_strategy(strategy: &FieldPath<'_>, errors: &mut Errors) {
     let rolling = strategy.at("rollingUpdate");
     match strategy.at("type").text() {
         "" => errors.required(strategy, ""),
@@ -105,7 +105,7 @@ fn check_stateful_strategy(strategy: &Place<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_stateful_update(spec: &Place<'_>, old: &Value, errors: &mut Errors) {
+fn check_stateful_update(spec: &FieldPath<'_>, old: &Value, errors: &mut Errors) {
     const OPEN: [&str; 7] = [
         "replicas",
         "ordinals",

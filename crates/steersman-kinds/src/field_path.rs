@@ -1,4 +1,4 @@
-//! Words: `Place`, a value in an object with the path that messages name, and `Errors`, what is wrong there.
+//! Words: `FieldPath`, a value in an object with the path that messages name, and `Errors`, what is wrong there.
 
 use std::rc::Rc;
 
@@ -10,7 +10,7 @@ static NULL: Value = Value::Null;
 
 /// A value and where it is. What is absent is null there.
 #[derive(Debug, Clone)]
-pub(super) struct Place<'a> {
+pub(super) struct FieldPath<'a> {
     trail: Trail<'a>,
     value: &'a Value,
 }
@@ -77,7 +77,7 @@ impl<'a> Trail<'a> {
     }
 }
 
-impl<'a> Place<'a> {
+impl<'a> FieldPath<'a> {
     /// The object itself.
     pub(super) fn root(object: &'a Value) -> Self {
         Self::new("", object)
@@ -212,54 +212,54 @@ impl Errors {
     }
 
     /// `Required value: <detail>`.
-    pub(super) fn required(&mut self, at: &Place<'_>, detail: &str) {
+    pub(super) fn required(&mut self, at: &FieldPath<'_>, detail: &str) {
         self.push(FieldError::required(at.path(), detail));
     }
 
     /// `Invalid value: <the value there>: <detail>`.
-    pub(super) fn invalid(&mut self, at: &Place<'_>, detail: &str) {
+    pub(super) fn invalid(&mut self, at: &FieldPath<'_>, detail: &str) {
         self.invalid_as(at, at.value(), detail);
     }
 
     /// `Invalid value: <the text there>: <detail>`, where what is absent is an empty text.
-    pub(super) fn invalid_text(&mut self, at: &Place<'_>, detail: &str) {
+    pub(super) fn invalid_text(&mut self, at: &FieldPath<'_>, detail: &str) {
         self.invalid_as(at, &Value::from(at.text()), detail);
     }
 
     /// `Invalid value: <value>: <detail>`.
-    pub(super) fn invalid_as(&mut self, at: &Place<'_>, value: &Value, detail: &str) {
+    pub(super) fn invalid_as(&mut self, at: &FieldPath<'_>, value: &Value, detail: &str) {
         self.push(FieldError::invalid(at.path(), &shown(value), detail));
     }
 
     /// `Forbidden: <detail>`.
-    pub(super) fn forbidden(&mut self, at: &Place<'_>, detail: &str) {
+    pub(super) fn forbidden(&mut self, at: &FieldPath<'_>, detail: &str) {
         self.push(FieldError::forbidden(at.path(), detail));
     }
 
     /// `Duplicate value: <the value there>`.
-    pub(super) fn duplicate(&mut self, at: &Place<'_>) {
+    pub(super) fn duplicate(&mut self, at: &FieldPath<'_>) {
         self.push(FieldError::duplicate(at.path(), &shown(at.value())));
     }
 
     /// `Duplicate value: <value>`.
-    pub(super) fn duplicate_as(&mut self, at: &Place<'_>, value: &Value) {
+    pub(super) fn duplicate_as(&mut self, at: &FieldPath<'_>, value: &Value) {
         self.push(FieldError::duplicate(at.path(), &shown(value)));
     }
 
     /// `Invalid value: <value as it is written>: <detail>`.
-    pub(super) fn invalid_written(&mut self, at: &Place<'_>, value: &str, detail: &str) {
+    pub(super) fn invalid_written(&mut self, at: &FieldPath<'_>, value: &str, detail: &str) {
         self.push(FieldError::invalid(at.path(), value, detail));
     }
 
     /// `Invalid value: <detail>`, where no value would tell more.
-    pub(super) fn invalid_bare(&mut self, at: &Place<'_>, detail: &str) {
+    pub(super) fn invalid_bare(&mut self, at: &FieldPath<'_>, detail: &str) {
         self.push(FieldError::invalid(at.path(), detail, ""));
     }
 
     /// `Unsupported value: <value as it is written>: supported values: "a", "b"`.
     pub(super) fn not_supported_written(
         &mut self,
-        at: &Place<'_>,
+        at: &FieldPath<'_>,
         value: &str,
         supported: &[&str],
     ) {
@@ -268,7 +268,7 @@ impl Errors {
     }
 
     /// `Not found: <value>: <detail>`.
-    pub(super) fn not_found_as(&mut self, at: &Place<'_>, value: &Value, detail: &str) {
+    pub(super) fn not_found_as(&mut self, at: &FieldPath<'_>, value: &Value, detail: &str) {
         let mut text = shown(value);
         if !detail.is_empty() {
             text = format!("{text}: {detail}");
@@ -277,12 +277,12 @@ impl Errors {
     }
 
     /// `Not found: <the value there>`.
-    pub(super) fn not_found(&mut self, at: &Place<'_>) {
+    pub(super) fn not_found(&mut self, at: &FieldPath<'_>) {
         self.push(FieldError::not_found(at.path(), &shown(at.value())));
     }
 
     /// `Unsupported value: <the text there>: supported values: "a", "b"`.
-    pub(super) fn not_supported(&mut self, at: &Place<'_>, supported: &[&str]) {
+    pub(super) fn not_supported(&mut self, at: &FieldPath<'_>, supported: &[&str]) {
         let supported: Vec<String> = supported.iter().map(|one| format!("\"{one}\"")).collect();
         let value = match at.value() {
             Value::Null => "\"\"".to_owned(),
@@ -292,13 +292,13 @@ impl Errors {
     }
 
     /// `Too long: <detail>`.
-    pub(super) fn too_long(&mut self, at: &Place<'_>, most: usize) {
+    pub(super) fn too_long(&mut self, at: &FieldPath<'_>, most: usize) {
         let detail = format!("may not be more than {most} bytes");
         self.push(FieldError::too_long(at.path(), &detail));
     }
 
     /// `Too many: <number>: must have at most <most> items`.
-    pub(super) fn too_many(&mut self, at: &Place<'_>, most: u64) {
+    pub(super) fn too_many(&mut self, at: &FieldPath<'_>, most: u64) {
         self.push(FieldError::too_many(at.path(), at.len(), most));
     }
 }
