@@ -7,25 +7,25 @@
 //! - APPLY-4: a managedFields entry that a write does not touch keeps its stored text and is
 //!   neither parsed nor written anew. The result is the same as parsing and writing all entries.
 
-mod path;
-mod set;
+mod path_element;
+mod field_set;
 mod fields_v1;
-mod typed;
-mod compare;
-mod combine;
-mod entries;
+mod typed_value;
+mod changed_fields;
+mod merge_values;
+mod managed_fields;
 mod conflict;
 mod owners;
-mod document;
+mod configuration;
 
-pub use combine::lay_over;
+pub use configuration::parse as parse_configuration;
 pub use conflict::{Conflict, refuse as refuse_conflicts};
-pub use document::parse as parse_configuration;
-pub use entries::{Entries, Entry, Manager, Operation};
+pub use field_set::{FieldSet, Node};
+pub use managed_fields::{Entries, Entry, Manager, Operation};
+pub use merge_values::lay_over;
 pub use owners::{Reach, apply, cap, update, update_field};
-pub use path::{Atom, PathElement};
-pub use set::{FieldSet, Node};
-pub use typed::validate;
+pub use path_element::{Atom, PathElement};
+pub use typed_value::validate;
 
 #[cfg(test)]
 mod tests;

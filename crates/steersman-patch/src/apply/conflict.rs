@@ -4,8 +4,8 @@
 use steersman_text::go;
 use steersman_text::status::{Cause, Details, Status};
 
-use super::entries::{Manager, Operation};
-use super::set::FieldSet;
+use super::field_set::FieldSet;
+use super::managed_fields::{Manager, Operation};
 
 /// The fields of one manager that a configuration would take over.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,8 +7,8 @@ use serde::Deserializer;
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
-use super::path::{Atom, PathElement};
-use super::set::{FieldSet, Node};
+use super::field_set::{FieldSet, Node};
+use super::path_element::{Atom, PathElement};
 
 /// Appends a set to `out` as `fieldsV1`.
 pub(super) fn write(out: &mut String, set: &FieldSet) {

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use steersman_schema::types::TypeRef;
 
-use super::combine::{merge, remove};
-use super::compare::compare;
+use super::changed_fields::compare;
 use super::conflict::Conflict;
-use super::entries::{Entries, Entry, Manager, Operation};
-use super::path::PathElement;
-use super::set::{FieldSet, Node};
-use super::typed::{complete, fields_of, with_parents};
+use super::field_set::{FieldSet, Node};
+use super::managed_fields::{Entries, Entry, Manager, Operation};
+use super::merge_values::{merge, remove};
+use super::path_element::PathElement;
+use super::typed_value::{complete, fields_of, with_parents};
 
 /// Maximum number of updaters of an object; beyond it the oldest share one entry.
 const MOST_UPDATERS: usize = 10;

@@ -4,11 +4,11 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use steersman_schema::types::TypeRef;
 
-use super::entries::{Entries, Manager, Operation};
-use super::path::{Atom, PathElement};
-use super::set::{FieldSet, Node};
-use super::typed::{fields_of, validate};
-use super::{Reach, apply, cap, document, fields_v1, refuse_conflicts, update};
+use super::field_set::{FieldSet, Node};
+use super::managed_fields::{Entries, Manager, Operation};
+use super::path_element::{Atom, PathElement};
+use super::typed_value::{fields_of, validate};
+use super::{Reach, apply, cap, configuration, fields_v1, refuse_conflicts, update};
 
 const NOW: &str = "2026-01-01T00:00:00Z";
 const LATER: &str = "2026-01-02T00:00:00Z";
@@ -230,7 +230,7 @@ proptest! {
 
     #[test]
     fn no_apply_document_makes_the_server_panic(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
-        let _ = document::parse(&bytes);
+        let _ = configuration::parse(&bytes);
     }
 }
 
@@ -271,7 +271,7 @@ fn lists_keep_the_order_of_the_object_and_take_that_of_the_configuration() {
         (&["a"], &["b", "a"], &["b", "a"]),
         (&[], &["a", "b"], &["a", "b"]),
     ] {
-        let result = super::combine::merge(pod(), &named(live), &named(configured));
+        let result = super::merge_values::merge(pod(), &named(live), &named(configured));
         assert_eq!(result, named(merged), "{live:?} with {configured:?}");
     }
 }

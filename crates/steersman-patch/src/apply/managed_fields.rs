@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::field_set::FieldSet;
 use super::fields_v1::{self, write_text};
-use super::set::FieldSet;
 
 /// The kind of write by which a manager owns fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use steersman_schema::types::{ListKind, MapKind, Scalar, Shape, TypeRef};
 use steersman_text::go;
 
-use super::path::{Atom, PathElement};
-use super::set::{FieldSet, Node};
+use super::field_set::{FieldSet, Node};
+use super::path_element::{Atom, PathElement};
 
 /// How managers share a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

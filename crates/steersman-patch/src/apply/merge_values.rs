@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 use steersman_schema::types::{ListKind, MapKind, TypeRef};
 
-use super::path::PathElement;
-use super::set::FieldSet;
-use super::typed::{Form, complete, form, identify, is_hollow, member_type, validate};
+use super::field_set::FieldSet;
+use super::path_element::PathElement;
+use super::typed_value::{Form, complete, form, identify, is_hollow, member_type, validate};
 
 /// Merges a configuration into an object without recording an owner. Mutating admission policies
 /// use this (upstream: `apiserver/pkg/admission/plugin/policy/mutating/patch/smd.go`).

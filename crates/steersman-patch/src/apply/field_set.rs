@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::path::PathElement;
+use super::path_element::PathElement;
 
 /// A set of field paths. A path may be in the set without the paths below it, and the other way
 /// round.

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use steersman_schema::types::{Scalar, Shape, TypeRef};
 
-use super::path::PathElement;
-use super::set::{FieldSet, Node};
-use super::typed::{Form, form, held, identify, is_hollow, member_type};
+use super::field_set::{FieldSet, Node};
+use super::path_element::PathElement;
+use super::typed_value::{Form, form, held, identify, is_hollow, member_type};
 
 /// The fields in which a later state of an object differs from an earlier one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
