@@ -13,29 +13,34 @@ pub(super) fn check(at: &FieldPath<'_>, errors: &mut Errors) {
     }
     check::labels(&at.at("matchLabels"), errors);
     for expression in at.at("matchExpressions").items() {
-        let values = expression.at("values");
-        match expression.at("operator").text() {
-            "In" | "NotIn" => {
-                if values.is_empty() {
-                    let detail = "must be specified when `operator` is 'In' or 'NotIn'";
-                    errors.required(&values, detail);
-                }
-            }
-            "Exists" | "DoesNotExist" => {
-                if !values.is_empty() {
-                    let detail =
-                        "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
-                    errors.forbidden(&values, detail);
-                }
-            }
-            _ => errors.invalid_text(&expression.at("operator"), "not a valid selector operator"),
-        }
+        check_operator(&expression, errors);
         check::qualified(&expression.at("key"), errors);
-        for value in values.items() {
+        for value in expression.at("values").items() {
             for detail in names::check_label_value(value.text()) {
                 errors.invalid_text(&value, &detail);
             }
         }
+    }
+}
+
+/// Checks that the operator of an expression is one of the four of label selectors, and that the
+/// expression has as many values as the operator needs.
+pub(super) fn check_operator(expression: &FieldPath<'_>, errors: &mut Errors) {
+    let values = expression.at("values");
+    match expression.at("operator").text() {
+        "In" | "NotIn" => {
+            if values.is_empty() {
+                let detail = "must be specified when `operator` is 'In' or 'NotIn'";
+                errors.required(&values, detail);
+            }
+        }
+        "Exists" | "DoesNotExist" => {
+            if !values.is_empty() {
+                let detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
+                errors.forbidden(&values, detail);
+            }
+        }
+        _ => errors.invalid_text(&expression.at("operator"), "not a valid selector operator"),
     }
 }
 

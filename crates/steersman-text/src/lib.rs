@@ -12,6 +12,7 @@ pub mod patterns;
 pub mod quantity;
 pub mod zones;
 pub mod times;
+pub mod indexes;
 pub mod schedule;
 pub mod selector;
 pub mod shard;

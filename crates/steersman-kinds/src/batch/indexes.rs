@@ -1,5 +1,7 @@
 //! Machine: sets of indexes as Jobs write them: `1,3-5,7`.
 
+use steersman_text::indexes::parse_interval;
+
 use crate::field_path::FieldPath;
 
 /// How many indexes a text names (upstream: `validateIndexesFormat`).
@@ -39,30 +41,13 @@ pub(super) fn overlap(one: &FieldPath<'_>, other: &FieldPath<'_>, completions: i
     })
 }
 
+/// Parses one part of a set. The bounds of an interval must increase.
 fn interval(part: &str, completions: i64) -> Result<(i64, i64), String> {
-    let limits: Vec<&str> = part.split('-').collect();
-    let read = |text: &str| -> Result<i64, String> {
-        let number: i64 = text
-            .parse()
-            .map_err(|_| format!("cannot convert string to integer for index: {text:?}"))?;
-        if number >= completions {
-            return Err(format!("too large index: {text:?}"));
-        }
-        Ok(number)
-    };
-    match limits.as_slice() {
-        [one] => read(one).map(|one| (one, one)),
-        [first, end] => {
-            let (first, end) = (read(first)?, read(end)?);
-            if first >= end {
-                return Err(format!(
-                    "non-increasing order, previous: {first}, current: {end}"
-                ));
-            }
-            Ok((first, end))
-        }
-        _ => Err(format!(
-            "the fragment {part:?} violates the requirement that an index interval can have at most two parts separated by '-'"
-        )),
+    let (first, last) = parse_interval(part, completions)?;
+    if first >= last && part.contains('-') {
+        return Err(format!(
+            "non-increasing order, previous: {first}, current: {last}"
+        ));
     }
+    Ok((first, last))
 }

@@ -59,26 +59,13 @@ fn check_node_term(term: &FieldPath<'_>, any_value: bool, errors: &mut Errors) {
     for one in term.at("matchExpressions").items() {
         let values = one.at("values");
         match one.at("operator").text() {
-            "In" | "NotIn" => {
-                if values.is_empty() {
-                    let detail = "must be specified when `operator` is 'In' or 'NotIn'";
-                    errors.required(&values, detail);
-                }
-            }
-            "Exists" | "DoesNotExist" => {
-                if !values.is_empty() {
-                    let detail =
-                        "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
-                    errors.forbidden(&values, detail);
-                }
-            }
             "Gt" | "Lt" => {
                 if values.len() != 1 {
                     let detail = "must be specified single value when `operator` is 'Lt' or 'Gt'";
                     errors.required(&values, detail);
                 }
             }
-            _ => errors.invalid_text(&one.at("operator"), "not a valid selector operator"),
+            _ => selector::check_operator(&one, errors),
         }
         check::qualified(&one.at("key"), errors);
         for value in values.items().filter(|_| !any_value) {

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use steersman_text::indexes::parse_interval;
+
 /// A set of indexes, stored as ordered runs: a Job of a million Pods has few runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Indexes(Vec<(i64, i64)>);
@@ -12,8 +14,7 @@ impl Indexes {
     pub(super) fn parse(text: &str, completions: i64) -> Self {
         let mut runs = Vec::new();
         for part in text.split(',') {
-            let (first, last) = part.split_once('-').unwrap_or((part, part));
-            if let (Ok(first), Ok(last)) = (first.parse::<i64>(), last.parse::<i64>()) {
+            if let Ok((first, last)) = parse_interval(part, i64::MAX) {
                 let (first, last) = (first.max(0), last.min(completions - 1));
                 if first <= last {
                     runs.push((first, last));
