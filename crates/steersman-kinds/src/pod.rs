@@ -72,12 +72,12 @@ pub(super) fn template_warnings(new: &Value, old: Option<&Value>, names: &str) -
     if old.is_some_and(|old| old[part] == new[part]) {
         return Vec::new();
     }
-    warnings::of(&FieldPath::root(new).down(names), Whose::Template)
+    warnings::of(&FieldPath::root(new).down(names), SpecOwner::Template)
 }
 
 /// What is checked of a spec differs a little between a Pod and a template of Pods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Whose<'a> {
+enum SpecOwner<'a> {
     /// The spec of the Pod of this name.
     Pod(&'a str),
     Template,
@@ -127,7 +127,7 @@ fn check_whole(pod: &FieldPath<'_>, old: Option<&FieldPath<'_>>, errors: &mut Er
     let name = pod.down("metadata.name").text();
     let spec = pod.at("spec");
     check_annotations(pod, &pod.down("metadata.annotations"), old, errors);
-    spec::check(&spec, Whose::Pod(name), errors);
+    spec::check(&spec, SpecOwner::Pod(name), errors);
     if spec.at("serviceAccountName").is_empty() {
         for volume in spec.at("volumes").items() {
             for source in volume.down("projected.sources").items() {
@@ -233,7 +233,7 @@ pub(super) fn check_template(template: &FieldPath<'_>, errors: &mut Errors) {
     check::annotations(&of("annotations"), errors);
     check_annotations(template, &of("annotations"), None, errors);
     let spec = template.at("spec");
-    spec::check(&spec, Whose::Template, errors);
+    spec::check(&spec, SpecOwner::Template, errors);
     profiles::check_agreement(template, errors);
     let ephemeral = spec.at("ephemeralContainers");
     if !ephemeral.is_empty() {

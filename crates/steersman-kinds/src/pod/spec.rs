@@ -11,15 +11,15 @@ use crate::check;
 use crate::field_path::{Errors, FieldPath};
 
 use super::containers::{self, Around};
-use super::{Whose, resources, scheduling, security, volumes};
+use super::{SpecOwner, resources, scheduling, security, volumes};
 
 /// Checks a spec, in the real server's order (upstream: `ValidatePodSpec`).
-pub(super) fn check(spec: &FieldPath<'_>, whose: Whose<'_>, errors: &mut Errors) {
+pub(super) fn check(spec: &FieldPath<'_>, owner: SpecOwner<'_>, errors: &mut Errors) {
     let grace = spec.at("terminationGracePeriodSeconds");
     if !grace.is_set() {
         errors.required(&grace, "");
     }
-    let volumes = volumes::check(&spec.at("volumes"), whose, errors);
+    let volumes = volumes::check(&spec.at("volumes"), owner, errors);
     check_claims(&spec.at("resourceClaims"), errors);
     let users = spec.at("hostUsers");
     let around = Around {
@@ -40,7 +40,7 @@ pub(super) fn check(spec: &FieldPath<'_>, whose: Whose<'_>, errors: &mut Errors)
     let ephemeral = spec.at("ephemeralContainers");
     containers::check_ephemeral(&ephemeral, &[main, init], &around, errors);
     check_own_resources(spec, &around, errors);
-    check_host_ports(spec, whose, errors);
+    check_host_ports(spec, owner, errors);
     let restarts = spec.at("restartPolicy");
     check::required_one_of(&restarts, &["Always", "OnFailure", "Never"], errors);
     let policies = &["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
@@ -198,14 +198,14 @@ fn check_own_resources(spec: &FieldPath<'_>, around: &Around<'_>, errors: &mut E
 
 /// Where the host's network is used, a port of the host is the container's (upstream:
 /// `validatePodHostNetworkDeps`).
-fn check_host_ports(spec: &FieldPath<'_>, whose: Whose<'_>, errors: &mut Errors) {
+fn check_host_ports(spec: &FieldPath<'_>, owner: SpecOwner<'_>, errors: &mut Errors) {
     if !spec.at("hostNetwork").flag() {
         return;
     }
     for container in spec.at("containers").items() {
         for port in container.at("ports").items() {
             let (host, own) = (port.at("hostPort"), port.at("containerPort").int());
-            let open = whose == Whose::Template && host.int() == 0;
+            let open = owner == SpecOwner::Template && host.int() == 0;
             if !open && host.int() != own {
                 let detail = "must match `containerPort` when `hostNetwork` is true";
                 errors.invalid_as(&host, &Value::from(host.int()), detail);

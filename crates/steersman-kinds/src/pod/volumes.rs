@@ -14,7 +14,7 @@ use crate::selector;
 use crate::sources;
 use crate::sources::{Holder, need};
 
-use super::Whose;
+use super::SpecOwner;
 use super::env;
 
 const MODE: &str = "must be a number between 0 and 0777 (octal), both inclusive";
@@ -57,14 +57,14 @@ const SOURCES: &[&str] = &[
 /// `ValidateVolumes`).
 pub(super) fn check<'a>(
     volumes: &FieldPath<'a>,
-    whose: Whose<'_>,
+    owner: SpecOwner<'_>,
     errors: &mut Errors,
 ) -> HashMap<&'a str, FieldPath<'a>> {
     let mut valid: HashMap<&str, FieldPath<'_>> = HashMap::new();
     for volume in volumes.items() {
         let mut wrong = Errors::default();
         let name = volume.at("name");
-        check_sources(&volume, whose, &mut wrong);
+        check_sources(&volume, owner, &mut wrong);
         if name.is_empty() {
             wrong.required(&name, "");
         } else {
@@ -78,7 +78,7 @@ pub(super) fn check<'a>(
         }
         errors.extend(wrong);
     }
-    if let Whose::Pod(pod) = whose {
+    if let SpecOwner::Pod(pod) = owner {
         check_claims(volumes, pod, errors);
     }
     valid
@@ -101,7 +101,7 @@ fn check_claims(volumes: &FieldPath<'_>, pod: &str, errors: &mut Errors) {
     }
 }
 
-fn check_sources(volume: &FieldPath<'_>, whose: Whose<'_>, errors: &mut Errors) {
+fn check_sources(volume: &FieldPath<'_>, owner: SpecOwner<'_>, errors: &mut Errors) {
     let mut found = false;
     for kind in SOURCES {
         let source = volume.at(kind);
@@ -120,7 +120,7 @@ fn check_sources(volume: &FieldPath<'_>, whose: Whose<'_>, errors: &mut Errors) 
             continue;
         }
         found = true;
-        check_source(kind, volume, &source, whose, errors);
+        check_source(kind, volume, &source, owner, errors);
     }
     if !found {
         errors.required(volume, "must specify a volume type");
@@ -137,7 +137,7 @@ fn check_source(
     kind: &str,
     volume: &FieldPath<'_>,
     source: &FieldPath<'_>,
-    whose: Whose<'_>,
+    owner: SpecOwner<'_>,
     errors: &mut Errors,
 ) {
     match kind {
@@ -172,8 +172,8 @@ fn check_source(
             check_projections(source, errors);
         }
         "csi" => check_csi(source, errors),
-        "ephemeral" => check_ephemeral(volume, source, whose, errors),
-        "image" => check_image(source, whose, errors),
+        "ephemeral" => check_ephemeral(volume, source, owner, errors),
+        "image" => check_image(source, owner, errors),
         _ => sources::check(kind, source, Holder::Pod, errors),
     }
     let name = volume.at("name");
@@ -217,7 +217,7 @@ fn check_csi(source: &FieldPath<'_>, errors: &mut Errors) {
 fn check_ephemeral(
     volume: &FieldPath<'_>,
     source: &FieldPath<'_>,
-    whose: Whose<'_>,
+    owner: SpecOwner<'_>,
     errors: &mut Errors,
 ) {
     let template = source.at("volumeClaimTemplate");
@@ -228,7 +228,7 @@ fn check_ephemeral(
         errors.required(&template, "");
     }
     let name = volume.at("name");
-    if let Whose::Pod(pod) = whose
+    if let SpecOwner::Pod(pod) = owner
         && !pod.is_empty()
         && !name.is_empty()
     {
@@ -254,8 +254,8 @@ fn check_metadata(metadata: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_image(source: &FieldPath<'_>, whose: Whose<'_>, errors: &mut Errors) {
-    if whose != Whose::Template {
+fn check_image(source: &FieldPath<'_>, owner: SpecOwner<'_>, errors: &mut Errors) {
+    if owner != SpecOwner::Template {
         need(source, &["reference"], errors);
     }
     let policies = &["Always", "IfNotPresent", "Never"];

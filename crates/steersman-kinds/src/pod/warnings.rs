@@ -11,7 +11,7 @@ use crate::field_path::FieldPath;
 use crate::notes;
 
 use super::profiles::{self, APP_ARMOR, SECCOMP_CONTAINER, SECCOMP_POD, containers};
-use super::{Whose, overlaps};
+use super::{SpecOwner, overlaps};
 
 const SECCOMP_OVER: &str = "non-functional in v1.27+; use the \"seccompProfile\" field instead";
 const APP_ARMOR_OLD: &str = "deprecated since v1.30; use the \"appArmorProfile\" field instead";
@@ -44,12 +44,12 @@ pub(super) fn of_pod(pod: &FieldPath<'_>) -> Vec<String> {
             wrong.join(" ")
         ));
     }
-    told.extend(of(pod, Whose::Pod(name)));
+    told.extend(of(pod, SpecOwner::Pod(name)));
     told
 }
 
 /// The warnings about a Pod's spec and metadata; `holder` has both.
-pub(super) fn of(holder: &FieldPath<'_>, whose: Whose<'_>) -> Vec<String> {
+pub(super) fn of(holder: &FieldPath<'_>, owner: SpecOwner<'_>) -> Vec<String> {
     let spec = holder.at("spec");
     let notes = holder.down("metadata.annotations");
     let mut told = Vec::new();
@@ -70,7 +70,7 @@ pub(super) fn of(holder: &FieldPath<'_>, whose: Whose<'_>) -> Vec<String> {
         told.push(format!("{}: {SECCOMP_OVER}", note.path()));
     }
     for container in containers(&spec) {
-        warn_of_notes(&container, &spec, &notes, whose, &mut told);
+        warn_of_notes(&container, &spec, &notes, owner, &mut told);
         warn_of_container(&container, &mut told);
     }
     warn_of_ports(&spec, &mut told);
@@ -148,7 +148,7 @@ fn warn_of_notes(
     container: &FieldPath<'_>,
     spec: &FieldPath<'_>,
     notes: &FieldPath<'_>,
-    whose: Whose<'_>,
+    owner: SpecOwner<'_>,
     told: &mut Vec<String>,
 ) {
     let name = container.at("name").text();
@@ -165,7 +165,7 @@ fn warn_of_notes(
     let field =
         own.at("appArmorProfile").is_set() || spec.down("securityContext.appArmorProfile").is_set();
     // A Pod's author was told when the field was made of the annotation.
-    if whose == Whose::Template && note.is_set() && !field {
+    if owner == SpecOwner::Template && note.is_set() && !field {
         told.push(format!("{}: {APP_ARMOR_OLD}", note.path()));
     }
 }
