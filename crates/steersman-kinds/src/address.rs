@@ -7,7 +7,7 @@ use super::field_path::{Errors, FieldPath};
 const IP: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
 const CIDR: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
 
-/// Reads an address as old versions of Go did: leading zeros pass and count for nothing.
+/// Parses an address as old versions of Go did, with leading zeros ignored.
 pub(super) fn parse(text: &str) -> Option<IpAddr> {
     if let Ok(address) = text.parse() {
         return Some(address);
@@ -27,7 +27,7 @@ pub(super) fn parse(text: &str) -> Option<IpAddr> {
         .then(|| Ipv4Addr::from(octets).into())
 }
 
-/// A network: its address as it was given, and how many bits of it count.
+/// A network: its address as written, and the length of its prefix in bits.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Network {
     address: IpAddr,
@@ -50,7 +50,7 @@ impl Network {
         self.address.is_ipv6()
     }
 
-    /// The bits that count, the others zero.
+    /// Returns an address with all bits behind the prefix set to zero.
     fn masked(address: IpAddr, bits: u8) -> u128 {
         let (value, width) = match address {
             IpAddr::V4(address) => (u128::from(u32::from(address)), 32),
@@ -63,18 +63,18 @@ impl Network {
             .unwrap_or(0)
     }
 
-    /// Whether an address is in the network.
+    /// Returns whether an address is in the network.
     fn contains(self, address: IpAddr) -> bool {
         address.is_ipv4() == self.address.is_ipv4()
             && Self::masked(address, self.bits) == Self::masked(self.address, self.bits)
     }
 
-    /// Whether the other network is a part of this one, and smaller.
+    /// Returns whether the other network is a smaller part of this network.
     pub(super) fn surrounds(self, other: Self) -> bool {
         self.contains(other.first()) && self.bits < other.bits
     }
 
-    /// The address itself with the number of bits that count, as it is usually written.
+    /// Prints the address itself with the length of the prefix, in canonical form.
     fn interface(self) -> String {
         let is_mapped = matches!(self.address, IpAddr::V6(six) if six.to_ipv4_mapped().is_some());
         let bits = if is_mapped && self.bits > 32 {
@@ -85,7 +85,7 @@ impl Network {
         format!("{}/{bits}", usual(self.address))
     }
 
-    /// The first address of the network.
+    /// Returns the first address of the network.
     fn first(self) -> IpAddr {
         let first = Self::masked(self.address, self.bits);
         match self.address {
@@ -94,16 +94,16 @@ impl Network {
         }
     }
 
-    /// Whether bits beyond those that count are set.
+    /// Returns whether bits behind the prefix are set.
     fn has_host(self) -> bool {
         let all = if self.address.is_ipv4() { 32 } else { 128 };
         Self::masked(self.address, all) != Self::masked(self.address, self.bits)
     }
 
-    /// The network as it is usually written, without the bits that do not count.
+    /// Prints the network in canonical form: the bits behind the prefix are zero.
     pub(super) fn usual(self) -> String {
         match self.first() {
-            // A mapped address is written as the one that it stands for.
+            // An IPv4-mapped IPv6 address is printed as IPv4 address.
             IpAddr::V6(six) => match (six.to_ipv4_mapped(), self.bits.checked_sub(96)) {
                 (Some(four), Some(bits)) => format!("{four}/{bits}"),
                 _ => format!("{six}/{}", self.bits),
@@ -112,7 +112,8 @@ impl Network {
         }
     }
 
-    /// The network of the one address that is given, where it is not the network's first.
+    /// Prints the network of the given address alone (/32 or /128), unless the address is the first
+    /// of the network.
     pub(super) fn single(self) -> Option<String> {
         let all = if self.address.is_ipv4() { 32 } else { 128 };
         self.has_host()
@@ -120,18 +121,18 @@ impl Network {
     }
 }
 
-/// How a valid address or network is written.
+/// The form in which a valid address or network is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Form {
-    /// As everybody writes it.
+    /// The canonical form.
     Usual,
-    /// With leading zeros, or an IPv4 address in the clothes of IPv6; how it is usually written.
+    /// With leading zeros, or an IPv4 address mapped into IPv6; holds the canonical form.
     Unusual(String),
-    /// An IPv6 address that is not as short as it could be; how it is shorter.
+    /// An IPv6 address that is not shortened as far as possible; holds the shortest form.
     Long(String),
 }
 
-/// An address as Go writes it: a mapped one is the one that it stands for.
+/// Prints an address as Go does: an IPv4-mapped address as IPv4 address.
 fn usual(address: IpAddr) -> String {
     match address {
         IpAddr::V6(six) => six
@@ -141,7 +142,7 @@ fn usual(address: IpAddr) -> String {
     }
 }
 
-/// How an address is written; what is none passes.
+/// Returns the form of an address. A text that is no address counts as canonical.
 pub(super) fn form(text: &str) -> Form {
     let Some(address) = parse(text) else {
         return Form::Usual;
@@ -155,7 +156,7 @@ pub(super) fn form(text: &str) -> Form {
     }
 }
 
-/// How a network is written; what is none passes.
+/// Returns the form of a network. A text that is no network counts as canonical.
 pub(super) fn network_form(text: &str) -> Form {
     let (Some(network), Some((address, bits))) = (Network::parse(text), text.split_once('/'))
     else {
@@ -184,12 +185,12 @@ pub(super) fn check(at: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks a network. Values that the old object had pass as they are.
+/// Checks a network. Networks of the old object pass unchecked.
 pub(super) fn check_network(at: &FieldPath<'_>, known: &[&str], errors: &mut Errors) {
     check_network_text(at, at.text(), known, errors);
 }
 
-/// Checks a network that is a part of the text there.
+/// Checks a network that is a part of the field's text.
 pub(super) fn check_network_text(
     at: &FieldPath<'_>,
     text: &str,
@@ -218,7 +219,7 @@ pub(super) fn check_network_text(
     }
 }
 
-/// Checks the address of an interface with the length of its network (upstream:
+/// Checks the address of an interface with the length of its prefix (upstream:
 /// `IsValidInterfaceAddress`).
 pub(super) fn check_interface(at: &FieldPath<'_>, errors: &mut Errors) {
     let Some(network) = Network::parse(at.text()) else {
@@ -232,7 +233,8 @@ pub(super) fn check_interface(at: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-/// Refuses addresses that no endpoint has (upstream: `ValidateNonSpecialIP`).
+/// Refuses unspecified, loopback, link-local and multicast addresses, which no endpoint can have
+/// (upstream: `ValidateNonSpecialIP`).
 pub(super) fn not_special(at: &FieldPath<'_>, errors: &mut Errors) {
     let Some(address) = parse(at.text()) else {
         errors.invalid_text(at, "must be a valid IP address");

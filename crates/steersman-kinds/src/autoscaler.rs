@@ -1,4 +1,4 @@
-//! Machine: HorizontalPodAutoscalers, in both versions (upstream: `pkg/apis/autoscaling`).
+//! Machine: HorizontalPodAutoscalers, `autoscaling/v1` and `v2` (upstream: `pkg/apis/autoscaling`).
 
 use serde_json::{Value, json};
 use steersman_schema::autoscaling;
@@ -24,7 +24,7 @@ pub(super) const AUTOSCALER: Kind = Kind {
     ..Kind::PLAIN
 };
 
-/// The kinds of metrics, and the fields that describe them, in the order in which they are read.
+/// The types of metrics and the field of each, in the order of upstream's checks.
 const SOURCES: &[(&str, &str)] = &[
     ("Object", "object"),
     ("External", "external"),
@@ -41,9 +41,9 @@ const TYPES: &[&str] = &[
     "Resource",
 ];
 
-/// Half an hour.
+/// Longest period of a scaling policy, in seconds.
 const LONGEST_PERIOD: i64 = 1800;
-/// An hour.
+/// Longest stabilization window, in seconds.
 const LONGEST_WINDOW: i64 = 3600;
 
 fn is_older(object: &Value) -> bool {
@@ -63,7 +63,7 @@ fn defaults(object: &mut Value) {
     }
     if older {
         if lacks(spec, "targetCPUUtilizationPercentage") {
-            // The default depends on the annotations, and so is the conversion's.
+            // Annotations affect the default, and the conversion between the versions reads them.
             let shown = autoscaling::to_v1(&autoscaling::to_v2(object));
             let wanted = shown["spec"]["targetCPUUtilizationPercentage"].clone();
             if let Some(spec) = given(object, "spec").filter(|_| !wanted.is_null()) {
@@ -88,7 +88,8 @@ fn defaults(object: &mut Value) {
     }
 }
 
-/// What is not said of how fast is scaled (upstream: `GenerateHPAScaleUpRules` and its like).
+/// Fills in the absent parts of `behavior` (upstream: `GenerateHPAScaleUpRules` and
+/// `GenerateHPAScaleDownRules`).
 fn complete_behavior(behavior: &mut Value) {
     let percent = json!({"type": "Percent", "value": 100, "periodSeconds": 15});
     let pods = json!({"type": "Pods", "value": 4, "periodSeconds": 15});
@@ -108,7 +109,7 @@ fn complete_behavior(behavior: &mut Value) {
 }
 
 fn validate(object: &Value, old: Option<&Value>) -> Errors {
-    // Both versions are judged in the newer shape.
+    // An object of `v1` is converted, so that both versions are checked as `v2`.
     let converted = is_older(object).then(|| autoscaling::to_v2(object));
     let object = converted.as_ref().unwrap_or(object);
     let mut errors = Errors::default();
@@ -146,7 +147,8 @@ fn validate(object: &Value, old: Option<&Value>) -> Errors {
     errors
 }
 
-/// Upstream: `ValidateCrossVersionObjectReference`. A version that was stored passes as it is.
+/// Checks a reference to an object (upstream: `ValidateCrossVersionObjectReference`). A stored API
+/// version passes unchecked.
 fn check_target(at: &FieldPath<'_>, core: bool, kept: bool, errors: &mut Errors) {
     reference::segment(&at.at("kind"), errors);
     reference::segment(&at.at("name"), errors);

@@ -49,7 +49,8 @@ pub(super) const CRON_JOB: Kind = Kind {
     ..Kind::PLAIN
 };
 
-/// The labels by which a Job knows its Pods, and whether they say its uid or its name.
+/// The labels by which a Job selects its Pods. The flag tells whether the value is the Job's uid or
+/// its name.
 const LABELS: [(&str, bool); 4] = [
     ("controller-uid", true),
     ("job-name", false),
@@ -101,7 +102,7 @@ fn job_defaults(object: &mut Value) {
     pod::complete_template(spec);
 }
 
-/// Conditions of a failure policy hold unless they say otherwise.
+/// Sets the status of failure conditions to `True` where it is absent.
 fn complete_policy(spec: &mut Value) {
     let rules = spec.pointer_mut("/podFailurePolicy/rules");
     for rule in rules.and_then(Value::as_array_mut).into_iter().flatten() {
@@ -131,7 +132,7 @@ fn cron_job_defaults(object: &mut Value) {
     }
 }
 
-/// A new Job without a selector of its own is given one by its uid; an update keeps it.
+/// Gives a new Job without `manualSelector` a selector by its uid. An update keeps the selector.
 fn prepare_job(new: &mut Value, old: Option<&Value>) {
     if let Some(old) = old {
         if let Some(spec) = new.get_mut("spec") {
@@ -167,14 +168,14 @@ fn prepare_job(new: &mut Value, old: Option<&Value>) {
             set(labels, label, json!(if by_uid { &uid } else { &name }));
         }
     }
-    // What a Job's template bears, the Job bears too where it has no labels of its own.
+    // A Job without labels has the labels of its template.
     let labels = new["spec"]["template"]["metadata"]["labels"].clone();
     if let Some(metadata) = new.get_mut("metadata") {
         set(metadata, "labels", labels);
     }
 }
 
-/// Upstream: `ValidateJob` and `ValidateJobSpecUpdate`.
+/// Checks a Job. Upstream: `ValidateJob` and `ValidateJobSpecUpdate`.
 fn job(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
     let object = FieldPath::root(new);
@@ -200,8 +201,8 @@ fn job(new: &Value, old: Option<&Value>) -> Errors {
     errors
 }
 
-/// The labels of a selector that the server makes are the server's (upstream:
-/// `validateGeneratedSelector`).
+/// Checks that a generated selector and the template have the labels that the server generates
+/// (upstream: `validateGeneratedSelector`).
 fn check_generated(object: &FieldPath<'_>, errors: &mut Errors) {
     let spec = object.at("spec");
     if spec.at("manualSelector").flag() || !spec.at("selector").is_set() {
@@ -219,7 +220,7 @@ fn check_generated(object: &FieldPath<'_>, errors: &mut Errors) {
             None => errors.required(&field, &format!("must be '{wanted}'")),
             Some(found) if found != wanted => {
                 let detail = format!("must be '{wanted}'");
-                // The real server quotes all of the labels.
+                // As in the real server, the message quotes all labels.
                 errors.invalid_as(&field, labels.value(), &detail);
             }
             Some(_) => {}
@@ -232,7 +233,7 @@ fn check_generated(object: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-/// The Pods of an indexed Job have its name and their index as hostname.
+/// Checks the hostnames of the Pods of an indexed Job: the Job's name and the index.
 fn check_hostname(object: &FieldPath<'_>, errors: &mut Errors) {
     let spec = object.at("spec");
     let completions = spec.at("completions").int();
@@ -382,7 +383,7 @@ fn check_update(spec: &FieldPath<'_>, old: &FieldPath<'_>, errors: &mut Errors) 
     policies::same_success(spec, &before, errors);
 }
 
-/// Where the Pods of a Job that never ran may run is still open.
+/// Allows an update to change the scheduling fields of a suspended Job that has never started.
 fn open_scheduling(old: &mut Value, new: &Value) {
     for path in [
         "/spec/nodeSelector",
@@ -409,7 +410,7 @@ fn open_scheduling(old: &mut Value, new: &Value) {
     }
 }
 
-/// What the Pods of a Job ask for is open while none of them runs.
+/// Allows an update to change the resources of a suspended Job that has no running Pods.
 fn open_resources(old: &mut Value, new: &Value) {
     for list in ["/spec/containers", "/spec/initContainers"] {
         let containers = old.pointer_mut(list).and_then(Value::as_array_mut);
@@ -426,7 +427,7 @@ fn open_resources(old: &mut Value, new: &Value) {
     }
 }
 
-/// Upstream: `ValidateCronJobCreate` and `ValidateCronJobUpdate`.
+/// Checks a CronJob. Upstream: `ValidateCronJobCreate` and `ValidateCronJobUpdate`.
 fn cron_job(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
     let object = FieldPath::root(new);

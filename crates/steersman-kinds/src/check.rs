@@ -1,4 +1,5 @@
-//! Machine: the checks that many kinds share, in the words of `apimachinery/pkg/util/validation`.
+//! Machine: the checks that many kinds share, with the messages of
+//! `apimachinery/pkg/util/validation`.
 
 use serde_json::Value;
 use steersman_text::names;
@@ -7,7 +8,7 @@ use steersman_text::quantity::Quantity;
 
 use super::field_path::{Errors, FieldPath};
 
-/// The wording of every field that may not change.
+/// The message for every field that may not change.
 pub(super) const IMMUTABLE: &str = "field is immutable";
 
 const PERCENT: &str = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
@@ -16,28 +17,28 @@ const VARIABLE: &str = "a valid environment variable name must consist only of p
 const HEADER: &str = "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')";
 const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
 
-/// A field that must keep the value it had.
+/// Checks that a field keeps its old value.
 pub(super) fn immutable(new: &FieldPath<'_>, old: &Value, errors: &mut Errors) {
     if new.value() != old {
         errors.invalid(new, IMMUTABLE);
     }
 }
 
-/// A number that is not negative; an absent one passes.
+/// Checks that a number is not negative. An absent number passes.
 pub(super) fn not_negative(at: &FieldPath<'_>, errors: &mut Errors) {
     if at.int() < 0 {
         errors.invalid(at, NOT_NEGATIVE);
     }
 }
 
-/// An amount that is not negative; what is no amount passes.
+/// Checks that a quantity is not negative. A value that is no quantity passes.
 pub(super) fn not_negative_amount(at: &FieldPath<'_>, errors: &mut Errors) {
     if Quantity::parse(at.text()).is_ok_and(|amount| amount.sign() < 0) {
         errors.invalid(at, NOT_NEGATIVE);
     }
 }
 
-/// A number within bounds that belong to it; an absent one is zero.
+/// Checks that a number lies between two bounds, both included. An absent number counts as zero.
 pub(super) fn in_range(at: &FieldPath<'_>, least: i64, most: i64, errors: &mut Errors) {
     let number = at.int();
     if !(least..=most).contains(&number) {
@@ -46,12 +47,12 @@ pub(super) fn in_range(at: &FieldPath<'_>, least: i64, most: i64, errors: &mut E
     }
 }
 
-/// The number of a port.
+/// Checks a port number.
 pub(super) fn port(at: &FieldPath<'_>, errors: &mut Errors) {
     in_range(at, 1, 65535, errors);
 }
 
-/// The number or the name of a port.
+/// Checks a port number or port name.
 pub(super) fn port_or_name(at: &FieldPath<'_>, errors: &mut Errors) {
     if at.value().is_string() {
         tell(at, port_name(at.text()), errors);
@@ -60,7 +61,7 @@ pub(super) fn port_or_name(at: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-/// What is wrong with the name of a port (upstream: `IsValidPortName`).
+/// Returns the errors of a port name (upstream: `IsValidPortName`).
 pub(super) fn port_name(name: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if name.len() > 15 {
@@ -84,34 +85,34 @@ pub(super) fn port_name(name: &str) -> Vec<String> {
     wrong
 }
 
-/// One error for each thing that is wrong with the text there.
+/// Adds one error for each message about the text of a field.
 pub(super) fn tell(at: &FieldPath<'_>, wrong: Vec<String>, errors: &mut Errors) {
     for detail in wrong {
         errors.invalid_text(at, &detail);
     }
 }
 
-/// A text that follows the rule of a name.
+/// Checks a text by the rule of a name.
 pub(super) fn name(rule: NameRule, at: &FieldPath<'_>, errors: &mut Errors) {
     tell(at, names::check_name(rule, at.text()), errors);
 }
 
-/// A lower case RFC 1123 label. Unlike an object's name, a dot has no message of its own.
+/// Checks a lower case RFC 1123 label. Unlike in an object's name, a dot has no message of its own.
 pub(super) fn label(at: &FieldPath<'_>, errors: &mut Errors) {
     tell(at, names::check_label(at.text()), errors);
 }
 
-/// A lower case RFC 1123 subdomain.
+/// Checks a lower case RFC 1123 subdomain.
 pub(super) fn subdomain(at: &FieldPath<'_>, errors: &mut Errors) {
     name(NameRule::Subdomain, at, errors);
 }
 
-/// A name with an optional domain in front, as the keys of labels have.
+/// Checks a name with an optional domain prefix, such as the key of a label.
 pub(super) fn qualified(at: &FieldPath<'_>, errors: &mut Errors) {
     tell(at, names::check_key(at.text()), errors);
 }
 
-/// A map of labels; all errors are about the map (upstream: `ValidateLabels`).
+/// Checks a map of labels. All errors name the map (upstream: `ValidateLabels`).
 pub(super) fn labels(at: &FieldPath<'_>, errors: &mut Errors) {
     for (key, value) in at.entries() {
         for detail in names::check_key(key) {
@@ -123,7 +124,7 @@ pub(super) fn labels(at: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-/// A map of annotations; all errors are about the map (upstream: `ValidateAnnotations`).
+/// Checks a map of annotations. All errors name the map (upstream: `ValidateAnnotations`).
 pub(super) fn annotations(at: &FieldPath<'_>, errors: &mut Errors) {
     for (key, _) in at.entries() {
         for detail in names::check_key(&key.to_lowercase()) {
@@ -132,7 +133,7 @@ pub(super) fn annotations(at: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-/// The name of an environment variable (upstream: `IsRelaxedEnvVarName`).
+/// Checks the name of an environment variable (upstream: `IsRelaxedEnvVarName`).
 pub(super) fn variable_name(at: &FieldPath<'_>, errors: &mut Errors) {
     let legal = |b: u8| (b' '..=b'~').contains(&b) && b != b'=';
     if at.is_empty() || !at.text().bytes().all(legal) {
@@ -140,7 +141,7 @@ pub(super) fn variable_name(at: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-/// The name of an HTTP header (upstream: `IsHTTPHeaderName`).
+/// Checks the name of an HTTP header (upstream: `IsHTTPHeaderName`).
 pub(super) fn header_name(at: &FieldPath<'_>, name: &str, errors: &mut Errors) {
     let legal = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
     if name.is_empty() || !name.bytes().all(legal) {
@@ -148,14 +149,14 @@ pub(super) fn header_name(at: &FieldPath<'_>, name: &str, errors: &mut Errors) {
     }
 }
 
-/// A path without steps back.
+/// Checks that a path has no `..` element.
 pub(super) fn no_backsteps(at: &FieldPath<'_>, path: &str, errors: &mut Errors) {
     if path.split('/').any(|part| part == "..") {
         errors.invalid_as(at, &Value::from(path), "must not contain '..'");
     }
 }
 
-/// A path that leads down from where one is (upstream: `validateLocalDescendingPath`).
+/// Checks a relative path that has no `..` element (upstream: `validateLocalDescendingPath`).
 pub(super) fn descending_path(at: &FieldPath<'_>, path: &str, errors: &mut Errors) {
     if path.starts_with('/') {
         errors.invalid_as(at, &Value::from(path), "must be a relative path");
@@ -163,8 +164,8 @@ pub(super) fn descending_path(at: &FieldPath<'_>, path: &str, errors: &mut Error
     no_backsteps(at, path, errors);
 }
 
-/// A descending path that does not begin like the server's own files (upstream:
-/// `ValidateLocalNonReservedPath`).
+/// Checks a descending path that does not begin with `..`, the prefix of the kubelet's own files
+/// (upstream: `ValidateLocalNonReservedPath`).
 pub(super) fn free_path(at: &FieldPath<'_>, path: &str, errors: &mut Errors) {
     descending_path(at, path, errors);
     if path.starts_with("..") && !path.starts_with("../") {
@@ -172,7 +173,7 @@ pub(super) fn free_path(at: &FieldPath<'_>, path: &str, errors: &mut Errors) {
     }
 }
 
-/// The name of a CSI driver (upstream: `ValidateCSIDriverName`).
+/// Checks the name of a CSI driver (upstream: `ValidateCSIDriverName`).
 pub(super) fn csi_driver(at: &FieldPath<'_>, errors: &mut Errors) {
     if at.is_empty() {
         errors.required(at, "");
@@ -184,14 +185,14 @@ pub(super) fn csi_driver(at: &FieldPath<'_>, errors: &mut Errors) {
     tell(at, names::check_name(NameRule::Subdomain, &lower), errors);
 }
 
-/// One of the values that there are; what is absent is an empty text.
+/// Checks that a text is one of the supported values. An absent field counts as an empty text.
 pub(super) fn one_of(at: &FieldPath<'_>, supported: &[&str], errors: &mut Errors) {
     if !supported.contains(&at.text()) {
         errors.not_supported(at, supported);
     }
 }
 
-/// A text that must be there; one of the values that there are.
+/// Checks that a text is present and one of the supported values.
 pub(super) fn required_one_of(at: &FieldPath<'_>, supported: &[&str], errors: &mut Errors) {
     if at.is_empty() {
         errors.required(at, "");
@@ -200,7 +201,7 @@ pub(super) fn required_one_of(at: &FieldPath<'_>, supported: &[&str], errors: &m
     }
 }
 
-/// What is wrong with a key of a ConfigMap or a Secret (upstream: `IsConfigMapKey`).
+/// Returns the errors of a key of a ConfigMap or a Secret (upstream: `IsConfigMapKey`).
 pub(super) fn config_key(key: &str) -> Vec<String> {
     let mut wrong = Vec::new();
     if key.len() > 253 {
@@ -219,14 +220,15 @@ pub(super) fn config_key(key: &str) -> Vec<String> {
     wrong
 }
 
-/// The percentage that a text gives, if it is one.
+/// Returns the percentage in a text, if the text is one.
 pub(super) fn percent(at: &FieldPath<'_>) -> Option<i64> {
     let digits = at.text().strip_suffix('%')?;
     let numeric = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
     numeric.then(|| digits.parse().unwrap_or(i64::MAX))
 }
 
-/// A number that is not negative, or a percentage (upstream: `ValidatePositiveIntOrPercent`).
+/// Checks a number or a percentage, neither of them negative (upstream:
+/// `ValidatePositiveIntOrPercent`).
 pub(super) fn number_or_percent(at: &FieldPath<'_>, errors: &mut Errors) {
     if at.value().is_string() {
         if percent(at).is_none() {
@@ -237,25 +239,25 @@ pub(super) fn number_or_percent(at: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-/// No percentage above a hundred (upstream: `IsNotMoreThan100Percent`).
+/// Checks that a percentage is at most 100 (upstream: `IsNotMoreThan100Percent`).
 pub(super) fn at_most_hundred_percent(at: &FieldPath<'_>, errors: &mut Errors) {
     if percent(at).is_some_and(|percent| percent > 100) {
         errors.invalid(at, "must not be greater than 100%");
     }
 }
 
-/// A number, or the number before the percent sign (upstream: `getIntOrPercentValue`).
+/// Returns a number, or the number in front of a percent sign (upstream: `getIntOrPercentValue`).
 pub(super) fn number_or_percent_value(at: &FieldPath<'_>) -> i64 {
     percent(at).unwrap_or_else(|| at.int())
 }
 
-/// The number of bytes in the longest reason and in the longest message of a condition.
+/// Largest number of bytes in the reason, and in the message, of a condition.
 const MOST_REASON: usize = 1024;
 const MOST_MESSAGE: usize = 32 * 1024;
 
 const REASON: &str = "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric characters or '_,:', and must end with an alphanumeric character or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex used for validation is '[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?')";
 
-/// Conditions of the type that all kinds share (upstream: `ValidateConditions` of
+/// Checks conditions of the type that all kinds share (upstream: `ValidateConditions` of
 /// `apis/meta/v1/validation`).
 pub(super) fn conditions(all: &FieldPath<'_>, errors: &mut Errors) {
     let mut seen = Vec::new();

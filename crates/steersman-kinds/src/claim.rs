@@ -1,5 +1,5 @@
-//! Machine: PersistentVolumeClaims: what they need, and what of them may change (upstream:
-//! `ValidatePersistentVolumeClaimUpdate`).
+//! Machine: PersistentVolumeClaims: defaults, validation, and which fields an update may change
+//! (upstream: `ValidatePersistentVolumeClaimUpdate`).
 
 use serde_json::{Value, json};
 use steersman_text::status::FieldError;
@@ -43,7 +43,7 @@ pub(super) const CLAIM: Kind = Kind {
     ..Kind::PLAIN
 };
 
-/// How far the resize of a volume is.
+/// States of the resize of a volume.
 const RESIZES: &[&str] = &[
     "ControllerResizeInProgress",
     "ControllerResizeInfeasible",
@@ -52,7 +52,7 @@ const RESIZES: &[&str] = &[
     "NodeResizePending",
 ];
 
-/// How a volume may be mounted.
+/// Access modes of volumes.
 pub(super) const MODES: &[&str] = &[
     "ReadOnlyMany",
     "ReadWriteMany",
@@ -60,7 +60,7 @@ pub(super) const MODES: &[&str] = &[
     "ReadWriteOncePod",
 ];
 
-/// Upstream: `ValidatePersistentVolumeClaimStatusUpdate`.
+/// Checks a status. Upstream: `ValidatePersistentVolumeClaimStatusUpdate`.
 fn check_status(status: &FieldPath<'_>) -> Errors {
     let mut errors = Errors::default();
     for (_, at) in status.at("capacity").entries() {
@@ -84,7 +84,7 @@ fn check_status(status: &FieldPath<'_>) -> Errors {
     errors
 }
 
-/// An amount that is not negative, whose number the error has without its unit.
+/// Checks that a quantity is not negative. The error shows the number without its unit.
 pub(super) fn check_amount(at: &FieldPath<'_>, errors: &mut Errors) {
     let Some(negative) = amount(at).filter(|amount| amount.sign() < 0) else {
         return;
@@ -95,7 +95,7 @@ pub(super) fn check_amount(at: &FieldPath<'_>, errors: &mut Errors) {
     errors.invalid_as(at, &shown, "must be a valid resource quantity");
 }
 
-/// A resource that a claim has: storage, or one that is not Kubernetes' own.
+/// Checks the name of a claim's resource: storage, or a name outside the domain of Kubernetes.
 fn check_resource(at: &FieldPath<'_>, resource: &str, errors: &mut Errors) -> bool {
     let value = json!(resource);
     let wrong = names::check_key(resource);
@@ -115,15 +115,16 @@ fn check_resource(at: &FieldPath<'_>, resource: &str, errors: &mut Errors) -> bo
     wrong.is_empty()
 }
 
-/// What every claim's spec has, that of a template too.
+/// Fills in the defaults of a claim's spec, also in a template.
 pub(super) fn spec_defaults(spec: &mut Value) {
     set(spec, "volumeMode", json!("Filesystem"));
     set(spec, "resources", json!({}));
 }
 
-/// Drops sources that the server does not know: of the older field all but claims and snapshots,
-/// of the newer one those of other namespaces (upstream: `EnforceDataSourceBackwardsCompatibility`
-/// and `DropDisabledFields`). What a claim has already stays.
+/// Drops data sources that the server does not support: all kinds but claims and snapshots in
+/// `dataSource`, and sources in other namespaces in `dataSourceRef` (upstream:
+/// `EnforceDataSourceBackwardsCompatibility` and `DropDisabledFields`). Sources of the stored claim
+/// stay.
 fn keep_sources(spec: &mut Value, before: &Value) {
     let foreign = |spec: &Value| {
         let namespace = spec["dataSourceRef"]["namespace"].as_str();
@@ -144,7 +145,7 @@ fn keep_sources(spec: &mut Value, before: &Value) {
     }
 }
 
-/// The older of the two fields for a source and the newer one say the same (upstream:
+/// Copies `dataSource` to `dataSourceRef` or back, if only one of the two is set (upstream:
 /// `NormalizeDataSources`).
 fn agree(spec: &mut Value) {
     let (source, reference) = (spec["dataSource"].clone(), spec["dataSourceRef"].clone());
@@ -155,13 +156,13 @@ fn agree(spec: &mut Value) {
     }
 }
 
-/// Checks the modes of a claim or a volume.
+/// Checks the access modes of a claim or a volume.
 pub(super) fn check_modes(modes: &FieldPath<'_>, errors: &mut Errors) {
     let (mut single, mut other) = (false, false);
     for mode in modes.items() {
         let known = MODES.contains(&mode.text());
         if !known {
-            // The path is that of the list.
+            // As upstream, the error names the list, not the element.
             errors.not_supported(&FieldPath::new(modes.path(), mode.value()), MODES);
         }
         single |= mode.text() == "ReadWriteOncePod";
@@ -244,7 +245,7 @@ fn sources(spec: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-/// Warns of sizes in parts of bytes.
+/// Warns of sizes that are not a whole number of bytes.
 pub(super) fn warn_of_spec(spec: &FieldPath<'_>, told: &mut Vec<String>) {
     for part in ["requests", "limits"] {
         notes::of_bytes(&spec.at("resources").at(part).key("storage"), told);
@@ -266,7 +267,7 @@ fn update(root: &FieldPath<'_>, old: &Value, errors: &mut Errors) {
     let spec = root.at("spec");
     let (mut now, mut before) = (spec.value().clone(), old["spec"].clone());
     if before["volumeName"].as_str().is_none_or(str::is_empty) {
-        // The volume is named once.
+        // The name of the volume may be set once.
         match now.get("volumeName").cloned() {
             Some(name) => put(&mut before, "volumeName", name),
             None => drop(&mut before, "volumeName"),
@@ -279,7 +280,7 @@ fn update(root: &FieldPath<'_>, old: &Value, errors: &mut Errors) {
     let class = now["storageClassName"].clone();
     let unnamed = before["storageClassName"].is_null() && !class.is_null();
     if unnamed && (notes.1.is_null() || *notes.1 == class) {
-        // A class may be given to a claim that had none.
+        // A claim without a class may get a class.
         put(&mut before, "storageClassName", class);
     } else if notes.0 != notes.1 {
         let path = format!("metadata.annotations[{CLASS_NOTE}]");
@@ -299,7 +300,7 @@ fn update(root: &FieldPath<'_>, old: &Value, errors: &mut Errors) {
         }
     }
     if now != before {
-        // The real server goes on with the difference of two Go values.
+        // The real server appends the difference of two Go values to this message.
         let detail = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
         errors.forbidden(&spec, detail);
     }

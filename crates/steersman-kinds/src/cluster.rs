@@ -26,14 +26,14 @@ pub(super) const NAMESPACE: Kind = Kind {
             }
             put(object, "status", json!({"phase": "Active"}));
         }
-        // The finalizers have a subresource of their own.
+        // Finalizers change only through the subresource `finalize`.
         Some(old) => put(object, "spec", old["spec"].clone()),
     },
     validate: |object, old| {
         let mut errors = Errors::default();
         let finalizers = FieldPath::root(object).down("spec.finalizers");
         for finalizer in finalizers.items() {
-            // The path names the element in updates only.
+            // As upstream, only the errors of updates name the element.
             let path = match old {
                 None => finalizers.path(),
                 Some(_) => finalizer.path(),
@@ -103,7 +103,7 @@ fn check_finalizer(at: &FieldPath<'_>, errors: &mut Errors) {
 
 fn node_defaults(object: &mut Value) {
     if let Some(spec) = part(object, "spec") {
-        // The older field is the first of the newer ones.
+        // The deprecated `podCIDR` holds the first element of `podCIDRs`.
         if lacks(spec, "podCIDRs") && !lacks(spec, "podCIDR") {
             let first = spec["podCIDR"].clone();
             put(spec, "podCIDRs", json!([first]));
@@ -191,7 +191,7 @@ fn pod_networks(cidrs: &FieldPath<'_>, errors: &mut Errors) {
 
 fn taints(root: &FieldPath<'_>, errors: &mut Errors) {
     let list = root.down("spec.taints");
-    // The path is that of the metadata in the real server too.
+    // As in the real server, the path is that of the metadata.
     let list = FieldPath::new("metadata.taints", list.value());
     let mut seen = Vec::new();
     for taint in list.items() {

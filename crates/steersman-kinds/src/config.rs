@@ -10,7 +10,7 @@ use super::check;
 use super::field_path::{Errors, FieldPath};
 use super::fill::{list, put, set_text};
 
-/// How many bytes a ConfigMap or a Secret may hold.
+/// Largest number of bytes in the data of a ConfigMap or a Secret.
 const LIMIT: usize = 1024 * 1024;
 
 const SEALED: &str = "field is immutable when `immutable` is set";
@@ -29,7 +29,7 @@ pub(super) const SECRET: Kind = Kind {
 
 pub(super) const SERVICE_ACCOUNT: Kind = Kind {
     prepare: |account, _| {
-        // Of the secrets only the names count (upstream: `cleanSecretReferences`).
+        // Only the names of the secrets are stored (upstream: `cleanSecretReferences`).
         for secret in list(account, "secrets") {
             let name = secret["name"].clone();
             *secret = json!({});
@@ -50,7 +50,7 @@ pub(super) const SERVICE_ACCOUNT: Kind = Kind {
     ..Kind::PLAIN
 };
 
-/// The annotation that keeps an account's Pods from other Secrets.
+/// The annotation that restricts the Pods of a ServiceAccount to the account's own Secrets.
 const MOUNTABLE: &str = "kubernetes.io/enforce-mountable-secrets";
 
 fn drop_empty(object: &mut Value, names: &[&str]) {
@@ -64,13 +64,13 @@ fn drop_empty(object: &mut Value, names: &[&str]) {
     }
 }
 
-/// How many bytes a Base64 text stands for.
+/// Returns the number of bytes that a Base64 text decodes to.
 fn decoded(text: &str) -> usize {
     let padding = text.bytes().rev().take_while(|b| *b == b'=').count();
     (text.len() / 4 * 3).saturating_sub(padding)
 }
 
-/// What an update of an object that is `immutable` may not change.
+/// Checks that an update of an object with `immutable: true` changes none of these fields.
 fn sealed(object: &FieldPath<'_>, old: Option<&Value>, parts: &[&str], errors: &mut Errors) {
     let Some(old) = old.filter(|old| old["immutable"] == true) else {
         return;
@@ -116,7 +116,7 @@ fn config_map(object: &Value, old: Option<&Value>) -> Errors {
         .map(|(_, at)| decoded(at.text()))
         .sum::<usize>();
     if size > LIMIT {
-        // The path of the whole object, as Go prints an empty name.
+        // Upstream names the object itself with a nil path, which Go prints as `[]`.
         errors.too_long(&FieldPath::new("[]", object), LIMIT);
     }
     errors
@@ -156,7 +156,7 @@ fn secret(object: &Value, old: Option<&Value>) -> Errors {
     errors
 }
 
-/// The keys that the well-known types of a Secret need.
+/// Checks that a Secret of a well-known type has the keys of the type.
 fn secret_type(root: &FieldPath<'_>, data: &FieldPath<'_>, errors: &mut Errors) {
     let absent = |key: &str| !data.key(key).is_set();
     let json = match root.at("type").text() {
@@ -213,7 +213,7 @@ fn secret_type(root: &FieldPath<'_>, data: &FieldPath<'_>, errors: &mut Errors) 
     }
 }
 
-/// A value's type as Go's decoder calls it.
+/// Returns the type of a value as Go's decoder names it.
 fn go_name(value: &Value) -> &'static str {
     match value {
         Value::Bool(_) => "bool",

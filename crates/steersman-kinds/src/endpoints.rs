@@ -79,8 +79,8 @@ pub(super) const ENDPOINT_SLICE: Kind = Kind {
     ..Kind::PLAIN
 };
 
-/// Whether a label says that one of these controllers wrote the object, whose authors need no
-/// warnings.
+/// Returns whether a label names one of these controllers as the writer of the object. Objects of
+/// controllers get no warnings.
 fn is_managed(root: &FieldPath<'_>, label: &str, controllers: &[&str]) -> bool {
     let labels = root.down("metadata.labels");
     let manager = labels.value().get(label).and_then(Value::as_str);
@@ -195,7 +195,7 @@ fn check_endpoint(endpoint: &FieldPath<'_>, kind: &str, errors: &mut Errors) {
             continue;
         }
         if at.text().contains(':') != (kind == "IPv6") {
-            // The path is that of the whole list.
+            // As upstream, the error names the list, not the element.
             let all = FieldPath::new(addresses.path(), at.value());
             errors.invalid(&all, &format!("must be an {kind} address"));
         }
@@ -231,7 +231,7 @@ fn check_endpoint(endpoint: &FieldPath<'_>, kind: &str, errors: &mut Errors) {
     }
 }
 
-/// A domain of at least two parts (upstream: `IsFullyQualifiedDomainName`).
+/// Checks a domain of at least two parts (upstream: `IsFullyQualifiedDomainName`).
 fn domain(at: &FieldPath<'_>, errors: &mut Errors) {
     if at.is_empty() {
         errors.required(at, "");

@@ -1,4 +1,5 @@
-//! Words: `FieldPath`, a value in an object with the path that messages name, and `Errors`, what is wrong there.
+//! Words: `FieldPath`, a value in an object with its path in messages, and `Errors`, the errors of
+//! one object.
 
 use std::rc::Rc;
 
@@ -8,24 +9,24 @@ use steersman_text::status::FieldError;
 
 static NULL: Value = Value::Null;
 
-/// A value and where it is. What is absent is null there.
+/// A value and its path. The value of an absent field is null.
 #[derive(Debug, Clone)]
 pub(super) struct FieldPath<'a> {
     trail: Trail<'a>,
     value: &'a Value,
 }
 
-/// The way to a place. Most places are looked at and never told, so it is put together only where
-/// it is.
+/// The steps to a value. Most values are read and never named in a message, so the text of the path
+/// is built only on request.
 #[derive(Debug, Clone)]
 struct Trail<'a> {
-    /// How it begins, where that is given or longer than there is room for steps.
+    /// The beginning of the path, if the path was given as text or has more than `ROOM` steps.
     base: Option<Rc<str>>,
     steps: [Step<'a>; ROOM],
     len: usize,
 }
 
-/// A step from one place to one inside it.
+/// One step from a value to a value inside it.
 #[derive(Debug, Clone, Copy)]
 enum Step<'a> {
     /// `.name`
@@ -36,7 +37,7 @@ enum Step<'a> {
     Index(usize),
 }
 
-/// As many steps as lead to nearly every field.
+/// The number of steps that a trail stores. Nearly every field has a shorter path.
 const ROOM: usize = 14;
 
 impl<'a> Trail<'a> {
@@ -78,12 +79,12 @@ impl<'a> Trail<'a> {
 }
 
 impl<'a> FieldPath<'a> {
-    /// The object itself.
+    /// Returns the object itself, at the empty path.
     pub(super) fn root(object: &'a Value) -> Self {
         Self::new("", object)
     }
 
-    /// A value that messages find at this path.
+    /// Returns a value that messages name by this path.
     pub(super) fn new(path: impl AsRef<str>, value: &'a Value) -> Self {
         let trail = Trail::from(path.as_ref());
         Self { trail, value }
@@ -96,29 +97,30 @@ impl<'a> FieldPath<'a> {
         }
     }
 
-    /// The member of this name: `path.name`.
+    /// Returns the member of this name: `path.name`.
     pub(super) fn at(&self, name: &'a str) -> Self {
         self.named(name, self.value.get(name))
     }
 
-    /// The member that a chain of names leads to, for instance `spec.template`.
+    /// Returns the member at the end of a chain of names, for instance `spec.template`.
     pub(super) fn down(&self, names: &'a str) -> Self {
         let mut steps = names.split('.');
         let value = steps.try_fold(self.value, |value, name| value.get(name));
         self.named(names, value)
     }
 
-    /// A place of this name below, whatever is there.
+    /// Returns a value that messages name `path.name`. The object need not have such a member.
     pub(super) fn named(&self, name: &'a str, value: Option<&'a Value>) -> Self {
         self.then(Step::Name(name), value)
     }
 
-    /// The value of a free key: `path[key]`.
+    /// Returns the value of a map's key: `path[key]`.
     pub(super) fn key(&self, key: &'a str) -> Self {
         self.then(Step::Key(key), self.value.get(key))
     }
 
-    /// The elements of a list: `path[0]` and on; none for what is no list.
+    /// Iterates over the elements of a list: `path[0]`, `path[1]` and so on. A value that is not a
+    /// list has no elements.
     pub(super) fn items(&self) -> impl Iterator<Item = Self> + use<'a> {
         let list = self.clone();
         let items = self.value.as_array().into_iter().flatten();
@@ -126,14 +128,14 @@ impl<'a> FieldPath<'a> {
         items.map(move |(index, item)| list.then(Step::Index(index), Some(item)))
     }
 
-    /// The members of a map with free keys, sorted: `path[key]`.
+    /// Iterates over the members of a map, sorted by key: `path[key]`.
     pub(super) fn entries(&self) -> impl Iterator<Item = (&'a str, Self)> + use<'a> {
         let map = self.clone();
         let members = self.value.as_object().into_iter().flatten();
         members.map(move |(key, value)| (key.as_str(), map.then(Step::Key(key), Some(value))))
     }
 
-    /// The path as messages name it.
+    /// Returns the path as messages name it.
     pub(super) fn path(&self) -> String {
         self.trail.text()
     }
@@ -142,37 +144,37 @@ impl<'a> FieldPath<'a> {
         self.value
     }
 
-    /// The text, empty for what is none.
+    /// Returns the text, or an empty text for a value of another type.
     pub(super) fn text(&self) -> &'a str {
         self.value.as_str().unwrap_or_default()
     }
 
-    /// The number, if there is one.
+    /// Returns the integer, if the value is one.
     pub(super) fn number(&self) -> Option<i64> {
         self.value.as_i64()
     }
 
-    /// The number, zero where there is none.
+    /// Returns the integer, or zero for a value of another type.
     pub(super) fn int(&self) -> i64 {
         self.number().unwrap_or_default()
     }
 
-    /// Whether this is `true`.
+    /// Returns whether the value is `true`.
     pub(super) fn flag(&self) -> bool {
         *self.value == Value::Bool(true)
     }
 
-    /// Whether there is a value, as for a pointer in Go.
+    /// Returns whether the value is not null, like a Go pointer that is not nil.
     pub(super) fn is_set(&self) -> bool {
         !self.value.is_null()
     }
 
-    /// Whether this is absent or an empty text, list or map.
+    /// Returns whether the value is absent or an empty text, list or map.
     pub(super) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many elements, members or bytes there are.
+    /// Returns the number of elements, members or bytes.
     pub(super) fn len(&self) -> usize {
         match self.value {
             Value::Array(items) => items.len(),
@@ -184,7 +186,7 @@ impl<'a> FieldPath<'a> {
     }
 }
 
-/// What is wrong with an object, in the order in which it was found.
+/// The errors of one object, in the order of the checks.
 #[derive(Debug, Default)]
 pub struct Errors(Vec<FieldError>);
 
@@ -211,52 +213,53 @@ impl Errors {
         self.0.extend(more.0);
     }
 
-    /// `Required value: <detail>`.
+    /// Adds `Required value: <detail>`.
     pub(super) fn required(&mut self, at: &FieldPath<'_>, detail: &str) {
         self.push(FieldError::required(at.path(), detail));
     }
 
-    /// `Invalid value: <the value there>: <detail>`.
+    /// Adds `Invalid value: <value of the field>: <detail>`.
     pub(super) fn invalid(&mut self, at: &FieldPath<'_>, detail: &str) {
         self.invalid_as(at, at.value(), detail);
     }
 
-    /// `Invalid value: <the text there>: <detail>`, where what is absent is an empty text.
+    /// Adds `Invalid value: <text of the field>: <detail>`. An absent field is shown as an empty
+    /// text.
     pub(super) fn invalid_text(&mut self, at: &FieldPath<'_>, detail: &str) {
         self.invalid_as(at, &Value::from(at.text()), detail);
     }
 
-    /// `Invalid value: <value>: <detail>`.
+    /// Adds `Invalid value: <value>: <detail>`.
     pub(super) fn invalid_as(&mut self, at: &FieldPath<'_>, value: &Value, detail: &str) {
         self.push(FieldError::invalid(at.path(), &shown(value), detail));
     }
 
-    /// `Forbidden: <detail>`.
+    /// Adds `Forbidden: <detail>`.
     pub(super) fn forbidden(&mut self, at: &FieldPath<'_>, detail: &str) {
         self.push(FieldError::forbidden(at.path(), detail));
     }
 
-    /// `Duplicate value: <the value there>`.
+    /// Adds `Duplicate value: <value of the field>`.
     pub(super) fn duplicate(&mut self, at: &FieldPath<'_>) {
         self.push(FieldError::duplicate(at.path(), &shown(at.value())));
     }
 
-    /// `Duplicate value: <value>`.
+    /// Adds `Duplicate value: <value>`.
     pub(super) fn duplicate_as(&mut self, at: &FieldPath<'_>, value: &Value) {
         self.push(FieldError::duplicate(at.path(), &shown(value)));
     }
 
-    /// `Invalid value: <value as it is written>: <detail>`.
+    /// Adds `Invalid value: <value, unquoted>: <detail>`.
     pub(super) fn invalid_written(&mut self, at: &FieldPath<'_>, value: &str, detail: &str) {
         self.push(FieldError::invalid(at.path(), value, detail));
     }
 
-    /// `Invalid value: <detail>`, where no value would tell more.
+    /// Adds `Invalid value: <detail>`, without a value.
     pub(super) fn invalid_bare(&mut self, at: &FieldPath<'_>, detail: &str) {
         self.push(FieldError::invalid(at.path(), detail, ""));
     }
 
-    /// `Unsupported value: <value as it is written>: supported values: "a", "b"`.
+    /// Adds `Unsupported value: <value, unquoted>: supported values: "a", "b"`.
     pub(super) fn not_supported_written(
         &mut self,
         at: &FieldPath<'_>,
@@ -267,7 +270,7 @@ impl Errors {
         self.push(FieldError::not_supported(at.path(), value, &supported));
     }
 
-    /// `Not found: <value>: <detail>`.
+    /// Adds `Not found: <value>: <detail>`.
     pub(super) fn not_found_as(&mut self, at: &FieldPath<'_>, value: &Value, detail: &str) {
         let mut text = shown(value);
         if !detail.is_empty() {
@@ -276,12 +279,12 @@ impl Errors {
         self.push(FieldError::not_found(at.path(), &text));
     }
 
-    /// `Not found: <the value there>`.
+    /// Adds `Not found: <value of the field>`.
     pub(super) fn not_found(&mut self, at: &FieldPath<'_>) {
         self.push(FieldError::not_found(at.path(), &shown(at.value())));
     }
 
-    /// `Unsupported value: <the text there>: supported values: "a", "b"`.
+    /// Adds `Unsupported value: <text of the field>: supported values: "a", "b"`.
     pub(super) fn not_supported(&mut self, at: &FieldPath<'_>, supported: &[&str]) {
         let supported: Vec<String> = supported.iter().map(|one| format!("\"{one}\"")).collect();
         let value = match at.value() {
@@ -291,20 +294,20 @@ impl Errors {
         self.push(FieldError::not_supported(at.path(), &value, &supported));
     }
 
-    /// `Too long: <detail>`.
+    /// Adds `Too long: <detail>`.
     pub(super) fn too_long(&mut self, at: &FieldPath<'_>, most: usize) {
         let detail = format!("may not be more than {most} bytes");
         self.push(FieldError::too_long(at.path(), &detail));
     }
 
-    /// `Too many: <number>: must have at most <most> items`.
+    /// Adds `Too many: <number>: must have at most <most> items`.
     pub(super) fn too_many(&mut self, at: &FieldPath<'_>, most: u64) {
         self.push(FieldError::too_many(at.path(), at.len(), most));
     }
 }
 
-/// A value as messages show it: label selectors in the order of their Go type, which is not
-/// alphabetical.
+/// Prints a value for a message. Label selectors have the field order of their Go type, which is
+/// not alphabetical.
 fn shown(value: &Value) -> String {
     if let Some(labels) = value.get("matchLabels")
         && let Some(expressions) = value.get("matchExpressions")

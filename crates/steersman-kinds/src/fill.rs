@@ -1,4 +1,4 @@
-//! Machine: fills in members that are absent, for the defaults of many kinds.
+//! Machine: sets absent members of objects, for the defaults of many kinds.
 
 use serde_json::{Value, json};
 
@@ -20,32 +20,33 @@ pub(super) fn set_text(object: &mut Value, name: &str, default: &str) {
     }
 }
 
-/// Puts a value there, whatever there was.
+/// Sets a member to a value, whether or not the object has the member.
 pub(super) fn put(object: &mut Value, name: &str, value: Value) {
     if let Some(members) = object.as_object_mut() {
         members.insert(name.to_owned(), value);
     }
 }
 
-/// Takes a member away.
+/// Removes a member.
 pub(super) fn drop(object: &mut Value, name: &str) {
     if let Some(members) = object.as_object_mut() {
         members.remove(name);
     }
 }
 
-/// The member as an object, made when absent; nothing when it is something else.
+/// Returns a member as an object. Creates an absent member. Returns `None` if the member is no
+/// object.
 pub(crate) fn part<'a>(object: &'a mut Value, name: &str) -> Option<&'a mut Value> {
     set(object, name, json!({}));
     object.get_mut(name).filter(|part| part.is_object())
 }
 
-/// The member, if it is an object.
+/// Returns a member, if it is an object.
 pub(super) fn given<'a>(object: &'a mut Value, name: &str) -> Option<&'a mut Value> {
     object.get_mut(name).filter(|part| part.is_object())
 }
 
-/// The elements of a member that is a list; none when it is absent or something else.
+/// Iterates over the elements of a member. A member that is absent or no list has no elements.
 pub(crate) fn list<'a>(
     object: &'a mut Value,
     name: &str,
@@ -54,7 +55,7 @@ pub(crate) fn list<'a>(
     list.into_iter().flatten()
 }
 
-/// Whether a member is absent, null, or an empty list, map or text.
+/// Returns whether a member is absent, null, or an empty list, map or text.
 pub(super) fn lacks(object: &Value, name: &str) -> bool {
     match &object[name] {
         Value::Null => true,

@@ -58,7 +58,7 @@ const CLASS_NOTE: &str = "kubernetes.io/ingress.class";
 const NOT_IP: &str = "must be a DNS name, not an IP address";
 const WILDCARD: &str = "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', regex used for validation is '\\*\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 
-/// A name under which a balancer is reached.
+/// Checks the host name of a load balancer.
 pub(super) fn check_host_name(at: &FieldPath<'_>, errors: &mut Errors) {
     if at.is_empty() {
         return;
@@ -69,7 +69,7 @@ pub(super) fn check_host_name(at: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-/// A host, maybe with a wildcard as its first label.
+/// Checks a host name, whose first label may be a wildcard.
 fn host(at: &FieldPath<'_>, errors: &mut Errors) {
     let text = at.text();
     if !text.contains('*') {

@@ -1,4 +1,5 @@
-//! What each of Kubernetes' own kinds fills in, sets by itself and refuses, by group and kind.
+//! Rules of the built-in kinds of Kubernetes: defaults, fields that the server sets, validation and
+//! warnings, one table row per kind.
 //!
 //! A part of the embedded API server (`steersman-apiserver`): its names may change with any version.
 
@@ -46,32 +47,32 @@ pub use selector::selects;
 /// The group of webhooks and policies.
 const ADMISSION: &str = "admissionregistration.k8s.io";
 
-/// What one kind does with its objects, beyond what all objects have in common. The metadata is
-/// checked elsewhere.
+/// The rules of one kind, in addition to the rules of all objects. Metadata is checked elsewhere.
 #[derive(Debug, Clone, Copy)]
 pub struct Kind {
-    /// Fills in what a client left out (upstream: `pkg/apis/*/v1/defaults.go`).
+    /// Fills in the fields that a client left out (upstream: `pkg/apis/*/v1/defaults.go`).
     pub defaults: fn(&mut Value),
-    /// Sets and drops what a client may not decide, before validation (upstream: the strategy's
-    /// `PrepareForCreate` without, and `PrepareForUpdate` with an old object). The status is kept
-    /// or dropped already.
+    /// Sets and drops the fields that a client may not decide, before validation (upstream: the
+    /// strategy's `PrepareForCreate` without an old object, and `PrepareForUpdate` with one). The
+    /// caller has kept or dropped the status already.
     pub prepare: fn(&mut Value, Option<&Value>),
-    /// The same for a write to the status subresource.
+    /// Sets and drops fields in a write to the status subresource, before validation.
     pub prepare_status: fn(&mut Value, &Value),
-    /// What a write to the status subresource sets at this time, of which the writer owns nothing.
+    /// Sets the fields that a write to the status subresource sets to the current time. The writer
+    /// does not become the owner of these fields.
     pub finish_status: fn(&mut Value, &Value, &str),
-    /// Checks a new object, or with an old one an update by the main path.
+    /// Checks a new object, or an update through the main resource if there is an old object.
     pub validate: fn(&Value, Option<&Value>) -> Errors,
     /// Checks a write to the status subresource.
     pub validate_status: fn(&Value, &Value) -> Errors,
-    /// What the author of a new object, or of a change of an old one, is warned of.
+    /// Returns the warnings for the author of a new object, or of an update of an old one.
     pub warnings: fn(&Value, Option<&Value>) -> Vec<String>,
-    /// What the author of a status is warned of.
+    /// Returns the warnings for the author of a status.
     pub status_warnings: fn(&Value) -> Vec<String>,
 }
 
 impl Kind {
-    /// A kind without rules of its own.
+    /// A kind that has no rules of its own.
     const PLAIN: Self = Self {
         defaults: |_| {},
         prepare: |_, _| {},
@@ -84,7 +85,7 @@ impl Kind {
     };
 }
 
-/// The table: the rules of a built-in kind, if they are kept here.
+/// Returns the rules of a built-in kind, if the table has a row for the kind.
 pub fn of(resource: &Resource) -> Option<&'static Kind> {
     if !resource.built_in {
         return None;
@@ -156,25 +157,25 @@ pub fn validate(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<FieldEr
     (kind.validate)(object, old).into()
 }
 
-/// Checks what a write to the status subresource brings.
+/// Checks a write to the status subresource.
 #[must_use]
 pub fn validate_status(kind: &Kind, object: &Value, old: &Value) -> Vec<FieldError> {
     (kind.validate_status)(object, old).into()
 }
 
-/// Checks what a write to a Pod's ephemeral containers brings.
+/// Checks a write to a Pod's ephemeral containers.
 #[must_use]
 pub fn validate_ephemeral(object: &Value, old: &Value) -> Vec<FieldError> {
     pod::check_ephemeral(object, old).into()
 }
 
-/// Checks what an approval of a CertificateSigningRequest brings.
+/// Checks an approval of a CertificateSigningRequest.
 #[must_use]
 pub fn validate_approval(object: &Value, old: &Value) -> Vec<FieldError> {
     certificates::check_approval(object, old).into()
 }
 
-/// Checks what a resize of a Pod brings.
+/// Checks a resize of a Pod.
 #[must_use]
 pub fn validate_resize(object: &Value, old: &Value) -> Vec<FieldError> {
     pod::check_resize(object, old).into()

@@ -68,7 +68,7 @@ fn defaults(object: &mut Value) {
     }
 }
 
-/// The networks that a policy names.
+/// Returns the networks that a policy names.
 fn networks(policy: &Value) -> Vec<&str> {
     let mut all = Vec::new();
     for (side, peers) in [("ingress", "from"), ("egress", "to")] {
@@ -174,7 +174,7 @@ fn service_cidr(object: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
     let cidrs = FieldPath::root(object).down("spec.cidrs");
     if let Some(old) = old {
-        // A second family may be added to one, and nothing else changes.
+        // An update may add a network of the second IP family and change nothing else.
         let before = old["spec"]["cidrs"].as_array().map_or(0, Vec::len);
         let kept = old["spec"]["cidrs"][0] == cidrs.value()[0];
         let grown = before == 1 && cidrs.len() == 2 && kept;

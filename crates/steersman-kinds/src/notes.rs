@@ -1,4 +1,5 @@
-//! Machine: what authors are warned of in several kinds: old names, odd addresses, parts of bytes.
+//! Machine: warnings that several kinds share: deprecated names, addresses in odd forms, fractions
+//! of bytes.
 
 use serde_json::Value;
 use steersman_text::names;
@@ -7,7 +8,7 @@ use steersman_text::quantity::Quantity;
 use super::address;
 use super::field_path::FieldPath;
 
-/// Labels of nodes that have newer names (upstream: `pkg/api/node/util.go`).
+/// Deprecated labels of nodes, each with its newer name (upstream: `pkg/api/node/util.go`).
 const OLD_LABELS: [(&str, &str); 8] = [
     ("app.kubernetes.io/created-by", "deprecated since v1.9"),
     (
@@ -40,10 +41,10 @@ const OLD_LABELS: [(&str, &str); 8] = [
     ),
 ];
 
-/// The annotation that named a storage class before there was a field.
+/// The annotation that named the storage class before the field existed.
 pub(super) const CLASS_NOTE: &str = "volume.beta.kubernetes.io/storage-class";
 
-/// Sources of volumes that are old or gone: the field, how messages name it, and what of it.
+/// Deprecated or removed volume sources: the field, its name in messages, and the warning.
 pub(super) const OLD_SOURCES: &[(&str, &str, &str)] = &[
     (
         "photonPersistentDisk",
@@ -77,7 +78,7 @@ pub(super) const OLD_SOURCES: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Sources of volumes of which only the authors of Pods are warned.
+/// Deprecated volume sources that only the authors of Pods are warned of.
 pub(super) const OLD_SOURCES_OF_PODS: &[(&str, &str, &str)] = &[
     (
         "gitRepo",
@@ -96,13 +97,13 @@ pub(super) const OLD_SOURCES_OF_PODS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// What is to be said of a label of nodes, if it is an old one.
+/// Returns the warning for a deprecated label of nodes.
 pub(super) fn old_label(name: &str) -> Option<&'static str> {
     let found = OLD_LABELS.iter().find(|(old, _)| *old == name);
     found.map(|(_, why)| *why)
 }
 
-/// The source of a volume, if it is an old one.
+/// Adds the warning for a deprecated volume source.
 pub(super) fn of_sources(
     volume: &FieldPath<'_>,
     sources: &[(&str, &str, &str)],
@@ -115,13 +116,13 @@ pub(super) fn of_sources(
     }
 }
 
-/// A key that selects nodes, if it is an old label.
+/// Returns the warning for a deprecated label as the key of a node selector.
 pub(super) fn of_key(at: &FieldPath<'_>, key: &str) -> Option<String> {
     old_label(key).map(|why| format!("{}: {key} is {why}", at.path()))
 }
 
-/// Old labels in one term of a selector of nodes. Where values are not validated, those that no
-/// label has are told too.
+/// Adds warnings for deprecated labels in one term of a node selector. With `values`, also warns of
+/// values that no label can have, because validation lets them pass.
 pub(super) fn of_node_term(term: &FieldPath<'_>, values: bool, told: &mut Vec<String>) {
     for one in term.at("matchExpressions").items() {
         let key = one.at("key");
@@ -135,7 +136,7 @@ pub(super) fn of_node_term(term: &FieldPath<'_>, values: bool, told: &mut Vec<St
     }
 }
 
-/// The annotation in whose place there is a field, in the metadata of the object.
+/// Warns of the annotation that a field has replaced, in the metadata of the object.
 pub(super) fn of_class_note(root: &FieldPath<'_>, told: &mut Vec<String>) {
     let note = root.down("metadata.annotations").key(CLASS_NOTE);
     if note.is_set() {
@@ -146,7 +147,7 @@ pub(super) fn of_class_note(root: &FieldPath<'_>, told: &mut Vec<String>) {
     }
 }
 
-/// An amount of bytes that is not whole.
+/// Warns of a quantity that is not a whole number of bytes.
 pub(super) fn of_bytes(at: &FieldPath<'_>, told: &mut Vec<String>) {
     if Quantity::parse(at.text()).is_ok_and(|amount| !amount.is_whole()) {
         told.push(format!(
@@ -157,7 +158,7 @@ pub(super) fn of_bytes(at: &FieldPath<'_>, told: &mut Vec<String>) {
     }
 }
 
-/// An address in a form that is not the usual one (upstream: `GetWarningsForIP`).
+/// Warns of an address in a form that is not canonical (upstream: `GetWarningsForIP`).
 pub(super) fn of_ip(at: &FieldPath<'_>, told: &mut Vec<String>) {
     let (path, text) = (at.path(), Value::from(at.text()));
     match address::form(at.text()) {
@@ -171,7 +172,7 @@ pub(super) fn of_ip(at: &FieldPath<'_>, told: &mut Vec<String>) {
     }
 }
 
-/// A network in a form that is not the usual one (upstream: `GetWarningsForCIDR`).
+/// Warns of a network in a form that is not canonical (upstream: `GetWarningsForCIDR`).
 pub(super) fn of_network(at: &FieldPath<'_>, told: &mut Vec<String>) {
     let (path, text) = (at.path(), Value::from(at.text()));
     let Some(network) = address::Network::parse(at.text()) else {

@@ -37,7 +37,7 @@ pub(super) const RESOURCE_QUOTA: Kind = Kind {
     ..Kind::PLAIN
 };
 
-/// What a quota can say of the resources that Pods compute with.
+/// Quota names of compute resources.
 pub const COMPUTE: &[&str] = &[
     "cpu",
     "memory",
@@ -50,7 +50,7 @@ pub const COMPUTE: &[&str] = &[
     "limits.ephemeral-storage",
 ];
 
-/// Resources that are counted.
+/// Resources that a quota counts in objects.
 const COUNTED: &[&str] = &[
     "pods",
     "resourcequotas",
@@ -73,7 +73,7 @@ const SCOPES: &[&str] = &[
     "VolumeAttributesClass",
 ];
 
-/// The amount there, if it is one.
+/// Returns the quantity of a field, if it is one.
 pub(super) fn amount(at: &FieldPath<'_>) -> Option<Quantity> {
     match at.value() {
         Value::String(text) => Quantity::parse(text).ok(),
@@ -87,7 +87,8 @@ fn is_huge_pages(name: &str) -> bool {
     name.starts_with("hugepages-")
 }
 
-/// Whether a resource of a domain is one that nodes announce themselves.
+/// Returns whether a resource with a domain prefix is an extended resource, which nodes announce
+/// themselves.
 fn is_extended(name: &str) -> bool {
     let native = !name.contains('/') || name.contains("kubernetes.io/");
     !native
@@ -95,7 +96,7 @@ fn is_extended(name: &str) -> bool {
         && names::check_key(&format!("requests.{name}")).is_empty()
 }
 
-/// Checks an amount of a resource (upstream: `ValidateResourceQuantityValue`).
+/// Checks the quantity of a resource (upstream: `ValidateResourceQuantityValue`).
 pub(super) fn check_amount(name: &str, at: &FieldPath<'_>, errors: &mut Errors) {
     let Some(amount) = amount(at) else {
         return;
@@ -108,7 +109,8 @@ pub(super) fn check_amount(name: &str, at: &FieldPath<'_>, errors: &mut Errors) 
     }
 }
 
-/// The name of a resource (upstream: `validateResourceName`). Answers whether it is valid.
+/// Checks the name of a resource (upstream: `validateResourceName`). Returns whether the name is
+/// valid.
 fn check_resource(name: &str, at: &FieldPath<'_>, errors: &mut Errors) -> bool {
     let shown = json!(name);
     let wrong = names::check_key(name);
@@ -170,7 +172,7 @@ fn quota(object: &Value, old: Option<&Value>) -> Errors {
     errors
 }
 
-/// Whether a scope says something about a resource.
+/// Returns whether a quota with this scope can restrict a resource.
 fn fits(scope: &str, resource: &str) -> bool {
     match scope {
         "BestEffort" => resource == "pods",
@@ -259,7 +261,8 @@ fn check_selector(spec: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-/// Containers get what they may use from the limits (upstream: `SetDefaults_LimitRangeItem`).
+/// Derives the default limits and requests of containers from `max` and `min` (upstream:
+/// `SetDefaults_LimitRangeItem`).
 fn limit_defaults(limit: &mut Value) {
     if limit["type"] != "Container" {
         return;
@@ -348,7 +351,7 @@ fn limit_resource(kind: &str, name: &str, at: &FieldPath<'_>, errors: &mut Error
     }
 }
 
-/// The limits of one resource fit each other.
+/// Checks that the limits of one resource fit each other.
 fn compare(limit: &FieldPath<'_>, key: &str, errors: &mut Errors) {
     let skip = limit.at("type").text() == "Pod";
     let of = |part: &str| {
@@ -412,7 +415,7 @@ fn compare(limit: &FieldPath<'_>, key: &str, errors: &mut Errors) {
             refuse("maxLimitRequestRatio", &ratio.1, &detail);
         }
     }
-    // What is not overcommitted is asked for as it is limited.
+    // A resource that cannot be overcommitted has equal requests and limits.
     let overcommits = (!key.contains('/') || key.contains("kubernetes.io/")) && !is_huge_pages(key);
     if let (false, Some(default), Some(request)) = (overcommits, &default, &request)
         && default.0 != request.0
@@ -425,10 +428,10 @@ fn compare(limit: &FieldPath<'_>, key: &str, errors: &mut Errors) {
     }
 }
 
-/// An amount, and as it is written.
+/// A quantity and its text.
 type Amount = (Quantity, String);
 
-/// What is wrong with the most that a limit may be of its request.
+/// Returns the error of a `maxLimitRequestRatio` that does not fit the other limits.
 fn wrong_ratio(ratio: &Amount, min: Option<&Amount>, max: Option<&Amount>) -> Vec<String> {
     let mut wrong = Vec::new();
     if ratio.0 < Quantity::of(1) {

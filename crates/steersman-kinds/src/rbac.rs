@@ -44,8 +44,8 @@ fn cluster_role(object: &Value) -> Errors {
     errors
 }
 
-/// The errors of a check, twice for an update: upstream's strategies of this group check an update
-/// as a new object, and then as an update, which checks the new object again.
+/// Returns the errors of a check, twice for an update. Upstream's strategies of this group check an
+/// update as a new object, and then as an update, which checks the new object again.
 fn repeated(old: Option<&Value>, check: impl Fn() -> Errors) -> Errors {
     let mut errors = check();
     if old.is_some() {

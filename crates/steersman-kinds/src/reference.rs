@@ -1,11 +1,11 @@
-//! Machine: names of other objects in fields.
+//! Machine: checks names of other objects in fields.
 
 use steersman_text::names::NameRule;
 
 use super::check;
 use super::field_path::{Errors, FieldPath};
 
-/// A text that must be there, and that can stand between two slashes.
+/// Checks that a text is present and can be one segment of a URL path.
 pub(super) fn segment(at: &FieldPath<'_>, errors: &mut Errors) {
     if at.is_empty() {
         errors.required(at, "");
@@ -14,7 +14,7 @@ pub(super) fn segment(at: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-/// An object of the same namespace, by group, kind and name.
+/// Checks a reference to an object of the same namespace by group, kind and name.
 pub(super) fn check_local(at: &FieldPath<'_>, errors: &mut Errors) {
     if at.at("apiGroup").is_set() {
         check::subdomain(&at.at("apiGroup"), errors);
@@ -23,7 +23,8 @@ pub(super) fn check_local(at: &FieldPath<'_>, errors: &mut Errors) {
     segment(&at.at("name"), errors);
 }
 
-/// A domain and a path below it, as controllers are named (upstream: `IsDomainPrefixedPath`).
+/// Checks a domain followed by a path, such as the name of a controller (upstream:
+/// `IsDomainPrefixedPath`).
 pub(super) fn check_domain_path(at: &FieldPath<'_>, errors: &mut Errors) {
     const PATH: &str =
         "Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')";
@@ -43,7 +44,7 @@ pub(super) fn check_domain_path(at: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-/// A domain of at least as many parts (upstream: `IsFullyQualifiedName`).
+/// Checks a domain of at least three parts (upstream: `IsFullyQualifiedName`).
 pub(super) fn check_domain(at: &FieldPath<'_>, errors: &mut Errors) {
     if at.is_empty() {
         errors.required(at, "");
@@ -58,7 +59,7 @@ pub(super) fn check_domain(at: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-/// A domain and one segment below it (upstream: `ValidateSignerName`).
+/// Checks a domain followed by one path segment (upstream: `ValidateSignerName`).
 pub(super) fn check_signer(at: &FieldPath<'_>, errors: &mut Errors) {
     if at.is_empty() {
         errors.required(at, "");

@@ -47,10 +47,10 @@ pub(super) const LEASE: Kind = Kind {
     ..Kind::PLAIN
 };
 
-/// The greatest priority that is not the system's own.
+/// Highest priority of a class that is not a system class.
 const HIGHEST: i64 = 1_000_000_000;
 
-/// The classes of the system, with their values.
+/// The system's priority classes and their values.
 const SYSTEM: [(&str, i64); 2] = [
     ("system-node-critical", 2_000_001_000),
     ("system-cluster-critical", 2_000_000_000),
@@ -121,7 +121,7 @@ fn runtime(object: &Value, old: Option<&Value>) -> Errors {
     errors
 }
 
-/// A toleration as Go writes the type behind it.
+/// Prints a toleration as Go prints its internal type.
 fn written(toleration: &FieldPath<'_>) -> String {
     let text = |field: &str| Value::from(toleration.at(field).text());
     format!(
@@ -142,7 +142,7 @@ fn lease(spec: &FieldPath<'_>, errors: &mut Errors) {
     check::not_negative(&spec.at("leaseTransitions"), errors);
     let strategy = spec.at("strategy");
     if strategy.is_set() {
-        // The path names the field twice, as the real server's does.
+        // As in the real server, the path names the field twice.
         let at = strategy.named("strategy", Some(strategy.value()));
         if strategy.text().contains('/') {
             check::qualified(&at, errors);

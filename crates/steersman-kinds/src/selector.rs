@@ -1,4 +1,4 @@
-//! Machine: label selectors: which are valid, and which labels they select.
+//! Machine: checks label selectors, and matches labels against them.
 
 use serde_json::Value;
 use steersman_text::names;
@@ -6,7 +6,7 @@ use steersman_text::names;
 use super::check;
 use super::field_path::{Errors, FieldPath};
 
-/// Checks a label selector; an absent one passes (upstream: `ValidateLabelSelector`).
+/// Checks a label selector. An absent selector passes (upstream: `ValidateLabelSelector`).
 pub(super) fn check(at: &FieldPath<'_>, errors: &mut Errors) {
     if !at.is_set() {
         return;
@@ -44,7 +44,8 @@ pub(super) fn check_operator(expression: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-/// Whether a valid selector selects these labels. None selects nothing, an empty one everything.
+/// Returns whether a valid selector matches these labels. A null selector matches no labels, an empty
+/// selector matches all.
 pub fn selects(selector: &Value, labels: &Value) -> bool {
     if selector.is_null() {
         return false;
@@ -71,7 +72,7 @@ pub fn selects(selector: &Value, labels: &Value) -> bool {
         })
 }
 
-/// Whether a selector asks for nothing.
+/// Returns whether a selector has no requirements.
 pub(super) fn is_empty(at: &FieldPath<'_>) -> bool {
     at.at("matchLabels").is_empty() && at.at("matchExpressions").is_empty()
 }

@@ -1,19 +1,18 @@
-//! Machine: the sources of storage that volumes of Pods and PersistentVolumes have in common, and what
-//! each of them needs.
+//! Machine: checks the volume sources that Pods and PersistentVolumes share.
 
 use serde_json::Value;
 
 use super::check;
 use super::field_path::{Errors, FieldPath};
 
-/// Whose source it is: both have the same fields, and differ in where secrets are.
+/// The kind that has the volume source. The fields are the same, but references to secrets differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Holder {
     Pod,
     Volume,
 }
 
-/// What sources need before anything else of them is checked.
+/// Required fields of each source. They are checked before all other fields.
 const NEEDS: &[(&str, &[&str])] = &[
     ("awsElasticBlockStore", &["volumeID"]),
     ("azureDisk", &["diskName", "diskURI"]),
@@ -44,7 +43,7 @@ const HOST_TYPES: &[&str] = &[
     "Socket",
 ];
 
-/// Fields that must not be empty.
+/// Adds an error for each of these fields that is empty.
 pub(super) fn need(source: &FieldPath<'_>, fields: &[&str], errors: &mut Errors) {
     for field in fields {
         if source.at(field).is_empty() {
@@ -95,7 +94,7 @@ pub(super) fn check(kind: &str, source: &FieldPath<'_>, holder: Holder, errors: 
     }
 }
 
-/// The secret of a source; a PersistentVolume says in which namespace it is.
+/// Checks the reference to a source's secret. In a PersistentVolume the reference has a namespace.
 fn check_secret(source: &FieldPath<'_>, holder: Holder, errors: &mut Errors) {
     let secret = source.at("secretRef");
     if secret.is_set() {
@@ -165,7 +164,7 @@ fn check_iscsi(source: &FieldPath<'_>, holder: Holder, errors: &mut Errors) {
     }
 }
 
-/// Whether a name of one of the three sorts is well formed; nothing for any other.
+/// Returns whether an iSCSI name is well formed, or `None` for a name with an unknown prefix.
 fn is_iscsi_name(name: &str) -> Option<bool> {
     let counted = |count: usize| {
         let mut rest = name.chars().skip(3);
@@ -184,7 +183,7 @@ fn is_iscsi_name(name: &str) -> Option<bool> {
     }
 }
 
-/// What follows `iqn.`: a month, who had a domain in it, and a name of theirs.
+/// Returns whether the text after `iqn.` is a month, a reversed domain and a name.
 fn is_qualified(text: &str) -> bool {
     let (Some(month), Some(rest)) = (text.get(..8), text.get(8..)) else {
         return false;
@@ -234,7 +233,7 @@ fn check_quobyte(source: &FieldPath<'_>, errors: &mut Errors) {
     need(source, &["volume"], errors);
 }
 
-/// Whether this is a host, in brackets where it has colons of its own, and a port.
+/// Returns whether a text is a host and a port. A host with colons stands in brackets.
 fn is_pair(text: &str) -> bool {
     let Some((host, port)) = text.rsplit_once(':') else {
         return false;
@@ -306,7 +305,8 @@ fn check_azure_disk(source: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-/// A secret of a PersistentVolume's driver (upstream: `validatePVSecretReference`).
+/// Checks the reference to a secret of a PersistentVolume's driver (upstream:
+/// `validatePVSecretReference`).
 pub(super) fn check_driver_secret(secret: &FieldPath<'_>, errors: &mut Errors) {
     if !secret.is_set() {
         return;

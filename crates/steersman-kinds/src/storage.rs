@@ -1,4 +1,5 @@
-//! Machine: storage classes, CSI drivers and their like (upstream: `pkg/apis/storage`).
+//! Machine: StorageClasses, VolumeAttributesClasses, CSI drivers, storage capacities and
+//! attachments (upstream: `pkg/apis/storage`).
 
 use serde_json::{Value, json};
 use steersman_text::names;
@@ -40,7 +41,7 @@ pub(super) const ATTRIBUTES_CLASS: Kind = Kind {
 pub(super) const DRIVER: Kind = Kind {
     defaults: driver_defaults,
     prepare: |object, old| {
-        // What may change of it raises the generation, which begins at one whatever a client sent.
+        // The generation of a new object is one. A change of a mutable field raises the generation.
         let raised = match old {
             None => 1,
             Some(old) if old["spec"] == object["spec"] => return,
@@ -102,12 +103,12 @@ pub(super) const ATTACHMENT: Kind = Kind {
     ..Kind::PLAIN
 };
 
-/// How many bytes the parameters of a class may have.
+/// Largest number of bytes in the parameters of a class.
 const PARAMETERS_LIMIT: usize = 256 * 1024;
-/// How many parameters a class may have.
+/// Largest number of parameters of a class.
 const MOST_PARAMETERS: usize = 512;
 
-/// Who provides the storage: a qualified name in whatever case.
+/// Checks the name of a provisioner: a qualified name, in lower or upper case.
 fn check_provider(at: &FieldPath<'_>, errors: &mut Errors) {
     if at.is_empty() {
         errors.required(at, "");
@@ -182,7 +183,7 @@ fn attributes(object: &Value, old: Option<&Value>) -> Errors {
         errors.required(&parameters, detail);
     }
     check_parameters(&parameters, &mut errors);
-    // Unlike a StorageClass, which says that its fields are immutable.
+    // Updates of a StorageClass have another message for the same rule.
     for field in ["driverName", "parameters"] {
         let at = root.at(field);
         if old.is_some_and(|old| old[field] != *at.value()) {
@@ -192,7 +193,7 @@ fn attributes(object: &Value, old: Option<&Value>) -> Errors {
     errors
 }
 
-/// The name of a driver (upstream: `ValidateCSIDriverName`).
+/// Checks the name of a driver (upstream: `ValidateCSIDriverName`).
 fn check_driver(at: &FieldPath<'_>, errors: &mut Errors) {
     if at.is_empty() {
         errors.required(at, "");
@@ -295,7 +296,7 @@ fn csi_node(object: &Value, old: Option<&Value>) -> Errors {
     errors
 }
 
-/// A driver that stays on its node stays as it is, but for the number of volumes that it attaches
+/// Checks that the drivers that stay on a node change nothing but the number of attachable volumes
 /// (upstream: `ValidateCSINodeUpdate`).
 fn check_drivers_stay(object: &Value, old: &Value, errors: &mut Errors) {
     let fixed = |driver: &Value| {
@@ -317,7 +318,7 @@ fn check_drivers_stay(object: &Value, old: &Value, errors: &mut Errors) {
     }
 }
 
-/// A driver of a node as Go prints its internal type, without the part that may change.
+/// Prints a driver of a node as Go prints its internal type, without the mutable field.
 fn written_driver(driver: &Value) -> String {
     format!(
         "{{\"Name\":{},\"NodeID\":{},\"TopologyKeys\":{},\"Allocatable\":null}}",

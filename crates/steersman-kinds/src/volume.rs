@@ -1,4 +1,4 @@
-//! Machine: PersistentVolumes and what they are made of (upstream: `ValidatePersistentVolume`).
+//! Machine: PersistentVolumes (upstream: `ValidatePersistentVolume`).
 
 use serde_json::{Value, json};
 
@@ -39,7 +39,8 @@ pub(super) const VOLUME: Kind = Kind {
 
 const MOUNT_NOTE: &str = "volume.beta.kubernetes.io/mount-options";
 
-/// The warnings about a volume, new or changed (upstream: `pkg/api/persistentvolume/util.go`).
+/// Returns the warnings about a volume, new or changed (upstream:
+/// `pkg/api/persistentvolume/util.go`).
 fn warn(root: &FieldPath<'_>) -> Vec<String> {
     let (spec, mut told) = (root.at("spec"), Vec::new());
     notes::of_class_note(root, &mut told);
@@ -65,7 +66,7 @@ fn warn(root: &FieldPath<'_>) -> Vec<String> {
     told
 }
 
-/// The sources in the order in which they are looked at, and where messages find each.
+/// The volume sources in the order of upstream's checks, each with its path in messages.
 const SOURCES: &[(&str, &str)] = &[
     ("hostPath", "hostPath"),
     ("gcePersistentDisk", "persistentDisk"),
@@ -91,7 +92,8 @@ const SOURCES: &[(&str, &str)] = &[
     ("csi", "csi"),
 ];
 
-/// Labels of nodes that may be renamed in place: the old name and the new one.
+/// Labels of nodes that an update of the node affinity may rename: the deprecated name and the new
+/// one.
 const RENAMED: [(&str, &str); 5] = [
     ("beta.kubernetes.io/arch", "kubernetes.io/arch"),
     ("beta.kubernetes.io/os", "kubernetes.io/os"),
@@ -213,7 +215,7 @@ fn attributes(spec: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-/// Exactly one source, with what it needs.
+/// Checks that a volume has exactly one source, and checks the source.
 fn check_source(spec: &FieldPath<'_>, volume: &str, errors: &mut Errors) {
     let mut found = false;
     for (field, named) in SOURCES {
@@ -221,7 +223,7 @@ fn check_source(spec: &FieldPath<'_>, volume: &str, errors: &mut Errors) {
         if !given.is_set() {
             continue;
         }
-        // The real server does not count this one.
+        // The real server accepts `flexVolume` as a second source.
         if found && *field != "flexVolume" {
             let shown = if *field == "cephfs" { "cephFS" } else { field };
             let field = spec.named(shown, None);
@@ -273,7 +275,7 @@ fn check_csi(at: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-/// An affinity whose keys are the newer names.
+/// Returns the node affinity with deprecated keys replaced by the new ones.
 fn renamed(affinity: &Value) -> Value {
     let mut affinity = affinity.clone();
     let terms = affinity.pointer_mut("/required/nodeSelectorTerms");
@@ -294,7 +296,7 @@ fn update(spec: &FieldPath<'_>, old: &Value, errors: &mut Errors) {
             .iter()
             .map(|(field, _)| spec[*field].clone())
             .collect();
-        // This secret may come later.
+        // An update may add this secret reference.
         if old["csi"]["controllerExpandSecretRef"].is_null()
             && let Some(csi) = all.last_mut().and_then(Value::as_object_mut)
         {
@@ -303,7 +305,7 @@ fn update(spec: &FieldPath<'_>, old: &Value, errors: &mut Errors) {
         all
     };
     if source(spec.value()) != source(old) {
-        // The real server goes on with the difference of two Go values.
+        // The real server appends the difference of two Go values to this message.
         let at = spec.named("persistentvolumesource", None);
         let detail = "spec.persistentvolumesource is immutable after creation";
         errors.forbidden(&at, detail);

@@ -1,13 +1,13 @@
-//! Machine: sets of indexes as Jobs write them: `1,3-5,7`.
+//! Machine: checks sets of indexes in the form of Jobs: `1,3-5,7`.
 
 use steersman_text::indexes::parse_interval;
 
 use crate::field_path::FieldPath;
 
-/// How many indexes a text names (upstream: `validateIndexesFormat`).
+/// Returns the number of indexes in a set (upstream: `validateIndexesFormat`).
 ///
 /// # Errors
-/// Says what is wrong with the text.
+/// Fails with the message of a real kube-apiserver.
 pub(super) fn count(text: &str, completions: i64) -> Result<i64, String> {
     let mut last: Option<i64> = None;
     let mut total = 0;
@@ -24,7 +24,7 @@ pub(super) fn count(text: &str, completions: i64) -> Result<i64, String> {
     Ok(total)
 }
 
-/// The first index that is in both sets; what cannot be read is in none.
+/// Returns the first index that is in both sets. Parts that do not parse are skipped.
 pub(super) fn overlap(one: &FieldPath<'_>, other: &FieldPath<'_>, completions: i64) -> Option<i64> {
     let read = |field: &FieldPath<'_>| -> Vec<(i64, i64)> {
         let parts = field.text().split(',');

@@ -1,4 +1,4 @@
-//! Machine: when a Job has failed or succeeded before all of its Pods have.
+//! Machine: checks the failure and success policies of Jobs.
 
 use serde_json::Value;
 
@@ -33,7 +33,7 @@ pub(super) fn check(spec: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-/// When a Job has failed does not change.
+/// Checks that an update keeps the failure policy.
 pub(super) fn same_failure(spec: &FieldPath<'_>, old: &FieldPath<'_>, errors: &mut Errors) {
     let policy = spec.at("podFailurePolicy");
     if policy.value() != old.at("podFailurePolicy").value() {
@@ -41,7 +41,7 @@ pub(super) fn same_failure(spec: &FieldPath<'_>, old: &FieldPath<'_>, errors: &m
     }
 }
 
-/// When a Job has succeeded does not change.
+/// Checks that an update keeps the success policy.
 pub(super) fn same_success(spec: &FieldPath<'_>, old: &FieldPath<'_>, errors: &mut Errors) {
     let policy = spec.at("successPolicy");
     if policy.value() != old.at("successPolicy").value() {
@@ -49,7 +49,7 @@ pub(super) fn same_success(spec: &FieldPath<'_>, old: &FieldPath<'_>, errors: &m
     }
 }
 
-/// A policy as Go writes the type behind it.
+/// Prints a success policy as Go prints its internal type.
 fn written_success(policy: &FieldPath<'_>) -> String {
     written_rules(policy, |rule| {
         format!(
@@ -60,7 +60,7 @@ fn written_success(policy: &FieldPath<'_>) -> String {
     })
 }
 
-/// See [`written_success`].
+/// Prints a failure policy as Go prints its internal type.
 fn written_failure(policy: &FieldPath<'_>) -> String {
     written_rules(policy, |rule| {
         let codes = rule.at("onExitCodes");
@@ -103,7 +103,7 @@ fn written_rules(policy: &FieldPath<'_>, rule: impl FnMut(FieldPath<'_>) -> Stri
     format!("{{\"Rules\":[{}]}}", all.join(","))
 }
 
-/// One of the values that there are, or all of them in the message.
+/// Checks that a text is one of the known values. The error of an absent text lists all values.
 fn required(at: &FieldPath<'_>, known: &[&str], errors: &mut Errors) {
     if at.is_empty() {
         let all: Vec<String> = known.iter().map(|one| format!("\"{one}\"")).collect();
@@ -113,7 +113,7 @@ fn required(at: &FieldPath<'_>, known: &[&str], errors: &mut Errors) {
     }
 }
 
-/// Upstream: `validatePodFailurePolicy`.
+/// Checks a failure policy. Upstream: `validatePodFailurePolicy`.
 fn check_failure(spec: &FieldPath<'_>, rules: &FieldPath<'_>, errors: &mut Errors) {
     if rules.len() > 20 {
         errors.too_many(rules, 20);
@@ -190,7 +190,7 @@ fn check_codes(spec: &FieldPath<'_>, codes: &FieldPath<'_>, errors: &mut Errors)
     }
 }
 
-/// Upstream: `validateSuccessPolicy`.
+/// Checks a success policy. Upstream: `validateSuccessPolicy`.
 fn check_success(spec: &FieldPath<'_>, rules: &FieldPath<'_>, errors: &mut Errors) {
     let completions = spec.at("completions").int();
     if rules.is_empty() {

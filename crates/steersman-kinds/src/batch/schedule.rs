@@ -1,4 +1,4 @@
-//! Machine: what is checked of the schedule and the time zone of a CronJob.
+//! Machine: checks the schedule and the time zone of a CronJob.
 
 use serde_json::Value;
 use steersman_text::schedule::Schedule;
@@ -33,7 +33,7 @@ pub(super) fn check(spec: &FieldPath<'_>, old: Option<&Value>, errors: &mut Erro
     }
 }
 
-/// Upstream: `validateTimeZone`.
+/// Checks a time zone. Upstream: `validateTimeZone`.
 fn check_zone(zone: &FieldPath<'_>, errors: &mut Errors) {
     if !zone.is_set() {
         return;

@@ -1,4 +1,4 @@
-//! Machine: what a write to a Job's status may bring (upstream: `ValidateJobStatusUpdate`).
+//! Machine: checks writes to a Job's status (upstream: `ValidateJobStatusUpdate`).
 
 use std::collections::HashSet;
 
@@ -30,14 +30,14 @@ impl Write<'_> {
         holds(&self.old, kind)
     }
 
-    /// Whether the write says for the first time that the Job has ended. Most rules hold only
-    /// then, so that a status of an older controller can still be written.
+    /// Returns whether the write is the first that says that the Job has ended. Most rules hold
+    /// only for such a write, so that a status of an older controller can still be written.
     fn finishes(&self) -> bool {
         let turns = |kind| self.is(kind) && !self.was(kind);
         turns("Complete") || turns("Failed")
     }
 
-    /// One error about the conditions for each rule that is broken.
+    /// Adds an error about the conditions for each rule that the write breaks.
     fn refuse(&self, rules: &[(bool, &str)], errors: &mut Errors) {
         let conditions = self.status.at("conditions");
         for (_, detail) in rules.iter().filter(|(broken, _)| *broken) {
@@ -81,7 +81,7 @@ pub(super) fn check(new: &Value, old: &Value) -> Errors {
     errors
 }
 
-/// How a Job ends.
+/// Checks the conditions and times of a Job's end.
 fn check_end(write: &Write<'_>, errors: &mut Errors) {
     let (complete, failed) = (write.is("Complete"), write.is("Failed"));
     let finishes = write.finishes();
@@ -108,7 +108,7 @@ fn check_end(write: &Write<'_>, errors: &mut Errors) {
     if !done.is_set() && complete && finishes {
         errors.required(&done, "completionTime is required for Complete jobs");
     }
-    // Times of one zone and one length compare as texts.
+    // Both times have the same zone and length, so comparing the texts compares the times.
     if done.is_set() && start.is_set() && done.text() < start.text() && changed {
         errors.invalid(&done, "completionTime cannot be set before startTime");
     }
@@ -143,7 +143,7 @@ fn check_end(write: &Write<'_>, errors: &mut Errors) {
     }
 }
 
-/// What was said once stays said.
+/// Checks that a write keeps the parts of a status that never change once set.
 fn check_changes(write: &Write<'_>, errors: &mut Errors) {
     for (kind, detail) in [
         (
