@@ -1,4 +1,4 @@
-//! Machine: what shares the server among its clients (upstream: `pkg/apis/flowcontrol`).
+//! Machine: FlowSchemas and PriorityLevelConfigurations (upstream: `pkg/apis/flowcontrol`).
 
 use serde_json::{Value, json};
 use steersman_text::names;
@@ -36,7 +36,7 @@ pub(super) const PRIORITY_LEVEL: Kind = Kind {
     ..Kind::PLAIN
 };
 
-/// Conditions have a type, and each another one.
+/// Checks that conditions have types, and that no two types are equal.
 fn check_conditions(object: &Value) -> Errors {
     let (mut errors, mut seen) = (Errors::default(), Vec::new());
     for condition in FieldPath::root(object).down("status.conditions").items() {
@@ -106,7 +106,7 @@ fn check_schema(root: &FieldPath<'_>, errors: &mut Errors) {
     if spec.at("distinguisherMethod").is_set() {
         let known = &["ByNamespace", "ByUser"];
         if !known.contains(&method.text()) {
-            // The value that is shown is the whole method.
+            // The error shows the whole method.
             let shown = format!("{{\"Type\":{}}}", Value::from(method.text()));
             errors.not_supported_written(&method, &shown, known);
         }
@@ -168,7 +168,7 @@ fn check_subject(subject: &FieldPath<'_>, errors: &mut Errors) {
             check::name(NameRule::Label, &namespace, errors);
         }
     }
-    // The others are looked at in an order of their own.
+    // Upstream checks the other subject fields in this order.
     for field in ["serviceAccount", "user", "group"] {
         let (named, _) = KINDS
             .iter()
@@ -181,7 +181,7 @@ fn check_subject(subject: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-/// A list that has an element, and `*` only alone.
+/// Checks that a list has an element, and that `*` is the only one if present.
 fn check_list(at: &FieldPath<'_>, lack: &str, what: &str, errors: &mut Errors) -> bool {
     let wild = at.items().any(|one| one.text() == "*");
     if at.is_empty() {
@@ -339,11 +339,11 @@ fn check_queues(at: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-/// The bits of a hash by which a hand is dealt.
+/// Number of bits of a hash that shuffle sharding uses.
 const MOST_BITS: u32 = 60;
 
-/// Whether a hash has bits enough to deal a hand (upstream: `RequiredEntropyBits`): as many hands
-/// as there are with repetition are told apart by it.
+/// Returns whether a hash has enough bits to choose a hand of queues (upstream:
+/// `RequiredEntropyBits`). The number of hands counts repetitions.
 fn is_dealt(deck: i64, hand: i64) -> bool {
     let mut hands: u128 = 1;
     for _ in 0..hand {

@@ -1,4 +1,4 @@
-//! Machine: Pods: their defaults, what is checked when they are made and changed, and their status.
+//! Machine: Pods and PodTemplates: defaults, validation of creates and updates, and status.
 
 mod resources;
 mod env;
@@ -36,7 +36,8 @@ pub(super) const POD: Kind = Kind {
     prepare_status: strategy::keep,
     validate,
     validate_status: status::check,
-    // People seldom change Pods themselves, and controllers do not read.
+    // Only new Pods get these warnings: controllers write most updates, and controllers do not read
+    // warnings.
     warnings: |new, old| match old {
         None => warnings::of_pod(&FieldPath::root(new)),
         Some(_) => Vec::new(),
@@ -65,8 +66,8 @@ pub(super) const POD_TEMPLATE: Kind = Kind {
     ..Kind::PLAIN
 };
 
-/// The warnings about a template, wherever the object's generation rises; `names` lead to the
-/// template from the object.
+/// Returns the warnings about a template whenever the object's generation rises. `names` is the
+/// path from the object to the template.
 pub(super) fn template_warnings(new: &Value, old: Option<&Value>, names: &str) -> Vec<String> {
     let part = names.split('.').next().unwrap_or_default();
     if old.is_some_and(|old| old[part] == new[part]) {
@@ -75,15 +76,15 @@ pub(super) fn template_warnings(new: &Value, old: Option<&Value>, names: &str) -
     warnings::of(&FieldPath::root(new).down(names), SpecOwner::Template)
 }
 
-/// What is checked of a spec differs a little between a Pod and a template of Pods.
+/// The owner of a Pod spec. A Pod and a template of Pods have slightly different rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SpecOwner<'a> {
-    /// The spec of the Pod of this name.
+    /// The Pod with this name.
     Pod(&'a str),
     Template,
 }
 
-/// Where a field of a container's resources moves a Pod to another class.
+/// Returns the quality-of-service class: Guaranteed, Burstable or BestEffort.
 pub(super) fn quality(spec: &Value) -> &'static str {
     resources::quality(spec)
 }
@@ -121,7 +122,7 @@ fn validate(new: &Value, old: Option<&Value>) -> Errors {
     errors
 }
 
-/// Checks a Pod's spec, and what a template may leave open (upstream:
+/// Checks a Pod's spec, including the fields that only a template may leave open (upstream:
 /// `validatePodMetadataAndSpec`).
 fn check_whole(pod: &FieldPath<'_>, old: Option<&FieldPath<'_>>, errors: &mut Errors) {
     let name = pod.down("metadata.name").text();
@@ -146,10 +147,10 @@ fn check_whole(pod: &FieldPath<'_>, old: Option<&FieldPath<'_>>, errors: &mut Er
     }
 }
 
-/// The annotation by which a kubelet shows a Pod of its own.
+/// The annotation of a mirror Pod, by which a kubelet shows a static Pod.
 const MIRROR: &str = "kubernetes.io/config.mirror";
 
-/// Whether an annotation of the Pod gives a cost of its deletion that is no number.
+/// Returns whether the annotation for the deletion cost is not an integer.
 fn costs_nonsense(annotations: &Value) -> bool {
     let canonical = |text: &str| {
         text.parse::<i32>()
@@ -161,8 +162,8 @@ fn costs_nonsense(annotations: &Value) -> bool {
 
 const COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
-/// Annotations of a Pod that mean something to the server (upstream:
-/// `ValidatePodSpecificAnnotations`). What the old Pod had already passes.
+/// Checks the annotations that the server evaluates (upstream: `ValidatePodSpecificAnnotations`).
+/// Annotations of the old Pod pass unchecked.
 fn check_annotations(
     holder: &FieldPath<'_>,
     annotations: &FieldPath<'_>,
@@ -182,8 +183,8 @@ fn check_annotations(
     profiles::check_notes(annotations, &holder.at("spec"), errors);
 }
 
-/// Annotations that stay as they are, and then all of them again (upstream:
-/// `ValidatePodSpecificAnnotationUpdates`).
+/// Checks that an update keeps the immutable annotations, and checks all annotations again
+/// (upstream: `ValidatePodSpecificAnnotationUpdates`).
 fn check_changed_notes(pod: &FieldPath<'_>, old: &FieldPath<'_>, errors: &mut Errors) {
     let (notes, before) = (
         pod.down("metadata.annotations"),
@@ -209,7 +210,7 @@ fn check_changed_notes(pod: &FieldPath<'_>, old: &FieldPath<'_>, errors: &mut Er
     check_annotations(pod, &notes, Some(old), errors);
 }
 
-/// What only a new Pod may not have.
+/// Checks the rules that hold only for new Pods.
 fn check_new(pod: &FieldPath<'_>, errors: &mut Errors) {
     let spec = pod.at("spec");
     let ephemeral = spec.at("ephemeralContainers");
@@ -226,7 +227,7 @@ fn check_new(pod: &FieldPath<'_>, errors: &mut Errors) {
 /// Checks a template of Pods: labels, annotations and spec (upstream:
 /// `ValidatePodTemplateSpec`).
 pub(super) fn check_template(template: &FieldPath<'_>, errors: &mut Errors) {
-    // Messages do not name the metadata.
+    // As upstream, the errors of a template do not name the metadata.
     let metadata = template.at("metadata");
     let of = |field: &'static str| template.named(field, Some(metadata.at(field).value()));
     check::labels(&of("labels"), errors);
@@ -271,7 +272,7 @@ fn is_mirror(pod: &FieldPath<'_>) -> bool {
     pod.down("metadata.annotations").key(MIRROR).is_set()
 }
 
-/// The one thing that is told of a Pod that its kubelet alone decides about.
+/// Returns the only error of an update that the kubelet of a static Pod alone may do.
 fn static_pod(detail: &str) -> Errors {
     let mut errors = Errors::default();
     errors.forbidden(&FieldPath::new("[]", &Value::Null), detail);

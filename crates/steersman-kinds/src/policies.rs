@@ -73,7 +73,7 @@ pub(super) const MUTATING_BINDING: Kind = Kind {
 
 const REASONS: &[&str] = &["Forbidden", "Invalid", "RequestEntityTooLarge"];
 const MOST_ANNOTATIONS: usize = 20;
-/// The longest expression of an audit annotation, in bytes.
+/// Largest number of bytes in the expression of an audit annotation.
 const LONGEST_NOTE: usize = 5 * 1024;
 
 fn match_defaults(resources: &mut Value) {
@@ -104,7 +104,7 @@ fn binding_defaults(object: &mut Value) {
     }
 }
 
-/// Answers what the expressions of the policy may use.
+/// Checks a policy. Returns the variables that its expressions may use.
 fn check_policy(spec: &FieldPath<'_>, errors: &mut Errors) -> Environment {
     check::required_one_of(&spec.at("failurePolicy"), FAILURES, errors);
     let kind = spec.at("paramKind");
@@ -140,7 +140,7 @@ fn check_policy(spec: &FieldPath<'_>, errors: &mut Errors) -> Environment {
     environment
 }
 
-/// The type of an expression that compiles.
+/// Checks that an expression compiles, and returns its type.
 fn compiled(
     environment: &Environment,
     expression: &FieldPath<'_>,
@@ -343,7 +343,7 @@ fn check_binding(spec: &FieldPath<'_>, errors: &mut Errors) {
     }
     let resources = spec.at("matchResources");
     if resources.is_set() {
-        // The path lacks a letter in the real server.
+        // As in the real server, the path misses a letter.
         let at = spec.named("matchResouces", Some(resources.value()));
         check_match(&at, errors);
     }

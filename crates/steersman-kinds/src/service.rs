@@ -1,4 +1,4 @@
-//! Machine: Services: what they fill in, and what of each type is refused (upstream: `ValidateService`).
+//! Machine: Services: defaults, validation and warnings (upstream: `ValidateService`).
 
 mod addresses;
 mod warnings;
@@ -31,34 +31,34 @@ const RANGES: &str = "service.beta.kubernetes.io/load-balancer-source-ranges";
 const HINTS: &str = "service.kubernetes.io/topology-aware-hints";
 const MODE: &str = "service.kubernetes.io/topology-mode";
 
-/// A day, the longest that a client is kept at one endpoint.
+/// Longest timeout of session affinity, in seconds: one day.
 const DAY: i64 = 86_400;
 
 fn is(spec: &Value, kind: &str) -> bool {
     spec["type"] == kind
 }
 
-/// Whether ports on the nodes may be used.
+/// Returns whether the Service may use node ports.
 fn on_nodes(spec: &Value) -> bool {
     is(spec, "NodePort") || is(spec, "LoadBalancer")
 }
 
-/// Whether nodes tell a balancer if they have an endpoint.
+/// Returns whether load balancers ask nodes by a health check port if they have an endpoint.
 pub fn needs_health_port(spec: &Value) -> bool {
     is(spec, "LoadBalancer") && spec["externalTrafficPolicy"] == "Local"
 }
 
-/// Whether the Service has an address in the cluster, or none on purpose.
+/// Returns whether the Service has cluster IPs, or `None` instead of one.
 pub fn needs_address(spec: &Value) -> bool {
     is(spec, "ClusterIP") || on_nodes(spec)
 }
 
-/// Whether traffic reaches it from outside the cluster.
+/// Returns whether the Service accepts traffic from outside the cluster.
 fn is_outside(spec: &Value) -> bool {
     on_nodes(spec) || (is(spec, "ClusterIP") && !lacks(spec, "externalIPs"))
 }
 
-/// Whether it has no address on purpose.
+/// Returns whether the Service is headless: its cluster IP is `None`.
 pub fn is_headless(spec: &Value) -> bool {
     spec["clusterIPs"] == json!(["None"])
 }
@@ -108,7 +108,7 @@ fn defaults(object: &mut Value) {
     }
 }
 
-/// An update to a type that has no use for a field drops it, unless the update sets it anew
+/// Drops fields that the new type of a Service does not use, unless the update changes them
 /// (upstream: `dropTypeDependentFields`).
 fn prepare(object: &mut Value, old: Option<&Value>) {
     let Some(old) = old.map(|old| &old["spec"]) else {
@@ -339,7 +339,7 @@ fn source_ranges(root: &FieldPath<'_>, errors: &mut Errors) {
     let balancer = is(spec.value(), "LoadBalancer");
     let ranges = spec.at("loadBalancerSourceRanges");
     if !ranges.is_empty() {
-        // The path has the name of the Go field.
+        // As upstream, the path has the name of the Go field.
         let at = FieldPath::new("spec.LoadBalancerSourceRanges", ranges.value());
         if !balancer {
             errors.forbidden(&at, ONLY_BALANCER);
@@ -373,7 +373,7 @@ fn traffic(spec: &FieldPath<'_>, errors: &mut Errors) {
     }
     let health = spec.at("healthCheckNodePort");
     if needs_health_port(value) {
-        // What is absent is given out later.
+        // An absent port is allocated later.
         if health.int() != 0 {
             check::port(&health, errors);
         }

@@ -1,4 +1,4 @@
-//! Machine: the configurations of admission webhooks (upstream: `pkg/apis/admissionregistration`).
+//! Machine: configurations of admission webhooks (upstream: `pkg/apis/admissionregistration`).
 
 use serde_json::{Value, json};
 use steersman_cel::{Environment, Type};
@@ -26,7 +26,7 @@ pub(super) const VALIDATING: Kind = Kind {
     ..Kind::PLAIN
 };
 
-/// Versions of reviews that the server before this one spoke.
+/// Versions of AdmissionReview that an API server supports.
 const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 const HARMLESS: &[&str] = &["None", "NoneOnDryRun"];
 const EFFECTS: &[&str] = &["None", "NoneOnDryRun", "Some", "Unknown"];
@@ -83,7 +83,7 @@ fn validate(object: &Value, old: Option<&Value>, mutating: bool) -> Errors {
         names.dedup();
         names.len() == all
     };
-    // What is stored already may break newer rules.
+    // Stored objects may violate rules that are newer than the objects.
     let strict_effects = old.is_none_or(|old| hooks(old).all(harmless));
     let strict_versions = old.is_none_or(|old| {
         hooks(old).all(|hook| {
@@ -149,11 +149,11 @@ fn check_hook(hook: &FieldPath<'_>, strict: bool, mutating: bool, errors: &mut E
     conditions(&hook.at("matchConditions"), &environment, errors);
 }
 
-/// Checks how a definition reaches the webhook that converts its objects (upstream:
-/// `validateCustomResourceConversion`); `path` is where messages say that this stands.
+/// Checks the configuration of a conversion webhook of a CustomResourceDefinition (upstream:
+/// `validateCustomResourceConversion`). `path` is the path of the configuration in messages.
 #[must_use]
 ///
-/// A broken bundle of authorities passes with `any_bundle`.
+/// With `any_bundle`, an invalid CA bundle passes.
 pub(crate) fn check_conversion(webhook: &Value, any_bundle: bool, path: &str) -> Vec<FieldError> {
     let mut errors = Errors::default();
     let config = FieldPath::new(
@@ -194,8 +194,8 @@ fn versions(hook: &FieldPath<'_>, strict: bool, errors: &mut Errors) {
     check_versions(&versions, &missing, unknown, errors);
 }
 
-/// Checks versions of reviews; `missing` is told where there are none, and `unknown` says that
-/// none of them is known.
+/// Checks review versions. `missing` is the error for an empty list, and `unknown` the error for a
+/// list without a supported version.
 fn check_versions(versions: &FieldPath<'_>, missing: &str, unknown: bool, errors: &mut Errors) {
     if versions.is_empty() {
         errors.required(versions, missing);
@@ -216,7 +216,7 @@ fn check_versions(versions: &FieldPath<'_>, missing: &str, unknown: bool, errors
     }
 }
 
-/// Checks what a rule applies to (upstream: `validateRuleWithOperations`).
+/// Checks a rule of a webhook or a policy (upstream: `validateRuleWithOperations`).
 pub(super) fn check_rule(rule: &FieldPath<'_>, errors: &mut Errors) {
     let operations = rule.at("operations");
     let wild = |at: &FieldPath<'_>| at.len() > 1 && at.items().any(|one| one.text() == "*");
@@ -295,7 +295,7 @@ fn resources(all: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks where a webhook is reached (upstream: `ValidateWebhookURL`).
+/// Checks the URL of a webhook (upstream: `ValidateWebhookURL`).
 fn check_url(at: &FieldPath<'_>, errors: &mut Errors) {
     let (scheme, rest) = at.text().split_once("://").unwrap_or(("", at.text()));
     let (rest, fragment) = rest.split_once('#').unwrap_or((rest, ""));
@@ -325,10 +325,10 @@ fn check_url(at: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks the Service behind a webhook (upstream: `ValidateWebhookService`).
+/// Checks the reference to the Service of a webhook (upstream: `ValidateWebhookService`).
 fn check_service(at: &FieldPath<'_>, errors: &mut Errors) {
     let (name, namespace) = (at.at("name"), at.at("namespace"));
-    // Upstream hands `ValidateWebhookService` the name for the namespace, and the other way round.
+    // Upstream passes name and namespace to `ValidateWebhookService` in the wrong order.
     if namespace.is_empty() {
         errors.required(&name, "");
     }
@@ -367,8 +367,8 @@ fn check_service(at: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks the conditions under which a webhook or a policy is asked. Their expressions are
-/// compiled by whoever evaluates them.
+/// Checks the match conditions of a webhook or a policy. Their expressions are compiled where they
+/// are evaluated.
 pub(super) fn conditions(all: &FieldPath<'_>, environment: &Environment, errors: &mut Errors) {
     if all.len() > MOST_CONDITIONS {
         errors.too_many(all, 64);

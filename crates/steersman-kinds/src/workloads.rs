@@ -1,4 +1,5 @@
-//! Machine: the kinds of `apps` that keep Pods running, and ReplicationControllers.
+//! Machine: Deployments, ReplicaSets, StatefulSets, DaemonSets, ControllerRevisions and
+//! ReplicationControllers.
 
 mod defaults;
 mod stateful;
@@ -114,7 +115,7 @@ pub(super) const DAEMON_SET: Kind = Kind {
     ..Kind::PLAIN
 };
 
-/// Checks that there is a selector, and that it selects something. Answers whether it is valid.
+/// Checks that a selector is present and not empty. Returns whether the selector is valid.
 fn check_selector(spec: &FieldPath<'_>, empty: &str, errors: &mut Errors) -> bool {
     let at = spec.at("selector");
     let before = errors.len();
@@ -130,7 +131,7 @@ fn check_selector(spec: &FieldPath<'_>, empty: &str, errors: &mut Errors) -> boo
     valid
 }
 
-/// What is checked of a template beside the Pods' own rules (upstream:
+/// Checks the rules for templates in addition to those for Pods (upstream:
 /// `ValidatePodTemplateSpecForReplicaSet`).
 fn check_template(spec: &FieldPath<'_>, kind: &str, errors: &mut Errors) {
     let template = spec.at("template");
@@ -142,14 +143,14 @@ fn check_template(spec: &FieldPath<'_>, kind: &str, errors: &mut Errors) {
 fn check_match(spec: &FieldPath<'_>, errors: &mut Errors) {
     let labels = spec.down("template.metadata.labels");
     let at = spec.at("selector");
-    // An empty selector was refused for itself.
+    // The check of the selector has refused an empty selector already.
     let empty = at.is_set() && selector::is_empty(&at);
     if !empty && !selector::selects(at.value(), labels.value()) {
         errors.invalid(&labels, MISMATCH);
     }
 }
 
-/// Pods that are kept running have no end of their own.
+/// Checks that the Pods of a template run without a deadline and always restart.
 fn check_endless(template: &FieldPath<'_>, kind: &str, errors: &mut Errors) {
     let restarts = template.down("spec.restartPolicy");
     if restarts.text() != "Always" {
@@ -162,7 +163,7 @@ fn check_endless(template: &FieldPath<'_>, kind: &str, errors: &mut Errors) {
     }
 }
 
-/// Upstream: `ValidateDeploymentSpec`.
+/// Checks a Deployment. Upstream: `ValidateDeploymentSpec`.
 fn deployment(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
     let spec = FieldPath::root(new).at("spec");
@@ -193,7 +194,7 @@ fn deployment(new: &Value, old: Option<&Value>) -> Errors {
     errors
 }
 
-/// The strategies of all versions since `apps/v1` keep the selector as it was made.
+/// Checks that an update keeps the selector, which is immutable since `apps/v1`.
 fn keep_selector(spec: &FieldPath<'_>, old: Option<&Value>, errors: &mut Errors) {
     if let Some(old) = old {
         check::immutable(&spec.at("selector"), &old["spec"]["selector"], errors);
@@ -223,7 +224,8 @@ fn check_deployment_strategy(strategy: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-/// The whole strategy is what is not supported, as Go writes it.
+/// Adds the error for an unknown strategy type. The error shows the whole strategy as Go prints its
+/// internal type.
 fn unknown_strategy(strategy: &FieldPath<'_>, known: &[&str], errors: &mut Errors) {
     errors.not_supported_written(strategy, &strategy_written(strategy), known);
 }
@@ -253,13 +255,13 @@ fn strategy_written(strategy: &FieldPath<'_>) -> String {
     format!("{{\"Type\":{kind},\"RollingUpdate\":{written}}}")
 }
 
-/// Upstream: `ValidateReplicaSetSpec`.
+/// Checks a ReplicaSet. Upstream: `ValidateReplicaSetSpec`.
 fn replica_set(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
     let spec = FieldPath::root(new).at("spec");
     check::not_negative(&spec.at("replicas"), &mut errors);
     check::not_negative(&spec.at("minReadySeconds"), &mut errors);
-    // The real server speaks of a deployment here too.
+    // As in the real server, the message says "deployment".
     let valid = check_selector(
         &spec,
         "empty selector is invalid for deployment",
@@ -274,7 +276,7 @@ fn replica_set(new: &Value, old: Option<&Value>) -> Errors {
     errors
 }
 
-/// Upstream: `ValidateReplicationControllerSpec`.
+/// Checks a ReplicationController. Upstream: `ValidateReplicationControllerSpec`.
 fn controller(new: &Value, _: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
     let spec = FieldPath::root(new).at("spec");
@@ -299,7 +301,7 @@ fn controller(new: &Value, _: Option<&Value>) -> Errors {
     errors
 }
 
-/// Upstream: `ValidateDaemonSetSpec`.
+/// Checks a DaemonSet. Upstream: `ValidateDaemonSetSpec`.
 fn daemon_set(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
     let spec = FieldPath::root(new).at("spec");
@@ -350,7 +352,7 @@ fn check_daemon_strategy(strategy: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-/// Numbers of Pods: none is negative, and no part is more than the whole.
+/// Checks the numbers of Pods in a status: none is negative, and no part is larger than the whole.
 fn counts(object: &Value, parts: &[&str], more: &[&str], ready: &str, errors: &mut Errors) {
     let status = FieldPath::root(object).at("status");
     let all = ["observedGeneration", "replicas"];
@@ -385,7 +387,7 @@ fn replica_status(new: &Value, _: &Value) -> Errors {
     errors
 }
 
-/// A count of collisions only grows.
+/// Checks that the count of hash collisions does not decrease.
 fn collisions(new: &Value, old: &Value, errors: &mut Errors) {
     let count = FieldPath::root(new).down("status.collisionCount");
     if count.int() < old["status"]["collisionCount"].as_i64().unwrap_or_default() {

@@ -1,4 +1,4 @@
-//! Machine: containers of the three sorts, and what they mount.
+//! Machine: checks containers, init containers and ephemeral containers, and their mounts.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,24 +9,24 @@ use crate::field_path::{Errors, FieldPath};
 
 use super::{env, handlers, resources, security};
 
-/// What a container's checks need to know of its Pod.
+/// The facts about a Pod that the checks of its containers need.
 pub(super) struct Around<'a> {
-    /// The Pod's volumes that are valid, by name.
+    /// The valid volumes of the Pod, by name.
     pub(super) volumes: Volumes<'a>,
     /// The names of the Pod's resource claims.
     pub(super) claims: HashSet<&'a str>,
-    /// How long the Pod may take to end.
+    /// The termination grace period, in seconds.
     pub(super) grace: Option<i64>,
-    /// The Pod's policy of restarts.
+    /// The restart policy of the Pod.
     pub(super) restarts: &'a str,
-    /// Whether the Pod shares the host's users.
+    /// Whether the Pod shares the user namespace of the host.
     pub(super) host_users: bool,
 }
 
 type Volumes<'a> = HashMap<&'a str, FieldPath<'a>>;
 
-/// Fields that an ephemeral container may not have, in the order of their declaration, and what
-/// counts as not having them.
+/// Fields that an ephemeral container may not have, in the order of their declaration. Empty values
+/// count as absent.
 const NOT_EPHEMERAL: &[&str] = &[
     "ports",
     "resources",
@@ -61,7 +61,7 @@ pub(super) fn check(containers: &FieldPath<'_>, around: &Around<'_>, errors: &mu
     }
 }
 
-/// Checks the containers that run before the others (upstream: `validateInitContainers`).
+/// Checks the init containers (upstream: `validateInitContainers`).
 pub(super) fn check_init(
     containers: &FieldPath<'_>,
     others: &FieldPath<'_>,
@@ -78,7 +78,7 @@ pub(super) fn check_init(
         } else if !name.is_empty() {
             names.insert(name.text());
         }
-        // They run one by one, so each has the ports to itself.
+        // Init containers run one after another, so two of them may use the same host port.
         check_host_ports(&container, &mut HashSet::new(), errors);
         if container.at("restartPolicy").text() == "Always" {
             handlers::check(&container, around.grace, errors);
@@ -99,8 +99,7 @@ pub(super) fn check_init(
     }
 }
 
-/// Checks the containers that were added to a running Pod (upstream:
-/// `validateEphemeralContainers`).
+/// Checks the ephemeral containers of a running Pod (upstream: `validateEphemeralContainers`).
 pub(super) fn check_ephemeral(
     containers: &FieldPath<'_>,
     others: &[FieldPath<'_>],
@@ -142,7 +141,8 @@ pub(super) fn check_ephemeral(
     }
 }
 
-/// The name of a Pod's own image has no blanks around it; a template's may.
+/// Checks the image of a Pod's container, which has no blanks around it. The image of a template
+/// may have them.
 pub(super) fn check_image(container: &FieldPath<'_>, errors: &mut Errors) {
     let image = container.at("image");
     if image.text().trim().len() != image.len() {
@@ -150,7 +150,7 @@ pub(super) fn check_image(container: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks what all containers have in common (upstream: `validateContainerCommon`).
+/// Checks the fields that all containers share (upstream: `validateContainerCommon`).
 fn check_common(container: &FieldPath<'_>, around: &Around<'_>, errors: &mut Errors) {
     let name = container.at("name");
     if name.is_empty() {
@@ -282,7 +282,7 @@ fn check_mounts(container: &FieldPath<'_>, volumes: &Volumes<'_>, errors: &mut E
             errors.invalid_text(&path, "must not already exist as a path in volumeDevices");
         }
         let (sub, expression) = (mount.at("subPath"), mount.at("subPathExpr"));
-        // From here on, messages name the list rather than the mount.
+        // As upstream, the following errors name the list, not the mount.
         let whole = |field: &'static str| mounts.named(field, Some(mount.at(field).value()));
         if !sub.is_empty() {
             check::descending_path(&whole("subPath"), sub.text(), errors);
@@ -405,7 +405,7 @@ fn check_resizing(policies: &FieldPath<'_>, restarts: &str, errors: &mut Errors)
             (&resource, ["cpu", "memory"]),
             (&restart, ["NotRequired", "RestartContainer"]),
         ] {
-            // Messages name the list.
+            // As upstream, the error names the list.
             let shown = FieldPath::new(policies.path(), field.value());
             check::required_one_of(&shown, &known, errors);
         }

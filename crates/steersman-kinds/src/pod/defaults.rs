@@ -1,11 +1,11 @@
-//! Machine: what is filled in for a Pod and for every template of one.
+//! Machine: fills in the defaults of Pods and of all templates of Pods.
 
 use serde_json::{Value, json};
 
 use crate::claim;
 use crate::fill::{list, part, set};
 
-/// A Pod as it is read: its spec, and the phase it starts in.
+/// Fills in the defaults of a Pod: its spec, and the first phase of its status.
 pub(super) fn pod(object: &mut Value) {
     if let Some(pod) = part(object, "spec") {
         set(pod, "enableServiceLinks", json!(true));
@@ -15,7 +15,8 @@ pub(super) fn pod(object: &mut Value) {
             }
         }
         spec(pod);
-        // A Pod asks for what it is limited to. A template is left as it is until it makes Pods.
+        // A Pod's missing requests equal its limits. A template keeps them open until Pods are
+        // created from it.
         for name in ["initContainers", "containers"] {
             list(pod, name).for_each(request_limits);
         }
@@ -26,8 +27,8 @@ pub(super) fn pod(object: &mut Value) {
     }
 }
 
-/// What admission and the strategy add to a Pod: its priority, the taints that all Pods tolerate,
-/// and its class of service.
+/// Adds the fields that admission plugins and the strategy set: the priority, the tolerations that
+/// all Pods have, and the quality-of-service class.
 pub(super) fn admit(object: &mut Value) {
     let Some(pod) = object.get_mut("spec") else {
         return;
@@ -46,7 +47,8 @@ pub(super) fn admit(object: &mut Value) {
     }
 }
 
-/// Nodes that are not ready or reached are left after five minutes, unless a Pod says otherwise.
+/// Adds tolerations of 300 seconds for nodes that are not ready or unreachable, unless the Pod
+/// tolerates these taints already.
 fn tolerate(pod: &mut Value) {
     let keys = [
         "node.kubernetes.io/not-ready",
@@ -74,7 +76,7 @@ fn tolerate(pod: &mut Value) {
     }
 }
 
-/// The template of an object that makes Pods, in its spec or itself.
+/// Fills in the defaults of a template, which lies in the object's spec or in the object itself.
 pub(crate) fn template(holder: &mut Value) {
     if let Some(template) = part(holder, "template") {
         part(template, "metadata");
@@ -84,7 +86,7 @@ pub(crate) fn template(holder: &mut Value) {
     }
 }
 
-/// A Pod's spec, alone or in a template.
+/// Fills in the defaults of a Pod's spec, alone or in a template.
 pub(crate) fn spec(spec: &mut Value) {
     set(spec, "restartPolicy", json!("Always"));
     set(spec, "terminationGracePeriodSeconds", json!(30));
@@ -105,7 +107,7 @@ pub(crate) fn spec(spec: &mut Value) {
     }
 }
 
-/// The account of a Pod has an older name too.
+/// Copies the name of the service account between its field and the deprecated field.
 fn same_account(spec: &mut Value) {
     for (from, to) in [
         ("serviceAccountName", "serviceAccount"),
@@ -178,7 +180,7 @@ fn volume(volume: &mut Value) {
     }
 }
 
-/// A field or a resource that a file or a variable shows.
+/// Fills in the defaults of a reference to a Pod field or a container resource.
 fn file(holder: &mut Value) {
     if let Some(field) = holder.get_mut("fieldRef") {
         set(field, "apiVersion", json!("v1"));
@@ -188,7 +190,7 @@ fn file(holder: &mut Value) {
     }
 }
 
-/// On the host's network a port of a container is one of the host's.
+/// Sets missing host ports to the container ports on the host's network.
 fn host_ports(container: &mut Value) {
     for port in list(container, "ports") {
         let own = port["containerPort"].clone();
@@ -209,14 +211,15 @@ fn request_limits(container: &mut Value) {
     }
 }
 
-/// A Pod that is limited as a whole asks for as much as its containers, or for its limits.
+/// Fills in the missing requests of a Pod as a whole: the sum of its containers' requests, or its
+/// limits.
 fn request_limits_of_pod(pod: &mut Value) {
     if pod["resources"]["limits"].is_object() {
         request_limits(pod);
     }
 }
 
-/// Images that move are pulled again.
+/// Returns the default pull policy of an image: `Always` for the tag `latest`.
 fn pull_policy(image: &str) -> &'static str {
     let name = image.rsplit('/').next().unwrap_or_default();
     let moving = !image.contains('@') && (!name.contains(':') || name.ends_with(":latest"));

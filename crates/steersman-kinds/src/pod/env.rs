@@ -1,4 +1,4 @@
-//! Machine: the variables of containers, and where their values come from.
+//! Machine: checks the environment variables of containers and their sources.
 
 use serde_json::Value;
 use steersman_text::names;
@@ -6,7 +6,7 @@ use steersman_text::names;
 use crate::check;
 use crate::field_path::{Errors, FieldPath};
 
-/// Fields of a Pod that a variable may show.
+/// Fields of a Pod that an environment variable may refer to.
 const FIELDS_OF_VARIABLES: &[&str] = &[
     "metadata.name",
     "metadata.namespace",
@@ -19,7 +19,7 @@ const FIELDS_OF_VARIABLES: &[&str] = &[
     "status.podIPs",
 ];
 
-/// Fields of a Pod that a file may show.
+/// Fields of a Pod that a file of a volume may refer to.
 pub(super) const FIELDS_OF_FILES: &[&str] = &[
     "metadata.annotations",
     "metadata.labels",
@@ -28,7 +28,7 @@ pub(super) const FIELDS_OF_FILES: &[&str] = &[
     "metadata.uid",
 ];
 
-/// Resources that a variable or a file may show.
+/// Resources that an environment variable or a file may refer to.
 const RESOURCES: &[&str] = &[
     "limits.cpu",
     "limits.ephemeral-storage",
@@ -171,7 +171,7 @@ pub(super) fn check_field(at: &FieldPath<'_>, fields: &[&str], errors: &mut Erro
     }
 }
 
-/// A path of the form `path['key']`.
+/// Splits a path of the form `path['key']` into the path and the key.
 fn subscript(path: &str) -> Option<(&str, &str)> {
     path.strip_suffix("']")?
         .split_once("['")
@@ -225,7 +225,8 @@ pub(super) fn check_resource(at: &FieldPath<'_>, in_volume: bool, errors: &mut E
     }
 }
 
-/// Checks where a container takes whole sets of variables from (upstream: `ValidateEnvFrom`).
+/// Checks the ConfigMaps and Secrets that a container takes all variables from (upstream:
+/// `ValidateEnvFrom`).
 pub(super) fn check_from(sources: &FieldPath<'_>, errors: &mut Errors) {
     for source in sources.items() {
         let prefix = source.at("prefix");

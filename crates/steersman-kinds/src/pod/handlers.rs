@@ -1,9 +1,9 @@
-//! Machine: probes and lifecycle hooks of containers.
+//! Machine: checks probes and lifecycle hooks of containers.
 
 use crate::check;
 use crate::field_path::{Errors, FieldPath};
 
-/// Checks the hooks and the probes of a container that may have them.
+/// Checks the hooks and the probes of a container.
 pub(super) fn check(container: &FieldPath<'_>, grace: Option<i64>, errors: &mut Errors) {
     let lifecycle = container.at("lifecycle");
     for hook in ["postStart", "preStop"] {
@@ -55,7 +55,7 @@ fn check_probe(probe: &FieldPath<'_>, kind: &str, errors: &mut Errors) {
     }
 }
 
-/// Checks that there is one handler, and that one (upstream: `validateHandler`).
+/// Checks that there is exactly one handler, and checks the handler (upstream: `validateHandler`).
 fn check_handler(at: &FieldPath<'_>, kinds: &[&str], grace: Option<i64>, errors: &mut Errors) {
     let mut found = false;
     for kind in kinds {

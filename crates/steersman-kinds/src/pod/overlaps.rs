@@ -1,11 +1,11 @@
-//! Machine: files of volumes that lie in each other's way (upstream:
+//! Machine: warns of files of one volume with conflicting paths (upstream:
 //! `warningsForOverlappingVirtualPaths`).
 
 use serde_json::Value;
 
 use crate::field_path::FieldPath;
 
-/// A file, and which source of a projected volume brings it.
+/// A file of a volume, with the source of a projected volume that has the file.
 #[derive(Debug, Clone)]
 struct File<'a> {
     path: &'a str,
@@ -20,7 +20,7 @@ impl<'a> File<'a> {
         }
     }
 
-    /// Whether one of the two is the other, or a folder on the way to it.
+    /// Returns whether both paths are equal, or one is a folder above the other.
     fn collides(&self, other: &Self) -> bool {
         let (one, other) = (self.path, other.path);
         let below = |path: &str, folder: &str| {
@@ -40,7 +40,7 @@ impl<'a> File<'a> {
     }
 }
 
-/// Warns of volumes that put two files in one place, or a file where a folder is needed.
+/// Warns of volumes with two files at one path, or with a file at the path of a folder.
 pub(super) fn warn(volumes: &FieldPath<'_>, told: &mut Vec<String>) {
     for volume in volumes.items() {
         let name = Value::from(volume.at("name").text());
@@ -78,7 +78,7 @@ fn files<'a>(source: &FieldPath<'a>, kind: &str) -> Vec<File<'a>> {
         .collect()
 }
 
-/// The files that one source of a projected volume brings.
+/// Returns the files of one source of a projected volume.
 fn brought<'a>(source: &FieldPath<'a>) -> Vec<File<'a>> {
     for (field, kind) in [("configMap", "ConfigMap"), ("secret", "Secret")] {
         let one = source.at(field);
@@ -120,7 +120,7 @@ fn brought<'a>(source: &FieldPath<'a>) -> Vec<File<'a>> {
         .collect()
 }
 
-/// How many files of a volume are compared with each other.
+/// Largest number of files of a volume that are compared with each other.
 const MOST: usize = 500;
 
 fn overlaps(files: &[File<'_>], volume: &Value, what: &str, told: &mut Vec<String>) {

@@ -1,5 +1,4 @@
-//! Machine: profiles of the kernel that annotations named before there were fields, and whether
-//! both say the same.
+//! Machine: seccomp and AppArmor profiles, in fields and in the annotations that preceded them.
 
 use std::collections::HashSet;
 
@@ -13,7 +12,7 @@ pub(super) const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 pub(super) const SECCOMP_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
 pub(super) const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 
-/// Every container of a spec, in the order in which they are looked at.
+/// Iterates over all containers of a spec, in the order of upstream's checks.
 pub(super) fn containers<'a>(
     spec: &FieldPath<'a>,
 ) -> impl Iterator<Item = FieldPath<'a>> + use<'a> {
@@ -22,7 +21,7 @@ pub(super) fn containers<'a>(
     lists.into_iter().flat_map(|list| list.items())
 }
 
-/// The field that says what an annotation about AppArmor says; nothing where it says nothing valid.
+/// Returns the field that equals an annotation about AppArmor, or `None` for an invalid annotation.
 pub(super) fn of_note(note: &str) -> Option<Value> {
     match note {
         "unconfined" => Some(json!({"type": "Unconfined"})),
@@ -35,7 +34,7 @@ pub(super) fn of_note(note: &str) -> Option<Value> {
     }
 }
 
-/// Fills in the fields of a new Pod's containers from the annotations about AppArmor (upstream:
+/// Fills in the AppArmor fields of a new Pod's containers from the annotations (upstream:
 /// `applyAppArmorVersionSkew`).
 pub(super) fn fill(pod: &mut Value) {
     if pod["spec"]["os"]["name"] == "windows" {
@@ -61,7 +60,7 @@ pub(super) fn fill(pod: &mut Value) {
     }
 }
 
-/// Checks the annotations themselves (upstream: `ValidateSeccompPodAnnotations` and
+/// Checks the texts of the annotations (upstream: `ValidateSeccompPodAnnotations` and
 /// `ValidateAppArmorPodAnnotations`).
 pub(super) fn check_notes(notes: &FieldPath<'_>, spec: &FieldPath<'_>, errors: &mut Errors) {
     let pod = notes.value().get(SECCOMP_POD).and_then(Value::as_str);
@@ -93,7 +92,7 @@ pub(super) fn check_notes(notes: &FieldPath<'_>, spec: &FieldPath<'_>, errors: &
 }
 
 fn check_seccomp(notes: &FieldPath<'_>, key: &str, profile: &str, errors: &mut Errors) {
-    // The path names the annotation as if it were a field.
+    // As upstream, the path names the annotation like a field.
     let at = notes.named(key, notes.value().get(key));
     if matches!(profile, "runtime/default" | "docker/default" | "unconfined") {
         return;
@@ -105,7 +104,7 @@ fn check_seccomp(notes: &FieldPath<'_>, key: &str, profile: &str, errors: &mut E
 }
 
 /// Checks that annotations and fields of a new Pod or a template agree (upstream:
-/// `validateSeccompAnnotationsAndFields` and its like for AppArmor).
+/// `validateSeccompAnnotationsAndFields` and `validateAppArmorAnnotationsAndFieldsMatchOnCreate`).
 pub(super) fn check_agreement(holder: &FieldPath<'_>, errors: &mut Errors) {
     let (spec, notes) = (holder.at("spec"), holder.down("metadata.annotations"));
     let whole = spec.down("securityContext.seccompProfile");

@@ -1,4 +1,4 @@
-//! Machine: which resources of a running Pod's containers may change.
+//! Machine: checks changes of the resources of a running Pod's containers.
 
 use serde_json::{Map, Value};
 
@@ -51,7 +51,7 @@ pub(super) fn check(new: &FieldPath<'_>, old: &FieldPath<'_>, errors: &mut Error
     }
 }
 
-/// A container with the cpu and memory that it had.
+/// Returns the new container with the old amounts of cpu and memory.
 fn without_mutable(new: &FieldPath<'_>, old: &FieldPath<'_>) -> Value {
     let mut container = new.value().clone();
     let mut kept = Map::new();

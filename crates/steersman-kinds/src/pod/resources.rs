@@ -1,4 +1,4 @@
-//! Machine: what containers ask for and are limited to, and the class of service that follows.
+//! Machine: checks requests and limits, and computes the quality-of-service class.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use steersman_text::quantity::Quantity;
 use crate::check;
 use crate::field_path::{Errors, FieldPath};
 
-/// Resources with a short name, of containers and of quotas.
+/// Resources without a domain prefix, of containers and of quotas.
 const STANDARD: &[&str] = &[
     "configmaps",
     "cpu",
@@ -33,7 +33,7 @@ const STANDARD: &[&str] = &[
     "storage",
 ];
 
-/// Those that containers use.
+/// Resources without a domain prefix that containers use.
 const OF_CONTAINERS: &[&str] = &["cpu", "ephemeral-storage", "memory"];
 
 const HUGE_PAGES: &str = "hugepages-";
@@ -44,7 +44,7 @@ pub(super) fn check(at: &FieldPath<'_>, claims: &HashSet<&str>, errors: &mut Err
     check_all(at, claims, check_name, errors);
 }
 
-/// Checks what a Pod asks for as a whole, of which it has fewer resources (upstream:
+/// Checks the resources of a Pod as a whole, which support fewer resource names (upstream:
 /// `validatePodResources`).
 pub(super) fn check_of_pod(at: &FieldPath<'_>, claims: &HashSet<&str>, errors: &mut Errors) {
     if at.at("claims").is_set() {
@@ -146,7 +146,7 @@ fn check_claims(at: &FieldPath<'_>, claims: &HashSet<&str>, errors: &mut Errors)
     }
 }
 
-/// Checks the name of a resource that a Pod asks for as a whole.
+/// Checks the name of a resource of a Pod as a whole.
 fn check_name_of_pod(name: &str, at: &FieldPath<'_>, errors: &mut Errors) {
     let shown = Value::from(name);
     let wrong = names::check_key(name);
@@ -161,8 +161,8 @@ fn check_name_of_pod(name: &str, at: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-/// What the containers of a Pod need together of a resource (upstream:
-/// `AggregateContainerRequests` and its like for limits).
+/// Returns the amount of a resource that the containers of a Pod need together (upstream:
+/// `AggregateContainerRequests` and `AggregateContainerLimits`).
 pub(super) fn together(spec: &FieldPath<'_>, part: &str, name: &str) -> Option<Quantity> {
     let asked = |container: &FieldPath<'_>| {
         let amount = container.at("resources").at(part).at(name);
@@ -192,7 +192,7 @@ pub(super) fn together(spec: &FieldPath<'_>, part: &str, name: &str) -> Option<Q
     most(all, first)
 }
 
-/// Checks the name of a resource that a container uses.
+/// Checks the name of a resource of a container.
 pub(super) fn check_name(name: &str, at: &FieldPath<'_>, errors: &mut Errors) {
     let shown = Value::from(name);
     let wrong = names::check_key(name);
@@ -219,7 +219,8 @@ pub(super) fn check_name(name: &str, at: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks that an amount is not negative, and whole where only whole things are counted.
+/// Checks that an amount is not negative, and that the amount of an extended resource is an
+/// integer.
 pub(super) fn check_amount(name: &str, at: &FieldPath<'_>, errors: &mut Errors) {
     check::not_negative_amount(at, errors);
     let whole = Quantity::parse(at.text()).is_ok_and(Quantity::is_whole);
@@ -228,19 +229,20 @@ pub(super) fn check_amount(name: &str, at: &FieldPath<'_>, errors: &mut Errors) 
     }
 }
 
-/// Whether Kubernetes itself knows the resource.
+/// Returns whether the resource name has no domain prefix, or one of Kubernetes.
 fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
-/// Whether this names a resource that a node announces by a domain of its own.
+/// Returns whether a resource name is an extended resource, which a node announces under its own
+/// domain.
 fn is_extended(name: &str) -> bool {
     !is_native(name)
         && !name.starts_with("requests.")
         && names::check_key(&format!("requests.{name}")).is_empty()
 }
 
-/// Guaranteed, Burstable or BestEffort, from what the containers ask for.
+/// Returns the quality-of-service class: Guaranteed, Burstable or BestEffort.
 pub(super) fn quality(spec: &Value) -> &'static str {
     let own = std::iter::once(spec).filter(|spec| {
         let has = |part: &str| {

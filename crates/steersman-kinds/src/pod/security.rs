@@ -1,4 +1,4 @@
-//! Machine: security contexts of Pods and containers.
+//! Machine: checks security contexts of Pods and containers.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use super::profiles::containers;
 
 const PROFILES: &[&str] = &["Localhost", "RuntimeDefault", "Unconfined"];
 
-/// The part of the kernel's names that a namespace of its own is for.
+/// Prefixes of the sysctls that the IPC namespace isolates.
 const OF_IPC: &[&str] = &["kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue."];
 
 fn id(at: &FieldPath<'_>, errors: &mut Errors) {
@@ -167,7 +167,7 @@ fn check_windows(at: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-/// What is wrong with the name of a user of Windows, with a domain in front or none.
+/// Returns the errors of a Windows user name with an optional domain.
 fn windows_user(text: &str) -> Vec<&'static str> {
     if text.is_empty() {
         return vec!["runAsUserName cannot be an empty string"];
@@ -221,7 +221,7 @@ fn is_windows_label(label: &str) -> bool {
         && label.bytes().all(inner)
 }
 
-/// Containers of Windows that are processes of the host: all of them or none (upstream:
+/// Checks that either all containers of a Windows Pod are host processes or none (upstream:
 /// `validateWindowsHostProcessPod`).
 pub(super) fn check_host_processes(spec: &FieldPath<'_>, errors: &mut Errors) {
     const ALL: &str = "If pod contains any hostProcess containers then all containers must be HostProcess containers";
@@ -286,7 +286,7 @@ pub(super) fn check_container(at: &FieldPath<'_>, host_users: bool, errors: &mut
     check_app_armor(&at.at("appArmorProfile"), errors);
 }
 
-/// A container's context as Go writes the type behind it.
+/// Prints a container's security context as Go prints its internal type.
 fn written(at: &FieldPath<'_>) -> String {
     let names = [
         ("Capabilities", "capabilities"),
@@ -315,7 +315,7 @@ fn written(at: &FieldPath<'_>) -> String {
     format!("{{{}}}", members.join(","))
 }
 
-/// What a Pod of its own user namespace may not share with its host.
+/// Checks that a Pod with its own user namespace shares no other namespace with the host.
 pub(super) fn check_host_users(spec: &FieldPath<'_>, errors: &mut Errors) {
     let users = spec.at("hostUsers");
     if !users.is_set() || users.flag() {
@@ -333,7 +333,7 @@ pub(super) fn check_host_users(spec: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-/// What a Pod of one operating system may not say of the other (upstream: `validateOS`,
+/// Refuses fields that the Pod's operating system does not support (upstream: `validateOS`,
 /// `validateLinux`, `validateWindows`).
 pub(super) fn check_system(spec: &FieldPath<'_>, errors: &mut Errors) {
     let system = spec.at("os");
@@ -346,7 +346,7 @@ pub(super) fn check_system(spec: &FieldPath<'_>, errors: &mut Errors) {
         return;
     }
     let before = errors.len();
-    // Messages name the system rather than its name.
+    // As upstream, the error names `os`, not `os.name`.
     let shown = FieldPath::new(system.path(), name.value());
     check::one_of(&shown, &["linux", "windows"], errors);
     if errors.len() > before {

@@ -1,4 +1,4 @@
-//! Machine: the spec of a Pod, and of every template of one.
+//! Machine: checks the spec of a Pod or of a template.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ use crate::field_path::{Errors, FieldPath};
 use super::containers::{self, Around};
 use super::{SpecOwner, resources, scheduling, security, volumes};
 
-/// Checks a spec, in the real server's order (upstream: `ValidatePodSpec`).
+/// Checks a spec. The order of the errors is upstream's (`ValidatePodSpec`).
 pub(super) fn check(spec: &FieldPath<'_>, owner: SpecOwner<'_>, errors: &mut Errors) {
     let grace = spec.at("terminationGracePeriodSeconds");
     if !grace.is_set() {
@@ -103,14 +103,14 @@ fn check_classes(spec: &FieldPath<'_>, errors: &mut Errors) {
     check_overhead(&spec.at("overhead"), errors);
 }
 
-/// Checks what running a Pod takes beside its containers (upstream: `ValidateOverhead`), as if
-/// these were limits.
+/// Checks the overhead of running a Pod (upstream: `ValidateOverhead`). The amounts follow the
+/// rules of limits.
 pub(crate) fn check_overhead(at: &FieldPath<'_>, errors: &mut Errors) {
     let limits = json!({"limits": at.value()});
     resources::check(&FieldPath::new(at.path(), &limits), &HashSet::new(), errors);
 }
 
-/// Claims of devices, by their names in the Pod.
+/// Checks the Pod's references to ResourceClaims.
 fn check_claims(claims: &FieldPath<'_>, errors: &mut Errors) {
     let mut names = HashSet::new();
     for claim in claims.items() {
@@ -153,7 +153,7 @@ fn check_claims(claims: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-/// What a Pod asks for as a whole (upstream: `validatePodResources`).
+/// Checks the resources of a Pod as a whole (upstream: `validatePodResources`).
 fn check_own_resources(spec: &FieldPath<'_>, around: &Around<'_>, errors: &mut Errors) {
     let own = spec.at("resources");
     if !own.is_set() {
@@ -176,7 +176,7 @@ fn check_own_resources(spec: &FieldPath<'_>, around: &Around<'_>, errors: &mut E
             }
         }
     }
-    // Messages find the containers below the Pod's own resources.
+    // As upstream, errors name the containers below the Pod's own resources.
     let containers = own.named("containers", Some(spec.at("containers").value()));
     for container in containers.items() {
         for (name, limit) in container.down("resources.limits").entries() {
@@ -196,7 +196,7 @@ fn check_own_resources(spec: &FieldPath<'_>, around: &Around<'_>, errors: &mut E
     }
 }
 
-/// Where the host's network is used, a port of the host is the container's (upstream:
+/// Checks that on the host's network the host port of a container equals its port (upstream:
 /// `validatePodHostNetworkDeps`).
 fn check_host_ports(spec: &FieldPath<'_>, owner: SpecOwner<'_>, errors: &mut Errors) {
     if !spec.at("hostNetwork").flag() {
@@ -214,7 +214,7 @@ fn check_host_ports(spec: &FieldPath<'_>, owner: SpecOwner<'_>, errors: &mut Err
     }
 }
 
-/// Checks how names are looked up (upstream: `validatePodDNSConfig`).
+/// Checks the DNS configuration (upstream: `validatePodDNSConfig`).
 fn check_dns(spec: &FieldPath<'_>, errors: &mut Errors) {
     let config = spec.at("dnsConfig");
     let (servers, searches) = (config.at("nameservers"), config.at("searches"));

@@ -1,4 +1,4 @@
-//! Machine: what a write to a Pod's status may bring (upstream: `ValidatePodStatusUpdate`).
+//! Machine: checks writes to a Pod's status (upstream: `ValidatePodStatusUpdate`).
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ pub(super) fn check(new: &Value, old: &Value) -> Errors {
     for (index, condition) in status.at("conditions").items().enumerate() {
         let kind = condition.at("type");
         if !matches!(kind.text(), "PodScheduled" | "Ready" | "Initialized") {
-            // The real server looks for conditions below the metadata.
+            // As upstream, the path of a condition lies below the metadata.
             let path = format!("metadata.conditions[{index}].Type");
             check::qualified(&FieldPath::new(path, kind.value()), &mut errors);
         }
@@ -54,8 +54,8 @@ pub(super) fn check(new: &Value, old: &Value) -> Errors {
     errors
 }
 
-/// Whether a container runs again that ended with this code, by its rules, its own policy and its
-/// Pod's (upstream: `containerShouldRestart`).
+/// Returns whether a container that ended with this exit code restarts. The rules of the container
+/// come first, then its policy, then the Pod's (upstream: `containerShouldRestart`).
 fn restarts(container: &FieldPath<'_>, policy: &str, code: i64) -> bool {
     for rule in container.at("restartPolicyRules").items() {
         let codes = rule.at("exitCodes");
@@ -78,7 +78,7 @@ fn restarts(container: &FieldPath<'_>, policy: &str, code: i64) -> bool {
     }
 }
 
-/// What has ended for good does not run again.
+/// Checks that a container that ended for good does not run again.
 fn check_states(
     new: &FieldPath<'_>,
     old: &FieldPath<'_>,
@@ -102,7 +102,8 @@ fn check_states(
     }
 }
 
-/// Addresses are valid, at most one of each family, and the first is the one that is told alone.
+/// Checks the addresses: at most one of each IP family, and the first equals the single address
+/// field.
 fn check_addresses(status: &FieldPath<'_>, one: &str, all: &str, errors: &mut Errors) {
     let listed = status.at(all);
     let addresses: Vec<FieldPath<'_>> = listed.items().map(|item| item.at("ip")).collect();

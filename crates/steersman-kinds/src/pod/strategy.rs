@@ -1,4 +1,4 @@
-//! Machine: what the server makes of a new Pod, and keeps of its status (upstream:
+//! Machine: sets fields of new Pods, and keeps fields in writes to the status (upstream:
 //! `pkg/registry/core/pod/strategy.go`).
 
 use serde_json::{Value, json};
@@ -7,8 +7,8 @@ use crate::fill::{lacks, list, put, set};
 
 use super::profiles;
 
-/// Completes a new Pod beside its defaults: gates show in its status, and selectors that follow
-/// its own labels are written out.
+/// Completes a new Pod after its defaults: adds the condition for scheduling gates, and expands the
+/// label keys of selectors.
 pub(super) fn create(pod: &mut Value) {
     let gated = pod["spec"]["schedulingGates"]
         .as_array()
@@ -44,8 +44,8 @@ pub(super) fn create(pod: &mut Value) {
     profiles::fill(pod);
 }
 
-/// The one address of old is the first of all; where the two differ it is the one that counts
-/// (upstream: `Convert_v1_PodStatus_To_core_PodStatus`).
+/// Makes `podIP` and the first of `podIPs` equal. If they differ, `podIP` wins (upstream:
+/// `Convert_v1_PodStatus_To_core_PodStatus`).
 fn agree(status: &mut Value) {
     if !status.is_object() {
         return;
@@ -60,7 +60,8 @@ fn agree(status: &mut Value) {
     }
 }
 
-/// Adds to a selector what the Pod's own labels say under the keys that are to match, or not to.
+/// Adds requirements for the Pod's own labels to the selector of a term, by `matchLabelKeys` and
+/// `mismatchLabelKeys`.
 fn follow(term: &mut Value, labels: &Value) {
     if !term["labelSelector"].is_object() {
         return;
@@ -83,8 +84,8 @@ fn follow(term: &mut Value, labels: &Value) {
     }
 }
 
-/// A write to the status keeps who owns the Pod, its class, and the generations that it saw, where
-/// an older kubelet leaves them out.
+/// Keeps the owner references, the quality-of-service class and the observed generations in a write
+/// to the status, because older kubelets leave these fields out.
 pub(super) fn keep(new: &mut Value, old: &Value) {
     if let Some(metadata) = new.get_mut("metadata").and_then(Value::as_object_mut) {
         match old["metadata"].get("ownerReferences") {

@@ -1,4 +1,4 @@
-//! Machine: what of a Pod may change once it exists.
+//! Machine: checks which fields of an existing Pod change.
 
 use serde_json::{Map, Value};
 
@@ -6,10 +6,10 @@ use crate::field_path::{Errors, FieldPath};
 
 use super::{containers, scheduling};
 
-/// The rule in the words of the real server, which goes on with a difference of Go values.
+/// The message of the real server, which appends a difference of Go values.
 const RULE: &str = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
-/// Switches that say the same when they are left out.
+/// Flags with the default `false`: `false` and an absent flag are equal.
 const OFF: [&str; 9] = [
     "hostIPC",
     "hostNetwork",
@@ -22,7 +22,7 @@ const OFF: [&str; 9] = [
     "publishNotReadyAddresses",
 ];
 
-/// Keeps what a scheduler wrote where an update leaves it out.
+/// Keeps fields that a scheduler set, if an update leaves them out.
 pub(super) fn keep(new: &mut Value, old: &Value) {
     let node = &old["spec"]["nodeName"];
     if let Some(spec) = new.get_mut("spec").and_then(Value::as_object_mut)
@@ -33,7 +33,7 @@ pub(super) fn keep(new: &mut Value, old: &Value) {
     }
 }
 
-/// Checks an update of a Pod by its main path (upstream: `ValidatePodUpdate`).
+/// Checks an update of a Pod through the main resource (upstream: `ValidatePodUpdate`).
 pub(super) fn check(new: &FieldPath<'_>, old: &FieldPath<'_>, errors: &mut Errors) {
     let (before, after) = (old.at("spec"), new.at("spec"));
     for field in ["containers", "initContainers"] {
@@ -77,7 +77,7 @@ pub(super) fn check(new: &FieldPath<'_>, old: &FieldPath<'_>, errors: &mut Error
     if grace(before).is_some_and(i64::is_negative) && grace(after) == Some(1) {
         put_back(&mut compared, before, "terminationGracePeriodSeconds");
     }
-    // What a gated Pod asks of its node is still open: it may be narrowed.
+    // An update may narrow the node selector and the node affinity of a Pod with scheduling gates.
     if before["schedulingGates"]
         .as_array()
         .is_some_and(|gates| !gates.is_empty())
@@ -98,8 +98,8 @@ pub(super) fn check(new: &FieldPath<'_>, old: &FieldPath<'_>, errors: &mut Error
     }
 }
 
-/// Checks an update of a Pod's ephemeral containers: they are added, and stay as they are
-/// (upstream: `ValidatePodEphemeralContainersUpdate`).
+/// Checks that an update only adds ephemeral containers and keeps those that exist (upstream:
+/// `ValidatePodEphemeralContainersUpdate`).
 pub(super) fn check_ephemeral(new: &FieldPath<'_>, old: &FieldPath<'_>, errors: &mut Errors) {
     let after = new.down("spec.ephemeralContainers");
     for before in old.down("spec.ephemeralContainers").items() {
@@ -151,7 +151,8 @@ fn put_back_node_affinity(spec: &mut Value, before: &Value) {
     }
 }
 
-/// A deadline may be set and shortened. Answers whether the rest is still to be looked at.
+/// Checks that an update sets or shortens the deadline. Returns whether the remaining checks are
+/// still needed.
 fn check_deadline(after: &FieldPath<'_>, before: &FieldPath<'_>, errors: &mut Errors) -> bool {
     let field = after.at("activeDeadlineSeconds");
     let old = before.at("activeDeadlineSeconds").number();
@@ -169,7 +170,7 @@ fn check_deadline(after: &FieldPath<'_>, before: &FieldPath<'_>, errors: &mut Er
     go_on
 }
 
-/// Gates are only taken away.
+/// Checks that an update only removes scheduling gates.
 fn check_gates(after: &FieldPath<'_>, before: &FieldPath<'_>, errors: &mut Errors) {
     for gate in after.items() {
         let name = gate.at("name");
@@ -184,7 +185,8 @@ fn check_gates(after: &FieldPath<'_>, before: &FieldPath<'_>, errors: &mut Error
     }
 }
 
-/// What a gated Pod demands of its node is only added to (upstream: `validateNodeAffinityMutation`).
+/// Checks that an update only adds requirements to the node affinity of a Pod with scheduling gates
+/// (upstream: `validateNodeAffinityMutation`).
 fn check_node_affinity(after: &FieldPath<'_>, before: &FieldPath<'_>, errors: &mut Errors) {
     const TERMS: &str =
         "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
@@ -220,7 +222,7 @@ fn check_node_affinity(after: &FieldPath<'_>, before: &FieldPath<'_>, errors: &m
     }
 }
 
-/// A term about nodes as Go writes the type behind it.
+/// Prints a node selector term as Go prints its internal type.
 fn written(term: &FieldPath<'_>) -> String {
     let part = |field: &'static str| {
         let all = term.at(field);
@@ -242,7 +244,7 @@ fn written(term: &FieldPath<'_>) -> String {
     format!("{{\"MatchExpressions\":{expressions},\"MatchFields\":{fields}}}")
 }
 
-/// Whether every toleration is still there, whatever became of its seconds.
+/// Returns whether the update keeps all tolerations, without regard to `tolerationSeconds`.
 fn kept(before: &Value, after: &Value) -> bool {
     let shown = |tolerations: &Value| -> Vec<Value> {
         let all = tolerations.as_array().into_iter().flatten();
@@ -259,7 +261,7 @@ fn kept(before: &Value, after: &Value) -> bool {
     shown(before).iter().all(|one| after.contains(one))
 }
 
-/// A value without the members that say as much as being left out.
+/// Returns a value without the members that equal their default.
 pub(super) fn meant(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {

@@ -1,5 +1,4 @@
-//! Machine: what the author of a Pod or a template is warned of though it is taken (upstream:
-//! `pkg/api/pod/warnings.go`).
+//! Machine: warnings about Pods and templates (upstream: `pkg/api/pod/warnings.go`).
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,7 +16,7 @@ const SECCOMP_OVER: &str = "non-functional in v1.27+; use the \"seccompProfile\"
 const APP_ARMOR_OLD: &str = "deprecated since v1.30; use the \"appArmorProfile\" field instead";
 const NO_POD: &str = "a null labelSelector results in matching no pod";
 
-/// Annotations that fields have taken the place of.
+/// Annotations that fields have replaced.
 const OLD_NOTES: [(&str, &str); 3] = [
     (
         "scheduler.alpha.kubernetes.io/critical-pod",
@@ -33,7 +32,7 @@ const OLD_NOTES: [(&str, &str); 3] = [
     ),
 ];
 
-/// The warnings about a new Pod, of which updates have none.
+/// Returns the warnings about a new Pod. Updates have none.
 pub(super) fn of_pod(pod: &FieldPath<'_>) -> Vec<String> {
     let name = pod.down("metadata.name").text();
     let mut told = app_armor(pod);
@@ -48,7 +47,7 @@ pub(super) fn of_pod(pod: &FieldPath<'_>) -> Vec<String> {
     told
 }
 
-/// The warnings about a Pod's spec and metadata; `holder` has both.
+/// Returns the warnings about a Pod's spec and metadata. `holder` is the Pod or the template.
 pub(super) fn of(holder: &FieldPath<'_>, owner: SpecOwner<'_>) -> Vec<String> {
     let spec = holder.at("spec");
     let notes = holder.down("metadata.annotations");
@@ -121,7 +120,7 @@ fn warn_of_volumes(spec: &FieldPath<'_>, told: &mut Vec<String>) {
     }
 }
 
-/// Names that are given twice, or are none.
+/// Warns of names that are empty or given twice.
 fn warn_of_names(spec: &FieldPath<'_>, told: &mut Vec<String>) {
     for (list, field) in [("hostAliases", "ip"), ("imagePullSecrets", "name")] {
         let mut seen = HashSet::new();
@@ -143,7 +142,7 @@ fn warn_of_names(spec: &FieldPath<'_>, told: &mut Vec<String>) {
     }
 }
 
-/// Annotations about a container that has no field for it.
+/// Warns of annotations about a container that does not set the field instead.
 fn warn_of_notes(
     container: &FieldPath<'_>,
     spec: &FieldPath<'_>,
@@ -164,14 +163,16 @@ fn warn_of_notes(
     let note = notes.key(&app_armor);
     let field =
         own.at("appArmorProfile").is_set() || spec.down("securityContext.appArmorProfile").is_set();
-    // A Pod's author was told when the field was made of the annotation.
+    // A Pod has the field already, because the server derives it from the annotation. `app_armor`
+    // warns of that.
     if owner == SpecOwner::Template && note.is_set() && !field {
         told.push(format!("{}: {APP_ARMOR_OLD}", note.path()));
     }
 }
 
-/// What is told of a Pod's annotations about AppArmor, which name no profile or have filled in a
-/// container's field (upstream: `applyAppArmorVersionSkew`).
+/// Returns the warnings about a Pod's annotations about AppArmor: the annotation names no valid
+/// profile, or the server set a container's field from the annotation (upstream:
+/// `applyAppArmorVersionSkew`).
 fn app_armor(pod: &FieldPath<'_>) -> Vec<String> {
     let spec = pod.at("spec");
     if spec.down("os.name").text() == "windows" {
@@ -210,7 +211,7 @@ fn warn_of_container(container: &FieldPath<'_>, told: &mut Vec<String>) {
         if seen.insert(name) {
             continue;
         }
-        // A value that builds on the one before does not hide it.
+        // A value that refers to the previous value does not hide the previous value.
         let before = format!("$({name})");
         let builds = value.contains(&before) && value != before;
         if variable.at("valueFrom").is_set() || !builds {
@@ -223,17 +224,17 @@ fn warn_of_container(container: &FieldPath<'_>, told: &mut Vec<String>) {
     }
 }
 
-/// How many ports of one number a port is compared with.
+/// Largest number of ports of the same number that a port is compared with.
 const MOST: usize = 100;
 
-/// One port of a container and where it stands.
+/// One port of a container, with its path.
 struct Port<'a> {
     path: String,
     host_ip: &'a str,
     host_port: i64,
 }
 
-/// Ports that two containers, or one of them twice, give, and names that two of them have.
+/// Warns of ports and names of ports that two containers share, or one container has twice.
 fn warn_of_ports(spec: &FieldPath<'_>, told: &mut Vec<String>) {
     let mut seen: HashMap<(i64, &str), Vec<Port<'_>>> = HashMap::new();
     let ports = || containers(spec).flat_map(|container| container.at("ports").items());
@@ -296,7 +297,7 @@ fn warn_of_ports(spec: &FieldPath<'_>, told: &mut Vec<String>) {
     }
 }
 
-/// Terms about other Pods that no Pod answers to.
+/// Warns of affinity terms that no Pod matches, because they have no selector.
 fn warn_of_affinities(affinity: &FieldPath<'_>, told: &mut Vec<String>) {
     for kind in ["podAffinity", "podAntiAffinity"] {
         let (required, preferred) = (

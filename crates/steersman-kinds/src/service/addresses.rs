@@ -1,4 +1,4 @@
-//! Machine: the addresses of Services and their families, and what of them stays (upstream:
+//! Machine: checks cluster IPs and IP families of Services, and their updates (upstream:
 //! `ValidateServiceClusterIPsRelatedFields` and `validateUpgradeDowngrade*`).
 
 use serde_json::Value;
@@ -8,7 +8,7 @@ use super::super::check;
 use super::super::field_path::{Errors, FieldPath};
 use super::{FIXED, ONLY_BALANCER, is, is_headless, needs_health_port};
 
-/// Checks the addresses and their families (upstream: `ValidateServiceClusterIPsRelatedFields`).
+/// Checks the cluster IPs and IP families (upstream: `ValidateServiceClusterIPsRelatedFields`).
 pub(super) fn check_addresses(spec: &FieldPath<'_>, errors: &mut Errors) {
     if is(spec.value(), "ExternalName") {
         return;
@@ -77,7 +77,7 @@ pub(super) fn check_addresses(spec: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-/// What is wrong with the addresses of a Service before any is given to it.
+/// Returns the errors of a Service's cluster IPs before any is allocated.
 pub fn address_errors(spec: &Value) -> Vec<steersman_text::status::FieldError> {
     let mut errors = Errors::default();
     check_addresses(&FieldPath::new("spec", spec), &mut errors);
@@ -127,7 +127,7 @@ fn elements(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Upstream: `validateUpgradeDowngradeClusterIPs`.
+/// Checks that an update keeps the cluster IPs. Upstream: `validateUpgradeDowngradeClusterIPs`.
 fn addresses_kept(spec: &FieldPath<'_>, old: &Value, errors: &mut Errors) {
     let all = spec.at("clusterIPs");
     let (before, now) = (elements(&old["clusterIPs"]), elements(all.value()));
@@ -152,7 +152,7 @@ fn addresses_kept(spec: &FieldPath<'_>, old: &Value, errors: &mut Errors) {
     }
 }
 
-/// Upstream: `validateUpgradeDowngradeIPFamilies`.
+/// Checks that an update keeps the IP families. Upstream: `validateUpgradeDowngradeIPFamilies`.
 fn families_kept(spec: &FieldPath<'_>, old: &Value, errors: &mut Errors) {
     let all = spec.at("ipFamilies");
     let (before, now) = (elements(&old["ipFamilies"]), elements(all.value()));

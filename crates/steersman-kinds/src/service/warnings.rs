@@ -1,5 +1,4 @@
-//! Machine: what the author of a Service is warned of though it is taken (upstream:
-//! `pkg/api/service/warnings.go`).
+//! Machine: warnings about Services (upstream: `pkg/api/service/warnings.go`).
 
 use serde_json::Value;
 
@@ -8,7 +7,7 @@ use crate::notes;
 
 use super::{HINTS, MODE};
 
-/// The warnings about a Service, new or changed.
+/// Returns the warnings about a Service, new or changed.
 pub(super) fn of(service: &Value) -> Vec<String> {
     let root = FieldPath::root(service);
     let (annotations, spec) = (root.down("metadata.annotations"), root.at("spec"));
@@ -62,7 +61,8 @@ pub(super) fn of(service: &Value) -> Vec<String> {
     told
 }
 
-/// The warnings about the status of a Service. They name the entry of an address, not the address.
+/// Returns the warnings about the status of a Service. They name the list element that has an
+/// address, not the address.
 pub(super) fn of_status(service: &Value) -> Vec<String> {
     let mut told = Vec::new();
     let entries = FieldPath::root(service).down("status.loadBalancer.ingress");

@@ -1,4 +1,4 @@
-//! Machine: what is filled in for the kinds that keep Pods running.
+//! Machine: fills in the defaults of the kinds in `apps`, and of ReplicationControllers.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::claim;
 use crate::fill::{list, part, set};
 use crate::pod;
 
-/// Where a DaemonSet counts its templates.
+/// The annotation with the generation of a DaemonSet's template.
 const GENERATION: &str = "deprecated.daemonset.template.generation";
 
 pub(super) fn deployment(object: &mut Value) {
@@ -38,8 +38,8 @@ pub(super) fn replica_set(object: &mut Value) {
     }
 }
 
-/// A controller selects the labels of its template, and bears them itself, unless it says
-/// otherwise.
+/// Fills in the defaults of a ReplicationController. Selector and labels default to the labels of
+/// the template.
 pub(super) fn controller(object: &mut Value) {
     let labels = object.pointer("/spec/template/metadata/labels").cloned();
     if let Some(labels) = labels {
@@ -97,7 +97,8 @@ pub(super) fn stateful_set(object: &mut Value) {
 }
 
 pub(super) fn daemon_set(object: &mut Value) {
-    // Written by whoever writes the object, and counted by the server.
+    // The server counts the generations of the template. A client's annotation stays until the
+    // server replaces it.
     if let Some(metadata) = part(object, "metadata")
         && let Some(annotations) = part(metadata, "annotations")
     {
@@ -128,7 +129,8 @@ pub(super) fn daemon_set(object: &mut Value) {
     }
 }
 
-/// Keeps count of the templates in an annotation, as the API's first versions did in a field.
+/// Counts the generations of the template in an annotation, which replaces a field of the API's
+/// first versions.
 pub(super) fn count_templates(new: &mut Value, old: Option<&Value>) {
     let count = old.map_or(1, |old| {
         let text = old["metadata"]["annotations"][GENERATION].as_str();

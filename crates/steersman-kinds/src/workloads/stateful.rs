@@ -1,4 +1,4 @@
-//! Machine: what is checked of a StatefulSet.
+//! Machine: checks StatefulSets.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::field_path::{Errors, FieldPath};
 use crate::fill::put;
 use crate::pod;
 
-/// Upstream: `ValidateStatefulSetSpec` and `ValidateStatefulSetUpdate`.
+/// Checks a StatefulSet. Upstream: `ValidateStatefulSetSpec` and `ValidateStatefulSetUpdate`.
 pub(super) fn check(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
     let spec = FieldPath::root(new).at("spec");
@@ -48,7 +48,8 @@ pub(super) fn check(new: &Value, old: Option<&Value>) -> Errors {
     errors
 }
 
-/// The Pods mount the set's claims as well as the volumes of the template.
+/// Checks a template. Its Pods mount the volume claims of the set in addition to the volumes of the
+/// template.
 fn check_stateful_template(spec: &FieldPath<'_>, errors: &mut Errors) {
     super::check_match(spec, errors);
     let mut template = spec.at("template").value().clone();
@@ -65,7 +66,7 @@ fn check_stateful_template(spec: &FieldPath<'_>, errors: &mut Errors) {
     {
         let named = |volume: &Value| claims.iter().any(|claim| claim["name"] == volume["name"]);
         let own = pod["volumes"].as_array().into_iter().flatten();
-        // A claim takes the place of a volume of its name.
+        // A claim replaces the volume of the same name.
         let mut all: Vec<Value> = own.filter(|volume| !named(volume)).cloned().collect();
         all.extend(claims.iter().cloned());
         put(pod, "volumes", Value::Array(all));
