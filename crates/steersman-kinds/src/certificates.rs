@@ -29,7 +29,7 @@ pub(super) const SIGNING_REQUEST: Kind = Kind {
         }
     },
     prepare: |object, old| {
-        // A request is never rewritten.
+        // An update keeps the spec of a request.
         if let Some(old) = old {
             put(object, "spec", old["spec"].clone());
         }
@@ -39,7 +39,7 @@ pub(super) const SIGNING_REQUEST: Kind = Kind {
     ..Kind::PLAIN
 };
 
-/// Which face of a request is written.
+/// The part of a request that a write changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Face {
     Status,
@@ -53,7 +53,8 @@ pub(super) const API_SERVICE: Kind = Kind {
             set(service, "port", json!(443));
         }
     },
-    // Nothing has to be asked whether this server itself is there.
+    // An API service without a reference to a Service is served by this server itself, and so is
+    // available.
     prepare: |object, old| {
         if old.is_none() && object["spec"]["service"].is_null() {
             let made = object["metadata"]["creationTimestamp"].clone();
@@ -139,12 +140,12 @@ fn signing_request(object: &Value, _old: Option<&Value>) -> Errors {
     errors
 }
 
-/// Checks what a write to the approval brings.
+/// Checks a write to the subresource `approval`.
 pub(super) fn check_approval(object: &Value, old: &Value) -> Errors {
     check_face(object, old, Face::Approval)
 }
 
-/// The conditions and the certificate of a request (upstream: `validateConditions` and
+/// Checks the conditions and the certificate of a request (upstream: `validateConditions` and
 /// `validateCertificateSigningRequestUpdate`).
 fn check_face(object: &Value, old: &Value, face: Face) -> Errors {
     let mut errors = Errors::default();

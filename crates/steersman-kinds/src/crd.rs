@@ -1,4 +1,5 @@
-//! Machine: reads a CustomResourceDefinition: its defaults, its rules, and the resources it serves.
+//! Machine: CustomResourceDefinitions: defaults, status conditions and names, and the resources
+//! that a definition serves.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -27,10 +28,10 @@ use steersman_schema::resource::{
 };
 use steersman_text::names::NameRule;
 
-/// The finalizer that a terminating definition carries while objects of it remain.
+/// The finalizer of a definition in deletion that still has objects.
 pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// Fills in what a client may leave out, and records the stored version in the status.
+/// Fills in the defaults, and records the storage version in the status.
 pub fn apply_defaults(crd: &mut Value) {
     let Some(spec) = crd.get_mut("spec").and_then(Value::as_object_mut) else {
         return;
@@ -72,7 +73,7 @@ pub fn apply_defaults(crd: &mut Value) {
         .or_insert_with(|| json!({"plural": "", "kind": ""}));
 }
 
-/// Records in the status that objects are stored in the storage version.
+/// Records the storage version in the status.
 pub fn remember_storage(crd: &mut Value) {
     let storage = storage_version(crd).map(str::to_owned);
     if let Some(storage) = storage
@@ -101,7 +102,7 @@ fn storage_version(crd: &Value) -> Option<&str> {
     versions(crd).find(|version| version["storage"] == true)?["name"].as_str()
 }
 
-/// Whether the definition is served.
+/// Returns whether the definition is served.
 #[must_use]
 pub fn is_established(crd: &Value) -> bool {
     holds(crd, "Established")
@@ -113,7 +114,7 @@ fn holds(crd: &Value, condition: &str) -> bool {
     conditions.any(|one| one["type"] == condition && one["status"] == "True")
 }
 
-/// Sets one condition, keeping its transition time while its status stays.
+/// Sets one condition. Its transition time stays if its status stays.
 pub fn set_condition(crd: &mut Value, kind: &str, holds: bool, why: (&str, &str), now: &str) {
     let status = if holds { "True" } else { "False" };
     let Some(root) = crd.as_object_mut() else {
@@ -147,7 +148,7 @@ pub fn set_condition(crd: &mut Value, kind: &str, holds: bool, why: (&str, &str)
     }
 }
 
-/// Accepts the definition's names: what the naming and establishing controllers do.
+/// Accepts the definition's names, as the naming and establishing controllers do.
 pub fn accept(crd: &mut Value, names: Value, now: &str) {
     let why = ("NoConflicts", "no conflicts found");
     set_condition(crd, "NamesAccepted", true, why, now);
@@ -159,8 +160,8 @@ pub fn accept(crd: &mut Value, names: Value, now: &str) {
     set_names(crd, names);
 }
 
-/// Refuses some of the definition's names because another definition of the group has them;
-/// `names` are the others. What is established stays so.
+/// Refuses some of the definition's names because another definition of the group has them. `names`
+/// are the names that are accepted. An established definition stays established.
 pub fn refuse_names(crd: &mut Value, names: Value, why: (&str, &str), now: &str) {
     set_condition(crd, "NamesAccepted", false, why, now);
     if !is_established(crd) {
@@ -176,7 +177,7 @@ fn set_names(crd: &mut Value, names: Value) {
     }
 }
 
-/// The resources that a definition serves, preferred version first.
+/// Returns the resources that a definition serves, preferred version first.
 #[must_use]
 pub fn resources(crd: &Value, installation: u64) -> Vec<Resource> {
     let storage = storage_version(crd).unwrap_or_default().to_owned();
@@ -203,7 +204,7 @@ pub fn resources(crd: &Value, installation: u64) -> Vec<Resource> {
     out
 }
 
-/// The resource of the version that a definition stores, served or not.
+/// Returns the resource of the storage version, whether or not the version is served.
 pub fn stored_resource(crd: &Value) -> Option<Resource> {
     let name = storage_version(crd)?;
     let version = versions(crd).find(|version| version["storage"] == true)?;
@@ -280,7 +281,8 @@ fn resource(crd: &Value, version: &Value, newest: &str) -> Resource {
     }
 }
 
-/// Returns the warning of a version that is deprecated: its own text, or one that names the newest version.
+/// Returns the warning of a deprecated version: its own text, or a text that names the newest
+/// version.
 fn deprecation_warning(crd: &Value, version: &Value, newest: &str) -> Option<String> {
     if version["deprecated"] != true {
         return None;
@@ -337,8 +339,8 @@ fn columns(version: &Value) -> Vec<PrinterColumn> {
         .collect()
 }
 
-/// Preferred version first: stable before beta before alpha, newer before older, and names of
-/// another shape last, by alphabet.
+/// Compares two versions by preference: stable before beta before alpha, newer before older. Names
+/// of another form come last, in alphabetical order.
 #[must_use]
 pub fn compare_versions(a: &str, b: &str) -> Ordering {
     match (rank(a), rank(b)) {

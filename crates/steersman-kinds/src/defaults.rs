@@ -1,4 +1,5 @@
-//! Machine: what kube-apiserver fills in for built-in kinds, kind by kind.
+//! Machine: fills in the defaults of built-in objects, and brings the objects into their stored
+//! form.
 
 mod absent;
 
@@ -9,11 +10,11 @@ use steersman_schema::{events, types};
 use crate as kinds;
 use crate::fill::set;
 
-/// Fills in a built-in object's defaults and brings it into the shape it is stored in. Applies
-/// to creates and updates alike; what depends on the server's state is the registry's.
+/// Fills in a built-in object's defaults and brings the object into its stored form. Applies to
+/// creates and updates. Fields that depend on the server's state are set by the registry.
 pub fn apply(resource: &Resource, object: &mut Value) {
     for part in ["data", "binaryData"] {
-        // A null in a map of strings is the empty string, not an absent member.
+        // A null in a map of strings becomes the empty string, not an absent member.
         for value in object
             .get_mut(part)
             .and_then(Value::as_object_mut)
@@ -57,7 +58,8 @@ pub fn apply(resource: &Resource, object: &mut Value) {
     }
 }
 
-/// Typed objects have no nulls, but for the defaults that a schema gives.
+/// Removes nulls, which typed objects do not have. Defaults in the schemas of definitions keep
+/// them.
 fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(members) => {

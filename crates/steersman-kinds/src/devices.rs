@@ -1,4 +1,5 @@
-//! Machine: devices, and claims to them (upstream: `pkg/apis/resource/validation`).
+//! Machine: DeviceClasses, ResourceClaims, their templates and ResourceSlices (upstream:
+//! `pkg/apis/resource/validation`).
 
 mod parts;
 mod written;
@@ -68,7 +69,7 @@ pub(super) const RESOURCE_CLAIM: Kind = Kind {
     ..Kind::PLAIN
 };
 
-/// What names a device: its driver, its pool, its own name and its share.
+/// Returns the identity of a device: driver, pool, name and share.
 fn device(allocated: &Value) -> [Value; 4] {
     ["driver", "pool", "device", "shareID"].map(|field| allocated[field].clone())
 }
@@ -103,7 +104,7 @@ const MOST_SELECTORS: usize = 32;
 const MOST_CONSTRAINTS: usize = 32;
 const MOST_SUBREQUESTS: usize = 8;
 
-/// The number of bytes in the longest expression of a selector, and in the longest name of an attribute.
+/// Largest number of bytes in an expression of a selector, and in the name of an attribute.
 const MOST_EXPRESSION: usize = 10 * 1024;
 const MOST_IDENTIFIER: usize = 32;
 
@@ -143,7 +144,8 @@ fn selectors(at: &FieldPath<'_>, errors: &mut Errors) {
     parts::each(&at.at("selectors"), MOST_SELECTORS, check, errors);
 }
 
-/// Checks what a claim asks for (upstream: `validateDeviceClaim`).
+/// Checks the requests, constraints and configurations of a claim (upstream:
+/// `validateDeviceClaim`).
 fn check_claim(spec: &FieldPath<'_>, errors: &mut Errors) {
     let devices = spec.at("devices");
     let names = RequestNames::of(&devices);
@@ -209,7 +211,7 @@ fn check_attribute_name(at: &FieldPath<'_>, errors: &mut Errors) {
                 check_identifier(at, name, errors);
             }
         }
-        // Upstream looks at no part of a name with more slashes.
+        // As upstream, a name with more than one slash has no further checks.
         _ => {}
     }
     if parts.len() == 1 {
@@ -217,7 +219,7 @@ fn check_attribute_name(at: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks a name as the language C has them (upstream: `IsCIdentifier`).
+/// Checks an identifier of the language C (upstream: `IsCIdentifier`).
 fn check_identifier(at: &FieldPath<'_>, name: &str, errors: &mut Errors) {
     const IDENTIFIER: &str = "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric characters or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName', regex used for validation is '[A-Za-z_][A-Za-z0-9_]*')";
     if name.len() > MOST_IDENTIFIER {

@@ -66,8 +66,8 @@ pub(super) const POD_TEMPLATE: Kind = Kind {
     ..Kind::PLAIN
 };
 
-/// Returns the warnings about a template whenever the object's generation rises. `names` is the
-/// path from the object to the template.
+/// Returns the warnings about a template in a new object, or in an update that changes the first
+/// field of `names`. `names` is the path from the object to the template.
 pub(super) fn template_warnings(new: &Value, old: Option<&Value>, names: &str) -> Vec<String> {
     let part = names.split('.').next().unwrap_or_default();
     if old.is_some_and(|old| old[part] == new[part]) {

@@ -1,4 +1,4 @@
-//! Each family of kinds is completed and refused as the real server does it.
+//! Defaults and validation of all families of kinds, as the real server does them.
 
 use serde_json::json;
 use steersman_schema::builtin::built_in;
@@ -13,7 +13,7 @@ fn resource(version: &str, kind: &str) -> Resource {
     found.next().unwrap()
 }
 
-/// An object with its defaults, as a client would read it.
+/// Returns an object with its defaults, as a client reads it.
 fn completed(version: &str, kind: &str, mut object: Value) -> Value {
     object["apiVersion"] = json!(version);
     object["kind"] = json!(kind);
@@ -21,7 +21,7 @@ fn completed(version: &str, kind: &str, mut object: Value) -> Value {
     object
 }
 
-/// The fields that are refused, each with its message.
+/// Returns the errors of an object: fields and messages.
 fn refused(version: &str, kind: &str, object: Value, old: Option<Value>) -> Vec<String> {
     let object = completed(version, kind, object);
     let old = old.map(|old| completed(version, kind, old));
@@ -48,7 +48,7 @@ fn defaulting_twice_changes_nothing() {
     }
 }
 
-/// SRV-3: what is prepared may come from a snapshot or a patch that no decoder saw.
+/// SRV-3: `prepare` may get objects from a snapshot or a patch, which no decoder has checked.
 #[test]
 fn nothing_of_an_odd_shape_breaks_a_preparation() {
     let odd = [json!("text"), json!([]), json!(7), json!(null), json!({})];
@@ -70,7 +70,7 @@ fn nothing_of_an_odd_shape_breaks_a_preparation() {
     }
 }
 
-/// SRV-3: rules read whatever the decoder lets pass.
+/// SRV-3: the rules do not panic on any value that the decoder accepts.
 #[test]
 fn no_shape_of_an_object_makes_a_rule_panic() {
     let shapes = [

@@ -1,4 +1,4 @@
-//! What is filled in and told of Jobs and CronJobs.
+//! Defaults and validation of Jobs and CronJobs.
 
 use serde_json::{Value, json};
 

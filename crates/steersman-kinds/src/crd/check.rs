@@ -1,4 +1,5 @@
-//! Machine: checks a CustomResourceDefinition: names, versions, conversion, and each version's face.
+//! Machine: checks a CustomResourceDefinition: names, versions, conversion, and the parts of each
+//! version.
 
 use serde_json::Value;
 use steersman_schema::authorities;
@@ -14,10 +15,10 @@ use crate::webhooks;
 /// Groups that belong to the Kubernetes project.
 const PROTECTED: &[&str] = &["k8s.io", "kubernetes.io"];
 
-/// What a definition of such a group carries.
+/// The annotation that a definition in a protected group needs.
 const APPROVED: &str = "api-approved.kubernetes.io";
 
-/// Checks a definition; `old` is the stored one on an update.
+/// Checks a definition. `old` is the stored definition on an update.
 #[must_use]
 pub fn validate(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
@@ -56,7 +57,7 @@ pub fn validate(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
     errors
 }
 
-/// Checks what a write of the status brings.
+/// Checks a write to the status.
 #[must_use]
 pub fn validate_status(crd: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
@@ -85,7 +86,7 @@ fn check_group(group: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// A word out of a closed set.
+/// Checks that a text is one of the known values.
 fn one_of(field: &str, found: &str, known: &[&str], errors: &mut Vec<FieldError>) {
     if found.is_empty() {
         errors.push(FieldError::required(field, ""));
@@ -95,7 +96,7 @@ fn one_of(field: &str, found: &str, known: &[&str], errors: &mut Vec<FieldError>
     }
 }
 
-/// A word that must be a label of RFC 1035; `lead` comes before the rule's own words.
+/// Checks that a text is an RFC 1035 label. `lead` comes before the messages of the rule.
 fn label(field: &str, found: &str, lead: &str, tested: &str, errors: &mut Vec<FieldError>) {
     if found.is_empty() {
         return;
@@ -134,7 +135,8 @@ fn check_versions(crd: &Value, errors: &mut Vec<FieldError>) {
     if versions(crd).filter(|one| one["storage"] == true).count() != 1 {
         refuse("must have exactly one version marked as storage version");
     }
-    // The first version is also the one of the time when a definition had only one.
+    // As upstream, the first version also counts as `spec.version`, the field for definitions with
+    // one version.
     if let Some(first) = versions(crd).next() {
         label(
             "spec.version",
@@ -154,7 +156,7 @@ fn check_version_name(field: &str, name: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// The warning of a deprecated version travels in a header, so it is short and printable.
+/// Checks the deprecation warning, which is sent in a header and so must be short and printable.
 fn check_deprecation(version: &Value, field: &str, errors: &mut Vec<FieldError>) {
     const LONGEST: usize = 256;
     let Some(warning) = version["deprecationWarning"].as_str() else {
@@ -174,7 +176,7 @@ fn check_deprecation(version: &Value, field: &str, errors: &mut Vec<FieldError>)
     if warning.is_empty() {
         refuse("must not be an empty string");
     }
-    // Of white space only the plain blank is printable.
+    // The only printable white space is the blank.
     let printable = |c: char| c == ' ' || !(c.is_control() || c.is_whitespace());
     if let Some((at, _)) = warning.char_indices().find(|(_, c)| !printable(*c)) {
         refuse(&format!(
@@ -192,7 +194,7 @@ fn check_names(names: &Value, errors: &mut Vec<FieldError>) {
     check_words(names, "spec.names", errors);
 }
 
-/// What names may be, wherever they stand.
+/// Checks the characters of names, in the spec or in the status.
 fn check_words(names: &Value, path: &str, errors: &mut Vec<FieldError>) {
     for part in ["plural", "singular"] {
         let name = text(&names[part]);
@@ -245,7 +247,8 @@ fn check_conversion(conversion: &Value, old: Option<&Value>, errors: &mut Vec<Fi
         }
         return;
     }
-    // What is not served yet, or was broken before, may have broken authorities.
+    // An invalid CA bundle passes if the version is not served yet, or if the stored bundle is
+    // invalid too.
     let bundle = |crd: &Value| {
         let bundle = crd.pointer("/spec/conversion/webhook/clientConfig/caBundle");
         authorities::mistake(bundle.and_then(Value::as_str).unwrap_or_default()).is_some()
@@ -289,7 +292,7 @@ fn check_stored_versions(crd: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// How far a definition says that Kubernetes agrees with it.
+/// The state of a definition's approval by the Kubernetes project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Approval {
     Missing,
@@ -340,8 +343,8 @@ fn check_approval(crd: &Value, group: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// What a definition is known by: its objects are stored under group and plural, and under the
-/// scope and the kind that were accepted.
+/// Checks that an update keeps group and plural, under which objects are stored, and scope and kind
+/// once the definition is established.
 fn check_identity(new: &Value, old: &Value, established: bool, errors: &mut Vec<FieldError>) {
     for (field, pointer, always) in [
         ("spec.scope", "/scope", false),

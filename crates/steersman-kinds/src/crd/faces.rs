@@ -1,7 +1,7 @@
-//! Machine: what a version of a definition shows: its schema, subresources, columns and fields.
+//! Machine: checks the parts of versions: schema, subresources, columns and selectable fields.
 //!
-//! What all versions have in common counts as said once, for the whole definition, and errors in
-//! it are told under `spec` rather than under each version.
+//! Parts that all versions share count as parts of the whole definition. Their errors name `spec`,
+//! not each version.
 
 use serde_json::Value;
 use steersman_schema::validate::quoted;
@@ -9,7 +9,7 @@ use steersman_text::status::FieldError;
 
 use super::{openapi, print, versions};
 
-/// The parts that versions may share.
+/// The parts that all versions may share.
 const PARTS: &[&str] = &[
     "schema",
     "subresources",
@@ -17,26 +17,26 @@ const PARTS: &[&str] = &[
     "selectableFields",
 ];
 
-/// More selectable fields than these are refused.
+/// Largest number of selectable fields.
 const MOST_FIELDS: usize = 8;
 
-/// Some parts of a version, with the path under which its errors are told.
+/// Some parts of a version, with the path that errors name.
 #[derive(Debug)]
 pub(super) struct Face<'a> {
     version: &'a Value,
     path: String,
-    /// The part's own name for the schema in that place.
+    /// The name of the schema's field below the path.
     schema_field: &'static str,
     parts: Vec<&'static str>,
 }
 
-/// Whether every version says the same there.
+/// Returns whether the part is equal in all versions.
 pub(super) fn is_shared(crd: &Value, part: &str) -> bool {
     let first = versions(crd).next();
     first.is_some_and(|first| versions(crd).all(|one| one.get(part) == first.get(part)))
 }
 
-/// The versions as a message prints them: what they share is left out.
+/// Prints the versions for a message, without the parts that all versions share.
 pub(super) fn print_versions(crd: &Value, schema_is_shared: bool) -> String {
     let print = |version: &Value| {
         let part = |name: &str| {
@@ -77,7 +77,7 @@ pub(super) fn print_versions(crd: &Value, schema_is_shared: bool) -> String {
 }
 
 impl<'a> Face<'a> {
-    /// What all versions share.
+    /// Returns the parts that all versions share.
     pub(super) fn shared(crd: &'a Value) -> Option<Self> {
         let shared = PARTS.iter().filter(|part| is_shared(crd, part));
         Some(Self {
@@ -88,7 +88,7 @@ impl<'a> Face<'a> {
         })
     }
 
-    /// What a version has of its own.
+    /// Returns the parts that only this version has.
     pub(super) fn of_version(crd: &Value, version: &'a Value, path: &str) -> Self {
         let own = PARTS.iter().filter(|part| !is_shared(crd, part));
         Self {
@@ -119,7 +119,7 @@ impl<'a> Face<'a> {
         let schema = &self.version["schema"]["openAPIV3Schema"];
         if schema.is_object() {
             let path = format!("{}.{}.openAPIV3Schema", self.path, self.schema_field);
-            // What versions share of schemas is held only to what they share of subresources.
+            // As upstream, a shared schema is checked against shared subresources only.
             let status = self.parts.contains(&"subresources")
                 && self.version["subresources"]["status"].is_object();
             openapi::check(schema, &path, status, errors);
@@ -230,7 +230,7 @@ impl<'a> Face<'a> {
         }
     }
 
-    /// The type of the field that a path names.
+    /// Returns the type of the field at a path.
     fn pointed_at(&self, path: &str) -> Option<&'a str> {
         let mut at = &self.version["schema"]["openAPIV3Schema"];
         for key in path.strip_prefix('.')?.split('.') {
@@ -247,7 +247,7 @@ fn is_below(path: &str, roots: &[&str]) -> bool {
     })
 }
 
-/// Answers whether the path is a simple one.
+/// Checks that a path is a simple JSON path. Returns whether the path is one.
 fn check_path(field: &str, path: &str, errors: &mut Vec<FieldError>) -> bool {
     let simple = path.starts_with('.');
     if !simple {

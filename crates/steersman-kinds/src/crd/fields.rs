@@ -1,19 +1,19 @@
-//! Machine: the fields that a CustomResourceDefinition has, and what of it is stored.
+//! Machine: the fields of a CustomResourceDefinition, and which of them are stored.
 
 use serde_json::{Map, Value};
 
-/// What a field of a definition holds.
+/// The type of a field of a definition.
 #[derive(Debug, Clone, Copy)]
 enum Shape {
-    /// Anything: scalars, and values that are not looked into.
+    /// Scalars, and values that are not decoded further.
     Any,
-    /// Like `Any`, but not stored when it is empty, false or zero.
+    /// Like `Any`, but an empty, false or zero value is not stored.
     Optional,
     /// An object with these fields.
     Object(Fields),
-    /// A list of such objects.
+    /// A list of objects with these fields.
     List(Fields),
-    /// A schema, or whatever else JSON schema allows in its place.
+    /// A schema, or another value that JSON schema allows in the same field, such as `true`.
     Schema,
     /// A list of schemas.
     Schemas,
@@ -122,8 +122,9 @@ const SCHEMA: Fields = &[
     ("x-kubernetes-validations", Shape::Optional),
 ];
 
-/// Drops what a definition does not have, naming it in `unknown`, and what is not stored. A null is
-/// as good as nothing, a default of null too: Go's decoder leaves a pointer nil for it.
+/// Drops unknown fields, and fields that are not stored. Adds the paths of unknown fields to
+/// `unknown`. A null counts as absent, also for a `default`, because Go's decoder leaves a pointer
+/// nil for null.
 pub fn decode(crd: &mut Value, unknown: &mut Vec<String>) {
     if let Some(spec) = crd.get_mut("spec").and_then(Value::as_object_mut) {
         members(spec, SPEC, "spec", unknown);
@@ -143,7 +144,7 @@ fn members(object: &mut Map<String, Value>, fields: Fields, path: &str, unknown:
     });
 }
 
-/// Looks into a value; answers whether it is stored.
+/// Decodes a value. Returns whether the value is stored.
 fn keep(value: &mut Value, shape: Shape, path: &str, unknown: &mut Vec<String>) -> bool {
     match (shape, value) {
         (_, Value::Null) => return false,

@@ -1,4 +1,4 @@
-//! Machine: checks what a schema says about lists that are sets or maps, and about maps.
+//! Machine: checks the list types and map types of a schema.
 
 use serde_json::Value;
 use steersman_schema::validate::quoted;
@@ -21,13 +21,13 @@ pub(super) fn check(node: &Value, path: &str, errors: &mut Vec<FieldError>) {
     nothing_null(node, path, errors);
 }
 
-/// How a keyword calls a collection.
+/// The keyword for the type of a collection.
 #[derive(Debug, Clone, Copy)]
 struct Collection {
     keyword: &'static str,
-    /// The type of a node that may say it.
+    /// The schema type that a node with the keyword needs.
     kind: &'static str,
-    /// What it may say.
+    /// The values of the keyword.
     words: &'static [&'static str],
 }
 
@@ -43,7 +43,8 @@ const LIST: Collection = Collection {
     words: &["atomic", "set", "map"],
 };
 
-/// The type that the keyword needs; answers whether the node says the keyword at all.
+/// Checks the keyword's value and the schema type it needs. Returns whether the node has the
+/// keyword.
 fn collection_type(
     node: &Value,
     path: &str,
@@ -75,7 +76,7 @@ fn known_word(node: &Value, path: &str, collection: Collection, errors: &mut Vec
     }
 }
 
-/// The keys of a list that is a map.
+/// Checks the keys of a list of type `map`.
 fn map_keys(node: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let keys = listed(&node[KEYS]);
     let field = format!("{path}.{KEYS}");
@@ -116,7 +117,7 @@ fn map_keys(node: &Value, path: &str, errors: &mut Vec<FieldError>) {
             let detail = "entries must all be names of item properties";
             errors.push(FieldError::invalid(&field, &printed, detail));
         } else if matches!(own, Some("array" | "object")) {
-            // Upstream prints the type of the items.
+            // As upstream, the message shows the type of the items.
             let detail = "must be a scalar type if parent array's x-kubernetes-list-type is map";
             let field = format!("{path}.items.properties[{name}].type");
             errors.push(FieldError::invalid(field, &kind, detail));
@@ -128,8 +129,8 @@ fn map_keys(node: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// An item of a set is compared as a whole. Lists are taken as a whole unless they say otherwise,
-/// objects only where they say so.
+/// Checks the items of a list of type `set`, which are compared as a whole. Lists are atomic by
+/// default, objects only if the schema says so.
 fn set_items(items: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let said = |collection: Collection| items[collection.keyword].as_str();
     let keyword = match items["type"].as_str() {
@@ -139,12 +140,12 @@ fn set_items(items: &Value, path: &str, errors: &mut Vec<FieldError>) {
     };
     let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
     let field = format!("{path}.items.{keyword}");
-    // Upstream prints the type of a list in both cases.
+    // As upstream, the message shows the list type in both cases.
     let found = items[LIST.keyword].to_string();
     errors.push(FieldError::invalid(field, &found, detail));
 }
 
-/// Neither an item of a set or a map is null, nor what an item is known by, which is always there.
+/// Refuses `nullable` for items of lists of type `set` and `map`, and for the keys of such items.
 fn nothing_null(node: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let word = node[LIST.keyword].as_str().unwrap_or_default();
     let items = &node["items"];

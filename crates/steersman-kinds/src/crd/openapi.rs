@@ -1,4 +1,4 @@
-//! Machine: checks an `openAPIV3Schema`: keywords that are not supported, list types, structure, defaults.
+//! Machine: checks an `openAPIV3Schema`: unsupported keywords, list types, structure, defaults.
 
 use serde_json::Value;
 use steersman_cel::Rules;
@@ -9,7 +9,7 @@ use steersman_text::status::FieldError;
 use super::skeleton::{self, is_empty};
 use super::{lists, print, rules};
 
-/// Formats that values are checked against, or that stand for nothing more than their type.
+/// The formats that validation knows. Some of them have no rule beyond their type.
 const FORMATS: &[&str] = &[
     "bsonobjectid",
     "byte",
@@ -42,10 +42,10 @@ const FORMATS: &[&str] = &[
 /// The types that a schema may name.
 const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
 
-/// What the server itself fills in at the root of an object.
+/// The fields that the server sets at the root of an object.
 const OWN_TYPE: [&str; 3] = ["metadata", "kind", "apiVersion"];
 
-/// Keywords of JSON schema that definitions do not know.
+/// Keywords of JSON schema that definitions do not support.
 const UNSUPPORTED: &[&str] = &[
     "id",
     "additionalItems",
@@ -80,7 +80,7 @@ pub(super) fn check(schema: &Value, path: &str, status: bool, errors: &mut Vec<F
     errors.extend(told);
 }
 
-/// Where the status is checked on its own, the root says little else than what there is.
+/// Checks the root of a schema with a status subresource, which may have a few keywords only.
 fn check_root(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let kind = schema["type"].as_str().unwrap_or_default();
     if !kind.is_empty() && kind != "object" {
@@ -92,7 +92,7 @@ fn check_root(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// The formats in a schema that mean nothing to the server, by alphabet.
+/// Returns the formats in a schema that the server does not know, in alphabetical order.
 #[must_use]
 pub fn unknown_formats(schema: &Value) -> Vec<String> {
     let mut found = Vec::new();
@@ -109,16 +109,16 @@ pub fn unknown_formats(schema: &Value) -> Vec<String> {
     found
 }
 
-/// Visits a schema and the schemas in it.
+/// Visits a schema and all schemas inside it.
 fn each<'a>(schema: &'a Value, path: &str, visit: &mut dyn FnMut(&'a Value, &str)) {
     visit(schema, path);
     below(schema, path, &mut |sub, path, _| each(sub, path, visit));
 }
 
-/// Sees a schema, where it stands, and the name that a property has.
+/// Gets a schema, its path, and its name if the schema is that of a property.
 type Visit<'v, 'a> = dyn FnMut(&'a Value, &str, Option<&'a str>) + 'v;
 
-/// Visits the schemas that a schema holds itself, with the name that a property has.
+/// Visits the direct subschemas of a schema.
 fn below<'a>(schema: &'a Value, path: &str, visit: &mut Visit<'_, 'a>) {
     let single = |name: &str| schema.get(name).filter(|sub| sub.is_object());
     if let Some(sub) = single("additionalProperties") {
@@ -141,7 +141,7 @@ fn below<'a>(schema: &'a Value, path: &str, visit: &mut Visit<'_, 'a>) {
     }
 }
 
-/// Whether a schema has a structure to check: no keyword hides it.
+/// Returns whether a schema has no keyword that makes the check of its structure impossible.
 fn is_structured(schema: &Value) -> bool {
     let mut hidden = false;
     each(schema, "", &mut |node, _| {
@@ -151,17 +151,17 @@ fn is_structured(schema: &Value) -> bool {
     !hidden
 }
 
-/// What stands above a node that matters to it.
+/// The facts about the nodes above a node that its checks need.
 #[derive(Debug, Clone, Copy, Default)]
 struct Above<'a> {
-    /// Which of the parts that the server fills in at the root it is in.
+    /// The field of [`OWN_TYPE`] that the node is or lies in.
     own_type: Option<&'a str>,
-    /// Whether it is in such a part of an object, be that the root or an embedded one.
+    /// Whether the node lies in such a field of the root object or of an embedded object.
     in_metadata: bool,
 }
 
-/// The rules about keywords: what a node may not say, then what is below it, then the rest about
-/// the node. That is the order of upstream's `ValidateCustomResourceDefinitionOpenAPISchema`.
+/// Checks keywords: first those that the node may not have, then the nodes below, then the rest of
+/// the node. Upstream's `ValidateCustomResourceDefinitionOpenAPISchema` has the same order.
 fn keywords(node: &Value, path: &str, root: bool, above: Above<'_>, errors: &mut Vec<FieldError>) {
     unsupported(node, path, above, errors);
     let embedded = node["x-kubernetes-embedded-resource"] == true;
@@ -186,7 +186,7 @@ fn keywords(node: &Value, path: &str, root: bool, above: Above<'_>, errors: &mut
     rules::fields(node, path, errors);
 }
 
-/// What a node may not say.
+/// Refuses keywords that a node may not have.
 fn unsupported(node: &Value, path: &str, above: Above<'_>, errors: &mut Vec<FieldError>) {
     let at = |name: &str| format!("{path}.{name}");
     let kind = node["type"].as_str().unwrap_or_default();
@@ -232,7 +232,7 @@ fn unsupported(node: &Value, path: &str, above: Above<'_>, errors: &mut Vec<Fiel
     }
 }
 
-/// Every default fits its own schema, and nothing of it would be pruned.
+/// Checks that every default fits its schema, and that pruning removes nothing of the default.
 fn defaults(node: &Value, path: &str, root: bool, errors: &mut Vec<FieldError>) {
     if let Some(default) = node.get("default") {
         let field = format!("{path}.default");
@@ -254,7 +254,8 @@ fn defaults(node: &Value, path: &str, root: bool, errors: &mut Vec<FieldError>) 
             defaults(sub, &format!("{path}.properties[{name}]"), false, errors);
         }
     }
-    // Not into the values of maps: upstream's `ValidateDefaults` takes it that they have no defaults.
+    // Schemas of map values are skipped: upstream's `ValidateDefaults` assumes that they have no
+    // defaults.
     if node["items"].is_object() {
         defaults(&node["items"], &format!("{path}.items"), false, errors);
     }

@@ -1,17 +1,17 @@
-//! Words: a schema the way refusals quote it: as upstream's own type of it, field by field.
+//! Words: prints a schema for messages, as upstream prints its Go type.
 
 use serde_json::Value;
 
 use super::rules::{escaped, printed};
 
-/// How a field of a schema is written.
+/// How a field of a schema is printed.
 #[derive(Debug, Clone, Copy)]
 enum Form {
-    /// A text, empty where there is none.
+    /// A text; empty if absent.
     Text,
-    /// A flag, false where there is none.
+    /// A boolean; false if absent.
     Flag,
-    /// As it is, null where it is not.
+    /// The value itself; null if absent.
     Whole,
     Schemas,
     Named,
@@ -21,7 +21,7 @@ enum Form {
     Rules,
 }
 
-/// The fields of a schema in upstream's order: their names there, and in a definition.
+/// The fields of a schema in upstream's order: the name in Go, and the name in a definition.
 const FIELDS: &[(&str, &str, Form)] = &[
     ("ID", "id", Form::Text),
     ("Schema", "$schema", Form::Text),
@@ -81,7 +81,7 @@ const FIELDS: &[(&str, &str, Form)] = &[
     ("XValidations", "x-kubernetes-validations", Form::Rules),
 ];
 
-/// What may be said at the root of a schema whose status is checked on its own.
+/// The keywords that the root of a schema with a status subresource may have.
 const AT_ROOT: &[&str] = &[
     "Description",
     "Type",
@@ -107,7 +107,7 @@ const AT_ROOT: &[&str] = &[
     "XValidations",
 ];
 
-/// A schema as JSON of upstream's type.
+/// Prints a schema as JSON of upstream's Go type.
 pub(super) fn schema(node: &Value) -> String {
     let print = |(name, own, form): &(&str, &str, Form)| {
         format!("\"{name}\":{}", field(&node[*own], *form))
@@ -116,8 +116,7 @@ pub(super) fn schema(node: &Value) -> String {
     format!("{{{}}}", fields.join(","))
 }
 
-/// What is told of a root that says more than it may where the status is checked on its own;
-/// nothing where it does not.
+/// Returns the error of a root with keywords that a status subresource forbids, if there is one.
 pub(super) fn beyond_root(node: &Value) -> Option<String> {
     let said = |(name, own, form): &&(&str, &str, Form)| {
         !AT_ROOT.contains(name) && field(&node[*own], *form) != field(&Value::Null, *form)

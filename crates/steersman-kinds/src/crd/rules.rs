@@ -1,4 +1,5 @@
-//! Machine: checks the validation rules in a schema: their fields, whether they compile, what they may cost.
+//! Machine: checks the CEL validation rules of a schema: their fields, their compilation, and their
+//! estimated cost.
 
 use std::sync::Arc;
 
@@ -8,13 +9,13 @@ use steersman_cel::{Decl, MAX_REQUEST, Rule, Type, escape, field_path};
 use steersman_schema::validate::quoted;
 use steersman_text::status::FieldError;
 
-/// What one rule may cost at the worst.
+/// Largest estimated cost of one rule.
 const RULE_LIMIT: u64 = 10_000_000;
 
-/// What all rules of a schema may cost at the worst.
+/// Largest estimated cost of all rules of a schema together.
 const SCHEMA_LIMIT: u64 = 100_000_000;
 
-/// So many of the most expensive rules are named when all together cost too much.
+/// Largest number of rules that the error about the total cost names, the most expensive first.
 const NAMED: usize = 4;
 
 const REASONS: &[&str] = &[
@@ -24,7 +25,7 @@ const REASONS: &[&str] = &[
     "FieldValueRequired",
 ];
 
-/// Checks the fields of the rules on one node.
+/// Checks the fields of the rules of one node.
 pub(super) fn fields(node: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let listed = node["x-kubernetes-validations"].as_array();
     let mut schema = None;
@@ -81,8 +82,8 @@ pub(super) fn fields(node: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Compiles all rules of a schema, and adds up what they may cost. `known` are the errors that
-/// the schema has already: rules above them are left alone.
+/// Compiles all rules of a schema, and adds up their estimated costs. `known` are the errors that
+/// the schema has already. Rules of nodes above them are skipped.
 pub(super) fn check(schema: &Value, path: &str, known: &[FieldError]) -> Vec<FieldError> {
     let mut walk = Walk {
         known,
@@ -110,15 +111,17 @@ pub(super) fn check(schema: &Value, path: &str, known: &[FieldError]) -> Vec<Fie
     walk.errors
 }
 
-/// Where a node stands.
+/// The facts about a schema node that the checks of its rules need.
 #[derive(Clone)]
 struct NodeContext {
     path: String,
-    /// What expressions see there; nothing where they see nothing.
+    /// The declaration for expressions, or `None` if expressions cannot access the node.
     decl: Option<Arc<Decl>>,
-    /// How often such a value may occur; nothing where there is no limit but a request's size.
+    /// The largest number of values of this node in one object, or `None` if only the size of a
+    /// request limits the number.
     times: Option<u64>,
-    /// The node above whose parts cannot be found again in an older object.
+    /// The path of the closest node above with parts that cannot be correlated with an older
+    /// object.
     uncorrelated: Option<String>,
 }
 
@@ -126,7 +129,7 @@ struct Walk<'a> {
     known: &'a [FieldError],
     errors: Vec<FieldError>,
     total: u64,
-    /// The most expensive rules, with where they stand.
+    /// The most expensive rules: cost and path.
     expensive: Vec<(u64, String)>,
 }
 
@@ -258,7 +261,7 @@ impl Walk<'_> {
     }
 }
 
-/// What expressions see of a property.
+/// Returns the declaration of a property for expressions.
 fn property(decl: Option<&Decl>, name: &str, schema: &Value) -> Option<Arc<Decl>> {
     match (&decl?.kind, escape(name)) {
         (Type::Object(object), Some(name)) => object
@@ -288,7 +291,7 @@ fn too_expensive(what: &str, cost: u64, limit: u64) -> String {
     )
 }
 
-/// A rule as Go's encoder writes it.
+/// Prints a rule as Go's JSON encoder does.
 pub(super) fn printed(rule: &Value) -> String {
     let text = |name: &str| escaped(rule[name].as_str().unwrap_or_default());
     let reason = rule["reason"]
@@ -305,7 +308,7 @@ pub(super) fn printed(rule: &Value) -> String {
     )
 }
 
-/// A text as Go's encoder quotes it, which spares browsers what they take for markup.
+/// Quotes a text as Go's JSON encoder does, with `<`, `>` and `&` escaped.
 pub(super) fn escaped(text: &str) -> String {
     quoted(text)
         .replace('<', "\\u003c")

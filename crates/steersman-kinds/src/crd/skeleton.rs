@@ -1,11 +1,11 @@
-//! Machine: checks that a schema is structural: a skeleton of types, and restrictions on values.
+//! Machine: checks that a schema is structural: a skeleton of types, and restrictions of values.
 
 use serde_json::{Map, Value, json};
 use steersman_schema::validate::quoted;
 use steersman_text::patterns;
 use steersman_text::status::FieldError;
 
-/// What only the skeleton of a schema may say, and what a nested one is told instead.
+/// Keywords that only the skeleton may have, each with the error of a nested schema that has it.
 const OF_THE_SKELETON: &[(&str, &str)] = &[
     ("type", "must be empty to be structural"),
     ("additionalProperties", "must be undefined to be structural"),
@@ -41,7 +41,7 @@ const OF_THE_SKELETON: &[(&str, &str)] = &[
     ("x-kubernetes-validations", "must be empty to be structural"),
 ];
 
-/// Where a node of the skeleton stands.
+/// The position of a skeleton node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Level {
     Root,
@@ -49,17 +49,18 @@ enum Level {
     Field,
 }
 
-/// Checks a whole schema. The errors come by alphabet, as upstream's `ValidateStructural` sorts them.
+/// Checks a whole schema. The errors are in alphabetical order, as upstream's `ValidateStructural`
+/// sorts them.
 pub(super) fn check(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let mut wrong = Vec::new();
     skeleton(schema, Level::Root, path, &mut wrong);
-    // Only at the root: upstream does not look at the restrictions of properties either.
+    // As upstream, only the restrictions of the root are checked for completeness.
     completeness(schema, schema, (path, path), &mut wrong);
     wrong.sort_by_cached_key(|error| format!("{}: {}", error.field, error.message));
     errors.extend(wrong);
 }
 
-/// Whether a keyword says nothing.
+/// Returns whether the value of a keyword counts as absent.
 pub(super) fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -70,7 +71,7 @@ pub(super) fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// The skeleton: every node says its type, and metadata is left to the server.
+/// Checks the skeleton: every node has a type, and the server alone restricts metadata.
 fn skeleton(node: &Value, level: Level, path: &str, errors: &mut Vec<FieldError>) {
     let at = |name: &str| format!("{path}.{name}");
     let kind = node["type"].as_str().unwrap_or_default();
@@ -141,7 +142,7 @@ fn skeleton(node: &Value, level: Level, path: &str, errors: &mut Vec<FieldError>
     }
 }
 
-/// What a schema may say about `kind`, `apiVersion` and `metadata` of an object.
+/// Checks the schemas of the fields `kind`, `apiVersion` and `metadata` of an object.
 fn own_type(node: &Value, level: Level, path: &str, errors: &mut Vec<FieldError>) {
     for (name, wanted) in [
         ("kind", "string"),
@@ -176,8 +177,8 @@ fn own_type(node: &Value, level: Level, path: &str, errors: &mut Vec<FieldError>
     }
 }
 
-/// What stands under `allOf`, `anyOf`, `oneOf` and `not` restricts values and defines nothing. A
-/// node of the skeleton may say there that it is an integer or a string.
+/// Checks the schemas under `allOf`, `anyOf`, `oneOf` and `not`, which restrict values and define
+/// no fields. A skeleton node with `x-kubernetes-int-or-string` may have two types there.
 fn restrictions(node: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let first = &node["allOf"][0]["anyOf"];
     nested(
@@ -188,7 +189,8 @@ fn restrictions(node: &Value, path: &str, errors: &mut Vec<FieldError>) {
     );
 }
 
-/// `skip` leaves out what `anyOf` has, and what `anyOf` of the first of `allOf` has.
+/// Checks nested schemas. `skip` leaves out those in `anyOf`, and those in `anyOf` of the first
+/// schema in `allOf`.
 fn nested(node: &Value, path: &str, skip: (bool, bool), errors: &mut Vec<FieldError>) {
     for name in ["anyOf", "allOf", "oneOf"] {
         if name == "anyOf" && skip.0 {
@@ -242,8 +244,8 @@ fn restriction(node: &Value, path: &str, skip: bool, errors: &mut Vec<FieldError
     }
 }
 
-/// What the restrictions on a node name has to be in the skeleton below it. `paths` are where the
-/// node of the skeleton and the restriction stand.
+/// Checks that the skeleton defines all fields that the restrictions of a node name. `paths` are
+/// the paths of the skeleton node and of the restriction.
 fn completeness(
     restricted: &Value,
     skeleton: &Value,

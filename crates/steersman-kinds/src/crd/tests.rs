@@ -1,4 +1,4 @@
-//! Reading custom resource definitions.
+//! Tests of CustomResourceDefinitions.
 
 use steersman_text::status::FieldError;
 
@@ -110,8 +110,7 @@ fn versions_sort_by_preference() {
     );
 }
 
-/// The fields and messages that a definition with this schema (and these other parts) is refused
-/// with.
+/// Returns the errors of a definition with this schema and these other parts: fields and messages.
 fn refused(schema: &Value, parts: &Value) -> Vec<String> {
     let mut version = json!({"name": "v1", "served": true, "storage": true,
         "schema": {"openAPIV3Schema": schema}});

@@ -1,11 +1,11 @@
-//! Machine: what is shown of parts that are absent: nulls of required lists and of unset times.
+//! Machine: adds the nulls that Go prints for required lists and times that are not set.
 
 use serde_json::{Value, json};
 use steersman_schema::resource::Resource;
 
 use crate::fill::{list, set};
 
-/// Lists without elements are not stored. The ones a kind requires are shown as null.
+/// Removes empty lists, which are not stored. An empty list that the kind requires becomes null.
 pub(super) fn lists(resource: &Resource, object: &mut Value) {
     drop_empty_lists(object);
     match (resource.group.as_str(), resource.kind.as_str()) {
@@ -38,7 +38,7 @@ fn drop_empty_lists(value: &mut Value) {
     }
 }
 
-/// Conditions show the times they have not.
+/// Adds the missing times of conditions as nulls.
 pub(super) fn times_of_conditions(resource: &Resource, object: &mut Value) {
     let times: &[&str] = match (resource.group.as_str(), resource.kind.as_str()) {
         ("", "Pod" | "PersistentVolumeClaim") | ("batch", "Job") => {
@@ -61,7 +61,7 @@ pub(super) fn times_of_conditions(resource: &Resource, object: &mut Value) {
     }
 }
 
-/// The statuses of a Pod's containers show the states and times they have not.
+/// Adds the missing states and times of container statuses.
 pub(super) fn container_statuses(pod: &mut Value) {
     let Some(status) = pod.get_mut("status") else {
         return;
@@ -94,7 +94,7 @@ pub(super) fn container_statuses(pod: &mut Value) {
     }
 }
 
-/// What a Node's status shows, and what can be given away of what it has.
+/// Fills in the status of a Node, and the allocatable resources from the capacity.
 pub(super) fn node(object: &mut Value) {
     set(object, "status", json!({}));
     let Some(status) = object.get_mut("status") else {

@@ -7,11 +7,11 @@ use crate::field_path::{Errors, FieldPath};
 use steersman_text::names;
 use steersman_text::status::FieldError;
 
-/// The largest numbers of items in the lists of a claim.
+/// Largest numbers of items in the lists of a claim.
 pub(super) const MOST_REQUESTS: usize = 32;
 pub(super) const MOST_CONFIGS: usize = 32;
 
-/// The number of bytes in the longest opaque parameters, and in the longest data of a device.
+/// Largest number of bytes in opaque parameters, and in the data of a device.
 pub(super) const MOST_DATA: usize = 10 * 1024;
 
 const MOST_POOL: usize = 253;
@@ -41,7 +41,7 @@ impl<'a> RequestNames<'a> {
             Some((name, subrequest)) => (name, Some(subrequest)),
             None => (reference, None),
         };
-        // Of two requests with one name the last one counts, as in a Go map.
+        // If two requests have the same name, the last one counts, as in a Go map.
         let mut known = self.0.iter().rev();
         let Some((_, subrequests)) = known.find(|(known, _)| *known == name) else {
             return false;
@@ -96,8 +96,8 @@ pub(super) fn each(
     }
 }
 
-/// Checks the items of a list, and refuses items whose key an earlier item has (upstream:
-/// `validateSet`). The key is written as messages show it.
+/// Checks the items of a list, and refuses items with the key of an earlier item (upstream:
+/// `validateSet`). The key is returned in the form of messages.
 pub(super) fn each_once(
     all: &FieldPath<'_>,
     most: usize,
@@ -120,7 +120,7 @@ pub(super) fn each_once(
     }
 }
 
-/// Checks the name of a pool: subdomains with slashes between them.
+/// Checks the name of a pool: subdomains separated by slashes.
 pub(super) fn check_pool(at: &FieldPath<'_>, errors: &mut Errors) {
     if at.is_empty() {
         errors.required(at, "");
@@ -146,7 +146,7 @@ pub(super) fn check_uid(at: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-/// Reads the forms of a UUID that the Go package of that name reads.
+/// Parses the forms of a UUID that Go's package `uuid` parses.
 fn parse_uuid(text: &str) -> Result<(), String> {
     let format = || "invalid UUID format".to_owned();
     let bytes = text.as_bytes();
@@ -229,8 +229,8 @@ pub(super) fn check_tolerations(all: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks the conditions that tell whether a device is ready for a Pod, and whether it failed
-/// (upstream: `validateDeviceBindingParameters`).
+/// Checks the conditions that report whether a device is ready for a Pod or has failed (upstream:
+/// `validateDeviceBindingParameters`).
 pub(super) fn check_binding(result: &FieldPath<'_>, errors: &mut Errors) {
     let (ready, failed) = (
         result.at("bindingConditions"),

@@ -1,4 +1,4 @@
-//! Machine: what a driver offers in a ResourceSlice (upstream: `validateResourceSliceSpec`).
+//! Machine: checks ResourceSlices (upstream: `validateResourceSliceSpec`).
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::field_path::{Errors, FieldPath};
 use crate::pod;
 use steersman_text::names;
 
-/// The largest number of devices in a slice, and in one with taints or counters.
+/// Largest number of devices in a slice, and in a slice with taints or counters.
 const MOST_DEVICES: usize = 128;
 const MOST_COSTLY_DEVICES: usize = 64;
 const MOST_TAINTS: usize = 16;
@@ -65,7 +65,7 @@ pub(super) fn check(object: &Value, old: Option<&Value>) -> Errors {
     errors
 }
 
-/// Checks from which nodes the devices of a slice can be reached.
+/// Checks the nodes that can reach the devices of a slice.
 fn check_nodes(spec: &FieldPath<'_>, errors: &mut Errors) {
     let mut given = Vec::new();
     let (name, selector) = (spec.at("nodeName"), spec.at("nodeSelector"));
@@ -106,8 +106,8 @@ fn check_nodes(spec: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks a device. `known` are the devices of the slice before, and `chosen` tells whether each
-/// device says its nodes itself.
+/// Checks a device. `known` are the devices of the stored slice. `chosen` is whether each device
+/// names its nodes itself.
 fn check_device(device: &FieldPath<'_>, known: &Value, chosen: bool, errors: &mut Errors) {
     check::label(&device.at("name"), errors);
     let taints = device.at("taints");
@@ -128,7 +128,7 @@ fn check_device(device: &FieldPath<'_>, known: &Value, chosen: bool, errors: &mu
     parts::check_binding(device, errors);
 }
 
-/// Checks from which nodes one device can be reached.
+/// Checks the nodes that can reach one device.
 fn check_device_nodes(device: &FieldPath<'_>, errors: &mut Errors) {
     let mut given = Vec::new();
     let (name, selector) = (device.at("nodeName"), device.at("nodeSelector"));

@@ -1,4 +1,4 @@
-//! Machine: what a write to a ResourceClaim's status may bring (upstream:
+//! Machine: checks writes to a ResourceClaim's status (upstream:
 //! `ValidateResourceClaimStatusUpdate`).
 
 use serde_json::Value;
@@ -15,7 +15,7 @@ const MOST_RESULTS: usize = 32;
 const MOST_CONDITIONS: usize = 8;
 const MOST_ADDRESSES: usize = 16;
 
-/// The number of bytes in the longest name and in the longest hardware address of an interface.
+/// Largest number of bytes in the name, and in the hardware address, of an interface.
 const MOST_INTERFACE: usize = 256;
 const MOST_HARDWARE: usize = 128;
 
@@ -60,7 +60,8 @@ pub(super) fn check(new: &Value, old: &Value) -> Errors {
     errors
 }
 
-/// A value without what Go takes for absent when it compares: nulls and empty lists and maps.
+/// Returns a value without nulls, empty lists and empty maps, which Go's comparison treats as
+/// absent.
 fn bare(value: &Value) -> Value {
     let is_given = |value: &Value| match value {
         Value::Null => false,
@@ -111,12 +112,12 @@ fn check_reservations(claim: &FieldPath<'_>, old: &FieldPath<'_>, errors: &mut E
     }
 }
 
-/// Checks a first allocation. Allocations that are there never change.
+/// Checks a first allocation. An existing allocation never changes.
 fn check_allocation(allocation: &FieldPath<'_>, names: &RequestNames<'_>, errors: &mut Errors) {
     let devices = allocation.at("devices");
     let check = |result: &FieldPath<'_>, errors: &mut Errors| check_result(result, names, errors);
     parts::each(&devices.at("results"), MOST_RESULTS, check, errors);
-    // The configurations are those of the classes and those of the claim.
+    // The list holds the configurations of the classes and those of the claim.
     let most = 2 * parts::MOST_CONFIGS;
     let check = |config: &FieldPath<'_>, errors: &mut Errors| {
         let source = config.at("source");
@@ -153,7 +154,7 @@ fn check_share(device: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks what a driver tells of a device, which has to be one of the allocation.
+/// Checks the status of a device, which must be one of the allocated devices.
 fn check_device(device: &FieldPath<'_>, allocated: &[String], errors: &mut Errors) {
     check_name(device, errors);
     check_share(device, errors);

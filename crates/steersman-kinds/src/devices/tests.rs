@@ -1,4 +1,4 @@
-//! Claims and allocations of devices are refused in the words of Kubernetes.
+//! Validation of claims and of their allocations, with the messages of Kubernetes.
 //!
 //! Source: `pkg/apis/resource/validation/validation_resourceclaim_test.go`.
 
@@ -24,7 +24,7 @@ fn claim(status: &Value) -> Value {
     ]}}, "status": status})
 }
 
-/// What is refused of a status, after another one.
+/// Returns the errors of a status after an older one.
 fn refused(new: &Value, old: &Value) -> Vec<String> {
     listed(status::check(&claim(new), &claim(old)))
 }
@@ -226,7 +226,7 @@ fn the_status_of_a_device_is_checked() {
             "status.devices[1]: Duplicate value: {\"Driver\":\"d.io\",\"Pool\":\"p/q\",\"Device\":\"a\",\"ShareID\":\"\"}"
         ]
     );
-    // The same device with a share is another one.
+    // A share makes a device differ from the same device without one.
     assert_eq!(
         with(json!([device(json!({"shareID": SHARE}))])),
         [format!(
@@ -281,7 +281,7 @@ fn the_status_of_a_device_is_checked() {
     assert!(with(json!([fits])).is_empty());
 }
 
-/// Source: `Validate` of github.com/google/uuid, which reads more forms than one.
+/// Source: `Validate` of github.com/google/uuid, which accepts several forms.
 #[test]
 fn a_share_is_named_by_a_normal_uuid() {
     let told = |share: &str| {
@@ -315,7 +315,7 @@ fn a_share_is_named_by_a_normal_uuid() {
     }
 }
 
-/// The status of a device goes together with the allocation of its share.
+/// A device's status is removed together with the allocation of its share.
 #[test]
 fn the_status_of_a_freed_share_is_dropped() {
     let share = |id: &str| json!({"driver": "d.io", "pool": "p", "device": "a", "shareID": id});

@@ -1,14 +1,14 @@
-//! Words: allocations and names of devices as Go prints the types behind them.
+//! Words: prints allocations and names of devices as Go prints their internal types.
 
 use serde_json::Value;
 
 use steersman_text::go;
 
-/// How Go prints a value of a type: a struct has all its fields, in the order of their declaration.
+/// How Go prints a type. A struct prints all its fields, in the order of their declaration.
 enum Shape {
-    /// As the value is, or `null`.
+    /// The value itself, or `null`.
     Plain,
-    /// A text, empty where it is absent.
+    /// A text; empty if absent.
     Text,
     List(&'static Self),
     /// A struct that may be absent.
@@ -96,7 +96,7 @@ pub(super) fn node_terms(value: &Value) -> String {
     go::escape_html(&print(&List(&TERM), value))
 }
 
-/// Prints the name of a device: its driver, its pool, its own name and its share.
+/// Prints the identity of a device: driver, pool, name and share.
 pub(super) fn shared_device(value: &Value) -> String {
     go::escape_html(&print(&SHARED_DEVICE, value))
 }

@@ -211,15 +211,15 @@ fn request_limits(container: &mut Value) {
     }
 }
 
-/// Fills in the missing requests of a Pod as a whole: the sum of its containers' requests, or its
-/// limits.
+/// Sets the missing requests of a Pod as a whole to its limits, if the Pod has limits as a whole.
 fn request_limits_of_pod(pod: &mut Value) {
     if pod["resources"]["limits"].is_object() {
         request_limits(pod);
     }
 }
 
-/// Returns the default pull policy of an image: `Always` for the tag `latest`.
+/// Returns the default pull policy of an image: `Always` with the tag `latest` or without a tag, unless
+/// the image has a digest.
 fn pull_policy(image: &str) -> &'static str {
     let name = image.rsplit('/').next().unwrap_or_default();
     let moving = !image.contains('@') && (!name.contains(':') || name.ends_with(":latest"));

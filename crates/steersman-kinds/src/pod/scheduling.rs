@@ -1,4 +1,5 @@
-//! Machine: where a Pod may run: affinities, tolerations, gates and spreading.
+//! Machine: checks affinities, tolerations, scheduling gates and topology spread constraints of
+//! Pods.
 
 use std::collections::{HashMap, HashSet};
 
@@ -44,7 +45,7 @@ fn check_weight(term: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks a selector of nodes (upstream: `ValidateNodeSelector`).
+/// Checks a node selector (upstream: `ValidateNodeSelector`).
 pub(crate) fn check_node_selector(at: &FieldPath<'_>, errors: &mut Errors) {
     let terms = at.at("nodeSelectorTerms");
     if terms.is_empty() {
@@ -92,7 +93,7 @@ fn check_node_term(term: &FieldPath<'_>, any_value: bool, errors: &mut Errors) {
     }
 }
 
-/// Checks one term about other Pods (upstream: `validatePodAffinityTerm`).
+/// Checks one term of a Pod affinity (upstream: `validatePodAffinityTerm`).
 fn check_pod_term(term: &FieldPath<'_>, errors: &mut Errors) {
     selector::check(&term.at("labelSelector"), errors);
     selector::check(&term.at("namespaceSelector"), errors);
@@ -122,7 +123,7 @@ fn check_label_keys(term: &FieldPath<'_>, errors: &mut Errors) {
             check::qualified(&key, errors);
         }
     }
-    // Messages name the term where they mean its keys.
+    // As upstream, errors about merged keys name the term.
     check_merged(
         &FieldPath::new(term.path(), matched.value()),
         &labels,
@@ -136,8 +137,8 @@ fn check_label_keys(term: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-/// What the Pod's own labels say is part of the selector already; what it says of the same keys
-/// beside that is too much.
+/// Refuses label keys that the selector requires already. The server merges the label keys with the
+/// selector, so a key that occurs twice was not merged.
 fn check_merged(keys: &FieldPath<'_>, labels: &FieldPath<'_>, errors: &mut Errors) {
     let listed: HashMap<&str, FieldPath<'_>> =
         keys.items().map(|key| (key.text(), key.clone())).collect();
@@ -153,7 +154,7 @@ fn check_merged(keys: &FieldPath<'_>, labels: &FieldPath<'_>, errors: &mut Error
     }
 }
 
-/// Checks what taints a Pod tolerates (upstream: `ValidateTolerations`).
+/// Checks tolerations (upstream: `ValidateTolerations`).
 pub(crate) fn check_tolerations(at: &FieldPath<'_>, errors: &mut Errors) {
     for one in at.items() {
         let (key, operator, effect) = (one.at("key"), one.at("operator"), one.at("effect"));
@@ -191,7 +192,7 @@ pub(crate) fn check_tolerations(at: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks the gates before scheduling (upstream: `validateSchedulingGates`).
+/// Checks scheduling gates (upstream: `validateSchedulingGates`).
 pub(super) fn check_gates(gates: &FieldPath<'_>, errors: &mut Errors) {
     let mut seen = Vec::new();
     for gate in gates.items() {
@@ -206,7 +207,7 @@ pub(super) fn check_gates(gates: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks how Pods are spread (upstream: `validateTopologySpreadConstraints`).
+/// Checks topology spread constraints (upstream: `validateTopologySpreadConstraints`).
 pub(super) fn check_spreading(at: &FieldPath<'_>, errors: &mut Errors) {
     let all: Vec<FieldPath<'_>> = at.items().collect();
     for (index, one) in all.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What is told of Pods, in the real server's words and order.
+//! Validation of Pods, with the real server's messages and order.
 
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ fn changed(before: &Value, after: &Value) -> Vec<String> {
     told((POD.validate)(&completed(after), Some(&completed(before))))
 }
 
-/// Each spec is refused for the one reason beside it.
+/// Checks that each spec is refused for the given reason alone.
 fn refused(cases: &[(Value, &str)]) {
     for (spec, why) in cases {
         assert_eq!(new(spec), [*why], "{spec}");
@@ -358,7 +358,7 @@ fn sources_and_sums_are_refused_as_the_server_does() {
             "spec.overhead.limits[cpu] Invalid value: \"-1\": must be greater than or equal to 0",
         ),
     ]);
-    // What cannot be a volume is not there for those who mount it.
+    // An invalid volume does not exist for the mounts of containers.
     let told = new(
         &json!({"volumes": [{"name": "v", "nfs": {"server": "", "path": "/x"}}],
         "containers": [{"name": "c", "image": "i", "volumeMounts": [{"name": "v", "mountPath": "/v"}]}]}),
@@ -429,8 +429,8 @@ fn a_container_runs_again_by_its_own_rules() {
     assert!(again(json!({"restartPolicy": "Always"}), 0) && !again(json!({}), 1));
 }
 
-/// Upstream: `validateMatchLabelKeysAndMismatchLabelKeys`. What the server added is no fault of
-/// the Pod's.
+/// Upstream: `validateMatchLabelKeysAndMismatchLabelKeys`. A selector with the requirements that
+/// the server added is valid.
 #[test]
 fn keys_that_labels_answer_to_are_named_once() {
     let spread = |labels: Value| {

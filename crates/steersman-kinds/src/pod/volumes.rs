@@ -1,4 +1,4 @@
-//! Machine: the volumes of a Pod: each has one source, and each source what it needs.
+//! Machine: checks the volumes of a Pod: each has one source, and each source its required fields.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,7 +19,7 @@ use super::env;
 
 const MODE: &str = "must be a number between 0 and 0777 (octal), both inclusive";
 
-/// The sources a volume may have, in the order in which they are looked at.
+/// The volume sources, in the order of upstream's checks.
 const SOURCES: &[&str] = &[
     "emptyDir",
     "hostPath",
@@ -53,7 +53,7 @@ const SOURCES: &[&str] = &[
     "image",
 ];
 
-/// Checks the volumes of a Pod or a template, and answers the valid ones by name (upstream:
+/// Checks the volumes of a Pod or a template. Returns the valid volumes by name (upstream:
 /// `ValidateVolumes`).
 pub(super) fn check<'a>(
     volumes: &FieldPath<'a>,
@@ -84,7 +84,7 @@ pub(super) fn check<'a>(
     valid
 }
 
-/// A claim that is made for a volume of the Pod is not one that another volume names.
+/// Checks that no volume names the claim that is created for an ephemeral volume of the Pod.
 fn check_claims(volumes: &FieldPath<'_>, pod: &str, errors: &mut Errors) {
     let made = volumes
         .items()
@@ -109,7 +109,7 @@ fn check_sources(volume: &FieldPath<'_>, owner: SpecOwner<'_>, errors: &mut Erro
             continue;
         }
         if found {
-            // The real server misspells two of them here.
+            // The real server's messages misspell two of the names.
             let shown = match *kind {
                 "cephfs" => "cephFS",
                 "downwardAPI" => "downwarAPI",
@@ -153,7 +153,7 @@ fn check_source(
             check::descending_path(&directory, directory.text(), errors);
         }
         "gcePersistentDisk" => {
-            // Messages name it by its older name.
+            // As upstream, errors name the volume `persistentDisk`.
             let shown = volume.named("persistentDisk", Some(source.value()));
             sources::check(kind, &shown, Holder::Pod, errors);
         }
@@ -163,7 +163,7 @@ fn check_source(
         "downwardAPI" => {
             mode(&source.at("defaultMode"), errors);
             for file in source.at("items").items() {
-                // Messages name the volume rather than the file.
+                // As upstream, errors name the source, not the file.
                 check_file(&FieldPath::new(source.path(), file.value()), errors);
             }
         }
@@ -184,7 +184,7 @@ fn check_source(
     }
 }
 
-/// Files made of the keys of a ConfigMap or a Secret.
+/// Checks files with the values of keys of a ConfigMap or a Secret.
 fn check_keys(source: &FieldPath<'_>, name: &str, errors: &mut Errors) {
     need(source, &[name], errors);
     mode(&source.at("defaultMode"), errors);
@@ -240,7 +240,7 @@ fn check_ephemeral(
     }
 }
 
-/// A template's metadata has labels and annotations only.
+/// Checks that the metadata of a claim's template has labels and annotations only.
 fn check_metadata(metadata: &FieldPath<'_>, errors: &mut Errors) {
     check::annotations(&metadata.at("annotations"), errors);
     check::labels(&metadata.at("labels"), errors);

@@ -1,4 +1,4 @@
-//! Whether the table of rules says what the code does.
+//! Checks that the table of rules in `guide/` agrees with the code.
 
 use std::fmt::Write as _;
 use std::ptr::fn_addr_eq;
@@ -17,13 +17,13 @@ const COLUMNS: [(&str, usize); 5] = [
     ("warnings", 10),
 ];
 
-/// Kinds whose rules are not among those of this module.
+/// Kinds with rules outside this crate's table.
 const ELSEWHERE: [&str; 2] = ["Event", "CustomResourceDefinition"];
 
 /// The page that lists what is missing.
 const PAGE: &str = include_str!("../../guide/kinds.md");
 
-/// Which columns a kind has rules for.
+/// Returns the columns in which a kind has rules.
 fn kept(kind: &Kind) -> [bool; 5] {
     let plain = &Kind::PLAIN;
     [
@@ -69,7 +69,7 @@ fn the_cells_say_which_rules_are_kept() {
     assert_eq!(wrong, "");
 }
 
-/// SRV-KIND-1: the page lists each gap, and nothing else as one.
+/// SRV-KIND-1: the page lists each gap and no others.
 #[test]
 fn the_page_on_kinds_lists_what_is_missing() {
     let (mut gaps, mut table) = (Vec::new(), Vec::new());

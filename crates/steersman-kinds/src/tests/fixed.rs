@@ -1,4 +1,4 @@
-//! What may not change once it is there, in the words of each kind.
+//! Immutable fields, with the message of each kind.
 
 use serde_json::{Value, json};
 

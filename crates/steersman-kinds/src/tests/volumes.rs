@@ -1,4 +1,4 @@
-//! Volumes, what sources they need, and what claims keep.
+//! PersistentVolumes, volume sources, and the data sources of claims.
 
 use serde_json::{Value, json};
 

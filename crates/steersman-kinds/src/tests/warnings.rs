@@ -1,4 +1,4 @@
-//! What authors are warned of, kind by kind (upstream: the `GetWarningsFor…` of each).
+//! Warnings of each kind (upstream: the `GetWarningsFor…` functions).
 
 use serde_json::{Value, json};
 

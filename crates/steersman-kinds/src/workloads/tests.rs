@@ -1,4 +1,4 @@
-//! What is filled in and told of the kinds of `apps`.
+//! Defaults and validation of the kinds of `apps`.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What is warned of, and what annotations mean.
+//! Warnings about Pods, and the effects of annotations.
 
 use serde_json::{Value, json};
 
