@@ -290,7 +290,7 @@ mod tests {
 
     /// Source: `apimachinery/pkg/util/validation/ip.go`.
     #[test]
-    fn addresses_and_networks_have_a_usual_form() {
+    fn addresses_and_networks_have_a_canonical_form() {
         for (text, expected) in [
             ("10.0.0.1", Form::Usual),
             ("fd00::1", Form::Usual),

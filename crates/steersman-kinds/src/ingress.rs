@@ -69,7 +69,7 @@ pub(super) fn check_host_name(at: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks a host name, whose first label may be a wildcard.
+/// Checks a host name. The first label may be a wildcard.
 fn host(at: &FieldPath<'_>, errors: &mut Errors) {
     let text = at.text();
     if !text.contains('*') {

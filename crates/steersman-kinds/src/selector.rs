@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_are_selected_by_all_that_is_asked() {
+    fn a_selector_matches_labels_that_meet_all_requirements() {
         let selects = |selector: Value| selects(&selector, &json!({"a": "1", "b": "2"}));
         assert!(!selects(json!(null)) && selects(json!({})));
         assert!(selects(json!({"matchLabels": {"a": "1"}})));

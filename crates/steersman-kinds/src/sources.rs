@@ -330,7 +330,7 @@ mod tests {
 
     /// Upstream: `TestValidateVolumes` and `validateISCSIVolumeSource`.
     #[test]
-    fn names_and_pairs_have_their_forms() {
+    fn iscsi_names_and_host_port_pairs_are_validated() {
         for (name, valid) in [
             ("iqn.2015-02.example.com:test", Some(true)),
             ("iqn.2015-02.example.com:test:name", Some(true)),

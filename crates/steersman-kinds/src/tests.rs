@@ -50,7 +50,7 @@ fn defaulting_twice_changes_nothing() {
 
 /// SRV-3: `prepare` may get objects from a snapshot or a patch, which no decoder has checked.
 #[test]
-fn nothing_of_an_odd_shape_breaks_a_preparation() {
+fn prepare_does_not_panic_on_any_value() {
     let odd = [json!("text"), json!([]), json!(7), json!(null), json!({})];
     for resource in built_in() {
         let Some(rules) = of(&resource) else { continue };
@@ -72,7 +72,7 @@ fn nothing_of_an_odd_shape_breaks_a_preparation() {
 
 /// SRV-3: the rules do not panic on any value that the decoder accepts.
 #[test]
-fn no_shape_of_an_object_makes_a_rule_panic() {
+fn validation_does_not_panic_on_any_decoded_value() {
     let shapes = [
         json!(null),
         json!("text"),
@@ -106,7 +106,7 @@ fn no_shape_of_an_object_makes_a_rule_panic() {
 }
 
 #[test]
-fn a_service_is_checked_by_its_type() {
+fn a_service_is_validated_by_its_type() {
     let headless = json!({"spec": {"type": "NodePort", "clusterIP": "None",
         "clusterIPs": ["None"], "ports": [{"port": 80}]}});
     assert_eq!(
@@ -133,7 +133,7 @@ fn a_service_is_checked_by_its_type() {
 }
 
 #[test]
-fn a_service_that_changes_its_type_drops_what_it_had_for_it() {
+fn a_service_drops_the_fields_of_its_old_type() {
     let mut new = json!({"spec": {"type": "ClusterIP", "clusterIP": "10.96.0.1",
         "externalTrafficPolicy": "Cluster", "ports": [{"port": 80, "nodePort": 30_001}]}});
     let mut old = new.clone();
@@ -166,7 +166,7 @@ fn an_ingress_class_names_its_parameters_by_scope() {
 }
 
 #[test]
-fn a_policy_excepts_parts_of_its_networks() {
+fn the_exceptions_of_a_network_policy_lie_in_its_network() {
     let policy = json!({"spec": {"egress": [{"to": [{"ipBlock": {"cidr": "10.0.0.0/8",
         "except": ["10.1.0.0/16", "11.0.0.0/16"]}}], "ports": [{"port": 80, "endPort": 70}]}]}});
     assert_eq!(
@@ -179,7 +179,7 @@ fn a_policy_excepts_parts_of_its_networks() {
 }
 
 #[test]
-fn limits_fit_each_other_and_are_filled_in() {
+fn limits_must_fit_each_other_and_give_defaults() {
     let range = json!({"spec": {"limits": [{"type": "Container", "max": {"cpu": "1"},
         "min": {"cpu": "2"}}]}});
     let made = completed("v1", "LimitRange", range.clone());
@@ -205,7 +205,7 @@ fn limits_fit_each_other_and_are_filled_in() {
 }
 
 #[test]
-fn a_bound_claim_grows_and_nothing_else() {
+fn an_update_of_a_bound_claim_may_only_grow_it() {
     let claim = |size: &str, phase: &str| {
         json!({"spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "a",
             "resources": {"requests": {"storage": size}}},
@@ -259,7 +259,7 @@ fn a_storage_class_keeps_its_parameters() {
 }
 
 #[test]
-fn an_autoscaler_of_either_version_is_judged_in_the_newer_shape() {
+fn an_autoscaler_of_either_version_is_validated_as_v2() {
     let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"});
     let older = json!({"metadata": {}, "spec": {"maxReplicas": 2, "scaleTargetRef": target,
         "targetCPUUtilizationPercentage": 0}});
@@ -283,7 +283,7 @@ fn an_autoscaler_of_either_version_is_judged_in_the_newer_shape() {
 }
 
 #[test]
-fn a_webhook_behind_a_service_has_a_path_of_names() {
+fn the_path_of_a_webhook_service_has_valid_segments() {
     let hooks = json!({"webhooks": [{"name": "a.b.c", "sideEffects": "None",
         "admissionReviewVersions": ["v1"], "matchConditions": [{"name": "", "expression": " "}],
         "clientConfig": {"service": {"name": "s", "path": "/a//B"}}}]});
@@ -307,7 +307,7 @@ fn a_webhook_behind_a_service_has_a_path_of_names() {
 }
 
 #[test]
-fn a_policy_needs_rules_and_its_binding_actions() {
+fn a_policy_needs_rules_and_a_binding_needs_actions() {
     let policy = json!({"spec": {"matchConstraints": {}}});
     let detail = "validations or auditAnnotations must contain at least one item";
     assert_eq!(
@@ -335,7 +335,7 @@ fn a_policy_needs_rules_and_its_binding_actions() {
 }
 
 #[test]
-fn flows_name_a_level_and_levels_their_queues() {
+fn flow_schemas_and_priority_levels_are_validated() {
     let schema = json!({"metadata": {"name": "a"}, "spec": {"matchingPrecedence": 1, "rules": [
         {"subjects": [{"kind": "User", "group": {"name": "g"}}]}]}});
     assert_eq!(
@@ -372,7 +372,7 @@ fn flows_name_a_level_and_levels_their_queues() {
 }
 
 #[test]
-fn a_signing_request_and_an_api_service_are_checked() {
+fn signing_requests_and_api_services_are_validated() {
     let request = json!({"spec": {"request": "eA==", "usages": ["odd"], "signerName": "x"}});
     let told = refused(
         "certificates.k8s.io/v1",
@@ -397,7 +397,7 @@ fn a_signing_request_and_an_api_service_are_checked() {
 }
 
 #[test]
-fn a_claim_to_devices_never_changes() {
+fn the_spec_of_a_resource_claim_is_immutable() {
     let claim = |class: &str| {
         json!({"spec": {"devices": {"requests": [{"name": "r",
             "exactly": {"deviceClassName": class, "count": -1}}]}}})
@@ -421,7 +421,7 @@ fn a_claim_to_devices_never_changes() {
 }
 
 #[test]
-fn nodes_keep_what_was_assigned_to_them() {
+fn the_assigned_fields_of_a_node_are_immutable() {
     let node =
         |cidr: &str, provider: &str| json!({"spec": {"podCIDR": cidr, "providerID": provider}});
     assert!(refused("v1", "Node", node("10.0.0.0/24", "a"), Some(json!({}))).is_empty());
@@ -454,7 +454,7 @@ mod fixed;
 mod warnings;
 
 #[test]
-fn conditions_of_a_written_status_are_checked() {
+fn conditions_of_a_status_write_are_validated() {
     let good = json!({"type": "a/Ready", "status": "True", "reason": "A,b:c_",
         "lastTransitionTime": "2026-01-01T00:00:00Z", "message": ""});
     let bad = json!({"type": "a/Ready", "status": "true", "reason": "1", "observedGeneration": -1,

@@ -24,7 +24,7 @@ fn told(errors: Errors) -> Vec<String> {
 }
 
 #[test]
-fn jobs_are_selected_by_their_uid() {
+fn a_job_selects_its_pods_by_its_uid() {
     let job = job_of(&json!({}));
     assert_eq!(told((JOB.validate)(&job, None)), [""; 0]);
     assert_eq!(
@@ -41,7 +41,7 @@ fn jobs_are_selected_by_their_uid() {
 }
 
 #[test]
-fn specs_are_refused_as_the_server_does() {
+fn invalid_specs_are_refused_with_upstream_messages() {
     for (spec, why) in [
         (
             json!({"completionMode": "Indexed"}),
@@ -64,8 +64,8 @@ fn specs_are_refused_as_the_server_does() {
             "spec.successPolicy.rules[0].succeededIndexes Invalid value: \"0-1,9\": error parsing succeededIndexes: too large index: \"9\"",
         ),
         (
-            json!({"managedBy": "nobody"}),
-            "spec.managedBy Invalid value: \"nobody\": must be a domain-prefixed path (such as \"acme.io/foo\")",
+            json!({"managedBy": "acme"}),
+            "spec.managedBy Invalid value: \"acme\": must be a domain-prefixed path (such as \"acme.io/foo\")",
         ),
     ] {
         let mut spec = spec;
@@ -77,7 +77,7 @@ fn specs_are_refused_as_the_server_does() {
 }
 
 #[test]
-fn what_a_job_is_to_do_stays() {
+fn the_work_of_a_job_is_immutable() {
     let old = job_of(&json!({}));
     let change = |field: &str, value: Value| {
         let mut new = old.clone();
@@ -100,7 +100,7 @@ fn what_a_job_is_to_do_stays() {
 }
 
 #[test]
-fn a_finished_job_says_so_in_order() {
+fn the_conditions_of_a_finished_job_are_consistent() {
     let with = |status: Value| {
         let mut job = job_of(&json!({}));
         job["status"] = status;
@@ -138,7 +138,7 @@ fn a_finished_job_says_so_in_order() {
 }
 
 #[test]
-fn cron_jobs_name_a_time_and_a_zone() {
+fn schedules_and_time_zones_of_cron_jobs_are_validated() {
     let told = |spec: Value| {
         let mut object = json!({"metadata": {"name": "c"}, "spec": {"schedule": "@hourly",
             "jobTemplate": {"spec": {"template": {"spec": {"restartPolicy": "Never",

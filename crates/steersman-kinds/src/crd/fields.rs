@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unknown_fields_are_named_and_empty_ones_not_stored() {
+    fn unknown_fields_are_listed_and_empty_fields_are_not_stored() {
         let mut crd = json!({"spec": {"group": "e.com", "bogus": 1, "preserveUnknownFields": false,
             "names": {"kind": "K", "shortNames": []},
             "versions": [{"name": "v1", "schema": {"openAPIV3Schema": {"type": "object",

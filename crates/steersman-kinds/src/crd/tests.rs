@@ -51,7 +51,7 @@ fn a_definition_serves_its_versions() {
 }
 
 #[test]
-fn a_broken_definition_is_told_everything() {
+fn an_invalid_definition_gets_all_errors() {
     let mut crd = websites();
     crd["metadata"]["name"] = json!("other");
     crd["spec"]["versions"][0]["storage"] = json!(true);
@@ -73,7 +73,7 @@ fn a_broken_definition_is_told_everything() {
 }
 
 #[test]
-fn what_is_established_keeps_its_identity() {
+fn an_established_definition_keeps_its_identity() {
     let mut old = websites();
     apply_defaults(&mut old);
     let names = old["spec"]["names"].clone();
@@ -134,7 +134,7 @@ fn spec(property: &Value) -> Value {
 }
 
 #[test]
-fn a_schema_says_what_is_supported_and_structural() {
+fn a_schema_has_only_supported_keywords_and_is_structural() {
     let told = |property: Value| refused(&spec(&property), &json!({}));
     let none: Vec<String> = Vec::new();
     for good in [
@@ -211,7 +211,7 @@ fn a_schema_says_what_is_supported_and_structural() {
 }
 
 #[test]
-fn scale_columns_and_selectable_fields_point_somewhere() {
+fn paths_of_scale_columns_and_selectable_fields_are_validated() {
     let schema = spec(&json!({"type": "object", "properties": {"s": {"type": "string"}}}));
     assert_eq!(
         refused(
@@ -235,7 +235,7 @@ fn scale_columns_and_selectable_fields_point_somewhere() {
 }
 
 #[test]
-fn what_versions_do_not_share_is_told_per_version() {
+fn errors_of_unshared_parts_name_the_version() {
     let mut crd = websites();
     crd["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["type"] = json!("array");
     crd["spec"]["conversion"] = json!({"strategy": "Webhook"});
@@ -277,7 +277,7 @@ fn a_protected_group_needs_an_approval() {
 }
 
 #[test]
-fn formats_nobody_knows_are_named() {
+fn unknown_formats_are_listed() {
     let schema = spec(&json!({"type": "object", "properties": {
         "a": {"type": "string", "format": "date-time"}, "b": {"type": "string", "format": "own"},
         "c": {"type": "integer", "format": "int32"}}}));
@@ -285,7 +285,7 @@ fn formats_nobody_knows_are_named() {
 }
 
 #[test]
-fn types_defaults_and_rules_of_a_schema_are_checked() {
+fn types_defaults_and_rules_of_a_schema_are_validated() {
     let at = "S.properties";
     let tagged = json!({"type": "object", "properties": {"a": {"type": "text"}}});
     let told = refused(&spec(&tagged), &json!({}));
@@ -336,7 +336,7 @@ fn types_defaults_and_rules_of_a_schema_are_checked() {
 }
 
 #[test]
-fn a_conversion_webhook_can_be_reached() {
+fn the_address_of_a_conversion_webhook_is_validated() {
     let told = |webhook: Value| -> Vec<String> {
         let mut crd = websites();
         crd["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": webhook});
@@ -381,7 +381,7 @@ fn a_conversion_webhook_can_be_reached() {
 }
 
 #[test]
-fn a_root_with_a_status_of_its_own_says_little() {
+fn a_status_subresource_restricts_the_keywords_of_the_root() {
     let status = json!({"subresources": {"status": {}}});
     let schema = json!({"type": "object", "maxProperties": 3, "properties": {
         "a": {"type": "array", "items": {"type": "string"}}}});

@@ -81,7 +81,7 @@ fn an_allocation_never_changes() {
 }
 
 #[test]
-fn a_first_allocation_is_checked_in_each_part() {
+fn every_part_of_a_first_allocation_is_validated() {
     const NO_REQUEST: &str = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'";
     let bad = json!({"request": "f/two", "driver": "", "pool": "", "device": "A",
         "bindingConditions": ["a", "a", "b"], "bindingFailureConditions": ["b"],
@@ -170,7 +170,7 @@ fn lists_that_are_too_long_are_refused_for_their_length_alone() {
 }
 
 #[test]
-fn a_reservation_names_its_user_once() {
+fn a_consumer_reserves_a_claim_once() {
     let allocation = allocated(&[result("r", "a")]);
     let new = json!({"allocation": allocation, "reservedFor": [pod("1"), {}, pod("1")]});
     assert_eq!(
@@ -207,7 +207,7 @@ fn a_claim_in_deletion_gets_no_new_reservation() {
 }
 
 #[test]
-fn the_status_of_a_device_is_checked() {
+fn the_status_of_a_device_is_validated() {
     let old = json!({"allocation": allocated(&[result("r", "a")])});
     let with = |devices: Value| {
         let mut new = old.clone();
@@ -283,7 +283,7 @@ fn the_status_of_a_device_is_checked() {
 
 /// Source: `Validate` of github.com/google/uuid, which accepts several forms.
 #[test]
-fn a_share_is_named_by_a_normal_uuid() {
+fn a_share_id_is_a_uuid_in_canonical_form() {
     let told = |share: &str| {
         let mut one = result("r", "a");
         one["shareID"] = json!(share);
@@ -327,7 +327,7 @@ fn the_status_of_a_freed_share_is_dropped() {
 }
 
 #[test]
-fn what_a_claim_asks_for_is_checked() {
+fn the_requests_of_a_claim_are_validated() {
     let spec = json!({"devices": {
         "requests": [
             {"name": "a", "exactly": {"deviceClassName": "c", "tolerations": [{}]}},
@@ -381,7 +381,7 @@ fn what_a_claim_asks_for_is_checked() {
 
 /// Source: `pkg/apis/resource/validation/validation_resourceslice_test.go`.
 #[test]
-fn a_slice_says_its_nodes_once_and_names_its_devices() {
+fn a_slice_has_one_kind_of_node_reference_and_unique_devices() {
     let refused = |spec: Value, old: Option<Value>| {
         let old = old.map(|old| json!({ "spec": old }));
         listed((RESOURCE_SLICE.validate)(

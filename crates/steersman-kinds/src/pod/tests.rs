@@ -47,7 +47,7 @@ fn with(container: &Value) -> Value {
 }
 
 #[test]
-fn what_is_usual_is_taken() {
+fn a_common_pod_is_accepted() {
     for spec in [
         json!({}),
         json!({"volumes": [{"name": "v"}], "hostNetwork": true,
@@ -68,7 +68,7 @@ fn what_is_usual_is_taken() {
 }
 
 #[test]
-fn containers_are_refused_as_the_server_does() {
+fn invalid_containers_are_refused_with_upstream_messages() {
     let at = "spec.containers[0]";
     refused(&[
         (
@@ -106,7 +106,7 @@ fn containers_are_refused_as_the_server_does() {
 }
 
 #[test]
-fn specs_are_refused_as_the_server_does() {
+fn invalid_specs_are_refused_with_upstream_messages() {
     refused(&[
         (
             json!({"volumes": [{"name": "a", "secret": {"secretName": "s"}, "nfs": {}}]}),
@@ -152,7 +152,7 @@ fn specs_are_refused_as_the_server_does() {
 }
 
 #[test]
-fn images_deadlines_and_more_tolerations_may_change() {
+fn a_pod_update_may_change_images_and_deadlines_and_add_tolerations() {
     let before = json!({"activeDeadlineSeconds": 100, "terminationGracePeriodSeconds": 30,
         "tolerations": [{"key": "k", "operator": "Exists"}]});
     let change = |more: Value| {
@@ -192,7 +192,7 @@ fn images_deadlines_and_more_tolerations_may_change() {
 }
 
 #[test]
-fn gates_only_open_and_narrow() {
+fn a_gated_pod_may_lose_gates_and_narrow_its_nodes() {
     let gated = json!({"schedulingGates": [{"name": "g"}], "nodeSelector": {"a": "b"}});
     let opened = json!({"nodeSelector": {"a": "b", "c": "d"}});
     assert_eq!(changed(&gated, &opened), [""; 0]);
@@ -211,7 +211,7 @@ fn gates_only_open_and_narrow() {
 }
 
 #[test]
-fn ephemeral_containers_are_added_and_stay() {
+fn ephemeral_containers_are_added_and_never_changed() {
     let pod = |containers: Value| completed(&json!({"ephemeralContainers": containers}));
     let debugger = json!({"name": "dbg", "image": "a"});
     let reasons = |new: Value, old: Value| told(check_ephemeral(&pod(new), &pod(old)));
@@ -238,7 +238,7 @@ fn ephemeral_containers_are_added_and_stay() {
 }
 
 #[test]
-fn a_resize_keeps_the_class_and_removes_nothing() {
+fn a_resize_keeps_the_quality_of_service_class_and_all_resources() {
     let pod = |resources: Value| completed(&with(&json!({"resources": resources})));
     let reasons = |new: Value, old: Value| told(check_resize(&pod(new), &pod(old)));
     let small = json!({"requests": {"cpu": "1"}});
@@ -258,7 +258,7 @@ fn a_resize_keeps_the_class_and_removes_nothing() {
 }
 
 #[test]
-fn a_pod_that_has_ended_does_not_run_again() {
+fn a_pod_that_has_ended_never_restarts() {
     let state = |state: Value| {
         let mut pod = completed(&json!({"restartPolicy": "Never"}));
         pod["status"]["containerStatuses"] = json!([{"name": "main", "state": state}]);
@@ -278,7 +278,7 @@ fn a_pod_that_has_ended_does_not_run_again() {
 }
 
 #[test]
-fn warnings_name_what_hides_what() {
+fn duplicate_names_and_overlapping_files_cause_warnings() {
     let pod = completed(&with(&json!({
         "ports": [{"containerPort": 80}, {"containerPort": 80}],
         "env": [{"name": "A", "value": "1"}, {"name": "A", "value": "$(A)2"}, {"name": "A"}]})));
@@ -295,7 +295,7 @@ fn warnings_name_what_hides_what() {
 /// Upstream: `TestValidateVolumes`, `TestValidatePodResources`, `TestValidateWindowsPodSecurityContext`
 /// and `TestValidateSpec…` in `pkg/apis/core/validation/validation_test.go`.
 #[test]
-fn sources_and_sums_are_refused_as_the_server_does() {
+fn invalid_sources_and_resource_sums_are_refused_with_upstream_messages() {
     let volume = |source: Value| {
         let mut one = json!({"name": "v"});
         for (field, value) in source.as_object().into_iter().flatten() {
@@ -374,7 +374,7 @@ fn sources_and_sums_are_refused_as_the_server_does() {
 
 /// Upstream: `TestValidatePodUpdate`, the cases of node affinity of gated Pods.
 #[test]
-fn what_a_gated_pod_demands_of_its_node_is_only_added_to() {
+fn the_node_affinity_of_a_gated_pod_may_only_grow() {
     let gated = |expressions: Value| {
         json!({"schedulingGates": [{"name": "g"}], "affinity": {"nodeAffinity": {
             "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms":
@@ -405,7 +405,7 @@ fn what_a_gated_pod_demands_of_its_node_is_only_added_to() {
 
 /// Upstream: `TestValidatePodStatusUpdate`: rules of a container decide before its Pod's policy.
 #[test]
-fn a_container_runs_again_by_its_own_rules() {
+fn restart_rules_of_a_container_precede_its_restart_policy() {
     let rules = json!([{"action": "Restart", "exitCodes": {"operator": "In", "values": [42]}}]);
     let again = |container: Value, code: i64| {
         let mut spec = with(&container);
@@ -432,7 +432,7 @@ fn a_container_runs_again_by_its_own_rules() {
 /// Upstream: `validateMatchLabelKeysAndMismatchLabelKeys`. A selector with the requirements that
 /// the server added is valid.
 #[test]
-fn keys_that_labels_answer_to_are_named_once() {
+fn match_label_keys_do_not_repeat_keys_of_the_selector() {
     let spread = |labels: Value| {
         let mut pod = completed(&json!({"topologySpreadConstraints": [{"maxSkew": 1,
             "topologyKey": "k", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": labels,
@@ -451,7 +451,7 @@ fn keys_that_labels_answer_to_are_named_once() {
 }
 
 #[test]
-fn the_class_of_service_follows_from_all_containers() {
+fn the_quality_of_service_class_follows_from_all_containers() {
     let class = |resources: Value| {
         let pod = completed(&with(&json!({"resources": resources})));
         pod["status"]["qosClass"].clone()

@@ -40,7 +40,7 @@ fn kept(kind: &Kind) -> [bool; 5] {
 
 /// SRV-KIND-1.
 #[test]
-fn the_cells_say_which_rules_are_kept() {
+fn the_table_of_rules_agrees_with_the_code() {
     let mut wrong = String::new();
     for resource in built_in() {
         let rules = rules();
@@ -71,7 +71,7 @@ fn the_cells_say_which_rules_are_kept() {
 
 /// SRV-KIND-1: the page lists each gap and no others.
 #[test]
-fn the_page_on_kinds_lists_what_is_missing() {
+fn the_page_on_kinds_lists_all_missing_rules() {
     let (mut gaps, mut table) = (Vec::new(), Vec::new());
     for rule in rules() {
         let version = if rule.group.is_empty() {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{STORAGE, refused};
 
 #[test]
-fn what_is_fixed_is_refused_in_the_words_of_its_kind() {
+fn changes_of_immutable_fields_are_refused_with_the_message_of_the_kind() {
     let class = |value: &str| json!({"driverName": "x.io/y", "parameters": {"a": value}});
     assert_eq!(
         refused(

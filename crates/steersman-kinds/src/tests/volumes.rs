@@ -6,7 +6,7 @@ use super::{completed, of, refused, resource};
 
 /// Upstream: `TestValidatePersistentVolumes` and `TestValidateOverhead`.
 #[test]
-fn a_volume_needs_what_its_source_needs() {
+fn a_volume_needs_the_required_fields_of_its_source() {
     let volume = |spec: Value| {
         let mut object = json!({"metadata": {"name": "v"},
             "spec": {"capacity": {"storage": "1"}, "accessModes": ["ReadWriteOnce"]}});
@@ -66,7 +66,7 @@ fn a_volume_needs_what_its_source_needs() {
 
 /// Upstream: `TestEnforceDataSourceBackwardsCompatibility` and `TestDropDisabledFields`.
 #[test]
-fn a_claim_keeps_the_sources_that_are_known() {
+fn a_claim_keeps_supported_data_sources() {
     let rules = of(&resource("v1", "PersistentVolumeClaim")).unwrap();
     let made = |spec: Value, old: Option<Value>| {
         let claim = |spec| completed("v1", "PersistentVolumeClaim", json!({"spec": spec}));

@@ -17,7 +17,7 @@ fn check(cases: Vec<(&str, &str, Value, Vec<&str>)>) {
 }
 
 #[test]
-fn services_tell_of_what_they_ignore() {
+fn ignored_fields_of_services_cause_warnings() {
     check(vec![
         (
             "v1",
@@ -54,7 +54,7 @@ fn services_tell_of_what_they_ignore() {
 }
 
 #[test]
-fn each_kind_tells_of_what_is_old_in_it() {
+fn deprecated_fields_cause_warnings_in_each_kind() {
     check(vec![
         (
             "v1",
@@ -113,7 +113,7 @@ fn each_kind_tells_of_what_is_old_in_it() {
 }
 
 #[test]
-fn odd_addresses_are_warned_of_in_every_kind_that_has_them() {
+fn noncanonical_addresses_cause_warnings_in_each_kind() {
     let odd = "subsets[0].addresses[0].ip: non-standard IP address \"010.0.0.1\" will be considered invalid in a future Kubernetes release: use \"10.0.0.1\"";
     let network = "spec.egress[0].to[0].ipBlock.cidr: CIDR value \"10.0.0.1/8\" is ambiguous in this context (should be \"10.0.0.0/8\" or \"10.0.0.1/32\"?)";
     let subsets = json!([{"addresses": [{"ip": "010.0.0.1"}]}]);
@@ -150,7 +150,7 @@ fn odd_addresses_are_warned_of_in_every_kind_that_has_them() {
 }
 
 #[test]
-fn statuses_with_odd_addresses_are_warned_of() {
+fn noncanonical_addresses_of_statuses_cause_warnings() {
     for (kind, status, expected) in [
         (
             "Pod",

@@ -33,7 +33,7 @@ fn told(kind: &Kind, spec: &Value, old: Option<&Value>) -> Vec<String> {
 }
 
 #[test]
-fn what_is_usual_is_taken_and_selectors_stay() {
+fn valid_workloads_pass_and_selectors_are_immutable() {
     for kind in [&DEPLOYMENT, &REPLICA_SET, &STATEFUL_SET, &DAEMON_SET] {
         assert_eq!(told(kind, &json!({}), None), [""; 0]);
         assert_eq!(told(kind, &json!({}), Some(&json!({}))), [""; 0]);
@@ -49,7 +49,7 @@ fn what_is_usual_is_taken_and_selectors_stay() {
 }
 
 #[test]
-fn strategies_are_refused_as_the_server_does() {
+fn invalid_strategies_are_refused_with_upstream_messages() {
     for (kind, spec, why) in [
         (
             &DEPLOYMENT,
@@ -92,7 +92,7 @@ fn strategies_are_refused_as_the_server_does() {
 }
 
 #[test]
-fn a_stateful_set_mounts_its_claims() {
+fn containers_may_mount_the_claims_of_a_stateful_set() {
     let spec = json!({
         "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {
             "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}],
@@ -117,7 +117,7 @@ fn a_daemon_set_counts_its_templates() {
 }
 
 #[test]
-fn a_status_adds_up() {
+fn counts_of_a_status_must_fit_each_other() {
     let status = |status: Value| json!({"status": status});
     let errors: Vec<steersman_text::status::FieldError> = (DEPLOYMENT.validate_status)(
         &status(json!({"replicas": 1, "readyReplicas": 2, "availableReplicas": -1})),

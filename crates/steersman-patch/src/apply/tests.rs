@@ -148,7 +148,7 @@ proptest! {
     }
 
     #[test]
-    fn sets_change_in_place_as_they_combine(a in set(), b in set()) {
+    fn in_place_set_operations_equal_the_pure_ones(a in set(), b in set()) {
         let mut all = a.clone();
         all.extend(b.clone());
         prop_assert_eq!(&all, &a.union(&b));

@@ -7,7 +7,7 @@ use crate::pod::{COST, MIRROR, POD};
 
 /// Upstream: the cases of `TestWarnings` in `pkg/api/pod/warnings_test.go`.
 #[test]
-fn authors_are_warned_of_what_does_nothing_or_will_not() {
+fn ineffective_and_deprecated_fields_of_pods_cause_warnings() {
     let cases = [
         (
             json!({"volumes": [{"name": "v", "configMap": {"name": "c", "items": [
@@ -90,7 +90,7 @@ fn a_new_pod_is_completed_from_its_own_metadata() {
 /// Upstream: `ValidatePodSpecificAnnotations` and its like for updates, and
 /// `validateSeccompAnnotationsAndFields`.
 #[test]
-fn annotations_that_mean_something_are_checked() {
+fn annotations_with_a_meaning_are_validated() {
     let noted = |notes: Value| {
         let mut pod =
             completed(&json!({"securityContext": {"seccompProfile": {"type": "Unconfined"}}}));
