@@ -123,7 +123,7 @@ impl Network {
 
 /// The form in which a valid address or network is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum AddressForm {
     /// The canonical form.
     Usual,
     /// With leading zeros, or an IPv4 address mapped into IPv6; holds the canonical form.
@@ -143,29 +143,29 @@ fn usual(address: IpAddr) -> String {
 }
 
 /// Returns the form of an address. A text that is no address counts as canonical.
-pub(super) fn form(text: &str) -> Form {
+pub(super) fn form(text: &str) -> AddressForm {
     let Some(address) = parse(text) else {
-        return Form::Usual;
+        return AddressForm::Usual;
     };
     let mapped = |six: Ipv6Addr| six.to_ipv4_mapped().is_some();
     match text.parse() {
-        Err(_) => Form::Unusual(usual(address)),
-        Ok(IpAddr::V6(six)) if mapped(six) => Form::Unusual(usual(address)),
-        Ok(IpAddr::V6(six)) if six.to_string() != text => Form::Long(six.to_string()),
-        Ok(_) => Form::Usual,
+        Err(_) => AddressForm::Unusual(usual(address)),
+        Ok(IpAddr::V6(six)) if mapped(six) => AddressForm::Unusual(usual(address)),
+        Ok(IpAddr::V6(six)) if six.to_string() != text => AddressForm::Long(six.to_string()),
+        Ok(_) => AddressForm::Usual,
     }
 }
 
 /// Returns the form of a network. A text that is no network counts as canonical.
-pub(super) fn network_form(text: &str) -> Form {
+pub(super) fn network_form(text: &str) -> AddressForm {
     let (Some(network), Some((address, bits))) = (Network::parse(text), text.split_once('/'))
     else {
-        return Form::Usual;
+        return AddressForm::Usual;
     };
     match form(address) {
-        Form::Long(short) => Form::Long(format!("{short}/{bits}")),
-        Form::Usual if bits == network.bits.to_string() => Form::Usual,
-        Form::Usual | Form::Unusual(_) => Form::Unusual(network.usual()),
+        AddressForm::Long(short) => AddressForm::Long(format!("{short}/{bits}")),
+        AddressForm::Usual if bits == network.bits.to_string() => AddressForm::Usual,
+        AddressForm::Usual | AddressForm::Unusual(_) => AddressForm::Unusual(network.usual()),
     }
 }
 
@@ -175,7 +175,7 @@ pub(super) fn check(at: &FieldPath<'_>, errors: &mut Errors) {
         errors.invalid_text(at, IP);
         return;
     };
-    if let Form::Unusual(_) = form(at.text()) {
+    if let AddressForm::Unusual(_) = form(at.text()) {
         let wrong = if address.is_ipv4() {
             "must not have leading 0s"
         } else {
@@ -205,7 +205,7 @@ pub(super) fn check_network_text(
         errors.invalid_as(at, &value, CIDR);
         return;
     };
-    if let Form::Unusual(_) = network_form(text) {
+    if let AddressForm::Unusual(_) = network_form(text) {
         let mapped = matches!(network.address, IpAddr::V6(six) if six.to_ipv4_mapped().is_some());
         let wrong = if mapped {
             "must not have an IPv4-mapped IPv6 address"
@@ -292,18 +292,18 @@ mod tests {
     #[test]
     fn addresses_and_networks_have_a_canonical_form() {
         for (text, expected) in [
-            ("10.0.0.1", Form::Usual),
-            ("fd00::1", Form::Usual),
-            ("010.0.0.1", Form::Unusual("10.0.0.1".to_owned())),
-            ("::ffff:1.2.3.4", Form::Unusual("1.2.3.4".to_owned())),
-            ("FD00:0::1", Form::Long("fd00::1".to_owned())),
+            ("10.0.0.1", AddressForm::Usual),
+            ("fd00::1", AddressForm::Usual),
+            ("010.0.0.1", AddressForm::Unusual("10.0.0.1".to_owned())),
+            ("::ffff:1.2.3.4", AddressForm::Unusual("1.2.3.4".to_owned())),
+            ("FD00:0::1", AddressForm::Long("fd00::1".to_owned())),
         ] {
             assert_eq!(form(text), expected, "{text}");
         }
         for (text, expected) in [
-            ("10.0.0.0/8", Form::Usual),
-            ("10.0.0.0/08", Form::Unusual("10.0.0.0/8".to_owned())),
-            ("fd00:0::/16", Form::Long("fd00::/16".to_owned())),
+            ("10.0.0.0/8", AddressForm::Usual),
+            ("10.0.0.0/08", AddressForm::Unusual("10.0.0.0/8".to_owned())),
+            ("fd00:0::/16", AddressForm::Long("fd00::/16".to_owned())),
         ] {
             assert_eq!(network_form(text), expected, "{text}");
         }

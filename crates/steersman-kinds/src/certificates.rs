@@ -35,13 +35,13 @@ pub(super) const SIGNING_REQUEST: Kind = Kind {
         }
     },
     validate: signing_request,
-    validate_status: |object, old| check_face(object, old, Face::Status),
+    validate_status: |object, old| check_part(object, old, WrittenPart::Status),
     ..Kind::PLAIN
 };
 
 /// The part of a request that a write changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Face {
+enum WrittenPart {
     Status,
     Approval,
 }
@@ -142,12 +142,12 @@ fn signing_request(object: &Value, _old: Option<&Value>) -> Errors {
 
 /// Checks a write to the subresource `approval`.
 pub(super) fn check_approval(object: &Value, old: &Value) -> Errors {
-    check_face(object, old, Face::Approval)
+    check_part(object, old, WrittenPart::Approval)
 }
 
 /// Checks the conditions and the certificate of a request (upstream: `validateConditions` and
 /// `validateCertificateSigningRequestUpdate`).
-fn check_face(object: &Value, old: &Value, face: Face) -> Errors {
+fn check_part(object: &Value, old: &Value, part: WrittenPart) -> Errors {
     let mut errors = Errors::default();
     let status = FieldPath::root(object).at("status");
     let conditions = status.at("conditions");
@@ -165,7 +165,7 @@ fn check_face(object: &Value, old: &Value, face: Face) -> Errors {
     }
     for kind in ["Approved", "Denied"] {
         let (new, before) = (of(object, kind), of(old, kind));
-        if face == Face::Approval || new.len() < before.len() || new == before {
+        if part == WrittenPart::Approval || new.len() < before.len() || new == before {
             continue;
         }
         let what = if new.len() > before.len() {
@@ -179,7 +179,7 @@ fn check_face(object: &Value, old: &Value, face: Face) -> Errors {
     let certificate = status.at("certificate");
     let before = &old["status"]["certificate"];
     if certificate.value() != before {
-        if face == Face::Approval {
+        if part == WrittenPart::Approval {
             errors.forbidden(&certificate, "updates may not set certificate content");
         } else if !before.is_null() && before != "" {
             let detail = "updates may not modify existing certificate content";

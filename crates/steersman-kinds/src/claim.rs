@@ -9,9 +9,9 @@ use super::Kind;
 use super::check;
 use super::field_path::{Errors, FieldPath};
 use super::fill::{drop, given, part, put, set};
-use super::notes::{self, CLASS_NOTE};
 use super::quota::{self, amount};
 use super::selector;
+use super::shared_warnings::{self, CLASS_NOTE};
 
 pub(super) const CLAIM: Kind = Kind {
     defaults: |object| {
@@ -36,7 +36,7 @@ pub(super) const CLAIM: Kind = Kind {
     validate_status: |object, _| check_status(&FieldPath::root(object).at("status")),
     warnings: |new, _| {
         let (root, mut told) = (FieldPath::root(new), Vec::new());
-        notes::of_class_note(&root, &mut told);
+        shared_warnings::of_class_note(&root, &mut told);
         warn_of_spec(&root.at("spec"), &mut told);
         told
     },
@@ -248,7 +248,7 @@ fn sources(spec: &FieldPath<'_>, errors: &mut Errors) {
 /// Warns of sizes that are not a whole number of bytes.
 pub(super) fn warn_of_spec(spec: &FieldPath<'_>, told: &mut Vec<String>) {
     for part in ["requests", "limits"] {
-        notes::of_bytes(&spec.at("resources").at(part).key("storage"), told);
+        shared_warnings::of_bytes(&spec.at("resources").at(part).key("storage"), told);
     }
 }
 

@@ -8,11 +8,11 @@ use serde_json::{Map, Value, json};
 
 mod fields;
 mod lists;
-mod rules;
+mod cel_rules;
 mod print;
 mod skeleton;
 mod openapi;
-mod faces;
+mod version_parts;
 mod check;
 
 pub use check::{validate, validate_status};

@@ -2,7 +2,7 @@
 //! `pkg/apis/resource/validation`).
 
 mod parts;
-mod written;
+mod go_format;
 mod status;
 mod slice;
 

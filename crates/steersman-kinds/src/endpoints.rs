@@ -9,7 +9,7 @@ use super::address;
 use super::check;
 use super::field_path::{Errors, FieldPath};
 use super::fill::{list, set, set_text};
-use super::notes;
+use super::shared_warnings;
 
 pub(super) const ENDPOINTS: Kind = Kind {
     defaults: |object| {
@@ -39,7 +39,7 @@ pub(super) const ENDPOINTS: Kind = Kind {
         for subset in root.at("subsets").items() {
             for addresses in ["addresses", "notReadyAddresses"].map(|list| subset.at(list)) {
                 for address in addresses.items() {
-                    notes::of_ip(&address.at("ip"), &mut told);
+                    shared_warnings::of_ip(&address.at("ip"), &mut told);
                 }
             }
         }
@@ -71,7 +71,7 @@ pub(super) const ENDPOINT_SLICE: Kind = Kind {
         }
         for endpoint in root.at("endpoints").items() {
             for address in endpoint.at("addresses").items() {
-                notes::of_ip(&address, &mut told);
+                shared_warnings::of_ip(&address, &mut told);
             }
         }
         told

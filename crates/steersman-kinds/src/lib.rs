@@ -8,7 +8,7 @@ mod fill;
 mod check;
 mod selector;
 mod address;
-mod notes;
+mod shared_warnings;
 mod reference;
 mod quota;
 mod claim;

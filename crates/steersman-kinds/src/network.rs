@@ -7,9 +7,9 @@ use super::address::{self, Network};
 use super::check;
 use super::field_path::{Errors, FieldPath};
 use super::fill::{lacks, list, part, put, set, set_text};
-use super::notes;
 use super::reference;
 use super::selector;
+use super::shared_warnings;
 
 pub(super) const NETWORK_POLICY: Kind = Kind {
     defaults,
@@ -19,9 +19,9 @@ pub(super) const NETWORK_POLICY: Kind = Kind {
         for (side, peers) in [("ingress", "from"), ("egress", "to")] {
             for rule in spec.at(side).items() {
                 for block in rule.at(peers).items().map(|peer| peer.at("ipBlock")) {
-                    notes::of_network(&block.at("cidr"), &mut told);
+                    shared_warnings::of_network(&block.at("cidr"), &mut told);
                     for except in block.at("except").items() {
-                        notes::of_network(&except, &mut told);
+                        shared_warnings::of_network(&except, &mut told);
                     }
                 }
             }

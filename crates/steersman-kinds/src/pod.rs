@@ -23,7 +23,7 @@ use super::Kind;
 use super::check;
 use super::field_path::{Errors, FieldPath};
 use super::fill::set;
-use super::notes;
+use super::shared_warnings;
 
 pub(super) use defaults::template as complete_template;
 pub(super) use scheduling::{check_node_selector, check_tolerations};
@@ -46,7 +46,7 @@ pub(super) const POD: Kind = Kind {
         let (status, mut told) = (FieldPath::root(pod).at("status"), Vec::new());
         for address in ["podIPs", "hostIPs"].map(|list| status.at(list)) {
             for one in address.items() {
-                notes::of_ip(&one.at("ip"), &mut told);
+                shared_warnings::of_ip(&one.at("ip"), &mut told);
             }
         }
         told

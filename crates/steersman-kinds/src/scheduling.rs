@@ -10,8 +10,8 @@ use super::Kind;
 use super::check;
 use super::field_path::{Errors, FieldPath};
 use super::fill::{part, set};
-use super::notes;
 use super::pod;
+use super::shared_warnings;
 
 pub(super) const PRIORITY_CLASS: Kind = Kind {
     defaults: |object| {
@@ -29,7 +29,7 @@ pub(super) const RUNTIME_CLASS: Kind = Kind {
         let nodes = FieldPath::root(new).down("scheduling.nodeSelector");
         let told = nodes
             .entries()
-            .filter_map(|(name, _)| notes::old_label(name));
+            .filter_map(|(name, _)| shared_warnings::old_label(name));
         told.map(|why| format!("{}: {why}", nodes.path())).collect()
     },
     ..Kind::PLAIN

@@ -9,9 +9,9 @@ use super::Kind;
 use super::check;
 use super::field_path::{Errors, FieldPath};
 use super::fill::{lacks, part, put, set, set_text};
-use super::notes;
 use super::quota::amount;
 use super::selector;
+use super::shared_warnings;
 
 pub(super) const STORAGE_CLASS: Kind = Kind {
     defaults: |object| {
@@ -26,7 +26,7 @@ pub(super) const STORAGE_CLASS: Kind = Kind {
             .items()
             .flat_map(|term| term.at("matchLabelExpressions").items());
         let keys = labels.map(|one| one.at("key"));
-        keys.filter_map(|key| notes::of_key(&key, key.text()))
+        keys.filter_map(|key| shared_warnings::of_key(&key, key.text()))
             .collect()
     },
     ..Kind::PLAIN
@@ -77,12 +77,12 @@ pub(super) const CAPACITY: Kind = Kind {
             .at("matchExpressions")
             .items()
             .map(|one| one.at("key"));
-        let told = keys.filter_map(|key| notes::of_key(&key, key.text()));
+        let told = keys.filter_map(|key| shared_warnings::of_key(&key, key.text()));
         let labels = nodes.at("matchLabels");
         let named = labels
             .entries()
             .map(|(name, _)| (labels.named(name, None), name));
-        told.chain(named.filter_map(|(at, name)| notes::of_key(&at, name)))
+        told.chain(named.filter_map(|(at, name)| shared_warnings::of_key(&at, name)))
             .collect()
     },
     ..Kind::PLAIN

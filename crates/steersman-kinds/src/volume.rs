@@ -7,9 +7,9 @@ use super::check;
 use super::claim::{self, check_modes};
 use super::field_path::{Errors, FieldPath};
 use super::fill::{given, list, part, put, set, set_text};
-use super::notes;
 use super::pod;
 use super::quota::amount;
+use super::shared_warnings;
 use super::sources::{self, Holder};
 
 pub(super) const VOLUME: Kind = Kind {
@@ -43,7 +43,7 @@ const MOUNT_NOTE: &str = "volume.beta.kubernetes.io/mount-options";
 /// `pkg/api/persistentvolume/util.go`).
 fn warn(root: &FieldPath<'_>) -> Vec<String> {
     let (spec, mut told) = (root.at("spec"), Vec::new());
-    notes::of_class_note(root, &mut told);
+    shared_warnings::of_class_note(root, &mut told);
     let note = root.down("metadata.annotations").key(MOUNT_NOTE);
     if note.is_set() {
         told.push(format!(
@@ -53,7 +53,7 @@ fn warn(root: &FieldPath<'_>) -> Vec<String> {
     }
     let terms = spec.down("nodeAffinity.required.nodeSelectorTerms");
     for term in terms.items() {
-        notes::of_node_term(&term, false, &mut told);
+        shared_warnings::of_node_term(&term, false, &mut told);
     }
     let policy = spec.at("persistentVolumeReclaimPolicy");
     if policy.text() == "Recycle" {
@@ -62,7 +62,7 @@ fn warn(root: &FieldPath<'_>) -> Vec<String> {
             policy.path()
         ));
     }
-    notes::of_sources(&spec, notes::OLD_SOURCES, &mut told);
+    shared_warnings::of_sources(&spec, shared_warnings::OLD_SOURCES, &mut told);
     told
 }
 

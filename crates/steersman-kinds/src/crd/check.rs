@@ -8,7 +8,7 @@ use steersman_text::names;
 use steersman_text::names::NameRule;
 use steersman_text::status::FieldError;
 
-use super::faces::{self, Face};
+use super::version_parts::{self, VersionParts};
 use super::{is_established, versions};
 use crate::webhooks;
 
@@ -43,7 +43,7 @@ pub fn validate(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
     }
     check_versions(crd, &mut errors);
     check_names(&spec["names"], &mut errors);
-    if let Some(shared) = Face::shared(crd) {
+    if let Some(shared) = VersionParts::shared(crd) {
         shared.check(&mut errors);
     }
     check_conversion(&spec["conversion"], old, &mut errors);
@@ -111,7 +111,7 @@ fn label(field: &str, found: &str, lead: &str, tested: &str, errors: &mut Vec<Fi
 fn check_versions(crd: &Value, errors: &mut Vec<FieldError>) {
     let mut seen: Vec<&str> = Vec::new();
     let mut unique = true;
-    let one_for_all = faces::is_shared(crd, "schema");
+    let one_for_all = version_parts::is_shared(crd, "schema");
     for (index, version) in versions(crd).enumerate() {
         let field = format!("spec.versions[{index}]");
         if !version["schema"]["openAPIV3Schema"].is_object() {
@@ -123,10 +123,10 @@ fn check_versions(crd: &Value, errors: &mut Vec<FieldError>) {
         seen.push(name);
         check_version_name(&format!("{field}.name"), name, errors);
         check_deprecation(version, &field, errors);
-        Face::of_version(crd, version, &field).check(errors);
+        VersionParts::of_version(crd, version, &field).check(errors);
     }
     let mut refuse = |detail: &str| {
-        let printed = faces::print_versions(crd, one_for_all);
+        let printed = version_parts::print_versions(crd, one_for_all);
         errors.push(FieldError::invalid("spec.versions", &printed, detail));
     };
     if !unique {

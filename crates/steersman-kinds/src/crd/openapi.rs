@@ -7,7 +7,7 @@ use steersman_schema::validate::{quoted, validate_at};
 use steersman_text::status::FieldError;
 
 use super::skeleton::{self, is_empty};
-use super::{lists, print, rules};
+use super::{cel_rules, lists, print};
 
 /// The formats that validation knows. Some of them have no rule beyond their type.
 const FORMATS: &[&str] = &[
@@ -73,7 +73,7 @@ pub(super) fn check(schema: &Value, path: &str, status: bool, errors: &mut Vec<F
             defaults(schema, path, true, &mut wrong);
         }
         if wrong.is_empty() {
-            told.extend(rules::check(schema, path, &told));
+            told.extend(cel_rules::check(schema, path, &told));
         }
     }
     errors.extend(wrong);
@@ -183,7 +183,7 @@ fn keywords(node: &Value, path: &str, root: bool, above: Above<'_>, errors: &mut
         errors.push(FieldError::invalid(field, "false", detail));
     }
     lists::check(node, path, errors);
-    rules::fields(node, path, errors);
+    cel_rules::fields(node, path, errors);
 }
 
 /// Refuses keywords that a node may not have.

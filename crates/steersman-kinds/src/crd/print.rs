@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::rules::{escaped, printed};
+use super::cel_rules::{escaped, printed};
 
 /// How a field of a schema is printed.
 #[derive(Debug, Clone, Copy)]
-enum Form {
+enum FieldFormat {
     /// A text; empty if absent.
     Text,
     /// A boolean; false if absent.
@@ -22,63 +22,79 @@ enum Form {
 }
 
 /// The fields of a schema in upstream's order: the name in Go, and the name in a definition.
-const FIELDS: &[(&str, &str, Form)] = &[
-    ("ID", "id", Form::Text),
-    ("Schema", "$schema", Form::Text),
-    ("Ref", "$ref", Form::Whole),
-    ("Description", "description", Form::Text),
-    ("Type", "type", Form::Text),
-    ("Nullable", "nullable", Form::Flag),
-    ("Format", "format", Form::Text),
-    ("Title", "title", Form::Text),
-    ("Default", "default", Form::Whole),
-    ("Maximum", "maximum", Form::Whole),
-    ("ExclusiveMaximum", "exclusiveMaximum", Form::Flag),
-    ("Minimum", "minimum", Form::Whole),
-    ("ExclusiveMinimum", "exclusiveMinimum", Form::Flag),
-    ("MaxLength", "maxLength", Form::Whole),
-    ("MinLength", "minLength", Form::Whole),
-    ("Pattern", "pattern", Form::Text),
-    ("MaxItems", "maxItems", Form::Whole),
-    ("MinItems", "minItems", Form::Whole),
-    ("UniqueItems", "uniqueItems", Form::Flag),
-    ("MultipleOf", "multipleOf", Form::Whole),
-    ("Enum", "enum", Form::Whole),
-    ("MaxProperties", "maxProperties", Form::Whole),
-    ("MinProperties", "minProperties", Form::Whole),
-    ("Required", "required", Form::Whole),
-    ("Items", "items", Form::Items),
-    ("AllOf", "allOf", Form::Schemas),
-    ("OneOf", "oneOf", Form::Schemas),
-    ("AnyOf", "anyOf", Form::Schemas),
-    ("Not", "not", Form::Not),
-    ("Properties", "properties", Form::Named),
+const FIELDS: &[(&str, &str, FieldFormat)] = &[
+    ("ID", "id", FieldFormat::Text),
+    ("Schema", "$schema", FieldFormat::Text),
+    ("Ref", "$ref", FieldFormat::Whole),
+    ("Description", "description", FieldFormat::Text),
+    ("Type", "type", FieldFormat::Text),
+    ("Nullable", "nullable", FieldFormat::Flag),
+    ("Format", "format", FieldFormat::Text),
+    ("Title", "title", FieldFormat::Text),
+    ("Default", "default", FieldFormat::Whole),
+    ("Maximum", "maximum", FieldFormat::Whole),
+    ("ExclusiveMaximum", "exclusiveMaximum", FieldFormat::Flag),
+    ("Minimum", "minimum", FieldFormat::Whole),
+    ("ExclusiveMinimum", "exclusiveMinimum", FieldFormat::Flag),
+    ("MaxLength", "maxLength", FieldFormat::Whole),
+    ("MinLength", "minLength", FieldFormat::Whole),
+    ("Pattern", "pattern", FieldFormat::Text),
+    ("MaxItems", "maxItems", FieldFormat::Whole),
+    ("MinItems", "minItems", FieldFormat::Whole),
+    ("UniqueItems", "uniqueItems", FieldFormat::Flag),
+    ("MultipleOf", "multipleOf", FieldFormat::Whole),
+    ("Enum", "enum", FieldFormat::Whole),
+    ("MaxProperties", "maxProperties", FieldFormat::Whole),
+    ("MinProperties", "minProperties", FieldFormat::Whole),
+    ("Required", "required", FieldFormat::Whole),
+    ("Items", "items", FieldFormat::Items),
+    ("AllOf", "allOf", FieldFormat::Schemas),
+    ("OneOf", "oneOf", FieldFormat::Schemas),
+    ("AnyOf", "anyOf", FieldFormat::Schemas),
+    ("Not", "not", FieldFormat::Not),
+    ("Properties", "properties", FieldFormat::Named),
     (
         "AdditionalProperties",
         "additionalProperties",
-        Form::Additional,
+        FieldFormat::Additional,
     ),
-    ("PatternProperties", "patternProperties", Form::Named),
-    ("Dependencies", "dependencies", Form::Whole),
-    ("AdditionalItems", "additionalItems", Form::Additional),
-    ("Definitions", "definitions", Form::Named),
-    ("ExternalDocs", "externalDocs", Form::Whole),
-    ("Example", "example", Form::Whole),
+    ("PatternProperties", "patternProperties", FieldFormat::Named),
+    ("Dependencies", "dependencies", FieldFormat::Whole),
+    (
+        "AdditionalItems",
+        "additionalItems",
+        FieldFormat::Additional,
+    ),
+    ("Definitions", "definitions", FieldFormat::Named),
+    ("ExternalDocs", "externalDocs", FieldFormat::Whole),
+    ("Example", "example", FieldFormat::Whole),
     (
         "XPreserveUnknownFields",
         "x-kubernetes-preserve-unknown-fields",
-        Form::Whole,
+        FieldFormat::Whole,
     ),
     (
         "XEmbeddedResource",
         "x-kubernetes-embedded-resource",
-        Form::Flag,
+        FieldFormat::Flag,
     ),
-    ("XIntOrString", "x-kubernetes-int-or-string", Form::Flag),
-    ("XListMapKeys", "x-kubernetes-list-map-keys", Form::Whole),
-    ("XListType", "x-kubernetes-list-type", Form::Whole),
-    ("XMapType", "x-kubernetes-map-type", Form::Whole),
-    ("XValidations", "x-kubernetes-validations", Form::Rules),
+    (
+        "XIntOrString",
+        "x-kubernetes-int-or-string",
+        FieldFormat::Flag,
+    ),
+    (
+        "XListMapKeys",
+        "x-kubernetes-list-map-keys",
+        FieldFormat::Whole,
+    ),
+    ("XListType", "x-kubernetes-list-type", FieldFormat::Whole),
+    ("XMapType", "x-kubernetes-map-type", FieldFormat::Whole),
+    (
+        "XValidations",
+        "x-kubernetes-validations",
+        FieldFormat::Rules,
+    ),
 ];
 
 /// The keywords that the root of a schema with a status subresource may have.
@@ -109,7 +125,7 @@ const AT_ROOT: &[&str] = &[
 
 /// Prints a schema as JSON of upstream's Go type.
 pub(super) fn schema(node: &Value) -> String {
-    let print = |(name, own, form): &(&str, &str, Form)| {
+    let print = |(name, own, form): &(&str, &str, FieldFormat)| {
         format!("\"{name}\":{}", field(&node[*own], *form))
     };
     let fields: Vec<String> = FIELDS.iter().map(print).collect();
@@ -118,7 +134,7 @@ pub(super) fn schema(node: &Value) -> String {
 
 /// Returns the error of a root with keywords that a status subresource forbids, if there is one.
 pub(super) fn beyond_root(node: &Value) -> Option<String> {
-    let said = |(name, own, form): &&(&str, &str, Form)| {
+    let said = |(name, own, form): &&(&str, &str, FieldFormat)| {
         !AT_ROOT.contains(name) && field(&node[*own], *form) != field(&Value::Null, *form)
     };
     FIELDS.iter().find(said)?;
@@ -128,36 +144,36 @@ pub(super) fn beyond_root(node: &Value) -> Option<String> {
     ))
 }
 
-fn field(value: &Value, form: Form) -> String {
-    if value.is_null() && !matches!(form, Form::Text | Form::Flag) {
+fn field(value: &Value, form: FieldFormat) -> String {
+    if value.is_null() && !matches!(form, FieldFormat::Text | FieldFormat::Flag) {
         return "null".to_owned();
     }
     match form {
-        Form::Text => escaped(value.as_str().unwrap_or_default()),
-        Form::Flag => value.as_bool().unwrap_or_default().to_string(),
-        Form::Whole => value.to_string(),
-        Form::Not => schema(value),
-        Form::Schemas => {
+        FieldFormat::Text => escaped(value.as_str().unwrap_or_default()),
+        FieldFormat::Flag => value.as_bool().unwrap_or_default().to_string(),
+        FieldFormat::Whole => value.to_string(),
+        FieldFormat::Not => schema(value),
+        FieldFormat::Schemas => {
             let all: Vec<String> = value.as_array().into_iter().flatten().map(schema).collect();
             format!("[{}]", all.join(","))
         }
-        Form::Named => {
+        FieldFormat::Named => {
             let all = value.as_object().into_iter().flatten();
             let all: Vec<String> = all
                 .map(|(name, node)| format!("{}:{}", escaped(name), schema(node)))
                 .collect();
             format!("{{{}}}", all.join(","))
         }
-        Form::Items if value.is_array() => {
-            let all = field(value, Form::Schemas);
+        FieldFormat::Items if value.is_array() => {
+            let all = field(value, FieldFormat::Schemas);
             format!("{{\"Schema\":null,\"JSONSchemas\":{all}}}")
         }
-        Form::Items => format!("{{\"Schema\":{},\"JSONSchemas\":null}}", schema(value)),
-        Form::Additional => match value.as_bool() {
+        FieldFormat::Items => format!("{{\"Schema\":{},\"JSONSchemas\":null}}", schema(value)),
+        FieldFormat::Additional => match value.as_bool() {
             Some(allows) => format!("{{\"Allows\":{allows},\"Schema\":null}}"),
             None => format!("{{\"Allows\":true,\"Schema\":{}}}", schema(value)),
         },
-        Form::Rules => {
+        FieldFormat::Rules => {
             let all = value.as_array().into_iter().flatten();
             let all: Vec<String> = all.map(printed).collect();
             format!("[{}]", all.join(","))

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+use super::go_format;
 use super::parts;
-use super::written;
 use crate::check;
 use crate::field_path::{Errors, FieldPath};
 use crate::pod;
@@ -80,7 +80,7 @@ fn check_nodes(spec: &FieldPath<'_>, errors: &mut Errors) {
         pod::check_node_selector(&selector, errors);
         let terms = selector.at("nodeSelectorTerms");
         if terms.len() != 1 {
-            let shown = written::node_terms(terms.value());
+            let shown = go_format::node_terms(terms.value());
             let detail = "must have exactly one node selector term";
             errors.invalid_written(&terms, &shown, detail);
         }

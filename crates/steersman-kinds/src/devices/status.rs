@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
+use super::go_format;
 use super::parts::{self, RequestNames};
-use super::written;
 use crate::address;
 use crate::check;
 use crate::field_path::{Errors, FieldPath};
@@ -34,13 +34,13 @@ pub(super) fn check(new: &Value, old: &Value) -> Errors {
     let results = allocation.down("devices.results");
     let allocated: Vec<String> = results
         .items()
-        .map(|one| written::shared_device(one.value()))
+        .map(|one| go_format::shared_device(one.value()))
         .collect();
     parts::each_once(
         &status.at("devices"),
         usize::MAX,
         |device, errors| check_device(device, &allocated, errors),
-        |device| written::shared_device(device.value()),
+        |device| go_format::shared_device(device.value()),
         &mut errors,
     );
     if !reserved.is_empty() {
@@ -54,7 +54,7 @@ pub(super) fn check(new: &Value, old: &Value) -> Errors {
         let names = RequestNames::of(&claim.down("spec.devices"));
         check_allocation(&allocation, &names, &mut errors);
     } else if bare(allocation.value()) != bare(old_allocation.value()) {
-        let shown = written::allocation(allocation.value());
+        let shown = go_format::allocation(allocation.value());
         errors.invalid_written(&allocation, &shown, check::IMMUTABLE);
     }
     errors
@@ -158,7 +158,7 @@ fn check_share(device: &FieldPath<'_>, errors: &mut Errors) {
 fn check_device(device: &FieldPath<'_>, allocated: &[String], errors: &mut Errors) {
     check_name(device, errors);
     check_share(device, errors);
-    let name = written::shared_device(device.value());
+    let name = go_format::shared_device(device.value());
     if !allocated.contains(&name) {
         errors.invalid_written(device, &name, "must be an allocated device in the claim");
     }

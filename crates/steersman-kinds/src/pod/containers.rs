@@ -10,7 +10,7 @@ use crate::field_path::{Errors, FieldPath};
 use super::{env, handlers, resources, security};
 
 /// The facts about a Pod that the checks of its containers need.
-pub(super) struct Around<'a> {
+pub(super) struct PodContext<'a> {
     /// The valid volumes of the Pod, by name.
     pub(super) volumes: Volumes<'a>,
     /// The names of the Pod's resource claims.
@@ -40,19 +40,19 @@ const NOT_EPHEMERAL: &[&str] = &[
 ];
 
 /// Checks the containers of a Pod (upstream: `validateContainers`).
-pub(super) fn check(containers: &FieldPath<'_>, around: &Around<'_>, errors: &mut Errors) {
+pub(super) fn check(containers: &FieldPath<'_>, context: &PodContext<'_>, errors: &mut Errors) {
     if containers.is_empty() {
         errors.required(containers, "");
         return;
     }
     let mut names = HashSet::new();
     for container in containers.items() {
-        check_common(&container, around, errors);
+        check_common(&container, context, errors);
         let name = container.at("name");
         if !names.insert(name.text()) {
             errors.duplicate(&name);
         }
-        handlers::check(&container, around.grace, errors);
+        handlers::check(&container, context.grace, errors);
         check_restarts(&container, errors);
     }
     let mut ports = HashSet::new();
@@ -65,12 +65,12 @@ pub(super) fn check(containers: &FieldPath<'_>, around: &Around<'_>, errors: &mu
 pub(super) fn check_init(
     containers: &FieldPath<'_>,
     others: &FieldPath<'_>,
-    around: &Around<'_>,
+    context: &PodContext<'_>,
     errors: &mut Errors,
 ) {
     let mut names: HashSet<&str> = others.items().map(|one| one.at("name").text()).collect();
     for container in containers.items() {
-        check_common(&container, around, errors);
+        check_common(&container, context, errors);
         check_restarts(&container, errors);
         let name = container.at("name");
         if names.contains(name.text()) {
@@ -81,7 +81,7 @@ pub(super) fn check_init(
         // Init containers run one after another, so two of them may use the same host port.
         check_host_ports(&container, &mut HashSet::new(), errors);
         if container.at("restartPolicy").text() == "Always" {
-            handlers::check(&container, around.grace, errors);
+            handlers::check(&container, context.grace, errors);
             continue;
         }
         for field in [
@@ -103,7 +103,7 @@ pub(super) fn check_init(
 pub(super) fn check_ephemeral(
     containers: &FieldPath<'_>,
     others: &[FieldPath<'_>],
-    around: &Around<'_>,
+    context: &PodContext<'_>,
     errors: &mut Errors,
 ) {
     let targets: HashSet<&str> = others
@@ -113,7 +113,7 @@ pub(super) fn check_ephemeral(
         .collect();
     let mut names = targets.clone();
     for container in containers.items() {
-        check_common(&container, around, errors);
+        check_common(&container, context, errors);
         check_image(&container, errors);
         let name = container.at("name");
         if !names.insert(name.text()) {
@@ -151,7 +151,7 @@ pub(super) fn check_image(container: &FieldPath<'_>, errors: &mut Errors) {
 }
 
 /// Checks the fields that all containers share (upstream: `validateContainerCommon`).
-fn check_common(container: &FieldPath<'_>, around: &Around<'_>, errors: &mut Errors) {
+fn check_common(container: &FieldPath<'_>, context: &PodContext<'_>, errors: &mut Errors) {
     let name = container.at("name");
     if name.is_empty() {
         errors.required(&name, "");
@@ -166,13 +166,13 @@ fn check_common(container: &FieldPath<'_>, around: &Around<'_>, errors: &mut Err
     check_ports(&container.at("ports"), errors);
     env::check(&container.at("env"), errors);
     env::check_from(&container.at("envFrom"), errors);
-    check_mounts(container, &around.volumes, errors);
-    check_devices(container, &around.volumes, errors);
+    check_mounts(container, &context.volumes, errors);
+    check_devices(container, &context.volumes, errors);
     let policy = container.at("imagePullPolicy");
     check::required_one_of(&policy, &["Always", "IfNotPresent", "Never"], errors);
-    resources::check(&container.at("resources"), &around.claims, errors);
-    check_resizing(&container.at("resizePolicy"), around.restarts, errors);
-    security::check_container(&container.at("securityContext"), around.host_users, errors);
+    resources::check(&container.at("resources"), &context.claims, errors);
+    check_resizing(&container.at("resizePolicy"), context.restarts, errors);
+    security::check_container(&container.at("securityContext"), context.host_users, errors);
 }
 
 fn check_restarts(container: &FieldPath<'_>, errors: &mut Errors) {

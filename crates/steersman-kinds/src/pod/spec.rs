@@ -10,7 +10,7 @@ use crate::address;
 use crate::check;
 use crate::field_path::{Errors, FieldPath};
 
-use super::containers::{self, Around};
+use super::containers::{self, PodContext};
 use super::{SpecOwner, resources, scheduling, security, volumes};
 
 /// Checks a spec. The order of the errors is upstream's (`ValidatePodSpec`).
@@ -22,7 +22,7 @@ pub(super) fn check(spec: &FieldPath<'_>, owner: SpecOwner<'_>, errors: &mut Err
     let volumes = volumes::check(&spec.at("volumes"), owner, errors);
     check_claims(&spec.at("resourceClaims"), errors);
     let users = spec.at("hostUsers");
-    let around = Around {
+    let context = PodContext {
         volumes,
         claims: spec
             .at("resourceClaims")
@@ -35,11 +35,11 @@ pub(super) fn check(spec: &FieldPath<'_>, owner: SpecOwner<'_>, errors: &mut Err
         host_users: !users.is_set() || users.flag(),
     };
     let (main, init) = (spec.at("containers"), spec.at("initContainers"));
-    containers::check(&main, &around, errors);
-    containers::check_init(&init, &main, &around, errors);
+    containers::check(&main, &context, errors);
+    containers::check_init(&init, &main, &context, errors);
     let ephemeral = spec.at("ephemeralContainers");
-    containers::check_ephemeral(&ephemeral, &[main, init], &around, errors);
-    check_own_resources(spec, &around, errors);
+    containers::check_ephemeral(&ephemeral, &[main, init], &context, errors);
+    check_own_resources(spec, &context, errors);
     check_host_ports(spec, owner, errors);
     let restarts = spec.at("restartPolicy");
     check::required_one_of(&restarts, &["Always", "OnFailure", "Never"], errors);
@@ -154,12 +154,12 @@ fn check_claims(claims: &FieldPath<'_>, errors: &mut Errors) {
 }
 
 /// Checks the resources of a Pod as a whole (upstream: `validatePodResources`).
-fn check_own_resources(spec: &FieldPath<'_>, around: &Around<'_>, errors: &mut Errors) {
+fn check_own_resources(spec: &FieldPath<'_>, context: &PodContext<'_>, errors: &mut Errors) {
     let own = spec.at("resources");
     if !own.is_set() {
         return;
     }
-    resources::check_of_pod(&own, &around.claims, errors);
+    resources::check_of_pod(&own, &context.claims, errors);
     for part in ["requests", "limits"] {
         for (name, amount) in own.at(part).entries() {
             let together = resources::together(spec, part, name);

@@ -84,8 +84,8 @@ fn follow(term: &mut Value, labels: &Value) {
     }
 }
 
-/// Keeps the owner references, the quality-of-service class and the observed generations in a write
-/// to the status, because older kubelets leave these fields out.
+/// Keeps the owner references in a write to the status. Also keeps the quality-of-service class and
+/// the observed generations if an older kubelet leaves them out.
 pub(super) fn keep(new: &mut Value, old: &Value) {
     if let Some(metadata) = new.get_mut("metadata").and_then(Value::as_object_mut) {
         match old["metadata"].get("ownerReferences") {

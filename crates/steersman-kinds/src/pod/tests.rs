@@ -464,4 +464,4 @@ fn the_quality_of_service_class_follows_from_all_containers() {
     assert_eq!(class(json!({"requests": {"cpu": "1"}})), "Burstable");
 }
 
-mod notes;
+mod warnings;

@@ -22,7 +22,7 @@ const OFF: [&str; 9] = [
     "publishNotReadyAddresses",
 ];
 
-/// Keeps fields that a scheduler set, if an update leaves them out.
+/// Keeps the node name that a scheduler set, if an update leaves the name out.
 pub(super) fn keep(new: &mut Value, old: &Value) {
     let node = &old["spec"]["nodeName"];
     if let Some(spec) = new.get_mut("spec").and_then(Value::as_object_mut)

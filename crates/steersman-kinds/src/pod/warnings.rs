@@ -7,7 +7,7 @@ use steersman_text::names;
 
 use crate::claim;
 use crate::field_path::FieldPath;
-use crate::notes;
+use crate::shared_warnings;
 
 use super::profiles::{self, APP_ARMOR, SECCOMP_CONTAINER, SECCOMP_POD, containers};
 use super::{SpecOwner, overlaps};
@@ -61,7 +61,7 @@ pub(super) fn of(holder: &FieldPath<'_>, owner: SpecOwner<'_>) -> Vec<String> {
     overlaps::warn(&spec.at("volumes"), &mut told);
     warn_of_names(&spec, &mut told);
     for name in ["memory", "ephemeral-storage"] {
-        notes::of_bytes(&spec.at("overhead").key(name), &mut told);
+        shared_warnings::of_bytes(&spec.at("overhead").key(name), &mut told);
     }
     let profile = spec.down("securityContext.seccompProfile");
     let note = notes.key(SECCOMP_POD);
@@ -82,30 +82,30 @@ pub(super) fn of(holder: &FieldPath<'_>, owner: SpecOwner<'_>) -> Vec<String> {
     }
     warn_of_affinities(&spec.at("affinity"), &mut told);
     for server in spec.down("dnsConfig.nameservers").items() {
-        notes::of_ip(&server, &mut told);
+        shared_warnings::of_ip(&server, &mut told);
     }
     for alias in spec.at("hostAliases").items() {
-        notes::of_ip(&alias.at("ip"), &mut told);
+        shared_warnings::of_ip(&alias.at("ip"), &mut told);
     }
     told
 }
 
 fn warn_of_labels(spec: &FieldPath<'_>, told: &mut Vec<String>) {
     for (key, field) in spec.at("nodeSelector").entries() {
-        told.extend(notes::old_label(key).map(|why| format!("{}: {why}", field.path())));
+        told.extend(shared_warnings::old_label(key).map(|why| format!("{}: {why}", field.path())));
     }
     let node = spec.down("affinity.nodeAffinity");
     let required = node.down("requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms");
     for term in required.items() {
-        notes::of_node_term(&term, false, told);
+        shared_warnings::of_node_term(&term, false, told);
     }
     let preferred = node.at("preferredDuringSchedulingIgnoredDuringExecution");
     for term in preferred.items() {
-        notes::of_node_term(&term.at("preference"), true, told);
+        shared_warnings::of_node_term(&term.at("preference"), true, told);
     }
     for one in spec.at("topologySpreadConstraints").items() {
         let (key, labels) = (one.at("topologyKey"), one.at("labelSelector"));
-        told.extend(notes::of_key(&key, key.text()));
+        told.extend(shared_warnings::of_key(&key, key.text()));
         if !labels.is_set() {
             told.push(format!("{}: {NO_POD}", labels.path()));
         }
@@ -114,8 +114,8 @@ fn warn_of_labels(spec: &FieldPath<'_>, told: &mut Vec<String>) {
 
 fn warn_of_volumes(spec: &FieldPath<'_>, told: &mut Vec<String>) {
     for volume in spec.at("volumes").items() {
-        notes::of_sources(&volume, notes::OLD_SOURCES, told);
-        notes::of_sources(&volume, notes::OLD_SOURCES_OF_PODS, told);
+        shared_warnings::of_sources(&volume, shared_warnings::OLD_SOURCES, told);
+        shared_warnings::of_sources(&volume, shared_warnings::OLD_SOURCES_OF_PODS, told);
         claim::warn_of_spec(&volume.down("ephemeral.volumeClaimTemplate.spec"), told);
     }
 }
@@ -202,7 +202,7 @@ fn app_armor(pod: &FieldPath<'_>) -> Vec<String> {
 fn warn_of_container(container: &FieldPath<'_>, told: &mut Vec<String>) {
     for name in ["memory", "ephemeral-storage"] {
         for part in ["limits", "requests"] {
-            notes::of_bytes(&container.down("resources").at(part).key(name), told);
+            shared_warnings::of_bytes(&container.down("resources").at(part).key(name), told);
         }
     }
     let mut seen = HashSet::new();

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::field_path::FieldPath;
-use crate::notes;
+use crate::shared_warnings;
 
 use super::{HINTS, MODE};
 
@@ -21,7 +21,7 @@ pub(super) fn of(service: &Value) -> Vec<String> {
     let headless = spec.at("clusterIP").text() == "None";
     if !headless {
         for address in spec.at("clusterIPs").items() {
-            notes::of_ip(&address, &mut told);
+            shared_warnings::of_ip(&address, &mut told);
         }
     }
     let outside = spec.at("externalIPs");
@@ -42,10 +42,10 @@ pub(super) fn of(service: &Value) -> Vec<String> {
         );
     }
     for address in outside.items().chain([spec.at("loadBalancerIP")]) {
-        notes::of_ip(&address, &mut told);
+        shared_warnings::of_ip(&address, &mut told);
     }
     for network in spec.at("loadBalancerSourceRanges").items() {
-        notes::of_network(&network, &mut told);
+        shared_warnings::of_network(&network, &mut told);
     }
     if named && !outside.is_empty() {
         told.push("spec.externalIPs is ignored when spec.type is \"ExternalName\"".to_owned());
@@ -69,7 +69,7 @@ pub(super) fn of_status(service: &Value) -> Vec<String> {
     for entry in entries.items() {
         let ip = entry.value().get("ip");
         if let Some(ip) = ip {
-            notes::of_ip(&FieldPath::new(entry.path(), ip), &mut told);
+            shared_warnings::of_ip(&FieldPath::new(entry.path(), ip), &mut told);
         }
     }
     told

@@ -56,13 +56,13 @@ pub(super) fn touches(written: &str, set: &FieldSet) -> bool {
     let mut reader = serde_json::Deserializer::from_str(written);
     // A text that does not parse counts as touched, so that the caller parses it and reports the
     // error.
-    Members(set)
+    TouchScan(set)
         .deserialize(&mut reader)
         .map_or(true, |seen| seen.touched)
 }
 
 /// Scans a written set for members of this set.
-struct Members<'a>(&'a FieldSet);
+struct TouchScan<'a>(&'a FieldSet);
 
 /// What the scan found for one field.
 #[derive(Default)]
@@ -75,7 +75,7 @@ struct Seen {
     touched: bool,
 }
 
-impl<'de> DeserializeSeed<'de> for Members<'_> {
+impl<'de> DeserializeSeed<'de> for TouchScan<'_> {
     type Value = Seen;
 
     fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Seen, D::Error> {
@@ -83,7 +83,7 @@ impl<'de> DeserializeSeed<'de> for Members<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Members<'_> {
+impl<'de> Visitor<'de> for TouchScan<'_> {
     type Value = Seen;
 
     fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -100,7 +100,7 @@ impl<'de> Visitor<'de> for Members<'_> {
                 members.next_value::<IgnoredAny>()?;
                 continue;
             };
-            let there = members.next_value_seed(Members(&node.below))?;
+            let there = members.next_value_seed(TouchScan(&node.below))?;
             let member = there.itself || !there.below;
             seen.touched |= there.touched || (node.member && member);
         }

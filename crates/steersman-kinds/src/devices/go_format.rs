@@ -5,7 +5,7 @@ use serde_json::Value;
 use steersman_text::go;
 
 /// How Go prints a type. A struct prints all its fields, in the order of their declaration.
-enum Shape {
+enum GoType {
     /// The value itself, or `null`.
     Plain,
     /// A text; empty if absent.
@@ -13,13 +13,13 @@ enum Shape {
     List(&'static Self),
     /// A struct that may be absent.
     Pointer(&'static Self),
-    /// A struct: the name in Go and in the API, and the shape, of each field.
+    /// A struct: for each field its name in Go, its name in the API, and its type.
     Struct(&'static [(&'static str, &'static str, Self)]),
 }
 
-use Shape::{List, Plain, Pointer, Struct, Text};
+use GoType::{List, Plain, Pointer, Struct, Text};
 
-const TOLERATION: Shape = Struct(&[
+const TOLERATION: GoType = Struct(&[
     ("Key", "key", Text),
     ("Operator", "operator", Text),
     ("Value", "value", Text),
@@ -27,7 +27,7 @@ const TOLERATION: Shape = Struct(&[
     ("TolerationSeconds", "tolerationSeconds", Plain),
 ]);
 
-const RESULT: Shape = Struct(&[
+const RESULT: GoType = Struct(&[
     ("Request", "request", Text),
     ("Driver", "driver", Text),
     ("Pool", "pool", Text),
@@ -44,42 +44,42 @@ const RESULT: Shape = Struct(&[
     ("ConsumedCapacity", "consumedCapacity", Plain),
 ]);
 
-const OPAQUE: Shape = Struct(&[
+const OPAQUE: GoType = Struct(&[
     ("Driver", "driver", Text),
     ("Parameters", "parameters", Plain),
 ]);
 
-const CONFIGURATION: Shape = Struct(&[
+const CONFIGURATION: GoType = Struct(&[
     ("Source", "source", Text),
     ("Requests", "requests", Plain),
     ("Opaque", "opaque", Pointer(&OPAQUE)),
 ]);
 
-const REQUIREMENT: Shape = Struct(&[
+const REQUIREMENT: GoType = Struct(&[
     ("Key", "key", Text),
     ("Operator", "operator", Text),
     ("Values", "values", Plain),
 ]);
 
-const TERM: Shape = Struct(&[
+const TERM: GoType = Struct(&[
     ("MatchExpressions", "matchExpressions", List(&REQUIREMENT)),
     ("MatchFields", "matchFields", List(&REQUIREMENT)),
 ]);
 
-const NODE_SELECTOR: Shape = Struct(&[("NodeSelectorTerms", "nodeSelectorTerms", List(&TERM))]);
+const NODE_SELECTOR: GoType = Struct(&[("NodeSelectorTerms", "nodeSelectorTerms", List(&TERM))]);
 
-const DEVICES: Shape = Struct(&[
+const DEVICES: GoType = Struct(&[
     ("Results", "results", List(&RESULT)),
     ("Config", "config", List(&CONFIGURATION)),
 ]);
 
-const ALLOCATION: Shape = Struct(&[
+const ALLOCATION: GoType = Struct(&[
     ("Devices", "devices", DEVICES),
     ("NodeSelector", "nodeSelector", Pointer(&NODE_SELECTOR)),
     ("AllocationTimestamp", "allocationTimestamp", Plain),
 ]);
 
-const SHARED_DEVICE: Shape = Struct(&[
+const SHARED_DEVICE: GoType = Struct(&[
     ("Driver", "driver", Text),
     ("Pool", "pool", Text),
     ("Device", "device", Text),
@@ -101,8 +101,8 @@ pub(super) fn shared_device(value: &Value) -> String {
     go::escape_html(&print(&SHARED_DEVICE, value))
 }
 
-fn print(shape: &Shape, value: &Value) -> String {
-    match shape {
+fn print(kind: &GoType, value: &Value) -> String {
+    match kind {
         Text if value.is_null() => "\"\"".to_owned(),
         Plain | Text => value.to_string(),
         List(_) | Pointer(_) if value.is_null() => "null".to_owned(),
@@ -113,9 +113,9 @@ fn print(shape: &Shape, value: &Value) -> String {
             format!("[{}]", all.join(","))
         }
         Struct(fields) => {
-            let fields = fields.iter().map(|(name, key, shape)| {
+            let fields = fields.iter().map(|(name, key, kind)| {
                 let value = value.get(key).unwrap_or(&Value::Null);
-                format!("\"{name}\":{}", print(shape, value))
+                format!("\"{name}\":{}", print(kind, value))
             });
             let fields: Vec<String> = fields.collect();
             format!("{{{}}}", fields.join(","))

@@ -22,7 +22,7 @@ const MOST_FIELDS: usize = 8;
 
 /// Some parts of a version, with the path that errors name.
 #[derive(Debug)]
-pub(super) struct Face<'a> {
+pub(super) struct VersionParts<'a> {
     version: &'a Value,
     path: String,
     /// The name of the schema's field below the path.
@@ -76,7 +76,7 @@ pub(super) fn print_versions(crd: &Value, schema_is_shared: bool) -> String {
     format!("[{}]", printed.join(","))
 }
 
-impl<'a> Face<'a> {
+impl<'a> VersionParts<'a> {
     /// Returns the parts that all versions share.
     pub(super) fn shared(crd: &'a Value) -> Option<Self> {
         let shared = PARTS.iter().filter(|part| is_shared(crd, part));

@@ -162,13 +162,13 @@ pub(super) fn of_bytes(at: &FieldPath<'_>, told: &mut Vec<String>) {
 pub(super) fn of_ip(at: &FieldPath<'_>, told: &mut Vec<String>) {
     let (path, text) = (at.path(), Value::from(at.text()));
     match address::form(at.text()) {
-        address::Form::Unusual(usual) => told.push(format!(
+        address::AddressForm::Unusual(usual) => told.push(format!(
             "{path}: non-standard IP address {text} will be considered invalid in a future Kubernetes release: use \"{usual}\""
         )),
-        address::Form::Long(short) => told.push(format!(
+        address::AddressForm::Long(short) => told.push(format!(
             "{path}: IPv6 address {text} should be in RFC 5952 canonical format (\"{short}\")"
         )),
-        address::Form::Usual => {}
+        address::AddressForm::Usual => {}
     }
 }
 
@@ -185,12 +185,12 @@ pub(super) fn of_network(at: &FieldPath<'_>, told: &mut Vec<String>) {
         ));
     }
     match address::network_form(at.text()) {
-        address::Form::Unusual(_) => told.push(format!(
+        address::AddressForm::Unusual(_) => told.push(format!(
             "{path}: non-standard CIDR value {text} will be considered invalid in a future Kubernetes release: use \"{usual}\""
         )),
-        address::Form::Long(short) if network.single().is_none() => told.push(format!(
+        address::AddressForm::Long(short) if network.single().is_none() => told.push(format!(
             "{path}: IPv6 CIDR value {text} should be in RFC 5952 canonical format (\"{short}\")"
         )),
-        address::Form::Long(_) | address::Form::Usual => {}
+        address::AddressForm::Long(_) | address::AddressForm::Usual => {}
     }
 }
