@@ -223,7 +223,7 @@ fn depth(path: &str) -> usize {
     path.matches('/').count()
 }
 
-/// Whether a value fits at a depth of `above` containers.
+/// Returns whether a value fits at a depth of `above` containers.
 fn fits(value: &Value, above: usize) -> bool {
     let inside = |one: &Value| fits(one, above + 1);
     match value {

@@ -234,7 +234,7 @@ fn member<'a>(kind: TypeRef<'a>, name: &str) -> Result<TypeRef<'a>, Status> {
     })
 }
 
-/// Whether a list holds objects. Refuses mixed lists and lists of lists.
+/// Returns whether a list holds objects. Refuses mixed lists and lists of lists.
 fn of_objects<'v>(elements: impl Iterator<Item = &'v Value>) -> Result<bool, Status> {
     let mut objects = None;
     for element in elements {

@@ -30,7 +30,7 @@ enum Fate {
 }
 
 impl Changes {
-    /// Whether no field changed.
+    /// Returns whether no field changed.
     pub(super) fn is_empty(&self) -> bool {
         self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
     }

@@ -1,11 +1,11 @@
-//! Machine: words the 409 answer to a configuration that would change fields of other managers.
-//! `owners.rs` decides whether there is a conflict.
+//! Machine: finds the fields of other managers that a write would change, and writes the 409 status
+//! that names them.
 
 use steersman_text::go;
 use steersman_text::status::{Cause, Details, Status};
 
 use super::field_set::FieldSet;
-use super::managed_fields::{Manager, Operation};
+use super::managed_fields::{Entry, Manager, Operation};
 
 /// The fields of one manager that a configuration would take over.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,7 +16,21 @@ pub struct Conflict {
     pub fields: FieldSet,
 }
 
-/// Builds the 409 answer, with one cause per manager and field.
+/// Returns the fields of `written` that these managers own, as one conflict per manager.
+pub(super) fn find<'a>(
+    entries: impl Iterator<Item = (&'a Manager, &'a Entry)>,
+    written: &FieldSet,
+) -> Vec<Conflict> {
+    let conflicts = entries.map(|(manager, entry)| Conflict {
+        manager: manager.clone(),
+        fields: entry.fields().intersection(written),
+    });
+    conflicts
+        .filter(|conflict| !conflict.fields.is_empty())
+        .collect()
+}
+
+/// Builds the 409 status, with one cause per manager and field.
 pub fn refuse(conflicts: &[Conflict]) -> Status {
     let mut causes = Vec::new();
     let mut told = Vec::new();

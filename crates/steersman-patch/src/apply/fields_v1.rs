@@ -50,8 +50,8 @@ pub(super) fn write_text(out: &mut String, text: &str) {
     }
 }
 
-/// Whether a set in the form of [`write()`] shares a field with `set`. The text is scanned without
-/// building a set.
+/// Returns whether a set in the form of [`write()`] shares a field with `set`. The text is scanned
+/// without building a set.
 pub(super) fn touches(written: &str, set: &FieldSet) -> bool {
     let mut reader = serde_json::Deserializer::from_str(written);
     // A text that does not parse counts as touched, so that the caller parses it and reports the

@@ -1,4 +1,5 @@
-//! Machine: decides which manager owns which field after a write, and whether an apply conflicts.
+//! Machine: decides which manager owns which field after a write, and refuses an apply with
+//! conflicts. `conflict.rs` finds the conflicts.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +7,7 @@ use serde_json::Value;
 use steersman_schema::types::TypeRef;
 
 use super::changed_fields::compare;
-use super::conflict::Conflict;
+use super::conflict::{self, Conflict};
 use super::field_set::{FieldSet, Node};
 use super::managed_fields::{Entries, Entry, Manager, Operation};
 use super::merge_values::{merge, remove};
@@ -124,15 +125,8 @@ pub fn apply(
     }
     let changes = compare(reach.ty, live, &pruned, reach.ignored);
     let written = changes.written();
-    let conflicts: Vec<Conflict> = entries
-        .iter()
-        .filter(|(_, entry)| known(entry))
-        .map(|(manager, entry)| Conflict {
-            manager: manager.clone(),
-            fields: entry.fields().intersection(&written),
-        })
-        .filter(|conflict| !conflict.fields.is_empty())
-        .collect();
+    let others = entries.iter().filter(|(_, entry)| known(entry));
+    let conflicts = conflict::find(others, &written);
     if !force && !conflicts.is_empty() {
         return Err(conflicts);
     }
@@ -232,15 +226,8 @@ pub fn update_field(
     let field = FieldSet::of_path(path);
     let applied = manager.operation == Operation::Apply;
     if changed {
-        let conflicts: Vec<Conflict> = entries
-            .iter()
-            .filter(|(other, _)| *other != manager)
-            .map(|(other, entry)| Conflict {
-                manager: other.clone(),
-                fields: entry.fields().intersection(&field),
-            })
-            .filter(|conflict| !conflict.fields.is_empty())
-            .collect();
+        let others = entries.iter().filter(|(other, _)| *other != manager);
+        let conflicts = conflict::find(others, &field);
         if applied && !force && !conflicts.is_empty() {
             return Err(conflicts);
         }

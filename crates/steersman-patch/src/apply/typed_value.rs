@@ -34,7 +34,7 @@ pub(super) fn form(ty: TypeRef<'_>, value: &Value) -> Form {
     }
 }
 
-/// Whether a value is absent, null or empty.
+/// Returns whether a value is absent, null or empty.
 pub(super) fn is_hollow(value: Option<&Value>) -> bool {
     match value {
         None | Some(Value::Null) => true,
