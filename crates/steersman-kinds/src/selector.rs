@@ -44,8 +44,8 @@ pub(super) fn check_operator(expression: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-/// Returns whether a valid selector matches these labels. A null selector matches no labels, an empty
-/// selector matches all.
+/// Returns whether a valid selector matches these labels. A null selector matches no labels, an
+/// empty selector matches all.
 pub fn selects(selector: &Value, labels: &Value) -> bool {
     if selector.is_null() {
         return false;

@@ -43,8 +43,8 @@ const LIST: Collection = Collection {
     words: &["atomic", "set", "map"],
 };
 
-/// Checks that a node with the keyword has the type that the keyword needs. Returns whether the node
-/// has the keyword.
+/// Checks that a node with the keyword has the type that the keyword needs. Returns whether the
+/// node has the keyword.
 fn collection_type(
     node: &Value,
     path: &str,

@@ -218,8 +218,8 @@ fn request_limits_of_pod(pod: &mut Value) {
     }
 }
 
-/// Returns the default pull policy of an image: `Always` with the tag `latest` or without a tag, unless
-/// the image has a digest.
+/// Returns the default pull policy of an image: `Always` with the tag `latest` or without a tag,
+/// unless the image has a digest.
 fn pull_policy(image: &str) -> &'static str {
     let name = image.rsplit('/').next().unwrap_or_default();
     let moving = !image.contains('@') && (!name.contains(':') || name.ends_with(":latest"));

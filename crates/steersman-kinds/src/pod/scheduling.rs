@@ -137,8 +137,8 @@ fn check_label_keys(term: &FieldPath<'_>, errors: &mut Errors) {
     }
 }
 
-/// Refuses label keys that the selector requires already. The server merges the label keys with the
-/// selector, so a key that occurs twice was not merged.
+/// Refuses keys of `matchLabelKeys` that the selector has twice. The server adds one requirement
+/// for each of these keys to the selector, so a second requirement comes from the client.
 fn check_merged(keys: &FieldPath<'_>, labels: &FieldPath<'_>, errors: &mut Errors) {
     let listed: HashMap<&str, FieldPath<'_>> =
         keys.items().map(|key| (key.text(), key.clone())).collect();
