@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use steersman_text::shard::RESERVED_WORDS;
+
 use crate::structural::{Additional, Structural};
 
 /// The largest request that the estimates reckon with, in bytes.
@@ -12,30 +14,9 @@ pub const MAX_REQUEST: u64 = 3 * 1024 * 1024;
 /// What an object without a declared size counts as.
 const UNBOUNDED: u64 = i64::MAX as u64;
 
-/// Words that cannot stand for a field, and are written between underscores.
-const RESERVED: &[&str] = &[
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
+/// The keywords of the grammar. Like the reserved words they are written between underscores if they
+/// name a field.
+const KEYWORDS: [&str; 4] = ["true", "false", "null", "in"];
 
 /// A type, as the checker knows it.
 #[derive(Debug, Clone, PartialEq)]
@@ -236,7 +217,7 @@ impl fmt::Display for Type {
 /// The name under which expressions know a field; nothing where they cannot.
 #[must_use]
 pub fn escape(name: &str) -> Option<String> {
-    if RESERVED.contains(&name) {
+    if KEYWORDS.contains(&name) || RESERVED_WORDS.contains(&name) {
         return Some(format!("__{name}__"));
     }
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {

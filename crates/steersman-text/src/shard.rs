@@ -9,6 +9,28 @@ use crate::status::Status;
 
 use syntax::{Expression, Literal};
 
+/// The words that the grammar of CEL reserves beside its keywords (`true`, `false`, `null`, `in`). They
+/// are no identifiers.
+pub const RESERVED_WORDS: [&str; 17] = [
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+];
+
 /// A parsed `shardSelector`: the hash of one field must lie in one of several ranges.
 ///
 /// The hash is 64-bit FNV-1a, as in the `k8s.io/apimachinery/pkg/sharding` of Kubernetes 1.36.

@@ -1,6 +1,7 @@
 //! Machine: parses CEL expressions in the detail that a shard selector needs, with the messages of
 //! cel-go's parser.
 
+use super::RESERVED_WORDS;
 use super::lexer::{Kind, Token, lex};
 
 /// Maximum nesting of an expression, as in cel-go.
@@ -61,27 +62,6 @@ impl Literal {
         }
     }
 }
-
-/// Reserved words, which are no identifiers.
-const RESERVED: [&str; 17] = [
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
 
 /// The tokens that an expression may start with, in the order of cel-go's tokens.
 const BEGINNINGS: [Kind; 15] = [
@@ -348,7 +328,7 @@ impl Parser {
         let name = format!("{dot}{}", self.text());
         let plain = self.text().to_owned();
         self.take(Kind::Identifier)?;
-        if RESERVED.contains(&plain.as_str()) {
+        if RESERVED_WORDS.contains(&plain.as_str()) {
             self.complain(format!("reserved identifier: {plain}"));
         }
         if self.is("(") {
