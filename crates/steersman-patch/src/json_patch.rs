@@ -5,6 +5,7 @@
 //! indices count from the end.
 
 use serde_json::Value;
+use steersman_schema::types::type_word;
 use steersman_text::status::{Details, Status};
 
 /// Maximum number of operations of a patch.
@@ -30,7 +31,7 @@ pub fn apply(object: &Value, document: Result<Value, String>) -> Result<Value, S
         Value::Array(operations) => operations,
         Value::Null => Vec::new(),
         other => {
-            let found = word(&other);
+            let found = type_word(&other);
             return Err(undecodable(format!(
                 "json: cannot unmarshal {found} into Go value of type []handlers.jsonPatchOp"
             )));
@@ -130,7 +131,7 @@ fn mistyped(operation: &Value) -> Option<String> {
         Value::Object(members) => members,
         Value::Null => return None,
         other => {
-            let found = word(other);
+            let found = type_word(other);
             return Some(format!(
                 "json: cannot unmarshal {found} into Go value of type handlers.jsonPatchOp"
             ));
@@ -140,20 +141,11 @@ fn mistyped(operation: &Value) -> Option<String> {
     texts.filter_map(|name| Some((name, members.get(name)?)))
         .find(|(_, value)| !(value.is_string() || value.is_null()))
         .map(|(name, value)| {
-            let found = word(value);
+            let found = type_word(value);
             format!(
                 "json: cannot unmarshal {found} into Go struct field jsonPatchOp.{name} of type string"
             )
         })
-}
-
-/// Returns Go's name for the type of a JSON value.
-fn word(value: &Value) -> &'static str {
-    match steersman_schema::validate::type_name(value) {
-        "integer" => "number",
-        "boolean" => "bool",
-        found => found,
-    }
 }
 
 fn refused() -> Status {

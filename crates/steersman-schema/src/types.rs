@@ -15,7 +15,7 @@ use steersman_cel::structural::{Additional, Structural};
 use super::resource::Resource;
 
 pub use decode::{decode, decode_metadata};
-pub use go::word;
+pub use go::type_word;
 pub use openapi::{describe, describe_metadata, describe_named};
 pub use protobuf::Envelope;
 use table::{Node, Type};

@@ -43,7 +43,7 @@ pub(crate) fn decode(
     match object.get("metadata") {
         None | Some(Value::Null | Value::Object(_)) => {}
         Some(other) => {
-            let (kind, found) = (&resource.kind, types::word(other));
+            let (kind, found) = (&resource.kind, types::type_word(other));
             return Err(refuse(format!(
                 "json: cannot unmarshal {found} into Go struct field {kind}.metadata of type v1.ObjectMeta"
             )));

@@ -261,7 +261,7 @@ impl Decoder {
                 if value.is_number() && !fits(&Node::Int32, value) {
                     self.refuse_as(&format!("number {value}"), "int32", at);
                 } else if !value.is_number() && !value.is_string() {
-                    self.refuse_as(go::word(value), "int32", at);
+                    self.refuse_as(go::type_word(value), "int32", at);
                 }
             }
             Scalar::String | Scalar::Boolean | Scalar::Number | Scalar::Integer | Scalar::Bytes => {
@@ -272,7 +272,7 @@ impl Decoder {
 
     fn time(&mut self, value: &mut Value, at: &At<'_>) {
         let Some(text) = value.as_str() else {
-            self.refuse_as(go::word(value), "string", at);
+            self.refuse_as(go::type_word(value), "string", at);
             return;
         };
         let micro = go::MICRO_TIMES.contains(&at.field().1);
@@ -310,7 +310,7 @@ impl Decoder {
     fn refuse(&mut self, found: &Value, node: &'static Node, at: &At<'_>) {
         let (owner, field) = at.field();
         let wanted = go::type_of(node, owner, field);
-        self.refuse_as(go::word(found), &wanted, at);
+        self.refuse_as(go::type_word(found), &wanted, at);
     }
 
     fn refuse_as(&mut self, found: &str, wanted: &str, at: &At<'_>) {

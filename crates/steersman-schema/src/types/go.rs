@@ -201,8 +201,8 @@ fn plain(node: &Node) -> String {
     }
 }
 
-/// What the decoder calls a JSON value.
-pub fn word(value: &Value) -> &'static str {
+/// Returns the name of the JSON type of a value in the messages of Go's decoder.
+pub fn type_word(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",

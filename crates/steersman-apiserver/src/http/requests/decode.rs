@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 use steersman_registry::DeleteOptions;
-use steersman_schema::types::Envelope;
+use steersman_schema::types::{Envelope, type_word};
 use steersman_text::json::unreadable_kind;
 use steersman_text::status::Status;
 use steersman_text::{go, yaml};
@@ -289,17 +289,6 @@ fn excerpt(body: &[u8]) -> String {
     }
     let hex: String = shown.iter().map(|byte| format!("{byte:02x}")).collect();
     format!("{hex}{more}")
-}
-
-fn type_word(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
 }
 
 #[cfg(test)]
