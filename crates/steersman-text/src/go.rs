@@ -16,10 +16,10 @@ const UNITS: [(&str, u64); 8] = [
     ("h", 3_600_000_000_000),
 ];
 
-/// Go's limit in nanoseconds; exactly this many is possible only as a negative duration.
+/// Go's limit in nanoseconds. This exact number is possible only as a negative duration.
 const MOST: u64 = 1 << 63;
 
-/// Parses a boolean as Go's `strconv.ParseBool`; `None` for any other text.
+/// Parses a boolean as Go's `strconv.ParseBool` does. Returns `None` for any other text.
 pub fn parse_bool(text: &str) -> Option<bool> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
@@ -134,13 +134,13 @@ pub fn quote(text: &str) -> String {
     out
 }
 
-/// Whether Go prints a character unescaped: letters, marks, numbers, punctuation, symbols and the
-/// ASCII space.
+/// Returns whether Go prints a character unescaped: letters, marks, numbers, punctuation, symbols
+/// and the ASCII space.
 fn is_printable(c: char) -> bool {
     if c.is_ascii() {
         return !c.is_ascii_control();
     }
-    // The standard library tells a character's category only by escaping it in a text. It escapes
+    // The standard library reveals a character's category only by escaping it in a text. It escapes
     // every mark at the beginning of a text, hence the letter before this character.
     let mut probe = String::from("a");
     probe.push(c);
@@ -190,7 +190,7 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// A number as Go's `%g` prints it.
+/// Prints a number as Go's `%g` does.
 pub fn print_double(number: f64) -> String {
     if number.is_nan() {
         return "NaN".to_owned();

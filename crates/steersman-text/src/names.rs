@@ -1,4 +1,4 @@
-//! Machine: which names, labels, annotations and finalizers are valid, and what the others are told.
+//! Machine: checks names, labels, annotations, finalizers and owner references of `metadata`.
 
 use std::net::IpAddr;
 
@@ -9,18 +9,18 @@ use crate::status::FieldError;
 
 use super::order;
 
-/// Which object names a kind allows.
+/// The rule that the object names of a kind obey.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NameRule {
-    /// Lower case RFC 1123 subdomain, the usual rule.
+    /// A lower case RFC 1123 subdomain, the usual rule.
     Subdomain,
-    /// Lower case RFC 1123 label (at most 63 characters, no dots).
+    /// A lower case RFC 1123 label (at most 63 characters, no dots).
     Label,
-    /// RFC 1035 label (starts with a letter): Services.
+    /// An RFC 1035 label (starts with a letter), as for Services.
     Label1035,
-    /// Any single path segment: the kinds of rbac.
+    /// Any single path segment, as for the kinds of rbac.
     PathSegment,
-    /// An IP address in its canonical form: IPAddresses.
+    /// An IP address in its canonical form, as for IPAddresses.
     IpAddress,
 }
 
@@ -31,7 +31,7 @@ const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumer
 const KEY_PART: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
-/// Fields of `metadata` that exist.
+/// The fields of `metadata`.
 pub const METADATA: &[&str] = &[
     "annotations",
     "creationTimestamp",
@@ -50,7 +50,7 @@ pub const METADATA: &[&str] = &[
     "uid",
 ];
 
-/// The total size of all annotations, keys and values.
+/// The largest total size of all annotations, keys and values, in bytes.
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 
 fn is_label(text: &str) -> bool {
@@ -69,7 +69,7 @@ fn is_qualified(text: &str) -> bool {
     text.bytes().all(inner) && edge(text.bytes().next()) && edge(text.bytes().last())
 }
 
-/// What is wrong with an object's name; nothing for a valid one.
+/// Returns the problems of an object's name. Empty for a valid name.
 #[must_use]
 pub fn check_name(rule: NameRule, name: &str) -> Vec<String> {
     let mut wrong = Vec::new();
@@ -126,7 +126,7 @@ fn check_address(name: &str) -> Option<String> {
     (canonical != name).then(|| format!("must be in canonical form (\"{canonical}\")"))
 }
 
-/// What is wrong with what comes before a generated name, which may end with a dash.
+/// Returns the problems of a `generateName`, which may end with a dash.
 #[must_use]
 pub fn check_prefix(rule: NameRule, prefix: &str) -> Vec<String> {
     let most = prefix.len().saturating_sub(2);
@@ -137,7 +137,7 @@ pub fn check_prefix(rule: NameRule, prefix: &str) -> Vec<String> {
             .filter(|why| why.starts_with("may not contain"))
             .collect();
     }
-    // No name is generated from an address, and a prefix is checked like one.
+    // No kind with this rule generates names; a prefix is checked like a whole name.
     if rule == NameRule::IpAddress {
         return check_name(rule, prefix);
     }
@@ -147,7 +147,7 @@ pub fn check_prefix(rule: NameRule, prefix: &str) -> Vec<String> {
     }
 }
 
-/// What is wrong with a lower case RFC 1123 label.
+/// Returns the problems of a lower case RFC 1123 label.
 #[must_use]
 pub fn check_label(text: &str) -> Vec<String> {
     let mut wrong = Vec::new();
@@ -166,7 +166,7 @@ pub fn check_label(text: &str) -> Vec<String> {
     wrong
 }
 
-/// What is wrong with a search path of DNS: a subdomain whose labels may begin with and contain
+/// Returns the problems of a DNS search path: a subdomain of labels that may begin with and contain
 /// underscores.
 #[must_use]
 pub fn check_search(text: &str) -> Vec<String> {
@@ -184,7 +184,7 @@ pub fn check_search(text: &str) -> Vec<String> {
     wrong
 }
 
-/// What is wrong with the value of a label.
+/// Returns the problems of a label's value.
 #[must_use]
 pub fn check_label_value(value: &str) -> Vec<String> {
     let mut wrong = Vec::new();
@@ -197,7 +197,7 @@ pub fn check_label_value(value: &str) -> Vec<String> {
     wrong
 }
 
-/// What is wrong with a label key or finalizer: a name with an optional domain in front.
+/// Returns the problems of a label key or finalizer: a name after an optional domain and a slash.
 #[must_use]
 pub fn check_key(key: &str) -> Vec<String> {
     let mut wrong = Vec::new();
@@ -237,7 +237,7 @@ fn push_all(errors: &mut Vec<FieldError>, field: &str, value: &str, wrong: &[Str
     );
 }
 
-/// Checks labels, annotations and owners of an object's metadata.
+/// Checks labels, annotations and owner references of an object's metadata.
 pub fn check_attached(metadata: &Value, errors: &mut Vec<FieldError>) {
     if let Some(labels) = metadata["labels"].as_object() {
         check_labels("metadata", labels, errors);
@@ -260,7 +260,8 @@ pub fn check_labels(path: &str, labels: &Map<String, Value>, errors: &mut Vec<Fi
     }
 }
 
-/// Checks the annotations of the metadata at `path`; their values are free.
+/// Checks the keys and the total size of the annotations of the metadata at `path`. Values may be
+/// any text.
 pub fn check_annotations(
     path: &str,
     annotations: &Map<String, Value>,
@@ -278,7 +279,7 @@ pub fn check_annotations(
     }
 }
 
-/// Annotation keys are compared without regard to the case of their domain.
+/// An annotation key with its domain in lower case: upstream ignores the case of the domain.
 trait LowercasePrefix {
     fn to_lowercase_prefix(&self) -> String;
 }
@@ -292,12 +293,12 @@ impl LowercasePrefix for String {
     }
 }
 
-/// Whether Kubernetes itself knows a finalizer of that name.
+/// Returns whether a finalizer is one of Kubernetes' own.
 fn is_standard(finalizer: &str) -> bool {
     matches!(finalizer, "orphan" | "foregroundDeletion" | "kubernetes")
 }
 
-/// What the author of a custom resource is told about a finalizer without a domain.
+/// Returns the warning for the author of a custom resource about a finalizer without a domain.
 #[must_use]
 pub fn finalizer_warnings(finalizer: &str) -> Vec<String> {
     let mut wrong = check_key(finalizer);
@@ -305,12 +306,14 @@ pub fn finalizer_warnings(finalizer: &str) -> Vec<String> {
         wrong.push("prefer a domain-qualified finalizer name including a path (/) to avoid accidental conflicts with other finalizer writers".to_owned());
     }
     let quoted = Value::String(finalizer.to_owned());
-    let told = wrong.iter();
-    told.map(|why| format!("metadata.finalizers: {quoted}: {why}"))
+    let wrong = wrong.iter();
+    wrong
+        .map(|why| format!("metadata.finalizers: {quoted}: {why}"))
         .collect()
 }
 
-/// Checks `metadata.finalizers`; those of Kubernetes' own kinds are standard ones or have a domain.
+/// Checks `metadata.finalizers` of a built-in kind: a finalizer must have a domain or be one of
+/// Kubernetes' own.
 pub fn check_finalizers(finalizers: &[Value], own: bool, errors: &mut Vec<FieldError>) {
     for (index, finalizer) in finalizers.iter().enumerate() {
         let name = finalizer.as_str().unwrap_or_default();
@@ -394,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_and_finalizers_are_told_what_is_wrong() {
+    fn invalid_labels_and_finalizers_are_reported() {
         let told = |labels: Value| {
             let mut errors = Vec::new();
             check_labels("metadata", labels.as_object().unwrap(), &mut errors);
@@ -426,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn one_owner_controls() {
+    fn only_one_owner_may_be_the_controller() {
         let owner = |name: &str| json!({"apiVersion": "v1", "kind": "K", "name": name, "uid": name, "controller": true});
         let mut errors = Vec::new();
         check_owners(&[owner("p"), owner("q")], &mut errors);

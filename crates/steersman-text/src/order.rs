@@ -1,8 +1,8 @@
-//! Words: JSON as Go writes typed values, whose fields come in the order of their declaration.
+//! Words: the order in which Go writes the fields of metadata: that of their declaration.
 
 use serde_json::{Map, Value};
 
-/// The fields of `metadata`.
+/// The fields of `metadata`, in the order of their declaration.
 const METADATA: &[&str] = &[
     "name",
     "generateName",
@@ -21,7 +21,7 @@ const METADATA: &[&str] = &[
     "managedFields",
 ];
 
-/// The fields of an owner reference.
+/// The fields of an owner reference, in the order of their declaration.
 const OWNER: &[&str] = &[
     "apiVersion",
     "kind",
@@ -31,7 +31,7 @@ const OWNER: &[&str] = &[
     "blockOwnerDeletion",
 ];
 
-/// The fields of an entry of managedFields.
+/// The fields of an entry of managedFields, in the order of their declaration.
 const MANAGED: &[&str] = &[
     "manager",
     "operation",
@@ -42,24 +42,24 @@ const MANAGED: &[&str] = &[
     "subresource",
 ];
 
-/// Metadata as messages quote them.
+/// Prints metadata as messages quote it: as JSON, with the fields in the order of their declaration.
 pub fn metadata(metadata: &Value) -> String {
     typed(metadata, METADATA)
 }
 
-/// Owner references as messages quote them.
+/// Prints owner references as messages quote them.
 pub fn owners(owners: &[Value]) -> String {
     let printed: Vec<String> = owners.iter().map(owner).collect();
     format!("[{}]", printed.join(","))
 }
 
-/// One owner reference as messages quote it.
+/// Prints one owner reference as messages quote it.
 pub fn owner(owner: &Value) -> String {
     typed(owner, OWNER)
 }
 
-/// A patched object: what the patch reached into is in alphabetical order, the rest as it was
-/// written from its type.
+/// Prints a patched object. The members of objects that the patch changed inside are sorted by name;
+/// all other objects have the order of their type's declaration.
 pub fn patched(object: &Value, reached_metadata: bool) -> String {
     let Some(members) = object.as_object() else {
         return object.to_string();
@@ -71,7 +71,7 @@ pub fn patched(object: &Value, reached_metadata: bool) -> String {
     })
 }
 
-/// A member of metadata, its entries as they are written from their types.
+/// Prints a member of metadata, with the fields of its entries in the order of their declaration.
 fn within_metadata(name: &str, value: &Value) -> String {
     match (name, value.as_array()) {
         ("ownerReferences", Some(list)) => owners(list),
@@ -83,7 +83,7 @@ fn within_metadata(name: &str, value: &Value) -> String {
     }
 }
 
-/// A value with its known fields first, in their order.
+/// Prints an object with the fields of `order` first, in that order.
 fn typed(value: &Value, order: &[&str]) -> String {
     let Some(members) = value.as_object() else {
         return value.to_string();
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn metadata_comes_as_it_is_declared() {
+    fn metadata_fields_keep_the_order_of_their_declaration() {
         let object = json!({"kind": "K", "data": {"a": 1}, "metadata": {"uid": "u", "name": "n",
             "labels": {"x": "y"}, "creationTimestamp": "t", "odd": 1}});
         assert_eq!(
@@ -122,7 +122,8 @@ mod tests {
             r#"{"data":{"a":1},"kind":"K","metadata":{"name":"n","uid":"u","creationTimestamp":"t","labels":{"x":"y"},"odd":1}}"#
         );
         assert_eq!(patched(&object, true), object.to_string());
-        // What was reached into is sorted, and what is in it and was not is as declared.
+        // Objects that the patch changed inside are sorted; the objects in them that it left alone
+        // are as declared.
         let entry = json!({"metadata": {"uid": "u", "name": "n",
             "managedFields": [{"apiVersion": "v1", "manager": "m"}]}});
         assert_eq!(
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn owners_come_as_they_are_declared() {
+    fn owner_fields_keep_the_order_of_their_declaration() {
         let owner = json!({"apiVersion": "v1", "controller": true, "kind": "K", "name": "n"});
         assert_eq!(
             owners(&[owner]),

@@ -1,15 +1,15 @@
-//! Words: what is wrong with a regular expression, in the words of Go's parser.
+//! Words: the first syntax error of a regular expression, as Go's parser reports it.
 //!
-//! Go's syntax is nearly that of the crate that runs the patterns here, but it refuses more:
-//! stacked repetitions, counts above a thousand, escapes of letters. The pattern is looked through
-//! from left to right as `regexp/syntax` does, up to the first mistake.
+//! Go's syntax is almost that of the crate `regex`, which runs the patterns here, but Go refuses
+//! more: stacked repetitions, counts above a thousand, escapes of letters. This module reads a
+//! pattern from left to right as `regexp/syntax` does, up to the first error.
 
 use regex::Regex;
 
-/// Counts of a repetition go up to this one.
+/// The largest count of a repetition.
 const MOST_TIMES: u32 = 1000;
 
-/// The classes that may stand between `[:` and `:]`.
+/// The names of classes between `[:` and `:]`.
 const CLASSES: &[&str] = &[
     "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct",
     "space", "upper", "word", "xdigit",
@@ -17,7 +17,7 @@ const CLASSES: &[&str] = &[
 
 type Found = Result<usize, String>;
 
-/// The first mistake in a pattern; nothing where Go would take it.
+/// Returns the first error in a pattern, and `None` for a pattern that Go accepts.
 #[must_use]
 pub fn mistake(pattern: &str) -> Option<String> {
     look(pattern).err()
@@ -29,11 +29,11 @@ fn wrong<T>(what: &str, part: &str) -> Result<T, String> {
 
 fn look(pattern: &str) -> Result<(), String> {
     let mut at = 0;
-    // How often, at most, something within each open group is repeated; the pattern itself is the
-    // first of them.
+    // The largest number of repetitions within each open group. The first entry is the pattern
+    // itself.
     let mut groups = vec![1_u32];
-    // What there is to repeat, as how often something within it is, and where the repetition before
-    // it began.
+    // The operand of a following repetition: the number of repetitions within the operand, and the
+    // start of the repetition before it.
     let (mut argument, mut repeated) = (None, None);
     while let Some(first) = pattern[at..].chars().next() {
         let rest = &pattern[at..];
@@ -67,7 +67,7 @@ fn look(pattern: &str) -> Result<(), String> {
                 let (length, opens) = group(rest)?;
                 if opens {
                     groups.push(1);
-                    // Flags alone leave what comes before them to be repeated.
+                    // Flags alone keep the operand before them.
                     argument = None;
                 }
                 at += length;
@@ -114,16 +114,15 @@ fn look(pattern: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Notes how often something within the innermost open group is repeated. Repetitions within
-/// repetitions multiply (`regexp/syntax`, `repeatIsValid`).
+/// Records the number of repetitions of an operand in the innermost open group. Nested repetitions
+/// multiply (`regexp/syntax`, `repeatIsValid`).
 fn note(groups: &mut [u32], times: u32) {
     if let Some(most) = groups.last_mut() {
         *most = times.max(*most);
     }
 }
 
-/// The length of a repetition in braces and the times it stands for; other braces are letters like
-/// any.
+/// Returns the length and the count of a repetition in braces. Other braces are literals.
 fn count(rest: &str) -> Result<Option<(usize, u32)>, String> {
     let Some(end) = rest.find('}') else {
         return Ok(None);
@@ -146,7 +145,7 @@ fn count(rest: &str) -> Result<Option<(usize, u32)>, String> {
     if least > MOST_TIMES || most > MOST_TIMES || least > most {
         return wrong("invalid repeat count", &rest[..=end]);
     }
-    // Without an end it may still hold others that have one.
+    // A repetition without an upper bound may contain repetitions that have one.
     let times = if inner.ends_with(',') {
         least.max(1)
     } else {
@@ -155,7 +154,7 @@ fn count(rest: &str) -> Result<Option<(usize, u32)>, String> {
     Ok(Some((end + 1, times)))
 }
 
-/// The length of what begins a group, and whether it begins one at all: flags alone do not.
+/// Returns the length of a group's opening, and whether a group begins: flags alone begin none.
 fn group(rest: &str) -> Result<(usize, bool), String> {
     let Some(inner) = rest.strip_prefix("(?") else {
         return Ok((1, true));
@@ -187,7 +186,7 @@ fn group(rest: &str) -> Result<(usize, bool), String> {
     wrong("invalid or unsupported Perl syntax", &rest[..taken])
 }
 
-/// The length of a class in brackets.
+/// Returns the length of a class in brackets.
 fn class(whole: &str) -> Found {
     let mut at = if whole.starts_with("[^") { 2 } else { 1 };
     let mut first = true;
@@ -220,7 +219,7 @@ fn class(whole: &str) -> Found {
     Ok(at + 1)
 }
 
-/// A letter of a class, where it is one, and its length.
+/// Returns a literal character of a class and its length.
 fn member(rest: &str, whole: &str) -> Result<(Option<char>, usize), String> {
     match rest.chars().next() {
         None => wrong("missing closing ]", whole),
@@ -229,7 +228,8 @@ fn member(rest: &str, whole: &str) -> Result<(Option<char>, usize), String> {
     }
 }
 
-/// What a backslash and what follows stand for, where it is one letter, and their length.
+/// Returns the literal character that an escape stands for, if there is one, and the length of the
+/// escape.
 fn escape(rest: &str) -> Result<(Option<char>, usize), String> {
     let Some(c) = rest[1..].chars().next() else {
         return wrong("trailing backslash at end of expression", "");
@@ -299,9 +299,9 @@ fn escape(rest: &str) -> Result<(Option<char>, usize), String> {
 mod tests {
     use super::mistake;
 
-    /// The mistakes and their words are those of Go's own `regexp` tests and of `regexp/syntax`.
+    /// The errors and messages are those of Go's own `regexp` tests and of `regexp/syntax`.
     #[test]
-    fn mistakes_are_told_in_the_words_of_go() {
+    fn syntax_errors_have_the_messages_of_go() {
         for (pattern, told) in [
             ("*", "missing argument to repetition operator: `*`"),
             ("a|*", "missing argument to repetition operator: `*`"),
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_go_takes_is_no_mistake() {
+    fn patterns_that_go_accepts_have_no_error() {
         for pattern in [
             "",
             "^a(b|c)*$",

@@ -1,23 +1,24 @@
-//! Words: `Quantity`, an amount such as `500m` or `1Gi`, read, compared and written as `apimachinery` does.
+//! Words: `Quantity`, an amount such as `500m` or `1Gi`, read, compared and written as
+//! `apimachinery` does.
 
 use std::fmt;
 
-/// What is told of a text that is no quantity.
+/// The message for a text that is no quantity.
 const FORMAT: &str =
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 const NUMERIC: &str = "unable to parse numeric part of quantity";
 const SUFFIX: &str = "unable to parse quantity's suffix";
 
 const BINARY: [&str; 6] = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
-/// From 10^-9 in steps of a thousand.
+/// The decimal suffixes: from 10^-9 in steps of a thousand.
 const DECIMAL: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
 
-/// The smallest unit is a billionth.
+/// The number of nanos in one. A nano, a billionth, is the smallest unit.
 const NANOS: i128 = 1_000_000_000;
-/// Greater amounts are taken for this one.
+/// The greatest amount, in nanos. Greater amounts are read as this amount.
 const MOST: i128 = i64::MAX as i128 * NANOS;
 
-/// How an amount was written, and is written again.
+/// The format in which an amount was written and is written again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
     Binary,
@@ -25,7 +26,7 @@ enum Format {
     Exponent,
 }
 
-/// An amount. Compares as a number, however it was written.
+/// An amount. Amounts compare as numbers, in whatever format they were written.
 #[derive(Debug, Clone, Copy)]
 pub struct Quantity {
     nanos: i128,
@@ -45,10 +46,10 @@ impl PartialOrd for Quantity {
 }
 
 impl Quantity {
-    /// Reads a quantity.
+    /// Parses a quantity.
     ///
     /// # Errors
-    /// The real server's words about a text that is none.
+    /// Fails with kube-apiserver's message for a text that is no quantity.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         let (negative, rest) = match text.as_bytes().first() {
             None => return Err(FORMAT),
@@ -75,7 +76,7 @@ impl Quantity {
         Ok(Self { nanos, format })
     }
 
-    /// The amount with no part smaller than a thousandth, rounded away from zero.
+    /// Returns the amount rounded up, away from zero, to a multiple of one thousandth.
     #[must_use]
     pub fn in_thousandths(self) -> Self {
         let unit = NANOS / 1000;
@@ -84,17 +85,17 @@ impl Quantity {
         Self { nanos, ..self }
     }
 
-    /// -1, 0 or 1.
+    /// Returns the sign: -1, 0 or 1.
     #[must_use]
     pub fn sign(self) -> i128 {
         self.nanos.signum()
     }
 
-    /// Both amounts together; at the most the greatest amount.
+    /// Returns the sum of two amounts, at most the greatest amount.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         let nanos = self.nanos.saturating_add(other.nanos).clamp(-MOST, MOST);
-        // Nothing has no way of its own of being written.
+        // A zero does not determine the format of the sum.
         let format = if self.nanos == 0 {
             other.format
         } else {
@@ -103,7 +104,7 @@ impl Quantity {
         Self { nanos, format }
     }
 
-    /// The amount as a whole number, the next greater one where it is none.
+    /// Returns the amount as an integer, rounded up.
     #[must_use]
     pub fn rounded_up(self) -> Self {
         let rest = self.nanos.rem_euclid(NANOS);
@@ -112,14 +113,14 @@ impl Quantity {
         Self { nanos, ..self }
     }
 
-    /// The amount the other way round.
+    /// Returns the amount with the opposite sign.
     #[must_use]
     pub fn negated(self) -> Self {
         let nanos = -self.nanos;
         Self { nanos, ..self }
     }
 
-    /// A whole number as an amount.
+    /// Returns the amount of an integer.
     #[must_use]
     pub fn of(number: i64) -> Self {
         let format = Format::Decimal;
@@ -127,37 +128,37 @@ impl Quantity {
         Self { nanos, format }
     }
 
-    /// The whole number that the amount is; nothing where it is none.
+    /// Returns the amount as an integer, and `None` for an amount with a fraction.
     #[must_use]
     pub fn whole(self) -> Option<i64> {
         let whole = i64::try_from(self.nanos / NANOS).ok();
         whole.filter(|_| self.is_whole())
     }
 
-    /// The number next to the amount.
+    /// Returns the float nearest to the amount.
     #[must_use]
     #[expect(
         clippy::cast_precision_loss,
-        reason = "an approximation is what is asked for"
+        reason = "the function returns an approximation"
     )]
     pub fn approximate(self) -> f64 {
         self.nanos as f64 / NANOS as f64
     }
 
-    /// Whether there is no fraction.
+    /// Returns whether the amount has no fraction.
     #[must_use]
     pub fn is_whole(self) -> bool {
         self.nanos % NANOS == 0
     }
 
-    /// Whether it is a multiple of `unit`, a whole number above zero.
+    /// Returns whether the amount is a multiple of `unit`, an integer above zero.
     #[must_use]
     pub fn is_multiple_of(self, unit: Self) -> bool {
         unit.nanos > 0 && self.nanos % unit.nanos == 0
     }
 }
 
-/// The factor and the power of ten that a suffix stands for.
+/// Returns the format of a suffix, with its factor and its power of ten.
 fn scale(suffix: &str) -> Option<(Format, i128, i32)> {
     if let Some(at) = BINARY.iter().position(|one| *one == suffix) {
         let shift = 10 * (u32::try_from(at).ok()? + 1);
@@ -171,21 +172,21 @@ fn scale(suffix: &str) -> Option<(Format, i128, i32)> {
     Some((Format::Exponent, 1, power))
 }
 
-/// The nanos of a number, rounded up, and no more than the greatest.
+/// Returns the number of nanos of a decimal number, rounded up, at most the greatest amount.
 fn amount(whole: &str, fraction: &str, factor: i128, exponent: i32) -> i128 {
     let all: Vec<u8> = whole.bytes().chain(fraction.bytes()).collect();
     let all: Vec<u8> = all.into_iter().skip_while(|b| *b == b'0').collect();
     if all.is_empty() {
         return 0;
     }
-    // The place of the last digit, as a power of ten in nanos.
+    // The exponent of the last digit, as a power of ten in nanos.
     let places = i32::try_from(fraction.len()).unwrap_or(i32::MAX);
     let power = exponent.saturating_add(9).saturating_sub(places);
     let length = i32::try_from(all.len()).unwrap_or(i32::MAX);
     if length.saturating_add(power) > 30 {
         return MOST;
     }
-    // No more digits than the greatest amount has can count; the rest only rounds up.
+    // Digits beyond the precision of the greatest amount only affect rounding.
     let kept = usize::try_from(length.saturating_add(power.min(0)).clamp(0, length));
     let (kept, rest) = all.split_at(kept.unwrap_or_default());
     let digit = |sum: i128, b: &u8| sum.saturating_mul(10).saturating_add(i128::from(b - b'0'));
@@ -195,7 +196,7 @@ fn amount(whole: &str, fraction: &str, factor: i128, exponent: i32) -> i128 {
     }
     let mut nanos = nanos.saturating_mul(factor);
     if factor > 1 {
-        // What was cut off counts once it is multiplied.
+        // A cut-off digit counts once the number is multiplied.
         let lost = rest.iter().take(18).fold(0, digit).saturating_mul(factor);
         let places = u32::try_from(rest.len().min(18)).unwrap_or_default();
         let unit = 10_i128.pow(places);
@@ -273,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_told_apart() {
+    fn invalid_quantities_are_refused_and_valid_ones_compare_as_numbers() {
         for (text, why) in [
             ("", FORMAT),
             ("one", FORMAT),
@@ -295,7 +296,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_reads_the_same(text in "[+-]?[0-9]{0,30}\\.?[0-9]{0,30}(e[0-9]{1,12}|[numkMGTPE]|[KMGTPE]i)?") {
+        fn a_written_quantity_parses_back(text in "[+-]?[0-9]{0,30}\\.?[0-9]{0,30}(e[0-9]{1,12}|[numkMGTPE]|[KMGTPE]i)?") {
             if let Ok(read) = Quantity::parse(&text) {
                 let again = Quantity::parse(&read.to_string()).unwrap();
                 prop_assert_eq!(read, again);
@@ -304,7 +305,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_makes_it_panic(text in ".{0,40}") {
+        fn no_text_makes_the_parser_panic(text in ".{0,40}") {
             let _ = Quantity::parse(&text);
         }
     }

@@ -1,4 +1,4 @@
-//! Words: the schedules of CronJobs, as the cron library of the real controllers reads them.
+//! Words: the schedules of CronJobs, parsed as `robfig/cron` does for the CronJob controller.
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp, ToSpan};
 use super::zones::zone;
 use crate::go;
 
-/// A field of a schedule: its bounds, and the names that stand for numbers.
+/// A field of a schedule: its bounds, and its names for numbers.
 struct Field {
     least: u32,
     most: u32,
@@ -44,7 +44,7 @@ const FIELDS: [Field; 5] = [
     },
 ];
 
-/// What stands for five fields.
+/// The descriptors that replace all five fields.
 const DESCRIPTORS: [(&str, &str); 7] = [
     ("@yearly", "0 0 1 1 *"),
     ("@annually", "0 0 1 1 *"),
@@ -55,13 +55,13 @@ const DESCRIPTORS: [(&str, &str); 7] = [
     ("@hourly", "0 * * * *"),
 ];
 
-/// For how many days a next time is looked for: five years.
+/// The number of days that are searched for the next time: five years.
 const FAR: usize = 5 * 366;
 
-/// When something is due again and again.
+/// A schedule of a CronJob.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schedule {
-    /// The zone that the schedule itself names.
+    /// The time zone in the text of the schedule.
     pub zone: Option<TimeZone>,
     when: When,
 }
@@ -70,15 +70,15 @@ pub struct Schedule {
 enum When {
     /// Minutes, hours, days of the month, months and days of the week, as bits.
     Fields([Set; 5]),
-    /// So many seconds after the last time.
+    /// The number of seconds after the previous time.
     Every(i64),
 }
 
-/// What a field allows.
+/// The values that a field allows.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Set {
     bits: u64,
-    /// Whether it was written as a star, which makes a difference to the days.
+    /// Whether the field is a star. Stars change how the two day fields combine.
     star: bool,
 }
 
@@ -89,10 +89,10 @@ impl Set {
 }
 
 impl Schedule {
-    /// Reads a schedule.
+    /// Parses a schedule.
     ///
     /// # Errors
-    /// What is wrong with it, in the library's words.
+    /// Fails with the library's message for an invalid schedule.
     pub fn parse(schedule: &str) -> Result<Self, String> {
         let (mut rest, mut own) = (schedule, None);
         if schedule.starts_with("TZ=") || schedule.starts_with("CRON_TZ=") {
@@ -116,8 +116,8 @@ impl Schedule {
         Ok(Self { zone: own, when })
     }
 
-    /// The first time after this one that the schedule names, in a zone; `None` where there is none
-    /// within five years.
+    /// Returns the first time of the schedule after `after`, in a time zone. `None` if there is
+    /// none within five years.
     pub fn next(&self, after: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
         let second = Timestamp::from_second(after.as_second()).ok()?;
         let fields = match &self.when {
@@ -127,8 +127,8 @@ impl Schedule {
             When::Fields(fields) => fields,
         };
         let [minutes, hours, ..] = *fields;
-        // From here on in whole minutes of the zone; what the clock leaves out is left out, and what
-        // it shows twice is due twice.
+        // The search goes on in whole minutes of the zone. A local time that the clock skips is
+        // skipped, and a local time that it repeats is due twice.
         let local = second.to_zoned(zone.clone());
         let past = i64::from(local.second());
         let mut at = second
@@ -155,8 +155,8 @@ impl Schedule {
     }
 }
 
-/// Whether a day is one of the schedule: of the month and of the week, or of one of them where both
-/// are restricted.
+/// Returns whether the schedule includes a day. A day must match both day fields, or only one of
+/// them if both are restricted.
 fn is_day(fields: &[Set; 5], at: DateTime) -> bool {
     let [_, _, day, month, weekday] = *fields;
     let of_month = day.has(at.day());
@@ -196,13 +196,13 @@ fn descriptor(text: &str) -> Result<When, String> {
     if let Some(duration) = text.strip_prefix("@every ") {
         let nanos = go::parse_duration(duration)
             .map_err(|why| format!("failed to parse duration {text}: {why}"))?;
-        // In whole seconds, and at least one.
+        // Intervals are whole seconds, and at least one second.
         return Ok(When::Every((nanos / 1_000_000_000).max(1)));
     }
     Err(format!("unrecognized descriptor: {text}"))
 }
 
-/// One part between commas: a number, a range, a step.
+/// Parses one part between commas: a number, a range or a step.
 fn range(text: &str, field: &Field) -> Result<Set, String> {
     let (span, step) = match text.split_once('/') {
         None => (text, None),
@@ -227,7 +227,7 @@ fn range(text: &str, field: &Field) -> Result<Set, String> {
     if let Some(step) = step {
         let step = plain(step)?;
         width = step;
-        // A step from one number goes on to the last.
+        // A step from a single number extends to the last value of the field.
         if !all && limits.len() == 1 {
             end = field.most;
         }
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_times_are_those_of_the_fields() {
+    fn the_next_time_matches_all_fields() {
         for (schedule, after, expected) in [
             (
                 "*/20 * * * *",
@@ -369,7 +369,8 @@ mod tests {
                 "2026-01-01T00:00:00Z",
                 ["2028-02-29T00:00:00Z", "2032-02-29T00:00:00Z"],
             ),
-            // Both days restricted: either will do. A star with a step is no star.
+            // If both day fields are restricted, one match is enough. A star with a step counts as
+            // restricted.
             (
                 "0 0 13 * fri",
                 "2026-01-01T00:00:00Z",
@@ -397,8 +398,8 @@ mod tests {
     }
 
     #[test]
-    fn a_zone_has_hours_that_are_missing_and_hours_twice() {
-        // Berlin leaves out 2:30 on the 29th of March, and has it twice on the 25th of October.
+    fn skipped_local_times_are_skipped_and_repeated_ones_are_due_twice() {
+        // Berlin skips 2:30 on the 29th of March, and repeats it on the 25th of October.
         assert_eq!(
             times("30 2 * * *", "Europe/Berlin", "2026-03-27T12:00:00Z", 2),
             ["2026-03-28T01:30:00Z", "2026-03-30T00:30:00Z"]

@@ -63,7 +63,7 @@ impl LabelSelector {
     /// Parses the text of a query parameter.
     ///
     /// # Errors
-    /// 400 with the parser's message.
+    /// Fails with 400 and the parser's message.
     pub fn parse(text: &str) -> Result<Self, Status> {
         let mut parser = Parser {
             tokens: lex(text),
@@ -72,20 +72,21 @@ impl LabelSelector {
         parser.requirements().map(Self).map_err(Status::bad_request)
     }
 
-    /// Whether the selector is empty and so matches every object.
+    /// Returns whether the selector is empty and so matches every object.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether an object with these `metadata.labels` matches.
+    /// Returns whether an object with these `metadata.labels` matches.
     #[must_use]
     pub fn matches(&self, object: &Value) -> bool {
         let labels = &object["metadata"]["labels"];
         self.matches_labels(|key| labels[key].as_str())
     }
 
-    /// Whether an object matches; `label` returns the value of its label with a key.
+    /// Returns whether an object matches. `label` returns the value of the object's label with a
+    /// key.
     #[must_use]
     pub fn matches_labels<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.0.iter().all(|requirement| {
@@ -237,8 +238,8 @@ impl Parser {
         }
     }
 
-    /// Parses the values in parentheses and sorts them. Nothing between two commas is the empty
-    /// value.
+    /// Parses the values in parentheses and sorts them. An empty text between two commas is an
+    /// empty value.
     fn values(&mut self) -> Result<Vec<String>, String> {
         match self.take() {
             Token::Sign("(") => {}
@@ -305,7 +306,7 @@ fn invalid(path: &str, value: &str, why: &str) -> String {
     format!("{path}: Invalid value: {value}: {why}")
 }
 
-/// Refuses with one message as it is, with several in brackets.
+/// Returns the failure for one message as it is, and for several messages in brackets.
 fn complain(wrong: &[String]) -> Result<(), String> {
     match wrong {
         [] => Ok(()),
@@ -334,11 +335,11 @@ fn lex(text: &str) -> Vec<Token> {
 }
 
 impl FieldSelector {
-    /// Parses the text of a query parameter. The field labels are checked elsewhere, because the
-    /// valid ones depend on the resource.
+    /// Parses the text of a query parameter. The caller checks the field labels, because the valid
+    /// labels depend on the resource.
     ///
     /// # Errors
-    /// 400 for a term that is no comparison.
+    /// Fails with 400 for a term that is no comparison.
     pub fn parse(text: &str) -> Result<Self, Status> {
         let mut terms = Vec::new();
         let mut parts = split_terms(text);
@@ -365,7 +366,7 @@ impl FieldSelector {
         Ok(Self(terms))
     }
 
-    /// Whether the selector is empty and so matches every object.
+    /// Returns whether the selector is empty and so matches every object.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -377,7 +378,7 @@ impl FieldSelector {
         &self.0
     }
 
-    /// Whether an object matches; `field` returns the value of a field label.
+    /// Returns whether an object matches. `field` returns the value of a field label.
     pub fn matches<'a>(&self, mut field: impl FnMut(&str) -> std::borrow::Cow<'a, str>) -> bool {
         self.0
             .iter()
@@ -401,8 +402,8 @@ fn split_terms(text: &str) -> Vec<String> {
     terms
 }
 
-/// Removes the escapes from a value. Commas, equal signs and backslashes must be escaped, and no
-/// other character may be.
+/// Removes the escapes from a value. Commas, equal signs and backslashes must be escaped; escapes
+/// of other characters are invalid.
 fn unescape(value: &str) -> Result<String, String> {
     let mut out = String::with_capacity(value.len());
     let mut chars = value.chars();

@@ -67,7 +67,7 @@ impl ShardSelector {
         read(text).map_err(|why| Status::internal_plain(format!("invalid shard selector: {why}")))
     }
 
-    /// Whether an object with this uid and namespace matches.
+    /// Returns whether an object with this uid and namespace matches.
     #[must_use]
     pub fn matches(&self, uid: &str, namespace: &str) -> bool {
         let hash = fnv1a(match self.field {

@@ -1,12 +1,13 @@
-//! Words: the `Status` object that carries every refusal, worded as kube-apiserver words it.
+//! Words: the `Status` object of failures, with kube-apiserver's texts.
 
 use serde::{Deserialize, Serialize};
 
 use crate::go;
 
-/// An answer of kind `Status`: the failure of a verb, or the success of a delete that returns no object.
+/// A response of kind `Status`: the failure of a verb, or the success of a delete that returns no
+/// object.
 ///
-/// Serialises to exactly what goes on the wire. `code` is the HTTP status of the response.
+/// Serialises to the exact body of the response. `code` is the HTTP status of the response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename = "Status", rename_all = "camelCase")]
 #[non_exhaustive]
@@ -18,7 +19,7 @@ pub struct Status {
     pub metadata: StatusMeta,
     /// `Failure` or `Success`.
     pub status: String,
-    /// The outcome as text for people.
+    /// The outcome as text for humans.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// The outcome as a constant for programs; empty if the real server gives none.
@@ -195,7 +196,7 @@ impl FieldError {
     }
 }
 
-/// The resource that a refusal names: group and plural name.
+/// The resource that a failure names: group and plural name.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
     /// API group, empty for core.
@@ -244,7 +245,7 @@ impl Status {
         }
     }
 
-    /// Creates the answer to a delete that returns no object.
+    /// Creates the response to a delete that returns no object.
     #[must_use]
     pub fn deleted(subject: Subject<'_>, name: &str, uid: &str) -> Self {
         let mut details = subject.details(name);
@@ -358,7 +359,8 @@ impl Status {
         Self::failure(500, "InternalError", message).with_details(details)
     }
 
-    /// Creates 500 without a reason: kube-apiserver's answer to an error without a type of its own.
+    /// Creates 500 without a reason: kube-apiserver's response to an error without a type of its
+    /// own.
     #[must_use]
     pub fn internal_plain(message: impl Into<String>) -> Self {
         Self::failure(500, "", message)
@@ -457,7 +459,7 @@ impl Status {
         self
     }
 
-    /// Whether this is the 404 for an object that does not exist.
+    /// Returns whether this is the 404 for an object that does not exist.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         self.code == 404

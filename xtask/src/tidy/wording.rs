@@ -31,6 +31,7 @@ pub(crate) const PLAIN: &[&str] = &[
     "crates/steersman/",
     "deny.toml",
     "docs/",
+    "crates/steersman-text/",
     "examples/",
     "xtask/",
 ];

@@ -75,7 +75,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
                 self.found.push(told);
             }
             if unknown {
-                // The value of a duplicate key is ignored, with all that is inside.
+                // The value of a duplicate key is ignored, with all keys inside.
                 map.next_value::<IgnoredAny>()?;
                 continue;
             }

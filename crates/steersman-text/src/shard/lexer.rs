@@ -119,8 +119,8 @@ fn token(rest: &str) -> Result<(Kind, usize), usize> {
     }
 }
 
-/// Returns the length that cel-go's lexer skips of a text that starts no token. The first half of a
-/// two-character sign takes the character after it along.
+/// Returns the length that cel-go's lexer skips at an invalid character. After the first half of a
+/// two-character sign, the lexer also skips the next character.
 fn lone(rest: &str) -> usize {
     let mut chars = rest.chars();
     let first = chars.next().unwrap_or_default();

@@ -413,7 +413,7 @@ fn nested(depth: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a chain of selections could name the type of a struct.
+/// Returns whether a chain of selections could name the type of a struct.
 fn names_a_type(expression: &Expression) -> bool {
     let mut at = expression;
     while let Expression::Select(operand, _) = at {
@@ -422,7 +422,7 @@ fn names_a_type(expression: &Expression) -> bool {
     matches!(at, Expression::Ident(_))
 }
 
-/// Whether a token can follow a missing bracket.
+/// Returns whether a token can follow a missing bracket.
 fn may_follow(missing: Kind, found: Kind) -> bool {
     let closes = matches!(missing, Kind::Sign(")" | "]" | "}"));
     let goes_on = match found {

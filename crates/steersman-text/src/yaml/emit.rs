@@ -7,9 +7,9 @@ use serde_json::{Number, Value};
 use super::plain;
 use crate::go::print_double;
 
-/// Texts are broken at the next space after this column.
+/// The column after which a text is broken at the next space.
 const WIDTH: usize = 80;
-/// Keys longer than this many characters are written after a question mark.
+/// The length in characters above which a key is written after a question mark.
 const LONGEST_KEY: usize = 128;
 const STEP: usize = 2;
 
@@ -315,8 +315,8 @@ fn is_break(c: char) -> bool {
     matches!(c, '\r' | '\n' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// Whether a character is written unescaped. Tabs and characters outside the first plane are
-/// escaped.
+/// Returns whether a character is written unescaped. Tabs and characters outside the first plane
+/// are escaped.
 fn is_printable(c: char) -> bool {
     matches!(c, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}')
 }

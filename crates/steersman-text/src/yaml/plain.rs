@@ -1,4 +1,4 @@
-//! Machine: decides whether a text may stand without quotes, or would parse as another type.
+//! Machine: decides whether a text can be written without quotes, or would parse as another type.
 
 /// Words that parse as booleans, as null, or as the merge key.
 const WORDS: &[&str] = &[
@@ -8,8 +8,8 @@ const WORDS: &[&str] = &[
     "-.INF", "<<",
 ];
 
-/// Whether a text without quotes parses as that text, by the rules of YAML 1.1 that Go's reader
-/// follows (`resolve.go` of `go-yaml` 2).
+/// Returns whether a text without quotes parses as that text, by the rules of YAML 1.1 that Go's
+/// reader follows (`resolve.go` of `go-yaml` 2).
 pub(super) fn is_text(text: &str) -> bool {
     if WORDS.contains(&text) {
         return false;
@@ -32,8 +32,8 @@ fn digits(text: &str) -> usize {
     text.bytes().take_while(u8::is_ascii_digit).count()
 }
 
-/// Whether a text is an integer in any base. A text that begins with 0 is octal, and no integer if
-/// it contains an 8 or 9.
+/// Returns whether a text is an integer in any base. A text that begins with 0 is octal, and no
+/// integer if it contains an 8 or 9.
 fn is_integer(text: &str) -> bool {
     let text = unsigned(text);
     let of = |rest: &str, base: u32| !rest.is_empty() && rest.chars().all(|c| c.is_digit(base));
@@ -46,7 +46,8 @@ fn is_integer(text: &str) -> bool {
     }
 }
 
-/// Whether a text is a number with or without fraction and exponent that a float can hold.
+/// Returns whether a text is a number, with or without fraction and exponent, within the range of a
+/// float.
 fn is_float(text: &str) -> bool {
     let bare = unsigned(text);
     let whole = digits(bare);
@@ -71,8 +72,8 @@ fn is_float(text: &str) -> bool {
     rest.is_empty() && text.parse::<f64>().is_ok_and(f64::is_finite)
 }
 
-/// Whether a text is a number of base 60 such as `12:30:45`. YAML 1.2 dropped these, but Go's
-/// writer still quotes them.
+/// Returns whether a text is a number of base 60 such as `12:30:45`. YAML 1.2 dropped these, but
+/// Go's writer still quotes them.
 fn is_sexagesimal(text: &str) -> bool {
     let mut parts = unsigned(text).split(':');
     let first = parts.next().unwrap_or_default();
@@ -107,7 +108,7 @@ fn is_sexagesimal(text: &str) -> bool {
     true
 }
 
-/// Whether a text is a date, or a date and a time, with parts of one or two digits.
+/// Returns whether a text is a date, or a date and a time, with parts of one or two digits.
 fn is_timestamp(text: &str) -> bool {
     let Some((year, rest)) = text.split_at_checked(4) else {
         return false;
