@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::authority;
+use super::authorizer;
 use super::program::Program;
 use super::types::{Decl, Type};
 
@@ -37,8 +37,8 @@ impl Environment {
             known.push(("params", Type::Dyn));
         }
         if authorizer {
-            known.push(("authorizer", Type::Opaque(authority::AUTHORIZER)));
-            known.push((REQUEST_RESOURCE, Type::Opaque(authority::RESOURCE_CHECK)));
+            known.push(("authorizer", Type::Opaque(authorizer::AUTHORIZER)));
+            known.push((REQUEST_RESOURCE, Type::Opaque(authorizer::RESOURCE_CHECK)));
         }
         Self {
             known,

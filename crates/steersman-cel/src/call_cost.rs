@@ -2,7 +2,7 @@
 
 use super::ast::{Kind, Literal, Node};
 use super::cost::{Call, Coster, declared, joined};
-use super::range::{PER_CHARACTER, PER_PATTERN_CHARACTER, Range};
+use super::cost_range::{PER_CHARACTER, PER_PATTERN_CHARACTER, Range};
 use super::types::Type;
 
 /// The length of the longest pattern of a named format, in characters.

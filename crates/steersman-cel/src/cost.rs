@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::ast::{Fold, Kind, Literal, Node};
 use super::check::Checked;
-use super::range::Range;
+use super::cost_range::Range;
 use super::types::{Decl, Type};
 
 /// Sizes of the keys and the values of a list or map.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::ast::{Entry, Field, Fold, Kind, Literal, Node};
 use super::library;
-use super::messages;
+use super::mutation;
 use super::operators;
 use super::run::{Failure, Outcome, Run, has, maybe, select};
 use super::value::{Key, Text, Value};
@@ -100,7 +100,7 @@ impl<'a, 'n> Run<'a, 'n> {
             }
         }
         self.charge(40)?;
-        messages::made(name, made)
+        mutation::made(name, made)
     }
 
     fn call(&mut self, name: &'n str, target: Option<&'n Node>, args: &'n [Node]) -> Outcome<'a> {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::authority;
+use super::authorizer;
 use super::types::Type;
 
 /// One way to call a function.
@@ -25,11 +25,11 @@ const OPAQUE: &[(char, &str)] = &[
     ('C', "net.CIDR"),
     ('V', "kubernetes.Semver"),
     ('F', "kubernetes.NamedFormat"),
-    ('Z', authority::AUTHORIZER),
-    ('H', authority::PATH_CHECK),
-    ('G', authority::GROUP_CHECK),
-    ('R', authority::RESOURCE_CHECK),
-    ('X', authority::DECISION),
+    ('Z', authorizer::AUTHORIZER),
+    ('H', authorizer::PATH_CHECK),
+    ('G', authorizer::GROUP_CHECK),
+    ('R', authorizer::RESOURCE_CHECK),
+    ('X', authorizer::DECISION),
 ];
 
 /// Functions with their overloads: the overload's name, then its arguments and its result.

@@ -7,20 +7,20 @@ use std::sync::Arc;
 use steersman_text::quantity::Quantity;
 
 use super::addresses::{self, Cidr, Url};
-use super::formats::Named;
+use super::cost_range::{PER_CHARACTER, PER_PATTERN_CHARACTER, scaled};
+use super::named_formats::Named;
 use super::operators::{among_them, covers};
-use super::range::{PER_CHARACTER, PER_PATTERN_CHARACTER, scaled};
 use super::run::{Failure, Outcome, Run};
 use super::semver::Semver;
 use super::value::{Key, Text, Value};
-use super::{conversions, lists, questions, texts, times};
+use super::{authorizer_functions, conversions, list_functions, string_functions, times};
 
 /// Applies a function.
 pub(super) fn apply<'a>(run: &mut Run<'a, '_>, name: &str, values: &[Value<'a>]) -> Outcome<'a> {
     charge(run, name, values)?;
     if let Some(outcome) = conversions::apply(name, values)
-        .or_else(|| texts::apply(run, name, values))
-        .or_else(|| lists::apply(run, name, values))
+        .or_else(|| string_functions::apply(run, name, values))
+        .or_else(|| list_functions::apply(run, name, values))
     {
         return outcome;
     }
@@ -91,7 +91,7 @@ pub(super) fn apply<'a>(run: &mut Run<'a, '_>, name: &str, values: &[Value<'a>])
                 .or_else(|| version(name, values))
                 .or_else(|| address(name, values))
                 .or_else(|| url(name, values))
-                .or_else(|| questions::apply(name, values));
+                .or_else(|| authorizer_functions::apply(name, values));
             return outcome.unwrap_or_else(|| Err(Failure::missing(name)));
         }
     };
@@ -118,7 +118,7 @@ fn charge(run: &mut Run<'_, '_>, name: &str, values: &[Value<'_>]) -> Result<(),
     let size = |index: usize| values.get(index).map_or(0, Value::size);
     let cost = match name {
         "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" => {
-            values.first().map_or(0, lists::traversal)
+            values.first().map_or(0, list_functions::traversal)
         }
         "url" | "lowerAscii" | "upperAscii" | "substring" | "trim" | "cidr" | "isIP" | "isCIDR"
         | "quantity" | "isQuantity" | "startsWith" | "endsWith" | "bytes" | "strings.quote" => {

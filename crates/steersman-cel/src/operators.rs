@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::range::{PER_CHARACTER, scaled};
+use super::cost_range::{PER_CHARACTER, scaled};
 use super::run::{Failure, Outcome, Run, maybe, select};
 use super::value::{Key, Text, Value};
 

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 mod check;
 
-use super::paths;
+use super::field_paths;
 use super::program::Program;
 use super::run::Failure;
 use super::types::{Decl, Type, escape};
@@ -94,7 +94,7 @@ impl Rule {
         Self {
             message: text("message").trim().to_owned(),
             reason: text("reason"),
-            field: paths::field_path(&field, schema).filter(|_| !field.is_empty()),
+            field: field_paths::field_path(&field, schema).filter(|_| !field.is_empty()),
             text: rule.trim().to_owned(),
             optional_old,
             program,

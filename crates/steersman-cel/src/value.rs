@@ -12,8 +12,8 @@ use steersman_text::go;
 use steersman_text::quantity::Quantity;
 
 use super::addresses::{Cidr, Url};
-use super::authority::{self, Query, Ruling};
-use super::formats::Named;
+use super::authorizer::{self, Query, Ruling};
+use super::named_formats::Named;
 use super::semver::Semver;
 use super::times;
 use super::types::{Decl, Type};
@@ -205,7 +205,7 @@ impl<'a> Value<'a> {
             Self::Named(_) => "kubernetes.NamedFormat",
             Self::Message(message) => &message.name,
             Self::Query(query) => query.type_name(),
-            Self::Ruling(_) => authority::DECISION,
+            Self::Ruling(_) => authorizer::DECISION,
         }
     }
 

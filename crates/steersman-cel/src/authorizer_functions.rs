@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use steersman_text::names::{NameRule, check_name};
 
-use super::authority::{Asked, Query, Step};
+use super::authorizer::{Asked, Query, Step};
 use super::run::{Failure, Outcome};
 use super::value::Value;
 

@@ -1,7 +1,7 @@
 //! Machine: the functions of lists.
 
+use super::cost_range::{PER_CHARACTER, scaled};
 use super::operators::{apply as operate, equal};
-use super::range::{PER_CHARACTER, scaled};
 use super::run::{Failure, Outcome, Run};
 use super::value::Value;
 
