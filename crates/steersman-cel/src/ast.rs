@@ -38,7 +38,7 @@ pub(crate) enum Kind {
     /// An object of a named type, such as `Object.spec{replicas: 3}`.
     Message {
         name: String,
-        fields: Vec<Field>,
+        fields: Vec<MessageField>,
     },
 }
 
@@ -56,7 +56,7 @@ pub(crate) enum Literal {
 
 /// One field of a message.
 #[derive(Debug, Clone)]
-pub(crate) struct Field {
+pub(crate) struct MessageField {
     pub name: String,
     pub value: Node,
     /// Whether the field is left out when its value is an optional that has none.

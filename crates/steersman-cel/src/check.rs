@@ -1,6 +1,6 @@
 //! Machine: finds the type of every part of an expression, and what does not fit.
 
-use super::ast::{Field, Fold, Kind, Literal, Node};
+use super::ast::{Fold, Kind, Literal, MessageField, Node};
 use super::functions::{self, Overload};
 use super::parse::Mistake;
 use super::types::Type;
@@ -153,7 +153,7 @@ impl Checker<'_> {
 
     /// The type of an object of a named type. The first part of the name is declared as that of a
     /// type where there are such.
-    fn message(&mut self, at: usize, name: &str, fields: &mut [Field]) -> Type {
+    fn message(&mut self, at: usize, name: &str, fields: &mut [MessageField]) -> Type {
         let root = name.split('.').next().unwrap_or_default();
         let declared = self
             .variables

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::ast::{Entry, Field, Fold, Kind, Literal, Node};
+use super::ast::{Entry, Fold, Kind, Literal, MessageField, Node};
 use super::library;
 use super::mutation;
 use super::operators;
@@ -91,7 +91,7 @@ impl<'a, 'n> Run<'a, 'n> {
         Ok(Value::Map(made.into()))
     }
 
-    fn message(&mut self, name: &str, fields: &'n [Field]) -> Outcome<'a> {
+    fn message(&mut self, name: &str, fields: &'n [MessageField]) -> Outcome<'a> {
         let mut made = BTreeMap::new();
         for field in fields {
             let value = self.eval(&field.value)?;

@@ -5,7 +5,7 @@ use cel::common::ast::{
 };
 use cel::parser::Parser;
 
-use super::ast::{Entry, Field, Fold, Kind, Literal, Node};
+use super::ast::{Entry, Fold, Kind, Literal, MessageField, Node};
 
 /// The longest expression, in characters.
 const MAX_LENGTH: usize = 100_000;
@@ -197,7 +197,7 @@ impl Reader<'_> {
                 let mut fields = Vec::new();
                 for entry in message.entries {
                     if let EntryExpr::StructField(field) = entry.expr {
-                        fields.push(Field {
+                        fields.push(MessageField {
                             name: field.field,
                             value: self.node(field.value, deeper),
                             optional: field.optional,

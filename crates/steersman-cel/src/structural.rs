@@ -39,7 +39,7 @@ pub struct Structural {
     /// `x-kubernetes-embedded-resource`.
     pub embedded: bool,
     /// What values must satisfy.
-    pub rules: Rules,
+    pub rules: Keywords,
 }
 
 /// What `additionalProperties` says.
@@ -56,7 +56,7 @@ pub enum Additional {
 
 /// The validating keywords of one node.
 #[derive(Debug, Clone, Default)]
-pub struct Rules {
+pub struct Keywords {
     /// `required`.
     pub required: Vec<String>,
     /// `enum`.
@@ -83,9 +83,9 @@ pub struct Rules {
     pub map_type: String,
     /// `allOf`, `anyOf`, `oneOf`.
     pub all_of: Vec<Structural>,
-    /// See [`Rules::all_of`].
+    /// See [`Keywords::all_of`].
     pub any_of: Vec<Structural>,
-    /// See [`Rules::all_of`].
+    /// See [`Keywords::all_of`].
     pub one_of: Vec<Structural>,
     /// `not`.
     pub not: Option<Box<Structural>>,
@@ -120,7 +120,7 @@ impl Structural {
             preserve_unknown: flag("x-kubernetes-preserve-unknown-fields"),
             int_or_string: flag("x-kubernetes-int-or-string"),
             embedded: flag("x-kubernetes-embedded-resource"),
-            rules: Rules::compile(schema),
+            rules: Keywords::compile(schema),
         }
     }
 
@@ -244,7 +244,7 @@ impl Structural {
     }
 }
 
-impl Rules {
+impl Keywords {
     fn compile(schema: &Value) -> Self {
         let strings = |name: &str| -> Vec<String> {
             let listed = schema[name].as_array().into_iter().flatten();

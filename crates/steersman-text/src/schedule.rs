@@ -8,36 +8,36 @@ use super::zones::zone;
 use crate::go;
 
 /// A field of a schedule: its bounds, and its names for numbers.
-struct Field {
+struct FieldBounds {
     least: u32,
     most: u32,
     names: &'static [&'static str],
 }
 
-const FIELDS: [Field; 5] = [
-    Field {
+const FIELDS: [FieldBounds; 5] = [
+    FieldBounds {
         least: 0,
         most: 59,
         names: &[],
     },
-    Field {
+    FieldBounds {
         least: 0,
         most: 23,
         names: &[],
     },
-    Field {
+    FieldBounds {
         least: 1,
         most: 31,
         names: &[],
     },
-    Field {
+    FieldBounds {
         least: 1,
         most: 12,
         names: &[
             "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
         ],
     },
-    Field {
+    FieldBounds {
         least: 0,
         most: 6,
         names: &["sun", "mon", "tue", "wed", "thu", "fri", "sat"],
@@ -203,7 +203,7 @@ fn descriptor(text: &str) -> Result<When, String> {
 }
 
 /// Parses one part between commas: a number, a range or a step.
-fn range(text: &str, field: &Field) -> Result<Set, String> {
+fn range(text: &str, field: &FieldBounds) -> Result<Set, String> {
     let (span, step) = match text.split_once('/') {
         None => (text, None),
         Some((_, step)) if step.contains('/') => {
@@ -263,7 +263,7 @@ fn range(text: &str, field: &Field) -> Result<Set, String> {
     })
 }
 
-fn number(text: &str, field: &Field) -> Result<u32, String> {
+fn number(text: &str, field: &FieldBounds) -> Result<u32, String> {
     let lower = text.to_lowercase();
     match field.names.iter().position(|name| *name == lower) {
         Some(at) => Ok(field.least + u32::try_from(at).unwrap_or_default()),

@@ -43,13 +43,13 @@ enum Test {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Token {
+enum SelectorToken {
     Word(String),
     Sign(&'static str),
     End,
 }
 
-impl Token {
+impl SelectorToken {
     fn text(&self) -> &str {
         match self {
             Self::Word(word) => word,
@@ -65,7 +65,7 @@ impl LabelSelector {
     /// # Errors
     /// Fails with 400 and the parser's message.
     pub fn parse(text: &str) -> Result<Self, Status> {
-        let mut parser = Parser {
+        let mut parser = SelectorParser {
             tokens: lex(text),
             at: 0,
         };
@@ -107,19 +107,22 @@ fn number(value: Option<&str>) -> Option<i64> {
     value?.parse().ok()
 }
 
-struct Parser {
-    tokens: Vec<Token>,
+struct SelectorParser {
+    tokens: Vec<SelectorToken>,
     at: usize,
 }
 
 const OPERATORS: &str = "in, notin, =, ==, !=, gt, lt";
 
-impl Parser {
-    fn peek(&self) -> Token {
-        self.tokens.get(self.at).cloned().unwrap_or(Token::End)
+impl SelectorParser {
+    fn peek(&self) -> SelectorToken {
+        self.tokens
+            .get(self.at)
+            .cloned()
+            .unwrap_or(SelectorToken::End)
     }
 
-    fn take(&mut self) -> Token {
+    fn take(&mut self) -> SelectorToken {
         let token = self.peek();
         self.at += 1;
         token
@@ -129,14 +132,14 @@ impl Parser {
         let mut out = Vec::new();
         loop {
             match self.peek() {
-                Token::End => return Ok(out),
-                Token::Word(_) | Token::Sign("!") => {
+                SelectorToken::End => return Ok(out),
+                SelectorToken::Word(_) | SelectorToken::Sign("!") => {
                     let one = self.requirement();
                     out.push(one.map_err(|e| format!("unable to parse requirement: {e}"))?);
                     match self.take() {
-                        Token::End => return Ok(out),
-                        Token::Sign(",") => match self.peek() {
-                            Token::Word(_) | Token::Sign("!") => {}
+                        SelectorToken::End => return Ok(out),
+                        SelectorToken::Sign(",") => match self.peek() {
+                            SelectorToken::Word(_) | SelectorToken::Sign("!") => {}
                             other => {
                                 let found = other.text();
                                 return Err(format!(
@@ -152,7 +155,7 @@ impl Parser {
                         }
                     }
                 }
-                other @ Token::Sign(_) => {
+                other @ SelectorToken::Sign(_) => {
                     let found = other.text();
                     return Err(format!(
                         "found '{found}', expected: !, identifier, or 'end of string'"
@@ -163,12 +166,12 @@ impl Parser {
     }
 
     fn requirement(&mut self) -> Result<Requirement, String> {
-        let absent = self.peek() == Token::Sign("!");
+        let absent = self.peek() == SelectorToken::Sign("!");
         if absent {
             self.at += 1;
         }
         let key = match self.take() {
-            Token::Word(key) => key,
+            SelectorToken::Word(key) => key,
             other => return Err(format!("found '{}', expected: identifier", other.text())),
         };
         let wrong = check_key(&key);
@@ -182,7 +185,7 @@ impl Parser {
             });
         }
         let operator = match self.peek() {
-            Token::End | Token::Sign(",") => {
+            SelectorToken::End | SelectorToken::Sign(",") => {
                 return Ok(Requirement {
                     key,
                     test: Test::Exists,
@@ -227,12 +230,12 @@ impl Parser {
 
     fn value(&mut self) -> Result<String, String> {
         match self.peek() {
-            Token::End | Token::Sign(",") => Ok(String::new()),
-            Token::Word(word) => {
+            SelectorToken::End | SelectorToken::Sign(",") => Ok(String::new()),
+            SelectorToken::Word(word) => {
                 self.at += 1;
                 Ok(word)
             }
-            other @ Token::Sign(_) => {
+            other @ SelectorToken::Sign(_) => {
                 Err(format!("found '{}', expected: identifier", other.text()))
             }
         }
@@ -242,13 +245,13 @@ impl Parser {
     /// empty value.
     fn values(&mut self) -> Result<Vec<String>, String> {
         match self.take() {
-            Token::Sign("(") => {}
+            SelectorToken::Sign("(") => {}
             other => return Err(format!("found '{}' expected: '('", other.text())),
         }
         let mut values = BTreeSet::new();
         match self.peek() {
-            Token::Word(_) | Token::Sign(",") => {}
-            Token::Sign(")") => {
+            SelectorToken::Word(_) | SelectorToken::Sign(",") => {}
+            SelectorToken::Sign(")") => {
                 self.at += 1;
                 return Ok(vec![String::new()]);
             }
@@ -259,19 +262,19 @@ impl Parser {
         }
         loop {
             match self.take() {
-                Token::Word(word) => {
+                SelectorToken::Word(word) => {
                     values.insert(word);
                     match self.peek() {
-                        Token::Sign("," | ")") => {}
+                        SelectorToken::Sign("," | ")") => {}
                         other => {
                             let found = other.text();
                             return Err(format!("found '{found}', expected: ',' or ')'"));
                         }
                     }
                 }
-                Token::Sign(",") => {
+                SelectorToken::Sign(",") => {
                     let next = self.peek();
-                    if values.is_empty() || matches!(next, Token::Sign("," | ")")) {
+                    if values.is_empty() || matches!(next, SelectorToken::Sign("," | ")")) {
                         values.insert(String::new());
                     }
                 }
@@ -280,7 +283,7 @@ impl Parser {
                     return Err(format!("found '{found}', expected: ',', or identifier"));
                 }
             }
-            if self.peek() == Token::Sign(")") {
+            if self.peek() == SelectorToken::Sign(")") {
                 self.at += 1;
                 return Ok(values.into_iter().collect());
             }
@@ -315,20 +318,20 @@ fn complain(wrong: &[String]) -> Result<(), String> {
     }
 }
 
-fn lex(text: &str) -> Vec<Token> {
+fn lex(text: &str) -> Vec<SelectorToken> {
     const SIGNS: [&str; 9] = ["==", "!=", "!", "=", ",", "(", ")", ">", "<"];
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();
     while !rest.is_empty() {
         if let Some(sign) = SIGNS.iter().find(|sign| rest.starts_with(**sign)) {
-            tokens.push(Token::Sign(sign));
+            tokens.push(SelectorToken::Sign(sign));
             rest = rest[sign.len()..].trim_start();
             continue;
         }
         let end = rest
             .find(|c: char| c.is_whitespace() || "!=,()<>".contains(c))
             .unwrap_or(rest.len());
-        tokens.push(Token::Word(rest[..end].to_owned()));
+        tokens.push(SelectorToken::Word(rest[..end].to_owned()));
         rest = rest[end..].trim_start();
     }
     tokens

@@ -36,13 +36,13 @@ pub const RESERVED_WORDS: [&str; 17] = [
 /// The hash is 64-bit FNV-1a, as in the `k8s.io/apimachinery/pkg/sharding` of Kubernetes 1.36.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShardSelector {
-    field: Field,
+    field: HashedField,
     ranges: Vec<Range>,
 }
 
 /// The field to hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Field {
+enum HashedField {
     Uid,
     Namespace,
 }
@@ -71,8 +71,8 @@ impl ShardSelector {
     #[must_use]
     pub fn matches(&self, uid: &str, namespace: &str) -> bool {
         let hash = fnv1a(match self.field {
-            Field::Uid => uid,
-            Field::Namespace => namespace,
+            HashedField::Uid => uid,
+            HashedField::Namespace => namespace,
         });
         self.ranges
             .iter()
@@ -93,7 +93,7 @@ impl ShardSelector {
     }
 }
 
-impl Field {
+impl HashedField {
     fn path(self) -> &'static str {
         match self {
             Self::Uid => "object.metadata.uid",
@@ -140,7 +140,7 @@ fn read(text: &str) -> Result<ShardSelector, String> {
         }
     }
     // An expression has at least one range.
-    let field = parts.first().map_or(Field::Uid, |(field, _)| *field);
+    let field = parts.first().map_or(HashedField::Uid, |(field, _)| *field);
     if let Some((other, _)) = parts.iter().find(|(other, _)| *other != field) {
         return Err(format!(
             "all shard ranges must use the same field, got {} and {}",
@@ -152,7 +152,7 @@ fn read(text: &str) -> Result<ShardSelector, String> {
     Ok(ShardSelector { field, ranges })
 }
 
-fn shard_range(arguments: &[Expression]) -> Result<(Field, Range), String> {
+fn shard_range(arguments: &[Expression]) -> Result<(HashedField, Range), String> {
     let [field, start, end] = arguments else {
         let count = arguments.len();
         return Err(format!(
@@ -161,8 +161,8 @@ fn shard_range(arguments: &[Expression]) -> Result<(Field, Range), String> {
     };
     let path = field_path(field).map_err(|why| format!("shardRange() first argument: {why}"))?;
     let field = match path.as_str() {
-        "object.metadata.uid" => Field::Uid,
-        "object.metadata.namespace" => Field::Namespace,
+        "object.metadata.uid" => HashedField::Uid,
+        "object.metadata.namespace" => HashedField::Namespace,
         other => {
             return Err(format!(
                 "unsupported field path {}; supported: object.metadata.uid, object.metadata.namespace",

@@ -8,14 +8,14 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use steersman_text::go::quote;
 
-use messages::{Field, Kind, Shape, message};
+use messages::{Cardinality, Field, FieldKind, message};
 use wire::{Content, Reader};
 
 /// Whether the zero of a field means something, by the names of its type and its own. One that is
 /// in no message means nothing.
 pub(super) fn zero_stands(owner: &str, field: &str) -> bool {
     message(owner).iter().any(|found| match found.kind {
-        Kind::Message(part) if found.name.is_empty() => zero_stands(part, field),
+        FieldKind::Message(part) if found.name.is_empty() => zero_stands(part, field),
         _ => found.name == field && found.zero_stands,
     })
 }
@@ -60,7 +60,7 @@ impl<'a> Envelope<'a> {
                     while let Some((number, content)) = meta.next("TypeMeta")? {
                         match number {
                             1 => envelope.api_version = text(content.bytes("APIVersion")?),
-                            2 => envelope.kind = text(content.bytes("Kind")?),
+                            2 => envelope.kind = text(content.bytes("FieldKind")?),
                             _ => {}
                         }
                     }
@@ -70,12 +70,12 @@ impl<'a> Envelope<'a> {
             }
         }
         for (found, name) in [
-            (&envelope.kind, "Kind"),
+            (&envelope.kind, "FieldKind"),
             (&envelope.api_version, "apiVersion"),
         ] {
             if found.is_empty() {
                 return Err(format!(
-                    "Object '{name}' is missing in 'runtime.TypeMeta{{APIVersion:{}, Kind:{}}}'",
+                    "Object '{name}' is missing in 'runtime.TypeMeta{{APIVersion:{}, FieldKind:{}}}'",
                     json!(envelope.api_version),
                     json!(envelope.kind)
                 ));
@@ -130,15 +130,15 @@ fn read(
         };
         if field.name.is_empty() {
             // A part of its owner.
-            if let Kind::Message(part) = field.kind {
+            if let FieldKind::Message(part) = field.kind {
                 read(part, content.bytes(part)?, into, depth + 1)?;
             }
             continue;
         }
         match field.shape {
-            Shape::One => one(field, content, into, depth)?,
-            Shape::List => list(field, content, into, depth)?,
-            Shape::Map => entry(field, content, into, depth)?,
+            Cardinality::One => one(field, content, into, depth)?,
+            Cardinality::List => list(field, content, into, depth)?,
+            Cardinality::Map => entry(field, content, into, depth)?,
         }
     }
     Ok(())
@@ -151,7 +151,7 @@ fn one(
     into: &mut Map<String, Value>,
     depth: usize,
 ) -> Result<(), String> {
-    if let Kind::Message(name) = field.kind {
+    if let FieldKind::Message(name) = field.kind {
         let bytes = content.bytes(field.name)?;
         let place = into.entry(field.name).or_insert_with(|| json!({}));
         return match place {
@@ -185,7 +185,8 @@ fn list(
     let Value::Array(elements) = place else {
         return Ok(());
     };
-    if let (Kind::Int32 | Kind::Int64 | Kind::Bool, Content::Bytes(packed)) = (field.kind, content)
+    if let (FieldKind::Int32 | FieldKind::Int64 | FieldKind::Bool, Content::Bytes(packed)) =
+        (field.kind, content)
     {
         let mut reader = Reader::new(packed);
         while let Some(number) = reader.varint()? {
@@ -239,18 +240,18 @@ fn entry(
     reason = "a varint is the two's complement of a number with a sign"
 )]
 fn value(
-    kind: Kind,
+    kind: FieldKind,
     name: &str,
     content: Content<'_>,
     depth: usize,
 ) -> Result<Option<Value>, String> {
     Ok(match kind {
-        Kind::String => Some(text(content.bytes(name)?).into()),
-        Kind::Bool => Some((content.varint(name)? != 0).into()),
-        Kind::Int32 => Some((content.varint(name)? as i32).into()),
-        Kind::Int64 => Some((content.varint(name)? as i64).into()),
-        Kind::Double => Some(json!(content.double(name)?)),
-        Kind::Bytes => {
+        FieldKind::String => Some(text(content.bytes(name)?).into()),
+        FieldKind::Bool => Some((content.varint(name)? != 0).into()),
+        FieldKind::Int32 => Some((content.varint(name)? as i32).into()),
+        FieldKind::Int64 => Some((content.varint(name)? as i64).into()),
+        FieldKind::Double => Some(json!(content.double(name)?)),
+        FieldKind::Bytes => {
             let bytes = content.bytes(name)?;
             Some(
                 base64::engine::general_purpose::STANDARD
@@ -258,12 +259,12 @@ fn value(
                     .into(),
             )
         }
-        Kind::Message(message) => {
+        FieldKind::Message(message) => {
             let mut object = Map::new();
             read(message, content.bytes(name)?, &mut object, depth + 1)?;
             Some(Value::Object(object))
         }
-        Kind::Quantity => {
+        FieldKind::Quantity => {
             let inner = Parts::read(content.bytes(name)?, "Quantity")?;
             let text = inner.text(1)?;
             Some(if text.is_empty() {
@@ -272,7 +273,7 @@ fn value(
                 text.into()
             })
         }
-        Kind::IntOrString => {
+        FieldKind::IntOrString => {
             let inner = Parts::read(content.bytes(name)?, "IntOrString")?;
             Some(if inner.number(1)? == 1 {
                 inner.text(3)?.into()
@@ -280,16 +281,16 @@ fn value(
                 (inner.number(2)? as i32).into()
             })
         }
-        Kind::Time => time(content.bytes(name)?, 0)?,
-        Kind::MicroTime => time(content.bytes(name)?, 6)?,
-        Kind::Raw => {
+        FieldKind::Time => time(content.bytes(name)?, 0)?,
+        FieldKind::MicroTime => time(content.bytes(name)?, 6)?,
+        FieldKind::Raw => {
             let inner = Parts::read(content.bytes(name)?, "RawExtension")?;
             match inner.bytes(1)? {
                 [] => None,
                 raw => Some(serde_json::from_slice(raw).map_err(|error| error.to_string())?),
             }
         }
-        Kind::Strings => {
+        FieldKind::Strings => {
             let mut items = Vec::new();
             let mut reader = Reader::new(content.bytes(name)?);
             while let Some((number, content)) = reader.next("ExtraValue")? {
@@ -299,36 +300,39 @@ fn value(
             }
             Some(Value::Array(items))
         }
-        Kind::SchemaOrArray | Kind::SchemaOrBool | Kind::SchemaOrStrings => {
+        FieldKind::SchemaOrArray | FieldKind::SchemaOrBool | FieldKind::SchemaOrStrings => {
             alternative(kind, content.bytes(name)?, depth)?
         }
     })
 }
 
 /// A schema, or what may stand in its place.
-fn alternative(kind: Kind, bytes: &[u8], depth: usize) -> Result<Option<Value>, String> {
-    const SCHEMA: Kind = Kind::Message("apiextensions.v1.JSONSchemaProps");
+fn alternative(kind: FieldKind, bytes: &[u8], depth: usize) -> Result<Option<Value>, String> {
+    const SCHEMA: FieldKind = FieldKind::Message("apiextensions.v1.JSONSchemaProps");
     let mut schema = None;
     let mut several = Vec::new();
     let mut allows = false;
     let mut reader = Reader::new(bytes);
     while let Some((number, content)) = reader.next("JSONSchemaProps")? {
         match (kind, number) {
-            (Kind::SchemaOrBool, 1) => allows = content.varint("Allows")? != 0,
-            (Kind::SchemaOrBool, 2) | (Kind::SchemaOrArray | Kind::SchemaOrStrings, 1) => {
+            (FieldKind::SchemaOrBool, 1) => allows = content.varint("Allows")? != 0,
+            (FieldKind::SchemaOrBool, 2)
+            | (FieldKind::SchemaOrArray | FieldKind::SchemaOrStrings, 1) => {
                 schema = value(SCHEMA, "Schema", content, depth + 1)?;
             }
-            (Kind::SchemaOrArray, 2) => {
+            (FieldKind::SchemaOrArray, 2) => {
                 several.extend(value(SCHEMA, "JSONSchemas", content, depth + 2)?);
             }
-            (Kind::SchemaOrStrings, 2) => several.push(text(content.bytes("Property")?).into()),
+            (FieldKind::SchemaOrStrings, 2) => {
+                several.push(text(content.bytes("Property")?).into())
+            }
             _ => {}
         }
     }
     Ok(match (kind, schema) {
-        (Kind::SchemaOrStrings, _) if !several.is_empty() => Some(Value::Array(several)),
+        (FieldKind::SchemaOrStrings, _) if !several.is_empty() => Some(Value::Array(several)),
         (_, Some(schema)) => Some(schema),
-        (Kind::SchemaOrBool, None) => Some(allows.into()),
+        (FieldKind::SchemaOrBool, None) => Some(allows.into()),
         (_, None) => Some(Value::Array(several)),
     })
 }

@@ -19,13 +19,13 @@ pub(super) struct Field {
     pub(super) name: &'static str,
     /// Whether a zero means something.
     pub(super) zero_stands: bool,
-    pub(super) shape: Shape,
-    pub(super) kind: Kind,
+    pub(super) shape: Cardinality,
+    pub(super) kind: FieldKind,
 }
 
 /// How often a field may be there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum Cardinality {
     One,
     List,
     Map,
@@ -33,7 +33,7 @@ pub(super) enum Shape {
 
 /// What a field, an element or a value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FieldKind {
     String,
     Bool,
     Int32,
@@ -75,29 +75,29 @@ fn field(word: &'static str) -> Option<Field> {
     let (number, rest) = word.split_once(':')?;
     let (name, kind) = rest.split_once('=')?;
     let (shape, kind) = if let Some(items) = kind.strip_prefix("[]") {
-        (Shape::List, items)
+        (Cardinality::List, items)
     } else if let Some(values) = kind.strip_prefix("{}") {
-        (Shape::Map, values)
+        (Cardinality::Map, values)
     } else {
-        (Shape::One, kind)
+        (Cardinality::One, kind)
     };
     let kind = match kind {
-        "string" => Kind::String,
-        "bool" => Kind::Bool,
-        "int32" => Kind::Int32,
-        "int64" => Kind::Int64,
-        "double" => Kind::Double,
-        "bytes" => Kind::Bytes,
-        "quantity" => Kind::Quantity,
-        "intOrString" => Kind::IntOrString,
-        "time" => Kind::Time,
-        "microTime" => Kind::MicroTime,
-        "raw" => Kind::Raw,
-        "strings" => Kind::Strings,
-        "schemaOrArray" => Kind::SchemaOrArray,
-        "schemaOrBool" => Kind::SchemaOrBool,
-        "schemaOrStrings" => Kind::SchemaOrStrings,
-        name if name.contains('.') => Kind::Message(name),
+        "string" => FieldKind::String,
+        "bool" => FieldKind::Bool,
+        "int32" => FieldKind::Int32,
+        "int64" => FieldKind::Int64,
+        "double" => FieldKind::Double,
+        "bytes" => FieldKind::Bytes,
+        "quantity" => FieldKind::Quantity,
+        "intOrString" => FieldKind::IntOrString,
+        "time" => FieldKind::Time,
+        "microTime" => FieldKind::MicroTime,
+        "raw" => FieldKind::Raw,
+        "strings" => FieldKind::Strings,
+        "schemaOrArray" => FieldKind::SchemaOrArray,
+        "schemaOrBool" => FieldKind::SchemaOrBool,
+        "schemaOrStrings" => FieldKind::SchemaOrStrings,
+        name if name.contains('.') => FieldKind::Message(name),
         _ => return None,
     };
     Some(Field {
@@ -127,7 +127,7 @@ mod tests {
         );
         for (owner, fields) in &all {
             for field in fields {
-                if let Kind::Message(name) = field.kind {
+                if let FieldKind::Message(name) = field.kind {
                     let found = all.iter().any(|(known, _)| *known == name);
                     assert!(found, "{owner}.{}: there is no message {name}", field.name);
                 }

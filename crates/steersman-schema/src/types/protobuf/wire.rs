@@ -1,6 +1,6 @@
 //! Machine: the fields of a protobuf message, with the complaints of Kubernetes' generated code.
 
-use super::messages::Kind;
+use super::messages::FieldKind;
 
 /// What a field holds.
 #[derive(Debug, Clone, Copy)]
@@ -13,10 +13,10 @@ pub(super) enum Content<'a> {
 
 impl<'a> Content<'a> {
     /// What a field of this kind holds that was not written.
-    pub(super) fn nothing(kind: Kind) -> Self {
+    pub(super) fn nothing(kind: FieldKind) -> Self {
         match kind {
-            Kind::Bool | Kind::Int32 | Kind::Int64 => Self::Varint(0),
-            Kind::Double => Self::Fixed64(0),
+            FieldKind::Bool | FieldKind::Int32 | FieldKind::Int64 => Self::Varint(0),
+            FieldKind::Double => Self::Fixed64(0),
             _ => Self::Bytes(&[]),
         }
     }
