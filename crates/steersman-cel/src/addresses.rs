@@ -78,7 +78,7 @@ impl Url {
         })
     }
 
-    /// The host without its port and without brackets.
+    /// Returns the host without its port and without brackets.
     pub fn hostname(&self) -> &str {
         match self.host.strip_prefix('[') {
             Some(rest) => rest.split(']').next().unwrap_or_default(),
@@ -95,7 +95,7 @@ impl Url {
         after.rsplit_once(':').map_or("", |(_, port)| port)
     }
 
-    /// The parameters of the query, each with its values.
+    /// Returns the parameters of the query, each with its values.
     pub fn parameters(&self) -> Vec<(String, Vec<String>)> {
         let mut found: Vec<(String, Vec<String>)> = Vec::new();
         for part in self.query.split('&').filter(|part| !part.is_empty()) {
@@ -144,7 +144,7 @@ fn wrong_host(host: &str) -> Option<String> {
     })
 }
 
-/// The first percent sign that two digits do not follow, with what follows.
+/// Returns the first percent sign that two digits do not follow, with what follows.
 fn wrong_escape(text: &str) -> Option<&str> {
     text.match_indices('%').find_map(|(at, _)| {
         let digits = text.get(at + 1..at + 3);
@@ -153,7 +153,7 @@ fn wrong_escape(text: &str) -> Option<&str> {
     })
 }
 
-/// A path as it goes over the wire.
+/// Returns a path as it goes over the wire.
 fn escaped(path: &str) -> String {
     use std::fmt::Write as _;
 
@@ -226,7 +226,7 @@ impl Cidr {
         Ok(Self { address, length })
     }
 
-    /// The network without the bits of a host.
+    /// Returns the network without the bits of a host.
     #[must_use]
     pub fn masked(self) -> Self {
         Self {
@@ -262,7 +262,7 @@ fn masked(address: IpAddr, length: u8) -> IpAddr {
     }
 }
 
-/// What expressions ask of an address; nothing where there is no such question.
+/// What expressions ask of an address. Returns `None` if there is no such question.
 pub(crate) fn is(name: &str, address: IpAddr) -> Option<bool> {
     let multicast = match address {
         IpAddr::V4(four) => four.octets()[..3] == [224, 0, 0],
@@ -294,7 +294,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_are_taken_apart() {
+    fn urls_are_split_into_their_parts() {
         let url = Url::parse("https://user@example.com:8080/a%20b/c d?x=1&y=2&x=%41+").unwrap();
         assert_eq!(
             (url.scheme.as_str(), url.host.as_str()),

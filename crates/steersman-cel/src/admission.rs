@@ -46,7 +46,7 @@ impl Environment {
         }
     }
 
-    /// The same without the authorizer.
+    /// Returns the same without the authorizer.
     #[must_use]
     pub fn without_authorizer(&self) -> Self {
         let mut less = self.clone();
@@ -55,7 +55,7 @@ impl Environment {
         less
     }
 
-    /// The same with the types of which changes are made.
+    /// Returns the same with the types of which changes are made.
     #[must_use]
     pub fn with_changes(&self) -> Self {
         let mut more = self.clone();

@@ -86,7 +86,7 @@ pub(crate) struct Fold {
 }
 
 impl Node {
-    /// The name that an identifier, or fields of one, spell.
+    /// Returns the name that an identifier, or fields of one, spell.
     pub(crate) fn qualified(&self) -> Option<String> {
         match &self.kind {
             Kind::Ident(name) => Some(name.clone()),
@@ -99,7 +99,7 @@ impl Node {
         }
     }
 
-    /// Whether this is the variable of that name.
+    /// Returns whether this is the variable of that name.
     pub(crate) fn is_ident(&self, name: &str) -> bool {
         matches!(&self.kind, Kind::Ident(found) if found == name)
     }

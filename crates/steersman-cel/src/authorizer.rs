@@ -1,4 +1,4 @@
-//! Words: what expressions of admission ask the authorizer, and whom they ask.
+//! Words: the authorizer of admission expressions, and the checks that expressions build for it.
 //!
 //! Kubernetes source: `apiserver/pkg/cel/library/authz.go`.
 
@@ -10,16 +10,17 @@ pub(crate) const GROUP_CHECK: &str = "kubernetes.authorization.GroupCheck";
 pub(crate) const RESOURCE_CHECK: &str = "kubernetes.authorization.ResourceCheck";
 pub(crate) const DECISION: &str = "kubernetes.authorization.Decision";
 
-/// Whoever decides what a user may do.
+/// Decides which operations a user may perform.
 pub trait Authority: fmt::Debug + Send + Sync {
-    /// Whether the author of the request, or the account that is asked about, may do it.
+    /// Returns the decision about the author of the request, or about the ServiceAccount that the
+    /// check names.
     fn decide(&self, verb: &str, asked: &Asked) -> Ruling;
 }
 
-/// What is asked about, as far as it is said.
+/// The attributes of a check, as far as the expression has set them.
 #[derive(Debug, Clone, Default)]
 pub struct Asked {
-    /// Namespace and name of a ServiceAccount; absent where it is about the author of the request.
+    /// Namespace and name of a ServiceAccount; absent for the author of the request.
     pub account: Option<(String, String)>,
     /// A path that is no resource.
     pub path: Option<String>,
@@ -35,7 +36,7 @@ pub struct Asked {
     pub name: String,
 }
 
-/// How far a question has come.
+/// The stage of a check that an expression builds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// The variable `authorizer` itself.
@@ -48,7 +49,7 @@ pub enum Step {
     Resource,
 }
 
-/// A question that is being put together.
+/// An authorization check that an expression builds step by step.
 #[derive(Debug, Clone)]
 pub struct Query<'a> {
     /// The authorizer to ask.
@@ -59,17 +60,17 @@ pub struct Query<'a> {
     pub asked: Asked,
 }
 
-/// What the authorizer says.
+/// The authorizer's decision.
 #[derive(Debug, Clone, Default)]
 pub struct Ruling {
     /// Whether the request is allowed.
     pub allowed: bool,
-    /// Often empty.
+    /// The reason for the decision. Often empty.
     pub reason: String,
 }
 
 impl<'a> Query<'a> {
-    /// What the variable `authorizer` is.
+    /// Returns the value of the variable `authorizer`.
     pub fn new(authority: &'a dyn Authority) -> Self {
         Self {
             authority,
@@ -78,7 +79,7 @@ impl<'a> Query<'a> {
         }
     }
 
-    /// What the variable `authorizer.requestResource` is.
+    /// Returns the value of the variable `authorizer.requestResource`.
     pub fn of_resource(authority: &'a dyn Authority, asked: Asked) -> Self {
         Self {
             authority,
@@ -87,7 +88,7 @@ impl<'a> Query<'a> {
         }
     }
 
-    /// The name of its type.
+    /// Returns the name of the check's type.
     pub fn type_name(&self) -> &'static str {
         match self.step {
             Step::Authorizer => AUTHORIZER,

@@ -1,4 +1,4 @@
-//! Machine: puts questions to the authorizer together, asks them, and reads the answers.
+//! Machine: the functions that build authorization checks, run them, and read the decisions.
 //!
 //! Kubernetes source: `apiserver/pkg/cel/library/authz.go`.
 
@@ -10,13 +10,13 @@ use super::authorizer::{Asked, Query, Step};
 use super::run::{Failure, Outcome};
 use super::value::Value;
 
-/// Applies a function to a question or to an answer; nothing where the values are none.
+/// Applies a function to a check or a decision. Returns `None` for other values.
 pub(super) fn apply<'a>(name: &str, values: &[Value<'a>]) -> Option<Outcome<'a>> {
     match values {
         [Value::Ruling(ruling)] => Some(Ok(match name {
             "allowed" => Value::Bool(ruling.allowed),
             "reason" => Value::text(ruling.reason.as_str()),
-            // An authorizer of this server always comes to a decision.
+            // The authorizers of this server always decide.
             "errored" => Value::Bool(false),
             "error" => Value::text(""),
             _ => return None,
@@ -64,7 +64,7 @@ fn next<'a>(query: &Query<'a>, name: &str, text: &str) -> Option<Outcome<'a>> {
             asked.name = text;
             Step::Resource
         }
-        // Roles do not tell objects apart by their fields or labels, so the decision is the same.
+        // Roles ignore fields and labels of objects, so selectors do not change the decision.
         (Step::Resource, "fieldSelector" | "labelSelector") => Step::Resource,
         (Step::Path | Step::Resource, "check") => {
             let ruling = query.authority.decide(&text, &asked);

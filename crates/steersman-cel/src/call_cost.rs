@@ -12,7 +12,8 @@ const LONGEST_FORMAT: f64 = 128.0;
 const MOST_FORMAT: u64 = 64;
 
 impl Coster<'_> {
-    /// The cost of a call with its arguments, and the size of its result where that is known.
+    /// Returns the cost of a call with its arguments, and the size of its result where that is
+    /// known.
     pub(super) fn function(&mut self, call: &Call<'_>) -> (Range, Option<Range>) {
         let (args, costs) = (call.args, call.costs);
         let given = costs
@@ -80,7 +81,7 @@ impl Coster<'_> {
         }
     }
 
-    /// A comparison ends with the shorter of both.
+    /// Returns a comparison ends with the shorter of both.
     fn comparison(&mut self, args: &[Node]) -> Range {
         let sizes = args.iter().map(|arg| self.size_or_unknown(arg).max);
         let max = sizes.min().unwrap_or_default();
@@ -88,7 +89,7 @@ impl Coster<'_> {
         Range { min, max }.scaled(PER_CHARACTER)
     }
 
-    /// The type of two values of one and the same of the library's types.
+    /// Returns the type of two values of one and the same of the library's types.
     fn library_type(&self, args: &[Node]) -> Option<&'static str> {
         let of = |arg: &Node| match self.checked.types[arg.id] {
             Type::Opaque(name) => Some(name),
@@ -114,7 +115,8 @@ impl Coster<'_> {
         }
     }
 
-    /// The functions that Kubernetes adds; nothing where the cost is that of any function.
+    /// Returns the functions that Kubernetes adds. Returns `None` if the cost is that of any
+    /// function.
     fn of_kubernetes(&mut self, call: &Call<'_>) -> Option<(Range, Option<Range>)> {
         let target = call.target;
         let on = target.map(|target| self.size_or_unknown(target));

@@ -130,7 +130,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The name of a variable that is written with a dot, where the part is one.
+    /// Returns the name of a variable that is written with a dot, where the part is one.
     fn dotted(&self, node: &Node) -> Option<String> {
         let Kind::Select {
             field, test: false, ..
@@ -151,8 +151,8 @@ impl Checker<'_> {
         (!hidden).then(|| (*name).to_owned())
     }
 
-    /// The type of an object of a named type. The first part of the name is declared as that of a
-    /// type where there are such.
+    /// Returns the type of an object of a named type. The first part of the name is declared as
+    /// that of a type where there are such.
     fn message(&mut self, at: usize, name: &str, fields: &mut [MessageField]) -> Type {
         let root = name.split('.').next().unwrap_or_default();
         let declared = self
@@ -228,7 +228,7 @@ impl Checker<'_> {
         )
     }
 
-    /// The type of a field of something.
+    /// Returns the type of a field of something.
     fn field(&mut self, at: usize, of: &Type, name: &str) -> Type {
         match self.settled(of, false) {
             Type::Error => Type::Error,
@@ -383,7 +383,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The type of the items of a literal, which all have one.
+    /// Returns the type of the items of a literal, which all have one.
     fn joined(&mut self, at: usize, all: Option<Type>, found: Type) -> Type {
         let Some(all) = all else { return found };
         if self.fits(&all, &found) {
@@ -404,8 +404,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether a value of the one type may stand where the other is wanted. Binds the checker's
-    /// variables so that it may.
+    /// Returns whether a value of the one type may stand where the other is wanted. Binds the
+    /// checker's variables so that it may.
     fn fits(&mut self, wanted: &Type, found: &Type) -> bool {
         let wanted = self.head(wanted);
         let found = self.head(found);
@@ -430,7 +430,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A type with its outermost variable replaced.
+    /// Returns a type with its outermost variable replaced.
     fn head(&self, of: &Type) -> Type {
         let mut of = of.clone();
         while let Type::Param(number) = &of {
@@ -451,7 +451,7 @@ impl Checker<'_> {
         }
     }
 
-    /// A type with what is known of its variables; the others become `dyn` at the `end`.
+    /// Returns a type with what is known of its variables; the others become `dyn` at the `end`.
     fn settled(&self, of: &Type, end: bool) -> Type {
         match self.head(of) {
             Type::Param(_) if end => Type::Dyn,
@@ -464,7 +464,7 @@ impl Checker<'_> {
     }
 }
 
-/// An overload's type with its variables replaced.
+/// Returns an overload's type with its variables replaced.
 fn replaced(of: &Type, params: &[Type; 2]) -> Type {
     match of {
         Type::Param(number) => params.get(*number).cloned().unwrap_or(Type::Dyn),

@@ -9,7 +9,7 @@ use super::run::{Failure, Outcome};
 use super::times;
 use super::value::Value;
 
-/// Converts a value; nothing where the name is not that of a conversion.
+/// Converts a value. Returns `None` if the name is not that of a conversion.
 pub(super) fn apply<'a>(name: &str, values: &[Value<'a>]) -> Option<Outcome<'a>> {
     let [value] = values else { return None };
     let made = match name {

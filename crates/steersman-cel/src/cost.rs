@@ -323,7 +323,7 @@ pub(super) fn joined(a: Option<Entries>, b: Option<Entries>) -> Option<Entries> 
     })
 }
 
-/// Whether a loop only gives a value a name.
+/// Returns whether a loop only gives a value a name.
 fn is_bind(fold: &Fold) -> bool {
     matches!(&fold.range.kind, Kind::List { items, .. } if items.is_empty())
         && matches!(fold.cond.kind, Kind::Literal(Literal::Bool(false)))

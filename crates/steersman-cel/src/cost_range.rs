@@ -1,12 +1,12 @@
-//! Words: sizes and costs, from the least to the most.
+//! Words: ranges of sizes and costs.
 
-/// What reading one character costs.
+/// The cost of reading one character.
 pub(crate) const PER_CHARACTER: f64 = 0.1;
 
-/// What one character of a regular expression costs.
+/// The cost of matching one character against a regular expression.
 pub(crate) const PER_PATTERN_CHARACTER: f64 = 0.25;
 
-/// A size or a cost: at least and at most. Sums and products stop at the largest number.
+/// A range of a size or cost. Sums and products saturate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Range {
     pub min: u64,
@@ -55,7 +55,7 @@ impl Range {
     }
 }
 
-/// A product, rounded up.
+/// Returns a product, rounded up.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,

@@ -13,7 +13,7 @@ use super::run::{Failure, Outcome, Run, has, maybe, select};
 use super::value::{Key, Text, Value};
 
 impl<'a, 'n> Run<'a, 'n> {
-    /// The value of a part.
+    /// Returns the value of a part.
     ///
     /// # Errors
     /// It has none.
@@ -226,7 +226,7 @@ impl<'a, 'n> Run<'a, 'n> {
         Ok(())
     }
 
-    /// One turn of a loop; answers whether another one follows.
+    /// Returns one turn of a loop; answers whether another one follows.
     fn once(&mut self, fold: &'n Fold, accu: usize) -> Result<bool, Failure> {
         match self.eval(&fold.cond)? {
             Value::Bool(true) => {}

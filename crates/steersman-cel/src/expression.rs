@@ -1,5 +1,5 @@
-//! Machine: an expression of admission with its text: compiled when it is written, run for every
-//! request it is about, within what is left of a budget.
+//! Machine: an expression of admission with its source. It is compiled when it is written, and each
+//! run takes its cost from a budget.
 
 use serde_json::Value as Json;
 
@@ -9,32 +9,32 @@ use super::run::{Failure, Outcome};
 use super::types::Type;
 use super::value::Value;
 
-/// What all conditions of a webhook or a policy may cost together.
+/// The cost that all conditions of a webhook or a policy may have together.
 const CONDITIONS_BUDGET: u64 = 2_500_000;
 
-/// How deep a value may nest that an expression made: as deep as an expression itself. Without a
-/// bound variables that hold each other could stack what no thread's stack can walk (SRV-3).
+/// The largest depth of a value that an expression makes: the depth of an expression. Without a
+/// limit, variables that contain each other could exceed the stack of any thread (SRV-3).
 const MOST_NESTED: usize = 250;
 
-/// An expression with its text; what is wrong with it where it does not compile.
+/// An expression with its source, or with its errors if it does not compile.
 #[derive(Debug)]
 pub struct Expression {
     text: String,
     program: Result<Program, String>,
 }
 
-/// The variables that a policy itself makes, and what they came to.
+/// The variables that a policy declares, with their values.
 pub type Made<'a> = Vec<(String, Outcome<'a>)>;
 
 impl Expression {
-    /// Compiles an expression whose value has one of the types, where any are named.
+    /// Compiles an expression. If `types` is not empty, the value must have one of these types.
     pub fn of(environment: &Environment, text: &Json, results: &[Type]) -> Self {
         let text = text.as_str().unwrap_or_default().trim().to_owned();
         let program = environment.compile(&text, results);
         Self { text, program }
     }
 
-    /// Those of a list of match conditions.
+    /// Compiles a list of match conditions.
     pub fn conditions(environment: &Environment, conditions: &Json) -> Vec<Self> {
         let all = conditions.as_array().into_iter().flatten();
         all.map(|one| Self::of(environment, &one["expression"], &[Type::Bool]))
@@ -46,16 +46,16 @@ impl Expression {
         &self.text
     }
 
-    /// The type of its value; any where it does not compile.
+    /// Returns the type of the value, and any type if the expression does not compile.
     pub fn result(&self) -> Type {
         let result = self.program.as_ref().map(Program::result);
         result.cloned().unwrap_or(Type::Dyn)
     }
 
-    /// Its value, for which it takes from what is `left`.
+    /// Evaluates the expression and takes its cost from the budget `left`.
     ///
     /// # Errors
-    /// Why it has none.
+    /// Fails with the reason if there is no value.
     pub fn run<'a>(
         &self,
         values: &[(&str, Value<'a>)],
@@ -88,7 +88,7 @@ impl Expression {
         })
     }
 
-    /// The value as that of a variable of the policy's own.
+    /// Returns the value for use as one of the policy's variables.
     pub fn run_variable<'a>(
         &self,
         name: &str,
@@ -107,10 +107,10 @@ impl Expression {
     }
 }
 
-/// Whether all conditions hold. One that is false decides, whatever became of the others.
+/// Returns whether all conditions hold. One false condition decides, even if others fail.
 ///
 /// # Errors
-/// What went wrong with the others.
+/// Fails with the errors of the failed conditions.
 pub fn all_hold(conditions: &[Expression], values: &[(&str, Value<'_>)]) -> Result<bool, String> {
     let mut left = CONDITIONS_BUDGET;
     let mut wrong = Vec::new();

@@ -342,13 +342,13 @@ static FUNCTIONS: LazyLock<HashMap<&'static str, Vec<Overload>>> = LazyLock::new
         .collect()
 });
 
-/// The ways to call a function; nothing where there is no such function.
+/// Returns the ways to call a function. Returns `None` if there is no such function.
 #[must_use]
 pub(crate) fn overloads(name: &str) -> Option<&'static [Overload]> {
     FUNCTIONS.get(name).map(Vec::as_slice)
 }
 
-/// The type that a name stands for.
+/// Returns the type that a name stands for.
 #[must_use]
 pub(crate) fn named_type(name: &str) -> Option<Type> {
     Some(match name {
@@ -422,7 +422,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_reads_as_it_is_meant() {
+    fn the_table_of_overloads_is_parsed_completely() {
         let told = |name: &str, id: &str| {
             let found = overloads(name).unwrap().iter().find(|one| one.id == id);
             let found = found.unwrap();

@@ -5,7 +5,7 @@ use super::operators::{apply as operate, equal};
 use super::run::{Failure, Outcome, Run};
 use super::value::Value;
 
-/// Applies a function of lists; nothing where the name is not that of one.
+/// Applies a function of lists. Returns `None` for a name that is no list function's.
 pub(super) fn apply<'a>(
     run: &mut Run<'a, '_>,
     name: &str,
@@ -36,7 +36,7 @@ pub(super) fn apply<'a>(
     })
 }
 
-/// What it costs to look at every part of a value.
+/// Returns the cost of visiting every part of a value.
 pub(super) fn traversal(value: &Value<'_>) -> u64 {
     match value {
         Value::Text(text) => scaled(text.len() as u64, PER_CHARACTER),

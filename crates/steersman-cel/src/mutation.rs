@@ -1,4 +1,4 @@
-//! Machine: the objects with which expressions say what a policy changes.
+//! Machine: the objects that expressions of mutating policies return.
 //!
 //! Kubernetes source: `apiserver/pkg/cel/mutation`.
 
@@ -16,7 +16,7 @@ use super::value::{Key, Message, Value};
 /// The name of the type of an operation.
 const OPERATION: &str = "JSONPatch";
 
-/// An object of a named type with these fields.
+/// Returns an object of a named type with these fields.
 pub(super) fn made<'a>(name: &str, fields: BTreeMap<String, Value<'a>>) -> Outcome<'a> {
     if name == OPERATION {
         for (field, value) in &fields {
@@ -32,19 +32,19 @@ pub(super) fn made<'a>(name: &str, fields: BTreeMap<String, Value<'a>>) -> Outco
     Ok(Value::Message(Arc::new(Message { name, fields })))
 }
 
-/// The configuration that an expression of the type `Object` came to.
+/// Converts a value of the type `Object` into an apply configuration.
 ///
 /// # Errors
-/// An object in a place that its type does not name, and what has no form in JSON.
+/// Fails for an object of another type than its field, and for a value without a JSON form.
 pub fn configuration(value: &Value<'_>) -> Result<Json, String> {
     fits(value, "Object").map_err(|why| format!("type mismatch: {why}"))?;
     json(value)
 }
 
-/// The operations of a JSON patch that an expression came to.
+/// Converts a value into the operations of a JSON patch.
 ///
 /// # Errors
-/// A value that does not fit or has no form in JSON.
+/// Fails for a value of a wrong type or without a JSON form.
 pub fn operations(value: &Value<'_>) -> Result<Vec<Json>, String> {
     let mut operations = Vec::new();
     for one in value.items()? {
@@ -77,7 +77,7 @@ pub fn operations(value: &Value<'_>) -> Result<Vec<Json>, String> {
     Ok(operations)
 }
 
-/// Whether every object has the type of the place in which it stands.
+/// Checks that every object has the type of the field that holds it.
 fn fits(value: &Value<'_>, place: &str) -> Result<(), String> {
     match value {
         Value::Message(message) => {
@@ -98,10 +98,10 @@ fn fits(value: &Value<'_>, place: &str) -> Result<(), String> {
     }
 }
 
-/// A value as JSON.
+/// Converts a value into JSON.
 ///
 /// # Errors
-/// It has no form in JSON.
+/// Fails for a value without a JSON form.
 fn json(value: &Value<'_>) -> Result<Json, String> {
     Ok(match value {
         Value::Null | Value::Optional(None) => Json::Null,

@@ -28,7 +28,7 @@ const NAMES: &[&str] = &[
 ];
 
 impl Named {
-    /// The format of that name.
+    /// Returns the format of that name.
     pub fn find(name: &str) -> Option<Self> {
         NAMES
             .iter()

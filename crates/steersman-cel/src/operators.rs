@@ -1,4 +1,4 @@
-//! Machine: what operators make of their operands.
+//! Machine: evaluates the operators of expressions.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::cost_range::{PER_CHARACTER, scaled};
 use super::run::{Failure, Outcome, Run, maybe, select};
 use super::value::{Key, Text, Value};
 
-/// Applies an operator; nothing where the name is not that of one.
+/// Applies an operator. Returns `None` for a name that is no operator's.
 pub(super) fn apply<'a>(
     run: &mut Run<'a, '_>,
     name: &str,
@@ -43,8 +43,7 @@ pub(super) fn apply<'a>(
     })
 }
 
-/// A list or map with more in it. The first value is what grows; it does so in place where
-/// nobody else has it.
+/// Appends to a list or map. The first value grows in place if there is no other reference to it.
 pub(super) fn grown<'a>(run: &mut Run<'a, '_>, mut values: Vec<Value<'a>>) -> Outcome<'a> {
     let rest = values.split_off(1);
     let of = values.pop().unwrap_or(Value::Null);
@@ -122,7 +121,7 @@ fn add<'a>(run: &mut Run<'a, '_>, a: Value<'a>, b: &Value<'a>) -> Outcome<'a> {
     })
 }
 
-/// Two lists of an object as one: lists that are sets or maps by their schema are merged.
+/// Joins two lists of an object. Lists that are sets or maps by their schema are merged.
 fn merged<'a>(run: &mut Run<'a, '_>, a: &Value<'a>, b: &Value<'a>) -> Outcome<'a> {
     let mut items = a.items()?;
     let more = b.items()?;
@@ -148,8 +147,7 @@ fn merged<'a>(run: &mut Run<'a, '_>, a: &Value<'a>, b: &Value<'a>) -> Outcome<'a
     Ok(Value::List(items.into()))
 }
 
-/// By what the items of a list are told apart: nothing where it is the place, no keys where it is
-/// the whole item.
+/// Returns the identity of a list's items: `None` for the index, no keys for the whole item.
 fn identity(list: &Value<'_>) -> Option<Vec<Key>> {
     let Value::JsonList(_, Some(decl)) = list else {
         return None;
@@ -167,7 +165,7 @@ fn identity(list: &Value<'_>) -> Option<Vec<Key>> {
     }
 }
 
-/// Whether two items have the same identity.
+/// Returns whether two items have the same identity.
 fn same(
     run: &mut Run<'_, '_>,
     a: &Value<'_>,
@@ -246,7 +244,7 @@ fn comparison<'a>(run: &mut Run<'a, '_>, name: &str, a: &Value<'a>, b: &Value<'a
     run.charge(cost)?;
     let order = match a.compare(b) {
         Some(order) => order,
-        // A number that is none is in no order.
+        // NaN has no order.
         None if matches!((a, b), (Value::Double(_), _) | (_, Value::Double(_))) => {
             return Ok(Value::Bool(false));
         }
@@ -265,7 +263,7 @@ fn equality(run: &mut Run<'_, '_>, a: &Value<'_>, b: &Value<'_>) -> Result<bool,
     equal(run, a, b)
 }
 
-/// Whether two values are the same; every part that is looked at is work.
+/// Returns whether two values are equal. Counts one step per compared part.
 pub(super) fn equal(run: &mut Run<'_, '_>, a: &Value<'_>, b: &Value<'_>) -> Result<bool, Failure> {
     run.work(1)?;
     if a.is_list() && b.is_list() {
@@ -322,7 +320,7 @@ pub(super) fn equal(run: &mut Run<'_, '_>, a: &Value<'_>, b: &Value<'_>) -> Resu
     })
 }
 
-/// Whether every one of the first is among the second.
+/// Returns whether every value of the first list is in the second.
 pub(super) fn covers(
     run: &mut Run<'_, '_>,
     these: &[Value<'_>],
@@ -336,7 +334,7 @@ pub(super) fn covers(
     Ok(true)
 }
 
-/// Whether a value is among others.
+/// Returns whether a value is in a list.
 pub(super) fn among_them(
     run: &mut Run<'_, '_>,
     one: &Value<'_>,

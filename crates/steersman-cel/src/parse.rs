@@ -109,7 +109,7 @@ fn offset(source: &str, line: isize, column: isize) -> usize {
     before + usize::try_from(column - 1).unwrap_or_default()
 }
 
-/// The mistakes as upstream prints them, each with its line and a mark below it.
+/// Returns the mistakes as upstream prints them, each with its line and a mark below it.
 pub(crate) fn describe(source: &str, mistakes: &[Mistake]) -> String {
     let mut sorted = mistakes.to_vec();
     sorted.sort_by_key(|(at, _)| *at);
@@ -251,7 +251,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A call on a target, or one of the macros that the parser does not know.
+    /// Returns a call on a target, or one of the macros that the parser does not know.
     fn member(&mut self, at: usize, name: String, target: Box<Node>, args: Vec<Node>) -> Node {
         let count = args.len();
         let known = matches!(
@@ -348,7 +348,7 @@ impl Reader<'_> {
         self.made(at, Kind::Fold(Box::new(fold)))
     }
 
-    /// The macros over index and item, or key and value.
+    /// Returns the macros over index and item, or key and value.
     fn two_variables(
         &mut self,
         at: usize,
@@ -452,7 +452,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mistakes_are_marked_where_they_stand() {
+    fn syntax_errors_mark_their_position() {
         let wrong = parse("self.a > ").unwrap_err();
         assert!(wrong.starts_with("ERROR: <input>:1:10: Syntax error: mismatched input '<EOF>'"));
         assert!(wrong.ends_with("\n | self.a > \n | .........^"), "{wrong}");

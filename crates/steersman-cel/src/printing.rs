@@ -118,7 +118,7 @@ fn exponential(number: f64, precision: usize) -> String {
     std::format!("{digits}e{sign}{exponent:0>2}")
 }
 
-/// A value as `%s` prints it.
+/// Returns a value as `%s` prints it.
 pub(super) fn print(value: &Value<'_>) -> String {
     match value {
         Value::Null => "null".to_owned(),

@@ -1,4 +1,4 @@
-//! Machine: an expression that was compiled once and runs many times.
+//! Machine: an expression that is compiled once and runs many times.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::times;
 use super::types::{Decl, Type};
 use super::value::Value;
 
-/// What a single run may cost: about a tenth of a second.
+/// The cost limit of one run: about a tenth of a second.
 pub(crate) const CALL_LIMIT: u64 = 1_000_000;
 
 /// A compiled expression.
@@ -25,10 +25,10 @@ pub struct Program {
 }
 
 impl Program {
-    /// Compiles an expression whose variables have these types.
+    /// Compiles an expression. `variables` declares the types of its variables.
     ///
     /// # Errors
-    /// What is wrong with it, as upstream's compiler puts it.
+    /// Fails with the errors as upstream's compiler prints them.
     pub fn compile(source: &str, variables: &[(&str, Type)]) -> Result<Self, String> {
         let mut parsed = parse::parse(source)?;
         let checked = check::check(&mut parsed.root, parsed.parts, variables)
@@ -45,22 +45,22 @@ impl Program {
         })
     }
 
-    /// The type of its value.
+    /// Returns the type of the value.
     pub fn result(&self) -> &Type {
         &self.checked.types[self.root.id]
     }
 
-    /// Whether a variable is used.
+    /// Returns whether the expression uses a variable.
     pub fn uses(&self, variable: &str) -> bool {
         self.checked.used.iter().any(|used| used == variable)
     }
 
-    /// What it costs at the worst where its variables are declared by `root`.
+    /// Returns the estimate of the highest cost, with the variables declared by `root`.
     pub fn worst_cost(&self, root: &Arc<Decl>) -> u64 {
         cost::estimate(&self.root, &self.checked, root)
     }
 
-    /// Runs it; answers its value and what it cost.
+    /// Runs the expression. Returns its value and its cost.
     pub fn run<'a>(
         &self,
         variables: &[(&str, Value<'a>)],
@@ -69,7 +69,7 @@ impl Program {
         self.run_composed(variables, &[], limit)
     }
 
-    /// The same with what a policy's own variables came to.
+    /// Runs the expression with the values of a policy's variables.
     pub fn run_composed<'a>(
         &self,
         variables: &[(&str, Value<'a>)],
@@ -83,7 +83,7 @@ impl Program {
     }
 }
 
-/// What the expression spells out: patterns, and texts that must be times or durations.
+/// Checks the literals of an expression: patterns, and texts that must be times or durations.
 #[derive(Default)]
 struct Constants {
     patterns: Patterns,

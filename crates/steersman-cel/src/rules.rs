@@ -1,4 +1,4 @@
-//! Machine: the validation rules of a schema, compiled, and what they say of an object.
+//! Machine: the compiled validation rules of a schema, and their evaluation on an object.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,11 +21,11 @@ pub struct Rule {
     text: String,
     message: String,
     reason: String,
-    /// Where the error is told, below the value that the rule stands on.
+    /// The path of the error below the value of the rule.
     field: Option<String>,
     /// Whether `oldSelf` is optional (`optionalOldSelf`): then the rule runs on creation, too.
     pub optional_old: bool,
-    /// Nothing where the rule is empty.
+    /// `None` for an empty rule.
     pub program: Option<Result<Program, String>>,
     /// The compiled `messageExpression`.
     pub made_message: Option<Result<Program, String>>,
@@ -42,18 +42,18 @@ pub struct Rules {
     values: Option<Box<Self>>,
     items: Option<Box<Self>>,
     all_of: Vec<Self>,
-    /// Whether members can be found again in the old object.
+    /// Whether the old value of a member can be found in the old object.
     granular: bool,
-    /// The keys of a list that is a map, whose items can be found again.
+    /// The keys of a list of type `map`, by which the old value of an item is found.
     keys: Vec<String>,
 }
 
-/// What rules say of an object.
+/// The result of the rules on an object.
 #[derive(Debug, Default)]
 pub struct Verdict {
-    /// Errors that refuse the object.
+    /// Errors that reject the object.
     pub errors: Vec<FieldError>,
-    /// Errors in what was stored as it is, of which its author is only told.
+    /// Errors in values that the update did not change. They become warnings.
     pub warnings: Vec<String>,
 }
 
@@ -102,12 +102,12 @@ impl Rule {
         }
     }
 
-    /// Whether the rule compares with what was.
+    /// Returns whether the rule compares the object with its old state.
     pub fn uses_old(&self) -> bool {
         matches!(&self.program, Some(Ok(program)) if program.uses("oldSelf"))
     }
 
-    /// The rule as errors name it.
+    /// Returns the text of the rule for error messages.
     fn told(&self) -> &str {
         if self.message.is_empty() {
             &self.text
@@ -116,7 +116,7 @@ impl Rule {
         }
     }
 
-    /// What the rule sees.
+    /// Returns the variables of the rule.
     fn variables<'a>(
         &self,
         decl: &'a Decl,
@@ -133,7 +133,7 @@ impl Rule {
         Ok([("self", this), ("oldSelf", before)])
     }
 
-    /// Why the rule could not be evaluated.
+    /// Returns the message for a rule that could not be evaluated.
     fn told_failure(&self, failure: &Failure) -> String {
         let rule = self.told();
         match failure {
@@ -173,7 +173,7 @@ impl Rule {
 }
 
 impl Rules {
-    /// Compiles the rules of a resource's schema; nothing where it has none.
+    /// Compiles the rules of a resource's schema. Returns `None` for a schema without rules.
     pub fn compile(schema: &Structural) -> Option<Self> {
         if !has_rules(schema) {
             return None;
@@ -195,7 +195,8 @@ impl Rules {
         rules.map_or_else(Vec::new, |rules| check::default(&rules, default, field))
     }
 
-    /// The rules that `told` has for the node `schema`: they are the same but below `allOf`.
+    /// Returns the rules that `told` has for the node `schema`: they are the same but below
+    /// `allOf`.
     fn node(told: &Structural, schema: &Structural, decl: Arc<Decl>) -> Option<Self> {
         let rules = &told.rules;
         let here: Vec<Rule> = rules
@@ -244,23 +245,23 @@ impl Rules {
         })
     }
 
-    /// What the rules say of an object; `old` is the stored one on an update.
+    /// Evaluates the rules on an object; `old` is the stored object on an update.
     ///
-    /// CEL-1: whatever they say, they cost no more than their budget.
+    /// CEL-1: the evaluation never costs more than its budget.
     #[must_use]
     pub fn validate(&self, object: &Json, old: Option<&Json>) -> Verdict {
         check::object(self, object, old)
     }
 }
 
-/// The declaration of a property.
+/// Returns the declaration of a property.
 fn child(decl: &Decl, name: &str, schema: &Structural) -> Option<Arc<Decl>> {
     match (&decl.kind, escape(name)) {
         (Type::Object(object), Some(name)) => object
             .fields
             .get(&name)
             .map(|field| Arc::clone(&field.decl)),
-        // A name that no expression can spell hides the field from those above only.
+        // A field with a name that no expression can spell is hidden from the rules above it only.
         (_, None) => Decl::of(schema, schema.embedded, "selfType").map(Arc::new),
         _ => None,
     }

@@ -1,4 +1,4 @@
-//! Machine: one run of an expression: its variables, what it has cost, and where it stops.
+//! Machine: one run of an expression: its variables, its cost so far, and its limit.
 
 use regex::Regex;
 use std::collections::BTreeMap;
@@ -11,12 +11,12 @@ use super::value::{Key, Value};
 /// stopped as if it cost too much. CEL-1 hangs on it.
 const MOST_WORK: u64 = 5_000_000;
 
-/// Why an expression has no value.
+/// The reason why an expression has no value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
-    /// In upstream's words.
+    /// A failure with upstream's message.
     Error(String),
-    /// It cost more than it may.
+    /// The cost limit was exceeded.
     Limit,
 }
 
@@ -46,7 +46,7 @@ impl From<String> for Failure {
 /// Compiled patterns, by their text.
 pub(crate) type Patterns = BTreeMap<String, Regex>;
 
-/// What a part of an expression comes to.
+/// The result of a part of an expression.
 pub(crate) type Outcome<'a> = Result<Value<'a>, Failure>;
 
 /// One run of one expression.
@@ -66,7 +66,7 @@ pub(crate) struct Run<'a, 'n> {
 }
 
 impl<'a, 'n> Run<'a, 'n> {
-    /// A run that may cost `limit`.
+    /// Returns a run that may cost `limit`.
     pub(crate) fn new(
         variables: &[(&'n str, Value<'a>)],
         patterns: &'n Patterns,
@@ -86,7 +86,7 @@ impl<'a, 'n> Run<'a, 'n> {
         }
     }
 
-    /// What it has cost so far; steps without a cost count where they outweigh it.
+    /// Returns the cost so far. Steps without a cost count if they exceed it.
     pub(crate) fn cost(&self) -> u64 {
         self.cost.max(self.work / 8)
     }
@@ -94,7 +94,7 @@ impl<'a, 'n> Run<'a, 'n> {
     /// Counts a cost.
     ///
     /// # Errors
-    /// The limit is reached.
+    /// Fails if the limit is exceeded.
     pub(crate) fn charge(&mut self, cost: u64) -> Result<(), Failure> {
         self.cost = self.cost.saturating_add(cost);
         if self.cost > self.limit {
@@ -106,7 +106,7 @@ impl<'a, 'n> Run<'a, 'n> {
     /// Counts steps that have no cost upstream.
     ///
     /// # Errors
-    /// There were more than any sensible rule needs.
+    /// Fails above a limit that no sensible rule reaches.
     pub(crate) fn work(&mut self, steps: usize) -> Result<(), Failure> {
         self.work = self.work.saturating_add(steps as u64);
         if self.work > MOST_WORK {
@@ -115,10 +115,10 @@ impl<'a, 'n> Run<'a, 'n> {
         Ok(())
     }
 
-    /// A compiled pattern. Compiling one that the expression does not spell out is work.
+    /// Returns a compiled pattern. Compiling a pattern that is not a literal counts as steps.
     ///
     /// # Errors
-    /// It is no pattern.
+    /// Fails for an invalid pattern.
     pub(crate) fn pattern(&mut self, text: &str) -> Result<Regex, Failure> {
         if let Some(known) = self.patterns.get(text).or_else(|| self.met.get(text)) {
             return Ok(known.clone());
@@ -145,7 +145,7 @@ pub(crate) fn compile(text: &str) -> Result<Regex, String> {
     })
 }
 
-/// Whether a field is there.
+/// Returns whether a field is there.
 pub(super) fn has(of: &Value<'_>, key: &Key) -> Result<bool, Failure> {
     match of {
         Value::Optional(None) => Ok(false),
@@ -155,7 +155,7 @@ pub(super) fn has(of: &Value<'_>, key: &Key) -> Result<bool, Failure> {
     }
 }
 
-/// A field, which must be there.
+/// Returns a field, which must be there.
 pub(super) fn select<'a>(of: &Value<'a>, key: &Key) -> Outcome<'a> {
     match of {
         Value::Optional(_) => maybe(of, key),
@@ -167,7 +167,7 @@ pub(super) fn select<'a>(of: &Value<'a>, key: &Key) -> Outcome<'a> {
     }
 }
 
-/// A field as an optional value.
+/// Returns a field as an optional value.
 pub(super) fn maybe<'a>(of: &Value<'a>, key: &Key) -> Outcome<'a> {
     match of {
         Value::Optional(None) => Ok(Value::NONE),
@@ -193,7 +193,7 @@ pub(super) fn maybe<'a>(of: &Value<'a>, key: &Key) -> Outcome<'a> {
     }
 }
 
-/// A key as messages write it.
+/// Returns a key as messages write it.
 pub(super) fn told(key: &Key) -> String {
     match key {
         Key::Bool(flag) => flag.to_string(),

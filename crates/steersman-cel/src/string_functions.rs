@@ -1,4 +1,4 @@
-//! Machine: the functions of texts. Places in a text count characters.
+//! Machine: the functions of strings. Indexes count characters.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::printing;
 use super::run::{Failure, Outcome, Run};
 use super::value::Value;
 
-/// Applies a function of texts; nothing where the name is not that of one.
+/// Applies a function of strings. Returns `None` for a name that is no string function's.
 pub(super) fn apply<'a>(
     run: &mut Run<'a, '_>,
     name: &str,

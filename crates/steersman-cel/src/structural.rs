@@ -38,11 +38,11 @@ pub struct Structural {
     pub int_or_string: bool,
     /// `x-kubernetes-embedded-resource`.
     pub embedded: bool,
-    /// What values must satisfy.
+    /// The keywords that restrict values.
     pub rules: Keywords,
 }
 
-/// What `additionalProperties` says.
+/// The content of `additionalProperties`.
 #[derive(Debug, Clone, Default)]
 pub enum Additional {
     /// Nothing: unknown fields are pruned.
@@ -124,7 +124,8 @@ impl Structural {
         }
     }
 
-    /// Removes what the schema does not name, and adds the path of each to `unknown`, by alphabet.
+    /// Removes members that the schema does not name, and adds their paths to `unknown` in
+    /// alphabetical order.
     ///
     /// At the root of an object `apiVersion`, `kind` and `metadata` always stay.
     pub fn prune(&self, value: &mut Value, path: &str, root: bool, unknown: &mut Vec<String>) {
@@ -301,7 +302,7 @@ impl Keywords {
 }
 
 impl Additional {
-    /// The schema of the values, where there is one.
+    /// Returns the schema of the values, where there is one.
     #[must_use]
     pub fn schema(&self) -> Option<&Structural> {
         match self {
@@ -363,8 +364,8 @@ fn prune(
     }
 }
 
-/// A pattern that is checked on each write. What Go takes and this crate does not, which is little
-/// beside `\Q`, is checked by nobody.
+/// Returns a pattern that is checked on each write. The few patterns that Go accepts and the crate
+/// `regex` does not, such as `\Q`, are not checked.
 fn regex(pattern: &str) -> Option<Regex> {
     let mut builder = RegexBuilder::new(pattern);
     builder.size_limit(MOST_COMPILED).build().ok()
@@ -385,7 +386,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prunes_at_every_level_and_names_what_went() {
+    fn pruning_removes_unknown_members_at_every_level_and_reports_them() {
         let schema = Structural::compile(&json!({"type": "object", "properties": {
             "spec": {"type": "object", "properties": {
                 "a": {"type": "string"},
@@ -452,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn nulls_in_maps_and_lists_get_defaults_or_go() {
+    fn nulls_in_maps_and_lists_get_defaults_or_are_removed() {
         let schema = Structural::compile(&json!({"type": "object", "properties": {
             "plain": {"type": "object", "additionalProperties": {"type": "string"}},
             "filled": {"type": "object", "additionalProperties": {"type": "string", "default": "d"}},

@@ -39,7 +39,7 @@ pub(crate) fn rfc3339(text: &str) -> Result<Timestamp, String> {
     })
 }
 
-/// A duration as `string(…)` writes it.
+/// Returns a duration as `string(…)` writes it.
 #[expect(
     clippy::cast_precision_loss,
     reason = "written as a float, as upstream does"
@@ -48,7 +48,7 @@ pub(crate) fn print_duration(nanos: i64) -> String {
     format!("{}s", nanos as f64 / 1e9)
 }
 
-/// A part of a time, counted as Go counts it; nothing where there is no such part.
+/// Returns a part of a time, counted as Go counts it. Returns `None` if there is no such part.
 ///
 /// # Errors
 /// A zone that is not known.
@@ -70,7 +70,7 @@ pub(crate) fn part(name: &str, time: Timestamp, zone: Option<&str>) -> Result<Op
     }))
 }
 
-/// A zone: `UTC`, an offset such as `+01:30`, or the name of one.
+/// Returns a zone: `UTC`, an offset such as `+01:30`, or the name of one.
 fn offset(zone: &str) -> Result<TimeZone, String> {
     if matches!(zone, "UTC" | "" | "Z") {
         return Ok(TimeZone::UTC);

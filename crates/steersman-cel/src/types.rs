@@ -23,7 +23,8 @@ const KEYWORDS: [&str; 4] = ["true", "false", "null", "in"];
 pub enum Type {
     /// Any value: its type is known only when the expression runs.
     Dyn,
-    /// The type of what is wrong already; it fits everywhere, so that one mistake is told once.
+    /// The type of an expression that has an error already. It fits everywhere, so that one error
+    /// is reported once.
     Error,
     /// The type of `null`.
     Null,
@@ -104,7 +105,7 @@ impl PartialEq for Object {
 }
 
 impl Object {
-    /// The type of a field; nothing where there is none of that name.
+    /// Returns the type of a field. Returns `None` if there is none of that name.
     pub fn field(&self, name: &str) -> Option<Type> {
         let declared = self.fields.get(name).map(|field| field.decl.kind.clone());
         declared.or(self.open.then_some(Type::Dyn))
@@ -117,7 +118,7 @@ impl Type {
         Self::List(Arc::new(items))
     }
 
-    /// An object that takes any fields.
+    /// Returns an object that takes any fields.
     pub fn open(name: &str) -> Self {
         Self::Object(Arc::new(Object {
             name: name.to_owned(),
@@ -136,7 +137,7 @@ impl Type {
         Self::Optional(Arc::new(of))
     }
 
-    /// The type of the objects with which expressions say what a policy changes (upstream:
+    /// Returns the type of the objects with which expressions say what a policy changes (upstream:
     /// `apiserver/pkg/cel/mutation`): `JSONPatch`, `Object`, and for what lies within it
     /// `Object.spec` and so on.
     pub fn message(name: &str) -> Option<Self> {
@@ -155,7 +156,7 @@ impl Type {
         object.then(|| Self::open(name))
     }
 
-    /// Whether values of the type take no room to speak of.
+    /// Returns whether values of the type take no room to speak of.
     pub fn is_scalar(&self) -> bool {
         match self {
             Self::Bool
@@ -169,7 +170,7 @@ impl Type {
         }
     }
 
-    /// Whether the type has fewer parts than are `left`.
+    /// Returns whether the type has fewer parts than are `left`.
     pub fn is_below(&self, left: &mut usize) -> bool {
         *left = left.saturating_sub(1);
         *left > 0
@@ -180,7 +181,7 @@ impl Type {
             }
     }
 
-    /// Whether null may stand for a value of the type.
+    /// Returns whether null may stand for a value of the type.
     pub fn takes_null(&self) -> bool {
         matches!(
             self,
@@ -214,7 +215,7 @@ impl fmt::Display for Type {
     }
 }
 
-/// The name under which expressions know a field; nothing where they cannot.
+/// Returns the name under which expressions know a field. Returns `None` if they cannot.
 #[must_use]
 pub fn escape(name: &str) -> Option<String> {
     if KEYWORDS.contains(&name) || RESERVED_WORDS.contains(&name) {
@@ -255,12 +256,13 @@ impl Decl {
         }
     }
 
-    /// A value of which no more than its type is known.
+    /// Returns a value of which no more than its type is known.
     pub fn of_type(kind: Type) -> Self {
         Self::simple(kind, UNBOUNDED, 1)
     }
 
-    /// An object whose fields expressions name as they are, of the server's own making.
+    /// Returns the declaration of an object of the server's own making. Its field names are not
+    /// escaped.
     pub fn of_fields(name: &str, fields: Vec<(String, Self)>) -> Self {
         let field = |(json, decl): (String, Self)| {
             let decl = Arc::new(decl);
@@ -274,12 +276,12 @@ impl Decl {
         Self::simple(Type::Object(Arc::new(object)), UNBOUNDED, 2)
     }
 
-    /// A value about which nothing is known.
+    /// Returns a value about which nothing is known.
     pub fn any() -> Self {
         Self::simple(Type::Dyn, UNBOUNDED, 1)
     }
 
-    /// What a schema declares; nothing where rules do not see the value. `root` says that the
+    /// What a schema declares. Returns `None` if rules do not see the value. `root` says that the
     /// value is a whole resource, of which type and name are always known.
     ///
     /// The sizes follow upstream's `apiserver/pkg/cel/common/schemas.go`.

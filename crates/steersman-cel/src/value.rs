@@ -125,7 +125,7 @@ impl Key {
 }
 
 impl<'a> Value<'a> {
-    /// A text that the expression made.
+    /// Returns a text that the expression made.
     pub fn text(text: impl Into<Arc<str>>) -> Self {
         Self::Text(Text::Made(text.into()))
     }
@@ -138,7 +138,7 @@ impl<'a> Value<'a> {
     /// The optional value that is absent.
     pub const NONE: Self = Self::Optional(None);
 
-    /// A value of an object, as its schema declares it.
+    /// Returns a value of an object, as its schema declares it.
     ///
     /// # Errors
     /// What is wrong with a value that does not fit.
@@ -181,7 +181,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// The name of the value's type, as `type(x)` has it.
+    /// Returns the name of the value's type, as `type(x)` has it.
     pub fn type_name(&self) -> &str {
         match self {
             Self::Null => "null_type",
@@ -227,8 +227,8 @@ impl<'a> Value<'a> {
         size as u64
     }
 
-    /// Whether what an expression made nests no deeper than this. What it took from an object
-    /// nests no deeper than a body may.
+    /// Returns whether what an expression made nests no deeper than this. What it took from an
+    /// object nests no deeper than a body may.
     pub fn is_below(&self, depth: usize) -> bool {
         let Some(depth) = depth.checked_sub(1) else {
             return false;
@@ -242,17 +242,17 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Whether the value has items.
+    /// Returns whether the value has items.
     pub fn is_list(&self) -> bool {
         matches!(self, Self::List(_) | Self::JsonList(..))
     }
 
-    /// Whether the value has members.
+    /// Returns whether the value has members.
     pub fn is_map(&self) -> bool {
         matches!(self, Self::Map(_) | Self::JsonMap(..))
     }
 
-    /// One item of a list; nothing beyond its end.
+    /// Returns one item of a list; nothing beyond its end.
     pub fn item(&self, index: usize) -> Option<Result<Self, String>> {
         match self {
             Self::List(items) => items.get(index).cloned().map(Ok),
@@ -264,7 +264,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The items of a list.
+    /// Returns the items of a list.
     ///
     /// # Errors
     /// An item that does not fit its schema.
@@ -275,7 +275,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The value for a key of a map.
+    /// Returns the value for a key of a map.
     pub fn member(&self, key: &Key) -> Option<Result<Self, String>> {
         match self {
             Self::Map(entries) => entries.get(key).cloned().map(Ok),
@@ -296,7 +296,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The keys of a map.
+    /// Returns the keys of a map.
     pub fn keys(&self) -> Vec<Key> {
         match self {
             Self::Map(entries) => entries.keys().cloned().collect(),
@@ -317,8 +317,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The value as a key; nothing where it cannot be one. Numbers of different types that are
-    /// the same are the same key.
+    /// Returns the value as a key. Returns `None` if it cannot be one. Numbers of different types
+    /// that are the same are the same key.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_precision_loss,
@@ -342,7 +342,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// The keys of a map, or the items of a list: what a loop over one variable sees.
+    /// Returns the keys of a map, or the items of a list: what a loop over one variable sees.
     ///
     /// # Errors
     /// An item that does not fit its schema.
@@ -356,7 +356,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// How two values are ordered; nothing where they cannot be.
+    /// How two values are ordered. Returns `None` if they cannot be.
     #[expect(
         clippy::cast_precision_loss,
         reason = "numbers of different types are compared as floats, as upstream does"

@@ -1,4 +1,4 @@
-//! Words: whether a bundle of certificate authorities can be read, and what is wrong with it.
+//! Words: checks that a bundle of certificate authorities can be read.
 //!
 //! Upstream: `rootCertPool` of `client-go/transport`, above Go's `encoding/pem` and `crypto/x509`.
 
@@ -8,8 +8,8 @@ use x509_parser::certificate::X509Certificate;
 use x509_parser::pem::Pem;
 use x509_parser::prelude::FromDer as _;
 
-/// What is wrong with a bundle: PEM, in base64. Nothing where it is empty, or where one certificate
-/// of it can be read.
+/// Returns the problem of a bundle: PEM in base64. `None` for an empty bundle, or if one of its
+/// certificates can be read.
 pub fn mistake(bundle: &str) -> Option<&'static str> {
     if bundle.is_empty() {
         return None;

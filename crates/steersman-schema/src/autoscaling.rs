@@ -129,7 +129,7 @@ const STATUSES: &[Source] = &[
     ),
 ];
 
-/// Whether the resource shows autoscalers in the older shape.
+/// Returns whether the resource shows autoscalers in the older shape.
 pub fn is_older(resource: &Resource) -> bool {
     resource.built_in && resource.group == "autoscaling" && resource.version == "v1"
 }
@@ -152,14 +152,14 @@ fn elements(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Whether a metric is the processor's utilization, for which v1 has a field.
+/// Returns whether a metric is the processor's utilization, for which v1 has a field.
 fn is_processor(metric: &Value) -> bool {
     metric["type"] == "Resource"
         && metric["resource"]["name"] == "cpu"
         && !metric["resource"]["target"]["averageUtilization"].is_null()
 }
 
-/// A metric in the words of v1, with its fields in the order of the Go struct.
+/// Returns a metric in the words of v1, with its fields in the order of the Go struct.
 fn metric_to_v1(metric: &Value, sources: &[Source]) -> String {
     let mut text = format!("{{\"type\":{}", metric["type"]);
     for (source, fields) in sources {
@@ -179,7 +179,7 @@ fn metric_to_v1(metric: &Value, sources: &[Source]) -> String {
     text
 }
 
-/// A metric of v1 in the words of v2.
+/// Returns a metric of v1 in the words of v2.
 fn metric_to_v2(metric: &Value, sources: &[Source], status: bool) -> Value {
     let mut made = json!({ "type": metric["type"] });
     for (source, fields) in sources {
@@ -214,7 +214,7 @@ fn metric_to_v2(metric: &Value, sources: &[Source], status: bool) -> Value {
     made
 }
 
-/// An autoscaler of v2 in the shape of v1.
+/// Returns an autoscaler of v2 in the shape of v1.
 #[must_use]
 pub fn to_v1(stored: &Value) -> Value {
     let mut shown = stored.clone();
@@ -281,7 +281,7 @@ pub fn to_v1(stored: &Value) -> Value {
     shown
 }
 
-/// The members that are there, in the order of their names.
+/// Returns the members that are there, in the order of their names.
 fn ordered(value: &Value, names: &[&str]) -> String {
     let told: Vec<String> = names
         .iter()
@@ -317,8 +317,8 @@ fn behavior_text(behavior: &Value) -> String {
     format!("{{{}}}", told.join(","))
 }
 
-/// An autoscaler of v1 as it is stored. An annotation that does not parse is dropped with the
-/// others.
+/// Returns an autoscaler of v1 as it is stored. An annotation that does not parse is dropped with
+/// the others.
 #[must_use]
 pub fn to_v2(shown: &Value) -> Value {
     let mut stored = shown.clone();
@@ -389,7 +389,7 @@ pub fn to_v2(shown: &Value) -> Value {
     stored
 }
 
-/// The metric for which v1 has a field.
+/// Returns the metric for which v1 has a field.
 pub fn processor(utilization: &Value) -> Value {
     json!({"type": "Resource", "resource": {"name": "cpu",
         "target": {"type": "Utilization", "averageUtilization": utilization}}})
@@ -400,7 +400,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_v1_has_no_field_for_survives_in_annotations() {
+    fn fields_that_v1_lacks_survive_in_annotations() {
         let stored = json!({"apiVersion": "autoscaling/v2", "metadata": {"name": "h"},
             "spec": {"maxReplicas": 3, "metrics": [
                 {"type": "Resource", "resource": {"name": "cpu",
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn without_any_metric_the_processor_is_watched() {
+    fn an_autoscaler_without_metrics_gets_the_cpu_metric() {
         let made = to_v2(&json!({"metadata": {"annotations": {METRICS: "no json"}}, "spec": {}}));
         assert_eq!(made["spec"]["metrics"], json!([processor(&json!(80))]));
         assert_eq!(made["metadata"], json!({}));

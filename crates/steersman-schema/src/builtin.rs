@@ -31,13 +31,13 @@ const VERBS: &[&str] = &[
     "watch",
 ];
 
-/// A Binding or a review is only made.
+/// Verbs of kinds that are only created: bindings and reviews.
 const CREATE_VERBS: &[&str] = &["create"];
 
-/// The statuses of components are only read.
+/// Verbs of ComponentStatuses, which are only read.
 const COMPONENT_VERBS: &[&str] = &["get", "list"];
 
-/// Namespaces have no deletecollection.
+/// Verbs of Namespaces, which have no deletecollection.
 const NAMESPACE_VERBS: &[&str] = &[
     "create", "delete", "get", "list", "patch", "update", "watch",
 ];
@@ -55,7 +55,7 @@ struct Row {
     flags: &'static str,
 }
 
-/// The lines of the table. A line that lacks a word would be left out: a test counts them.
+/// Returns the lines of the table. A line that lacks a word would be left out: a test counts them.
 fn rows() -> Vec<Row> {
     let (mut group, mut version) = ("", "");
     let mut rows = Vec::new();
@@ -86,7 +86,7 @@ fn rows() -> Vec<Row> {
     rows
 }
 
-/// Every built-in resource, groups in discovery's order.
+/// Returns every built-in resource, groups in discovery's order.
 #[must_use]
 pub fn built_in() -> Vec<Resource> {
     let rules = rules();

@@ -1,4 +1,4 @@
-//! Machine: checks a custom resource: its schema, the resources in it, its lists, and its rules.
+//! Machine: checks a custom resource: its schema, its embedded resources, its lists, and its rules.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -11,7 +11,7 @@ use steersman_text::status::FieldError;
 use super::resource::Resource;
 use super::validate::{quoted, validate, validate_status};
 
-/// Refusals after which rules would not know what they look at.
+/// Errors after which the rules are not evaluated, because they need valid values.
 const BLOCKING: &[&str] = &[
     "FieldValueNotSupported",
     "FieldValueRequired",
@@ -20,8 +20,8 @@ const BLOCKING: &[&str] = &[
     "FieldValueTypeInvalid",
 ];
 
-/// Checks a whole object after its metadata, whose errors are in `errors`; `old` is the stored one
-/// on an update. What is only told to the author is put into `warnings`.
+/// Checks a whole object after its metadata. `errors` contains the errors of the metadata; `old` is
+/// the stored object on an update. `warnings` receives the warnings for the author.
 pub fn check(
     resource: &Resource,
     object: &Value,
@@ -39,7 +39,7 @@ pub fn check(
     rules(resource, object, old, errors, warnings);
 }
 
-/// Checks an object whose status is written.
+/// Checks an object on a write to its status.
 pub fn check_status(
     resource: &Resource,
     object: &Value,
@@ -78,7 +78,7 @@ fn rules(
     warnings.extend(verdict.warnings);
 }
 
-/// Lists that are sets or maps: duplicates that were there before are let be.
+/// Checks lists of type `set` and `map`. Duplicates in the old object are accepted.
 fn lists(schema: &Structural, object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
     let mut found = Vec::new();
     duplicates(schema, object, "", &mut found);
@@ -120,7 +120,7 @@ fn duplicates(schema: &Structural, value: &Value, path: &str, errors: &mut Vec<F
     });
 }
 
-/// By what an item is told apart from others; nothing in a list where it is not.
+/// Returns the identity of an item, and `None` in a list without identities.
 fn identity(schema: &Structural, item: &Value) -> Option<Value> {
     match schema.rules.list_type.as_str() {
         "set" => Some(item.clone()),
@@ -167,7 +167,7 @@ fn below(
     }
 }
 
-/// The resources that stand in an object: type and metadata.
+/// Checks the type and the metadata of embedded resources.
 fn embedded(schema: &Structural, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
     if schema.embedded
         && let Some(members) = value.as_object()
@@ -214,7 +214,7 @@ fn embedded(schema: &Structural, value: &Value, path: &str, errors: &mut Vec<Fie
     });
 }
 
-/// What is wrong with the version or the kind of a resource that stands in another one.
+/// Returns the problems of an embedded resource's `apiVersion` or `kind`.
 fn wrong_type(name: &str, text: &str) -> Option<String> {
     if name == "apiVersion" {
         let many = text.matches('/').count() > 1;
@@ -251,7 +251,7 @@ fn embedded_metadata(metadata: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// What the author of a custom resource is told about the finalizers that are new to it.
+/// Returns the warnings about finalizers that are new to a custom resource.
 #[must_use]
 pub fn warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
     let of = |object: &Value| -> BTreeSet<String> {
@@ -266,7 +266,7 @@ pub fn warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
         .collect()
 }
 
-/// What the scale subresource reads: counts of replicas, and the selector as a text.
+/// Checks the values that the scale subresource reads: replica counts and the selector.
 fn scale(resource: &Resource, object: &Value, spec: bool, errors: &mut Vec<FieldError>) {
     let Some(paths) = &resource.scale else {
         return;
@@ -302,10 +302,10 @@ fn replicas(object: &Value, path: &[String], errors: &mut Vec<FieldError>) {
     errors.push(FieldError::invalid(field, &found.to_string(), detail));
 }
 
-/// The value at a path; nothing where nothing is.
+/// Returns the value at a path, and `None` for an absent value.
 ///
 /// # Errors
-/// In Go's words, for a value of another type, there or on the way.
+/// Fails with Go's message for a value of a wrong type at the path or on the way.
 fn nested<'a>(
     object: &'a Value,
     path: &[String],
@@ -350,7 +350,7 @@ fn go_type(value: &Value) -> &'static str {
     }
 }
 
-/// A value as Go prints it by default.
+/// Returns a value as Go prints it by default.
 fn go_text(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_scaled_is_a_count() {
+    fn scaled_fields_must_be_replica_counts() {
         let path = |text: &str| text.split('.').map(str::to_owned).collect::<Vec<_>>();
         let told = |object: Value| {
             let mut errors = Vec::new();

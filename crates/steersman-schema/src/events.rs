@@ -22,7 +22,7 @@ const RENAMED: &[(&str, &str)] = &[
 /// The group of the newer shape.
 const GROUP: &str = "events.k8s.io";
 
-/// What an events.k8s.io Event never changes, under the names of the core group.
+/// The fields that an events.k8s.io Event never changes, under the names of the core group.
 const FIXED: &[&str] = &[
     "involvedObject",
     "reason",
@@ -39,7 +39,7 @@ const FIXED: &[&str] = &[
     "reportingInstance",
 ];
 
-/// Whether the resource shows Events in the newer shape.
+/// Returns whether the resource shows Events in the shape of events.k8s.io.
 pub fn is_newer(resource: &Resource) -> bool {
     resource.built_in && resource.group == GROUP && resource.kind == "Event"
 }
@@ -55,7 +55,7 @@ fn rename(event: &mut Value, pairs: impl Iterator<Item = (&'static str, &'static
     }
 }
 
-/// A stored Event in the newer shape.
+/// Converts a stored Event into the newer shape.
 #[must_use]
 pub fn to_newer(stored: &Value) -> Value {
     let mut event = stored.clone();
@@ -75,7 +75,7 @@ pub fn to_newer(stored: &Value) -> Value {
     event
 }
 
-/// An Event of the newer shape as it is stored.
+/// Converts an Event of the newer shape into the stored one.
 #[must_use]
 pub fn to_core(event: &Value) -> Value {
     let mut event = event.clone();
@@ -90,7 +90,7 @@ pub fn to_core(event: &Value) -> Value {
     event
 }
 
-/// Fills in what every Event of the core group shows.
+/// Fills in the fields that every Event of the core group has.
 pub fn complete_core(event: &mut Value) {
     complete(
         event,
@@ -99,12 +99,12 @@ pub fn complete_core(event: &mut Value) {
     );
 }
 
-/// Fills in what every Event of the newer shape shows.
+/// Fills in the fields that every Event of the newer shape has.
 pub fn complete_newer(event: &mut Value) {
     complete(event, &["regarding", "deprecatedSource"], &[]);
 }
 
-/// Times that are not set are null, objects empty, texts too.
+/// Fills in unset fields: null for times, empty objects and empty texts.
 fn complete(event: &mut Value, objects: &[&str], texts: &[&str]) {
     let newer = objects.contains(&"regarding");
     let times = if newer {
@@ -159,7 +159,7 @@ fn text<'a>(event: &'a Value, field: &str) -> &'a str {
     event[field].as_str().unwrap_or_default()
 }
 
-/// An Event lives with the object it is about.
+/// Checks that an Event has the namespace of the object it is about.
 fn check_namespace(event: &Value, timed: bool, errors: &mut Vec<FieldError>) {
     let own = text(&event["metadata"], "namespace");
     let about = text(&event["involvedObject"], "namespace");
@@ -176,7 +176,7 @@ fn check_namespace(event: &Value, timed: bool, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// What an Event with an `eventTime` has.
+/// Checks the fields that an Event with an `eventTime` requires.
 fn check_new(event: &Value, newer: bool, errors: &mut Vec<FieldError>) {
     let reporter = if newer {
         "reportingController"
@@ -206,7 +206,7 @@ fn check_new(event: &Value, newer: bool, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// What a new Event of the newer group says, and no longer says.
+/// Checks the fields that a new Event of the newer group requires or forbids.
 fn check_unset(event: &Value, timed: bool, errors: &mut Vec<FieldError>) {
     if !timed {
         errors.push(FieldError::required("eventTime", ""));
@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_survives_both_shapes() {
+    fn an_event_survives_conversion_to_both_shapes() {
         let mut core = json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e"},
             "involvedObject": {"kind": "K"}, "message": "m", "count": 3,
             "source": {"component": "c"}, "reason": "R"});

@@ -1,4 +1,4 @@
-//! Words: the named formats that texts of custom resources are held to (upstream: `strfmt`).
+//! Words: the named formats of strings in custom resources (upstream: `strfmt`).
 
 use std::net::IpAddr;
 use std::sync::LazyLock;
@@ -7,8 +7,8 @@ use regex::Regex;
 use steersman_cel::Url;
 use steersman_text::{go, names};
 
-/// Whether a text has the format of that name. Formats that nobody knows hold for every text;
-/// dashes in a name do not count.
+/// Returns whether a text has the format of this name. Unknown formats accept every text; dashes in
+/// the name are ignored.
 #[must_use]
 pub(crate) fn fits(format: &str, text: &str) -> bool {
     match format.replace('-', "").as_str() {
@@ -59,7 +59,7 @@ static LONG_DURATION: Pattern =
     LazyLock::new(|| Regex::new(r"^\s*(?:[0-9]+\s*[A-Za-z\x{b5}]+\s*)+$").ok());
 static SYMBOL: Pattern = LazyLock::new(|| Regex::new(r"^[\p{S}\p{L}]$").ok());
 
-/// The patterns are constants that compile, as their tests show.
+/// Returns the patterns are constants; the tests show that they compile.
 fn matches(text: &str, pattern: &Pattern) -> bool {
     pattern
         .as_ref()
@@ -135,7 +135,7 @@ fn is_duration(text: &str) -> bool {
             .any(|unit| !unit.is_empty() && known(unit))
 }
 
-/// An address as in the head of a letter, with or without the name of who has it.
+/// Returns whether a text is an e-mail address (RFC 5322), with or without a display name.
 fn is_mail(text: &str) -> bool {
     let text = text.trim();
     let address = match text
@@ -301,7 +301,7 @@ mod tests {
     use super::fits;
 
     #[test]
-    fn texts_fit_the_formats_they_have() {
+    fn formats_accept_valid_texts_and_refuse_others() {
         for (format, good, bad) in [
             ("bsonobjectid", "507f1f77bcf86cd799439011", "507f"),
             ("byte", "aGk=", ""),

@@ -168,7 +168,8 @@ const TABLE: &[(&str, &str, NameRule)] = &[
     ("resource.k8s.io", "ResourceSlice", Subdomain),
 ];
 
-/// The rule of a built-in kind; that of `rest.BeforeCreate` for kinds of which nothing is kept.
+/// Returns the rule of a built-in kind; that of `rest.BeforeCreate` for kinds of which nothing is
+/// kept.
 pub(crate) fn name_rule(group: &str, kind: &str) -> NameRule {
     let mut rows = TABLE.iter();
     let row = rows.find(|(of, name, _)| (*of, *name) == (group, kind));
@@ -181,7 +182,7 @@ mod tests {
     use crate::builtin::built_in;
     use steersman_text::names;
 
-    /// Whether objects of a core kind are created but not kept, or not created at all.
+    /// Returns whether objects of a core kind are created but not kept, or not created at all.
     fn is_nameless(kind: &str) -> bool {
         matches!(kind, "Binding" | "ComponentStatus") || kind.ends_with("Review")
     }
@@ -218,7 +219,7 @@ mod tests {
 
     /// Names, and the rules by which each is good, for a name and for the prefix of one.
     #[test]
-    fn each_rule_takes_its_names_and_prefixes() {
+    fn each_rule_accepts_its_names_and_prefixes() {
         let long = "a".repeat(64);
         let cases: [Case<'_>; 10] = [
             (
@@ -264,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_written_in_one_way() {
+    fn only_canonical_addresses_are_valid_names() {
         let told = |name: &str| names::check_name(IpAddress, name).join("");
         let invalid = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
         assert_eq!(told("shop"), invalid);

@@ -1,4 +1,4 @@
-//! Words: `Resource`, everything routing, discovery and the registry know about one served kind.
+//! Words: `Resource`, the facts about one served kind for routing, discovery and the registry.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use steersman_text::status::Subject;
 pub struct StorageKey(Arc<str>);
 
 impl StorageKey {
-    /// The storage of `plural` in `group`.
+    /// Returns the storage of `plural` in `group`.
     #[must_use]
     pub fn new(group: &str, plural: &str) -> Self {
         Self(format!("{plural}.{group}").into())
     }
 
-    /// The storage that [`as_str`](Self::as_str) names.
+    /// Returns the storage that [`as_str`](Self::as_str) names.
     pub fn parse(text: &str) -> Self {
         Self(text.into())
     }
@@ -65,8 +65,8 @@ pub struct Resource {
     pub metadata_checks: MetadataChecks,
     /// Whether there is a `/scale`, and where its numbers are.
     pub scale: Option<ScalePaths>,
-    /// A custom resource's printer columns; empty for built-in kinds, whose tables are the
-    /// presentation's own.
+    /// A custom resource's printer columns; empty for built-in kinds, which have tables of their
+    /// own.
     pub columns: Vec<PrinterColumn>,
     /// Field labels beside `metadata.name` and `metadata.namespace` that a field selector may use.
     pub fields: Vec<SelectableField>,
@@ -80,23 +80,23 @@ pub struct Resource {
     pub rules: Option<Arc<Rules>>,
     /// The compiled schema of the stored version; absent for built-in kinds.
     pub storage_structural: Option<Arc<Structural>>,
-    /// The `spec.conversion.webhook` of a definition whose versions a webhook converts.
+    /// The `spec.conversion.webhook` of a definition with a conversion webhook.
     pub conversion: Option<Arc<Value>>,
-    /// Whether its definition is on its way out: nothing new is taken.
+    /// Whether the definition is being deleted: creates are refused.
     pub terminating: bool,
     /// Whether the kind is one of Kubernetes' own.
     pub built_in: bool,
-    /// What counts as a change of the desired state.
+    /// The rule by which `metadata.generation` grows.
     pub generation: Generation,
-    /// Whether a delete of this kind answers the object rather than a `Status`.
+    /// Whether a delete returns the object instead of a `Status`.
     pub delete_returns_object: bool,
     /// Whether a PUT of an absent object creates it.
     pub create_on_update: bool,
-    /// Whether a PUT without a resource version is taken.
+    /// Whether a PUT without a resource version is accepted.
     pub unconditional_update: bool,
-    /// Which names are allowed.
+    /// The rule for names.
     pub names: NameRule,
-    /// Where the objects live.
+    /// The storage of the objects.
     pub storage: StorageKey,
     /// The version in which objects are stored.
     pub storage_version: String,
@@ -112,7 +112,7 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// Whether this is the built-in kind of that group, in whatever version.
+    /// Returns whether this is the built-in kind of that group, in whatever version.
     #[must_use]
     pub fn is(&self, group: &str, kind: &str) -> bool {
         self.built_in && self.group == group && self.kind == kind
@@ -206,7 +206,7 @@ pub struct MetadataChecks {
 }
 
 impl MetadataChecks {
-    /// The checks of custom resources: one as of an update, by each path.
+    /// Returns the checks of custom resources: one as of an update, by each path.
     pub fn one_update() -> Self {
         Self {
             main: vec![MetadataCheck::Update],
@@ -216,7 +216,7 @@ impl MetadataChecks {
 }
 
 impl StatusMetadata {
-    /// The fields of the metadata that stay as stored.
+    /// Returns the fields of the metadata that stay as stored.
     pub fn kept(self) -> &'static [&'static str] {
         match self {
             Self::Taken => &[],

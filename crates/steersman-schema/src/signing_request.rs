@@ -1,7 +1,7 @@
-//! Words: what a certificate signing request asks for: PKCS#10 in PEM.
+//! Words: certificate signing requests: PKCS#10 in PEM.
 //!
 //! Upstream: `ParseCSR` and `validateCSR` of `pkg/apis/certificates`, above Go's `encoding/pem`,
-//! `encoding/asn1` and `crypto/x509`, whose words the refusals are.
+//! `encoding/asn1` and `crypto/x509`. The messages are theirs.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,23 +12,24 @@ use x509_parser::prelude::FromDer as _;
 use x509_parser::public_key::PublicKey;
 
 const LABEL: &str = "CERTIFICATE REQUEST";
-/// The shortest RSA key whose signatures are checked, in bits: the verifier knows no shorter ones.
+/// The size in bits of the shortest RSA key that the verifier supports. Signatures of shorter keys
+/// are not checked.
 const CHECKED_RSA: usize = 2048;
 
-/// A request that can be read.
+/// A parsed request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SigningRequest {
     der: Vec<u8>,
 }
 
 impl SigningRequest {
-    /// Reads `spec.request`: PEM in base64, whose first block counts.
+    /// Reads `spec.request`: PEM in base64. Only the first block counts.
     ///
     /// # Errors
-    /// Why it cannot be read.
+    /// Fails with the reason if the request is unreadable.
     pub fn read(request: &str) -> Result<Self, String> {
         let text = STANDARD.decode(request).unwrap_or_default();
-        // Like Go's reader this one passes over what only looks like a block.
+        // Like Go's reader, skips texts that only resemble a block.
         let first = Pem::iter_from_buffer(&text).find_map(Result::ok);
         let Some(block) = first.filter(|block| block.label == LABEL) else {
             return Err(format!("PEM block type must be {LABEL}"));
@@ -47,7 +48,7 @@ impl SigningRequest {
         parsed.ok().map(|(_, parsed)| parsed)
     }
 
-    /// Whether the certificate would be one of this organization, which is a group of users.
+    /// Returns whether the request is for a member of an organization, which is a group of users.
     pub fn is_of(&self, organization: &str) -> bool {
         self.parsed().is_some_and(|parsed| {
             let subject = &parsed.certification_request_info.subject;
@@ -57,11 +58,11 @@ impl SigningRequest {
         })
     }
 
-    /// Checks that whoever asks has the key.
+    /// Checks the signature, which shows that the author of the request has the key.
     ///
     /// # Errors
-    /// What Go says where the signature is wrong. Algorithms that the verifier does not know are
-    /// believed.
+    /// Fails with Go's message for a wrong signature. Signatures of unsupported algorithms are
+    /// accepted.
     pub fn check_signature(&self) -> Result<(), String> {
         let Some(parsed) = self.parsed() else {
             return Ok(());
@@ -80,8 +81,8 @@ impl SigningRequest {
     }
 }
 
-/// What Go says to bytes that are no request: exact where the outermost header is wrong, and roughly
-/// where something further inside is.
+/// Returns Go's message for bytes that are no request: the exact text for a wrong outer header, an
+/// approximation for errors further inside.
 fn why_not_der(der: &[u8]) -> String {
     let syntax = |why: &str| format!("asn1: syntax error: {why}");
     let [first, rest @ ..] = der else {
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_block_that_is_one_counts() {
+    fn the_first_valid_block_counts() {
         let odd = "Subject: me\n-----BEGIN CERTIFICATE REQUEST-----\n!\n-----END CERTIFICATE REQUEST-----\n";
         let asked = read(&format!("{odd}{}{}", pem("team"), pem("others"))).unwrap();
         assert!(asked.is_of("team") && !asked.is_of("others"));
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_request_are_told_of_as_go_tells() {
+    fn invalid_requests_have_the_messages_of_go() {
         let cases: [(&[u8], &str); 5] = [
             (b"", "asn1: syntax error: sequence truncated"),
             (
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signature_by_another_key_is_found() {
+    fn a_signature_by_another_key_is_refused() {
         let pem = pem("team");
         let mut der = read(&pem).unwrap().der;
         // A letter of the organization.

@@ -98,7 +98,7 @@ const fn connect(
     core(plural, name, kind, verbs, Act::Connect)
 }
 
-/// The subresources of a resource, by name.
+/// Returns the subresources of a resource, by name.
 pub fn further(resource: &Resource) -> impl Iterator<Item = &'static Further> {
     let plural = if resource.built_in && resource.group.is_empty() {
         resource.plural.as_str()

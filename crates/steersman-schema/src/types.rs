@@ -105,7 +105,7 @@ pub enum ListPatch<'a> {
 }
 
 impl<'a> TypeRef<'a> {
-    /// The type of a resource's objects.
+    /// Returns the type of a resource's objects.
     #[must_use]
     pub fn of(resource: &'a Resource) -> Self {
         if let Some(schema) = &resource.structural {
@@ -115,25 +115,26 @@ impl<'a> TypeRef<'a> {
         found.map_or(Self::untyped(), |found| Self(View::Struct(found)))
     }
 
-    /// The type of a built-in kind, for instance `autoscaling/v1` and `Scale`.
+    /// Returns the type of a built-in kind, for instance `autoscaling/v1` and `Scale`.
     #[must_use]
     pub fn built_in(api_version: &str, kind: &str) -> Option<TypeRef<'static>> {
         table::kind(api_version, kind).map(|found| TypeRef(View::Struct(found)))
     }
 
-    /// A place of a custom schema.
+    /// Returns a place of a custom schema.
     #[must_use]
     pub fn custom(schema: &'a Structural, root: bool) -> Self {
         Self(View::Custom { schema, root })
     }
 
-    /// A place about which nothing is known: maps merge by key, lists are atomic.
+    /// Returns a place about which nothing is known: maps merge by key, lists are atomic.
     #[must_use]
     pub const fn untyped() -> Self {
         Self(View::Any { granular: true })
     }
 
-    /// The last part of a built-in struct's name, for instance `PodSpec`; nothing for others.
+    /// Returns the last part of a built-in struct's name, for instance `PodSpec`; nothing for
+    /// others.
     #[must_use]
     pub fn name(self) -> Option<&'static str> {
         match self.0 {
@@ -142,7 +143,8 @@ impl<'a> TypeRef<'a> {
         }
     }
 
-    /// Whether a custom schema (or none) says what this place holds, rather than a built-in type.
+    /// Returns whether a custom schema (or none) says what this place holds, rather than a built-in
+    /// type.
     #[must_use]
     pub fn is_custom(self) -> bool {
         matches!(self.0, View::Custom { .. } | View::Any { granular: true })
@@ -162,8 +164,8 @@ impl<'a> TypeRef<'a> {
         }
     }
 
-    /// The type of a member: of the field of this name, or of a free key's value. Nothing where
-    /// the type has no such field.
+    /// Returns the type of a member: of the field of this name, or of a free key's value. Nothing
+    /// where the type has no such field.
     #[must_use]
     pub fn field(self, name: &str) -> Option<Self> {
         match self.0 {
@@ -176,7 +178,7 @@ impl<'a> TypeRef<'a> {
         }
     }
 
-    /// Whether the type itself names this field, whatever else it takes.
+    /// Returns whether the type itself names this field, whatever else it takes.
     #[must_use]
     pub fn declares(self, name: &str) -> bool {
         match self.0 {
@@ -189,7 +191,7 @@ impl<'a> TypeRef<'a> {
         }
     }
 
-    /// The type of a list's elements; untyped for what is no list.
+    /// Returns the type of a list's elements; untyped for what is no list.
     #[must_use]
     pub fn items(self) -> Self {
         match self.0 {
@@ -310,7 +312,7 @@ fn custom_field<'a>(schema: &'a Structural, root: bool, name: &str) -> Option<Ty
 }
 
 impl TypeRef<'_> {
-    /// The type of every object's `metadata`.
+    /// Returns the type of every object's `metadata`.
     fn metadata() -> Option<Self> {
         table::named("meta.v1.ObjectMeta").map(|found| Self(View::Struct(found)))
     }

@@ -13,8 +13,8 @@ mod numbers;
 
 use numbers::{check_number, is_same, number_text};
 
-/// Where a value is: the path of the field, and the path that messages quote. The two differ
-/// below a status subresource, whose messages start at the status.
+/// The path of a value: the path of the field, and the path in messages. They differ below a status
+/// subresource, where messages start at the status.
 #[derive(Debug, Clone)]
 struct Path {
     field: String,
@@ -44,8 +44,8 @@ impl Path {
     }
 }
 
-/// Checks a whole object. What was stored as it is, and what stands in such a value, passes:
-/// a schema that became stricter does not hinder the rest of the object.
+/// Checks a whole object. Unchanged values and their contents pass: a schema that became stricter
+/// does not block changes of other fields.
 #[must_use]
 pub fn validate(schema: &Structural, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
@@ -57,7 +57,7 @@ pub fn validate(schema: &Structural, object: &Value, old: Option<&Value>) -> Vec
     errors
 }
 
-/// Checks what is under `status` only, as a write to the status subresource does.
+/// Checks only `status`, as a write to the status subresource does.
 #[must_use]
 pub fn validate_status(
     schema: &Structural,
@@ -75,8 +75,8 @@ pub fn validate_status(
     errors
 }
 
-/// Checks a value that stands somewhere in a definition, such as a default. Messages do not name
-/// the place, the errors' fields do.
+/// Checks a value inside a definition, such as a default. Only the fields of the errors name its
+/// path.
 #[must_use]
 pub fn validate_at(schema: &Structural, value: &Value, field: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
@@ -88,7 +88,7 @@ pub fn validate_at(schema: &Structural, value: &Value, field: &str) -> Vec<Field
     errors
 }
 
-/// The name messages use for a value's JSON type.
+/// Returns the name of a value's JSON type in messages.
 #[must_use]
 pub fn type_name(value: &Value) -> &'static str {
     match value {
@@ -103,13 +103,13 @@ pub fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// Quotes a text as messages show it.
+/// Quotes a text as messages do.
 pub fn quoted(text: &str) -> String {
     go::quote(text)
 }
 
-/// `old` is what the value was before, where it can be found again. Answers how many rules were
-/// looked at, by which the alternatives of `anyOf` and `oneOf` are ranked.
+/// Checks a value against a schema. `old` is the old value if it can be found. Returns the number
+/// of checked rules, which ranks the alternatives of `anyOf` and `oneOf`.
 fn check(
     schema: &Structural,
     value: &Value,
@@ -126,8 +126,8 @@ fn check(
     looked_at
 }
 
-/// The rules in the order of upstream's validators: the type, the combined schemas, what there is
-/// for values of this type, and between the others the enumeration.
+/// Checks the rules in the order of upstream's validators: the type, the combined schemas, the
+/// rules for the type, and among them the enumeration.
 fn check_value(
     schema: &Structural,
     value: &Value,
@@ -202,7 +202,7 @@ fn check_allowed(schema: &Structural, value: &Value, path: &Path, errors: &mut V
     }
 }
 
-/// The items that a list had, by their keys: only those of a list that is a map are found again.
+/// The old items of a list by their keys. Only a list of type `map` has keys.
 struct Known<'a>(HashMap<String, &'a Value>, &'a [String]);
 
 impl<'a> Known<'a> {
@@ -305,8 +305,8 @@ fn check_text(schema: &Structural, text: &str, path: &Path, errors: &mut Vec<Fie
     }
 }
 
-/// Answers how many rules were looked at, as upstream counts them: of alternatives, those of the
-/// one that is told.
+/// Checks the combined schemas. Returns the number of checked rules as upstream counts them: for
+/// alternatives, those of the reported alternative.
 fn check_combinators(
     schema: &Structural,
     value: &Value,
@@ -323,7 +323,7 @@ fn check_combinators(
         (broken, looked_at)
     };
     let whole = |detail: String| FieldError::invalid("<nil>", "\"\"", &detail);
-    // What is told already is not told again.
+    // An error is reported once.
     let tell = |told: Vec<FieldError>, errors: &mut Vec<FieldError>| {
         for one in told {
             if !errors[before..].contains(&one) {
@@ -387,7 +387,7 @@ fn check_combinators(
     looked_at
 }
 
-/// Of schemas that do not fit, the first of those of which most was looked at.
+/// Selects, among schemas that do not fit, the first of those with the most checked rules.
 fn best_of(outcomes: Vec<(Vec<FieldError>, usize)>) -> (Vec<FieldError>, usize) {
     let mut outcomes = outcomes.into_iter();
     let mut best = outcomes.next().unwrap_or_default();

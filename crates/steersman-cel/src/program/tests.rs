@@ -1,4 +1,4 @@
-//! What expressions come to, and what is wrong with others.
+//! Tests of the values, costs and errors of expressions.
 
 use serde_json::{Value as Json, json};
 
@@ -55,7 +55,7 @@ fn eval(source: &str) -> String {
 }
 
 #[test]
-fn rules_as_people_write_them_hold() {
+fn common_rules_evaluate_to_true() {
     for source in [
         "self.i == 3 && self.d == 1.5 && self.i < 4.5 && self.b",
         "self.s.startsWith('h') && self.s.size() == 5 && size(self.s) == 5",
@@ -114,7 +114,7 @@ fn rules_as_people_write_them_hold() {
 }
 
 #[test]
-fn failures_are_told_as_upstream_tells_them() {
+fn failures_have_the_messages_of_upstream() {
     for (source, told) in [
         ("self.l[7] == 1", "index out of bounds: 7"),
         ("self.m['x'] == 1", "no such key: x"),
@@ -150,7 +150,7 @@ fn failures_are_told_as_upstream_tells_them() {
 
 /// CEL-2: what does not fit is told when the rule is compiled.
 #[test]
-fn mistakes_are_told_when_the_rule_is_compiled() {
+fn type_errors_are_reported_at_compile_time() {
     for (source, column, told) in [
         ("self.zz > 0", 5, "undefined field 'zz'"),
         ("has(self.zz)", 4, "undefined field 'zz'"),
@@ -290,7 +290,7 @@ mod properties {
     proptest! {
         /// SRV-3: neither a rule nor an object makes the server panic.
         #[test]
-        fn nothing_panics(source in "[-a-z0-9 '.,()+*/%<>=!&|?:{}\\[\\]]{0,40}", text in ".{0,20}", number in any::<i64>()) {
+        fn no_expression_makes_the_evaluation_panic(source in "[-a-z0-9 '.,()+*/%<>=!&|?:{}\\[\\]]{0,40}", text in ".{0,20}", number in any::<i64>()) {
             let kind = decl().kind.clone();
             if let Ok(program) = Program::compile(&source, &[("self", kind), ("a", Type::Dyn), ("b", Type::Dyn)]) {
                 let decl = decl();

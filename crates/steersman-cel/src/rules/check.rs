@@ -1,4 +1,4 @@
-//! Machine: holds an object against the rules of its schema, within a budget.
+//! Machine: evaluates the rules of a schema on an object, within a budget.
 
 use serde_json::Value as Json;
 use steersman_text::status::FieldError;
@@ -8,38 +8,38 @@ use crate::program::CALL_LIMIT;
 use crate::run::Failure;
 use crate::value::Value;
 
-/// What all rules of an object may cost together: about a second.
+/// The budget of all rules on one object: about a second.
 const BUDGET: u64 = 10_000_000;
 
 const SPENT: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
-/// A message that a rule makes may have this many bytes.
+/// The largest size of a message expression's result, in bytes.
 const LONGEST_MESSAGE: usize = 5 * 1024;
 
-/// A value and what it was before.
+/// A value and its old value.
 type Pair<'a> = (&'a Json, &'a Json);
 
-/// A value, and where it stands.
+/// A value, and its path in the object.
 #[derive(Debug, Clone, Copy)]
-struct Place<'p, 'a> {
+struct CheckedValue<'p, 'a> {
     path: &'p str,
     object: &'a Json,
-    /// What it was before, where it can be found again.
+    /// The old value, if it can be found.
     old: Option<&'a Json>,
     past: Past<'a>,
 }
 
-/// What is known of a value's past, for rules that came after it.
+/// The ancestors of a value with their old values, for rules that are newer than the value.
 #[derive(Debug, Clone, Copy, Default)]
 struct Past<'a> {
     current: Option<Pair<'a>>,
-    /// The next one above that has a past.
+    /// The nearest ancestor that has an old value.
     parent: Option<Pair<'a>>,
 }
 
 impl<'a> Past<'a> {
-    /// Whether the value, or what it stands in, is what it was.
+    /// Returns whether the value or one of its ancestors is unchanged.
     fn is_unchanged(self) -> bool {
         self.current
             .or(self.parent)
@@ -57,30 +57,30 @@ impl<'a> Past<'a> {
     }
 }
 
-/// What the rules say of an object; `old` is the stored one on an update. CEL-1: whatever they say,
-/// they cost no more than their budget.
+/// Evaluates the rules on an object; `old` is the stored object on an update. CEL-1: the evaluation
+/// never costs more than its budget.
 pub(super) fn object(rules: &Rules, object: &Json, old: Option<&Json>) -> Verdict {
     let mut check = Check::default();
     let past = Past {
         current: old.map(|old| (object, old)),
         parent: None,
     };
-    let place = Place {
+    let place = CheckedValue {
         path: "",
         object,
         old,
         past,
     };
-    // Once the budget is spent the rest is not looked at.
+    // Nothing is evaluated after the budget is spent.
     let _ = check.node(rules, place);
     check.verdict
 }
 
-/// What the rules say of a default. Transition rules compare it with itself.
+/// Evaluates the rules on a default. Transition rules compare the default with itself.
 pub(super) fn default(rules: &Rules, default: &Json, field: &str) -> Vec<FieldError> {
     let run = |old| {
         let mut check = Check::default();
-        let place = Place {
+        let place = CheckedValue {
             path: field,
             object: default,
             old,
@@ -116,13 +116,13 @@ impl Default for Check {
 }
 
 impl Check {
-    fn node<'a>(&mut self, rules: &'a Rules, mut place: Place<'_, 'a>) -> Result<(), Spent> {
+    fn node<'a>(&mut self, rules: &'a Rules, mut place: CheckedValue<'_, 'a>) -> Result<(), Spent> {
         if place.object.is_null() {
             return Ok(());
         }
         place.old = place.old.filter(|old| !old.is_null());
         self.here(rules, place)?;
-        let Place {
+        let CheckedValue {
             path,
             object,
             old,
@@ -133,7 +133,7 @@ impl Check {
                 current: None,
                 parent: past.parent,
             };
-            self.node(nested, Place { past, ..place })?;
+            self.node(nested, CheckedValue { past, ..place })?;
         }
         match object {
             Json::Array(items) => {
@@ -142,7 +142,7 @@ impl Check {
                 };
                 for (index, item) in items.iter().enumerate() {
                     let before = old.and_then(|old| found_again(item, old, &rules.keys));
-                    let place = Place {
+                    let place = CheckedValue {
                         path: &format!("{path}[{index}]"),
                         object: item,
                         old: before,
@@ -159,7 +159,8 @@ impl Check {
                         (None, None) => continue,
                     };
                     let before = old.and_then(|old| old.get(name)).filter(|_| rules.granular);
-                    // Both were converted to the same type, so these say nothing of the past.
+                    // Both objects were converted to the same type, so these members do not show
+                    // what changed.
                     let typed =
                         past.parent.is_none() && matches!(name.as_str(), "apiVersion" | "kind");
                     let past = if typed {
@@ -167,7 +168,7 @@ impl Check {
                     } else {
                         past.below(before.map(|before| (member, before)))
                     };
-                    let place = Place {
+                    let place = CheckedValue {
                         path: &path,
                         object: member,
                         old: before,
@@ -181,9 +182,9 @@ impl Check {
         Ok(())
     }
 
-    /// The rules that stand on a value.
-    fn here<'a>(&mut self, rules: &'a Rules, place: Place<'_, 'a>) -> Result<(), Spent> {
-        let Place {
+    /// Evaluates the rules of one value.
+    fn here<'a>(&mut self, rules: &'a Rules, place: CheckedValue<'_, 'a>) -> Result<(), Spent> {
+        let CheckedValue {
             path,
             object,
             old,
@@ -261,7 +262,7 @@ impl Check {
         Ok(())
     }
 
-    /// The message that a rule makes; nothing where it makes none that can be used.
+    /// Returns the result of the rule's message expression, and `None` if the result is not usable.
     fn message(
         &mut self,
         rule: &Rule,
@@ -298,7 +299,7 @@ fn joined(path: &str, name: &str) -> String {
     }
 }
 
-/// The item of a list that is a map which has the same keys.
+/// Returns the item with the same keys in a list of type `map`.
 fn found_again<'a>(item: &Json, old: &'a Json, keys: &[String]) -> Option<&'a Json> {
     if keys.is_empty() {
         return None;

@@ -1,4 +1,4 @@
-//! What rules say of objects and of what they were.
+//! Tests of validation rules on objects and their old state.
 
 use serde_json::json;
 
@@ -71,7 +71,7 @@ fn refusals_have_the_reason_the_message_and_the_place_that_the_rule_names() {
 }
 
 #[test]
-fn rules_about_a_change_need_something_that_changed() {
+fn transition_rules_run_only_on_values_with_an_old_value() {
     let immutable = json!([{"rule": "self == oldSelf", "message": "fixed"}]);
     let rules = rules(json!({"type": "object", "properties": {
         "s": {"type": "string", "x-kubernetes-validations": immutable},
@@ -105,7 +105,7 @@ fn rules_about_a_change_need_something_that_changed() {
 }
 
 #[test]
-fn what_was_stored_as_it_is_only_warns() {
+fn errors_in_unchanged_values_are_warnings() {
     let rules = rules(json!({"type": "object", "properties": {
         "o": {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
             "x-kubernetes-validations": [{"rule": "self.a < 3", "message": "below 3"}]},
@@ -148,7 +148,7 @@ fn a_budget_is_shared_by_all_rules() {
 }
 
 #[test]
-fn rules_of_all_of_stand_on_the_same_value() {
+fn rules_in_all_of_apply_to_the_same_value() {
     let rules = rules(
         json!({"type": "object", "properties": {"a": {"type": "integer"}},
         "allOf": [{"x-kubernetes-validations": [{"rule": "self.a == 1"}]},

@@ -24,7 +24,7 @@ pub struct Rule {
     pub cells: [&'static str; CELLS],
 }
 
-/// The rows. A line with another number of cells is left out; a test counts the rows.
+/// Returns the rows. A line with another number of cells is left out; a test counts the rows.
 pub fn rules() -> Vec<Rule> {
     let (mut group, mut version) = ("", "");
     let mut rules = Vec::new();
@@ -54,12 +54,12 @@ pub fn rules() -> Vec<Rule> {
 }
 
 impl Rule {
-    /// Whether this is the row of that kind.
+    /// Returns whether this is the row of that kind.
     pub(super) fn is_of(&self, row: &Row) -> bool {
         (self.group, self.version, self.kind) == (row.group, row.version, row.kind)
     }
 
-    /// The wording for a field label that the kind does not know.
+    /// Returns the wording for a field label that the kind does not know.
     pub(super) fn refusal(&self) -> FieldRefusal {
         match self.cells[2] {
             "plain" => FieldRefusal::NotSupported,
@@ -97,7 +97,7 @@ impl Rule {
         }
     }
 
-    /// The field labels beside those of the metadata.
+    /// Returns the field labels beside those of the metadata.
     pub(super) fn fields(&self) -> Vec<SelectableField> {
         let labels = self.cells[1].split(',').filter(|label| *label != "-");
         let fields = labels.map(|entry| {

@@ -1,4 +1,5 @@
-//! Machine: reads a built-in object as Go's decoder does: refuses other JSON types than its own, drops fields it does not have.
+//! Machine: decodes a built-in object as Go does: refuses values of a wrong JSON type, drops
+//! unknown fields.
 
 use base64::Engine as _;
 use jiff::Timestamp;
@@ -13,25 +14,25 @@ use super::table::{self, Node, Type};
 /// The type of the schemas of custom resources.
 const SCHEMA: &str = "apiextensions.v1.JSONSchemaProps";
 
-/// What was found in an object.
+/// The findings about an object.
 #[derive(Debug, Default)]
 struct Decoder {
-    /// Paths of members that the type does not have.
+    /// Paths of the members that the type does not have.
     unknown: Vec<String>,
-    /// The first value of another type than the field's, in the decoder's words.
+    /// The message of Go's decoder about the first value of a wrong type.
     refusal: Option<String>,
 }
 
-/// Where a value stands: a step from the place around it. The names are put together only where
-/// somebody is told of them.
+/// The path of a value, as a step from the parent value. The text of the path is built only for a
+/// message.
 #[derive(Debug, Clone, Copy)]
 struct At<'a> {
-    /// The place around it; nothing for the members of the object itself.
+    /// The parent's path; `None` for the members of the object itself.
     above: Option<&'a Self>,
     step: Step<'a>,
 }
 
-/// A step to a place inside another one.
+/// A step from a value to a value inside.
 #[derive(Debug, Clone, Copy)]
 enum Step<'a> {
     /// To the field of a type.
@@ -47,7 +48,7 @@ impl<'a> At<'a> {
         Self { above, step }
     }
 
-    /// The last part of the name of the Go type that has the field, and the field's name.
+    /// Returns the last part of the name of the Go type that has the field, and the field's name.
     fn field(&self) -> (&'static str, &'a str) {
         let mut at = Some(self);
         while let Some(here) = at {
@@ -59,14 +60,15 @@ impl<'a> At<'a> {
         ("", "")
     }
 
-    /// The names of the fields, without places in lists and free keys: `spec.containers.name`.
+    /// Returns the names of the fields, without places in lists and free keys:
+    /// `spec.containers.name`.
     fn fields(&self) -> String {
         let mut names = String::new();
         self.write(&mut names, false);
         names
     }
 
-    /// The whole path: `spec.containers[0].name`.
+    /// Returns the whole path: `spec.containers[0].name`.
     fn path(&self) -> String {
         let mut path = String::new();
         self.write(&mut path, true);
@@ -93,12 +95,12 @@ fn push_name(out: &mut String, name: &str) {
     out.push_str(name);
 }
 
-/// Brings an object into the shape of its kind's type: drops nulls and the members that the type
-/// does not have, and writes quantities and times as the server does. Its type and metadata are
-/// not looked at. Answers the paths of the members that were dropped.
+/// Normalises an object by the type of its kind: drops nulls and unknown members, and writes
+/// quantities and times as kube-apiserver does. Skips `apiVersion`, `kind` and metadata. Returns
+/// the paths of the dropped members.
 ///
 /// # Errors
-/// What Go's decoder says of a value of a wrong type.
+/// Fails with the message of Go's decoder for a value of a wrong type.
 pub fn decode(api_version: &str, kind: &str, object: &mut Value) -> Result<Vec<String>, String> {
     let (Some(found), Some(members)) = (table::kind(api_version, kind), object.as_object_mut())
     else {
@@ -112,11 +114,11 @@ pub fn decode(api_version: &str, kind: &str, object: &mut Value) -> Result<Vec<S
     }
 }
 
-/// Brings an object's metadata into shape, as [`decode`] does with the rest of it. Answers the paths
-/// of the members that were dropped. `within` an object its fields are named from there on.
+/// Normalises an object's metadata as [`decode`] does the rest of the object. Returns the paths of
+/// the dropped members. Paths start at the object named by `within`.
 ///
 /// # Errors
-/// What Go's decoder says of a value of a wrong type.
+/// Fails with the message of Go's decoder for a value of a wrong type.
 pub fn decode_metadata(
     metadata: &mut Map<String, Value>,
     within: bool,
@@ -320,14 +322,14 @@ impl Decoder {
         ));
     }
 
-    /// The first failure is the one that is told.
+    /// Only the first failure is reported.
     fn fail(&mut self, why: String) {
         self.refusal.get_or_insert(why);
     }
 }
 
-/// Whether a time that was checked has the form that the server writes: whole seconds, UTC, and no
-/// leap second.
+/// Returns whether a time that was checked has the form that the server writes: whole seconds, UTC,
+/// and no leap second.
 fn is_as_written(time: &str) -> bool {
     time.len() == 20 && time.ends_with('Z') && time.get(17..19).is_some_and(|s| s < "60")
 }
@@ -341,7 +343,7 @@ fn thousandths(node: &Node, value: &mut Value) {
     }
 }
 
-/// Whether a number is whole and within the bounds of its type.
+/// Returns whether a number is whole and within the bounds of its type.
 fn fits(node: &Node, value: &Value) -> bool {
     let number = value.as_i64();
     match node {
@@ -437,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_are_read_wherever_they_stand() {
+    fn schemas_inside_schemas_are_decoded() {
         let at = "json: cannot unmarshal";
         let place = "spec.versions.schema.openAPIV3Schema";
         for (schema, told) in [

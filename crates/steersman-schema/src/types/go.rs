@@ -1,11 +1,11 @@
-//! Words: what messages call the Go types of fields, where that is not their JSON type.
+//! Words: the names of Go types in messages, where they differ from the JSON type.
 
 use serde_json::Value;
 
 use super::Scalar;
 use super::table::Node;
 
-/// Fields whose times have microseconds.
+/// Fields with times in microseconds.
 pub(super) const MICRO_TIMES: &[&str] = &[
     "acquireTime",
     "eventTime",
@@ -14,7 +14,7 @@ pub(super) const MICRO_TIMES: &[&str] = &[
     "renewTime",
 ];
 
-/// Texts with a Go type of their own: the owner (any, where it is empty), the field, the type.
+/// Strings with a Go type of their own: the owner (empty for any), the field, the type.
 const NAMED: &[(&str, &str, &str)] = &[
     ("", "accessModes", "[]v1.PersistentVolumeAccessMode"),
     ("", "completionMode", "v1.CompletionMode"),
@@ -160,7 +160,7 @@ const NAMED: &[(&str, &str, &str)] = &[
     ("Toleration", "operator", "v1.TolerationOperator"),
 ];
 
-/// The Go type of a field, or of what its list or map holds.
+/// Returns the Go type of a field, or of the elements of its list or map.
 pub(super) fn type_of(node: &Node, owner: &str, field: &str) -> String {
     let named = NAMED
         .iter()

@@ -14,7 +14,8 @@ pub fn describe(api_version: &str, kind: &str, schemas: &mut Map<String, Value>)
     Some(describe_named(root.name, schemas))
 }
 
-/// The name of the component of every object's metadata, which is added with what it refers to.
+/// Returns the name of the component of every object's metadata, which is added with what it refers
+/// to.
 pub fn describe_metadata(of_list: bool, schemas: &mut Map<String, Value>) -> String {
     let name = if of_list {
         "meta.v1.ListMeta"
@@ -46,7 +47,7 @@ pub fn describe_named(root: &'static str, schemas: &mut Map<String, Value>) -> S
     component(root)
 }
 
-/// The scalars that have a component of their own.
+/// Returns the scalars that have a component of their own.
 fn shared() -> [(&'static str, Value); 3] {
     [
         (
@@ -68,7 +69,7 @@ const INT_OR_STRING: &str = "io.k8s.apimachinery.pkg.util.intstr.IntOrString";
 const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
 const TIME: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Time";
 
-/// The name of a type's component.
+/// Returns the name of a type's component.
 fn component(name: &str) -> String {
     let root = match name.split('.').next().unwrap_or_default() {
         "meta" => "io.k8s.apimachinery.pkg.apis",
@@ -154,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kind_comes_with_all_that_it_refers_to() {
+    fn a_kind_is_described_with_all_referenced_types() {
         let mut schemas = Map::new();
         let pod = describe("v1", "Pod", &mut schemas);
         assert_eq!(pod.as_deref(), Some("io.k8s.api.core.v1.Pod"));

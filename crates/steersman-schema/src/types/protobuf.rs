@@ -11,8 +11,8 @@ use steersman_text::go::quote;
 use messages::{Cardinality, Field, FieldKind, message};
 use wire::{Content, Reader};
 
-/// Whether the zero of a field means something, by the names of its type and its own. One that is
-/// in no message means nothing.
+/// Returns whether the zero of a field means something, by the names of its type and its own. One
+/// that is in no message means nothing.
 pub(super) fn zero_stands(owner: &str, field: &str) -> bool {
     message(owner).iter().any(|found| match found.kind {
         FieldKind::Message(part) if found.name.is_empty() => zero_stands(part, field),
@@ -144,7 +144,7 @@ fn read(
     Ok(())
 }
 
-/// A field that is neither a list nor a map. What comes later wins; messages merge.
+/// Returns a field that is neither a list nor a map. What comes later wins; messages merge.
 fn one(
     field: &Field,
     content: Content<'_>,
@@ -174,7 +174,7 @@ fn one(
     Ok(())
 }
 
-/// One more element of a list, or several where they are packed.
+/// Returns one more element of a list, or several where they are packed.
 fn list(
     field: &Field,
     content: Content<'_>,
@@ -199,7 +199,7 @@ fn list(
     Ok(())
 }
 
-/// One entry of a map: a message of a key and a value.
+/// Returns one entry of a map: a message of a key and a value.
 fn entry(
     field: &Field,
     content: Content<'_>,
@@ -233,7 +233,7 @@ fn entry(
     Ok(())
 }
 
-/// One value; nothing where JSON has none for it.
+/// Returns one value. Returns `None` if JSON has none for it.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_possible_wrap,
@@ -306,7 +306,7 @@ fn value(
     })
 }
 
-/// A schema, or what may stand in its place.
+/// Returns a schema, or what may stand in its place.
 fn alternative(kind: FieldKind, bytes: &[u8], depth: usize) -> Result<Option<Value>, String> {
     const SCHEMA: FieldKind = FieldKind::Message("apiextensions.v1.JSONSchemaProps");
     let mut schema = None;
@@ -337,7 +337,7 @@ fn alternative(kind: FieldKind, bytes: &[u8], depth: usize) -> Result<Option<Val
     })
 }
 
-/// A time with this many digits of a second; an empty message is none.
+/// Returns a time with this many digits of a second; an empty message is none.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_possible_wrap,

@@ -88,7 +88,7 @@ impl Named {
         }
     }
 
-    /// The type, where the table has it.
+    /// Returns the type, where the table has it.
     pub(super) fn ty(&'static self) -> Option<&'static Type> {
         *self.found.get_or_init(|| named(self.name))
     }
@@ -122,18 +122,18 @@ impl Patch {
     }
 }
 
-/// The type of this name in the table.
+/// Returns the type of this name in the table.
 pub(super) fn named(name: &str) -> Option<&'static Type> {
     table().types.get(name)
 }
 
-/// The type of a kind's objects.
+/// Returns the type of a kind's objects.
 pub(super) fn kind(api_version: &str, kind: &str) -> Option<&'static Type> {
     let name = table().kinds.get(&(api_version, kind))?;
     named(name)
 }
 
-/// The table, read on first use.
+/// Returns the table, read on first use.
 pub(super) fn table() -> &'static Table {
     static TABLE: OnceLock<Table> = OnceLock::new();
     TABLE.get_or_init(|| read(TEXT))

@@ -43,7 +43,7 @@ fn a_custom_schema_and_the_metadata_of_its_objects() {
 
 /// What [`table::read`] would leave out in silence.
 #[test]
-fn the_table_reads_without_a_rest() {
+fn every_line_of_the_table_is_read() {
     let table = table::read(table::TEXT);
     let mut kinds = 0;
     for line in table::TEXT.lines().filter(|line| !line.starts_with('#')) {

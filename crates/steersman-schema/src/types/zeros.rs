@@ -1,4 +1,5 @@
-//! Machine: which members Go writes again: drops zeros that are the same as nothing, and writes those that must be there.
+//! Machine: drops and adds members as Go's encoder does: drops zeros that equal absent members,
+//! adds required members.
 
 use serde_json::{Map, Value, json};
 
@@ -6,8 +7,8 @@ use super::Scalar;
 use super::protobuf::zero_stands;
 use super::table::{self, Node, Type};
 
-/// Texts of a type of their own that are pointers: an empty one is refused, or means something.
-/// `*` is any type.
+/// Strings that are pointers: an empty string is refused or differs from an absent one. `*` is any
+/// type.
 const POINTERS: &[(&str, &[&str])] = &[
     (
         "*",
@@ -50,15 +51,15 @@ const POINTERS: &[(&str, &[&str])] = &[
     ("networking.v1.NetworkPolicyPort", &["protocol"]),
 ];
 
-/// Required members that are pointers: nothing is not the same as an empty one.
+/// Required members that are pointers: an absent member differs from an empty one.
 const REQUIRED_POINTERS: &[(&str, &[&str])] = &[
     ("*", &["selector", "sideEffects", "timeoutSeconds"]),
     ("networking.v1.HTTPIngressPath", &["pathType"]),
     ("networking.v1.IPAddressSpec", &["parentRef"]),
 ];
 
-/// Drops the members of an object that Go's types do not tell from absent ones: lists and maps
-/// without elements, and zeros that are no pointers. The metadata is not looked at.
+/// Drops the members of an object that Go's types do not distinguish from absent ones: empty lists
+/// and maps, and zeros that are no pointers. Skips the metadata.
 pub fn drop_zeros(api_version: &str, kind: &str, object: &mut Value) {
     if let (Some(ty), Some(members)) = (table::kind(api_version, kind), object.as_object_mut()) {
         for (name, value) in members.iter_mut() {
@@ -70,7 +71,7 @@ pub fn drop_zeros(api_version: &str, kind: &str, object: &mut Value) {
     }
 }
 
-/// Writes the members that a type requires where nobody did, as Go writes them.
+/// Adds the required members of a type that are absent, with the values that Go writes.
 pub fn write_required(api_version: &str, kind: &str, object: &mut Value) {
     if let (Some(ty), Some(members)) = (table::kind(api_version, kind), object.as_object_mut()) {
         for (name, value) in members.iter_mut() {
@@ -86,10 +87,10 @@ pub fn write_required(api_version: &str, kind: &str, object: &mut Value) {
     }
 }
 
-/// What is done with the members of one struct.
+/// A change of the members of one struct.
 type Each = fn(&'static Type, &mut Map<String, Value>);
 
-/// Does something with each struct in a value, from the outside in.
+/// Applies a change to each struct in a value, from the outside in.
 fn walk(node: Option<&'static Node>, value: &mut Value, each: Each) {
     match (node, value) {
         (Some(Node::Ref(named)), Value::Object(members)) => {
@@ -179,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn zeros_that_are_no_pointers_go() {
+    fn zeros_that_are_no_pointers_are_dropped() {
         let mut pod = json!({"metadata": {"labels": {}}, "spec": {"hostNetwork": false,
             "nodeName": "", "nodeSelector": {}, "shareProcessNamespace": false,
             "containers": [{"name": "", "command": [], "stdin": false, "resources": {"limits": {}},
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_required_is_written() {
+    fn absent_required_members_are_added() {
         let mut binding = json!({"subjects": [{"kind": "User"}]});
         write_required("rbac.authorization.k8s.io/v1", "RoleBinding", &mut binding);
         assert_eq!(

@@ -28,8 +28,8 @@ pub(super) fn check_number(
     if !is_in_range(schema, value, number) {
         errors.push(range("Checked"));
     }
-    // A number without a fraction is compared with bounds whose fraction is cut off, where those
-    // are of the schema's type. Those that are not are complained of with every number.
+    // A number without a fraction is compared with truncated bounds if the bounds have the schema's
+    // type. Bounds of another type fail with every number.
     let bound = |bound: f64, what: &str, errors: &mut Vec<FieldError>| {
         if !is_in_range(schema, &Value::from(bound), bound) {
             errors.push(range(what));
@@ -74,7 +74,7 @@ pub(super) fn check_number(
     }
 }
 
-/// Whether a number is one of the schema's type and format.
+/// Returns whether a number has the schema's type and format.
 fn is_in_range(schema: &Structural, value: &Value, number: f64) -> bool {
     let whole = schema.kind == "integer";
     if whole && number.fract() != 0.0 {
@@ -93,7 +93,7 @@ fn is_in_range(schema: &Structural, value: &Value, number: f64) -> bool {
     }
 }
 
-/// Whether a number is a multiple, as far as floating point can tell.
+/// Returns whether a number is a multiple, within the precision of floating point.
 fn is_multiple(number: f64, factor: f64) -> bool {
     let times = if factor < 1.0 {
         1.0 / factor * number
@@ -105,14 +105,14 @@ fn is_multiple(number: f64, factor: f64) -> bool {
     times.is_finite() && (apart == 0.0 || apart / (times.abs() + whole.abs()) < 1e-9)
 }
 
-/// A number as Go prints it: without a fraction where there is none.
+/// Prints a number as Go does: without a fraction if it is zero.
 pub(super) fn number_text(value: &Value) -> String {
     let text = go::printed(value);
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
-/// Whether a value is the one that is allowed. Upstream converts a number into the type of the
-/// other first, which cuts off the fraction where that one has none.
+/// Returns whether a value is the one that is allowed. Upstream converts a number into the type of
+/// the other first, which cuts off the fraction where that one has none.
 pub(super) fn is_same(value: &Value, allowed: &Value) -> bool {
     if value == allowed {
         return true;

@@ -18,7 +18,7 @@ fn spec(properties: &Value) -> Value {
 }
 
 #[test]
-fn says_what_is_wrong_in_the_servers_words() {
+fn violations_have_the_messages_of_kube_apiserver() {
     let schema = spec(&json!({
         "a": {"type": "string", "minLength": 2, "maxLength": 4, "pattern": "[0-9]+"},
         "n": {"type": "integer", "minimum": 1, "maximum": 5, "multipleOf": 3},
@@ -115,7 +115,7 @@ fn combinators_are_checked() {
 }
 
 #[test]
-fn of_alternatives_the_one_that_says_most_is_told() {
+fn the_alternative_with_the_most_checked_rules_is_reported() {
     let schema = spec(&json!({"a": {}, "o": {"type": "object",
         "anyOf": [
             {"required": ["a"]},
@@ -146,7 +146,7 @@ fn of_alternatives_the_one_that_says_most_is_told() {
 }
 
 #[test]
-fn other_rules_are_looked_at_beside_a_wrong_type() {
+fn other_rules_are_checked_beside_a_wrong_type() {
     let schema = spec(&json!({"a": {}, "e": {"type": "string", "enum": ["x"]},
         "i": {"type": "integer", "multipleOf": 2, "maximum": 4},
         "s": {"type": "string", "minLength": 3, "pattern": "^a"}}));

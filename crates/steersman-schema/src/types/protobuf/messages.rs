@@ -1,9 +1,9 @@
 //! Machine: reads the generated table of protobuf messages, once, on first use.
 //!
 //! One line is one message: its name, then `number:name=kind` for each field. A `*` behind the name
-//! says that a zero stands: elsewhere it is what Go writes for a field that nobody set, and JSON
-//! leaves it out. A field without a name is a part of its owner. `[]` before the kind makes a list,
-//! `{}` a map with texts for keys. A kind with a dot is a message.
+//! says that a zero is a value. Without it a zero is Go's text for an unset field, and JSON omits
+//! the field. A field without a name is embedded in its owner. `[]` before the kind makes a list,
+//! `{}` a map with strings for keys. A kind with a dot is a message.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -54,7 +54,7 @@ pub(super) enum FieldKind {
     SchemaOrStrings,
 }
 
-/// The fields of a message; none for one that is not in the table.
+/// Returns the fields of a message; none for one that is not in the table.
 pub(super) fn message(name: &str) -> &'static [Field] {
     static TABLE: OnceLock<HashMap<&'static str, Vec<Field>>> = OnceLock::new();
     let table = TABLE.get_or_init(|| lines().collect());

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A field with bytes.
+/// Returns a field with bytes.
 fn bytes(number: u8, content: &[u8]) -> Vec<u8> {
     let mut field = vec![number << 3 | 2];
     let mut length = content.len();
@@ -56,7 +56,7 @@ fn maps_and_bytes() {
 }
 
 #[test]
-fn zeros_stand_where_go_has_a_pointer() {
+fn zeros_are_kept_where_go_has_a_pointer() {
     // DeploymentSpec: replicas is a pointer, paused and minReadySeconds are none.
     let spec = [number(1, 0), number(5, 0), number(7, 0), bytes(4, b"")].concat();
     let found = decoded("apps/v1", "Deployment", &bytes(2, &spec)).unwrap();
@@ -68,7 +68,7 @@ fn zeros_stand_where_go_has_a_pointer() {
 }
 
 #[test]
-fn parts_of_an_owner_are_its_members() {
+fn embedded_messages_become_members_of_their_owner() {
     let empty_dir = bytes(2, b"");
     let volume = [bytes(1, b"v"), bytes(2, &empty_dir)].concat();
     let port = [number(1, 1), number(2, 0), bytes(3, b"web")].concat();
@@ -106,7 +106,7 @@ fn times_quantities_and_raw_json() {
 }
 
 #[test]
-fn options_of_a_delete_are_of_every_group() {
+fn delete_options_are_decoded_in_every_group() {
     let raw = [number(1, 0), bytes(4, b"Foreground")].concat();
     let found = decoded("apps/v1", "DeleteOptions", &raw).unwrap();
     assert_eq!(found["gracePeriodSeconds"], 0);
@@ -114,7 +114,7 @@ fn options_of_a_delete_are_of_every_group() {
 }
 
 #[test]
-fn what_is_no_object_is_refused() {
+fn bytes_that_are_no_object_are_refused() {
     let refusal = |bytes: &[u8]| match Envelope::open(bytes) {
         Ok(envelope) => envelope.object().unwrap_err(),
         Err(why) => why,
@@ -175,7 +175,7 @@ fn depth_is_bounded() {
 
 proptest! {
     #[test]
-    fn no_bytes_make_it_panic(
+    fn no_bytes_make_the_decoder_panic(
         raw in prop::collection::vec(prop_oneof![any::<u8>(), 0_u8..40], 0..200),
         kind in prop::sample::select(vec![
             ("v1", "Pod"), ("v1", "Event"), ("apps/v1", "Deployment"),

@@ -71,7 +71,7 @@ impl<'a> Reader<'a> {
         Self { rest: bytes }
     }
 
-    /// The next field's number and content; nothing at the end.
+    /// Returns the next field's number and content; nothing at the end.
     ///
     /// # Errors
     /// What the generated code says; `message` is the name it has there.
@@ -121,7 +121,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A number; nothing at the end.
+    /// Returns a number; nothing at the end.
     pub(super) fn varint(&mut self) -> Result<Option<u64>, String> {
         if self.rest.is_empty() {
             return Ok(None);
