@@ -1,4 +1,4 @@
-//! Words: URLs, IP addresses and networks as expressions read them.
+//! Words: URLs, IP addresses and networks in expressions.
 
 use std::net::IpAddr;
 
@@ -188,7 +188,7 @@ fn unescaped(text: &str) -> Option<String> {
 /// Reads an address. Addresses with a zone, and IPv4 in the clothes of IPv6, are none.
 ///
 /// # Errors
-/// What is wrong with the text.
+/// Fails with the reason if the text is no address.
 pub(crate) fn ip(text: &str) -> Result<IpAddr, String> {
     let lead = format!("IP Address {text:?} parse error during conversion from string");
     let parsed: IpAddr = text
@@ -206,7 +206,7 @@ impl Cidr {
     /// Reads a network.
     ///
     /// # Errors
-    /// What is wrong with the text.
+    /// Fails with the reason if the text is no network.
     pub fn parse(text: &str) -> Result<Self, String> {
         let refused = |why: &str| {
             format!(
@@ -262,7 +262,7 @@ fn masked(address: IpAddr, length: u8) -> IpAddr {
     }
 }
 
-/// What expressions ask of an address. Returns `None` if there is no such question.
+/// Evaluates a predicate on an address. Returns `None` for a name that is no predicate's.
 pub(crate) fn is(name: &str, address: IpAddr) -> Option<bool> {
     let multicast = match address {
         IpAddr::V4(four) => four.octets()[..3] == [224, 0, 0],

@@ -1,4 +1,4 @@
-//! Machine: the expressions of admission: what they see, and what may come of them.
+//! Machine: the environment of admission expressions: their variables and result types.
 //!
 //! Kubernetes source: `apiserver/pkg/admission/plugin/cel`.
 
@@ -11,21 +11,22 @@ use super::types::{Decl, Type};
 /// The variable that asks about what the request is about.
 pub const REQUEST_RESOURCE: &str = "authorizer.requestResource";
 
-/// What a `request` has for expressions: less than a webhook is told.
+/// The fields of `request` in expressions, a subset of those that a webhook receives.
 pub static REQUEST: LazyLock<Decl> = LazyLock::new(request);
-/// What a `namespaceObject` has.
+/// The fields of `namespaceObject`.
 pub static NAMESPACE: LazyLock<Decl> = LazyLock::new(namespace);
 
 /// The variables that an expression may use.
 #[derive(Debug, Clone)]
 pub struct Environment {
     known: Vec<(&'static str, Type)>,
-    /// Those that the policy itself makes, as `variables.name`.
+    /// The variables that the policy declares, as `variables.name`.
     made: Vec<(String, Decl)>,
 }
 
 impl Environment {
-    /// What there always is, the parameters of a policy and the authorizer where there are such.
+    /// Creates an environment with the variables of every policy, and with the parameters and the
+    /// authorizer if they are available.
     pub fn new(params: bool, authorizer: bool) -> Self {
         let mut known = vec![
             ("object", Type::Dyn),
@@ -74,7 +75,7 @@ impl Environment {
     /// Compiles an expression. Its value has one of the types, where any are named.
     ///
     /// # Errors
-    /// What is wrong with it, as upstream puts it.
+    /// Fails with the errors as upstream prints them.
     pub fn compile(&self, expression: &str, results: &[Type]) -> Result<Program, String> {
         let mut variables = self.known.clone();
         if !self.made.is_empty() {

@@ -5,14 +5,14 @@ use std::sync::Arc;
 /// One part of an expression.
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
-    /// Counts the parts, so that facts about them are kept in lists.
+    /// The number of the part, by which other tables refer to it.
     pub id: usize,
-    /// Where it stands in the source, in characters.
+    /// The position in the source, in characters.
     pub at: usize,
     pub kind: Kind,
 }
 
-/// What a part is.
+/// The kind of a part.
 #[derive(Debug, Clone)]
 pub(crate) enum Kind {
     Literal(Literal),
@@ -71,7 +71,7 @@ pub(crate) struct Entry {
     pub optional: bool,
 }
 
-/// What macros such as `all` become: a loop over `range` that makes `result` of `accu`.
+/// The loop that macros such as `all` expand to. It computes `result` from `accu` over `range`.
 #[derive(Debug, Clone)]
 pub(crate) struct Fold {
     pub range: Node,

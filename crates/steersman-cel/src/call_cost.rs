@@ -1,4 +1,4 @@
-//! Machine: estimates what one call costs, and how large its result is.
+//! Machine: estimates the cost of one call and the size of its result.
 
 use super::ast::{Kind, Literal, Node};
 use super::cost::{Call, Coster, declared, joined};
@@ -273,7 +273,7 @@ impl Coster<'_> {
     }
 }
 
-/// How long a text is after replacements.
+/// Returns the length of a text after replacements.
 fn after_replace(text: Range, from: Range, to: Range) -> Range {
     let ceiling = |size: u64, by: u64| size.div_ceil(by.max(1));
     let (most, kept_most) = if from.min == 0 {

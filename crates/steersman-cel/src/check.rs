@@ -1,4 +1,4 @@
-//! Machine: finds the type of every part of an expression, and what does not fit.
+//! Machine: finds the type of every part of an expression, and its type errors.
 
 use super::ast::{Fold, Kind, Literal, MessageField, Node};
 use super::functions::{self, Overload};
@@ -8,7 +8,7 @@ use super::types::Type;
 /// A type of more parts than these is not followed: it could double with each step of a rule.
 const MOST_TYPES: usize = 512;
 
-/// What the checker found out about the parts of an expression, by their numbers.
+/// The results of the checker for the parts of an expression, by their numbers.
 #[derive(Debug)]
 pub(crate) struct Checked {
     pub types: Vec<Type>,
@@ -56,7 +56,7 @@ pub(crate) fn check(
 struct Checker<'a> {
     variables: &'a [(&'a str, Type)],
     scopes: Vec<(String, Type)>,
-    /// What the checker's own variables stand for.
+    /// The types that are bound to the checker's own type variables.
     bound: Vec<Option<Type>>,
     /// The variables in the order in which they were bound, to take it back.
     trail: Vec<usize>,

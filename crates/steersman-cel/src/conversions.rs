@@ -1,4 +1,4 @@
-//! Machine: values made of values of another type.
+//! Machine: the conversions between types.
 
 use std::sync::Arc;
 

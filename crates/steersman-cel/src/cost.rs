@@ -1,4 +1,4 @@
-//! Machine: estimates what an expression costs at the worst, before it ever runs.
+//! Machine: estimates the highest cost of an expression before its first run.
 //!
 //! The rules are those of cel-go's `checker/cost.go` and of `apiserver/pkg/cel/library/cost.go`.
 
@@ -43,7 +43,7 @@ pub(super) struct Call<'a> {
     pub(super) costs: &'a [Range],
 }
 
-/// What an expression costs at the worst where its variables are declared by `root`.
+/// Estimates the highest cost of an expression with the variables declared by `root`.
 #[must_use]
 pub(crate) fn estimate(node: &Node, checked: &Checked, root: &Arc<Decl>) -> u64 {
     let parts = checked.types.len();

@@ -16,7 +16,7 @@ impl<'a, 'n> Run<'a, 'n> {
     /// Returns the value of a part.
     ///
     /// # Errors
-    /// It has none.
+    /// Fails if the part has no value.
     pub(crate) fn eval(&mut self, node: &'n Node) -> Outcome<'a> {
         match &node.kind {
             Kind::Literal(literal) => Ok(constant(literal)),
@@ -279,7 +279,7 @@ impl<'a, 'n> Run<'a, 'n> {
     }
 }
 
-/// What stands in an entry that may be left out: nothing where its value is an optional without one.
+/// Returns the value of an optional entry, and `None` if its optional value is absent.
 fn unwrapped(value: Value<'_>, optional: bool) -> Option<Value<'_>> {
     match value {
         Value::Optional(held) if optional => held.map(|held| (*held).clone()),

@@ -40,7 +40,7 @@ pub fn field_path(path: &str, schema: &Structural) -> Option<String> {
     Some(out)
 }
 
-/// Where the quote is that no backslash stands before.
+/// Returns the position of the first quote without a backslash before it.
 fn closing_quote(text: &str) -> Option<usize> {
     let mut escaped = false;
     text.char_indices().find_map(|(at, c)| {

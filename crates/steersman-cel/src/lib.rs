@@ -4,9 +4,9 @@
 //!
 //! The grammar is that of the `cel` crate; types, costs, limits and messages are the server's.
 //!
-//! Invariants: no run of an expression goes on beyond its limit, whatever it says and whatever
-//! it is given (CEL-1); what does not fit by its type is refused when the rule is written, not
-//! when it runs (CEL-2). See `docs/decisions/0009-rules-are-evaluated-here.md`.
+//! Invariants: no run of an expression exceeds its cost limit, whatever the expression and its
+//! input are (CEL-1); type errors are refused when the rule is written, not when it runs (CEL-2).
+//! See `docs/decisions/0009-rules-are-evaluated-here.md`.
 
 pub mod structural;
 mod types;

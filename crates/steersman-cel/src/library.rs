@@ -1,4 +1,4 @@
-//! Machine: what functions make of their arguments.
+//! Machine: evaluates the functions of expressions.
 //!
 //! The target of a call is its first argument here. Costs: `apiserver/pkg/cel/library/cost.go`.
 
@@ -113,7 +113,7 @@ fn is_zero(value: &Value<'_>) -> bool {
     }
 }
 
-/// Counts what a call costs, before it is made.
+/// Counts the cost of a call before the call.
 fn charge(run: &mut Run<'_, '_>, name: &str, values: &[Value<'_>]) -> Result<(), Failure> {
     let size = |index: usize| values.get(index).map_or(0, Value::size);
     let cost = match name {

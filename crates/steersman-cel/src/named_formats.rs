@@ -36,7 +36,7 @@ impl Named {
             .map(|name| Self(name))
     }
 
-    /// What is wrong with a text in this format; nothing is wrong when the list is empty.
+    /// Returns the problems of a text in this format. Empty for a valid text.
     pub fn check(self, text: &str) -> Vec<String> {
         use base64::Engine as _;
 

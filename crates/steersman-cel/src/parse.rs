@@ -10,7 +10,7 @@ use super::ast::{Entry, Fold, Kind, Literal, MessageField, Node};
 /// The longest expression, in characters.
 const MAX_LENGTH: usize = 100_000;
 
-/// How deep an expression may nest.
+/// The largest depth of an expression.
 const MAX_DEPTH: u16 = 250;
 
 /// The parser descends on its stack, at the worst several dozen kilobytes for each level of
@@ -23,7 +23,7 @@ const SHORT: usize = 16;
 /// The variable in which a loop gathers its result.
 const ACCU: &str = "@result";
 
-/// Where something is wrong, in characters from the start, and what.
+/// An error: its position, in characters from the start, and its message.
 pub(crate) type Mistake = (usize, String);
 
 /// A parsed expression, and how many parts it has.

@@ -1,4 +1,4 @@
-//! Words: texts made of values: by a pattern with `%`, and as Go prints numbers.
+//! Words: formats values as texts: by a pattern with `%`, and numbers as Go prints them.
 
 use steersman_text::go;
 

@@ -182,7 +182,8 @@ impl Rules {
         Self::node(schema, schema, Arc::new(decl))
     }
 
-    /// What the rules of a schema, which is that of a whole object at the `root`, say of its default.
+    /// Evaluates the rules of a schema on its default. At the `root` the schema is that of a whole
+    /// object.
     pub fn of_default(
         schema: &Structural,
         root: bool,

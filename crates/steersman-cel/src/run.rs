@@ -58,7 +58,8 @@ pub(crate) struct Run<'a, 'n> {
     /// Patterns that were compiled when the expression was, and those met since.
     patterns: &'n Patterns,
     met: Patterns,
-    /// What `variables.name` stands for in policies; one that failed is no failure before it is used.
+    /// The values of `variables.name` in policies. A failed variable fails the run only when it is
+    /// used.
     pub(super) composed: &'n [(String, Outcome<'a>)],
     cost: u64,
     limit: u64,
@@ -133,7 +134,7 @@ impl<'a, 'n> Run<'a, 'n> {
 /// Compiles a pattern, in the bounds that keep one from filling the memory.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Fails with the reason if the pattern is invalid.
 pub(crate) fn compile(text: &str) -> Result<Regex, String> {
     let made = regex::RegexBuilder::new(text).size_limit(1 << 20).build();
     made.map_err(|error| {

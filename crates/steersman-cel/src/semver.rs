@@ -1,4 +1,4 @@
-//! Words: semantic versions as expressions read them.
+//! Words: semantic versions in expressions.
 
 use std::cmp::Ordering;
 
@@ -14,7 +14,7 @@ impl Semver {
     /// Reads a version; a `lenient` reader takes a leading `v`, leading zeros and missing numbers.
     ///
     /// # Errors
-    /// What is wrong with the text.
+    /// Fails with the reason if the text is no version.
     pub fn parse(text: &str, lenient: bool) -> Result<Self, String> {
         let rest = match text.strip_prefix('v') {
             Some(rest) if lenient => rest,

@@ -119,7 +119,7 @@ fn substring<'a>(text: &str, from: i64, to: Option<i64>) -> Outcome<'a> {
     Ok(Value::text(part))
 }
 
-/// How often something is done: a negative number is no limit.
+/// Returns the limit of a number of repetitions: a negative number is no limit.
 fn limit(most: &[Value<'_>]) -> Option<usize> {
     match most {
         [Value::Int(most)] => usize::try_from(*most).ok(),

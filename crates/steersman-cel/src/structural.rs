@@ -7,7 +7,8 @@ use serde_json::Value;
 use steersman_text::names::METADATA;
 use steersman_text::status::FieldError;
 
-/// How large a compiled pattern may be, in bytes: a thousand times a class of Unicode fits.
+/// The largest size of a compiled pattern, in bytes: enough for a Unicode class repeated a thousand
+/// times.
 const MOST_COMPILED: usize = 64 << 20;
 
 /// One node of a compiled `openAPIV3Schema`.
@@ -45,7 +46,7 @@ pub struct Structural {
 /// The content of `additionalProperties`.
 #[derive(Debug, Clone, Default)]
 pub enum Additional {
-    /// Nothing: unknown fields are pruned.
+    /// Absent or `false`: unknown fields are pruned.
     #[default]
     None,
     /// `true`: any value.

@@ -1,4 +1,4 @@
-//! Words: durations and times as expressions read and write them.
+//! Words: durations and times in expressions.
 
 use jiff::Timestamp;
 use jiff::tz::{Offset, TimeZone};
@@ -7,7 +7,7 @@ use steersman_text::zones;
 /// Reads a time: RFC 3339, or a date, which begins at midnight.
 ///
 /// # Errors
-/// Go's words about a text that is none.
+/// Fails with Go's message for an invalid time.
 pub(crate) fn timestamp(text: &str) -> Result<Timestamp, String> {
     if let Ok(date) = text.parse::<jiff::civil::Date>()
         && text.len() == 10
@@ -23,7 +23,7 @@ pub(crate) fn timestamp(text: &str) -> Result<Timestamp, String> {
 /// Reads a time of RFC 3339.
 ///
 /// # Errors
-/// Go's words about a text that is none.
+/// Fails with Go's message for an invalid time.
 pub(crate) fn rfc3339(text: &str) -> Result<Timestamp, String> {
     let bytes = text.as_bytes();
     let shaped = bytes.len() >= 20

@@ -1,4 +1,4 @@
-//! Words: the types of CEL expressions, and what a schema declares about a value.
+//! Words: the types of CEL expressions, and the declarations that a schema makes for values.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::structural::{Additional, Structural};
 /// The largest request that the estimates reckon with, in bytes.
 pub const MAX_REQUEST: u64 = 3 * 1024 * 1024;
 
-/// What an object without a declared size counts as.
+/// The size of an object without a declared size.
 const UNBOUNDED: u64 = i64::MAX as u64;
 
 /// The keywords of the grammar. Like the reserved words they are written between underscores if they
@@ -79,7 +79,7 @@ pub struct Field {
     pub decl: Arc<Decl>,
 }
 
-/// What a schema says of a value.
+/// The declaration of a value by its schema.
 #[derive(Debug, Clone)]
 pub struct Decl {
     /// The type of the value.
@@ -105,7 +105,7 @@ impl PartialEq for Object {
 }
 
 impl Object {
-    /// Returns the type of a field. Returns `None` if there is none of that name.
+    /// Returns the type of a field, and `None` for an unknown field.
     pub fn field(&self, name: &str) -> Option<Type> {
         let declared = self.fields.get(name).map(|field| field.decl.kind.clone());
         declared.or(self.open.then_some(Type::Dyn))
@@ -215,7 +215,7 @@ impl fmt::Display for Type {
     }
 }
 
-/// Returns the name under which expressions know a field. Returns `None` if they cannot.
+/// Returns the name of a field in expressions, and `None` for a field that expressions cannot name.
 #[must_use]
 pub fn escape(name: &str) -> Option<String> {
     if KEYWORDS.contains(&name) || RESERVED_WORDS.contains(&name) {

@@ -1,4 +1,5 @@
-//! Words: the values of expressions; those of an object stay in its JSON until they are looked at.
+//! Words: the values of expressions. Values of an object stay in its JSON until an expression reads
+//! them.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -89,7 +90,7 @@ pub enum Text<'a> {
     Made(Arc<str>),
 }
 
-/// What stands before the value in a map.
+/// The key of an entry in a map.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
     /// A `bool`.
@@ -141,7 +142,7 @@ impl<'a> Value<'a> {
     /// Returns a value of an object, as its schema declares it.
     ///
     /// # Errors
-    /// What is wrong with a value that does not fit.
+    /// Fails with the reason if the value does not fit its declaration.
     pub fn of(json: &'a Json, decl: Option<&'a Decl>) -> Result<Self, String> {
         let kind = decl.map_or(&Type::Dyn, |decl| &decl.kind);
         Ok(match (json, kind) {
@@ -356,7 +357,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// How two values are ordered. Returns `None` if they cannot be.
+    /// Compares two values. Returns `None` if they have no order.
     #[expect(
         clippy::cast_precision_loss,
         reason = "numbers of different types are compared as floats, as upstream does"

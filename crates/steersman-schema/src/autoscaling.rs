@@ -1,19 +1,19 @@
 //! Machine: HorizontalPodAutoscalers, which are stored in v2 and shown in v1 as well.
 //!
-//! What v1 has no fields for stands in annotations there, as pkg/apis/autoscaling/v1/conversion.go
-//! of Kubernetes puts it.
+//! Fields that v1 lacks are stored in annotations, as in pkg/apis/autoscaling/v1/conversion.go of
+//! Kubernetes.
 
 use serde_json::{Map, Value, json};
 
 use super::resource::Resource;
 
-/// Metrics beside the one of the processor.
+/// The annotation with all metrics but the CPU utilization.
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
-/// What the metrics were when they were last looked at.
+/// The annotation with the current metrics of the status.
 const CURRENT: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
-/// The status's conditions.
+/// The annotation with the conditions of the status.
 const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
-/// How fast is scaled.
+/// The annotation with the scaling behavior.
 const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
 
 /// The fields of a metric's source in v1, in the order in which they are written, and where v2

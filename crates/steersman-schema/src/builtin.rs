@@ -181,7 +181,7 @@ fn categories(row: &Row) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// What only a subresource speaks, and the server's own answer.
+    /// Kinds that only subresources use, and `Status`.
     const SPOKEN: &[&str] = &["Eviction", "Scale", "TokenRequest", "Status"];
 
     #[test]

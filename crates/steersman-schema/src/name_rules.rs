@@ -88,7 +88,7 @@ const TABLE: &[(&str, &str, NameRule)] = &[
     ("rbac.authorization.k8s.io", "Role", PathSegment),
     // rbac: ValidateRBACName.
     ("rbac.authorization.k8s.io", "RoleBinding", PathSegment),
-    // storage: ValidateCSIDriver has a rule of its own, told of the field "name".
+    // storage: ValidateCSIDriver has a rule of its own, and reports the field "name".
     ("storage.k8s.io", "CSIDriver", PathSegment),
     // storage: ValidateNodeName.
     ("storage.k8s.io", "CSINode", Subdomain),

@@ -59,9 +59,9 @@ pub struct Resource {
     pub verbs: &'static [&'static str],
     /// Whether there is a `/status`.
     pub status: bool,
-    /// What a write to the `/status` does with the metadata.
+    /// The treatment of metadata on a write to `/status`.
     pub status_metadata: StatusMetadata,
-    /// How updates check the metadata.
+    /// The checks of metadata on an update.
     pub metadata_checks: MetadataChecks,
     /// Whether there is a `/scale`, and where its numbers are.
     pub scale: Option<ScalePaths>,
@@ -70,7 +70,7 @@ pub struct Resource {
     pub columns: Vec<PrinterColumn>,
     /// Field labels beside `metadata.name` and `metadata.namespace` that a field selector may use.
     pub fields: Vec<SelectableField>,
-    /// How a field selector's unknown label is refused.
+    /// The message for an unknown field label in a field selector.
     pub field_refusal: FieldRefusal,
     /// The `openAPIV3Schema` of a custom resource version, as it was given.
     pub schema: Option<Arc<Value>>,
@@ -169,7 +169,7 @@ pub enum FieldRefusal {
     NotSupportedForVersion,
 }
 
-/// What a write to the status subresource does with the metadata that it brings (SRV-KIND-2).
+/// The treatment of metadata on a write to the status subresource (SRV-KIND-2).
 ///
 /// Source: `PrepareForUpdate` and `GetResetFields` of the kinds' status strategies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -244,7 +244,7 @@ pub struct SelectableField {
     pub default: &'static str,
 }
 
-/// Where `/scale` reads and writes.
+/// The paths that `/scale` reads and writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScalePaths {
     /// Keys to the wanted number.

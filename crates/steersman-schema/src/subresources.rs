@@ -2,20 +2,20 @@
 
 use super::resource::Resource;
 
-/// What a subresource does. Each is asked for by verbs of its own.
+/// The operation of a subresource. Each operation has verbs of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Act {
     /// Gives a Pod its node.
     Bind,
     /// Deletes a Pod unless a disruption budget forbids it.
     Evict,
-    /// What a Pod's container wrote.
+    /// Returns the output of a Pod's container.
     Log,
     /// Makes a token for a ServiceAccount.
     Token,
     /// Answers a question about users or permissions.
     Review,
-    /// A connection to something that runs: nothing does.
+    /// Connects to a running process. This server has none.
     Connect,
 }
 
@@ -34,7 +34,7 @@ pub struct Further {
     pub kind: &'static str,
     /// In discovery's order.
     pub verbs: &'static [&'static str],
-    /// What it does.
+    /// The operation.
     pub act: Act,
 }
 

@@ -1,5 +1,5 @@
-//! Words: `TypeRef`, what one place of an object may hold: one view of Kubernetes' own types and
-//! of custom schemas, for patches that merge by type.
+//! Words: `TypeRef`, the type of a value in an object: one view of Kubernetes' own types and of
+//! custom schemas, for patches that merge by type.
 
 mod table;
 mod go;
@@ -37,7 +37,7 @@ enum View<'a> {
     Any { granular: bool },
 }
 
-/// What a place holds.
+/// The shape of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// One value, replaced as a whole.
@@ -52,7 +52,7 @@ pub enum Shape {
     Any,
 }
 
-/// What a single value may be.
+/// The type of a single value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scalar {
     /// A string, times and quantities in built-in types apart.
@@ -73,7 +73,7 @@ pub enum Scalar {
     IntOrString,
 }
 
-/// How elements of a list are told apart when writers share it.
+/// The identity of list elements when several managers share the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListKind<'a> {
     /// One value as a whole.
@@ -84,7 +84,7 @@ pub enum ListKind<'a> {
     Map(&'a [String]),
 }
 
-/// How fields of an object are owned.
+/// The ownership of an object's fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MapKind {
     /// Each field on its own.
@@ -93,7 +93,7 @@ pub enum MapKind {
     Atomic,
 }
 
-/// What a strategic merge does with a list.
+/// The merge of a list in a strategic merge patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListPatch<'a> {
     /// The patch's list takes the place of the old one.
@@ -150,7 +150,7 @@ impl<'a> TypeRef<'a> {
         matches!(self.0, View::Custom { .. } | View::Any { granular: true })
     }
 
-    /// What this place holds.
+    /// Returns the shape of the value.
     #[must_use]
     pub fn shape(self) -> Shape {
         match self.0 {
@@ -204,7 +204,7 @@ impl<'a> TypeRef<'a> {
         }
     }
 
-    /// How a list's elements are told apart; atomic for what is no list.
+    /// Returns the identity of a list's elements; atomic for a type that is no list.
     #[must_use]
     pub fn list(self) -> ListKind<'a> {
         match self.0 {
@@ -218,7 +218,7 @@ impl<'a> TypeRef<'a> {
         }
     }
 
-    /// How the members of a struct or map are owned.
+    /// Returns the ownership of the members of a struct or map.
     #[must_use]
     pub fn map_kind(self) -> MapKind {
         let atomic = match self.0 {
@@ -250,7 +250,7 @@ impl<'a> TypeRef<'a> {
         }
     }
 
-    /// What a strategic merge does with this list.
+    /// Returns the merge of this list in a strategic merge patch.
     #[must_use]
     pub fn list_patch(self) -> ListPatch<'static> {
         match self.0 {

@@ -148,7 +148,7 @@ fn failures_have_the_messages_of_upstream() {
     }
 }
 
-/// CEL-2: what does not fit is told when the rule is compiled.
+/// CEL-2: type errors are reported when the rule is compiled.
 #[test]
 fn type_errors_are_reported_at_compile_time() {
     for (source, column, told) in [

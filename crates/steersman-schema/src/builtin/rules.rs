@@ -69,7 +69,7 @@ impl Rule {
         }
     }
 
-    /// What a write to the status does with the metadata.
+    /// Returns the treatment of metadata on a write to the status.
     pub(super) fn status_metadata(&self) -> StatusMetadata {
         match self.cells[3] {
             "keeps" => StatusMetadata::Kept,
@@ -80,7 +80,7 @@ impl Rule {
         }
     }
 
-    /// How the strategies of the kind and of its status check the metadata of an update.
+    /// Returns the checks of metadata on updates of the kind and of its status.
     pub(super) fn metadata_checks(&self) -> MetadataChecks {
         let (main, status) = self.cells[4].split_once('/').unwrap_or_default();
         let parse = |letters: &str| {
@@ -112,7 +112,7 @@ impl Rule {
     }
 }
 
-/// Where the value of a label is in the stored object.
+/// Returns the path of a label's value in the stored object.
 fn path_of(label: &str) -> Vec<String> {
     let path = match label {
         "source" => "source.component",

@@ -1,4 +1,4 @@
-//! Machine: reads an object from protobuf as Kubernetes' clients write it, into the JSON they mean.
+//! Machine: decodes the protobuf encoding of Kubernetes objects into JSON.
 
 mod messages;
 mod wire;
@@ -20,10 +20,10 @@ pub(super) fn zero_stands(owner: &str, field: &str) -> bool {
     })
 }
 
-/// What stands before every object.
+/// The magic number before every object.
 const MAGIC: [u8; 4] = *b"k8s\0";
 
-/// How deep an object may nest, as deep as in JSON.
+/// The largest depth of an object, the same as in JSON.
 const DEEPEST: usize = 120;
 
 /// An object in its envelope, the `runtime.Unknown` of `k8s.io/apimachinery`.
@@ -40,7 +40,7 @@ impl<'a> Envelope<'a> {
     /// Opens the envelope.
     ///
     /// # Errors
-    /// What Kubernetes' serializer says of bytes that are none.
+    /// Fails with the message of Kubernetes' serializer for bytes that are no envelope.
     pub fn open(bytes: &'a [u8]) -> Result<Self, String> {
         let Some(rest) = bytes.strip_prefix(&MAGIC) else {
             let [a, b, c, d] = MAGIC;
@@ -60,7 +60,7 @@ impl<'a> Envelope<'a> {
                     while let Some((number, content)) = meta.next("TypeMeta")? {
                         match number {
                             1 => envelope.api_version = text(content.bytes("APIVersion")?),
-                            2 => envelope.kind = text(content.bytes("FieldKind")?),
+                            2 => envelope.kind = text(content.bytes("Kind")?),
                             _ => {}
                         }
                     }
@@ -70,12 +70,12 @@ impl<'a> Envelope<'a> {
             }
         }
         for (found, name) in [
-            (&envelope.kind, "FieldKind"),
+            (&envelope.kind, "Kind"),
             (&envelope.api_version, "apiVersion"),
         ] {
             if found.is_empty() {
                 return Err(format!(
-                    "Object '{name}' is missing in 'runtime.TypeMeta{{APIVersion:{}, FieldKind:{}}}'",
+                    "Object '{name}' is missing in 'runtime.TypeMeta{{APIVersion:{}, Kind:{}}}'",
                     json!(envelope.api_version),
                     json!(envelope.kind)
                 ));
@@ -87,7 +87,8 @@ impl<'a> Envelope<'a> {
     /// Reads the object as one of a built-in type, by the type's name in the tables.
     ///
     /// # Errors
-    /// What Kubernetes' generated code says of bytes that are no message of this type.
+    /// Fails with the message of Kubernetes' generated code for bytes that are no message of this
+    /// type.
     pub fn object(&self) -> Result<Value, String> {
         let name = if self.kind == "DeleteOptions" {
             // Every group has these.

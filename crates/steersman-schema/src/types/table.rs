@@ -201,7 +201,7 @@ fn node_of(text: &'static str) -> Node {
     Node::Scalar(scalar)
 }
 
-/// Reads what stands in a list's brackets.
+/// Reads the content of a list's brackets.
 fn list_of(text: &'static str) -> (Kind, Patch) {
     let (kind, patch) = text
         .split_once('|')

@@ -1,4 +1,4 @@
-//! What the views of built-in types and of custom schemas say.
+//! Tests of the views of built-in types and of custom schemas.
 
 use serde_json::json;
 
@@ -41,7 +41,7 @@ fn a_custom_schema_and_the_metadata_of_its_objects() {
     assert!(metadata.field("odd").is_none());
 }
 
-/// What [`table::read`] would leave out in silence.
+/// [`table::read`] skips lines that it cannot parse.
 #[test]
 fn every_line_of_the_table_is_read() {
     let table = table::read(table::TEXT);

@@ -23,7 +23,7 @@ pub(super) struct Field {
     pub(super) kind: FieldKind,
 }
 
-/// How often a field may be there.
+/// The number of values that a field may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cardinality {
     One,
@@ -31,7 +31,7 @@ pub(super) enum Cardinality {
     Map,
 }
 
-/// What a field, an element or a value is.
+/// The kind of a field, an element or a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FieldKind {
     String,

@@ -1,8 +1,9 @@
-//! Machine: the fields of a protobuf message, with the complaints of Kubernetes' generated code.
+//! Machine: reads the fields of a protobuf message, with the messages of Kubernetes' generated
+//! code.
 
 use super::messages::FieldKind;
 
-/// What a field holds.
+/// The content of a field.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Content<'a> {
     Varint(u64),
@@ -12,7 +13,7 @@ pub(super) enum Content<'a> {
 }
 
 impl<'a> Content<'a> {
-    /// What a field of this kind holds that was not written.
+    /// Returns the content of an absent field of this kind.
     pub(super) fn nothing(kind: FieldKind) -> Self {
         match kind {
             FieldKind::Bool | FieldKind::Int32 | FieldKind::Int64 => Self::Varint(0),
@@ -74,7 +75,7 @@ impl<'a> Reader<'a> {
     /// Returns the next field's number and content; nothing at the end.
     ///
     /// # Errors
-    /// What the generated code says; `message` is the name it has there.
+    /// Fails with the message of the generated code; `message` is the Go name of the message.
     pub(super) fn next(&mut self, message: &str) -> Result<Option<(u32, Content<'a>)>, String> {
         loop {
             let Some(tag) = self.varint()? else {
