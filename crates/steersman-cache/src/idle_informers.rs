@@ -7,7 +7,7 @@ use crate::registry::InformerKey;
 
 /// The number of checks per linger time. A read sets a bit, so the time of the last read is known
 /// to the precision of one check interval.
-const LOOKS: u32 = 10;
+const CHECKS: u32 = 10;
 
 /// The undeclared informers that are idle, each with the time of the check that found it idle.
 #[derive(Debug)]
@@ -30,14 +30,14 @@ impl IdleInformers {
     }
 
     /// Returns the time of the next check; `None` if informers may be idle without limit.
-    pub(crate) fn next_look(&self) -> Option<Instant> {
+    pub(crate) fn next_check(&self) -> Option<Instant> {
         self.after.map(|_| self.next)
     }
 
     /// Handles a check of all undeclared informers: each key with whether the informer was in use
     /// since the last check. Returns the keys of informers that were idle for the whole linger
     /// time.
-    pub(crate) fn handle_look(
+    pub(crate) fn handle_check(
         &mut self,
         undeclared: impl IntoIterator<Item = (InformerKey, bool)>,
         now: Instant,
@@ -67,7 +67,7 @@ impl IdleInformers {
 
     fn schedule(&mut self, now: Instant) {
         // At least a millisecond, so that a tiny linger time does not cause a busy loop.
-        let between = self.after.unwrap_or_default() / LOOKS;
+        let between = self.after.unwrap_or_default() / CHECKS;
         self.next = now + between.max(Duration::from_millis(1));
     }
 }
@@ -95,8 +95,8 @@ mod tests {
     /// the informer.
     fn over(linger: &mut IdleInformers, looks: u32, used: impl Fn(u32) -> bool) -> Option<u32> {
         (1..=looks).find(|number| {
-            let due = linger.next_look().unwrap();
-            let over = linger.handle_look([(informer_key("Pod"), used(*number))], due);
+            let due = linger.next_check().unwrap();
+            let over = linger.handle_check([(informer_key("Pod"), used(*number))], due);
             !over.is_empty()
         })
     }
@@ -106,9 +106,9 @@ mod tests {
     fn an_informer_idle_for_the_linger_time_ends_once() {
         let mut linger = IdleInformers::new(Some(AFTER), now());
         // The first check finds the informer idle; ten more checks make up the linger time.
-        assert_eq!(over(&mut linger, 100, |_| false), Some(LOOKS + 1));
+        assert_eq!(over(&mut linger, 100, |_| false), Some(CHECKS + 1));
         assert_eq!(
-            over(&mut linger, LOOKS, |_| false),
+            over(&mut linger, CHECKS, |_| false),
             None,
             "the linger time starts again"
         );
@@ -118,19 +118,19 @@ mod tests {
     #[test]
     fn a_use_between_two_checks_restarts_the_linger_time() {
         let mut linger = IdleInformers::new(Some(AFTER), now());
-        let now_and_then = |number: u32| number.is_multiple_of(LOOKS);
+        let now_and_then = |number: u32| number.is_multiple_of(CHECKS);
         assert_eq!(over(&mut linger, 1000, now_and_then), None);
-        assert_eq!(over(&mut linger, 1000, |_| false), Some(LOOKS + 1));
+        assert_eq!(over(&mut linger, 1000, |_| false), Some(CHECKS + 1));
     }
 
     #[test]
     fn an_informer_missing_from_a_check_starts_again_from_zero() {
         let start = now();
         let mut linger = IdleInformers::new(Some(AFTER), start);
-        linger.handle_look([(informer_key("Pod"), false)], start);
-        linger.handle_look([(informer_key("Node"), false)], start + AFTER);
+        linger.handle_check([(informer_key("Pod"), false)], start);
+        linger.handle_check([(informer_key("Node"), false)], start + AFTER);
         let later = start + AFTER * 2;
-        let over = linger.handle_look(
+        let over = linger.handle_check(
             [(informer_key("Pod"), false), (informer_key("Node"), false)],
             later,
         );
@@ -139,6 +139,6 @@ mod tests {
 
     #[test]
     fn without_a_linger_time_no_check_is_scheduled() {
-        assert_eq!(IdleInformers::new(None, now()).next_look(), None);
+        assert_eq!(IdleInformers::new(None, now()).next_check(), None);
     }
 }

@@ -46,7 +46,7 @@ struct Inner {
     /// Whether the informer was read since the last check of idle informers.
     used: AtomicBool,
     /// The number of live [`UseGuard`]s.
-    stays: AtomicUsize,
+    guards: AtomicUsize,
     /// Counters of the reads of the kind; `None` without metrics.
     reads: Option<Arc<ReadCounts>>,
     /// Fires when the informer is removed.
@@ -71,7 +71,7 @@ impl InformerEntry {
             types: RwLock::default(),
             permanent: AtomicBool::new(permanent),
             used: AtomicBool::new(true),
-            stays: AtomicUsize::new(0),
+            guards: AtomicUsize::new(0),
             reads,
             removed: CancellationToken::new(),
         };
@@ -152,8 +152,8 @@ impl InformerEntry {
     }
 
     /// Marks the informer as in use until the guard is dropped.
-    pub(crate) fn stay(&self) -> UseGuard {
-        self.inner.stays.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn guard(&self) -> UseGuard {
+        self.inner.guards.fetch_add(1, Ordering::Relaxed);
         let entry = self.clone();
         UseGuard { entry }
     }
@@ -173,7 +173,7 @@ impl InformerEntry {
     }
 
     fn is_held(&self) -> bool {
-        self.inner.stays.load(Ordering::Acquire) > 0
+        self.inner.guards.load(Ordering::Acquire) > 0
     }
 
     /// Returns whether the informer was removed from the cache.
@@ -346,7 +346,7 @@ impl Drop for UseGuard {
     fn drop(&mut self) {
         // `used` first: a check that sees no guard must see that there was one.
         self.entry.inner.used.store(true, Ordering::Relaxed);
-        self.entry.inner.stays.fetch_sub(1, Ordering::Release);
+        self.entry.inner.guards.fetch_sub(1, Ordering::Release);
     }
 }
 
@@ -389,12 +389,12 @@ mod tests {
         assert!(idle());
         entry.touch();
         assert!(!entry.may_end() && !idle() && idle());
-        let stay = entry.stay();
+        let guard = entry.guard();
         assert!(!idle() && !idle());
         // A guard sets `used` when it is dropped; until then the guard alone keeps the informer.
         entry.take_used();
         assert!(!entry.may_end());
-        drop(stay);
+        drop(guard);
         assert!(!entry.may_end() && !idle() && idle());
         entry.make_permanent();
         assert!(!entry.may_end());

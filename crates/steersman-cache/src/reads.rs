@@ -16,7 +16,7 @@ use crate::coverage::Coverage;
 use crate::error::{Error, absent_is_none};
 use crate::listed::{Listed, Versions};
 use crate::metrics::Verb;
-use crate::shared::{Shared, Use};
+use crate::shared::{Purpose, Shared};
 
 /// Reads of one kind as `K`s: `DynamicObject`s for a kind known only at runtime, metadata, or a
 /// type of the caller. Cheap to clone.
@@ -89,7 +89,7 @@ impl<K: Object> Reads<K> {
         let namespaces = self.coverage.informers().into_iter();
         let kind = self.coverage.kind();
         namespaces
-            .map(|namespace| self.shared.declare(kind, namespace, Use::Declare))
+            .map(|namespace| self.shared.declare(kind, namespace, Purpose::Declare))
             .collect()
     }
 

@@ -33,7 +33,7 @@ pub(crate) struct Shared {
     pub(crate) registry: RwLock<Registry<InformerEntry>>,
     coverages: Mutex<HashMap<Gvk, Arc<Coverage>>>,
     /// Kinds for which the warning about an undeclared read was logged.
-    told: Mutex<HashSet<Gvk>>,
+    warned: Mutex<HashSet<Gvk>>,
     /// Read counters by kind; empty without metrics.
     reads: Mutex<HashMap<Gvk, Arc<ReadCounts>>>,
     /// The coverages by Rust type, so that a read does not build the names of its kind.
@@ -54,7 +54,7 @@ pub(crate) struct Shared {
 
 /// The purpose for which a caller obtains an informer.
 #[derive(Clone, Copy)]
-pub(crate) enum Use {
+pub(crate) enum Purpose {
     /// The caller declares the informer, so it never ends for idleness.
     Declare,
     /// A read or a subscription of the code at this location.
@@ -69,7 +69,7 @@ impl Shared {
             options,
             registry: RwLock::new(Registry::new()),
             coverages: Mutex::new(HashMap::new()),
-            told: Mutex::default(),
+            warned: Mutex::default(),
             reads: Mutex::default(),
             typed: RwLock::default(),
             credentials: Arc::default(),
@@ -155,8 +155,8 @@ impl Shared {
         verb: Option<Verb>,
         caller: &'static Location<'static>,
     ) -> Result<Informer<K>, Error> {
-        let look = |entry: &InformerEntry| entry.informer(false);
-        self.wait_readable(coverage, namespace, verb, caller, look)
+        let obtain = |entry: &InformerEntry| entry.informer(false);
+        self.wait_readable(coverage, namespace, verb, caller, obtain)
             .await
     }
 
@@ -193,26 +193,26 @@ impl Shared {
         Some(informer)
     }
 
-    /// Obtains an informer with `look`, starts it if needed, and waits until it may be read.
+    /// Obtains an informer with `obtain`, starts it if needed, and waits until it may be read.
     async fn wait_readable<R: Readable>(
         &self,
         coverage: &Coverage,
         namespace: Option<Arc<str>>,
         verb: Option<Verb>,
         caller: &'static Location<'static>,
-        look: impl Fn(&InformerEntry) -> R,
+        obtain: impl Fn(&InformerEntry) -> R,
     ) -> Result<R, Error> {
         let kind = coverage.kind();
         let known = self.known_at(kind, &namespace, verb)?;
         let is_counted = known.is_some();
         coverage.allows_read(known.as_ref().is_some_and(InformerEntry::is_permanent))?;
-        if let Some(read) = known.as_ref().map(&look)
+        if let Some(read) = known.as_ref().map(&obtain)
             && read.has_synced()
         {
             return Ok(read);
         }
         // CACHE-8: the guard keeps the informer while this call waits.
-        let (entry, read) = self.entry(kind, namespace, Use::Read(caller), look)?;
+        let (entry, read) = self.entry(kind, namespace, Purpose::Read(caller), obtain)?;
         {
             let registry = self.registry.read();
             if let Some(verb) = verb.filter(|_| !is_counted) {
@@ -260,11 +260,11 @@ impl Shared {
         &self,
         kind: &Kind,
         namespace: Option<Arc<str>>,
-        purpose: Use,
+        purpose: Purpose,
     ) -> Result<Informer<K>, Error> {
-        let permanent = matches!(purpose, Use::Declare);
-        let look = |entry: &InformerEntry| entry.informer(permanent);
-        Ok(self.entry(kind, namespace, purpose, look)?.1)
+        let permanent = matches!(purpose, Purpose::Declare);
+        let obtain = |entry: &InformerEntry| entry.informer(permanent);
+        Ok(self.entry(kind, namespace, purpose, obtain)?.1)
     }
 
     /// Subscribes to the informer of a namespace, if a read of it would be allowed.
@@ -278,8 +278,8 @@ impl Shared {
         let known = self.known_at(kind, &namespace, None)?;
         coverage.allows_read(known.as_ref().is_some_and(InformerEntry::is_permanent))?;
         // CACHE-8: the guard keeps the informer until the subscription exists.
-        let look = |entry: &InformerEntry| entry.informer::<K>(false);
-        let (_stay, informer) = self.entry(kind, namespace, Use::Read(caller), look)?;
+        let obtain = |entry: &InformerEntry| entry.informer::<K>(false);
+        let (_guard, informer) = self.entry(kind, namespace, Purpose::Read(caller), obtain)?;
         Ok(informer.subscribe())
     }
 
@@ -314,13 +314,13 @@ impl Shared {
         Some(Arc::clone(counts))
     }
 
-    /// Returns the entry of a namespace, created if needed, and the result of `look`.
+    /// Returns the entry of a namespace, created if needed, and the result of `obtain`.
     fn entry<R>(
         &self,
         kind: &Kind,
         namespace: Option<Arc<str>>,
-        purpose: Use,
-        look: impl Fn(&InformerEntry) -> R,
+        purpose: Purpose,
+        obtain: impl Fn(&InformerEntry) -> R,
     ) -> Result<(UseGuard, R), Error> {
         let coverage = self.coverage(kind);
         let informer_key = InformerKey {
@@ -344,17 +344,17 @@ impl Shared {
                 InformerEntry::new(advice, mirror, coverage.is_declared(), reads)
             });
             // Under the lock, so that the entry cannot end as idle in between (CACHE-8).
-            if matches!(purpose, Use::Declare) {
+            if matches!(purpose, Purpose::Declare) {
                 entry.make_permanent();
             }
-            (entry.stay(), new)
+            (entry.guard(), new)
         };
-        // Before the informer starts, so that its requests already cover what `look` needs.
-        let read = look(&entry);
+        // Before the informer starts, so that its requests already cover what `obtain` needs.
+        let read = obtain(&entry);
         if new {
             self.declared.notify_one();
         }
-        if let Use::Read(caller) = purpose
+        if let Purpose::Read(caller) = purpose
             && new
             && !entry.is_permanent()
         {
@@ -367,7 +367,7 @@ impl Shared {
     /// on the next read.
     fn warn_undeclared(&self, coverage: &Coverage, caller: &'static Location<'static>) {
         let kind = coverage.kind();
-        if self.told.lock().insert(kind.gvk().clone()) {
+        if self.warned.lock().insert(kind.gvk().clone()) {
             warn!(
                 kind = %kind.qualified_plural(),
                 scope = %scope_text(coverage),

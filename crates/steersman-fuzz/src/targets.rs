@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::world::{Answer, World};
+use crate::world::{ServerResponse, World};
 
 /// The interpretation of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -347,7 +347,7 @@ fn ask(
     uri: &str,
     headers: &[(&str, &str)],
     body: &[u8],
-) -> Option<Answer> {
+) -> Option<ServerResponse> {
     let before = world.revision();
     let answer = world.send(method, uri, headers, body)?;
     let status = answer.status;

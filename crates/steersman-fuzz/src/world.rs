@@ -18,7 +18,7 @@ pub(crate) struct World {
 }
 
 /// A response, up to the chunk limit.
-pub(crate) struct Answer {
+pub(crate) struct ServerResponse {
     pub(crate) status: u16,
     pub(crate) content_type: String,
     pub(crate) body: Vec<u8>,
@@ -26,7 +26,7 @@ pub(crate) struct Answer {
     pub(crate) whole: bool,
 }
 
-impl Answer {
+impl ServerResponse {
     /// Returns the body as JSON; null if it is not JSON.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
@@ -64,7 +64,7 @@ impl World {
         uri: &str,
         headers: &[(&str, &str)],
         body: &[u8],
-    ) -> Option<Answer> {
+    ) -> Option<ServerResponse> {
         let mut request = Request::builder().method(method).uri(uri);
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -83,10 +83,10 @@ impl World {
     }
 }
 
-async fn read(response: Response<ResponseBody>) -> Answer {
+async fn read(response: Response<ResponseBody>) -> ServerResponse {
     let (parts, mut body) = response.into_parts();
     let content_type = parts.headers.get("content-type");
-    let mut answer = Answer {
+    let mut answer = ServerResponse {
         status: parts.status.as_u16(),
         content_type: content_type
             .and_then(|value| value.to_str().ok())

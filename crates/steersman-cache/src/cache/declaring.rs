@@ -6,7 +6,7 @@ use steersman_object::{CONTROLLER_UID, IndexKey, Kind, OWNER_UID, Object, TypedO
 use super::Cache;
 use crate::error::Error;
 use crate::field_index::FieldIndex;
-use crate::shared::Use;
+use crate::shared::Purpose;
 
 impl Cache {
     /// Returns the informer of the kind `K`, shared with all other callers, and declares it: it
@@ -19,7 +19,7 @@ impl Cache {
         let coverage = self.shared.coverage_of::<K>();
         let namespace = coverage.only_informer()?;
         self.shared
-            .declare(coverage.kind(), namespace, Use::Declare)
+            .declare(coverage.kind(), namespace, Purpose::Declare)
     }
 
     /// Returns all informers of the kind `K`, one per cached namespace, and declares them like

@@ -62,7 +62,7 @@ impl Shared {
                     let entries = self.registry.read().entries();
                     entries.iter().for_each(InformerEntry::sweep);
                 }
-                () = at(linger.next_look()) => self.end_idle(&mut linger),
+                () = at(linger.next_check()) => self.end_idle(&mut linger),
                 Some(ended) = tasks.join_next_with_id() => accept(ended, &mut kinds)?,
             }
         }
@@ -82,7 +82,7 @@ impl Shared {
             .into_iter()
             .filter(|(_, entry)| !entry.is_permanent());
         let undeclared = undeclared.map(|(informer_key, entry)| (informer_key, entry.take_used()));
-        for informer_key in linger.handle_look(undeclared, Instant::now().into_std()) {
+        for informer_key in linger.handle_check(undeclared, Instant::now().into_std()) {
             // A use since the check was recorded under this lock and keeps the informer.
             let Some(idle) = self
                 .registry
