@@ -28,7 +28,7 @@ const MANY: usize = 16;
 const PANICS: u32 = 16;
 
 /// What the player needs of the server in which it plays.
-pub trait Stage: Send + Sync + 'static {
+pub trait PlayedServer: Send + Sync + 'static {
     /// Returns the wall time.
     fn now(&self) -> Timestamp;
     /// Returns a receiver that is marked changed at every write to the store.
@@ -40,7 +40,7 @@ pub trait Stage: Send + Sync + 'static {
 /// Spawns a task on the current runtime that drives the player, unless nothing is played or another
 /// task drives the player already. Does nothing outside a runtime; the next call inside a runtime
 /// starts the task.
-pub fn start<S: Stage>(player: &Player, stage: &Arc<S>, stop: &CancellationToken) {
+pub fn start<S: PlayedServer>(player: &Player, server: &Arc<S>, stop: &CancellationToken) {
     let shared = &player.shared;
     if !shared.wanted || shared.driven.load(Ordering::Acquire) {
         return;
@@ -57,7 +57,7 @@ pub fn start<S: Stage>(player: &Player, stage: &Arc<S>, stop: &CancellationToken
         base: shared.machine.lock().tick(),
         started: Instant::now(),
     };
-    runtime.spawn(run(driven, Arc::downgrade(stage), stop.clone()));
+    runtime.spawn(run(driven, Arc::downgrade(server), stop.clone()));
 }
 
 /// A task's exclusive right to drive the player. When the task's runtime ends, a task of another
@@ -83,15 +83,15 @@ impl Drop for Driven {
     }
 }
 
-async fn run<S: Stage>(driven: Driven, stage: Weak<S>, stop: CancellationToken) {
+async fn run<S: PlayedServer>(driven: Driven, server: Weak<S>, stop: CancellationToken) {
     let shared = &driven.shared;
-    let Some(mut changed) = stage.upgrade().map(|stage| stage.changes()) else {
+    let Some(mut changed) = server.upgrade().map(|server| server.changes()) else {
         return;
     };
     let mut panics = 0;
     while !stop.is_cancelled() {
         changed.borrow_and_update();
-        let Some(now) = stage.upgrade() else {
+        let Some(now) = server.upgrade() else {
             return;
         };
         // The object that was looked at when a turn panicked (the panic message names it) is
@@ -126,17 +126,17 @@ async fn run<S: Stage>(driven: Driven, stage: Weak<S>, stop: CancellationToken) 
 }
 
 /// Plays one turn. Returns when the next turn is due, and the objects that this turn replaced.
-fn turn<S: Stage>(shared: &Shared, stage: &S, tick: Duration) -> (Next, Vec<Arc<Stored>>) {
+fn turn<S: PlayedServer>(shared: &Shared, server: &S, tick: Duration) -> (Next, Vec<Arc<Stored>>) {
     let manners = shared.manners.lock().clone();
     let mut machine = shared.machine.lock();
     if shared.reconsider.swap(false, Ordering::AcqRel) {
         machine.reconsider_pods();
     }
     let now = Now {
-        wall: stage.now(),
+        wall: server.now(),
         tick,
     };
-    stage.locked(|registry| {
+    server.locked(|registry| {
         let next = machine.turn(registry, &manners, now, BUDGET);
         (next, registry.take_spent())
     })

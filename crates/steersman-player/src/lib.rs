@@ -60,4 +60,4 @@ mod driver;
 pub use handle::{Player, TroubleGuard};
 pub use options::{EXIT_CODE, Played, Speed, TROUBLE, Trouble};
 
-pub use driver::{Stage, start};
+pub use driver::{PlayedServer, start};

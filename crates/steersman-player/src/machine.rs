@@ -11,7 +11,7 @@ use super::options::Played;
 use super::state::facts::{Key, Kind};
 use super::state::kinds::Kinds;
 use super::state::view::View;
-use super::state::work_queue::Agenda;
+use super::state::work_queue::WorkQueue;
 
 /// When the player needs its next turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub(super) struct Machine {
     played: Played,
     kinds: Option<Kinds>,
     view: View,
-    agenda: Agenda,
+    work_queue: WorkQueue,
     timers: BTreeSet<(Duration, Key)>,
     notes: Notes,
     has_nodes: bool,
@@ -44,7 +44,7 @@ impl Machine {
             played,
             kinds: None,
             view: View::default(),
-            agenda: Agenda::default(),
+            work_queue: WorkQueue::default(),
             timers: BTreeSet::new(),
             notes: Notes::default(),
             has_nodes: false,
@@ -66,7 +66,7 @@ impl Machine {
     /// Schedules a look at every Pod, because troubles or the speed changed.
     pub(super) fn reconsider_pods(&mut self) {
         for (namespace, name) in self.view.pods.keys() {
-            self.agenda.add(Key::new(Kind::Pod, namespace, name));
+            self.work_queue.add(Key::new(Kind::Pod, namespace, name));
         }
     }
 
@@ -104,10 +104,10 @@ impl Machine {
             if seen != Some(registry.revision()) {
                 seen = Some(registry.revision());
                 self.view
-                    .absorb(registry, kinds, now.tick, &mut self.agenda);
+                    .absorb(registry, kinds, now.tick, &mut self.work_queue);
             }
             self.ring(now.tick);
-            let key = self.agenda.pop();
+            let key = self.work_queue.pop();
             if key.is_none() && (self.has_nodes || !self.played.pods) {
                 break;
             }
@@ -116,10 +116,10 @@ impl Machine {
                 view: &self.view,
                 kinds,
                 manners,
-                agenda: &mut self.agenda,
+                work_queue: &mut self.work_queue,
                 timers: &mut self.timers,
                 notes: &mut self.notes,
-                telling: self.played.events,
+                writes_events: self.played.events,
                 binding: self.played.volumes,
                 now,
                 acting: key.as_ref().map_or(Kind::Node, |key| key.kind),
@@ -140,7 +140,7 @@ impl Machine {
             }
             writes += world.writes;
         }
-        if writes >= budget || !self.agenda.is_empty() {
+        if writes >= budget || !self.work_queue.is_empty() {
             return Next::Again;
         }
         self.timers
@@ -148,13 +148,13 @@ impl Machine {
             .map_or(Next::Change, |(at, _)| Next::At(*at))
     }
 
-    /// Moves the objects that are due from the timers to the agenda.
+    /// Moves the objects that are due from the timers to the work queue.
     fn ring(&mut self, tick: Duration) {
         while let Some((at, _)) = self.timers.first()
             && *at <= tick
         {
             if let Some((_, key)) = self.timers.pop_first() {
-                self.agenda.add(key);
+                self.work_queue.add(key);
             }
         }
     }

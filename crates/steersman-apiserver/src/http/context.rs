@@ -195,7 +195,7 @@ impl Context {
 }
 
 #[cfg(feature = "player")]
-impl steersman_player::Stage for Context {
+impl steersman_player::PlayedServer for Context {
     fn now(&self) -> Timestamp {
         self.now()
     }

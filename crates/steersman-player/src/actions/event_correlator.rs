@@ -6,7 +6,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::state::facts::Place;
+use crate::state::facts::NamespacedName;
 
 /// Number of different messages of one reason that get Events of their own.
 const SIMILAR: usize = 10;
@@ -37,7 +37,7 @@ pub(crate) enum Source {
 
 /// The content of an Event.
 #[derive(Debug, Clone)]
-pub(crate) struct Told {
+pub(crate) struct EventContent {
     pub(crate) warning: bool,
     pub(crate) reason: &'static str,
     pub(crate) message: String,
@@ -49,10 +49,10 @@ pub(crate) struct Told {
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
     similar: Bounded<Group, Similar>,
-    counted: Bounded<Counted, Arc<str>>,
+    counted: Bounded<CountKey, Arc<str>>,
     allowed: Bounded<(Arc<str>, Source), Allowance>,
     /// When to check the age of each Event, the earliest first.
-    kept: VecDeque<(Duration, Place)>,
+    kept: VecDeque<(Duration, NamespacedName)>,
     /// Makes Event names unique even if the clock stands still.
     serial: u64,
 }
@@ -69,7 +69,7 @@ struct Allowance {
 }
 
 /// The key of the messages that one Event counts.
-pub(crate) type Counted = (Group, String);
+pub(crate) type CountKey = (Group, String);
 
 #[derive(Debug, Default)]
 struct Similar {
@@ -123,7 +123,7 @@ impl Source {
     }
 }
 
-impl Told {
+impl EventContent {
     pub(crate) fn normal(reason: &'static str, message: String) -> Self {
         Self {
             warning: false,
@@ -156,27 +156,28 @@ impl Recorder {
         &mut self,
         uid: &Arc<str>,
         source: Source,
-        told: &Told,
+        content: &EventContent,
         tick: Duration,
-    ) -> Option<(String, Counted)> {
+    ) -> Option<(String, CountKey)> {
         let group = (
             Arc::clone(uid),
             source,
-            told.warning,
-            told.reason,
-            told.field.clone(),
+            content.warning,
+            content.reason,
+            content.field.clone(),
         );
         let similar = self.similar.entry(&group, Similar::default);
         if tick > similar.at.saturating_add(SIMILAR_FOR) {
             *similar = Similar::default();
         }
         similar.at = tick;
-        let single = similar.messages.len() < SIMILAR || similar.messages.contains(&told.message);
+        let single =
+            similar.messages.len() < SIMILAR || similar.messages.contains(&content.message);
         let (message, key) = if single {
-            similar.messages.insert(told.message.clone());
-            (told.message.clone(), told.message.clone())
+            similar.messages.insert(content.message.clone());
+            (content.message.clone(), content.message.clone())
         } else {
-            let message = format!("(combined from similar events): {}", told.message);
+            let message = format!("(combined from similar events): {}", content.message);
             (message, String::new())
         };
         let allowed = self
@@ -197,15 +198,15 @@ impl Recorder {
     }
 
     /// Returns the name of the Event that counts this key so far.
-    pub(crate) fn name_of(&self, counted: &Counted) -> Option<Arc<str>> {
+    pub(crate) fn name_of(&self, counted: &CountKey) -> Option<Arc<str>> {
         self.counted.known.get(counted).cloned()
     }
 
     /// Records the Event that counts this key.
-    pub(crate) fn note(&mut self, counted: &Counted, place: Place, tick: Duration) {
-        let name = &place.1;
+    pub(crate) fn note(&mut self, counted: &CountKey, event: NamespacedName, tick: Duration) {
+        let name = &event.1;
         *self.counted.entry(counted, || Arc::clone(name)) = Arc::clone(name);
-        self.kept.push_back((tick.saturating_add(KEPT), place));
+        self.kept.push_back((tick.saturating_add(KEPT), event));
     }
 
     /// Returns a number that no Event has yet.
@@ -215,9 +216,9 @@ impl Recorder {
     }
 
     /// Returns an Event that is due for a check of its age.
-    pub(crate) fn next_old(&mut self, tick: Duration) -> Option<Place> {
+    pub(crate) fn next_old(&mut self, tick: Duration) -> Option<NamespacedName> {
         self.kept.front().filter(|(at, _)| *at <= tick)?;
-        self.kept.pop_front().map(|(_, place)| place)
+        self.kept.pop_front().map(|(_, name)| name)
     }
 }
 
@@ -230,9 +231,9 @@ mod tests {
         let mut recorder = Recorder::default();
         let uid: Arc<str> = "uid".into();
         let mut correlate = |message: &str, seconds: u64| {
-            let told = Told::normal("Created", message.to_owned());
+            let content = EventContent::normal("Created", message.to_owned());
             let tick = Duration::from_secs(seconds);
-            let found = recorder.correlate(&uid, Source::ReplicaSets, &told, tick);
+            let found = recorder.correlate(&uid, Source::ReplicaSets, &content, tick);
             found.map(|(message, _)| message)
         };
         for number in 0..10 {

@@ -19,10 +19,10 @@ use steersman_text::status::Status;
 
 use super::event_correlator::Recorder;
 use crate::options::{Speed, Trouble};
-use crate::state::facts::{Key, Kind, Place, TRACKING, controller_of, draw, reference};
+use crate::state::facts::{Key, Kind, NamespacedName, TRACKING, controller_of, draw, reference};
 use crate::state::kinds::Kinds;
 use crate::state::view::View;
-use crate::state::work_queue::Agenda;
+use crate::state::work_queue::WorkQueue;
 
 /// The field manager of all writes of kube-controller-manager.
 const CONTROLLERS: &str = "kube-controller-manager";
@@ -83,7 +83,7 @@ pub(crate) struct Notes {
     pub(crate) backoffs: HashMap<Arc<str>, Backoff>,
     pub(crate) recorder: Recorder,
     /// The volumes of bound claims.
-    pub(crate) bound: HashMap<Place, Arc<str>>,
+    pub(crate) bound: HashMap<NamespacedName, Arc<str>>,
 }
 
 /// The number of Pod failures of a Job since its last success, and the player's clock at the last
@@ -100,11 +100,11 @@ pub(crate) struct World<'a> {
     pub(crate) view: &'a View,
     pub(crate) kinds: &'a Kinds,
     pub(crate) manners: &'a Manners,
-    pub(crate) agenda: &'a mut Agenda,
+    pub(crate) work_queue: &'a mut WorkQueue,
     pub(crate) timers: &'a mut BTreeSet<(Duration, Key)>,
     pub(crate) notes: &'a mut Notes,
     /// Whether Events are written.
-    pub(crate) telling: bool,
+    pub(crate) writes_events: bool,
     /// Whether volumes are bound, so that Pods wait for them.
     pub(crate) binding: bool,
     pub(crate) now: Now,
@@ -308,7 +308,7 @@ impl World<'_> {
 
     /// Schedules another look at an object after other objects had theirs.
     pub(crate) fn again(&mut self, key: &Key) {
-        self.agenda.add(key.clone());
+        self.work_queue.add(key.clone());
     }
 
     fn options(&self, part: Part) -> WriteOptions {

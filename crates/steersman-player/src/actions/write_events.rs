@@ -6,20 +6,20 @@ use serde_json::{Value, json};
 use steersman_registry::Subresource;
 use steersman_registry::store::Stored;
 
-use super::event_correlator::{KEPT, Source, Told};
+use super::event_correlator::{EventContent, KEPT, Source};
 use super::world::{Part, World};
 use crate::state::facts::{text, time};
 
 impl World<'_> {
     /// Records an Event about an object: creates one, or counts it in an existing one.
-    pub(crate) fn event(&mut self, about: &Stored, source: Source, told: &Told) {
-        if !self.telling {
+    pub(crate) fn event(&mut self, about: &Stored, source: Source, content: &EventContent) {
+        if !self.writes_events {
             return;
         }
         let uid: Arc<str> = about.meta("uid").into();
         let tick = self.now.tick;
         let recorder = &mut self.notes.recorder;
-        let Some((message, counted)) = recorder.correlate(&uid, source, told, tick) else {
+        let Some((message, counted)) = recorder.correlate(&uid, source, content, tick) else {
             return;
         };
         let kind = Arc::clone(&self.kinds.events);
@@ -35,18 +35,24 @@ impl World<'_> {
             event["message"] = json!(message);
             self.update(&kind, (part_of(source), Subresource::Main), event)
         } else {
-            let event = self.new_event(about, source, told, &message);
+            let event = self.new_event(about, source, content, &message);
             self.create_as(part_of(source), &kind, &about.namespace, event)
                 .ok()
         };
         let Some(written) = written else {
             return;
         };
-        let place = (Arc::clone(&written.namespace), Arc::clone(&written.name));
-        self.notes.recorder.note(&counted, place, tick);
+        let name = (Arc::clone(&written.namespace), Arc::clone(&written.name));
+        self.notes.recorder.note(&counted, name, tick);
     }
 
-    fn new_event(&mut self, about: &Stored, source: Source, told: &Told, message: &str) -> Value {
+    fn new_event(
+        &mut self,
+        about: &Stored,
+        source: Source,
+        content: &EventContent,
+        message: &str,
+    ) -> Value {
         let nanos = u64::try_from(self.now.wall.as_nanosecond()).unwrap_or_default();
         let number = nanos.wrapping_add(self.notes.recorder.number());
         let mut object = json!({
@@ -57,8 +63,8 @@ impl World<'_> {
             "uid": about.meta("uid"),
             "resourceVersion": about.revision.to_string(),
         });
-        if !told.field.is_empty() {
-            object["fieldPath"] = json!(told.field);
+        if !content.field.is_empty() {
+            object["fieldPath"] = json!(content.field);
         }
         let component = source.component();
         let host = match source {
@@ -73,9 +79,9 @@ impl World<'_> {
                 "namespace": *about.namespace,
             },
             "involvedObject": object,
-            "reason": told.reason,
+            "reason": content.reason,
             "message": message,
-            "type": if told.warning { "Warning" } else { "Normal" },
+            "type": if content.warning { "Warning" } else { "Normal" },
             "reportingComponent": component,
             "reportingInstance": host,
         });
@@ -83,7 +89,7 @@ impl World<'_> {
         if source == Source::Scheduler {
             // The scheduler writes Events of `events.k8s.io`, which have a single time.
             event["eventTime"] = json!(format!("{:.6}", self.now.wall));
-            event["action"] = json!(match told.reason {
+            event["action"] = json!(match content.reason {
                 "Scheduled" => "Binding",
                 _ => "Scheduling",
             });

@@ -4,21 +4,21 @@ use serde_json::Value;
 use steersman_registry::store::Stored;
 
 use super::statuses::Doing;
-use crate::actions::event_correlator::{Source, Told};
+use crate::actions::event_correlator::{EventContent, Source};
 use crate::actions::world::World;
 use crate::state::facts::text;
 
 impl World<'_> {
     /// Writes the Events about containers that started or failed to start.
     pub(crate) fn tell_started(&mut self, pod: &Stored, doing: Doing) {
-        if !self.telling || doing == Doing::Creating {
+        if !self.writes_events || doing == Doing::Creating {
             return;
         }
         for container in containers(pod.lean(), "containers") {
             let (name, image) = (text(container, "name"), text(container, "image"));
             if doing == Doing::ImagePull {
-                for told in refused_image(image) {
-                    self.event(pod, Source::Kubelet, &told.of(name));
+                for content in refused_image(image) {
+                    self.event(pod, Source::Kubelet, &content.of(name));
                 }
                 continue;
             }
@@ -30,8 +30,8 @@ impl World<'_> {
                 ("Created", "Container created".to_owned()),
                 ("Started", "Container started".to_owned()),
             ] {
-                let told = Told::normal(reason, message);
-                self.event(pod, Source::Kubelet, &told.of(name));
+                let content = EventContent::normal(reason, message);
+                self.event(pod, Source::Kubelet, &content.of(name));
             }
         }
         if matches!(doing, Doing::CrashLoop(_)) {
@@ -49,8 +49,8 @@ impl World<'_> {
                 pod.namespace,
                 pod.meta("uid")
             );
-            let told = Told::warning("BackOff", message);
-            self.event(pod, Source::Kubelet, &told.of(name));
+            let content = EventContent::warning("BackOff", message);
+            self.event(pod, Source::Kubelet, &content.of(name));
         }
     }
 
@@ -58,8 +58,8 @@ impl World<'_> {
     pub(crate) fn tell_stopping(&mut self, pod: &Stored) {
         for container in containers(pod.lean(), "containers") {
             let name = text(container, "name");
-            let told = Told::normal("Killing", format!("Stopping container {name}"));
-            self.event(pod, Source::Kubelet, &told.of(name));
+            let content = EventContent::normal("Killing", format!("Stopping container {name}"));
+            self.event(pod, Source::Kubelet, &content.of(name));
         }
     }
 }
@@ -69,16 +69,16 @@ fn containers<'a>(pod: &'a Value, list: &str) -> impl Iterator<Item = &'a Value>
 }
 
 /// Returns the Events about an image that cannot be pulled.
-fn refused_image(image: &str) -> [Told; 5] {
+fn refused_image(image: &str) -> [EventContent; 5] {
     let why = format!("failed to resolve reference \"{image}\": {image}: not found");
     [
-        Told::normal("Pulling", format!("Pulling image \"{image}\"")),
-        Told::warning(
+        EventContent::normal("Pulling", format!("Pulling image \"{image}\"")),
+        EventContent::warning(
             "Failed",
             format!("Failed to pull image \"{image}\": rpc error: code = NotFound desc = {why}"),
         ),
-        Told::warning("Failed", "Error: ErrImagePull".to_owned()),
-        Told::normal("BackOff", format!("Back-off pulling image \"{image}\"")),
-        Told::warning("Failed", "Error: ImagePullBackOff".to_owned()),
+        EventContent::warning("Failed", "Error: ErrImagePull".to_owned()),
+        EventContent::normal("BackOff", format!("Back-off pulling image \"{image}\"")),
+        EventContent::warning("Failed", "Error: ImagePullBackOff".to_owned()),
     ]
 }

@@ -10,9 +10,9 @@ use steersman_registry::store::Stored;
 use steersman_text::selector::LabelSelector;
 use steersman_text::status::Status;
 
-use crate::actions::event_correlator::{Source, Told};
+use crate::actions::event_correlator::{EventContent, Source};
 use crate::actions::world::World;
-use crate::state::facts::{Key, Kind, Place, PodFacts, Stage, reference, stage_of};
+use crate::state::facts::{Key, Kind, NamespacedName, PodFacts, PodStage, reference, stage_of};
 
 /// How long a controller waits after the server refused one of its Pods.
 const REFUSED: Duration = Duration::from_secs(1);
@@ -54,23 +54,25 @@ impl<'a> World<'a> {
         let made = self.create(&pods, &key.namespace, pod);
         let name = name.as_str().unwrap_or_default();
         let set = &owner.name;
-        let told = match (&made, key.kind) {
+        let content = match (&made, key.kind) {
             (Ok(pod), Kind::StatefulSet) => {
                 let message = format!("create Pod {} in StatefulSet {set} successful", pod.name);
-                Told::normal("SuccessfulCreate", message)
+                EventContent::normal("SuccessfulCreate", message)
             }
-            (Ok(pod), _) => Told::normal("SuccessfulCreate", format!("Created pod: {}", pod.name)),
+            (Ok(pod), _) => {
+                EventContent::normal("SuccessfulCreate", format!("Created pod: {}", pod.name))
+            }
             (Err(refusal), Kind::StatefulSet) => {
                 let why = &refusal.message;
                 let message = format!("create Pod {name} in StatefulSet {set} failed error: {why}");
-                Told::warning("FailedCreate", message)
+                EventContent::warning("FailedCreate", message)
             }
             (Err(refusal), _) => {
                 let message = format!("Error creating: {}", refusal.message);
-                Told::warning("FailedCreate", message)
+                EventContent::warning("FailedCreate", message)
             }
         };
-        self.event(owner, source_of(key.kind), &told);
+        self.event(owner, source_of(key.kind), &content);
         match made {
             Ok(_) => Ok(()),
             Err(refusal) => {
@@ -89,8 +91,8 @@ impl<'a> World<'a> {
                 Kind::StatefulSet => format!("delete Pod {pod} in StatefulSet {set} successful"),
                 _ => format!("Deleted pod: {pod}"),
             };
-            let told = Told::normal("SuccessfulDelete", message);
-            self.event(owner, source_of(key.kind), &told);
+            let content = EventContent::normal("SuccessfulDelete", message);
+            self.event(owner, source_of(key.kind), &content);
         }
     }
 
@@ -100,7 +102,7 @@ impl<'a> World<'a> {
     ///
     /// Upstream: `PodControllerRefManager.ClaimPods`.
     pub(crate) fn claim_pods(&mut self, key: &Key, owner: &Stored) -> bool {
-        let suspects = self.agenda.take_suspects(key);
+        let suspects = self.work_queue.take_suspects(key);
         let loose = self.view.loose(Kind::Pod, &owner.namespace);
         if loose.is_empty() && suspects.is_empty() {
             return false;
@@ -118,13 +120,13 @@ impl<'a> World<'a> {
         };
         // A ReplicaSet ignores finished Pods.
         let concerns = |pod: &Stored| match stage_of(pod.lean()) {
-            Stage::Leaving => false,
-            Stage::Over => key.kind != Kind::ReplicaSet,
-            Stage::Unplaced | Stage::Placed | Stage::Running => true,
+            PodStage::Leaving => false,
+            PodStage::Over => key.kind != Kind::ReplicaSet,
+            PodStage::Unscheduled | PodStage::Scheduled | PodStage::Running => true,
         };
         let before = self.registry.revision();
-        for place in suspects {
-            let Some(pod) = self.get(Kind::Pod, &place.0, &place.1) else {
+        for name in suspects {
+            let Some(pod) = self.get(Kind::Pod, &name.0, &name.1) else {
                 continue;
             };
             // Nearly all Pods match, and this check does not decode them.
@@ -136,7 +138,7 @@ impl<'a> World<'a> {
                 continue;
             }
             if self.spent() {
-                self.agenda.suspect(key.clone(), place);
+                self.work_queue.suspect(key.clone(), name);
                 self.again(key);
             } else if concerns(&pod) {
                 self.disown(Kind::Pod, &pod, owner);
@@ -159,8 +161,8 @@ impl<'a> World<'a> {
 
     /// Returns the facts about a Pod.
     pub(crate) fn facts(&self, pod: &Stored) -> Option<&'a PodFacts> {
-        let place = (Arc::clone(&pod.namespace), Arc::clone(&pod.name));
-        self.view.pods.get(&place)
+        let name = (Arc::clone(&pod.namespace), Arc::clone(&pod.name));
+        self.view.pods.get(&name)
     }
 
     /// Whether a Pod has been ready for this many seconds. If not, schedules a look at the owner at
@@ -181,23 +183,23 @@ impl<'a> World<'a> {
     /// running or not ready first, then by deletion cost, then the youngest.
     pub(crate) fn victims(&self, owner: &Stored, many: usize) -> Vec<Arc<Stored>> {
         let view = self.view;
-        let active = view.own(owner.meta("uid")).filter_map(|(place, facts)| {
+        let active = view.own(owner.meta("uid")).filter_map(|(name, facts)| {
             let rank = match facts.stage {
-                Stage::Unplaced => 0,
-                Stage::Placed => 1,
-                Stage::Running => 2,
-                Stage::Over | Stage::Leaving => return None,
+                PodStage::Unscheduled => 0,
+                PodStage::Scheduled => 1,
+                PodStage::Running => 2,
+                PodStage::Over | PodStage::Leaving => return None,
             };
-            Some(((rank, facts.ready, facts.cost), place))
+            Some(((rank, facts.ready, facts.cost), name))
         });
-        let stored = |place: &Place| self.get(Kind::Pod, &place.0, &place.1);
+        let stored = |name: &NamespacedName| self.get(Kind::Pod, &name.0, &name.1);
         if self.view.tally(owner.meta("uid")).active <= i64::try_from(many).unwrap_or(i64::MAX) {
             // All active Pods are deleted, so the order does not matter.
             let some = active.take(self.room.max(1));
-            return some.filter_map(|(_, place)| stored(place)).collect();
+            return some.filter_map(|(_, name)| stored(name)).collect();
         }
-        let ranked = active.filter_map(|(rank, place)| {
-            let pod = stored(place)?;
+        let ranked = active.filter_map(|(rank, name)| {
+            let pod = stored(name)?;
             let age = Reverse(pod.meta("creationTimestamp").to_owned());
             Some(((rank, age), pod))
         });

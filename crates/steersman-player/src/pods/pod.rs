@@ -8,10 +8,10 @@ use steersman_registry::Subresource;
 use steersman_registry::store::Stored;
 
 use super::statuses::{self, Doing};
-use crate::actions::event_correlator::{Source, Told};
+use crate::actions::event_correlator::{EventContent, Source};
 use crate::actions::world::{Part, World};
 use crate::options::Trouble;
-use crate::state::facts::{Key, Kind, PodFacts, Stage, number, text};
+use crate::state::facts::{Key, Kind, PodFacts, PodStage, number, text};
 use crate::state::nodes;
 
 impl World<'_> {
@@ -31,16 +31,16 @@ impl World<'_> {
         let trouble = self.trouble_of(&pod);
         let speed = self.manners.speed;
         match facts.stage {
-            Stage::Over => {}
-            Stage::Unplaced => {
+            PodStage::Over => {}
+            PodStage::Unscheduled => {
                 let takes = self.takes("schedule", speed.schedule, &pod);
                 if self.due(key, &facts, takes) {
                     self.place(&pod, trouble);
                 }
             }
-            Stage::Placed => self.start(key, &pod, &facts, trouble),
-            Stage::Running => self.run(key, &pod, &facts, trouble),
-            Stage::Leaving => self.end(key, &pod, &facts, trouble),
+            PodStage::Scheduled => self.start(key, &pod, &facts, trouble),
+            PodStage::Running => self.run(key, &pod, &facts, trouble),
+            PodStage::Leaving => self.end(key, &pod, &facts, trouble),
         }
     }
 
@@ -70,10 +70,10 @@ impl World<'_> {
         };
         let total = self.view.nodes.len();
         let chosen = match (trouble, waits) {
-            (Some(Trouble::Unschedulable), _) => Err(nodes::Unplaceable(format!(
+            (Some(Trouble::Unschedulable), _) => Err(nodes::Unschedulable(format!(
                 "0/{total} nodes are available: {total} Insufficient cpu."
             ))),
-            (_, Some(why)) => Err(nodes::Unplaceable(format!(
+            (_, Some(why)) => Err(nodes::Unschedulable(format!(
                 "0/{total} nodes are available: {why}."
             ))),
             _ => nodes::choose(&self.view.nodes, &self.view.crowds, pod.lean()),
@@ -83,11 +83,11 @@ impl World<'_> {
                 if self.bind(pod, &node) {
                     let (namespace, name) = (&pod.namespace, &pod.name);
                     let message = format!("Successfully assigned {namespace}/{name} to {node}");
-                    let told = Told::normal("Scheduled", message);
-                    self.event(pod, Source::Scheduler, &told);
+                    let content = EventContent::normal("Scheduled", message);
+                    self.event(pod, Source::Scheduler, &content);
                 }
             }
-            Err(nodes::Unplaceable(why)) => {
+            Err(nodes::Unschedulable(why)) => {
                 let since = pod.lean()["status"]["conditions"].as_array();
                 let mut since = since.into_iter().flatten();
                 let known =
@@ -95,8 +95,8 @@ impl World<'_> {
                 if known.is_some_and(|one| one["message"] == why) {
                     return;
                 }
-                let told = Told::warning("FailedScheduling", why.clone());
-                self.event(pod, Source::Scheduler, &told);
+                let content = EventContent::warning("FailedScheduling", why.clone());
+                self.event(pod, Source::Scheduler, &content);
                 let mut status = pod.lean()["status"].clone();
                 let time = known.map_or_else(
                     || json!(self.wall()),

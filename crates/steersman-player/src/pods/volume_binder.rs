@@ -8,7 +8,7 @@ use steersman_registry::store::Stored;
 use steersman_text::quantity::Quantity;
 use steersman_text::selector::LabelSelector;
 
-use crate::actions::event_correlator::{Source, Told};
+use crate::actions::event_correlator::{EventContent, Source};
 use crate::actions::world::{MAIN, Part, World};
 use crate::state::facts::{Key, Kind, annotation, text};
 
@@ -135,15 +135,15 @@ impl World<'_> {
         let spec = &claim.lean()["spec"];
         let class = match self.class_of(claim) {
             Ok(class) => class?,
-            Err(told) => {
-                self.event(claim, Source::Volumes, &told);
+            Err(content) => {
+                self.event(claim, Source::Volumes, &content);
                 return None;
             }
         };
         if class.waits && !self.is_wanted(claim) {
             let message = "waiting for first consumer to be created before binding";
-            let told = Told::normal("WaitForFirstConsumer", message.to_owned());
-            self.event(claim, Source::Volumes, &told);
+            let content = EventContent::normal("WaitForFirstConsumer", message.to_owned());
+            self.event(claim, Source::Volumes, &content);
             return None;
         }
         let name = format!("pvc-{}", claim.meta("uid"));
@@ -164,17 +164,17 @@ impl World<'_> {
             volume["spec"]["storageClassName"] = class.clone();
         }
         let kind = Arc::clone(self.kinds.of(Kind::Volume));
-        let told = match self.create(&kind, "", volume) {
+        let content = match self.create(&kind, "", volume) {
             Ok(volume) => {
                 let by = &class.provisioner;
                 let message = format!("Successfully provisioned volume {name} using {by}");
-                let told = Told::normal("ProvisioningSucceeded", message);
-                self.event(claim, Source::Volumes, &told);
+                let content = EventContent::normal("ProvisioningSucceeded", message);
+                self.event(claim, Source::Volumes, &content);
                 return Some(volume);
             }
-            Err(refusal) => Told::warning("ProvisioningFailed", refusal.message),
+            Err(refusal) => EventContent::warning("ProvisioningFailed", refusal.message),
         };
-        self.event(claim, Source::Volumes, &told);
+        self.event(claim, Source::Volumes, &content);
         None
     }
 
@@ -183,7 +183,7 @@ impl World<'_> {
     ///
     /// # Errors
     /// Returns the Event about a class that does not exist.
-    fn class_of(&self, claim: &Stored) -> Result<Option<Class>, Told> {
+    fn class_of(&self, claim: &Stored) -> Result<Option<Class>, EventContent> {
         let Some(name) = claim.lean()["spec"]["storageClassName"].as_str() else {
             return Ok(Some(Class {
                 provisioner: PROVISIONER.to_owned(),
@@ -194,12 +194,12 @@ impl World<'_> {
         if name.is_empty() {
             let message =
                 "no persistent volumes available for this claim and no storage class is set";
-            return Err(Told::normal("FailedBinding", message.to_owned()));
+            return Err(EventContent::normal("FailedBinding", message.to_owned()));
         }
         let storage = &self.kinds.of(Kind::Class).storage;
         let Some(class) = self.registry.stored(storage, "", name) else {
             let message = format!("storageclass.storage.k8s.io \"{name}\" not found");
-            return Err(Told::warning("ProvisioningFailed", message));
+            return Err(EventContent::warning("ProvisioningFailed", message));
         };
         let provisioner = text(class.lean(), "provisioner");
         if provisioner == "kubernetes.io/no-provisioner" {

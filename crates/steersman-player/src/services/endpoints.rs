@@ -7,7 +7,7 @@ use steersman_registry::store::Stored;
 use steersman_schema::resource::Resource;
 
 use crate::actions::world::{MAIN, World};
-use crate::state::facts::{Key, Kind, Stage, holds, label, reference, stage_of, text};
+use crate::state::facts::{Key, Kind, PodStage, holds, label, reference, stage_of, text};
 use crate::state::view::selects;
 
 /// Maximum number of endpoints per EndpointSlice.
@@ -46,7 +46,7 @@ impl World<'_> {
             .filter(|pod| {
                 selects(selector, pod)
                     && !text(&pod.lean()["status"], "podIP").is_empty()
-                    && stage_of(pod.lean()) != Stage::Over
+                    && stage_of(pod.lean()) != PodStage::Over
             })
             .cloned()
             .collect();
@@ -90,7 +90,7 @@ impl World<'_> {
         let publish = service.lean()["spec"]["publishNotReadyAddresses"] == true;
         let live = pods
             .iter()
-            .filter(|pod| stage_of(pod.lean()) != Stage::Leaving);
+            .filter(|pod| stage_of(pod.lean()) != PodStage::Leaving);
         let (mut ready, mut unready) = (Vec::new(), Vec::new());
         for pod in live.take(MOST) {
             let address = json!({
@@ -160,7 +160,7 @@ impl World<'_> {
 }
 
 fn endpoint(pod: &Stored, publish: bool) -> Value {
-    let leaving = stage_of(pod.lean()) == Stage::Leaving;
+    let leaving = stage_of(pod.lean()) == PodStage::Leaving;
     let serving = holds(pod.lean(), "Ready");
     let ready = publish || (serving && !leaving);
     json!({

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use steersman_registry::store::Stored;
 
 /// Namespace and name.
-pub(crate) type Place = (Arc<str>, Arc<str>);
+pub(crate) type NamespacedName = (Arc<str>, Arc<str>);
 
 /// The finalizer that holds a Pod of a Job until the Job has counted it.
 pub(crate) const TRACKING: &str = "batch.kubernetes.io/job-tracking";
@@ -52,11 +52,11 @@ pub(crate) struct Controller {
 
 /// The stage in the life of a Pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Stage {
+pub(crate) enum PodStage {
     /// Not bound to a node.
-    Unplaced,
+    Unscheduled,
     /// Bound to a node, and not running.
-    Placed,
+    Scheduled,
     /// Running, ready or not.
     Running,
     /// Succeeded or failed.
@@ -69,7 +69,7 @@ pub(crate) enum Stage {
 #[derive(Debug, Clone)]
 pub(crate) struct PodFacts {
     pub(crate) controller: Option<Controller>,
-    pub(crate) stage: Stage,
+    pub(crate) stage: PodStage,
     /// The player's clock when it first saw the Pod at this stage.
     pub(crate) since: Duration,
     pub(crate) ready: bool,
@@ -159,17 +159,17 @@ impl Key {
 impl PodFacts {
     /// Returns what the Pod adds to the numbers of its controller.
     pub(crate) fn tally(&self) -> Tally {
-        let active = !matches!(self.stage, Stage::Over | Stage::Leaving);
+        let active = !matches!(self.stage, PodStage::Over | PodStage::Leaving);
         Tally {
             active: i64::from(active),
             ready: i64::from(active && self.ready),
-            leaving: i64::from(self.stage == Stage::Leaving),
+            leaving: i64::from(self.stage == PodStage::Leaving),
         }
     }
 
     /// Returns the uid of the controller that still has to deal with the Pod.
     pub(crate) fn belongs(&self) -> Option<&Arc<str>> {
-        let open = self.tracked || self.stage != Stage::Over;
+        let open = self.tracked || self.stage != PodStage::Over;
         let controller = self.controller.as_ref().filter(|_| open);
         controller.map(|controller| &controller.uid)
     }
@@ -203,18 +203,18 @@ pub(crate) fn controller_of(object: &Value) -> Option<Controller> {
 }
 
 /// Returns the stage of a Pod.
-pub(crate) fn stage_of(pod: &Value) -> Stage {
+pub(crate) fn stage_of(pod: &Value) -> PodStage {
     let phase = pod["status"]["phase"].as_str().unwrap_or_default();
     if !pod["metadata"]["deletionTimestamp"].is_null() {
-        Stage::Leaving
+        PodStage::Leaving
     } else if matches!(phase, "Succeeded" | "Failed") {
-        Stage::Over
+        PodStage::Over
     } else if text(&pod["spec"], "nodeName").is_empty() {
-        Stage::Unplaced
+        PodStage::Unscheduled
     } else if phase == "Running" {
-        Stage::Running
+        PodStage::Running
     } else {
-        Stage::Placed
+        PodStage::Scheduled
     }
 }
 

@@ -18,7 +18,7 @@ pub(crate) struct NodeFacts {
 
 /// The scheduler's message about a Pod that fits no node.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Unplaceable(pub(crate) String);
+pub(crate) struct Unschedulable(pub(crate) String);
 
 impl NodeFacts {
     pub(crate) fn of(node: &Value) -> Self {
@@ -123,7 +123,7 @@ pub(crate) fn choose(
     nodes: &BTreeMap<Arc<str>, NodeFacts>,
     crowds: &HashMap<Arc<str>, i64>,
     pod: &Value,
-) -> Result<Arc<str>, Unplaceable> {
+) -> Result<Arc<str>, Unschedulable> {
     let spec = &pod["spec"];
     let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
     let mut best: Option<(i64, &Arc<str>)> = None;
@@ -139,7 +139,7 @@ pub(crate) fn choose(
         return Ok(Arc::clone(name));
     }
     if nodes.is_empty() {
-        return Err(Unplaceable(
+        return Err(Unschedulable(
             "no nodes available to schedule pods".to_owned(),
         ));
     }
@@ -148,7 +148,7 @@ pub(crate) fn choose(
         .map(|(why, count)| format!("{count} {why}"))
         .collect();
     let total = nodes.len();
-    Err(Unplaceable(format!(
+    Err(Unschedulable(format!(
         "0/{total} nodes are available: {}.",
         reasons.join(", ")
     )))

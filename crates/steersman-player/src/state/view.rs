@@ -11,17 +11,17 @@ use steersman_registry::store::Stored;
 use steersman_text::selector::LabelSelector;
 
 use super::facts::{
-    Controller, Key, Kind, Place, PodFacts, Stage, Tally, annotation, controller_of, holds,
-    is_tracked, stage_of, text,
+    Controller, Key, Kind, NamespacedName, PodFacts, PodStage, Tally, annotation, controller_of,
+    holds, is_tracked, stage_of, text,
 };
 use super::kinds::Kinds;
 use super::nodes::NodeFacts;
-use super::work_queue::Agenda;
+use super::work_queue::WorkQueue;
 
 /// The player's view of the store.
 #[derive(Debug, Default)]
 pub(crate) struct View {
-    pub(crate) pods: HashMap<Place, PodFacts>,
+    pub(crate) pods: HashMap<NamespacedName, PodFacts>,
     pub(crate) nodes: BTreeMap<Arc<str>, NodeFacts>,
     /// The number of Pods per node, including nodes that do not exist.
     pub(crate) crowds: HashMap<Arc<str>, i64>,
@@ -29,13 +29,13 @@ pub(crate) struct View {
     tallies: HashMap<Arc<str>, Tally>,
     /// By the uid of the controller: the Pods it still has to deal with, which are all that are not
     /// finished, and finished ones that a Job has not counted.
-    own: HashMap<Arc<str>, BTreeSet<Place>>,
+    own: HashMap<Arc<str>, BTreeSet<NamespacedName>>,
     /// The Services, by key, for matching their selectors.
-    services: BTreeMap<Place, Arc<Stored>>,
+    services: BTreeMap<NamespacedName, Arc<Stored>>,
     /// The selectors of PodDisruptionBudgets; `None` matches nothing.
-    pub(crate) budgets: BTreeMap<Place, Option<LabelSelector>>,
+    pub(crate) budgets: BTreeMap<NamespacedName, Option<LabelSelector>>,
     /// Pods without a node.
-    unplaced: BTreeSet<Place>,
+    unscheduled: BTreeSet<NamespacedName>,
     /// Pods and ReplicaSets without a controller.
     loose: BTreeSet<Key>,
     /// All other objects that were seen.
@@ -50,7 +50,7 @@ impl View {
     }
 
     /// Returns the Pods that a controller still has to deal with, in the order of their names.
-    pub(crate) fn own(&self, uid: &str) -> impl Iterator<Item = (&Place, &PodFacts)> {
+    pub(crate) fn own(&self, uid: &str) -> impl Iterator<Item = (&NamespacedName, &PodFacts)> {
         let all = self.own.get(uid).into_iter().flatten();
         all.filter_map(|place| Some((place, self.pods.get(place)?)))
     }
@@ -75,7 +75,7 @@ impl View {
         registry: &Registry,
         kinds: &Kinds,
         tick: Duration,
-        agenda: &mut Agenda,
+        work_queue: &mut WorkQueue,
     ) {
         for (at, kind) in Kind::ALL.into_iter().enumerate() {
             let storage = &kinds.of(kind).storage;
@@ -84,22 +84,22 @@ impl View {
             if let Some(changes) = changes {
                 for change in changes {
                     if change.deleted {
-                        self.forget(kind, &change.new, agenda);
+                        self.forget(kind, &change.new, work_queue);
                         continue;
                     }
                     if let Some(old) = &change.old {
-                        self.see_old(kind, &change.new, old, agenda);
+                        self.see_old(kind, &change.new, old, work_queue);
                     }
                     // A later change of the same object follows and is looked at instead, so this
                     // state has no other reader.
                     let (namespace, name) = (&change.new.namespace, &change.new.name);
                     let newest = registry.stored(storage, namespace, name);
                     if let Some(new) = newest.filter(|new| new.revision == change.revision) {
-                        self.see(kind, new, tick, agenda);
+                        self.see(kind, new, tick, work_queue);
                     }
                 }
             } else {
-                self.look_again(registry, kind, kinds, tick, agenda);
+                self.look_again(registry, kind, kinds, tick, work_queue);
             }
             self.positions[at] = Some(registry.revision());
         }
@@ -112,7 +112,7 @@ impl View {
         kind: Kind,
         kinds: &Kinds,
         tick: Duration,
-        agenda: &mut Agenda,
+        work_queue: &mut WorkQueue,
     ) {
         let storage = &kinds.of(kind).storage;
         let first = Key {
@@ -132,33 +132,33 @@ impl View {
                 .is_none()
             {
                 let gone = Stored::new(key.namespace, key.name, Value::Null, 0);
-                self.forget(kind, &gone, agenda);
+                self.forget(kind, &gone, work_queue);
             }
         }
         for stored in registry.all_stored(storage, None) {
-            self.see(kind, stored, tick, agenda);
+            self.see(kind, stored, tick, work_queue);
             if kind == Kind::Pod {
                 // Its labels may have changed in a missed change.
-                suspect(controller_of(&stored.look()).as_ref(), stored, agenda);
+                suspect(controller_of(&stored.look()).as_ref(), stored, work_queue);
             }
         }
     }
 
-    fn see(&mut self, kind: Kind, new: &Arc<Stored>, tick: Duration, agenda: &mut Agenda) {
+    fn see(&mut self, kind: Kind, new: &Arc<Stored>, tick: Duration, work_queue: &mut WorkQueue) {
         let key = Key::of(kind, new);
         // For a Pod that was seen before, the code below finds the difference.
         if kind != Kind::Pod {
             self.seen.insert(key.clone());
         }
         match kind {
-            Kind::Pod => self.see_pod(new, tick, agenda),
+            Kind::Pod => self.see_pod(new, tick, work_queue),
             Kind::ReplicaSet => {
                 let controller = controller_of(new.lean());
                 self.set_loose(&key, controller.is_none());
                 if controller.is_none() {
-                    self.wake_all(Kind::Budget, &new.namespace, agenda);
+                    self.wake_all(Kind::Budget, &new.namespace, work_queue);
                 }
-                wake(controller, &new.namespace, agenda);
+                wake(controller, &new.namespace, work_queue);
             }
             Kind::Node => {
                 let facts = NodeFacts::of(new.lean());
@@ -166,7 +166,7 @@ impl View {
                 let changed = known != Some(&facts);
                 self.nodes.insert(Arc::clone(&new.name), facts);
                 if changed {
-                    self.reconsider_places(agenda);
+                    self.wake_all_unscheduled(work_queue);
                 }
             }
             Kind::Service => {
@@ -175,15 +175,15 @@ impl View {
                     Arc::clone(new),
                 );
             }
-            Kind::Job => wake(controller_of(new.lean()), &new.namespace, agenda),
-            Kind::Claim => self.wake_unplaced(&new.namespace, agenda),
+            Kind::Job => wake(controller_of(new.lean()), &new.namespace, work_queue),
+            Kind::Claim => self.wake_unscheduled(&new.namespace, work_queue),
             Kind::Volume => {
                 // A claim may wait for an unbound volume.
                 if text(&new.lean()["spec"]["claimRef"], "uid").is_empty() {
-                    self.wake_claims(agenda);
+                    self.wake_claims(work_queue);
                 }
             }
-            Kind::Class => self.wake_claims(agenda),
+            Kind::Class => self.wake_claims(work_queue),
             Kind::Budget => {
                 let selector = &new.lean()["spec"]["selector"];
                 let selector = selector.is_object().then(|| {
@@ -193,26 +193,26 @@ impl View {
                 self.budgets.insert(place, selector.flatten());
             }
             Kind::StatefulSet | Kind::Deployment => {
-                self.wake_all(Kind::Budget, &new.namespace, agenda);
+                self.wake_all(Kind::Budget, &new.namespace, work_queue);
             }
             Kind::DaemonSet | Kind::CronJob => {}
         }
-        agenda.add(key);
+        work_queue.add(key);
     }
 
     /// Schedules looks at the objects that the earlier state of an object concerned.
-    fn see_old(&self, kind: Kind, new: &Stored, old: &Stored, agenda: &mut Agenda) {
+    fn see_old(&self, kind: Kind, new: &Stored, old: &Stored, work_queue: &mut WorkQueue) {
         match kind {
             Kind::Pod if !old.labelled_as(new) => {
-                self.wake_selecting(old, agenda);
-                suspect(controller_of(&new.look()).as_ref(), new, agenda);
+                self.wake_selecting(old, work_queue);
+                suspect(controller_of(&new.look()).as_ref(), new, work_queue);
             }
-            Kind::ReplicaSet => wake(controller_of(&old.look()), &old.namespace, agenda),
+            Kind::ReplicaSet => wake(controller_of(&old.look()), &old.namespace, work_queue),
             _ => {}
         }
     }
 
-    fn forget(&mut self, kind: Kind, gone: &Stored, agenda: &mut Agenda) {
+    fn forget(&mut self, kind: Kind, gone: &Stored, work_queue: &mut WorkQueue) {
         let key = Key::of(kind, gone);
         self.seen.remove(&key);
         self.loose.remove(&key);
@@ -222,22 +222,22 @@ impl View {
                 if let Some(facts) = self.pods.remove(&place) {
                     self.settle_own(&place, facts.belongs(), false);
                     self.settle(&place, &facts, false);
-                    wake(facts.controller, &gone.namespace, agenda);
+                    wake(facts.controller, &gone.namespace, work_queue);
                 }
-                self.wake_selecting(gone, agenda);
+                self.wake_selecting(gone, work_queue);
             }
             Kind::ReplicaSet | Kind::Job => {
-                wake(controller_of(&gone.look()), &gone.namespace, agenda);
+                wake(controller_of(&gone.look()), &gone.namespace, work_queue);
             }
             Kind::Node => {
                 self.nodes.remove(&gone.name);
-                self.reconsider_places(agenda);
+                self.wake_all_unscheduled(work_queue);
             }
             Kind::Service => {
                 self.services.remove(&place);
-                agenda.add(key);
+                work_queue.add(key);
             }
-            Kind::Claim => agenda.add(key),
+            Kind::Claim => work_queue.add(key),
             Kind::Budget => {
                 self.budgets.remove(&place);
             }
@@ -250,7 +250,7 @@ impl View {
         }
     }
 
-    fn see_pod(&mut self, new: &Arc<Stored>, tick: Duration, agenda: &mut Agenda) {
+    fn see_pod(&mut self, new: &Arc<Stored>, tick: Duration, work_queue: &mut WorkQueue) {
         let pod = new.look();
         let place = (Arc::clone(&new.namespace), Arc::clone(&new.name));
         let known = self.pods.remove(&place);
@@ -268,7 +268,7 @@ impl View {
         };
         let same = known.as_ref().map(|known| &known.controller) == Some(&facts.controller);
         if !same {
-            suspect(facts.controller.as_ref(), new, agenda);
+            suspect(facts.controller.as_ref(), new, work_queue);
         }
         let belongs = known.as_ref().and_then(PodFacts::belongs);
         if belongs != facts.belongs() {
@@ -289,7 +289,7 @@ impl View {
                 facts.ready_at = known.ready_at;
             }
             if known.controller != facts.controller {
-                wake(known.controller, &new.namespace, agenda);
+                wake(known.controller, &new.namespace, work_queue);
             }
         }
         self.settle(&place, &facts, true);
@@ -302,16 +302,16 @@ impl View {
                 Kind::DaemonSet,
                 Kind::Job,
             ] {
-                self.wake_all(kind, &new.namespace, agenda);
+                self.wake_all(kind, &new.namespace, work_queue);
             }
         }
-        wake(facts.controller.clone(), &new.namespace, agenda);
+        wake(facts.controller.clone(), &new.namespace, work_queue);
         self.pods.insert(place, facts);
-        self.wake_selecting(new, agenda);
+        self.wake_selecting(new, work_queue);
     }
 
     /// Adds a Pod to the view's numbers, or removes it.
-    fn settle(&mut self, place: &Place, facts: &PodFacts, comes: bool) {
+    fn settle(&mut self, place: &NamespacedName, facts: &PodFacts, comes: bool) {
         if let Some(controller) = &facts.controller {
             let tally = self.tallies.entry(Arc::clone(&controller.uid)).or_default();
             if comes {
@@ -323,14 +323,14 @@ impl View {
                 }
             }
         }
-        if facts.stage == Stage::Unplaced {
+        if facts.stage == PodStage::Unscheduled {
             if comes {
-                self.unplaced.insert(place.clone());
+                self.unscheduled.insert(place.clone());
             } else {
-                self.unplaced.remove(place);
+                self.unscheduled.remove(place);
             }
         }
-        if facts.stage != Stage::Over && !facts.node.is_empty() {
+        if facts.stage != PodStage::Over && !facts.node.is_empty() {
             let crowd = self.crowds.entry(Arc::clone(&facts.node)).or_default();
             *crowd += if comes { 1 } else { -1 };
             if *crowd == 0 {
@@ -340,7 +340,7 @@ impl View {
     }
 
     /// Adds a Pod to the Pods of its controller, or removes it.
-    fn settle_own(&mut self, place: &Place, controller: Option<&Arc<str>>, comes: bool) {
+    fn settle_own(&mut self, place: &NamespacedName, controller: Option<&Arc<str>>, comes: bool) {
         let Some(uid) = controller else {
             return;
         };
@@ -363,7 +363,7 @@ impl View {
         }
     }
 
-    fn wake_all(&self, kind: Kind, namespace: &Arc<str>, agenda: &mut Agenda) {
+    fn wake_all(&self, kind: Kind, namespace: &Arc<str>, work_queue: &mut WorkQueue) {
         let first = Key {
             kind,
             namespace: Arc::clone(namespace),
@@ -371,18 +371,18 @@ impl View {
         };
         let from = self.seen.range(first..);
         for key in from.take_while(|key| key.kind == kind && key.namespace == *namespace) {
-            agenda.add(key.clone());
+            work_queue.add(key.clone());
         }
     }
 
-    fn wake_selecting(&self, pod: &Stored, agenda: &mut Agenda) {
+    fn wake_selecting(&self, pod: &Stored, work_queue: &mut WorkQueue) {
         let first = (Arc::clone(&pod.namespace), Arc::from(""));
         for ((namespace, name), service) in self.services.range(first..) {
             if *namespace != pod.namespace {
                 break;
             }
             if selects(&service.lean()["spec"]["selector"], pod) {
-                agenda.add(Key::new(Kind::Service, namespace, name));
+                work_queue.add(Key::new(Kind::Service, namespace, name));
             }
         }
         let first = (Arc::clone(&pod.namespace), Arc::from(""));
@@ -391,20 +391,20 @@ impl View {
                 break;
             }
             if selects_by(selector.as_ref(), pod) {
-                agenda.add(Key::new(Kind::Budget, namespace, name));
+                work_queue.add(Key::new(Kind::Budget, namespace, name));
             }
         }
     }
 
-    fn wake_unplaced(&self, namespace: &Arc<str>, agenda: &mut Agenda) {
+    fn wake_unscheduled(&self, namespace: &Arc<str>, work_queue: &mut WorkQueue) {
         let first = (Arc::clone(namespace), Arc::from(""));
-        let from = self.unplaced.range(first..);
+        let from = self.unscheduled.range(first..);
         for (_, name) in from.take_while(|(own, _)| own == namespace) {
-            agenda.add(Key::new(Kind::Pod, namespace, name));
+            work_queue.add(Key::new(Kind::Pod, namespace, name));
         }
     }
 
-    fn wake_claims(&self, agenda: &mut Agenda) {
+    fn wake_claims(&self, work_queue: &mut WorkQueue) {
         let first = Key {
             kind: Kind::Claim,
             namespace: "".into(),
@@ -412,37 +412,37 @@ impl View {
         };
         let from = self.seen.range(first..);
         for key in from.take_while(|key| key.kind == Kind::Claim) {
-            agenda.add(key.clone());
+            work_queue.add(key.clone());
         }
     }
 
     /// Schedules looks after a change of nodes: unscheduled Pods may fit now, and DaemonSets may
     /// have other nodes.
-    fn reconsider_places(&self, agenda: &mut Agenda) {
-        for (namespace, name) in &self.unplaced {
-            agenda.add(Key::new(Kind::Pod, namespace, name));
+    fn wake_all_unscheduled(&self, work_queue: &mut WorkQueue) {
+        for (namespace, name) in &self.unscheduled {
+            work_queue.add(Key::new(Kind::Pod, namespace, name));
         }
         for key in self.seen.iter().filter(|key| key.kind == Kind::DaemonSet) {
-            agenda.add(key.clone());
+            work_queue.add(key.clone());
         }
     }
 }
 
-fn wake(controller: Option<Controller>, namespace: &Arc<str>, agenda: &mut Agenda) {
+fn wake(controller: Option<Controller>, namespace: &Arc<str>, work_queue: &mut WorkQueue) {
     if let Some(controller) = controller
         && let Some(kind) = controller.kind
     {
-        agenda.add(Key::new(kind, namespace, &controller.name));
+        work_queue.add(Key::new(kind, namespace, &controller.name));
     }
 }
 
 /// Makes a controller check whether its selector still matches a Pod.
-fn suspect(controller: Option<&Controller>, pod: &Stored, agenda: &mut Agenda) {
+fn suspect(controller: Option<&Controller>, pod: &Stored, work_queue: &mut WorkQueue) {
     if let Some(controller) = controller
         && let Some(kind) = controller.kind
     {
         let key = Key::new(kind, &pod.namespace, &controller.name);
-        agenda.suspect(key, (Arc::clone(&pod.namespace), Arc::clone(&pod.name)));
+        work_queue.suspect(key, (Arc::clone(&pod.namespace), Arc::clone(&pod.name)));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
-use super::facts::{Key, Kind, Place};
+use super::facts::{Key, Kind, NamespacedName};
 
 /// Number of Pods looked at in a row before one object of another kind. About as many Pods as a
 /// controller creates in one turn.
@@ -14,7 +14,7 @@ const RUN: usize = 256;
 /// Pods come before the controllers that count them: so a controller is looked at once for many
 /// Pods, and a Pod while its decoded form is still in memory.
 #[derive(Debug, Default)]
-pub(crate) struct Agenda {
+pub(crate) struct WorkQueue {
     pods: VecDeque<Key>,
     others: VecDeque<Key>,
     /// Number of Pods taken since the last object of another kind.
@@ -22,10 +22,10 @@ pub(crate) struct Agenda {
     known: HashSet<Key>,
     /// For each controller, the Pods that were added to it, or changed their labels, since its last
     /// look. Its selector may no longer match them.
-    suspects: HashMap<Key, BTreeSet<Place>>,
+    suspects: HashMap<Key, BTreeSet<NamespacedName>>,
 }
 
-impl Agenda {
+impl WorkQueue {
     pub(crate) fn add(&mut self, key: Key) {
         if self.known.insert(key.clone()) {
             let queue = match key.kind {
@@ -49,12 +49,12 @@ impl Agenda {
         self.known.is_empty()
     }
 
-    pub(crate) fn suspect(&mut self, controller: Key, pod: Place) {
+    pub(crate) fn suspect(&mut self, controller: Key, pod: NamespacedName) {
         self.suspects.entry(controller).or_default().insert(pod);
     }
 
     /// Takes the suspect Pods of a controller and forgets them.
-    pub(crate) fn take_suspects(&mut self, controller: &Key) -> BTreeSet<Place> {
+    pub(crate) fn take_suspects(&mut self, controller: &Key) -> BTreeSet<NamespacedName> {
         self.suspects.remove(controller).unwrap_or_default()
     }
 }
@@ -70,17 +70,17 @@ mod tests {
     // PLAY-5
     #[test]
     fn pods_come_first_and_do_not_delay_other_objects() {
-        let mut agenda = Agenda::default();
+        let mut work_queue = WorkQueue::default();
         for number in 0..2 {
-            agenda.add(key(Kind::Job, number));
-            agenda.add(key(Kind::Pod, number));
+            work_queue.add(key(Kind::Job, number));
+            work_queue.add(key(Kind::Pod, number));
         }
         // The first Pod is added again each time it is looked at.
         let mut looked = Vec::new();
         while looked.len() < RUN + 2 {
-            let next = agenda.pop().unwrap();
+            let next = work_queue.pop().unwrap();
             if next == key(Kind::Pod, 0) {
-                agenda.add(next.clone());
+                work_queue.add(next.clone());
             }
             looked.push(next);
         }
@@ -88,6 +88,6 @@ mod tests {
         assert_eq!(looked[RUN - 1], key(Kind::Pod, 0));
         assert_eq!(looked[RUN], key(Kind::Job, 0));
         assert_eq!(looked[RUN + 1], key(Kind::Pod, 0));
-        assert!(!agenda.is_empty());
+        assert!(!work_queue.is_empty());
     }
 }

@@ -13,7 +13,7 @@ use steersman_text::schedule::Schedule;
 use steersman_text::zones;
 
 use super::job::finished;
-use crate::actions::event_correlator::{Source, Told};
+use crate::actions::event_correlator::{EventContent, Source};
 use crate::actions::world::{Part, World};
 use crate::state::facts::{Key, Kind, holds, reference, text, time};
 
@@ -36,7 +36,7 @@ struct Due {
 }
 
 /// The parsed `schedule` and `timeZone`.
-struct Terms {
+struct CronSchedule {
     schedule: Schedule,
     zone: TimeZone,
 }
@@ -85,8 +85,8 @@ impl World<'_> {
                         "Saw a job that the controller did not create or forgot: {}",
                         job.name
                     );
-                    let told = Told::warning("UnexpectedJob", message);
-                    self.event(cron, Source::CronJobs, &told);
+                    let content = EventContent::warning("UnexpectedJob", message);
+                    self.event(cron, Source::CronJobs, &content);
                 }
                 continue;
             }
@@ -95,8 +95,8 @@ impl World<'_> {
                 active.retain(|one| one["uid"] != uid);
                 let end = if complete { "Complete" } else { "Failed" };
                 let message = format!("Saw completed job: {}, condition: {end}", job.name);
-                let told = Told::normal("SawCompletedJob", message);
-                self.event(cron, Source::CronJobs, &told);
+                let content = EventContent::normal("SawCompletedJob", message);
+                self.event(cron, Source::CronJobs, &content);
             }
             let done = &job.lean()["status"]["completionTime"];
             let last = time(&status["lastSuccessfulTime"]);
@@ -108,8 +108,8 @@ impl World<'_> {
             let there = jobs.iter().any(|job| one["uid"] == job.meta("uid"));
             if !there {
                 let message = format!("Active job went missing: {}", text(one, "name"));
-                let told = Told::normal("MissingJob", message);
-                self.event(cron, Source::CronJobs, &told);
+                let content = EventContent::normal("MissingJob", message);
+                self.event(cron, Source::CronJobs, &content);
             }
             there
         });
@@ -125,9 +125,9 @@ impl World<'_> {
         if spec["suspend"] == true {
             return;
         }
-        let terms = match Terms::of(spec) {
+        let terms = match CronSchedule::of(spec) {
             Ok(terms) => terms,
-            Err(told) => return self.event(cron, Source::CronJobs, &told),
+            Err(content) => return self.event(cron, Source::CronJobs, &content),
         };
         let now = self.now.wall;
         let deadline = spec["startingDeadlineSeconds"].as_i64();
@@ -136,13 +136,13 @@ impl World<'_> {
             let schedule = text(spec, "schedule");
             let why = "time difference between two schedules is less than 1 second";
             let message = format!("invalid schedule: {schedule} : {why}");
-            let told = Told::warning("InvalidSchedule", message);
-            return self.event(cron, Source::CronJobs, &told);
+            let content = EventContent::warning("InvalidSchedule", message);
+            return self.event(cron, Source::CronJobs, &content);
         };
         if many {
             let message = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
-            let told = Told::warning("TooManyMissedTimes", message.to_owned());
-            self.event(cron, Source::CronJobs, &told);
+            let content = EventContent::warning("TooManyMissedTimes", message.to_owned());
+            self.event(cron, Source::CronJobs, &content);
         }
         if let Some(at) = missed {
             self.start_job(key, cron, &terms, at, (status, active));
@@ -163,7 +163,7 @@ impl World<'_> {
         &mut self,
         key: &Key,
         cron: &Stored,
-        terms: &Terms,
+        terms: &CronSchedule,
         at: Timestamp,
         (status, active): (&mut Value, &mut Vec<Value>),
     ) {
@@ -173,8 +173,8 @@ impl World<'_> {
         {
             let when = at.strftime("%a, %d %b %Y %H:%M:%S +0000");
             let message = format!("Missed scheduled time to start a job: {when}");
-            let told = Told::warning("MissSchedule", message);
-            return self.event(cron, Source::CronJobs, &told);
+            let content = EventContent::warning("MissSchedule", message);
+            return self.event(cron, Source::CronJobs, &content);
         }
         let name = format!("{}-{}", cron.name, at.as_second().div_euclid(60));
         let listed = active.iter().any(|one| one["name"] == name);
@@ -184,8 +184,8 @@ impl World<'_> {
         let policy = text(spec, "concurrencyPolicy");
         if policy == "Forbid" && !active.is_empty() {
             let message = "Not starting job because prior execution is running and concurrency policy is Forbid";
-            let told = Told::normal("JobAlreadyActive", message.to_owned());
-            return self.event(cron, Source::CronJobs, &told);
+            let content = EventContent::normal("JobAlreadyActive", message.to_owned());
+            return self.event(cron, Source::CronJobs, &content);
         }
         if policy == "Replace" {
             for one in std::mem::take(active) {
@@ -200,8 +200,9 @@ impl World<'_> {
         let made = self.create(&kind, &cron.namespace, new_job(cron, &name, terms, at));
         let job = match made {
             Ok(job) => {
-                let told = Told::normal("SuccessfulCreate", format!("Created job {name}"));
-                self.event(cron, Source::CronJobs, &told);
+                let content =
+                    EventContent::normal("SuccessfulCreate", format!("Created job {name}"));
+                self.event(cron, Source::CronJobs, &content);
                 job
             }
             Err(refusal) => {
@@ -211,8 +212,8 @@ impl World<'_> {
                     own
                 } else {
                     let message = format!("Error creating job: {}", refusal.message);
-                    let told = Told::warning("FailedCreate", message);
-                    self.event(cron, Source::CronJobs, &told);
+                    let content = EventContent::warning("FailedCreate", message);
+                    self.event(cron, Source::CronJobs, &content);
                     return self.later(key.clone(), self.now.tick.saturating_add(REFUSED));
                 }
             }
@@ -231,8 +232,9 @@ impl World<'_> {
     fn delete_job(&mut self, cron: &Stored, job: &Stored) {
         let kind = Arc::clone(self.kinds.of(Kind::Job));
         if self.delete(&kind, job, None) {
-            let told = Told::normal("SuccessfulDelete", format!("Deleted job {}", job.name));
-            self.event(cron, Source::CronJobs, &told);
+            let content =
+                EventContent::normal("SuccessfulDelete", format!("Deleted job {}", job.name));
+            self.event(cron, Source::CronJobs, &content);
         }
     }
 
@@ -260,24 +262,24 @@ impl World<'_> {
     }
 }
 
-impl Terms {
+impl CronSchedule {
     /// Parses a spec.
     ///
     /// # Errors
     /// Returns the Event about a spec that does not parse.
-    fn of(spec: &Value) -> Result<Self, Told> {
+    fn of(spec: &Value) -> Result<Self, EventContent> {
         let text = text(spec, "schedule");
         let name = spec["timeZone"].as_str();
         let named = name.map(|name| {
             zones::zone(name).ok_or_else(|| {
                 let message = format!("invalid timeZone: {name:?}: unknown time zone {name}");
-                Told::warning("UnknownTimeZone", message)
+                EventContent::warning("UnknownTimeZone", message)
             })
         });
         let named = named.transpose()?;
         let mut schedule = Schedule::parse(text).map_err(|why| {
             let message = format!("unparseable schedule: {text:?} : {why}");
-            Told::warning("UnparseableSchedule", message)
+            EventContent::warning("UnparseableSchedule", message)
         })?;
         let zone = schedule.zone.take().or(named).unwrap_or(TimeZone::UTC);
         Ok(Self { schedule, zone })
@@ -327,7 +329,7 @@ impl Terms {
 }
 
 /// Builds the Job for one time.
-fn new_job(cron: &Stored, name: &str, terms: &Terms, at: Timestamp) -> Value {
+fn new_job(cron: &Stored, name: &str, terms: &CronSchedule, at: Timestamp) -> Value {
     let template = &cron.lean()["spec"]["jobTemplate"];
     let mut annotations = template["metadata"]["annotations"].clone();
     if !annotations.is_object() {

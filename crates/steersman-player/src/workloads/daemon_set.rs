@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use steersman_registry::store::Stored;
 
 use super::revisions;
-use crate::actions::event_correlator::{Source, Told};
+use crate::actions::event_correlator::{EventContent, Source};
 use crate::actions::world::{Part, World};
-use crate::state::facts::{Key, Kind, Stage, number, share, stage_of, text};
+use crate::state::facts::{Key, Kind, PodStage, number, share, stage_of, text};
 
 /// Taints that daemon Pods tolerate, with their effects.
 const TOLERATED: &[(&str, &str)] = &[
@@ -23,12 +23,12 @@ const TOLERATED: &[(&str, &str)] = &[
 
 /// The Pod counts in the status of a set.
 #[derive(Debug, Default)]
-struct Numbers {
+struct DaemonCounts {
     scheduled: i64,
     ready: i64,
     available: i64,
     updated: i64,
-    misplaced: i64,
+    misscheduled: i64,
 }
 
 /// The Pods of a set by node, and the template of new ones.
@@ -66,7 +66,7 @@ impl World<'_> {
             let node = node_of(pod.lean()).to_owned();
             daemons.pods.entry(node).or_default().push(pod);
         }
-        let mut numbers = Numbers::default();
+        let mut numbers = DaemonCounts::default();
         let mut replaceable = Vec::new();
         for node in &nodes {
             let Some(pod) = self.daemon(key, &set, node, &mut daemons) else {
@@ -86,8 +86,8 @@ impl World<'_> {
         }
         for pod in daemons.pods.into_values().flatten() {
             let stage = stage_of(pod.lean());
-            numbers.misplaced += i64::from(!matches!(stage, Stage::Over | Stage::Leaving));
-            if leaving || stage == Stage::Leaving {
+            numbers.misscheduled += i64::from(!matches!(stage, PodStage::Over | PodStage::Leaving));
+            if leaving || stage == PodStage::Leaving {
                 continue;
             }
             if self.spent() {
@@ -116,27 +116,27 @@ impl World<'_> {
         let (mut live, mut leaving) = (None, deleted);
         for pod in daemons.pods.remove(node).unwrap_or_default() {
             match stage_of(pod.lean()) {
-                Stage::Leaving => leaving = true,
-                Stage::Over if deleted || self.spent() => {}
-                Stage::Over => {
+                PodStage::Leaving => leaving = true,
+                PodStage::Over if deleted || self.spent() => {}
+                PodStage::Over => {
                     let (namespace, name) = (&pod.namespace, &pod.name);
-                    let told = if text(&pod.lean()["status"], "phase") == "Failed" {
+                    let content = if text(&pod.lean()["status"], "phase") == "Failed" {
                         let why = "will try to kill it";
                         let message = format!(
                             "Found failed daemon pod {namespace}/{name} on node {node}, {why}"
                         );
-                        Told::warning("FailedDaemonPod", message)
+                        EventContent::warning("FailedDaemonPod", message)
                     } else {
                         let why = "will try to delete it";
                         let message = format!(
                             "Found succeeded daemon pod {namespace}/{name} on node {node}, {why}"
                         );
-                        Told::normal("SucceededDaemonPod", message)
+                        EventContent::normal("SucceededDaemonPod", message)
                     };
-                    self.event(set, Source::DaemonSets, &told);
+                    self.event(set, Source::DaemonSets, &content);
                     self.delete_pod(key, set, &pod);
                 }
-                Stage::Unplaced | Stage::Placed | Stage::Running => live = Some(pod),
+                PodStage::Unscheduled | PodStage::Scheduled | PodStage::Running => live = Some(pod),
             }
         }
         if live.is_none() && !leaving && self.spent() {
@@ -183,10 +183,10 @@ impl World<'_> {
         }
     }
 
-    fn report_daemons(&mut self, set: &Stored, wanted: i64, numbers: &Numbers) {
+    fn report_daemons(&mut self, set: &Stored, wanted: i64, numbers: &DaemonCounts) {
         let mut status = json!({
             "currentNumberScheduled": numbers.scheduled,
-            "numberMisscheduled": numbers.misplaced,
+            "numberMisscheduled": numbers.misscheduled,
             "desiredNumberScheduled": wanted,
             "numberReady": numbers.ready,
             "observedGeneration": set.lean()["metadata"]["generation"],

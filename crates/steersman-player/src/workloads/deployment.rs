@@ -10,15 +10,15 @@ use super::deployment_replica_sets::{
     DESIRED, HISTORY, MOST, OWN, REVISION, Sets, annotations_of, is_complete, new_set, progressing,
     put_condition, put_failure, revision_of, same_template,
 };
-use super::rollout::{Share, Size, Terms};
-use crate::actions::event_correlator::{Source, Told};
+use super::rollout::{RolloutTerms, Share, Size};
+use crate::actions::event_correlator::{EventContent, Source};
 use crate::actions::world::{Part, World};
 use crate::pods::owned_pods::selector_of;
 use crate::state::facts::{Key, Kind, annotation, number, time};
 
 /// The sums over the ReplicaSets of a Deployment that its status reports.
 #[derive(Debug, Clone, Copy)]
-struct Numbers {
+struct ReplicaCounts {
     total: i64,
     ready: i64,
     available: i64,
@@ -97,7 +97,7 @@ impl World<'_> {
             let (name, body) = new_set(deployment, &sets, &revision);
             let kind = Arc::clone(self.kinds.of(Kind::ReplicaSet));
             let size = number(&body["spec"]["replicas"], 0);
-            let told = match self.create(&kind, &deployment.namespace, body) {
+            let reason = match self.create(&kind, &deployment.namespace, body) {
                 Ok(_) => {
                     self.tell_scaled(deployment, &name, 0, size);
                     (
@@ -108,15 +108,15 @@ impl World<'_> {
                 Err(refusal) => {
                     let why = &refusal.message;
                     let message = format!("Failed to create new replica set \"{name}\": {why}");
-                    let told = Told::warning("ReplicaSetCreateError", message);
-                    self.event(deployment, Source::Deployments, &told);
+                    let content = EventContent::warning("ReplicaSetCreateError", message);
+                    self.event(deployment, Source::Deployments, &content);
                     let again = self.now.tick.saturating_add(Duration::from_secs(1));
                     self.later(Key::of(Kind::Deployment, deployment), again);
                     ("ReplicaSetCreateError", refusal.message)
                 }
             };
             self.note_revision(deployment, &revision);
-            return Some(told);
+            return Some(reason);
         };
         if revision_of(new.lean()) <= newest {
             self.edit(Kind::ReplicaSet, &new, |set| {
@@ -157,7 +157,7 @@ impl World<'_> {
 
     fn resize(&mut self, deployment: &Stored, paused: bool) {
         let sets = self.sets_of(deployment);
-        let terms = Terms::of(deployment.lean());
+        let terms = RolloutTerms::of(deployment.lean());
         let size = |set: &Arc<Stored>| Size {
             wanted: number(&set.lean()["spec"]["replicas"], 0),
             available: number(&set.lean()["status"]["availableReplicas"], 0),
@@ -220,12 +220,18 @@ impl World<'_> {
         if was != size {
             let way = if size > was { "up" } else { "down" };
             let message = format!("Scaled {way} replica set {set} from {was} to {size}");
-            let told = Told::normal("ScalingReplicaSet", message);
-            self.event(deployment, Source::Deployments, &told);
+            let content = EventContent::normal("ScalingReplicaSet", message);
+            self.event(deployment, Source::Deployments, &content);
         }
     }
 
-    fn scale(&mut self, set: &Stored, replicas: i64, terms: Terms, deployment: Option<&Value>) {
+    fn scale(
+        &mut self,
+        set: &Stored,
+        replicas: i64,
+        terms: RolloutTerms,
+        deployment: Option<&Value>,
+    ) {
         self.edit(Kind::ReplicaSet, set, |object| {
             if number(&object["spec"]["replicas"], 1) != replicas {
                 object["spec"]["replicas"] = json!(replicas);
@@ -280,7 +286,7 @@ impl World<'_> {
         reason: Option<(&'static str, String)>,
     ) {
         let sets = self.sets_of(deployment);
-        let terms = Terms::of(deployment.lean());
+        let terms = RolloutTerms::of(deployment.lean());
         let old = &deployment.lean()["status"];
         let (total, ready) = (sets.sum("replicas"), sets.sum("readyReplicas"));
         let available = sets.sum("availableReplicas");
@@ -308,14 +314,14 @@ impl World<'_> {
         };
         put_condition(&mut conditions, ("Available", holds, why, message), &wall);
         let name = new.map_or("", |set| &*set.name);
-        let numbers = Numbers {
+        let numbers = ReplicaCounts {
             total,
             ready,
             available,
             updated,
         };
-        let told = self.progress(key, deployment, (name, numbers), reason);
-        if let Some((holds, why, message)) = told {
+        let progress = self.progress(key, deployment, (name, numbers), reason);
+        if let Some((holds, why, message)) = progress {
             put_condition(
                 &mut conditions,
                 ("Progressing", holds, why, &message),
@@ -349,16 +355,16 @@ impl World<'_> {
         &mut self,
         key: &Key,
         deployment: &Stored,
-        (name, numbers): (&str, Numbers),
+        (name, numbers): (&str, ReplicaCounts),
         reason: Option<(&'static str, String)>,
     ) -> Option<(&'static str, &'static str, String)> {
-        let Numbers {
+        let ReplicaCounts {
             total,
             ready,
             available,
             updated,
         } = numbers;
-        let terms = Terms::of(deployment.lean());
+        let terms = RolloutTerms::of(deployment.lean());
         let old = &deployment.lean()["status"];
         let done = updated == terms.replicas && total == updated && available == updated;
         if deployment.lean()["spec"]["paused"] == true {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use steersman_registry::store::Stored;
 
-use super::rollout::{Size, Terms};
+use super::rollout::{RolloutTerms, Size};
 use crate::pods::owned_pods::set_condition;
 use crate::state::facts::{annotation, label, number, reference, template_hash};
 
@@ -66,7 +66,7 @@ pub(crate) fn new_set(deployment: &Stored, sets: &Sets, revision: &str) -> (Stri
         selector["matchLabels"] = json!({});
     }
     selector["matchLabels"]["pod-template-hash"] = json!(hash);
-    let terms = Terms::of(deployment.lean());
+    let terms = RolloutTerms::of(deployment.lean());
     let total = sets
         .all()
         .map(|set| number(&set.lean()["spec"]["replicas"], 0))

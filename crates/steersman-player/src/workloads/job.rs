@@ -18,10 +18,10 @@ use indexes::Indexes;
 use rules::{Judgement, is_failed, judge, restarts, success};
 
 pub(crate) use sync::finished;
-use sync::{Counted, End, Sync};
+use sync::{End, Sync, UncountedPods};
 use track::condition;
 
-use crate::actions::event_correlator::{Source, Told};
+use crate::actions::event_correlator::{EventContent, Source};
 use crate::actions::world::World;
 use crate::pods::owned_pods::set_condition;
 use crate::state::facts::{Key, Kind, holds, number, text, time};
@@ -46,7 +46,7 @@ impl World<'_> {
         if !leaving && self.claim_pods(key, &job) {
             return;
         }
-        let counted = Counted::of(job.lean());
+        let counted = UncountedPods::of(job.lean());
         let mut sync = self.sync(job, &counted);
         let mut status = sync.job.lean()["status"].clone();
         if !status.is_object() {
@@ -156,8 +156,8 @@ impl World<'_> {
             // The Job's time starts anew.
             status["startTime"] = json!(self.wall());
         }
-        let told = Told::normal(reason, message.to_owned());
-        self.event(&sync.job, Source::Jobs, &told);
+        let content = EventContent::normal(reason, message.to_owned());
+        self.event(&sync.job, Source::Jobs, &content);
     }
 
     /// Deletes a finished Job when its time to live is over.

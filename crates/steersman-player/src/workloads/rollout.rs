@@ -6,7 +6,7 @@ use crate::state::facts::{number, share};
 
 /// The numbers that a Deployment's spec asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Terms {
+pub(crate) struct RolloutTerms {
     pub(crate) replicas: i64,
     /// How many Pods may exist beyond the replicas (`maxSurge`).
     pub(crate) surge: i64,
@@ -33,7 +33,7 @@ pub(crate) struct Share {
     pub(crate) most: Option<i64>,
 }
 
-impl Terms {
+impl RolloutTerms {
     pub(crate) fn of(deployment: &Value) -> Self {
         let spec = &deployment["spec"];
         let replicas = number(&spec["replicas"], 1).max(0);
@@ -187,7 +187,7 @@ mod tests {
             let deployment = json!({"spec": {"replicas": replicas, "strategy": {
                 "rollingUpdate": {"maxSurge": read(surge), "maxUnavailable": read(unavailable)},
             }}});
-            let terms = Terms::of(&deployment);
+            let terms = RolloutTerms::of(&deployment);
             let (mut old, mut new) = (size(replicas, replicas), size(0, 0));
             for _ in 0..40 {
                 new.wanted = terms.grow(new, old.wanted + new.wanted);
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn unavailable_pods_are_scaled_down_first() {
-        let terms = Terms {
+        let terms = RolloutTerms {
             replicas: 4,
             surge: 1,
             unavailable: 1,
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_rollout_that_is_scaled_keeps_its_proportions() {
-        let terms = |replicas| Terms {
+        let terms = |replicas| RolloutTerms {
             replicas,
             surge: 3,
             unavailable: 2,
@@ -247,11 +247,11 @@ mod tests {
 
     #[test]
     fn percentages_are_rounded_as_upstream_rounds_them() {
-        let terms = Terms::of(&json!({"spec": {"replicas": 3, "strategy": {
+        let terms = RolloutTerms::of(&json!({"spec": {"replicas": 3, "strategy": {
             "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"},
         }}}));
         assert_eq!((terms.surge, terms.unavailable), (1, 0));
-        let none = Terms::of(&json!({"spec": {"replicas": 3, "strategy": {
+        let none = RolloutTerms::of(&json!({"spec": {"replicas": 3, "strategy": {
             "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 0},
         }}}));
         assert_eq!(none.unavailable, 1);

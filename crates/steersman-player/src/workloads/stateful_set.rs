@@ -8,14 +8,14 @@ use serde_json::{Map, Value, json};
 use steersman_registry::store::Stored;
 
 use super::revisions::{self, Revision};
-use crate::actions::event_correlator::{Source, Told};
+use crate::actions::event_correlator::{EventContent, Source};
 use crate::actions::world::{Part, World};
-use crate::state::facts::{Key, Kind, Stage, number, reference, share, stage_of, text};
+use crate::state::facts::{Key, Kind, PodStage, number, reference, share, stage_of, text};
 
 /// One Pod of a set.
 struct Member {
     pod: Arc<Stored>,
-    stage: Stage,
+    stage: PodStage,
     ready: bool,
     available: bool,
 }
@@ -107,13 +107,13 @@ impl World<'_> {
                         return;
                     }
                 }
-                Some(member) if member.stage == Stage::Over => {
+                Some(member) if member.stage == PodStage::Over => {
                     self.delete_pod(key, set, &member.pod);
                     if in_order {
                         return;
                     }
                 }
-                Some(member) if member.stage == Stage::Leaving || !member.available => {
+                Some(member) if member.stage == PodStage::Leaving || !member.available => {
                     if in_order {
                         return;
                     }
@@ -126,7 +126,7 @@ impl World<'_> {
             if self.spent() {
                 return self.again(key);
             }
-            if member.stage != Stage::Leaving {
+            if member.stage != PodStage::Leaving {
                 self.delete_pod(key, set, &member.pod);
             }
             if in_order {
@@ -143,8 +143,8 @@ impl World<'_> {
         let mut unavailable = 0;
         for (ordinal, member) in members.range(first..beyond).rev() {
             let old = revisions::hash_of(member.pod.lean()) != update.hash;
-            let healthy = member.available && member.stage != Stage::Leaving;
-            if old && *ordinal >= partition && member.stage != Stage::Leaving {
+            let healthy = member.available && member.stage != PodStage::Leaving;
+            if old && *ordinal >= partition && member.stage != PodStage::Leaving {
                 unavailable += 1;
                 self.delete_pod(key, set, &member.pod);
             } else if !healthy {
@@ -213,15 +213,15 @@ impl World<'_> {
             if retention == "Delete" {
                 fields.insert("ownerReferences".to_owned(), json!([reference(set)]));
             }
-            let told = match self.create(&kind, &set.namespace, body) {
-                Ok(_) => Told::normal(
+            let content = match self.create(&kind, &set.namespace, body) {
+                Ok(_) => EventContent::normal(
                     "SuccessfulCreate",
                     format!(
                         "create Claim {name} Pod {pod_name} in StatefulSet {} success",
                         set.name
                     ),
                 ),
-                Err(refusal) => Told::warning(
+                Err(refusal) => EventContent::warning(
                     "FailedCreate",
                     format!(
                         "create Claim {name} for Pod {pod_name} in StatefulSet {} failed error: {}",
@@ -229,7 +229,7 @@ impl World<'_> {
                     ),
                 ),
             };
-            self.event(set, Source::StatefulSets, &told);
+            self.event(set, Source::StatefulSets, &content);
         }
         let volumes = pod["spec"]
             .as_object_mut()
@@ -259,7 +259,7 @@ impl World<'_> {
         let there = || {
             members
                 .values()
-                .filter(|one| !matches!(one.stage, Stage::Leaving | Stage::Over))
+                .filter(|one| !matches!(one.stage, PodStage::Leaving | PodStage::Over))
         };
         let count = |fits: &dyn Fn(&Member) -> bool| {
             i64::try_from(there().filter(|one| fits(one)).count()).unwrap_or(0)
@@ -274,7 +274,7 @@ impl World<'_> {
         let rolled = updated == replicas
             && replicas == wanted
             && ready == replicas
-            && members.values().all(|one| one.stage != Stage::Leaving);
+            && members.values().all(|one| one.stage != PodStage::Leaving);
         let current = if rolled { update.name.clone() } else { current };
         let in_current = count(&|one| is_of(one, &current));
         let mut status = Map::new();

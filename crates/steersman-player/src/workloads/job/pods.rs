@@ -15,7 +15,7 @@ use super::rules::{
 };
 use super::sync::{Sync, count};
 use crate::actions::world::World;
-use crate::state::facts::{Key, Kind, Stage, TRACKING, controller_of, holds, number, stage_of};
+use crate::state::facts::{Key, Kind, PodStage, TRACKING, controller_of, holds, number, stage_of};
 
 /// The delay after the first failure, and the maximum delay.
 const BACKOFF: Duration = Duration::from_secs(10);
@@ -138,8 +138,8 @@ impl World<'_> {
     fn free_indexes(&mut self, key: &Key, sync: &Sync, most: usize) -> Vec<i64> {
         let only_failed = replaces_failed_only(sync.job.lean());
         let held = sync.pods.iter().filter(|pod| match stage_of(pod.lean()) {
-            Stage::Leaving => only_failed && !is_failed(sync.job.lean(), pod.lean()),
-            stage => stage != Stage::Over,
+            PodStage::Leaving => only_failed && !is_failed(sync.job.lean(), pod.lean()),
+            stage => stage != PodStage::Over,
         });
         let held: BTreeSet<i64> = held.filter_map(|pod| index_of(pod.lean())).collect();
         let mut taken = sync.done.and(&Indexes::of(&held));
@@ -192,13 +192,8 @@ impl World<'_> {
 
     /// Removes the finalizer of a Pod of a deleted Job, because no Job will.
     pub(crate) fn free_pod_of_lost_job(&mut self, key: &Key) {
-        let place = (Arc::clone(&key.namespace), Arc::clone(&key.name));
-        if !self
-            .view
-            .pods
-            .get(&place)
-            .is_some_and(|facts| facts.tracked)
-        {
+        let name = (Arc::clone(&key.namespace), Arc::clone(&key.name));
+        if !self.view.pods.get(&name).is_some_and(|facts| facts.tracked) {
             return;
         }
         let Some(pod) = self.get(Kind::Pod, &key.namespace, &key.name) else {

@@ -9,7 +9,7 @@ use steersman_registry::store::Stored;
 use super::indexes::Indexes;
 use super::rules::{Judgement, ends_index, failures_of, index_of, is_failed, judge};
 use crate::actions::world::World;
-use crate::state::facts::{Kind, Stage, holds, is_tracked, number, stage_of, text, time};
+use crate::state::facts::{Kind, PodStage, holds, is_tracked, number, stage_of, text, time};
 
 /// The state of a Job in one look at it.
 pub(super) struct Sync {
@@ -82,7 +82,7 @@ impl Sync {
     }
 
     /// Whether a Pod finished and is neither counted nor listed as uncounted.
-    fn is_new(&self, pod: &Stored, counted: &Counted) -> bool {
+    fn is_new(&self, pod: &Stored, counted: &UncountedPods) -> bool {
         is_tracked(pod.lean())
             && !counted.has(pod.meta("uid"))
             && (!self.indexed
@@ -92,12 +92,12 @@ impl Sync {
 
 /// The uids of finished Pods that the status lists as not counted yet (`uncountedTerminatedPods`).
 #[derive(Debug, Clone, Default)]
-pub(super) struct Counted {
+pub(super) struct UncountedPods {
     pub(super) succeeded: Vec<String>,
     pub(super) failed: Vec<String>,
 }
 
-impl Counted {
+impl UncountedPods {
     pub(super) fn of(job: &Value) -> Self {
         let uncounted = &job["status"]["uncountedTerminatedPods"];
         let read = |field: &str| {
@@ -127,7 +127,7 @@ impl Counted {
 }
 
 impl World<'_> {
-    pub(super) fn sync(&mut self, job: Arc<Stored>, counted: &Counted) -> Sync {
+    pub(super) fn sync(&mut self, job: Arc<Stored>, counted: &UncountedPods) -> Sync {
         let view = self.view;
         let status = &job.lean()["status"];
         let places = view.own(job.meta("uid"));
@@ -136,7 +136,7 @@ impl World<'_> {
         let lives = |pod: &&Arc<Stored>| {
             matches!(
                 stage_of(pod.lean()),
-                Stage::Unplaced | Stage::Placed | Stage::Running
+                PodStage::Unscheduled | PodStage::Scheduled | PodStage::Running
             )
         };
         let active: Vec<Arc<Stored>> = pods.iter().filter(lives).cloned().collect();

@@ -13,8 +13,8 @@ use steersman_registry::store::Stored;
 
 use super::indexes::Indexes;
 use super::rules::{Judgement, index_of, is_failed, judge};
-use super::sync::{Counted, End, Sync, count};
-use crate::actions::event_correlator::{Source, Told};
+use super::sync::{End, Sync, UncountedPods, count};
+use crate::actions::event_correlator::{EventContent, Source};
 use crate::actions::world::{Part, World};
 use crate::pods::owned_pods::set_condition;
 use crate::state::facts::{Key, Kind, holds, is_tracked, number, text};
@@ -29,7 +29,7 @@ impl World<'_> {
         &mut self,
         key: &Key,
         sync: &Sync,
-        (mut status, mut counted): (Value, Counted),
+        (mut status, mut counted): (Value, UncountedPods),
         end: Option<End>,
     ) {
         let tracked = sync.pods.iter().filter(|pod| is_tracked(pod.lean()));
@@ -50,8 +50,8 @@ impl World<'_> {
             false => ("FailureTarget", end),
         });
         if let Some((kind, end)) = before.filter(|(kind, _)| !holds(sync.job.lean(), kind)) {
-            let told = (end.reason.as_str(), end.message.as_str());
-            put_condition(&mut status, condition(kind, "True", told, &now));
+            let reason = (end.reason.as_str(), end.message.as_str());
+            put_condition(&mut status, condition(kind, "True", reason, &now));
         }
         let job = Arc::clone(&sync.job);
         if !self.report(Kind::Job, Part::Controllers, &job, status.clone()) {
@@ -72,8 +72,8 @@ impl World<'_> {
         let end = end.filter(|_| settled && sync.terminating == 0);
         if let Some(end) = &end {
             let kind = if end.well { "Complete" } else { "Failed" };
-            let told = (end.reason.as_str(), end.message.as_str());
-            put_condition(&mut status, condition(kind, "True", told, &now));
+            let reason = (end.reason.as_str(), end.message.as_str());
+            put_condition(&mut status, condition(kind, "True", reason, &now));
             if end.well {
                 status["completionTime"] = json!(now);
             }
@@ -85,12 +85,12 @@ impl World<'_> {
             return self.later(key.clone(), self.now.tick.saturating_add(REFUSED));
         }
         if let Some(end) = end {
-            let told = if end.well {
-                Told::normal("Completed", "Job completed".to_owned())
+            let content = if end.well {
+                EventContent::normal("Completed", "Job completed".to_owned())
             } else {
-                Told::warning(end.known_reason(), end.message)
+                EventContent::warning(end.known_reason(), end.message)
             };
-            self.event(&job, Source::Jobs, &told);
+            self.event(&job, Source::Jobs, &content);
         }
     }
 
@@ -99,7 +99,7 @@ impl World<'_> {
     fn name_ended(
         &self,
         sync: &Sync,
-        (status, counted): (&mut Value, &mut Counted),
+        (status, counted): (&mut Value, &mut UncountedPods),
         end: Option<&End>,
     ) -> (Vec<Arc<Stored>>, bool) {
         let job = sync.job.lean();
@@ -175,7 +175,7 @@ impl End {
 }
 
 /// Moves the listed Pods without a finalizer into the numbers of the status.
-fn count_released(status: &mut Value, counted: &mut Counted, held: &HashSet<String>) {
+fn count_released(status: &mut Value, counted: &mut UncountedPods, held: &HashSet<String>) {
     for (field, uids) in [
         ("succeeded", &mut counted.succeeded),
         ("failed", &mut counted.failed),
