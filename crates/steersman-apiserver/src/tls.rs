@@ -18,7 +18,7 @@ use crate::error::Error;
 /// The names and addresses in a generated certificate.
 const NAMES: [&str; 3] = ["127.0.0.1", "::1", "localhost"];
 
-type Problem = Box<dyn std::error::Error + Send + Sync>;
+type TlsError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The configured certificates, in PEM.
 #[derive(Debug, Clone, Default)]
@@ -46,7 +46,7 @@ impl Identity {
     }
 }
 
-fn build(pem: &Pem, address: IpAddr) -> Result<Identity, Problem> {
+fn build(pem: &Pem, address: IpAddr) -> Result<Identity, TlsError> {
     let (ca_pem, chain, key) = match &pem.own {
         Some((chain, key)) => (chain.clone(), certificates(chain)?, private_key(key)?),
         None => generate(address)?,
@@ -76,7 +76,7 @@ fn build(pem: &Pem, address: IpAddr) -> Result<Identity, Problem> {
     })
 }
 
-fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, Problem> {
+fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
     let all = all?;
     if all.is_empty() {
@@ -85,7 +85,7 @@ fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, Problem> {
     Ok(all)
 }
 
-fn private_key(pem: &str) -> Result<PrivateKeyDer<'static>, Problem> {
+fn private_key(pem: &str) -> Result<PrivateKeyDer<'static>, TlsError> {
     Ok(PrivateKeyDer::from_pem_slice(pem.as_bytes())?)
 }
 
@@ -93,7 +93,7 @@ fn private_key(pem: &str) -> Result<PrivateKeyDer<'static>, Problem> {
 /// its key.
 fn generate(
     address: IpAddr,
-) -> Result<(String, Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), Problem> {
+) -> Result<(String, Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), TlsError> {
     let mut ca = CertificateParams::new(Vec::new())?;
     ca.distinguished_name
         .push(DnType::CommonName, "steersman-apiserver-ca");

@@ -21,12 +21,12 @@ use super::watches::{OpenWatches, WatchMode, WatchTap};
 /// Resources are written as in [`RequestRecord::is_for`].
 #[derive(Debug, Clone)]
 pub struct Faults {
-    shared: Arc<Shared>,
+    shared: Arc<SharedFaults>,
     watches: OpenWatches,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SharedFaults {
     plan: Mutex<Plan>,
     /// The restart in progress, if any.
     outage: Mutex<Option<Outage>>,
@@ -47,7 +47,7 @@ pub struct Answer {
 /// A planned fault. Dropping the guard removes the fault from the plan.
 #[must_use = "dropping the guard removes the fault"]
 pub struct FaultGuard {
-    shared: Arc<Shared>,
+    shared: Arc<SharedFaults>,
     id: u64,
     kept: bool,
     /// The silenced watches that deliver again when the fault is removed.
@@ -279,7 +279,7 @@ impl Faults {
     }
 
     pub(crate) fn new(seed: u64) -> Self {
-        let shared = Shared {
+        let shared = SharedFaults {
             plan: Mutex::new(Plan::new(seed)),
             outage: Mutex::default(),
             began: Instant::now(),

@@ -14,11 +14,11 @@ use super::record::{RequestRecord, Verb};
 /// [`RequestLog::forgotten`].
 #[derive(Debug, Clone)]
 pub struct RequestLog {
-    shared: Arc<Shared>,
+    shared: Arc<SharedLog>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SharedLog {
     state: Mutex<State>,
     changed: watch::Sender<u64>,
 }
@@ -41,7 +41,7 @@ impl RequestLog {
         };
         let changed = watch::Sender::new(0);
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(SharedLog {
                 state: Mutex::new(state),
                 changed,
             }),

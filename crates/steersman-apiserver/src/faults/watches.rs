@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::record::RequestRecord;
-use crate::watch_wakers::Bell;
+use crate::watch_wakers::WatchWaker;
 
 /// The mode of an open watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,11 +38,11 @@ struct Entry {
     stop: CancellationToken,
 }
 
-/// The mode of a watch, and the bell that wakes it when the mode changes.
+/// The mode of a watch, and the waker that wakes it when the mode changes.
 #[derive(Debug)]
 struct Switch {
     mode: Mutex<WatchMode>,
-    bell: Arc<Bell>,
+    waker: Arc<WatchWaker>,
 }
 
 /// A watch's side of its switch; dropping it removes the watch from the list.
@@ -64,7 +64,7 @@ impl OpenWatches {
     ) -> WatchTap {
         let switch = Arc::new(Switch {
             mode: Mutex::new(mode),
-            bell: Arc::default(),
+            waker: Arc::default(),
         });
         let entry = Entry {
             record: record.clone(),
@@ -124,7 +124,7 @@ impl OpenWatches {
 impl Switch {
     fn turn(&self, mode: WatchMode) {
         *self.mode.lock() = mode;
-        self.bell.ring();
+        self.waker.wake();
     }
 }
 
@@ -134,10 +134,10 @@ impl WatchTap {
         *self.switch.mode.lock()
     }
 
-    /// Returns the bell that wakes the watch when its mode changes. The watch subscribes it to
+    /// Returns the waker that wakes the watch when its mode changes. The watch subscribes it to
     /// changes of the storage as well.
-    pub(crate) fn bell(&self) -> &Arc<Bell> {
-        &self.switch.bell
+    pub(crate) fn waker(&self) -> &Arc<WatchWaker> {
+        &self.switch.waker
     }
 }
 

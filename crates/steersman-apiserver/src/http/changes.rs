@@ -8,12 +8,12 @@ use steersman_schema::resource::StorageKey;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep_until};
 
-use crate::watch_wakers::{Bell, Bells};
+use crate::watch_wakers::{StorageWakers, WatchWaker};
 
 /// The subscriptions to changes of storages. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct Changes {
-    by_storage: Arc<Mutex<HashMap<StorageKey, Bells>>>,
+    by_storage: Arc<Mutex<HashMap<StorageKey, StorageWakers>>>,
 }
 
 /// A round that ends when this value is dropped: in time, or together with its runtime.
@@ -23,12 +23,12 @@ struct Round {
 }
 
 impl Changes {
-    /// Rings the bell whenever the storage changes. Call it before the first poll.
-    pub(crate) fn subscribe(&self, storage: &StorageKey, bell: &Arc<Bell>) {
+    /// Wakes the waker whenever the storage changes. Call it before the first poll.
+    pub(crate) fn subscribe(&self, storage: &StorageKey, waker: &Arc<WatchWaker>) {
         let mut by_storage = self.by_storage.lock();
         // Storages without watches are removed here, which is rarer than writes.
-        by_storage.retain(|key, bells| key == storage || !bells.is_unheard());
-        by_storage.entry(storage.clone()).or_default().hang(bell);
+        by_storage.retain(|key, wakers| key == storage || !wakers.has_no_watches());
+        by_storage.entry(storage.clone()).or_default().add(waker);
     }
 
     /// Wakes the subscribers of these storages, many subscribers in rounds (SRV-WATCH-3).
@@ -38,13 +38,13 @@ impl Changes {
         let mut by_storage = self.by_storage.lock();
         let mut rounds = Vec::new();
         for storage in changed {
-            let Some(bells) = by_storage.get_mut(storage) else {
+            let Some(wakers) = by_storage.get_mut(storage) else {
                 continue;
             };
             if !has_timer {
                 // Outside a runtime no task can end the round later.
-                bells.ring_all(now);
-            } else if let Some(ends) = bells.ring(now) {
+                wakers.wake_all(now);
+            } else if let Some(ends) = wakers.wake(now) {
                 rounds.push((storage.clone(), ends));
             }
         }
@@ -64,8 +64,8 @@ impl Changes {
 
 impl Drop for Round {
     fn drop(&mut self) {
-        if let Some(bells) = self.changes.by_storage.lock().get_mut(&self.storage) {
-            bells.end_round(Instant::now().into_std());
+        if let Some(wakers) = self.changes.by_storage.lock().get_mut(&self.storage) {
+            wakers.end_round(Instant::now().into_std());
         }
     }
 }
@@ -82,12 +82,12 @@ mod tests {
     #[test]
     fn a_change_wakes_its_watches_after_the_runtime_of_its_round_is_gone() {
         let (changes, storage) = (Changes::default(), StorageKey::new("", "pods"));
-        let crowd: Vec<Arc<Bell>> = (0..1000).map(|_| Arc::default()).collect();
-        for bell in &crowd {
-            changes.subscribe(&storage, bell);
+        let watches: Vec<Arc<WatchWaker>> = (0..1000).map(|_| Arc::default()).collect();
+        for waker in &watches {
+            changes.subscribe(&storage, waker);
         }
         let context = std::task::Context::from_waker(noop_waker_ref());
-        let hears = |bell: &Arc<Bell>| bell.poll_rung(&context).is_ready();
+        let is_woken = |waker: &Arc<WatchWaker>| waker.poll_woken(&context).is_ready();
         let runtime = Builder::new_current_thread()
             .enable_time()
             .start_paused(true)
@@ -96,16 +96,16 @@ mod tests {
         runtime.block_on(async {
             let tell = || changes.tell(std::slice::from_ref(&storage));
             tell();
-            assert!(crowd.iter().all(hears));
+            assert!(watches.iter().all(is_woken));
             tell();
-            assert!(!crowd.iter().any(hears));
+            assert!(!watches.iter().any(is_woken));
             tokio::time::sleep(std::time::Duration::from_secs(1)).await;
-            assert!(crowd.iter().all(hears));
+            assert!(watches.iter().all(is_woken));
             tell();
             tell();
-            assert!(crowd.iter().all(hears));
+            assert!(watches.iter().all(is_woken));
         });
         drop(runtime);
-        assert!(crowd.iter().all(hears));
+        assert!(watches.iter().all(is_woken));
     }
 }

@@ -20,11 +20,11 @@ use crate::faults::{Faults, Met, RequestLog, RequestRecord, Restart};
 use crate::http::changes::Changes;
 use crate::http::documents::cache::DocumentCache;
 use crate::http::documents::metrics::RequestCounts;
-use crate::http::requests::auth::{self, Admitted};
+use crate::http::requests::auth::{self, AuthOutcome};
 use crate::http::requests::query::Query;
 use crate::http::requests::request_info;
 use crate::http::webhooks::client::Webhooks;
-use crate::watch_wakers::Bell;
+use crate::watch_wakers::WatchWaker;
 
 /// Returns the current wall time.
 pub(crate) type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -144,13 +144,18 @@ impl Context {
 
     /// Authenticates and authorizes a request. Requests without a credential are those of the
     /// `default` user.
-    pub(crate) fn admit(&self, parts: &Parts, query: &Query, default: &Arc<User>) -> Admitted {
+    pub(crate) fn check_auth(
+        &self,
+        parts: &Parts,
+        query: &Query,
+        default: &Arc<User>,
+    ) -> AuthOutcome {
         let (method, path) = (parts.method.as_str(), parts.uri.path());
         let asked = || request_info::attributes(method, path, query);
         let now = self.now();
         let registry = self.registry.lock();
         let mut impersonations = self.impersonations.lock();
-        auth::admit(&registry, &mut impersonations, parts, default, &asked, now)
+        auth::check(&registry, &mut impersonations, parts, default, &asked, now)
     }
 
     /// Shows clients a restart of the server: open watches break, idle connections are closed, and
@@ -178,9 +183,9 @@ impl Context {
         None
     }
 
-    /// Rings the bell whenever the storage changes. Call it before the first poll.
-    pub(crate) fn subscribe(&self, storage: &StorageKey, bell: &Arc<Bell>) {
-        self.changes.subscribe(storage, bell);
+    /// Wakes the waker whenever the storage changes. Call it before the first poll.
+    pub(crate) fn subscribe(&self, storage: &StorageKey, waker: &Arc<WatchWaker>) {
+        self.changes.subscribe(storage, waker);
     }
 
     /// Returns a receiver that is marked changed at every restart from now on.

@@ -24,7 +24,7 @@ use crate::http::documents::serve::{self, Ask};
 use crate::http::handlers::admin;
 use crate::http::handlers::verbs;
 use crate::http::handlers::watch;
-use crate::http::requests::auth::Admitted;
+use crate::http::requests::auth::AuthOutcome;
 use crate::http::requests::call::{self, Call, Refusal};
 use crate::http::requests::deadline;
 use crate::http::requests::negotiate::{self, Format};
@@ -107,16 +107,16 @@ impl ApiService {
         let (parts, body) = request.into_parts();
         let mut query = Query::parse(parts.uri.query());
         if let Some(path) = admin::below_root(parts.uri.path()) {
-            let admitted = self.context.admit(&parts, &query, &self.caller);
-            let asked = (&query, &admitted);
+            let auth = self.context.check_auth(&parts, &query, &self.caller);
+            let asked = (&query, &auth);
             let done = caught(self.administer(&parts, path, asked, body)).await;
             let reply = done.unwrap_or_else(|status| Reply::status(&status, Format::Json));
-            let record = self.describe(&parts, &Route::Unknown, &query, &admitted);
+            let record = self.describe(&parts, &Route::Unknown, &query, &auth);
             return Ok(self.respond(reply, &record, &Decision::default(), false));
         }
         let route = Route::parse(parts.uri.path());
-        let admitted = self.context.admit(&parts, &query, &self.caller);
-        let mut record = self.describe(&parts, &route, &query, &admitted);
+        let auth = self.context.check_auth(&parts, &query, &self.caller);
+        let mut record = self.describe(&parts, &route, &query, &auth);
         self.context.log.begin(&mut record);
         if let Some(met) = self.context.meet_outage(&record) {
             let reply = match met {
@@ -144,10 +144,10 @@ impl ApiService {
         let outcome = match decision.answer.take() {
             Some(status) if !decision.commit => Err(Refusal::Status(status)),
             lost => {
-                let done = match self.refuse(&admitted, Some((&query, &record))) {
+                let done = match self.refuse(&auth, Some((&query, &record))) {
                     Some(refusal) => Err(refusal),
                     None => {
-                        let who = (record.verb, &admitted.user);
+                        let who = (record.verb, &auth.user);
                         let done = caught(self.answer(&parts, body, &route, &query, who)).await;
                         done.unwrap_or_else(|status| Err(status.into()))
                     }
@@ -173,7 +173,7 @@ impl ApiService {
     /// Returns the refusal of a request that is independent of its target (AUTH-1).
     fn refuse(
         &self,
-        admitted: &Admitted,
+        auth: &AuthOutcome,
         asked: Option<(&Query, &RequestRecord)>,
     ) -> Option<Refusal> {
         if self.stop.is_cancelled() {
@@ -182,7 +182,7 @@ impl ApiService {
         }
         let asked = asked.filter(|(_, record)| !runs_long(record));
         let late = asked.and_then(|(query, _)| deadline::of(query).err());
-        let refusal = late.map(Box::new).or_else(|| admitted.refusal.clone());
+        let refusal = late.map(Box::new).or_else(|| auth.refusal.clone());
         refusal.map(Refusal::Status)
     }
 
@@ -191,18 +191,18 @@ impl ApiService {
         &self,
         parts: &Parts,
         path: &str,
-        (query, admitted): (&Query, &Admitted),
+        (query, auth): (&Query, &AuthOutcome),
         body: B,
     ) -> Reply {
         let body = match read(&parts.headers, body).await {
             Ok(body) => body,
             Err(status) => return Reply::status(&status, Format::Json),
         };
-        if let Some(refusal) = self.refuse(admitted, None) {
+        if let Some(refusal) = self.refuse(auth, None) {
             return refused(refusal, None);
         }
         let asked = (parts.method.as_str(), path);
-        admin::answer(&self.context, &admitted.user, asked, query, &body)
+        admin::answer(&self.context, &auth.user, asked, query, &body)
     }
 
     async fn answer<B>(
@@ -295,7 +295,7 @@ impl ApiService {
         parts: &Parts,
         route: &Route,
         query: &Query,
-        admitted: &Admitted,
+        auth: &AuthOutcome,
     ) -> RequestRecord {
         let object = match route {
             Route::Objects(path) => path.clone(),
@@ -328,9 +328,9 @@ impl ApiService {
                 .unwrap_or_default()
                 .to_owned(),
             accept: joined(&parts.headers, header::ACCEPT),
-            user: admitted.user.name.clone(),
-            groups: admitted.user.groups.clone(),
-            impersonated_by: admitted.by.as_ref().map(|by| by.name.clone()),
+            user: auth.user.name.clone(),
+            groups: auth.user.groups.clone(),
+            impersonated_by: auth.by.as_ref().map(|by| by.name.clone()),
             watch_list: verb == Some(Verb::Watch) && initial,
             status: None,
         }

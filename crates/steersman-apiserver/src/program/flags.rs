@@ -56,7 +56,7 @@ pub(crate) struct Flags {
     /// controllers of Deployments, StatefulSets, DaemonSets, Jobs and CronJobs and runs their Pods,
     /// and `nothing` leaves out even the garbage collector.
     #[arg(long, value_enum, value_name = "PART")]
-    pub(crate) play: Option<Part>,
+    pub(crate) play: Option<PlayedPart>,
 
     /// Faults to plan at the start: a JSON list of bodies of `POST /steersman/faults`, or a single
     /// one.
@@ -87,7 +87,7 @@ pub(crate) struct Flags {
 
 /// The parts of a cluster that are played.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Part {
+pub(crate) enum PlayedPart {
     /// The garbage collector and the namespace controller, which are also the default.
     Controllers,
     /// In addition workloads, Pods, volumes, Events and the endpoints of Services.

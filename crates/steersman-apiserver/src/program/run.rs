@@ -13,7 +13,7 @@ use steersman_registry::auth::Authorization;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::data::DataDir;
-use super::flags::{Flags, Part};
+use super::flags::{Flags, PlayedPart};
 use super::problem::{Problem, chain};
 use super::seed;
 
@@ -30,9 +30,9 @@ pub(crate) async fn run(flags: Flags) -> Result<(), Problem> {
     }
     if let Some(part) = flags.play {
         builder = builder.play(match part {
-            Part::Controllers => Played::default(),
-            Part::Workloads => Played::everything().speed(Speed::brisk()),
-            Part::Nothing => Played::nothing(),
+            PlayedPart::Controllers => Played::default(),
+            PlayedPart::Workloads => Played::everything().speed(Speed::brisk()),
+            PlayedPart::Nothing => Played::nothing(),
         });
     }
     if let (Some(certificate), Some(key)) = (&flags.tls_cert_file, &flags.tls_private_key_file) {

@@ -10,7 +10,7 @@ use steersman_text::status::Status;
 
 use crate::http::requests::call::Call;
 use crate::http::requests::decode;
-use crate::http::requests::ignored_fields::Sent;
+use crate::http::requests::ignored_fields::IgnoredFields;
 use crate::http::requests::negotiate::{self, Reader};
 use crate::http::responses::reply::{Reply, TEXT};
 
@@ -76,7 +76,7 @@ pub(crate) fn perform(
     check_options("CreateOptions", &options)?;
     let object = decode::object(body, format, kind)?;
     let mode = call.query.get("fieldValidation").unwrap_or_default();
-    let sent = Sent::new(body, format, mode, (resource, kind), &object)?;
+    let sent = IgnoredFields::new(body, format, mode, (resource, kind), &object)?;
     if act == Act::Review {
         let target = Target::collection(resource, call.path.namespace.as_deref());
         let answer = registry.review(target, object, &options, now);

@@ -17,7 +17,7 @@ use crate::faults::Verb;
 use crate::http::handlers::acts::{self, Allowed};
 use crate::http::requests::call::{Call, Refusal};
 use crate::http::requests::decode;
-use crate::http::requests::ignored_fields::Sent;
+use crate::http::requests::ignored_fields::IgnoredFields;
 use crate::http::requests::negotiate::{self, BodyFormat, Reader, Shape};
 use crate::http::requests::path::ObjectPath;
 use crate::http::responses::events::EventEncoder;
@@ -306,7 +306,7 @@ fn object_body<'a>(
     resource: &Resource,
     (subresource, kind, options): (Subresource, &str, &WriteOptions),
     body: &'a [u8],
-) -> Result<(Value, Sent<'a>), Status> {
+) -> Result<(Value, IgnoredFields<'a>), Status> {
     let format = negotiate::body(Some(call.content_type))?;
     check_options(kind, options)?;
     let kind = if subresource == Subresource::Scale {
@@ -324,7 +324,7 @@ fn object_body<'a>(
         return Err(decode::kind_is_missing(body, kind));
     }
     let mode = call.query.get("fieldValidation").unwrap_or_default();
-    let sent = Sent::new(body, format, mode, (resource, kind), &object)?;
+    let sent = IgnoredFields::new(body, format, mode, (resource, kind), &object)?;
     Ok((object, sent))
 }
 

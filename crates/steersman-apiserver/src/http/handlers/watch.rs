@@ -36,7 +36,7 @@ struct OpenWatch {
     context: Arc<Context>,
     cursor: WatchCursor,
     encoder: EventEncoder,
-    /// The watch's command switch; its bell also rings for changes of the storage.
+    /// The watch's command switch; its waker is also woken for changes of the storage.
     tap: WatchTap,
     manners: WatchManners,
     ends: Instant,
@@ -58,7 +58,7 @@ struct Lines(Option<OpenWatch>);
 /// The next step of a watch.
 enum Next {
     Say(Said),
-    /// Wait for the bell and, unless the watch is silent, for the timer.
+    /// Wait for the waker and, unless the watch is silent, for the timer.
     Wait,
     WaitSilently,
     Ask(Question),
@@ -86,7 +86,7 @@ pub(crate) fn stream(
     let ends = now
         .checked_add(lasts)
         .unwrap_or(now + context.tuning.watch_timeout);
-    context.subscribe(body.cursor.storage(), tap.bell());
+    context.subscribe(body.cursor.storage(), tap.waker());
     let mut open = OpenWatch {
         cursor: body.cursor,
         encoder: body.encoder,
@@ -144,7 +144,7 @@ impl OpenWatch {
                     }
                 }
                 // A silenced watch does not end by itself.
-                Next::WaitSilently => ready!(self.poll_bell(context)),
+                Next::WaitSilently => ready!(self.poll_waker(context)),
                 Next::Ask(question) => self.ask(question),
             }
         }
@@ -204,7 +204,7 @@ impl OpenWatch {
 
     /// Waits for work; returns a due bookmark at once.
     fn poll_wait(&mut self, context: &mut task::Context<'_>) -> Poll<Option<Said>> {
-        if self.poll_bell(context).is_ready() {
+        if self.poll_waker(context).is_ready() {
             return Poll::Ready(None);
         }
         ready!(self.timer.as_mut().poll(context));
@@ -214,9 +214,9 @@ impl OpenWatch {
         Poll::Ready(self.bookmark().map(Said::Line))
     }
 
-    /// SRV-2: registers with the bell before it checks for changes, so it misses none.
-    fn poll_bell(&mut self, context: &task::Context<'_>) -> Poll<()> {
-        ready!(self.tap.bell().poll_rung(context));
+    /// SRV-2: registers with the waker before it checks for changes, so it misses none.
+    fn poll_waker(&mut self, context: &task::Context<'_>) -> Poll<()> {
+        ready!(self.tap.waker().poll_woken(context));
         self.stale = true;
         Poll::Ready(())
     }

@@ -10,7 +10,7 @@ use steersman_text::status::Status;
 
 /// The result of authentication and authorization.
 #[derive(Debug)]
-pub(crate) struct Admitted {
+pub(crate) struct AuthOutcome {
     /// The user of the request, after impersonation.
     pub(crate) user: Arc<User>,
     /// The user that impersonates, if any.
@@ -19,7 +19,7 @@ pub(crate) struct Admitted {
     pub(crate) refusal: Option<Box<Status>>,
 }
 
-impl Admitted {
+impl AuthOutcome {
     fn refused(user: Arc<User>, by: Option<Arc<User>>, status: Status) -> Self {
         let refusal = Some(Box::new(status));
         Self { user, by, refusal }
@@ -28,14 +28,14 @@ impl Admitted {
 
 /// Authenticates, impersonates and authorizes, in the order of kube-apiserver's filters. A request
 /// without a credential is that of the `default` user.
-pub(crate) fn admit(
+pub(crate) fn check(
     registry: &Registry,
     impersonations: &mut Impersonations,
     parts: &Parts,
     default: &Arc<User>,
     asked: &dyn Fn() -> Attributes,
     now: Timestamp,
-) -> Admitted {
+) -> AuthOutcome {
     let authorizer = registry.authorizer();
     let known = bearer(&parts.headers).map(|token| registry.authenticate(token, &[], now));
     let presented = parts.headers.contains_key(http::header::AUTHORIZATION);
@@ -44,7 +44,7 @@ pub(crate) fn admit(
         Some(Err(_)) | None if authorizer.allows_all() => Arc::clone(default),
         Some(Err(_)) => {
             let status = Status::failure(401, "Unauthorized", "Unauthorized");
-            return Admitted::refused(Arc::new(User::default()), None, status);
+            return AuthOutcome::refused(Arc::new(User::default()), None, status);
         }
         // An unknown credential makes the request anonymous.
         None if presented => Arc::new(User::anonymous()),
@@ -52,10 +52,10 @@ pub(crate) fn admit(
     };
     let (user, by) = match wanted(&parts.headers) {
         Ok(None) => (user, None),
-        Err(status) => return Admitted::refused(user, None, status),
+        Err(status) => return AuthOutcome::refused(user, None, status),
         Ok(Some(wanted)) => match impersonations.check(&authorizer, &user, &wanted, &asked()) {
             Ok(other) => (Arc::new(other), Some(user)),
-            Err(status) => return Admitted::refused(user, None, status),
+            Err(status) => return AuthOutcome::refused(user, None, status),
         },
     };
     if !authorizer.allows_all() {
@@ -63,10 +63,10 @@ pub(crate) fn admit(
         let decision = authorizer.authorize(&user, &asked);
         if !decision.allowed {
             let status = asked.forbidden(&user, &decision.reason);
-            return Admitted::refused(user, by, status);
+            return AuthOutcome::refused(user, by, status);
         }
     }
-    Admitted {
+    AuthOutcome {
         user,
         by,
         refusal: None,

@@ -14,7 +14,7 @@ const UNKNOWN: &str = "unknown field \"";
 const STRICT: &str = "strict decoding error: ";
 
 /// A body that may contain ignored fields: fields unknown to its kind, and duplicate fields.
-pub(crate) struct Sent<'a> {
+pub(crate) struct IgnoredFields<'a> {
     body: &'a [u8],
     /// Whether unknown and duplicate fields are reported together in the order of the body, as for
     /// typed objects. For custom resources all fields of one sort come first.
@@ -22,7 +22,7 @@ pub(crate) struct Sent<'a> {
     twice: Vec<String>,
 }
 
-impl<'a> Sent<'a> {
+impl<'a> IgnoredFields<'a> {
     /// Finds duplicate fields.
     ///
     /// # Errors
@@ -147,7 +147,7 @@ mod tests {
         let body = br#"{"zz":1,"metadata":{"name":"a","x":{"y":1,"y":2}},"data":{"a":"1","a":"2"},"b":1,"b":2}"#;
         let object: Value = serde_json::from_slice(body).unwrap();
         let read = |mode| {
-            Sent::new(
+            IgnoredFields::new(
                 body,
                 BodyFormat::Json,
                 mode,

@@ -16,13 +16,13 @@ use crate::http::responses::table::{TableMaker, TableMeta, partial_text};
 pub(crate) struct EventEncoder {
     kind: String,
     api_version: String,
-    view: View,
+    view: EventShape,
     /// Whether the columns of a Table were sent; only the first event carries them.
     columns_sent: bool,
 }
 
 #[derive(Debug)]
-enum View {
+enum EventShape {
     Whole,
     Table(Box<TableMaker>),
     Partial(MetaVersion),
@@ -32,11 +32,11 @@ impl EventEncoder {
     /// Creates the encoder for a watch of a resource.
     pub(crate) fn new(resource: &Resource, shape: Shape, include: IncludeObject) -> Self {
         let view = match shape {
-            Shape::Whole => View::Whole,
+            Shape::Whole => EventShape::Whole,
             Shape::Table(version) => {
-                View::Table(Box::new(TableMaker::new(resource, version, include)))
+                EventShape::Table(Box::new(TableMaker::new(resource, version, include)))
             }
-            Shape::Partial(version) | Shape::PartialList(version) => View::Partial(version),
+            Shape::Partial(version) | Shape::PartialList(version) => EventShape::Partial(version),
         };
         Self {
             kind: resource.kind.clone(),
@@ -72,16 +72,16 @@ impl EventEncoder {
 
     fn shared(&self, object: &Object, made: Made) -> Option<Bytes> {
         match self.view {
-            View::Whole => object.line(made),
-            View::Table(_) | View::Partial(_) => None,
+            EventShape::Whole => object.line(made),
+            EventShape::Table(_) | EventShape::Partial(_) => None,
         }
     }
 
     fn object(&mut self, object: &Object, now: Timestamp) -> Bytes {
         let value = match &self.view {
-            View::Whole => return object.bytes(),
-            View::Partial(version) => return partial_text(object, *version).into(),
-            View::Table(maker) => {
+            EventShape::Whole => return object.bytes(),
+            EventShape::Partial(version) => return partial_text(object, *version).into(),
+            EventShape::Table(maker) => {
                 let value = object.look();
                 let version = value["metadata"]["resourceVersion"].as_str();
                 let meta = TableMeta {
@@ -103,13 +103,13 @@ impl EventEncoder {
             metadata["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
         }
         let (kind, api_version): (&str, &str) = match &self.view {
-            View::Partial(version) => ("PartialObjectMetadata", version.api_version()),
-            View::Whole | View::Table(_) => (&self.kind, &self.api_version),
+            EventShape::Partial(version) => ("PartialObjectMetadata", version.api_version()),
+            EventShape::Whole | EventShape::Table(_) => (&self.kind, &self.api_version),
         };
         let object: Value =
             json!({ "kind": kind, "apiVersion": api_version, "metadata": metadata });
         // A Table has a row for a bookmark as for any object.
-        let View::Table(maker) = &self.view else {
+        let EventShape::Table(maker) = &self.view else {
             return object.to_string().into();
         };
         let meta = TableMeta {

@@ -10,7 +10,7 @@ use tokio::time::sleep;
 use crate::faults::Chop;
 use crate::http::responses::body::{BodyError, ResponseBody};
 
-struct Chopped {
+struct FaultyBody {
     body: ResponseBody,
     /// Data received from the body and not sent yet.
     rest: Bytes,
@@ -23,13 +23,13 @@ pub(crate) fn chop(body: ResponseBody, chop: Chop) -> ResponseBody {
     if chop == Chop::default() {
         return body;
     }
-    let chopped = Chopped {
+    let faulty = FaultyBody {
         body,
         rest: Bytes::new(),
         sent: 0,
         chop,
     };
-    let pieces = stream::unfold(Some(chopped), |state| async move {
+    let pieces = stream::unfold(Some(faulty), |state| async move {
         let mut state = state?;
         match state.next().await? {
             Ok(piece) => Some((Ok(piece), Some(state))),
@@ -39,7 +39,7 @@ pub(crate) fn chop(body: ResponseBody, chop: Chop) -> ResponseBody {
     ResponseBody::stream(Box::pin(pieces))
 }
 
-impl Chopped {
+impl FaultyBody {
     async fn next(&mut self) -> Option<Result<Bytes, BodyError>> {
         let left = self
             .chop

@@ -36,18 +36,18 @@ pub(crate) type Resolve<'a> = &'a (dyn Fn(&str, &str, u16) -> Result<(String, u1
 
 /// The target of calls to a Service.
 #[derive(Clone)]
-enum Route {
+enum WebhookRoute {
     Url(String),
     InProcess(InProcess),
 }
 
 /// A host name, and the port if only that port is routed.
-type Door = (String, Option<u16>);
+type RouteKey = (String, Option<u16>);
 
 /// The routes to webhooks, by the host name of a Service: `name.namespace.svc`.
 #[derive(Default)]
 pub(crate) struct Webhooks {
-    routes: Mutex<HashMap<Door, Route>>,
+    routes: Mutex<HashMap<RouteKey, WebhookRoute>>,
 }
 
 impl Webhooks {
@@ -55,7 +55,7 @@ impl Webhooks {
     pub(crate) fn route(&self, host: String, port: u16, url: String) {
         self.routes
             .lock()
-            .insert((host, Some(port)), Route::Url(url));
+            .insert((host, Some(port)), WebhookRoute::Url(url));
     }
 
     /// Routes all ports of a Service to a service in this process.
@@ -79,7 +79,7 @@ impl Webhooks {
         });
         self.routes
             .lock()
-            .insert((host, None), Route::InProcess(ask));
+            .insert((host, None), WebhookRoute::InProcess(ask));
     }
 
     /// Makes all calls concurrently, and returns their answers by key.
@@ -126,8 +126,8 @@ impl Webhooks {
             exact.or_else(|| routes.get(&(host.clone(), None))).cloned()
         };
         match route {
-            Some(Route::InProcess(ask)) => return ask(post(target)?).await,
-            Some(Route::Url(url)) => {
+            Some(WebhookRoute::InProcess(ask)) => return ask(post(target)?).await,
+            Some(WebhookRoute::Url(url)) => {
                 let base: Uri = url.parse().map_err(|_| "invalid URL".to_owned())?;
                 let address = authority(&base)?;
                 // The certificate may be for the address or, as in a cluster, for the Service.

@@ -30,7 +30,7 @@ pub(super) struct Pool<'a> {
 
 /// The position of a certificate in a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum CertificateRole {
     Leaf,
     Intermediate,
     Root,
@@ -51,7 +51,7 @@ impl<'a> Pool<'a> {
     /// # Errors
     /// Fails with Go's message about the first problem.
     pub(super) fn check_leaf(&self, leaf: &X509Certificate<'_>) -> Result<(), String> {
-        self.check(leaf, Part::Leaf, 0)
+        self.check(leaf, CertificateRole::Leaf, 0)
     }
 
     /// Finds a chain from a certificate to one of the bundle. A certificate of the bundle is a
@@ -83,8 +83,11 @@ impl<'a> Pool<'a> {
         let mut found = Vec::new();
         let mut hint = None;
         search.failure = None;
-        let roots = self.roots.iter().map(|one| (Part::Root, one));
-        let others = self.others.iter().map(|one| (Part::Intermediate, one));
+        let roots = self.roots.iter().map(|one| (CertificateRole::Root, one));
+        let others = self
+            .others
+            .iter()
+            .map(|one| (CertificateRole::Intermediate, one));
         for (part, candidate) in roots.chain(others) {
             let is_parent = candidate.subject().as_raw() == child.issuer().as_raw();
             if !is_parent || chain.iter().any(|known| is_same(known, candidate)) {
@@ -107,7 +110,7 @@ impl<'a> Pool<'a> {
             }
             let mut longer = chain.to_vec();
             longer.push(candidate);
-            if part == Part::Root {
+            if part == CertificateRole::Root {
                 found.push(longer);
             } else {
                 match self.build(&longer, search) {
@@ -127,7 +130,7 @@ impl<'a> Pool<'a> {
     fn check(
         &self,
         certificate: &X509Certificate<'_>,
-        part: Part,
+        part: CertificateRole,
         behind: usize,
     ) -> Result<(), String> {
         let is_strange = |parsed: &ParsedExtension<'_>| {
@@ -159,7 +162,7 @@ impl<'a> Pool<'a> {
         }
         let constraints = certificate.basic_constraints().ok().flatten();
         let constraints = constraints.map(|extension| extension.value);
-        if part == Part::Intermediate && !constraints.is_some_and(|own| own.ca) {
+        if part == CertificateRole::Intermediate && !constraints.is_some_and(|own| own.ca) {
             return Err(
                 "x509: certificate is not authorized to sign other certificates".to_owned(),
             );
