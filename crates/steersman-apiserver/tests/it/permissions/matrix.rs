@@ -41,7 +41,7 @@ struct Need {
 }
 
 /// The namespace (empty for cluster scope) and the name in a refusal.
-pub(super) type Place = (&'static str, &'static str);
+pub(super) type NamespacedName = (&'static str, &'static str);
 
 impl Row {
     pub(super) fn new(source: &'static str, method: &'static str, path: impl Into<String>) -> Self {
@@ -83,8 +83,14 @@ impl Row {
     }
 
     /// Adds the permission that the authorization filter checks.
-    pub(super) fn gate(self, verb: &str, group: &str, resource: &str, place: Place) -> Self {
-        let text = refusal("ann", verb, (group, resource), place);
+    pub(super) fn gate(
+        self,
+        verb: &str,
+        group: &str,
+        resource: &str,
+        name: NamespacedName,
+    ) -> Self {
+        let text = refusal("ann", verb, (group, resource), name);
         self.also(rule(&[verb], group, &[resource]), 403, text)
     }
 
@@ -166,7 +172,7 @@ pub(super) fn refusal(
     user: &str,
     verb: &str,
     (group, resource): (&str, &str),
-    (namespace, name): Place,
+    (namespace, name): NamespacedName,
 ) -> String {
     let plural = resource.split('/').next().unwrap();
     let subject = match group {
