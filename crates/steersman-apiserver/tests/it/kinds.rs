@@ -1,5 +1,7 @@
 //! Tests of each built-in kind: the metadata that a write takes, and the field selectors.
 
+mod devices;
+
 use serde_json::{Value, json};
 use steersman_apiserver::ApiServer;
 

@@ -9,7 +9,6 @@ mod bad_input;
 mod binary;
 mod compression;
 mod crds;
-mod devices;
 mod discovery;
 mod faults;
 mod field_managers;
