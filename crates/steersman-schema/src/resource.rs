@@ -76,7 +76,7 @@ pub struct Resource {
     pub schema: Option<Arc<Value>>,
     /// The same schema compiled; absent for built-in kinds.
     pub structural: Option<Arc<Structural>>,
-    /// The validation rules in that schema, compiled; absent where there are none.
+    /// The validation rules of that schema, compiled; absent for a schema without rules.
     pub rules: Option<Arc<Rules>>,
     /// The compiled schema of the stored version; absent for built-in kinds.
     pub storage_structural: Option<Arc<Structural>>,
@@ -251,7 +251,8 @@ pub struct ScalePaths {
     pub spec_replicas: Vec<String>,
     /// Keys to the observed number.
     pub status_replicas: Vec<String>,
-    /// Keys to the selector: a string, or a label selector object; absent where there is none.
+    /// Keys to the selector: a string, or a label selector object; absent for a scale without
+    /// selector.
     pub selector: Option<Vec<String>>,
 }
 
