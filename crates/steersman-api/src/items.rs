@@ -16,7 +16,7 @@ pub(crate) const MAX_VALUE: usize = 32 << 20;
 pub(crate) struct Items {
     due: Due,
     /// The value that has begun and not ended.
-    open: Option<Open>,
+    open: Option<OpenValue>,
     /// The bytes of that value from earlier chunks.
     begun: BytesMut,
     metadata: Option<Bytes>,
@@ -83,7 +83,7 @@ enum Role {
 
 /// A value that has begun.
 #[derive(Debug)]
-struct Open {
+struct OpenValue {
     role: Role,
     scan: Scan,
 }
@@ -178,7 +178,7 @@ impl Items {
 
     fn begin(&mut self, byte: u8, role: Role) -> Result<bool, NoList> {
         let scan = Scan::begin(byte).ok_or_else(|| self.unexpected())?;
-        self.open = Some(Open { role, scan });
+        self.open = Some(OpenValue { role, scan });
         Ok(true)
     }
 

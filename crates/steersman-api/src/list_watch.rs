@@ -169,7 +169,7 @@ impl ListWatch for ApiListWatch {
         // Newer servers compress each event as a gzip member of its own, which HTTP clients do not separate.
         call.identity = true;
         let (asked, response) = call.send(&self.client).await?;
-        let open = Open {
+        let open = OpenWatch {
             body: response.into_body(),
             events: Events::new(decoder, asked.clone()),
             asked,
@@ -221,14 +221,14 @@ impl Arriving {
 }
 
 /// An open watch.
-struct Open {
+struct OpenWatch {
     body: Body,
     events: Events,
     asked: Asked,
     ended: bool,
 }
 
-impl Open {
+impl OpenWatch {
     async fn next(&mut self) -> Option<Result<WatchEvent, Error>> {
         while !self.ended {
             if let Some(event) = self.events.next_event() {

@@ -37,7 +37,7 @@ impl<T: Eq + Hash> Interner<T> {
     /// (POOL-1).
     pub(crate) fn sweep(&mut self, objects: usize) {
         self.objects = self.objects.max(objects);
-        // Events may still use values whose objects are gone. Only after most objects went, and
+        // Events may still use values of objects that are gone. Only after most objects went, and
         // enough of them to pay for a sweep, the values of the last sweep no longer count as used.
         let gone = self.objects - objects;
         let used = if 2 * gone > self.objects && 4 * gone >= self.held.len() {

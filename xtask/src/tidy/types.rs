@@ -1,18 +1,14 @@
 //! The rule `types`: a crate declares each type name once, and no type is named by a metaphor.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::lexer::{Source, Token, is_word, line, tokens};
 use super::tree::{File, Tree, Violation};
-use super::wording::is_plain;
 
 /// The name of this rule.
 pub(crate) const RULE: &str = "types";
 
-/// Names that several types of one crate still share, as lines of a package and a name.
-const KNOWN: &str = include_str!("types/known.txt");
-
-/// Metaphors that are no names of types in finished packages (`PLAIN` of the rule `wording`).
+/// Metaphors that are no names of types.
 const METAPHORS: &[&str] = &[
     "Asks",
     "Bell",
@@ -40,15 +36,7 @@ pub(crate) struct Declaration<'a> {
 
 /// Checks the production code of every package.
 pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
-    check_with(tree, KNOWN)
-}
-
-fn check_with(tree: &Tree, known: &str) -> Vec<Violation> {
-    let known: BTreeSet<(&str, &str)> = known
-        .lines()
-        .filter_map(|line| line.split_once(' '))
-        .collect();
-    let mut found = stale(&known);
+    let mut found = Vec::new();
     let mut first: BTreeMap<(&str, String), &File> = BTreeMap::new();
     for file in tree.rust().filter(|file| is_production(file)) {
         let Some(package) = file.package() else {
@@ -56,13 +44,13 @@ fn check_with(tree: &Tree, known: &str) -> Vec<Violation> {
         };
         let code = Source::of(&file.text).production();
         for Declaration { name, at } in declarations(&tokens(&code)) {
-            if is_plain(&file.path) && METAPHORS.contains(&name) {
+            if METAPHORS.contains(&name) {
                 let problem = format!("a type is named `{name}`");
                 found.push(complain(file, at, problem, "use the word of the field"));
             }
             let other = *first.entry((package, name.to_owned())).or_insert(file);
             // Two types of one name in one file are alternatives under `cfg`.
-            if other.path != file.path && !known.contains(&(package, name)) {
+            if other.path != file.path {
                 let problem = format!("declares `{name}`, as {} does", other.path);
                 found.push(complain(
                     file,
@@ -74,20 +62,6 @@ fn check_with(tree: &Tree, known: &str) -> Vec<Violation> {
         }
     }
     found
-}
-
-/// Finds allowances for packages that are finished: these have none.
-fn stale(known: &BTreeSet<(&str, &str)>) -> Vec<Violation> {
-    let finished = known
-        .iter()
-        .filter(|(package, _)| is_plain(&format!("{package}/src/")));
-    finished
-        .map(|(package, name)| {
-            let problem = format!("still allows two types `{name}` in {package}");
-            let way_out = "delete the line: the package is finished";
-            Violation::new(RULE, "xtask/src/tidy/types/known.txt", 0, problem, way_out)
-        })
-        .collect()
 }
 
 /// Returns whether the file is production code of a package.
@@ -137,10 +111,10 @@ fn complain(file: &File, at: usize, problem: String, way_out: &str) -> Violation
 
 #[cfg(test)]
 mod tests {
-    use super::{Tree, check_with};
+    use super::{Tree, check};
 
-    fn messages(files: &[(&str, &str)], known: &str) -> Vec<String> {
-        let found = check_with(&Tree::of(files), known);
+    fn messages(files: &[(&str, &str)]) -> Vec<String> {
+        let found = check(&Tree::of(files));
         found.iter().map(ToString::to_string).collect()
     }
 
@@ -160,7 +134,7 @@ mod tests {
                 "fn f() {}\nunion Change { a: u8 }",
             ),
         ] {
-            let said = messages(&[(A, first), (B, second)], "");
+            let said = messages(&[(A, first), (B, second)]);
             assert_eq!(said.len(), 1, "{said:?}");
             assert!(said[0].contains("declares `Change`, as crates/steersman-x/src/a.rs does"));
         }
@@ -175,7 +149,7 @@ mod tests {
             "macro_rules! m { () => { struct Change; } }",
             "// struct Change;",
         ] {
-            let said = messages(&[(A, "struct Change;"), (B, second)], "");
+            let said = messages(&[(A, "struct Change;"), (B, second)]);
             assert_eq!(said, Vec::<String>::new(), "{second}");
         }
         for path in [
@@ -183,23 +157,13 @@ mod tests {
             "crates/steersman-y/src/a.rs",
             "crates/steersman-x/tests/it/a.rs",
         ] {
-            let said = messages(&[(A, "struct Change;"), (path, "struct Change;")], "");
+            let said = messages(&[(A, "struct Change;"), (path, "struct Change;")]);
             assert_eq!(said, Vec::<String>::new(), "{path}");
         }
     }
 
     #[test]
-    fn a_known_name_passes_and_is_refused_for_a_finished_package() {
-        let files = [(A, "struct Change;"), (B, "struct Change;")];
-        let known = "crates/steersman-x Change\n";
-        assert_eq!(messages(&files, known), Vec::<String>::new());
-        let said = messages(&[], "xtask Change\n");
-        assert!(said.len() == 1 && said[0].contains("known.txt"), "{said:?}");
-    }
-
-    #[test]
-    fn a_metaphor_fails_in_a_finished_package() {
-        assert_eq!(messages(&[("xtask/src/a.rs", "struct Door;")], "").len(), 1);
-        assert_eq!(messages(&[(A, "struct Door;")], ""), Vec::<String>::new());
+    fn a_metaphor_fails_as_the_name_of_a_type() {
+        assert_eq!(messages(&[(A, "struct Door;")]).len(), 1);
     }
 }

@@ -11,7 +11,7 @@ use steersman_object::{Gvk, Gvr, Kind};
 use tokio::sync::OnceCell;
 
 use super::document::{self, Group, Index, Served, Version};
-use super::table::Table;
+use super::table::KindTable;
 use crate::asked::Asked;
 use crate::connection::Connection;
 use crate::decode::error_position;
@@ -59,7 +59,7 @@ pub struct Mapper {
 struct Inner {
     connection: Connection,
     client: OnceCell<kube_client::Client>,
-    table: Mutex<Table>,
+    table: Mutex<KindTable>,
     /// The documents that are being read. All tasks that need a document wait for one request.
     reading: Mutex<HashMap<String, Reading>>,
 }
@@ -113,7 +113,7 @@ impl Mapper {
     ///
     /// Cancel safe.
     pub async fn served(&self, gvk: &Gvk) -> Result<Served, Error> {
-        let find = |table: &Table| table.by_kind(gvk);
+        let find = |table: &KindTable| table.by_kind(gvk);
         self.find(gvk.group(), gvk.version(), &gvk.to_string(), find)
             .await
     }
@@ -128,7 +128,7 @@ impl Mapper {
     ///
     /// Cancel safe.
     pub async fn kind_of_resource(&self, gvr: &Gvr) -> Result<Kind, Error> {
-        let find = |table: &Table| table.by_plural(gvr.group(), gvr.version(), gvr.resource());
+        let find = |table: &KindTable| table.by_plural(gvr.group(), gvr.version(), gvr.resource());
         let served = self
             .find(gvr.group(), gvr.version(), &gvr.to_string(), find)
             .await?;
@@ -229,7 +229,7 @@ impl Mapper {
         group: &str,
         version: &str,
         what: &str,
-        find: impl Fn(&Table) -> Option<Served>,
+        find: impl Fn(&KindTable) -> Option<Served>,
     ) -> Result<Served, Error> {
         let known = find(&self.inner.table.lock());
         if let Some(served) = known {

@@ -8,14 +8,14 @@ use super::document::{Group, Served, Version};
 
 /// The documents read so far. They do not expire by themselves.
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub(super) struct KindTable {
     /// The versions of a group, the preferred one first.
     groups: HashMap<String, Vec<String>>,
     /// The kinds of a group and version.
     versions: HashMap<(String, String), Vec<Served>>,
 }
 
-impl Table {
+impl KindTable {
     pub(super) fn note_group(&mut self, group: Group) {
         self.groups.insert(group.name, group.versions);
     }

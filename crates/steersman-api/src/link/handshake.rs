@@ -37,10 +37,10 @@ const SETTINGS: Duration = Duration::from_secs(10);
 /// An HTTP/2 link.
 pub(super) struct Http2 {
     pub(super) sender: http2::SendRequest<Full<Bytes>>,
-    pub(super) connection: Arc<Mutex<Connection>>,
+    pub(super) connection: Arc<Mutex<Http2Connection>>,
 }
 
-pub(super) type Connection = http2::Connection<TokioIo<Box<dyn Io>>, Full<Bytes>, Spawn>;
+pub(super) type Http2Connection = http2::Connection<TokioIo<Box<dyn Io>>, Full<Bytes>, Spawn>;
 
 impl Http2 {
     /// The number of streams that the server allows; zero if the link has closed.

@@ -25,7 +25,7 @@ use super::dial::{Dial, Dialed, Io};
 use super::form::{origin_form, refusal};
 use super::handshake::{Http2, greet};
 use super::options::LinkOptions;
-use super::table::{Choice, IDLE, LinkId, Protocol, Table};
+use super::table::{Choice, IDLE, LinkId, LinkTable, Protocol};
 use crate::error::chain;
 
 /// The largest number of times that one request is sent while the server does not process it.
@@ -42,7 +42,7 @@ pub(super) struct Links {
 
 #[derive(Default)]
 struct State {
-    table: Table,
+    table: LinkTable,
     senders: HashMap<LinkId, Sender>,
     /// The state of the current dial; requests that wait for the dial watch it.
     dial: Option<watch::Receiver<Dialing>>,

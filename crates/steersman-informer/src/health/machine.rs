@@ -30,7 +30,7 @@ pub(crate) enum Readiness {
     NoResponse,
 }
 
-/// The next step of an informer whose request failed.
+/// The next step of an informer after a failed request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
     /// Repeat the request.

@@ -18,9 +18,9 @@ pub(crate) enum LogLine {
 /// Logs one line when a problem begins, and one when it ends.
 #[derive(Debug, Default)]
 pub(crate) struct ProblemLog {
-    /// The problem whose beginning was logged, but not its end.
+    /// The current problem: its beginning is in the log, its end is not.
     open: Option<ProblemGroup>,
-    /// The last problem whose end was logged, and the time.
+    /// The last problem that ended, and the time of its end.
     ended: Option<(ProblemGroup, Instant)>,
 }
 

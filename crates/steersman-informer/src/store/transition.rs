@@ -29,8 +29,8 @@ pub(crate) enum Transition {
 }
 
 impl Transition {
-    /// Compares the stored object of a key with the object that arrived for it. `origin` is that of
-    /// an object whose key was free.
+    /// Compares the stored object of a key with the object that arrived for it. `origin` says how an
+    /// object arrived that the store did not have.
     pub(crate) fn of(stored: Option<&RawEntry>, arrived: Option<&Item>, origin: Origin) -> Self {
         match (stored, arrived) {
             (None, Some(Decoded::Good(new))) => Self::Appeared {
@@ -60,7 +60,7 @@ impl Transition {
         }
     }
 
-    /// Returns the deletion of an object whose final state is unknown.
+    /// Returns the deletion of an object with an unknown final state.
     pub(crate) fn missed(stored: RawEntry) -> Self {
         Self::Gone { stored, last: None }
     }

@@ -86,7 +86,7 @@ async fn early_and_late_subscribers_get_the_same_objects() {
     assert_eq!(running.informer.subscribers(), 0);
 }
 
-// A subscriber whose event was coalesced away is still woken for the next one.
+// After an event was coalesced away, its subscriber is still woken for the next event.
 #[tokio::test(start_paused = true)]
 async fn no_wake_up_is_lost_when_events_are_coalesced_away() {
     let fake = Fake::new();

@@ -112,7 +112,7 @@ fn the_player_leaves_old_pods_undecoded() {
 /// Covers every kind that creates Pods. A message that named the refused Pod or the time would
 /// change the status on every refusal, and each such write would ask for another turn.
 #[test]
-fn workloads_whose_pods_a_quota_refuses_stop_writing() {
+fn a_workload_stops_writing_when_a_quota_refuses_its_pods() {
     let mut registry = Registry::new(RegistryOptions::default(), NOW.parse().unwrap());
     let mut machine = Machine::new(Played::everything());
     create(

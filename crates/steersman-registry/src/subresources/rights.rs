@@ -11,7 +11,7 @@ use crate::state::registry::Registry;
 /// The API group of ResourceClaims.
 const DEVICES: &str = "resource.k8s.io";
 
-/// The label of a Namespace whose claims may have devices with the access of an administrator.
+/// The label of a Namespace in which claims may have devices with administrator access.
 const ADMIN: &str = "resource.kubernetes.io/admin-access";
 
 /// The subresources of a Pod with streams. A GET opens a stream too, and was authorized as `get`.

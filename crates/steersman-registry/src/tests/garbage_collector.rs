@@ -224,7 +224,7 @@ fn dangling_references_are_removed_if_another_owner_stays() {
     let waits = server.create("configmaps", waits).unwrap();
     server.delete("configmaps", "gone").unwrap();
     let mut other = solid.clone();
-    other["metadata"]["uid"] = json!("somebody-else");
+    other["metadata"]["uid"] = json!("another-uid");
     let owners = [&solid, &gone, &waits, &other].map(reference);
     server
         .create("configmaps", with(config_map("child"), &owners, &[]))

@@ -172,12 +172,12 @@ fn a_pod_gets_its_accounts_settings_unless_it_has_its_own() {
     assert_eq!(made["spec"]["volumes"].as_array().unwrap().len(), 1);
     assert_eq!(made["spec"]["imagePullSecrets"], json!([{"name": "own"}]));
     let mut lost = pod("c", None);
-    lost["spec"]["serviceAccountName"] = json!("nobody");
+    lost["spec"]["serviceAccountName"] = json!("missing");
     assert_eq!(
         refused(server.create("pods", lost.clone())),
         (
             403,
-            "pods \"c\" is forbidden: error looking up service account default/nobody: serviceaccount \"nobody\" not found".to_owned()
+            "pods \"c\" is forbidden: error looking up service account default/missing: serviceaccount \"missing\" not found".to_owned()
         )
     );
     // Without the controller of accounts, a Pod may name any account, and gets no token.

@@ -18,7 +18,7 @@ fn request(group: &str) -> Value {
     let pem = made.unwrap().pem().unwrap();
     json!({"metadata": {"name": "a"}, "spec": {"request": STANDARD.encode(pem),
         "signerName": "kubernetes.io/kube-apiserver-client", "usages": ["client auth"],
-        "username": "somebody else"}})
+        "username": "another user"}})
 }
 
 fn condition(kind: &str) -> Value {

@@ -366,7 +366,7 @@ fn lasting(step: &Watch, path: &str, patience: Duration) -> String {
 }
 
 #[test]
-fn only_watches_whose_end_no_step_waits_for_last_longer() {
+fn watches_last_longer_only_if_no_step_waits_for_their_end() {
     let watch = |sleep: f64| -> Watch {
         let during = json!([{"sleep": sleep}]);
         let watch = json!({"watch": "/", "seconds": 3, "during": during, "got": {"status": 200}});
