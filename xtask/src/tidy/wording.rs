@@ -10,9 +10,6 @@ use super::tree::{File, Tree, Violation};
 /// The name of this rule.
 pub(crate) const RULE: &str = "wording";
 
-/// Prefixes of the paths of files that are still to be rewritten.
-const NOT_YET: &[&str] = &["crates/steersman/guide/client.md", "docs/benchmarks"];
-
 /// Allowed uses, as pairs of a path and a phrase.
 const ALLOWED: &[(&str, &str)] = &[];
 
@@ -34,14 +31,8 @@ struct Word<'a> {
 pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
     let refused = refused();
     tree.files()
-        .filter(|file| is_plain(&file.path))
         .flat_map(|file| check_file(file, &refused))
         .collect()
-}
-
-/// Returns whether the rule holds for the file at `path`.
-fn is_plain(path: &str) -> bool {
-    !NOT_YET.iter().any(|start| path.starts_with(start))
 }
 
 fn refused() -> Vec<Phrase> {
