@@ -145,7 +145,7 @@ async fn a_server_that_cannot_be_reached_ends_the_manager_in_time() {
         "{text}"
     );
     assert!(
-        text.contains("check that the api-server is reachable"),
+        text.contains("check that the API server is reachable"),
         "{text}"
     );
 }
