@@ -266,7 +266,7 @@ impl Connection {
     /// Cancel safe.
     pub async fn connect(&self) -> Result<kube_client::Client, Error> {
         if Handle::try_current().is_err() {
-            // The error names what is missing.
+            // `client` returns the error that names the missing runtime.
             return self.client();
         }
         let connection = self.clone();

@@ -196,7 +196,7 @@ mod tests {
         wakers.end_round(ends);
         assert!(watches.iter().all(is_woken));
 
-        // The next round began then; nothing changes during it.
+        // The next round began at the end of the first; nothing changes during the next round.
         let ends = ends + 1000 * EACH;
         wakers.end_round(ends);
         assert!(!watches.iter().any(is_woken));

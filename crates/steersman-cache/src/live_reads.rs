@@ -53,7 +53,7 @@ pub struct LiveList {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct LiveObject<K> {
-    /// The list of the object's name, which is empty if the object is absent.
+    /// The result of a list by the object's name; contains no object if the object is absent.
     pub list: LiveList,
     /// The result that [`Cache::get`](crate::Cache::get) would have: the transformed object, or the same errors.
     pub object: Result<Arc<K>, Error>,

@@ -153,7 +153,7 @@ fn wrong_escape(text: &str) -> Option<&str> {
     })
 }
 
-/// Returns a path as it goes over the wire.
+/// Percent-encodes the bytes of a path that a URL cannot contain; a `%` stays as it is.
 fn escaped(path: &str) -> String {
     use std::fmt::Write as _;
 

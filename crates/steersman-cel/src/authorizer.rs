@@ -22,7 +22,7 @@ pub trait Authority: fmt::Debug + Send + Sync {
 pub struct Asked {
     /// Namespace and name of a ServiceAccount; absent for the author of the request.
     pub account: Option<(String, String)>,
-    /// A path that is no resource.
+    /// The non-resource path, such as `/healthz`; `None` for a check of a resource.
     pub path: Option<String>,
     /// The API group.
     pub group: String,

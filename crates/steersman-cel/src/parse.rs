@@ -98,7 +98,7 @@ fn read(source: &str) -> Result<Parsed, String> {
     }
 }
 
-/// Lines and columns count from one.
+/// Returns the position in the source, in characters. `line` and `column` count from one.
 fn offset(source: &str, line: isize, column: isize) -> usize {
     let line = usize::try_from(line - 1).unwrap_or_default();
     let before: usize = source

@@ -1,11 +1,11 @@
-//! Machine: the compiled validation rules of a schema, and their evaluation on an object.
+//! Machine: compiles the validation rules of a schema.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-mod check;
+mod evaluate;
 
 use super::field_paths;
 use super::program::Program;
@@ -193,11 +193,11 @@ impl Rules {
         let decl = Some(schema).filter(|schema| has_rules(schema));
         let decl = decl.and_then(|schema| Decl::of(schema, root || schema.embedded, "selfType"));
         let rules = decl.and_then(|decl| Self::node(schema, schema, Arc::new(decl)));
-        rules.map_or_else(Vec::new, |rules| check::default(&rules, default, field))
+        rules.map_or_else(Vec::new, |rules| evaluate::default(&rules, default, field))
     }
 
-    /// Returns the rules that `told` has for the node `schema`: they are the same but below
-    /// `allOf`.
+    /// Compiles the rules that `told` declares, with the types that `schema` declares. Both are the
+    /// same schema, except below `allOf`: there `told` is a branch, and `schema` has the branch.
     fn node(told: &Structural, schema: &Structural, decl: Arc<Decl>) -> Option<Self> {
         let rules = &told.rules;
         let here: Vec<Rule> = rules
@@ -251,7 +251,7 @@ impl Rules {
     /// CEL-1: the evaluation never costs more than its budget.
     #[must_use]
     pub fn validate(&self, object: &Json, old: Option<&Json>) -> Verdict {
-        check::object(self, object, old)
+        evaluate::object(self, object, old)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Driver: notes the writes of clients, and lets reads wait until the cache has seen them.
+//! Driver: records the writes of clients, and answers what a read must see.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;

@@ -192,7 +192,7 @@ impl Lifecycle {
         Step::StartWorkers { reminded }
     }
 
-    // CTRL-7: without a limit the wait lasts until the kinds are there.
+    // CTRL-7: without a limit the controller waits until all its kinds have synced.
     fn remind_or_give_up(&mut self, now: Instant) -> Step {
         let Stage::Syncing {
             deadline,

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::world::{ServerResponse, World};
 
-/// The interpretation of an input.
+/// A fuzz target: decides how the bytes of an input become requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Target {

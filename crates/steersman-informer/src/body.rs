@@ -116,7 +116,7 @@ impl Body {
         self.length.load(Ordering::Relaxed) as usize
     }
 
-    // ----- what is held -----
+    // ----- the JSON: fresh or packed -----
 
     /// Replaces a body of metadata by the whole one of the same version. Decoded metadata stays
     /// valid.
@@ -231,7 +231,7 @@ impl Body {
         }
     }
 
-    // ----- what types made of it -----
+    // ----- the decoded forms -----
 
     /// Drops the forms of these types.
     pub(crate) fn forget(&self, types: &[TypeId]) {

@@ -290,7 +290,7 @@ impl Manager {
                     drop(state);
                     return Err(Error::Stopping { name: erased.name });
                 }
-                // Outside the lock, because it calls code of users. The manager may stop meanwhile.
+                // `begin` calls code of users, so the lock is released first. The manager may stop meanwhile.
                 Phase::Running if !begun => {
                     drop(state);
                     erased.begin();

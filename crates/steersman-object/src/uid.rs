@@ -53,7 +53,7 @@ fn uuid(text: &str) -> Option<[u8; 16]> {
             b'a'..=b'f' => character - b'a' + 10,
             _ => return None,
         };
-        // 36 characters without 4 hyphens are 32 digits.
+        // The index is in bounds: 36 characters without 4 hyphens are 32 digits.
         bytes[digits / 2] = bytes[digits / 2] << 4 | digit;
         digits += 1;
     }

@@ -55,7 +55,7 @@ fn rename(event: &mut Value, pairs: impl Iterator<Item = (&'static str, &'static
     }
 }
 
-/// Converts a stored Event into the newer shape.
+/// Converts a stored Event from the shape of the core group into the shape of events.k8s.io.
 #[must_use]
 pub fn to_newer(stored: &Value) -> Value {
     let mut event = stored.clone();

@@ -26,7 +26,7 @@ pub struct Further {
     plural: &'static str,
     /// For instance `binding`.
     pub name: &'static str,
-    /// Group of the kind it speaks, empty for core.
+    /// Group of the subresource's kind, as in discovery; empty for core.
     pub group: &'static str,
     /// Version of the kind, empty where the group is that of the resource.
     pub version: &'static str,

@@ -1,5 +1,5 @@
-//! Driver: measures a cache of one kind, of this workspace and of kube-runtime, from a cold start
-//! to many reads.
+//! Driver: measures the cache of this workspace and the reflector of kube-runtime, each with one
+//! kind, from a cold start to many reads.
 
 use futures::{StreamExt, future};
 use kube_client::config::{KubeConfigOptions, Kubeconfig};

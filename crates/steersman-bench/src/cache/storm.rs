@@ -32,9 +32,9 @@ const WORKERS: u16 = 8;
 pub(crate) struct Stormed {
     /// From the start of the controller to its first reconcile.
     pub(crate) first_seconds: f64,
-    /// From the first to the last one.
+    /// From the first to the last reconcile.
     pub(crate) seconds: f64,
-    /// Processor time of the process from the first to the last one, in seconds.
+    /// Processor time of the process from the first to the last reconcile, in seconds.
     pub(crate) cpu: f64,
     pub(crate) per_second: f64,
 }

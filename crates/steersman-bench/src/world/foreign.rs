@@ -214,7 +214,8 @@ impl Namespace {
     /// Deletes the objects and then the namespace; succeeds if it does not exist.
     pub(crate) async fn remove(&self) -> Outcome<()> {
         let objects = clear(&self.client, &self.of.path(&self.name)).await;
-        // Most servers delete the objects of a deleted namespace.
+        // The namespace is deleted even if an object could not be: most servers then delete the
+        // objects of the namespace.
         remove(&self.client, &self.path(), None).await?;
         objects
     }

@@ -1,4 +1,4 @@
-//! Where the client connects to the server.
+//! How clients connect: on a thread that a credential plugin may block.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

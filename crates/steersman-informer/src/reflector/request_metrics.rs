@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::metrics::Counters;
 
-/// The list and the watch that are under way.
+/// The measurement of the list and the watch that are in flight.
 #[derive(Debug)]
 pub(crate) struct RequestMetrics {
     counters: Counters,

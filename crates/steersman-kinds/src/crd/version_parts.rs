@@ -119,7 +119,8 @@ impl<'a> VersionParts<'a> {
         let schema = &self.version["schema"]["openAPIV3Schema"];
         if schema.is_object() {
             let path = format!("{}.{}.openAPIV3Schema", self.path, self.schema_field);
-            // As upstream, a shared schema is checked against shared subresources only.
+            // As upstream, the schema is checked against the subresources only if all versions share
+            // both or neither.
             let status = self.parts.contains(&"subresources")
                 && self.version["subresources"]["status"].is_object();
             openapi::check(schema, &path, status, errors);

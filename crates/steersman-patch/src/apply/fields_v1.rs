@@ -71,7 +71,7 @@ struct Seen {
     below: bool,
     /// Whether the written set names the field itself beside fields below it.
     itself: bool,
-    /// Whether a field below is in the other set.
+    /// Whether a field below this one is a member of both sets.
     touched: bool,
 }
 

@@ -26,9 +26,9 @@ pub struct Manager {
     pub name: String,
     /// Whether the manager applies or updates.
     pub operation: Operation,
-    /// The API version it writes in; empty for an applier.
+    /// The API version in which the manager writes; empty for an applier.
     pub version: String,
-    /// The subresource it writes; empty for the object itself.
+    /// The subresource that the manager writes; empty for the object itself.
     pub subresource: String,
 }
 

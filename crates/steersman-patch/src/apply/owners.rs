@@ -179,7 +179,7 @@ fn owned(mut fields: FieldSet) -> FieldSet {
     fields
 }
 
-/// Joins the oldest updates of each version into one entry until at most [`MOST_UPDATERS`] remain.
+/// Joins the oldest updates of each version into one entry until at most ten remain.
 pub fn cap(entries: &mut Entries) {
     let updaters = entries.iter();
     let updaters = updaters.filter(|(manager, _)| manager.operation == Operation::Update);

@@ -55,7 +55,7 @@ fn check_scalar(scalar: Scalar, value: &Value, found: &str) -> Result<(), String
     if fits {
         Ok(())
     } else if value.is_number() && matches!(scalar, Scalar::String | Scalar::Integer) {
-        // Go converts numbers to these types, although JSON does not.
+        // In Go a number is convertible to these types, so the message differs from that of others.
         Err(format!("cannot convert {found} to {wanted}"))
     } else {
         Err(format!("unrecognized type: {wanted}"))

@@ -130,7 +130,7 @@ pub struct ListOptions {
     pub label_selector: Option<String>,
     /// `fieldSelector`.
     pub field_selector: Option<String>,
-    /// `shardSelector`: see [`ShardSelector`](crate::shard::ShardSelector).
+    /// `shardSelector`: see [`ShardSelector`](steersman_text::shard::ShardSelector).
     pub shard_selector: Option<String>,
     /// `limit`: items per page; zero or less for all.
     pub limit: i64,
@@ -151,7 +151,7 @@ pub struct WatchOptions {
     pub label_selector: Option<String>,
     /// `fieldSelector`.
     pub field_selector: Option<String>,
-    /// `shardSelector`: see [`ShardSelector`](crate::shard::ShardSelector).
+    /// `shardSelector`: see [`ShardSelector`](steersman_text::shard::ShardSelector).
     pub shard_selector: Option<String>,
     /// `resourceVersion`: absent, empty or `0` starts with an `ADDED` per object.
     pub resource_version: Option<String>,

@@ -117,7 +117,8 @@ fn an_apply_configuration_is_merged_into_the_object() {
         (&json!("own"), &json!("mesh"))
     );
     assert_eq!(inits[1]["image"], "mesh:1");
-    // The added container gets defaults like those of the author, and its fields have no owner.
+    // The container that the policy added gets defaults, as the author's containers do, and its
+    // fields have no owner.
     assert_eq!(inits[1]["imagePullPolicy"], "IfNotPresent");
     assert!(
         !made["metadata"]["managedFields"]

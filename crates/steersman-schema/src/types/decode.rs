@@ -39,7 +39,7 @@ enum Step<'a> {
     Field(&'static Type, &'a str),
     /// To an element of a list.
     Index(usize),
-    /// To the value of a free key.
+    /// To the value under a key of a map.
     Key(&'a str),
 }
 

@@ -354,7 +354,7 @@ fn time(bytes: &[u8], digits: u8) -> Result<Option<Value>, String> {
     Ok(Some(format!("{time:.0$}", usize::from(digits)).into()))
 }
 
-/// Text as Go keeps it; JSON has no other bytes than those of UTF-8.
+/// Returns a protobuf string as text for JSON: bytes that are not UTF-8 become U+FFFD.
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }

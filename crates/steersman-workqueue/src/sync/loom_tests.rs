@@ -21,7 +21,8 @@ impl<T> Mutex<T> {
     }
 }
 
-/// Notifies one waiter, or keeps one permit for the next; or notifies all waiters, and keeps none.
+/// A stand-in for `tokio::sync::Notify`: `notify_one` keeps a permit if no task waits, and
+/// `notify_waiters` keeps none.
 pub(crate) struct Notify(Mutex<Waiters>);
 
 #[derive(Default)]

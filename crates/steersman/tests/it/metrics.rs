@@ -68,7 +68,7 @@ async fn the_guide_tells_every_metric_and_none_that_is_not_there() {
         );
     }
     for name in told {
-        // A registered name cannot be registered again.
+        // No name can be registered twice, so a failure shows that the metric is registered.
         let other = IntCounter::new(name, "another").unwrap();
         assert!(registry.register(Box::new(other)).is_err(), "no {name}");
     }

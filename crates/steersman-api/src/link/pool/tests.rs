@@ -21,7 +21,7 @@ type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 enum Manner {
     /// `/watch` has an endless answer, `/large` one of 64 MiB; any other path is answered at once.
     Serves,
-    /// Stops to read and to write at some moment.
+    /// Serves for this duration; then neither reads nor writes, and leaves the connection open.
     FallsSilent(Duration),
     /// Closes the connection with a GOAWAY at the first request.
     GoesAway,

@@ -7,7 +7,7 @@ pub(crate) enum Route {
     Health {
         /// `healthz`, `livez` or `readyz`.
         endpoint: String,
-        /// The name after the endpoint, if any.
+        /// The single check, such as `ping` in `/readyz/ping`; `None` for all checks.
         check: Option<String>,
     },
     /// `/`: the list of served paths.

@@ -274,7 +274,8 @@ fn run() -> u32 {
 fn conformance() {
     let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     if variable(RUN).is_none() {
-        // Only `cargo xtask conformance` sets the variable; the topic tests replay in any case.
+        // Only `cargo xtask conformance` sets the variable; without it the tests of each topic still
+        // replay the conversations.
         return;
     }
     let folder = variable(CASES).map_or_else(folder, PathBuf::from);

@@ -1,4 +1,4 @@
-//! A closure is not a handler before it is wrapped.
+//! A bare closure is not a handler: `handler::mapped` must wrap the closure.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use steersman::{Controller, ObjectKey};

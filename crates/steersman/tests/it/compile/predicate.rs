@@ -1,4 +1,4 @@
-//! A closure is not a predicate before it is wrapped.
+//! A bare closure is not a predicate: `predicate::func` or `predicate::object` must wrap the closure.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use steersman::Controller;

@@ -1,4 +1,4 @@
-//! A request can be compared, hashed and cloned.
+//! A type that does not implement `Hash` cannot be a request.
 
 use steersman::controller::RequestKey;
 

@@ -100,7 +100,7 @@ pub(super) fn default(rules: &Rules, default: &Json, field: &str) -> Vec<FieldEr
 /// The budget is spent.
 struct Spent;
 
-/// One check of one object.
+/// The evaluation of rules on one object: the rest of the cost budget, and the verdict so far.
 struct Check {
     left: u64,
     verdict: Verdict,
