@@ -63,6 +63,7 @@ impl OneTest {
         variables: impl IntoIterator<Item = (String, OsString)>,
     ) -> Result<Command, String> {
         let (program, folder) = self.build(root)?;
+        self.check_exists(&program)?;
         let mut command = Command::new(program);
         command
             .args(["--exact", "--nocapture", self.test])
@@ -71,6 +72,26 @@ impl OneTest {
             .envs(variables)
             .current_dir(folder);
         Ok(command)
+    }
+
+    /// Checks that the binary has the test: with a name that it does not have, a test binary runs nothing
+    /// and succeeds.
+    fn check_exists(&self, program: &Path) -> Result<(), String> {
+        let listed = Command::new(program)
+            .args(["--list", "--exact", self.test])
+            .output()
+            .map_err(|error| format!("{} could not be started: {error}", program.display()))?;
+        let expected = format!("{}: test", self.test);
+        match String::from_utf8_lossy(&listed.stdout)
+            .lines()
+            .any(|line| line == expected)
+        {
+            true => Ok(()),
+            false => Err(format!(
+                "{} has no test `{}`: correct its name in xtask",
+                self.package, self.test
+            )),
+        }
     }
 
     /// Builds the integration tests of the package. Returns the path of the binary and the folder of

@@ -39,7 +39,7 @@ fn test(sort: Worlds) -> OneTest {
         },
         Worlds::Writes => OneTest {
             package: "steersman-client",
-            test: "seeds::no_read_of_a_key_shows_what_was_before_a_write_of_that_key",
+            test: "seeds::no_read_of_a_key_shows_a_state_before_its_own_write",
         },
         Worlds::Caches => OneTest {
             package: "steersman-cache",

@@ -66,17 +66,6 @@ impl Dialer {
         credentials: Arc<Credentials>,
         options: &LinkOptions,
     ) -> Result<Self, String> {
-        let mut connector = HttpConnector::new();
-        connector.enforce_http(false);
-        // Without this option, a small request waits until the previous one is acknowledged.
-        connector.set_nodelay(true);
-        // CONN-2: TCP keepalive detects a dead HTTP/1.1 link within the same time as pings a dead HTTP/2 link.
-        if let Some((interval, answer)) = options.pings() {
-            let second = Duration::from_secs(1);
-            connector.set_keepalive(Some(interval.max(second)));
-            connector.set_keepalive_interval(Some((answer / PROBES).max(second)));
-            connector.set_keepalive_retries(Some(PROBES));
-        }
         let https = config.cluster_url.scheme_str() == Some("https");
         let name = match (https, &config.tls_server_name) {
             (false, _) => None,
@@ -84,7 +73,7 @@ impl Dialer {
             (true, None) => Some(server_name(config.cluster_url.host().unwrap_or_default())?),
         };
         Ok(Self {
-            connector,
+            connector: connector(options),
             server: config.cluster_url.clone(),
             name,
             credentials,
@@ -183,6 +172,22 @@ async fn secure<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
+/// Returns the connector of TCP connections with these options.
+fn connector(options: &LinkOptions) -> HttpConnector {
+    let mut connector = HttpConnector::new();
+    connector.enforce_http(false);
+    // Without this option, a small request waits until the previous one is acknowledged.
+    connector.set_nodelay(true);
+    // CONN-2: TCP keepalive detects a dead HTTP/1.1 link within the same time as pings a dead HTTP/2 link.
+    if let Some((interval, answer)) = options.pings() {
+        let second = Duration::from_secs(1);
+        connector.set_keepalive(Some(interval.max(second)));
+        connector.set_keepalive_interval(Some((answer / PROBES).max(second)));
+        connector.set_keepalive_retries(Some(PROBES));
+    }
+    connector
+}
+
 fn server_name(host: &str) -> Result<ServerName<'static>, String> {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     ServerName::try_from(bare.to_owned())
@@ -218,6 +223,26 @@ mod tests {
         let connected = timeout(Duration::from_secs(30), first_to_connect(attempt));
         assert!(connected.await.unwrap().unwrap() <= away + TRY_AGAIN);
         assert!(attempts.get() <= ATTEMPTS, "{}", attempts.get());
+    }
+
+    /// CONN-2: without HTTP/2 the system itself probes an idle connection, after the times of the pings.
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn tcp_keepalive_gives_up_a_dead_link_when_pings_would() {
+        use rustix::net::sockopt;
+
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server: Uri = format!("http://{}", listener.local_addr().unwrap())
+            .parse()
+            .unwrap();
+        let options = LinkOptions::default();
+        let link = connector(&options).oneshot(server).await.unwrap();
+        let link = link.into_inner();
+        let (interval, answer) = options.pings().unwrap();
+        assert!(sockopt::socket_keepalive(&link).unwrap());
+        assert_eq!(sockopt::tcp_keepidle(&link).unwrap(), interval);
+        let probes = sockopt::tcp_keepcnt(&link).unwrap();
+        assert_eq!(sockopt::tcp_keepintvl(&link).unwrap() * probes, answer);
     }
 
     #[tokio::test(start_paused = true)]

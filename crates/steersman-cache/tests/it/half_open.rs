@@ -57,7 +57,7 @@ fn put(server: &ApiServer, name: &str) {
     server.create(object).unwrap();
 }
 
-/// CONN-2, REFL-10: a dead link ends the state `Synced`, the watch moves to another connection, and
+/// Scenario 27, CONN-2, REFL-10: a dead link ends the state `Synced`, the watch moves to another connection, and
 /// changes made meanwhile are delivered once.
 #[tokio::test]
 async fn a_dead_link_degrades_its_kinds_and_costs_no_event() {

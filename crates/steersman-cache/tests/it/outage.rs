@@ -68,7 +68,8 @@ async fn refl_9_the_kinds_of_a_cache_wait_for_their_server_together() {
     world.stop().await.unwrap();
 }
 
-/// For every duration option, zero disables the feature and the maximum never elapses.
+/// A linger time of zero disables lingering, a resync period of zero disables resyncs, a sync timeout of zero disables
+/// waiting; the maximum of each never elapses.
 #[tokio::test(start_paused = true)]
 async fn durations_of_zero_disable_and_of_the_maximum_never_fire() {
     for time in [Duration::ZERO, Duration::MAX] {
