@@ -10,9 +10,6 @@ use super::tree::{File, Tree, Violation};
 /// The name of this rule.
 pub(crate) const RULE: &str = "wording";
 
-/// Allowed uses, as pairs of a path and a phrase.
-const ALLOWED: &[(&str, &str)] = &[];
-
 const REFUSED: &str = include_str!("wording/refused.txt");
 
 /// A refused word or phrase.
@@ -56,19 +53,10 @@ fn check_file(file: &File, refused: &[Phrase]) -> Vec<Violation> {
         found.extend(functions(&file.text, refused));
     }
     found.sort_by_key(|(at, _)| *at);
-    let violations = found.into_iter().filter_map(|(at, phrase)| {
-        let words = phrase.words.join(" ");
-        let allowed = ALLOWED.contains(&(file.path.as_str(), words.as_str()));
-        let problem = format!("says `{words}`");
-        (!allowed).then(|| {
-            Violation::new(
-                RULE,
-                &file.path,
-                line(&file.text, at),
-                problem,
-                phrase.way_out,
-            )
-        })
+    let violations = found.into_iter().map(|(at, phrase)| {
+        let problem = format!("says `{}`", phrase.words.join(" "));
+        let line = line(&file.text, at);
+        Violation::new(RULE, &file.path, line, problem, phrase.way_out)
     });
     violations.collect()
 }
@@ -117,7 +105,7 @@ fn words(text: &str) -> Vec<Word<'_>> {
 }
 
 /// Finds the phrases in a text. Between the words of a phrase may be blanks, line ends and the marks
-/// of a comment; a word that is part of a name such as `system:nobody` does not count.
+/// of a comment; a word beside a colon, as in the name of a user, does not count.
 fn search<'a>(text: &str, words: &[Word<'_>], refused: &'a [Phrase]) -> Vec<(usize, &'a Phrase)> {
     let mut found = Vec::new();
     for (index, first) in words.iter().enumerate() {

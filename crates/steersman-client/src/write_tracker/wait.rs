@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use steersman_cache::internal::CacheInternals as _;
 use steersman_object::{Gvk, Kind, ResourceVersion};
 use tokio::time::{Instant, timeout};
 
 use super::{WriteTracker, is_stuck, look};
 use crate::options::ClientOptions;
 use crate::unseen_writes::{Note, Read};
-use steersman_cache::internal::CacheInternals as _;
 
 /// The result of a wait.
 pub(crate) enum Waited {
