@@ -4,9 +4,9 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::authorizer;
-use super::program::Program;
-use super::types::{Decl, Type};
+use crate::authorizer;
+use crate::program::Program;
+use crate::types::{Decl, Type};
 
 /// The variable that asks about what the request is about.
 pub const REQUEST_RESOURCE: &str = "authorizer.requestResource";

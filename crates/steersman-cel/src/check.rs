@@ -1,9 +1,11 @@
 //! Machine: finds the type of every part of an expression, and its type errors.
 
-use super::ast::{Fold, Kind, Literal, MessageField, Node};
-use super::functions::{self, Overload};
-use super::parse::Mistake;
-use super::types::Type;
+mod functions;
+
+use crate::syntax::ast::{Fold, Kind, Literal, MessageField, Node};
+use crate::syntax::parse::Mistake;
+use crate::types::Type;
+use functions::Overload;
 
 /// A type of more parts than these is not followed: it could double with each step of a rule.
 const MOST_TYPES: usize = 512;

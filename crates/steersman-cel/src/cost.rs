@@ -2,12 +2,15 @@
 //!
 //! The rules are those of cel-go's `checker/cost.go` and of `apiserver/pkg/cel/library/cost.go`.
 
+pub(crate) mod cost_range;
+mod call_cost;
+
 use std::sync::Arc;
 
-use super::ast::{Fold, Kind, Literal, Node};
-use super::check::Checked;
-use super::cost_range::Range;
-use super::types::{Decl, Type};
+use crate::check::Checked;
+use crate::syntax::ast::{Fold, Kind, Literal, Node};
+use crate::types::{Decl, Type};
+use cost_range::Range;
 
 /// Sizes of the keys and the values of a list or map.
 #[derive(Debug, Clone, Copy)]

@@ -2,15 +2,21 @@
 //!
 //! Costs are counted as cel-go's `interpreter/runtimecost.go` counts them.
 
+pub(crate) mod run;
+mod operators;
+mod string_functions;
+mod list_functions;
+mod conversions;
+mod authorizer_functions;
+pub(crate) mod library;
+pub(crate) mod mutation;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::ast::{Entry, Fold, Kind, Literal, MessageField, Node};
-use super::library;
-use super::mutation;
-use super::operators;
-use super::run::{Failure, Outcome, Run, has, maybe, select};
-use super::value::{Key, Text, Value};
+use crate::syntax::ast::{Entry, Fold, Kind, Literal, MessageField, Node};
+use crate::value::{Key, Text, Value};
+use run::{Failure, Outcome, Run, has, maybe, select};
 
 impl<'a, 'n> Run<'a, 'n> {
     /// Returns the value of a part.

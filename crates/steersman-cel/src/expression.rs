@@ -3,11 +3,11 @@
 
 use serde_json::Value as Json;
 
-use super::admission::Environment;
-use super::program::{CALL_LIMIT, Program};
-use super::run::{Failure, Outcome};
-use super::types::Type;
-use super::value::Value;
+use crate::admission::Environment;
+use crate::eval::run::{Failure, Outcome};
+use crate::program::{CALL_LIMIT, Program};
+use crate::types::Type;
+use crate::value::Value;
 
 /// The cost that all conditions of a webhook or a policy may have together.
 const CONDITIONS_BUDGET: u64 = 2_500_000;

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use steersman_text::go;
 
-use super::ast::{Kind, Literal, Node};
-use super::check::{self, Checked};
-use super::cost;
-use super::parse::{self, Mistake};
-use super::run::{self, Failure, Outcome, Patterns, Run};
-use super::times;
-use super::types::{Decl, Type};
-use super::value::Value;
+use crate::check::{self, Checked};
+use crate::cost;
+use crate::eval::run::{self, Failure, Outcome, Patterns, Run};
+use crate::syntax::ast::{Kind, Literal, Node};
+use crate::syntax::parse::{self, Mistake};
+use crate::types::{Decl, Type};
+use crate::value::Value;
+use crate::value::times;
 
 /// The cost limit of one run: about a tenth of a second.
 pub(crate) const CALL_LIMIT: u64 = 1_000_000;

@@ -1,18 +1,18 @@
 //! Machine: compiles the validation rules of a schema.
 
+pub(crate) mod field_paths;
+mod evaluate;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-mod evaluate;
-
-use super::field_paths;
-use super::program::Program;
-use super::run::Failure;
-use super::types::{Decl, Type, escape};
-use super::value::Value;
+use crate::eval::run::Failure;
+use crate::program::Program;
 use crate::structural::{Additional, Structural};
+use crate::types::{Decl, Type, escape};
+use crate::value::Value;
 use steersman_text::status::FieldError;
 
 /// One of `x-kubernetes-validations`, compiled.

@@ -1,6 +1,12 @@
 //! Words: the values of expressions. Values of an object stay in its JSON until an expression reads
 //! them.
 
+pub(crate) mod times;
+pub(crate) mod addresses;
+pub(crate) mod semver;
+pub(crate) mod named_formats;
+pub(crate) mod printing;
+
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::ops::Deref;
@@ -12,12 +18,11 @@ use serde_json::{Map, Value as Json};
 use steersman_text::go;
 use steersman_text::quantity::Quantity;
 
-use super::addresses::{Cidr, Url};
-use super::authorizer::{self, Query, Ruling};
-use super::named_formats::Named;
-use super::semver::Semver;
-use super::times;
-use super::types::{Decl, Type};
+use crate::authorizer::{self, Query, Ruling};
+use crate::types::{Decl, Type};
+use addresses::{Cidr, Url};
+use named_formats::Named;
+use semver::Semver;
 
 /// A value.
 #[derive(Debug, Clone)]

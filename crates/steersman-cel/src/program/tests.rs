@@ -307,11 +307,11 @@ mod properties {
             let patterns = Patterns::new();
             for x in &values {
                 let mut run = Run::new(&[], &patterns, CALL_LIMIT);
-                let _ = crate::library::apply(&mut run, name, std::slice::from_ref(x));
+                let _ = crate::eval::library::apply(&mut run, name, std::slice::from_ref(x));
                 for y in &values {
-                    let _ = crate::library::apply(&mut run, name, &[x.clone(), y.clone()]);
+                    let _ = crate::eval::library::apply(&mut run, name, &[x.clone(), y.clone()]);
                     for z in &values {
-                        let _ = crate::library::apply(&mut run, name, &[x.clone(), y.clone(), z.clone()]);
+                        let _ = crate::eval::library::apply(&mut run, name, &[x.clone(), y.clone(), z.clone()]);
                     }
                 }
             }

@@ -6,17 +6,18 @@ use std::sync::Arc;
 
 use steersman_text::quantity::Quantity;
 
-use super::addresses::{self, Cidr, Url};
-use super::cost_range::{PER_CHARACTER, PER_PATTERN_CHARACTER, scaled};
-use super::named_formats::Named;
 use super::operators::{among_them, covers};
 use super::run::{Failure, Outcome, Run};
-use super::semver::Semver;
-use super::value::{Key, Text, Value};
-use super::{authorizer_functions, conversions, list_functions, string_functions, times};
+use super::{authorizer_functions, conversions, list_functions, string_functions};
+use crate::cost::cost_range::{PER_CHARACTER, PER_PATTERN_CHARACTER, scaled};
+use crate::value::addresses::{self, Cidr, Url};
+use crate::value::named_formats::Named;
+use crate::value::semver::Semver;
+use crate::value::times;
+use crate::value::{Key, Text, Value};
 
 /// Applies a function.
-pub(super) fn apply<'a>(run: &mut Run<'a, '_>, name: &str, values: &[Value<'a>]) -> Outcome<'a> {
+pub(crate) fn apply<'a>(run: &mut Run<'a, '_>, name: &str, values: &[Value<'a>]) -> Outcome<'a> {
     charge(run, name, values)?;
     if let Some(outcome) = conversions::apply(name, values)
         .or_else(|| string_functions::apply(run, name, values))

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use steersman_text::go;
 
 use super::run::{Failure, Outcome};
-use super::times;
-use super::value::Value;
+use crate::value::Value;
+use crate::value::times;
 
 /// Converts a value. Returns `None` if the name is not that of a conversion.
 pub(super) fn apply<'a>(name: &str, values: &[Value<'a>]) -> Option<Outcome<'a>> {

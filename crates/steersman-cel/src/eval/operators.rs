@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::cost_range::{PER_CHARACTER, scaled};
 use super::run::{Failure, Outcome, Run, maybe, select};
-use super::value::{Key, Text, Value};
+use crate::cost::cost_range::{PER_CHARACTER, scaled};
+use crate::value::{Key, Text, Value};
 
 /// Applies an operator. Returns `None` for a name that is no operator's.
 pub(super) fn apply<'a>(
@@ -157,7 +157,7 @@ fn identity(list: &Value<'_>) -> Option<Vec<Key>> {
         "map" => Some(
             decl.keys
                 .iter()
-                .filter_map(|key| super::types::escape(key))
+                .filter_map(|key| crate::types::escape(key))
                 .map(|key| Key::Text(key.into()))
                 .collect(),
         ),

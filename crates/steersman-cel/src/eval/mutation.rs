@@ -9,15 +9,15 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Number, Value as Json};
 
-use super::printing;
 use super::run::{Failure, Outcome};
-use super::value::{Key, Message, Value};
+use crate::value::printing;
+use crate::value::{Key, Message, Value};
 
 /// The name of the type of an operation.
 const OPERATION: &str = "JSONPatch";
 
 /// Returns an object of a named type with these fields.
-pub(super) fn made<'a>(name: &str, fields: BTreeMap<String, Value<'a>>) -> Outcome<'a> {
+pub(crate) fn made<'a>(name: &str, fields: BTreeMap<String, Value<'a>>) -> Outcome<'a> {
     if name == OPERATION {
         for (field, value) in &fields {
             if field != "value" && !matches!(value, Value::Text(_)) {

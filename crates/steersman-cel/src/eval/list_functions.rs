@@ -1,9 +1,9 @@
 //! Machine: the functions of lists.
 
-use super::cost_range::{PER_CHARACTER, scaled};
 use super::operators::{apply as operate, equal};
 use super::run::{Failure, Outcome, Run};
-use super::value::Value;
+use crate::cost::cost_range::{PER_CHARACTER, scaled};
+use crate::value::Value;
 
 /// Applies a function of lists. Returns `None` for a name that is no list function's.
 pub(super) fn apply<'a>(

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use steersman_text::names::{NameRule, check_name};
 
-use super::authorizer::{Asked, Query, Step};
 use super::run::{Failure, Outcome};
-use super::value::Value;
+use crate::authorizer::{Asked, Query, Step};
+use crate::value::Value;
 
 /// Applies a function to a check or a decision. Returns `None` for other values.
 pub(super) fn apply<'a>(name: &str, values: &[Value<'a>]) -> Option<Outcome<'a>> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use steersman_text::patterns;
 
-use super::value::{Key, Value};
+use crate::value::{Key, Value};
 
 /// Steps that costs do not count, such as copying a list: an expression that takes more is
 /// stopped as if it cost too much. CEL-1 hangs on it.
@@ -54,13 +54,13 @@ pub(crate) type Outcome<'a> = Result<Value<'a>, Failure>;
 pub(crate) struct Run<'a, 'n> {
     /// The variables, innermost last. The result of a loop may be a failure that a later turn
     /// makes good, as with `exists`.
-    pub(super) scopes: Vec<(&'n str, Outcome<'a>)>,
+    pub(crate) scopes: Vec<(&'n str, Outcome<'a>)>,
     /// Patterns that were compiled when the expression was, and those met since.
     patterns: &'n Patterns,
     met: Patterns,
     /// The values of `variables.name` in policies. A failed variable fails the run only when it is
     /// used.
-    pub(super) composed: &'n [(String, Outcome<'a>)],
+    pub(crate) composed: &'n [(String, Outcome<'a>)],
     cost: u64,
     limit: u64,
     work: u64,
@@ -147,7 +147,7 @@ pub(crate) fn compile(text: &str) -> Result<Regex, String> {
 }
 
 /// Returns whether a field is there.
-pub(super) fn has(of: &Value<'_>, key: &Key) -> Result<bool, Failure> {
+pub(crate) fn has(of: &Value<'_>, key: &Key) -> Result<bool, Failure> {
     match of {
         Value::Optional(None) => Ok(false),
         Value::Optional(Some(held)) => has(held, key),
@@ -157,7 +157,7 @@ pub(super) fn has(of: &Value<'_>, key: &Key) -> Result<bool, Failure> {
 }
 
 /// Returns a field, which must be there.
-pub(super) fn select<'a>(of: &Value<'a>, key: &Key) -> Outcome<'a> {
+pub(crate) fn select<'a>(of: &Value<'a>, key: &Key) -> Outcome<'a> {
     match of {
         Value::Optional(_) => maybe(of, key),
         map if map.is_map() => match map.member(key) {
@@ -169,7 +169,7 @@ pub(super) fn select<'a>(of: &Value<'a>, key: &Key) -> Outcome<'a> {
 }
 
 /// Returns a field as an optional value.
-pub(super) fn maybe<'a>(of: &Value<'a>, key: &Key) -> Outcome<'a> {
+pub(crate) fn maybe<'a>(of: &Value<'a>, key: &Key) -> Outcome<'a> {
     match of {
         Value::Optional(None) => Ok(Value::NONE),
         Value::Optional(Some(held)) => maybe(held, key),
@@ -195,7 +195,7 @@ pub(super) fn maybe<'a>(of: &Value<'a>, key: &Key) -> Outcome<'a> {
 }
 
 /// Returns a key as messages write it.
-pub(super) fn told(key: &Key) -> String {
+pub(crate) fn told(key: &Key) -> String {
     match key {
         Key::Bool(flag) => flag.to_string(),
         Key::Int(number) => number.to_string(),

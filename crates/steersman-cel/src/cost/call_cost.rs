@@ -1,9 +1,9 @@
 //! Machine: estimates the cost of one call and the size of its result.
 
-use super::ast::{Kind, Literal, Node};
-use super::cost::{Call, Coster, declared, joined};
 use super::cost_range::{PER_CHARACTER, PER_PATTERN_CHARACTER, Range};
-use super::types::Type;
+use super::{Call, Coster, declared, joined};
+use crate::syntax::ast::{Kind, Literal, Node};
+use crate::types::Type;
 
 /// The length of the longest pattern of a named format, in characters.
 const LONGEST_FORMAT: f64 = 128.0;

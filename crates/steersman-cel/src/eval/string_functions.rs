@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::printing;
 use super::run::{Failure, Outcome, Run};
-use super::value::Value;
+use crate::value::Value;
+use crate::value::printing;
 
 /// Applies a function of strings. Returns `None` for a name that is no string function's.
 pub(super) fn apply<'a>(

@@ -3,7 +3,7 @@
 use steersman_text::go;
 
 use super::times;
-use super::value::{Key, Value};
+use super::{Key, Value};
 
 /// `pattern.format(arguments)`.
 ///
@@ -119,7 +119,7 @@ fn exponential(number: f64, precision: usize) -> String {
 }
 
 /// Returns a value as `%s` prints it.
-pub(super) fn print(value: &Value<'_>) -> String {
+pub(crate) fn print(value: &Value<'_>) -> String {
     match value {
         Value::Null => "null".to_owned(),
         Value::Bool(flag) => flag.to_string(),

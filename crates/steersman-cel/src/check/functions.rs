@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::authorizer;
-use super::types::Type;
+use crate::authorizer;
+use crate::types::Type;
 
 /// One way to call a function.
 #[derive(Debug)]

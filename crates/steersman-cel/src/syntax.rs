@@ -1,0 +1,4 @@
+//! Room: the grammar: the parser, and the syntax tree.
+
+pub(crate) mod ast;
+pub(crate) mod parse;
