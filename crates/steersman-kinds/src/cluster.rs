@@ -1,14 +1,17 @@
 //! Machine: Namespaces and Nodes (upstream: `pkg/apis/core/validation`).
 
+pub(crate) mod config;
+pub(crate) mod scheduling;
+
 use serde_json::{Value, json};
 use steersman_text::names;
 use steersman_text::status::FieldError;
 
-use super::Kind;
-use super::address::{self, Network};
-use super::check;
-use super::field_path::{Errors, FieldPath};
-use super::fill::{given, lacks, part, put, set};
+use crate::Kind;
+use crate::fields::address::{self, Network};
+use crate::fields::check;
+use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::fill::{given, lacks, part, put, set};
 
 pub(super) const NAMESPACE: Kind = Kind {
     defaults: namespace_defaults,
@@ -124,7 +127,7 @@ fn node(object: &Value, old: Option<&Value>) -> Errors {
     for part in ["capacity", "allocatable"] {
         for (name, at) in root.at("status").at(part).entries() {
             let at = FieldPath::new(format!("status.{part}.{name}"), at.value());
-            super::quota::check_amount(name, &at, &mut errors);
+            crate::quota::check_amount(name, &at, &mut errors);
         }
     }
     let spec = root.at("spec");

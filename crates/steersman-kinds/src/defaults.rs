@@ -8,7 +8,7 @@ use steersman_schema::resource::Resource;
 use steersman_schema::{events, types};
 
 use crate as kinds;
-use crate::fill::set;
+use crate::fields::fill::set;
 
 /// Fills in a built-in object's defaults and brings the object into its stored form. Applies to
 /// creates and updates. Fields that depend on the server's state are set by the registry.

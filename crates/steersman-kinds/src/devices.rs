@@ -8,10 +8,10 @@ mod slice;
 
 use serde_json::{Value, json};
 
-use super::Kind;
-use super::check;
-use super::field_path::{Errors, FieldPath};
-use super::fill::{given, list, part, set};
+use crate::Kind;
+use crate::fields::check;
+use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::fill::{given, list, part, set};
 use parts::{MOST_REQUESTS, RequestNames};
 
 pub(super) const DEVICE_CLASS: Kind = Kind {

@@ -3,35 +3,15 @@
 //!
 //! A part of the embedded API server (`steersman-apiserver`): its names may change with any version.
 
-mod field_path;
-mod fill;
-mod check;
-mod selector;
-mod address;
-mod shared_warnings;
-mod reference;
+mod fields;
 mod quota;
-mod claim;
-mod sources;
-mod config;
-mod cluster;
-mod ingress;
-pub mod service;
-mod endpoints;
-mod network;
-mod budget;
-mod rbac;
-mod pod;
-mod volume;
-mod scheduling;
-mod workloads;
-mod batch;
-mod autoscaler;
+mod networking;
 mod storage;
-mod webhooks;
-mod policies;
-mod flow;
-mod certificates;
+mod pod;
+mod workloads;
+mod cluster;
+mod access;
+mod admission;
 mod devices;
 pub mod crd;
 pub mod defaults;
@@ -40,9 +20,10 @@ use serde_json::Value;
 use steersman_schema::resource::Resource;
 use steersman_text::status::FieldError;
 
-pub use field_path::Errors;
+pub use fields::field_path::Errors;
+pub use fields::selector::selects;
+pub use networking::service;
 pub use quota::COMPUTE;
-pub use selector::selects;
 
 /// The group of webhooks and policies.
 const ADMISSION: &str = "admissionregistration.k8s.io";
@@ -91,31 +72,31 @@ pub fn of(resource: &Resource) -> Option<&'static Kind> {
         return None;
     }
     Some(match (resource.group.as_str(), resource.kind.as_str()) {
-        ("", "ConfigMap") => &config::CONFIG_MAP,
-        ("", "Secret") => &config::SECRET,
-        ("", "ServiceAccount") => &config::SERVICE_ACCOUNT,
+        ("", "ConfigMap") => &cluster::config::CONFIG_MAP,
+        ("", "Secret") => &cluster::config::SECRET,
+        ("", "ServiceAccount") => &cluster::config::SERVICE_ACCOUNT,
         ("", "Namespace") => &cluster::NAMESPACE,
         ("", "Node") => &cluster::NODE,
         ("", "Service") => &service::SERVICE,
-        ("", "Endpoints") => &endpoints::ENDPOINTS,
-        ("discovery.k8s.io", "EndpointSlice") => &endpoints::ENDPOINT_SLICE,
-        ("networking.k8s.io", "Ingress") => &ingress::INGRESS,
-        ("networking.k8s.io", "IngressClass") => &ingress::INGRESS_CLASS,
-        ("networking.k8s.io", "NetworkPolicy") => &network::NETWORK_POLICY,
-        ("networking.k8s.io", "ServiceCIDR") => &network::SERVICE_CIDR,
-        ("networking.k8s.io", "IPAddress") => &network::IP_ADDRESS,
-        ("", "PersistentVolume") => &volume::VOLUME,
-        ("", "PersistentVolumeClaim") => &claim::CLAIM,
+        ("", "Endpoints") => &networking::endpoints::ENDPOINTS,
+        ("discovery.k8s.io", "EndpointSlice") => &networking::endpoints::ENDPOINT_SLICE,
+        ("networking.k8s.io", "Ingress") => &networking::ingress::INGRESS,
+        ("networking.k8s.io", "IngressClass") => &networking::ingress::INGRESS_CLASS,
+        ("networking.k8s.io", "NetworkPolicy") => &networking::network::NETWORK_POLICY,
+        ("networking.k8s.io", "ServiceCIDR") => &networking::network::SERVICE_CIDR,
+        ("networking.k8s.io", "IPAddress") => &networking::network::IP_ADDRESS,
+        ("", "PersistentVolume") => &storage::volume::VOLUME,
+        ("", "PersistentVolumeClaim") => &storage::claim::CLAIM,
         ("", "LimitRange") => &quota::LIMIT_RANGE,
         ("", "ResourceQuota") => &quota::RESOURCE_QUOTA,
-        ("policy", "PodDisruptionBudget") => &budget::DISRUPTION_BUDGET,
-        ("rbac.authorization.k8s.io", "Role") => &rbac::ROLE,
-        ("rbac.authorization.k8s.io", "ClusterRole") => &rbac::CLUSTER_ROLE,
-        ("rbac.authorization.k8s.io", "RoleBinding") => &rbac::ROLE_BINDING,
-        ("rbac.authorization.k8s.io", "ClusterRoleBinding") => &rbac::CLUSTER_ROLE_BINDING,
-        ("scheduling.k8s.io", "PriorityClass") => &scheduling::PRIORITY_CLASS,
-        ("node.k8s.io", "RuntimeClass") => &scheduling::RUNTIME_CLASS,
-        ("coordination.k8s.io", "Lease") => &scheduling::LEASE,
+        ("policy", "PodDisruptionBudget") => &workloads::budget::DISRUPTION_BUDGET,
+        ("rbac.authorization.k8s.io", "Role") => &access::rbac::ROLE,
+        ("rbac.authorization.k8s.io", "ClusterRole") => &access::rbac::CLUSTER_ROLE,
+        ("rbac.authorization.k8s.io", "RoleBinding") => &access::rbac::ROLE_BINDING,
+        ("rbac.authorization.k8s.io", "ClusterRoleBinding") => &access::rbac::CLUSTER_ROLE_BINDING,
+        ("scheduling.k8s.io", "PriorityClass") => &cluster::scheduling::PRIORITY_CLASS,
+        ("node.k8s.io", "RuntimeClass") => &cluster::scheduling::RUNTIME_CLASS,
+        ("coordination.k8s.io", "Lease") => &cluster::scheduling::LEASE,
         ("", "Pod") => &pod::POD,
         ("", "PodTemplate") => &pod::POD_TEMPLATE,
         ("", "ReplicationController") => &workloads::REPLICATION_CONTROLLER,
@@ -124,25 +105,29 @@ pub fn of(resource: &Resource) -> Option<&'static Kind> {
         ("apps", "ReplicaSet") => &workloads::REPLICA_SET,
         ("apps", "StatefulSet") => &workloads::STATEFUL_SET,
         ("apps", "DaemonSet") => &workloads::DAEMON_SET,
-        ("batch", "Job") => &batch::JOB,
-        ("batch", "CronJob") => &batch::CRON_JOB,
-        ("autoscaling", "HorizontalPodAutoscaler") => &autoscaler::AUTOSCALER,
+        ("batch", "Job") => &workloads::batch::JOB,
+        ("batch", "CronJob") => &workloads::batch::CRON_JOB,
+        ("autoscaling", "HorizontalPodAutoscaler") => &workloads::autoscaler::AUTOSCALER,
         ("storage.k8s.io", "StorageClass") => &storage::STORAGE_CLASS,
         ("storage.k8s.io", "VolumeAttributesClass") => &storage::ATTRIBUTES_CLASS,
         ("storage.k8s.io", "CSIDriver") => &storage::DRIVER,
         ("storage.k8s.io", "CSINode") => &storage::CSI_NODE,
         ("storage.k8s.io", "CSIStorageCapacity") => &storage::CAPACITY,
         ("storage.k8s.io", "VolumeAttachment") => &storage::ATTACHMENT,
-        (ADMISSION, "MutatingWebhookConfiguration") => &webhooks::MUTATING,
-        (ADMISSION, "ValidatingWebhookConfiguration") => &webhooks::VALIDATING,
-        (ADMISSION, "ValidatingAdmissionPolicy") => &policies::VALIDATING_POLICY,
-        (ADMISSION, "ValidatingAdmissionPolicyBinding") => &policies::VALIDATING_BINDING,
-        (ADMISSION, "MutatingAdmissionPolicy") => &policies::MUTATING_POLICY,
-        (ADMISSION, "MutatingAdmissionPolicyBinding") => &policies::MUTATING_BINDING,
-        ("flowcontrol.apiserver.k8s.io", "FlowSchema") => &flow::FLOW_SCHEMA,
-        ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration") => &flow::PRIORITY_LEVEL,
-        ("certificates.k8s.io", "CertificateSigningRequest") => &certificates::SIGNING_REQUEST,
-        ("apiregistration.k8s.io", "APIService") => &certificates::API_SERVICE,
+        (ADMISSION, "MutatingWebhookConfiguration") => &admission::webhooks::MUTATING,
+        (ADMISSION, "ValidatingWebhookConfiguration") => &admission::webhooks::VALIDATING,
+        (ADMISSION, "ValidatingAdmissionPolicy") => &admission::policies::VALIDATING_POLICY,
+        (ADMISSION, "ValidatingAdmissionPolicyBinding") => &admission::policies::VALIDATING_BINDING,
+        (ADMISSION, "MutatingAdmissionPolicy") => &admission::policies::MUTATING_POLICY,
+        (ADMISSION, "MutatingAdmissionPolicyBinding") => &admission::policies::MUTATING_BINDING,
+        ("flowcontrol.apiserver.k8s.io", "FlowSchema") => &access::flow::FLOW_SCHEMA,
+        ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration") => {
+            &access::flow::PRIORITY_LEVEL
+        }
+        ("certificates.k8s.io", "CertificateSigningRequest") => {
+            &access::certificates::SIGNING_REQUEST
+        }
+        ("apiregistration.k8s.io", "APIService") => &access::certificates::API_SERVICE,
         ("resource.k8s.io", "DeviceClass") => &devices::DEVICE_CLASS,
         ("resource.k8s.io", "ResourceClaim") => &devices::RESOURCE_CLAIM,
         ("resource.k8s.io", "ResourceClaimTemplate") => &devices::CLAIM_TEMPLATE,
@@ -172,7 +157,7 @@ pub fn validate_ephemeral(object: &Value, old: &Value) -> Vec<FieldError> {
 /// Checks an approval of a CertificateSigningRequest.
 #[must_use]
 pub fn validate_approval(object: &Value, old: &Value) -> Vec<FieldError> {
-    certificates::check_approval(object, old).into()
+    access::certificates::check_approval(object, old).into()
 }
 
 /// Checks a resize of a Pod.

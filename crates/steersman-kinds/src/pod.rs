@@ -19,14 +19,14 @@ mod strategy;
 
 use serde_json::Value;
 
-use super::Kind;
-use super::check;
-use super::field_path::{Errors, FieldPath};
-use super::fill::set;
-use super::shared_warnings;
+use crate::Kind;
+use crate::fields::check;
+use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::fill::set;
+use crate::fields::shared_warnings;
 
 pub(super) use defaults::template as complete_template;
-pub(super) use scheduling::{check_node_selector, check_tolerations};
+pub(super) use scheduling::check_tolerations;
 pub(super) use spec::check_overhead;
 
 /// `core/v1` `Pod`.

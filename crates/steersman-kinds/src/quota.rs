@@ -4,10 +4,10 @@ use serde_json::{Map, Value, json};
 use steersman_text::names;
 use steersman_text::quantity::Quantity;
 
-use super::Kind;
-use super::check;
-use super::field_path::{Errors, FieldPath};
-use super::fill::{list, part, put, set};
+use crate::Kind;
+use crate::fields::check;
+use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::fill::{list, part, put, set};
 
 pub(super) const LIMIT_RANGE: Kind = Kind {
     defaults: |object| {

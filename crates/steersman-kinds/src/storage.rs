@@ -1,17 +1,21 @@
 //! Machine: StorageClasses, VolumeAttributesClasses, CSI drivers, storage capacities and
 //! attachments (upstream: `pkg/apis/storage`).
 
+pub(crate) mod claim;
+pub(crate) mod sources;
+pub(crate) mod volume;
+
 use serde_json::{Value, json};
 use steersman_text::names;
 use steersman_text::names::NameRule;
 
-use super::Kind;
-use super::check;
-use super::field_path::{Errors, FieldPath};
-use super::fill::{lacks, part, put, set, set_text};
-use super::quota::amount;
-use super::selector;
-use super::shared_warnings;
+use crate::Kind;
+use crate::fields::check;
+use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::fill::{lacks, part, put, set, set_text};
+use crate::fields::selector;
+use crate::fields::shared_warnings;
+use crate::quota::amount;
 
 pub(super) const STORAGE_CLASS: Kind = Kind {
     defaults: |object| {

@@ -1,16 +1,19 @@
 //! Machine: Deployments, ReplicaSets, StatefulSets, DaemonSets, ControllerRevisions and
 //! ReplicationControllers.
 
+pub(crate) mod batch;
+pub(crate) mod autoscaler;
+pub(crate) mod budget;
 mod defaults;
 mod stateful;
 
 use serde_json::{Value, json};
 
-use super::Kind;
-use super::check;
-use super::field_path::{Errors, FieldPath};
-use super::pod;
-use super::selector;
+use crate::Kind;
+use crate::fields::check;
+use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::selector;
+use crate::pod;
 
 const MISMATCH: &str = "`selector` does not match template `labels`";
 

@@ -10,7 +10,7 @@ use steersman_text::status::FieldError;
 
 use super::version_parts::{self, VersionParts};
 use super::{is_established, versions};
-use crate::webhooks;
+use crate::admission::webhooks;
 
 /// Groups that belong to the Kubernetes project.
 const PROTECTED: &[&str] = &["k8s.io", "kubernetes.io"];

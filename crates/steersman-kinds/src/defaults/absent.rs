@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use steersman_schema::resource::Resource;
 
-use crate::fill::{list, set};
+use crate::fields::fill::{list, set};
 
 /// Removes empty lists, which are not stored. An empty list that the kind requires becomes null.
 pub(super) fn lists(resource: &Resource, object: &mut Value) {

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::check;
-use crate::field_path::{Errors, FieldPath};
+use crate::fields::check;
+use crate::fields::field_path::{Errors, FieldPath};
 use steersman_text::names;
 use steersman_text::status::FieldError;
 

@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use super::go_format;
 use super::parts;
-use crate::check;
-use crate::field_path::{Errors, FieldPath};
-use crate::pod;
+use crate::fields::check;
+use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::node_selector;
 use steersman_text::names;
 
 /// Largest number of devices in a slice, and in a slice with taints or counters.
@@ -77,7 +77,7 @@ fn check_nodes(spec: &FieldPath<'_>, errors: &mut Errors) {
     }
     if selector.is_set() {
         given.push("`nodeSelector`");
-        pod::check_node_selector(&selector, errors);
+        node_selector::check_node_selector(&selector, errors);
         let terms = selector.at("nodeSelectorTerms");
         if terms.len() != 1 {
             let shown = go_format::node_terms(terms.value());
@@ -140,7 +140,7 @@ fn check_device_nodes(device: &FieldPath<'_>, errors: &mut Errors) {
     }
     if selector.is_set() {
         given.push("`nodeSelector`");
-        pod::check_node_selector(&selector, errors);
+        node_selector::check_node_selector(&selector, errors);
     }
     let all = device.at("allNodes");
     if all.flag() {

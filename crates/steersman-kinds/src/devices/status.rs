@@ -5,10 +5,10 @@ use serde_json::Value;
 
 use super::go_format;
 use super::parts::{self, RequestNames};
-use crate::address;
-use crate::check;
-use crate::field_path::{Errors, FieldPath};
-use crate::pod;
+use crate::fields::address;
+use crate::fields::check;
+use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::node_selector;
 
 const MOST_RESERVATIONS: usize = 256;
 const MOST_RESULTS: usize = 32;
@@ -128,7 +128,7 @@ fn check_allocation(allocation: &FieldPath<'_>, names: &RequestNames<'_>, errors
     parts::each(&devices.at("config"), most, check, errors);
     let nodes = allocation.at("nodeSelector");
     if nodes.is_set() {
-        pod::check_node_selector(&nodes, errors);
+        node_selector::check_node_selector(&nodes, errors);
     }
 }
 

@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 
 use super::{RESOURCE_CLAIM, RESOURCE_SLICE, status};
-use crate::field_path::Errors;
+use crate::fields::field_path::Errors;
 use steersman_text::status::FieldError;
 
 const SHARE: &str = "123e4567-e89b-12d3-a456-426614174000";

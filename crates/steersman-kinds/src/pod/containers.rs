@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-use crate::check;
-use crate::field_path::{Errors, FieldPath};
+use crate::fields::check;
+use crate::fields::field_path::{Errors, FieldPath};
 
 use super::{env, handlers, resources, security};
 

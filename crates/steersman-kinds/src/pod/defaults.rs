@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::claim;
-use crate::fill::{list, part, set};
+use crate::fields::fill::{list, part, set};
+use crate::storage::claim;
 
 /// Fills in the defaults of a Pod: its spec, and the first phase of its status.
 pub(super) fn pod(object: &mut Value) {

@@ -3,8 +3,8 @@
 use serde_json::Value;
 use steersman_text::names;
 
-use crate::check;
-use crate::field_path::{Errors, FieldPath};
+use crate::fields::check;
+use crate::fields::field_path::{Errors, FieldPath};
 
 /// Fields of a Pod that an environment variable may refer to.
 const FIELDS_OF_VARIABLES: &[&str] = &[

@@ -1,7 +1,7 @@
 //! Machine: checks probes and lifecycle hooks of containers.
 
-use crate::check;
-use crate::field_path::{Errors, FieldPath};
+use crate::fields::check;
+use crate::fields::field_path::{Errors, FieldPath};
 
 /// Checks the hooks and the probes of a container.
 pub(super) fn check(container: &FieldPath<'_>, grace: Option<i64>, errors: &mut Errors) {

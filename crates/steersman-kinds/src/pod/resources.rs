@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 use steersman_text::names;
 use steersman_text::quantity::Quantity;
 
-use crate::check;
-use crate::field_path::{Errors, FieldPath};
+use crate::fields::check;
+use crate::fields::field_path::{Errors, FieldPath};
 
 /// Resources without a domain prefix, of containers and of quotas.
 const STANDARD: &[&str] = &[

@@ -6,9 +6,10 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 use steersman_text::names;
 
-use crate::check;
-use crate::field_path::{Errors, FieldPath};
-use crate::selector;
+use crate::fields::check;
+use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::node_selector::{check_node_selector, check_node_term};
+use crate::fields::selector;
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
@@ -42,54 +43,6 @@ fn check_weight(term: &FieldPath<'_>, errors: &mut Errors) {
     if !(1..=100).contains(&weight.int()) {
         let number = Value::from(weight.int());
         errors.invalid_as(&weight, &number, "must be in the range 1-100");
-    }
-}
-
-/// Checks a node selector (upstream: `ValidateNodeSelector`).
-pub(crate) fn check_node_selector(at: &FieldPath<'_>, errors: &mut Errors) {
-    let terms = at.at("nodeSelectorTerms");
-    if terms.is_empty() {
-        errors.required(&terms, "must have at least one node selector term");
-    }
-    for term in terms.items() {
-        check_node_term(&term, false, errors);
-    }
-}
-
-fn check_node_term(term: &FieldPath<'_>, any_value: bool, errors: &mut Errors) {
-    for one in term.at("matchExpressions").items() {
-        let values = one.at("values");
-        match one.at("operator").text() {
-            "Gt" | "Lt" => {
-                if values.len() != 1 {
-                    let detail = "must be specified single value when `operator` is 'Lt' or 'Gt'";
-                    errors.required(&values, detail);
-                }
-            }
-            _ => selector::check_operator(&one, errors),
-        }
-        check::qualified(&one.at("key"), errors);
-        for value in values.items().filter(|_| !any_value) {
-            check::tell(&value, names::check_label_value(value.text()), errors);
-        }
-    }
-    for one in term.at("matchFields").items() {
-        let (key, values) = (one.at("key"), one.at("values"));
-        if matches!(one.at("operator").text(), "In" | "NotIn") {
-            if values.len() != 1 {
-                let detail = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector";
-                errors.required(&values, detail);
-            }
-        } else {
-            errors.invalid_text(&one.at("operator"), "not a valid selector operator");
-        }
-        if key.text() == "metadata.name" {
-            for value in values.items() {
-                check::subdomain(&value, errors);
-            }
-        } else {
-            errors.invalid_text(&key, "not a valid field selector key");
-        }
     }
 }
 

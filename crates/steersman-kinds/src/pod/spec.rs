@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use steersman_text::names;
 use steersman_text::quantity::Quantity;
 
-use crate::address;
-use crate::check;
-use crate::field_path::{Errors, FieldPath};
+use crate::fields::address;
+use crate::fields::check;
+use crate::fields::field_path::{Errors, FieldPath};
 
 use super::containers::{self, PodContext};
 use super::{SpecOwner, resources, scheduling, security, volumes};

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use crate::address;
-use crate::check;
-use crate::field_path::{Errors, FieldPath};
+use crate::fields::address;
+use crate::fields::check;
+use crate::fields::field_path::{Errors, FieldPath};
 
 pub(super) fn check(new: &Value, old: &Value) -> Errors {
     let mut errors = Errors::default();

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::fill::{lacks, list, put, set};
+use crate::fields::fill::{lacks, list, put, set};
 
 use super::profiles;
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::field_path::{Errors, FieldPath};
+use crate::fields::field_path::{Errors, FieldPath};
 
 use super::{containers, scheduling};
 

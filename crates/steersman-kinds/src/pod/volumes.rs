@@ -6,13 +6,13 @@ use serde_json::Value;
 use steersman_text::names;
 use steersman_text::quantity::Quantity;
 
-use crate::check;
-use crate::claim;
-use crate::field_path::{Errors, FieldPath};
-use crate::reference;
-use crate::selector;
-use crate::sources;
-use crate::sources::{Holder, need};
+use crate::fields::check;
+use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::reference;
+use crate::fields::selector;
+use crate::storage::claim;
+use crate::storage::sources;
+use crate::storage::sources::{Holder, need};
 
 use super::SpecOwner;
 use super::env;

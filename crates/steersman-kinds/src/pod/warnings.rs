@@ -5,9 +5,9 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 use steersman_text::names;
 
-use crate::claim;
-use crate::field_path::FieldPath;
-use crate::shared_warnings;
+use crate::fields::field_path::FieldPath;
+use crate::fields::shared_warnings;
+use crate::storage::claim;
 
 use super::profiles::{self, APP_ARMOR, SECCOMP_CONTAINER, SECCOMP_POD, containers};
 use super::{SpecOwner, overlaps};

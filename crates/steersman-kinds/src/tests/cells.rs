@@ -6,7 +6,8 @@ use std::ptr::fn_addr_eq;
 use steersman_schema::builtin::built_in;
 use steersman_schema::builtin::rules::rules;
 
-use super::super::{Kind, of};
+use crate::Kind;
+use crate::of;
 
 /// Columns of the table by their names.
 const COLUMNS: [(&str, usize); 5] = [

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::claim;
-use crate::fill::{list, part, set};
+use crate::fields::fill::{list, part, set};
 use crate::pod;
+use crate::storage::claim;
 
 /// The annotation with the generation of a DaemonSet's template.
 const GENERATION: &str = "deprecated.daemonset.template.generation";

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::check;
-use crate::claim;
-use crate::field_path::{Errors, FieldPath};
-use crate::fill::put;
+use crate::fields::check;
+use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::fill::put;
 use crate::pod;
+use crate::storage::claim;
 
 /// Checks a StatefulSet. Upstream: `ValidateStatefulSetSpec` and `ValidateStatefulSetUpdate`.
 pub(super) fn check(new: &Value, old: Option<&Value>) -> Errors {

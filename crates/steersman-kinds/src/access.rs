@@ -1,0 +1,5 @@
+//! Room: kinds that decide which requests are accepted: RBAC, flow control, certificates and APIServices.
+
+pub(crate) mod rbac;
+pub(crate) mod flow;
+pub(crate) mod certificates;

@@ -1,0 +1,314 @@
+//! Machine: IP addresses and networks in fields (upstream: `apimachinery/pkg/util/validation/ip.go`).
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::field_path::{Errors, FieldPath};
+
+const IP: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+const CIDR: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+
+/// Parses an address as old versions of Go did, with leading zeros ignored.
+pub(crate) fn parse(text: &str) -> Option<IpAddr> {
+    if let Ok(address) = text.parse() {
+        return Some(address);
+    }
+    let mut octets = [0; 4];
+    let mut parts = text.split('.');
+    for octet in &mut octets {
+        let part = parts.next()?;
+        if part.is_empty() || !part.bytes().all(|b| b.is_ascii_digit()) {
+            return None;
+        }
+        *octet = part.parse().ok()?;
+    }
+    parts
+        .next()
+        .is_none()
+        .then(|| Ipv4Addr::from(octets).into())
+}
+
+/// A network: its address as written, and the length of its prefix in bits.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Network {
+    address: IpAddr,
+    bits: u8,
+}
+
+impl Network {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (address, bits) = text.split_once('/')?;
+        let address = parse(address)?;
+        if bits.is_empty() || bits.len() > 3 || !bits.bytes().all(|b| b.is_ascii_digit()) {
+            return None;
+        }
+        let bits: u8 = bits.parse().ok()?;
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        (bits <= most).then_some(Self { address, bits })
+    }
+
+    pub(crate) fn is_ipv6(self) -> bool {
+        self.address.is_ipv6()
+    }
+
+    /// Returns an address with all bits behind the prefix set to zero.
+    fn masked(address: IpAddr, bits: u8) -> u128 {
+        let (value, width) = match address {
+            IpAddr::V4(address) => (u128::from(u32::from(address)), 32),
+            IpAddr::V6(address) => (u128::from(address), 128),
+        };
+        let dropped = width - u32::from(bits).min(width);
+        value
+            .checked_shr(dropped)
+            .and_then(|kept| kept.checked_shl(dropped))
+            .unwrap_or(0)
+    }
+
+    /// Returns whether an address is in the network.
+    fn contains(self, address: IpAddr) -> bool {
+        address.is_ipv4() == self.address.is_ipv4()
+            && Self::masked(address, self.bits) == Self::masked(self.address, self.bits)
+    }
+
+    /// Returns whether the other network is a smaller part of this network.
+    pub(crate) fn surrounds(self, other: Self) -> bool {
+        self.contains(other.first()) && self.bits < other.bits
+    }
+
+    /// Prints the address itself with the length of the prefix, in canonical form.
+    fn interface(self) -> String {
+        let is_mapped = matches!(self.address, IpAddr::V6(six) if six.to_ipv4_mapped().is_some());
+        let bits = if is_mapped && self.bits > 32 {
+            self.bits.saturating_sub(96)
+        } else {
+            self.bits
+        };
+        format!("{}/{bits}", usual(self.address))
+    }
+
+    /// Returns the first address of the network.
+    fn first(self) -> IpAddr {
+        let first = Self::masked(self.address, self.bits);
+        match self.address {
+            IpAddr::V4(_) => IpAddr::V4(u32::try_from(first).unwrap_or_default().into()),
+            IpAddr::V6(_) => IpAddr::V6(first.into()),
+        }
+    }
+
+    /// Returns whether bits behind the prefix are set.
+    fn has_host(self) -> bool {
+        let all = if self.address.is_ipv4() { 32 } else { 128 };
+        Self::masked(self.address, all) != Self::masked(self.address, self.bits)
+    }
+
+    /// Prints the network in canonical form: the bits behind the prefix are zero.
+    pub(crate) fn usual(self) -> String {
+        match self.first() {
+            // An IPv4-mapped IPv6 address is printed as IPv4 address.
+            IpAddr::V6(six) => match (six.to_ipv4_mapped(), self.bits.checked_sub(96)) {
+                (Some(four), Some(bits)) => format!("{four}/{bits}"),
+                _ => format!("{six}/{}", self.bits),
+            },
+            IpAddr::V4(four) => format!("{four}/{}", self.bits),
+        }
+    }
+
+    /// Prints the network of the given address alone (/32 or /128), unless the address is the first
+    /// of the network.
+    pub(crate) fn single(self) -> Option<String> {
+        let all = if self.address.is_ipv4() { 32 } else { 128 };
+        self.has_host()
+            .then(|| format!("{}/{all}", usual(self.address)))
+    }
+}
+
+/// The form in which a valid address or network is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum AddressForm {
+    /// The canonical form.
+    Usual,
+    /// With leading zeros, or an IPv4 address mapped into IPv6; holds the canonical form.
+    Unusual(String),
+    /// An IPv6 address that is not shortened as far as possible; holds the shortest form.
+    Long(String),
+}
+
+/// Prints an address as Go does: an IPv4-mapped address as IPv4 address.
+fn usual(address: IpAddr) -> String {
+    match address {
+        IpAddr::V6(six) => six
+            .to_ipv4_mapped()
+            .map_or_else(|| six.to_string(), |four| four.to_string()),
+        IpAddr::V4(four) => four.to_string(),
+    }
+}
+
+/// Returns the form of an address. A text that is no address counts as canonical.
+pub(crate) fn form(text: &str) -> AddressForm {
+    let Some(address) = parse(text) else {
+        return AddressForm::Usual;
+    };
+    let mapped = |six: Ipv6Addr| six.to_ipv4_mapped().is_some();
+    match text.parse() {
+        Err(_) => AddressForm::Unusual(usual(address)),
+        Ok(IpAddr::V6(six)) if mapped(six) => AddressForm::Unusual(usual(address)),
+        Ok(IpAddr::V6(six)) if six.to_string() != text => AddressForm::Long(six.to_string()),
+        Ok(_) => AddressForm::Usual,
+    }
+}
+
+/// Returns the form of a network. A text that is no network counts as canonical.
+pub(crate) fn network_form(text: &str) -> AddressForm {
+    let (Some(network), Some((address, bits))) = (Network::parse(text), text.split_once('/'))
+    else {
+        return AddressForm::Usual;
+    };
+    match form(address) {
+        AddressForm::Long(short) => AddressForm::Long(format!("{short}/{bits}")),
+        AddressForm::Usual if bits == network.bits.to_string() => AddressForm::Usual,
+        AddressForm::Usual | AddressForm::Unusual(_) => AddressForm::Unusual(network.usual()),
+    }
+}
+
+/// Checks an address.
+pub(crate) fn check(at: &FieldPath<'_>, errors: &mut Errors) {
+    let Some(address) = parse(at.text()) else {
+        errors.invalid_text(at, IP);
+        return;
+    };
+    if let AddressForm::Unusual(_) = form(at.text()) {
+        let wrong = if address.is_ipv4() {
+            "must not have leading 0s"
+        } else {
+            "must not be an IPv4-mapped IPv6 address"
+        };
+        errors.invalid_text(at, wrong);
+    }
+}
+
+/// Checks a network. Networks of the old object pass unchecked.
+pub(crate) fn check_network(at: &FieldPath<'_>, known: &[&str], errors: &mut Errors) {
+    check_network_text(at, at.text(), known, errors);
+}
+
+/// Checks a network that is a part of the field's text.
+pub(crate) fn check_network_text(
+    at: &FieldPath<'_>,
+    text: &str,
+    known: &[&str],
+    errors: &mut Errors,
+) {
+    if known.contains(&text) {
+        return;
+    }
+    let value = text.into();
+    let Some(network) = Network::parse(text) else {
+        errors.invalid_as(at, &value, CIDR);
+        return;
+    };
+    if let AddressForm::Unusual(_) = network_form(text) {
+        let mapped = matches!(network.address, IpAddr::V6(six) if six.to_ipv4_mapped().is_some());
+        let wrong = if mapped {
+            "must not have an IPv4-mapped IPv6 address"
+        } else {
+            "must not have leading 0s in IP or prefix length"
+        };
+        errors.invalid_as(at, &value, wrong);
+    } else if network.has_host() {
+        let detail = "must not have bits set beyond the prefix length";
+        errors.invalid_as(at, &value, detail);
+    }
+}
+
+/// Checks the address of an interface with the length of its prefix (upstream:
+/// `IsValidInterfaceAddress`).
+pub(crate) fn check_interface(at: &FieldPath<'_>, errors: &mut Errors) {
+    let Some(network) = Network::parse(at.text()) else {
+        let detail = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)";
+        errors.invalid_text(at, detail);
+        return;
+    };
+    let usual = network.interface();
+    if usual != at.text() {
+        errors.invalid(at, &format!("must be in canonical form (\"{usual}\")"));
+    }
+}
+
+/// Refuses unspecified, loopback, link-local and multicast addresses, which no endpoint can have
+/// (upstream: `ValidateNonSpecialIP`).
+pub(crate) fn not_special(at: &FieldPath<'_>, errors: &mut Errors) {
+    let Some(address) = parse(at.text()) else {
+        errors.invalid_text(at, "must be a valid IP address");
+        return;
+    };
+    if address.is_unspecified() {
+        let detail = format!("may not be unspecified ({})", at.text());
+        errors.invalid_text(at, &detail);
+    }
+    let (local, multicast) = match address {
+        IpAddr::V4(address) => (
+            address.is_link_local(),
+            address.octets()[..3] == [224, 0, 0],
+        ),
+        IpAddr::V6(address) => (
+            address.is_unicast_link_local(),
+            address.segments()[0] == 0xff02,
+        ),
+    };
+    if address.is_loopback() {
+        errors.invalid_text(
+            at,
+            "may not be in the loopback range (127.0.0.0/8, ::1/128)",
+        );
+    }
+    if local {
+        let detail = "may not be in the link-local range (169.254.0.0/16, fe80::/10)";
+        errors.invalid_text(at, detail);
+    }
+    if multicast {
+        let detail = "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)";
+        errors.invalid_text(at, detail);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_contain_smaller_ones() {
+        let network = |text: &str| Network::parse(text).unwrap();
+        assert!(network("10.0.0.0/8").surrounds(network("10.1.0.0/16")));
+        assert!(!network("10.0.0.0/8").surrounds(network("10.0.0.0/8")));
+        assert!(!network("10.0.0.0/8").surrounds(network("11.0.0.0/16")));
+        assert!(!network("10.0.0.0/8").surrounds(network("fd00::/16")));
+        assert!(network("::/0").surrounds(network("fd00::/16")));
+        for wrong in ["10.0.0.0", "10.0.0.0/33", "10.0.0.0/", "x/8", "10.0.0.0/+8"] {
+            assert!(Network::parse(wrong).is_none(), "{wrong}");
+        }
+        assert!(network("010.0.0.1/8").has_host() && !network("10.0.0.0/8").has_host());
+    }
+
+    /// Source: `apimachinery/pkg/util/validation/ip.go`.
+    #[test]
+    fn addresses_and_networks_have_a_canonical_form() {
+        for (text, expected) in [
+            ("10.0.0.1", AddressForm::Usual),
+            ("fd00::1", AddressForm::Usual),
+            ("010.0.0.1", AddressForm::Unusual("10.0.0.1".to_owned())),
+            ("::ffff:1.2.3.4", AddressForm::Unusual("1.2.3.4".to_owned())),
+            ("FD00:0::1", AddressForm::Long("fd00::1".to_owned())),
+        ] {
+            assert_eq!(form(text), expected, "{text}");
+        }
+        for (text, expected) in [
+            ("10.0.0.0/8", AddressForm::Usual),
+            ("10.0.0.0/08", AddressForm::Unusual("10.0.0.0/8".to_owned())),
+            ("fd00:0::/16", AddressForm::Long("fd00::/16".to_owned())),
+        ] {
+            assert_eq!(network_form(text), expected, "{text}");
+        }
+        let single = |text: &str| Network::parse(text).unwrap().single();
+        assert_eq!(single("10.0.0.9/8"), Some("10.0.0.9/32".to_owned()));
+        assert_eq!(single("10.0.0.0/8"), None);
+    }
+}

@@ -1,0 +1,67 @@
+//! Machine: sets absent members of objects, for the defaults of many kinds.
+
+use serde_json::{Value, json};
+
+/// Sets a member that is absent or null.
+pub(crate) fn set(object: &mut Value, name: &str, default: Value) {
+    if let Some(members) = object.as_object_mut()
+        && members.get(name).is_none_or(Value::is_null)
+    {
+        members.insert(name.to_owned(), default);
+    }
+}
+
+/// Sets a text that is absent or empty.
+pub(crate) fn set_text(object: &mut Value, name: &str, default: &str) {
+    if object[name].as_str().is_none_or(str::is_empty)
+        && let Some(members) = object.as_object_mut()
+    {
+        members.insert(name.to_owned(), json!(default));
+    }
+}
+
+/// Sets a member to a value, whether or not the object has the member.
+pub(crate) fn put(object: &mut Value, name: &str, value: Value) {
+    if let Some(members) = object.as_object_mut() {
+        members.insert(name.to_owned(), value);
+    }
+}
+
+/// Removes a member.
+pub(crate) fn drop(object: &mut Value, name: &str) {
+    if let Some(members) = object.as_object_mut() {
+        members.remove(name);
+    }
+}
+
+/// Returns a member as an object. Creates an absent member. Returns `None` if the member is no
+/// object.
+pub(crate) fn part<'a>(object: &'a mut Value, name: &str) -> Option<&'a mut Value> {
+    set(object, name, json!({}));
+    object.get_mut(name).filter(|part| part.is_object())
+}
+
+/// Returns a member, if it is an object.
+pub(crate) fn given<'a>(object: &'a mut Value, name: &str) -> Option<&'a mut Value> {
+    object.get_mut(name).filter(|part| part.is_object())
+}
+
+/// Iterates over the elements of a member. A member that is absent or no list has no elements.
+pub(crate) fn list<'a>(
+    object: &'a mut Value,
+    name: &str,
+) -> impl Iterator<Item = &'a mut Value> + use<'a> {
+    let list = object.get_mut(name).and_then(Value::as_array_mut);
+    list.into_iter().flatten()
+}
+
+/// Returns whether a member is absent, null, or an empty list, map or text.
+pub(crate) fn lacks(object: &Value, name: &str) -> bool {
+    match &object[name] {
+        Value::Null => true,
+        Value::Array(list) => list.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        Value::String(text) => text.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
+    }
+}
