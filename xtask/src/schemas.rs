@@ -20,7 +20,7 @@ const VERSION: &str = "v1_36";
 const TABLE: &str = "crates/steersman-schema/src/types/builtin.txt";
 
 /// The path of the table of lists that strategic merge patches merge, relative to the repository.
-const LISTS: &str = "crates/steersman-client/src/strategic/lists.txt";
+const LISTS: &str = "crates/steersman-client/src/patch/strategic/lists.txt";
 
 /// The path of the table of protobuf messages, relative to the repository.
 const MESSAGES: &str = "crates/steersman-schema/src/types/protobuf.txt";

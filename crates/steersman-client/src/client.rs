@@ -1,5 +1,11 @@
 //! Handle: the client: reads from the cache, writes to the API server.
 
+pub(crate) mod status;
+pub(crate) mod subresource;
+mod writes;
+mod changes;
+mod actions;
+
 use std::future::Future;
 use std::panic::Location;
 use std::sync::Arc;
@@ -10,23 +16,19 @@ use steersman_cache::internal::ReadsInternals as _;
 use steersman_cache::{Cache, Reads};
 use steersman_object::{Kind, Object, ObjectKey, Selection};
 
-use crate::cached;
 use crate::consistency::ReadConsistency;
 use crate::error::{Error, absent_is_none};
 use crate::field_manager;
 use crate::kinds::{KindSource, OneKind, TypedKinds};
-use crate::live::{self, Live};
 use crate::options::{ClientOptions, Lock};
-use crate::route::{Route, route};
+use crate::own_writes::unseen_writes::Read;
+use crate::read::cached;
+use crate::read::live::{self, Live};
+use crate::read::route::{Route, route};
 use crate::shared::Shared;
-use crate::status::StatusClient;
-use crate::subresource::Subresource;
-use crate::unseen_writes::Read;
 use crate::write::RequestId;
-
-mod writes;
-mod changes;
-mod actions;
+use status::StatusClient;
+use subresource::Subresource;
 
 /// Reads from the cache and writes to the API server. Cheap to clone.
 ///

@@ -6,11 +6,11 @@ use steersman_api::Api;
 use steersman_object::{Kind, Object, ObjectKey};
 use tracing::debug;
 
-use crate::change::{Manner, Part, Retry, change, is_another, is_of_another, retry};
 use crate::error::Error;
 use crate::options::ClientOptions;
+use crate::patch::change::{Manner, Part, Retry, change, is_another, is_of_another, retry};
+use crate::patch::status_field::has_status;
 use crate::send::RequestSender;
-use crate::status_field::has_status;
 
 /// The outcome of a change by closure, with the object in an `Arc`, as reads return it.
 #[derive(Clone, Debug, PartialEq)]

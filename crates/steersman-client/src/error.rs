@@ -6,7 +6,7 @@ use steersman_object::owner::OwnerError;
 use steersman_object::{Kind, ObjectKey};
 use thiserror::Error as ThisError;
 
-use crate::outcome::is_unknown;
+use crate::write::outcome::is_unknown;
 
 /// An error of a [`Client`](crate::Client).
 #[derive(Debug, ThisError)]

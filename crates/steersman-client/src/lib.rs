@@ -25,70 +25,57 @@
 //!
 //! Modules, words first:
 //!
-//! - [`mod@write`] has [`Write`], one write with its outcome, and [`WriteObserver`], which is called for every write.
-//! - `outcome` derives the outcome of a write from the server's answer.
+//! - [`mod@write`] has [`Write`], one write with its outcome, and [`WriteObserver`], which is called for every write;
+//!   `write::outcome` derives the outcome of a write from the server's answer.
 //! - [`error`] has [`Error`].
 //! - [`consistency`] has [`ReadConsistency`]: which writes a cached read must see. [`metrics`] has [`ClientMetrics`].
 //! - [`options`] has [`ClientOptions`] and [`Lock`].
 //! - [`kinds`] has [`KindSource`]: how a client learns the kind of an object, from its type or from a value.
-//! - `route` decides whether the cache or the server answers a read; `namespace` fills in the namespace of a client
-//!   that has one.
-//! - `diff` computes merge patches, `strategic` strategic merge patches.
-//! - `change` turns a mutated copy into a patch, and decides when to try again.
-//! - `document` makes the body of an apply, and reads the conflicts of a refused one.
-//! - [`mod@extract`] finds the fields that one manager owns.
-//! - `status_field` finds out whether a type has a status.
-//! - `unseen_writes` remembers the writes that the cache has not seen yet; `write_tracker` notes them and lets reads
-//!   wait for them.
+//! - `namespace` fills in the namespace of a client that has one.
+//! - `patch` has the bodies of patches: `diff` computes merge patches, `strategic` strategic merge patches, and
+//!   `change` turns a mutated copy into a patch and decides when to try again. `document` makes the body of an apply,
+//!   and reads the conflicts of a refused one; `extract` finds the fields that one manager owns. `status_field` finds
+//!   out whether a type has a status.
+//! - `own_writes` has the writes that the cache has not seen yet: `unseen_writes` remembers them, `write_tracker` notes
+//!   them and lets reads wait for them.
 //! - [`owner`] sets owner references.
 //! - [`finalizer`] adds and removes finalizers, and decides which finalizer may act.
 //! - `send` sends every request, and repeats it if the server says when.
 //! - `ensure` runs a change: read, mutate, send, and read again after a conflict.
 //! - `shared` has the state that all handles of one client share.
-//! - [`live`] has the reads that ask the server.
-//! - `cached` reads from the cache once it has seen the writes that the read must see.
-//! - [`status`] has the verbs of the status subresource, [`subresource`] those of any subresource.
-//! - [`client`] has [`Client`].
+//! - `read` has the reads: `route` decides whether the cache or the server answers, `live` asks the server, and
+//!   `cached` reads from the cache once it has seen the writes that the read must see.
+//! - [`client`] has [`Client`]; `client::status` has the verbs of the status subresource, `client::subresource` those of
+//!   any subresource.
 
 pub mod write;
-mod outcome;
 pub mod error;
 pub mod consistency;
 pub mod metrics;
 pub mod options;
 mod field_manager;
-mod route;
 pub mod kinds;
 mod namespace;
-mod diff;
-mod strategic;
-mod change;
-mod status_field;
-mod document;
-pub mod extract;
-mod unseen_writes;
-mod write_tracker;
+mod patch;
+mod own_writes;
 pub mod owner;
 pub mod finalizer;
 mod send;
 mod ensure;
 mod shared;
-pub mod live;
-mod cached;
-pub mod status;
-pub mod subresource;
+mod read;
 pub mod client;
 
+pub use client::status::StatusClient;
+pub use client::subresource::Subresource;
 pub use client::{Client, KindClient};
 pub use consistency::ReadConsistency;
 pub use ensure::Ensured;
 pub use error::{Error, FieldConflict};
-pub use extract::extract;
 pub use field_manager::{InvalidFieldManager, check_field_manager};
 pub use kinds::{KindSource, OneKind, TypedKinds};
-pub use live::{Live, Page, Pages};
 pub use metrics::ClientMetrics;
 pub use options::{ClientOptions, Lock};
-pub use status::StatusClient;
-pub use subresource::Subresource;
+pub use patch::extract::extract;
+pub use read::live::{Live, Page, Pages};
 pub use write::{Outcome, RequestId, Write, WriteObserver, Written};

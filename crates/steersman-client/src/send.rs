@@ -11,10 +11,10 @@ use tokio::time::sleep;
 use tracing::Instrument as _;
 
 use crate::options::ClientOptions;
-use crate::outcome::{Repeats, outcome};
-use crate::unseen_writes::Writer;
+use crate::own_writes::unseen_writes::Writer;
+use crate::own_writes::write_tracker::{WriteTracker, is_noted};
+use crate::write::outcome::{Repeats, outcome};
 use crate::write::{RequestId, Write, WriteObserver};
-use crate::write_tracker::{WriteTracker, is_noted};
 
 /// Sends the requests of a client. Cheap to clone.
 #[derive(Clone, Debug)]

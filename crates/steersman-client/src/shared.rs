@@ -11,17 +11,17 @@ use steersman_cache::Cache;
 use steersman_object::{Kind, Object, ObjectKey, Selection};
 use tokio::sync::OnceCell;
 
-use crate::change::{Manner, Part, check_version, is_of_another};
-use crate::document::{conflicts, document, in_namespace, part_document};
 use crate::ensure::{Ensured, Plan};
 use crate::error::Error;
 use crate::field_manager;
 use crate::namespace::{key_in_namespace, list_namespace, object_in_namespace};
 use crate::options::{ClientOptions, Lock};
+use crate::own_writes::unseen_writes::{Note, Read, Writer};
+use crate::own_writes::write_tracker::{Owed, Unstored, Waited, WriteTracker};
+use crate::patch::change::{Manner, Part, check_version, is_of_another};
+use crate::patch::document::{conflicts, document, in_namespace, part_document};
 use crate::send::RequestSender;
-use crate::unseen_writes::{Note, Read, Writer};
 use crate::write::RequestId;
-use crate::write_tracker::{Owed, Unstored, Waited, WriteTracker};
 
 /// The state behind a handle. Cheap to clone; clones share one transport.
 #[derive(Clone)]

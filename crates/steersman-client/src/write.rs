@@ -1,5 +1,7 @@
 //! Words: a write, its outcome, and its observers.
 
+pub(crate) mod outcome;
+
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;

@@ -6,13 +6,13 @@ use std::panic::Location;
 use steersman_object::{Kind, Object, TypedObject, WholeObject};
 
 use super::Client;
-use crate::change::Part;
 use crate::ensure::Ensured;
 use crate::error::{Error, absent_is_none};
 use crate::finalizer;
 use crate::kinds::KindSource;
 use crate::options::Lock;
 use crate::owner::{OwnerError, controller_of, set_controller};
+use crate::patch::change::Part;
 
 /// Changes by difference: a copy is mutated, and the difference is sent.
 ///

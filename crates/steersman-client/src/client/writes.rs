@@ -7,12 +7,12 @@ use steersman_api::{DeleteOptions, Patch};
 use steersman_object::{Object, ObjectKey, ResourceVersion, Selection, WholeObject};
 
 use super::Client;
-use crate::change::Part;
-use crate::document::gvk_of;
 use crate::ensure::Ensured;
 use crate::error::Error;
-use crate::extract::extract;
 use crate::kinds::KindSource;
+use crate::patch::change::Part;
+use crate::patch::document::gvk_of;
+use crate::patch::extract::extract;
 
 /// Writes, to the server.
 ///

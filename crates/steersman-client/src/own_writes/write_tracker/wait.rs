@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout};
 
 use super::{WriteTracker, is_stuck, look};
 use crate::options::ClientOptions;
-use crate::unseen_writes::{Note, Read};
+use crate::own_writes::unseen_writes::{Note, Read};
 
 /// The result of a wait.
 pub(crate) enum Waited {

@@ -9,12 +9,12 @@ use steersman_cache::{Cache, InformerState as State, KeyState, Mirror};
 use steersman_object::{Gvk, Kind, ObjectKey, ResourceVersion};
 use tokio::time::Instant;
 
-use crate::consistency::ReadConsistency;
-use crate::options::ClientOptions;
-use crate::unseen_writes::{
+use super::unseen_writes::{
     CacheState, Filter, Note, NotedWrite, Question, Read, StoredObject, Subject, UnseenWrites,
     Writer,
 };
+use crate::consistency::ReadConsistency;
+use crate::options::ClientOptions;
 use crate::write::{Before, Outcome, RequestId, Write, WriteObserver, Written};
 
 mod wait;

@@ -4,10 +4,10 @@ use serde_json::{Map, Value, json};
 use steersman_api::Patch;
 use steersman_object::{Kind, Object};
 
-use crate::diff::merge_diff;
+use super::diff::merge_diff;
+use super::strategic::{Inexpressible, fields_of, strategic_diff};
 use crate::error::Error;
 use crate::options::Lock;
-use crate::strategic::{Inexpressible, fields_of, strategic_diff};
 
 /// The metadata that only the server sets. Without this list, a closure that replaces the whole metadata would ask
 /// the server to remove them.

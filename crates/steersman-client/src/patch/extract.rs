@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use steersman_object::{Kind, Object};
 
-use crate::change::encode;
+use super::change::encode;
 use crate::error::Error;
 
 /// Returns the fields of `object` that `manager` owns by apply, as a document that can be changed and applied again:

@@ -6,10 +6,10 @@ use steersman_cache::internal::{CacheInternals as _, LiveList, LiveReads};
 use steersman_object::{Kind, Object, ObjectKey, Selection};
 
 use crate::error::Error;
-use crate::outcome::is_refused_for_good;
+use crate::own_writes::unseen_writes::{Note, Question, Read, Subject};
+use crate::own_writes::write_tracker::{Owed, Waited};
 use crate::shared::Shared;
-use crate::unseen_writes::{Note, Question, Read, Subject};
-use crate::write_tracker::{Owed, Waited};
+use crate::write::outcome::is_refused_for_good;
 
 /// The result of a read from the cache.
 type Cached<T> = Result<T, steersman_cache::Error>;

@@ -3,10 +3,10 @@
 use serde::Serialize;
 use steersman_object::{Object, ObjectKey, WholeObject};
 
-use crate::change::Part;
 use crate::ensure::Ensured;
 use crate::error::Error;
 use crate::kinds::{KindSource, TypedKinds};
+use crate::patch::change::Part;
 use crate::shared::Shared;
 
 /// Writes the status of objects, and no other part of them. Made by [`Client::status`](crate::Client::status).

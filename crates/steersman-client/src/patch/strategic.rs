@@ -8,7 +8,7 @@ mod lists;
 
 use serde_json::{Map, Value, json};
 
-use crate::diff::{Difference, holds_list, same, without_nulls};
+use super::diff::{Difference, holds_list, same, without_nulls};
 
 pub(crate) use lists::{Fields, fields_of};
 use lists::{Way, fields};

@@ -9,7 +9,7 @@ use serde::forward_to_deserialize_any;
 use serde_json::{Value, json};
 use steersman_object::{Kind, Object};
 
-use crate::change::encode;
+use super::change::encode;
 use crate::error::Error;
 
 /// Returns whether the type of `object` can hold a status. Without such a field, every change of the status through

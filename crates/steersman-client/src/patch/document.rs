@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use steersman_object::{Gvk, Kind, ObjectKey, Scope};
 
-use crate::change::SERVER_SET;
+use super::change::SERVER_SET;
 use crate::error::{Error, FieldConflict};
 
 /// Returns an object, or a part of one, as the body of an apply: with its type, and without the fields that only the
