@@ -8,14 +8,16 @@ use serde::de::DeserializeOwned;
 use steersman_object::{Kind, Object, ObjectKey, Selection, TypedObject, WholeObject};
 
 use crate::asked::Asked;
-use crate::bodies::Page;
 use crate::decode::Decoder;
+use crate::decode::bodies::Page;
 use crate::error::Error;
 use crate::event::ListPage;
 use crate::options::{DeleteOptions, PageRequest, Paging, Patch, WriteOptions};
 use crate::pages;
-use crate::transport::{Call, DEFAULT_REQUEST_TIMEOUT, METADATA, METADATA_LIST, next_chunk};
-use crate::url::Url;
+use crate::request::transport::{
+    Call, DEFAULT_REQUEST_TIMEOUT, METADATA, METADATA_LIST, next_chunk,
+};
+use crate::request::url::Url;
 
 mod requests;
 

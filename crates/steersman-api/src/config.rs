@@ -1,5 +1,7 @@
 //! Driver: finds and reads a kubeconfig, and explains its problems.
 
+pub(crate) mod plugin;
+
 use std::ffi::OsString;
 use std::io::IsTerminal as _;
 use std::net::IpAddr;
@@ -8,7 +10,7 @@ use std::path::{Path, PathBuf};
 use kube_client::config::{KubeConfigOptions, Kubeconfig, KubeconfigError, LoadDataError};
 
 use crate::error::{Error, chain};
-use crate::plugin::settle;
+use plugin::settle;
 
 /// The places of a configuration. A value, so that tests do not need environment variables.
 #[derive(Debug, Default)]

@@ -1,5 +1,11 @@
 //! Machine: decodes one object, or only its metadata.
 
+mod scan;
+pub(crate) mod raw;
+mod lines;
+mod items;
+pub(crate) mod bodies;
+
 use std::borrow::Cow;
 
 use serde::de::DeserializeOwned;
@@ -7,7 +13,7 @@ use steersman_object::{Kind, Object};
 
 use crate::event::{Decoded, Malformed};
 use crate::head::{Head, RawObject};
-use crate::raw::{self, Prepared};
+use raw::Prepared;
 
 /// Decodes the objects of one answer.
 #[derive(Clone, Debug)]

@@ -12,17 +12,16 @@
 //! - [`options`] has the options of requests.
 //! - [`head`] has [`RawObject`], the JSON of an object that is not decoded as a type, and its [`Head`].
 //! - [`event`] has [`ListPart`], [`ListPage`], [`WatchEvent`] and [`Decoded`].
-//! - `about` reads which object an answer is about; `warning` parses the warnings of a server.
-//! - `url` builds paths and queries.
-//! - `scan` finds the end of a JSON value, `lines` cuts a watch body into lines, and `items` cuts a list body into its
-//!   objects.
-//! - `raw` inspects the bytes of an object before it is decoded; `decode` decodes it, or only its metadata.
-//! - `bodies` turns the bodies of lists and watches into objects and events.
-//! - `transport` sends a request and collects its answer within time limits; `pages` joins the pages of a list.
-//! - [`request`] has [`Request`], a request that is ready to be sent.
+//! - `warning` parses the warnings of a server.
+//! - `decode` decodes one object, or only its metadata. Below it, `bodies` turns the bodies of lists and watches into
+//!   objects and events: `items` cuts a list body into its objects, `lines` a watch body into lines, `scan` finds the
+//!   end of a JSON value, and `raw` inspects the bytes of an object before it is decoded.
+//! - [`request`] has [`Request`], a request that is ready to be sent. Below it, `url` builds paths and queries,
+//!   `transport` sends a request and collects its answer within time limits, and `about` reads which object an answer
+//!   is about.
+//! - `pages` joins the pages of a list.
 //! - [`list_watch`] has the [`ListWatch`] trait that drives reflectors.
-//! - `plugin` explains the problems of credential plugins.
-//! - `config` finds and checks a kubeconfig.
+//! - `config` finds and checks a kubeconfig; `config::plugin` explains the problems of credential plugins.
 //! - [`wire`] has the middleware of a connection.
 //! - `link` has the HTTP connections to a server.
 //! - [`connection`] has [`Connection`], which makes clients.
@@ -34,20 +33,11 @@ pub mod error;
 pub mod options;
 pub mod head;
 pub mod event;
-mod about;
 mod warning;
-mod url;
-mod scan;
-mod raw;
-mod lines;
-mod items;
 mod decode;
-mod bodies;
-mod transport;
 mod pages;
 pub mod request;
 pub mod list_watch;
-mod plugin;
 mod config;
 pub mod wire;
 mod link;
@@ -57,7 +47,6 @@ pub mod discovery;
 
 pub use kube_client;
 
-pub use about::About;
 pub use api::Api;
 pub use asked::Asked;
 pub use connection::Connection;
@@ -71,6 +60,7 @@ pub use options::{
     DeleteOptions, FieldValidation, PageRequest, Paging, Patch, Propagation, VersionMatch,
     WatchOptions, WriteOptions,
 };
+pub use request::about::About;
+pub use request::transport::DEFAULT_REQUEST_TIMEOUT;
 pub use request::{Answer, Request};
-pub use transport::DEFAULT_REQUEST_TIMEOUT;
 pub use warning::Warning;

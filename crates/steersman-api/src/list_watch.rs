@@ -9,15 +9,15 @@ use kube_client::client::Body;
 use steersman_object::Kind;
 
 use crate::asked::Asked;
-use crate::bodies::{Events, Page};
 use crate::decode::Decoder;
+use crate::decode::bodies::{Events, Page};
 use crate::error::Error;
 use crate::event::{ListPage, ListPart, WatchEvent};
 use crate::head::RawObject;
 use crate::options::{PageRequest, WatchOptions};
 use crate::pages;
-use crate::transport::{Call, METADATA, METADATA_LIST, next_chunk};
-use crate::url::Url;
+use crate::request::transport::{Call, METADATA, METADATA_LIST, next_chunk};
+use crate::request::url::Url;
 
 /// The parts of one page as they arrive: its objects, then [`ListPart::End`]. The stream ends after that, or after an
 /// error.

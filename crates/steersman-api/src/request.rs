@@ -1,15 +1,19 @@
 //! Driver: a request that is ready to be sent, any number of times.
 
+pub(crate) mod about;
+pub(crate) mod url;
+pub(crate) mod transport;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::about::{About, about};
 use crate::asked::Asked;
 use crate::error::Error;
-use crate::transport::Call;
+use about::{About, about};
+use transport::Call;
 
 /// A request that is ready to be sent: its body is encoded, and it knows how to read its answer.
 ///

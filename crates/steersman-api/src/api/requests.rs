@@ -10,14 +10,14 @@ use steersman_object::{Kind, Object, ObjectKey, Selection};
 
 use super::Api;
 use crate::asked::Asked;
+use crate::decode::raw;
 use crate::decode::{Decoder, error_position};
 use crate::error::{Error, parse_status};
 use crate::event::Decoded;
 use crate::options::{DeleteOptions, PageRequest, Paging, Patch, WriteOptions};
-use crate::raw;
 use crate::request::Request;
-use crate::transport::Call;
-use crate::url::Url;
+use crate::request::transport::Call;
+use crate::request::url::Url;
 
 const JSON: &str = "application/json";
 
@@ -289,7 +289,7 @@ fn encode(asked: &Asked, body: &impl Serialize) -> Result<Vec<u8>, Error> {
 
 /// Returns the kind that a body names, if it differs from the requested kind.
 fn another_kind(kind: &Kind, body: &[u8]) -> Option<String> {
-    let gvk = crate::about::about(body)?.gvk;
+    let gvk = crate::request::about::about(body)?.gvk;
     (gvk != *kind.gvk()).then(|| gvk.to_string())
 }
 

@@ -16,8 +16,8 @@ use crate::asked::Asked;
 use crate::connection::Connection;
 use crate::decode::error_position;
 use crate::error::{Error, Status};
-use crate::transport::Call;
-use crate::url::Url;
+use crate::request::transport::Call;
+use crate::request::url::Url;
 
 const JSON: &str = "application/json";
 /// Accepts all groups in one document if the server has that, or else the list of groups.

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use crate::config::explain_client;
-use crate::plugin;
+use crate::config::plugin;
 
 /// The time after which the files are read again, as client-go and kube-client do with tokens.
 const READ_AGAIN: Duration = Duration::from_secs(60);

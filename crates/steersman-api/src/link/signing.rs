@@ -15,7 +15,7 @@ use tower::{BoxError, Layer as _, ServiceExt as _, service_fn};
 use tracing::{debug, warn};
 
 use crate::config::explain_client;
-use crate::plugin;
+use crate::config::plugin;
 
 /// Signs the requests of a connection.
 ///

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use steersman_object::{Gvk, ObjectKey, ResourceVersion};
 
-use crate::scan::Scan;
+use super::scan::Scan;
 
 /// The positions that the scan found in an object and its metadata.
 #[derive(Debug, Default)]

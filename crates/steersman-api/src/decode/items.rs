@@ -7,7 +7,7 @@
 use bytes::{Buf as _, Bytes, BytesMut};
 use serde::de::IgnoredAny;
 
-use crate::scan::{MAX_DEPTH, Scan, TooDeep};
+use super::scan::{MAX_DEPTH, Scan, TooDeep};
 
 /// The longest accepted value, in bytes: many times the largest object in etcd.
 pub(crate) const MAX_VALUE: usize = 32 << 20;

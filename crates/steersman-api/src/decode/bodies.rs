@@ -9,12 +9,12 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use steersman_object::ResourceVersion;
 
+use super::items::{Items, MAX_VALUE, NoList};
+use super::lines::{Lines, MAX_LINE, TooLong};
 use crate::asked::Asked;
 use crate::decode::{Decoder, error_position, plain_object};
 use crate::error::{Error, parse_status};
 use crate::event::{Decoded, PageEnd, WatchEvent};
-use crate::items::{Items, MAX_VALUE, NoList};
-use crate::lines::{Lines, MAX_LINE, TooLong};
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

@@ -9,9 +9,9 @@ use http_body_util::BodyExt as _;
 use kube_client::client::Body;
 use tokio::time::timeout;
 
+use super::url::Url;
 use crate::asked::Asked;
 use crate::error::Error;
-use crate::url::Url;
 
 /// The default time limit until a server begins to answer: 65 s, a little more than the limit of kube-apiserver
 /// itself (`--request-timeout`, 60 s).
