@@ -23,7 +23,7 @@ pub(crate) mod options;
 pub(crate) mod scaling;
 
 use crate::cache::sync::in_turns;
-use crate::cache::words::{Synced, Who};
+use crate::cache::words::{START_TO_SYNCED, Synced, Who};
 use crate::process::{Outcome, progress, tell};
 use crate::report::{Figure, KUBE_RUNTIME, Spread};
 use crate::samples::{Sample, TOGETHER};
@@ -88,17 +88,17 @@ async fn timed(worlds: &mut Worlds, size: CacheSize) -> Outcome<Vec<Figure>> {
     let get = Spread::over(&packed, |one| one.spread_ns / 1e3);
     let list = Spread::over(&packed, |one| one.list_cpu);
     let (get_of, list_of) = (
-        format!("read by key, packed, a thousand keys of {pods} in turn"),
-        format!("list of all {pods}, packed: processor time"),
+        format!("time per read by key, packed objects, 1000 keys of {pods} in turn"),
+        format!("processor time per list of all {pods}, packed objects"),
     );
-    let http1_of = format!("cold start to synced over HTTP/1.1, {on}");
+    let http1_of = format!("{START_TO_SYNCED}, {on}, HTTP/1.1 instead of HTTP/2");
     let http1 = Spread::over(&http1, |one| one.seconds);
     Ok(vec![
-        beside("cache/seconds", "cold start to synced", &|one| one.seconds),
+        beside("cache/seconds", START_TO_SYNCED, &|one| one.seconds),
         Figure::new("cache/seconds/http1", http1_of, "s", http1),
         beside(
             "cache/cpu",
-            "processor time of the client for that",
+            "processor time of the client from a cold start to one second after the sync",
             &|one| one.cpu,
         ),
         Figure::new("cache/packed/get", get_of, "µs", get).at_most(50.0),
@@ -131,37 +131,39 @@ async fn weighed(worlds: &mut Worlds, size: CacheSize) -> Outcome<Vec<Figure>> {
         |one: &Synced| one.peak,
     );
     let named = format!("{} Pods", size.many);
-    // The ratio of the peak to the remaining memory, per run.
+    // The peak divided by its limit, per run.
     let allowed = Spread::over(&own, |one| {
         one.peak as f64 / (1.3 * one.resident as f64 + 32e6)
     });
     let mut figures = vec![
         Figure::new(
             "cache/resident/read",
-            format!("resident memory of a Pod, {named}, each read once"),
+            format!("resident memory per Pod, {named}, after each Pod was read once"),
             "kB",
             each(&own, &read),
         )
         .beside(KUBE_RUNTIME, each(&peer, &read))
-        .beside("without managedFields", each(&bare, &read))
+        .beside("kube-runtime without managedFields", each(&bare, &read))
         .at_most(3.0),
         Figure::new(
             "cache/resident/synced",
-            "the same, before the first read",
+            format!("resident memory per Pod, {named}, after the sync and before the first read"),
             "kB",
             each(&own, &resident),
         )
         .beside(KUBE_RUNTIME, each(&peer, &resident)),
         Figure::new(
             "cache/peak",
-            format!("peak of the resident memory while {named} sync"),
+            format!("peak resident memory during the sync of {named}"),
             "MB",
             megabytes(&own, &peak),
         )
         .beside(KUBE_RUNTIME, megabytes(&peer, &peak)),
         Figure::new(
             "cache/peak/share",
-            "that peak, as a share of 1.3 times what remains and 32 MB",
+            format!(
+                "peak resident memory during the sync of {named}, divided by its limit (1.3 times the resident memory after the sync, plus 32 MB)"
+            ),
             "",
             allowed,
         )
@@ -180,39 +182,39 @@ fn read_decoded(own: &[Synced], peer: &[Synced], named: &str) -> Vec<Figure> {
     vec![
         read(
             "cache/get/one",
-            "read by key through a Store, one key".to_owned(),
+            format!("time per read by key through a `Store`, decoded objects, one key of {named}"),
             60.0,
             &|one| one.hot_ns,
         )
         .beside(KUBE_RUNTIME, Spread::over(peer, |one| one.hot_ns)),
         read(
             "cache/get/thousand",
-            format!("the same, a thousand keys of {named} in turn"),
+            format!("time per read by key through a `Store`, decoded objects, 1000 keys of {named} in turn"),
             60.0,
             &|one| one.spread_ns,
         )
         .beside(KUBE_RUNTIME, Spread::over(peer, |one| one.spread_ns)),
         read(
             "cache/get/cache",
-            "read by key through the Cache, a thousand keys in turn".to_owned(),
+            format!("time per read by key through the `Cache`, decoded objects, 1000 keys of {named} in turn"),
             250.0,
             &|one| one.cache_ns,
         ),
         read(
             "cache/get/client",
-            "read by key through `client.get`, a thousand keys in turn".to_owned(),
+            format!("time per read by key through `client.get`, decoded objects, 1000 keys of {named} in turn"),
             250.0,
             &|one| one.client_ns,
         ),
         read(
             "cache/list/field",
-            format!("list by field index, {TOGETHER} of {named}"),
+            format!("time per list by field index, decoded objects, {TOGETHER} of {named}"),
             1000.0,
             &|one| one.index_ns,
         ),
         read(
             "cache/list/label",
-            format!("list by label selector with a label index, {TOGETHER} of {named}"),
+            format!("time per list by label selector with a label index, decoded objects, {TOGETHER} of {named}"),
             2000.0,
             &|one| one.label_ns,
         ),

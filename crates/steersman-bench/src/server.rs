@@ -69,10 +69,10 @@ async fn start(size: ServerSize) -> Outcome<Vec<Figure>> {
     }
     let inside = Spread::over(&starts, |started| started.in_process_ms);
     let outside = Spread::over(&starts, |started| started.https_ms);
-    let what = "start of the process to the first answer";
+    let what = "time from the start of the process to the first response";
     let (within, over) = (
         format!("{what}, in process"),
-        format!("{what} over HTTPS, certificates included"),
+        format!("{what}, over HTTPS, including the creation of the certificates"),
     );
     Ok(vec![
         Figure::new("server/start/in-process", within, "ms", inside).at_most(50.0),
@@ -95,17 +95,21 @@ async fn in_process(size: ServerSize) -> Outcome<Vec<Figure>> {
             .at_least(500.0)
     };
     let writes = format!(
-        "creating these Pods and their status, {} writes, in process",
+        "rate of creating {objects} Pods and writing their status, {} writes, in process",
         2 * size.objects
     );
-    let memory = format!("resident memory of the server with these {objects} Pods, each");
+    let memory = format!("resident memory of the server per Pod, {objects} Pods");
     Ok(vec![
         rate(
             "server/list/in-process",
-            "list in pages of 500",
+            "throughput of a list in pages of 500",
             answer.pages,
         ),
-        rate("server/watch/in-process", "WatchList", answer.watch_list),
+        rate(
+            "server/watch/in-process",
+            "throughput of a WatchList",
+            answer.watch_list,
+        ),
         Figure::new(
             "server/writes",
             writes,
@@ -117,7 +121,7 @@ async fn in_process(size: ServerSize) -> Outcome<Vec<Figure>> {
     ])
 }
 
-/// Measures the same over sockets, from another process.
+/// Measures lists and watches over sockets, from another process.
 async fn over_https(size: ServerSize) -> Outcome<Vec<Figure>> {
     let objects = size.objects.to_string();
     let mut server = Actor::start(&["serve", "--objects", &objects])?;
@@ -129,12 +133,16 @@ async fn over_https(size: ServerSize) -> Outcome<Vec<Figure>> {
     client.end().await?;
     server.end().await?;
     let rate = |id: &str, what: &str, rates: Vec<f64>| {
-        let what = format!("{what}, the same Pods, over HTTPS to another process");
+        let what = format!("{what}, {objects} Pods, over HTTPS to another process");
         Figure::new(id, what, "MB/s", Spread::of(rates)).more_is_better()
     };
     Ok(vec![
-        rate("server/list/https", "list in one page", lists),
-        rate("server/watch/https", "WatchList", watches),
+        rate(
+            "server/list/https",
+            "throughput of a list in one page",
+            lists,
+        ),
+        rate("server/watch/https", "throughput of a WatchList", watches),
     ])
 }
 
@@ -153,7 +161,7 @@ async fn fan_out(size: ServerSize, bytes: usize) -> Outcome<Figure> {
     }
     let rates = Spread::of(rates);
     let what = format!(
-        "{} watchers of one kind over HTTPS, {WRITES} writes/s of {} kB each ({:.0} deliveries/s): processor of the server",
+        "processor cores used by the server, {} watchers of one kind over HTTPS, {WRITES} writes/s of {} kB each ({:.0} deliveries/s)",
         size.watchers,
         bytes / 1000,
         rates.median
@@ -218,10 +226,11 @@ async fn played(size: ServerSize, deployments: u64, tracked: bool) -> Outcome<Fi
     let (noted, plain) = if tracked {
         ("", "")
     } else {
-        (", managed fields off", "/plain")
+        (", without managed fields", "/plain")
     };
+    let plural = if deployments == 1 { "" } else { "s" };
     let what = format!(
-        "{pods} Pods of {deployments} Deployments created, bound and ready by the player{noted} ({:.1} kB each resident)",
+        "rate of Pods that the player creates, binds and makes ready, {pods} Pods of {deployments} Deployment{plural}{noted} ({:.1} kB of resident memory per Pod)",
         resident as f64 / 1e3 / size.pods as f64
     );
     let id = format!("server/player/{deployments}{plain}");

@@ -139,9 +139,10 @@ impl Plot {
             let Some(objects) = figure.at.filter(|_| figure.id.starts_with(self.figures)) else {
                 continue;
             };
-            // Lines are named after the option, or after the peer.
+            // Lines are named after the option, or after the peer. The title states the measurement.
             let own = if figure.peers.is_empty() && self.logarithmic {
-                figure.what.clone()
+                let option = figure.what.strip_prefix("resident memory, ");
+                option.unwrap_or(&figure.what).to_owned()
             } else {
                 "Steersman".to_owned()
             };

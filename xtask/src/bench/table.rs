@@ -19,7 +19,7 @@ fn rows_of(figures: &[&Figure]) -> String {
     if figures.is_empty() {
         return String::new();
     }
-    let mut text = String::from("| what | figure | wanted | |\n|---|--:|--:|---|\n");
+    let mut text = String::from("| measurement | result | target | |\n|---|--:|--:|---|\n");
     for figure in figures {
         let mark = match figure.met() {
             None => "",

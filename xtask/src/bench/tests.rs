@@ -199,7 +199,7 @@ fn figures_over_numbers_of_objects_form_a_grid_and_others_rows() {
         second,
     ]);
     let expected = "\
-| what | figure | wanted | |
+| measurement | result | target | |
 |---|--:|--:|---|
 | what a is | 1.00 s (0.98 to 1.02); kube-runtime 4.00 s (3.92 to 4.08): 4.0x | 3x | met |
 | what c is | 1.00 s (0.98 to 1.02) | at most 0.5 s | missed |

@@ -60,16 +60,17 @@ async fn late(size: ControllerSize) -> Outcome<Vec<Figure>> {
         }
     }
     let figure = |id: &str, what: &str, of: fn(&Latency) -> f64| {
-        let what = format!("{what}, idle, over HTTPS on one machine: {rounds} changes");
+        let what = format!("{what}, {rounds} changes, no other load, over HTTPS on one machine");
         let figure = Figure::new(id, what, "µs", Spread::over(&runs, of));
         figure.beside(KUBE_RUNTIME, Spread::over(&peers, of))
     };
     // The commit lies between the call and the return, and only the server knows when: measuring
     // from the call includes time before the commit.
-    let call = "from the call of the server's write until `reconcile` is entered, the server's own work included";
-    let returned = "from the return of that write, which is behind the commit";
-    let half = "half of them";
-    let most = "99 of 100";
+    let call = "time from the call of the server's write (including the write) to the start of `reconcile`";
+    let returned =
+        "time from the return of the server's write (after the commit) to the start of `reconcile`";
+    let half = "median";
+    let most = "99th percentile";
     Ok(vec![
         figure(
             "controller/latency/call",
@@ -111,19 +112,26 @@ async fn stormed(size: ControllerSize) -> Outcome<Vec<Figure>> {
         }
     }
     world.end().await?;
-    let of = format!("{} ConfigMaps reconciled once, 8 workers", size.objects);
+    let of = format!(
+        "{} ConfigMaps, each reconciled once, 8 workers",
+        size.objects
+    );
     let rate = |runs: &[Stormed]| Spread::over(runs, |one| one.per_second);
     let all = |runs: &[Stormed]| Spread::over(runs, |one| one.first_seconds + one.seconds);
-    let first = format!("{of}, from the first to the last");
-    let beside = |id: &str| {
-        Figure::new(id, first.clone(), "reconciles/s", rate(&own))
+    let beside = |id: &str, what: &str| {
+        let what = format!("{what}, from the first reconcile to the last, {of}");
+        Figure::new(id, what, "reconciles/s", rate(&own))
             .more_is_better()
             .beside(KUBE_RUNTIME, rate(&peer))
     };
-    let whole = format!("{of}, from the start of the process to the last");
+    let whole = format!("time from the start of the process to the last reconcile, {of}");
     Ok(vec![
-        beside("controller/storm/rate").at_least(400_000.0),
-        beside("controller/storm/ratio").ratio(1.3),
+        beside("controller/storm/rate", "rate of reconciles").at_least(400_000.0),
+        beside(
+            "controller/storm/ratio",
+            "rate of reconciles compared with kube-runtime",
+        )
+        .ratio(1.3),
         Figure::new("controller/storm/seconds", whole, "s", all(&own))
             .beside(KUBE_RUNTIME, all(&peer)),
     ])
@@ -140,25 +148,27 @@ async fn queued(size: ControllerSize) -> Outcome<Vec<Figure>> {
         client.end().await?;
     }
     let figure = |id: &str, what: &str, most: f64, of: &dyn Fn(&Queued) -> f64| {
-        let what = format!("work queue: add, next and done, {keys} keys `ns-i/name-i`, {what}");
+        let what = format!(
+            "work queue, time per key of add, next and done, {keys} keys `ns-i/name-i`, {what}"
+        );
         Figure::new(id, what, "ns", Spread::over(&runs, of)).at_most(most)
     };
     Ok(vec![
         figure(
             "controller/queue/batch",
-            "all added first, one thread",
+            "one thread, all keys added before the first is taken",
             205.0,
             &|one| one.batch_ns,
         ),
         figure(
             "controller/queue/single",
-            "each taken as it is added",
+            "one thread, each key taken directly after it was added",
             205.0,
             &|one| one.single_ns,
         ),
         figure(
             "controller/queue/concurrent",
-            "added on one thread and taken on another",
+            "keys added on one thread and taken on another",
             300.0,
             &|one| one.concurrent_ns,
         ),

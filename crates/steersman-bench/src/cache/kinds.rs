@@ -1,7 +1,7 @@
 //! Driver: measures kinds other than Pods, from similar objects to random ones.
 
 use super::sync::in_turns;
-use super::words::{Synced, Who};
+use super::words::{START_TO_SYNCED, Synced, Who};
 use crate::process::{Outcome, progress, tell};
 use crate::report::{Figure, KUBE_RUNTIME, Spread};
 use crate::samples::Sample;
@@ -25,7 +25,7 @@ const QUICK: KindsSize = KindsSize {
 };
 
 const KINDS: [(Sample, &str); 4] = [
-    (Sample::ConfigMap, "ConfigMaps, each with data of its own"),
+    (Sample::ConfigMap, "ConfigMaps with distinct data"),
     (Sample::Secret, "Secrets"),
     (Sample::Event, "Events"),
     (Sample::Widget, "custom resources"),
@@ -43,7 +43,7 @@ pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> Outcome<Vec<Fig
         world.end().await?;
         let bytes = peer.iter().map(|one| one.bytes_each).max();
         let kilobytes = bytes.unwrap_or_default() as f64 / 1e3;
-        let what = format!("{} {what}, of {kilobytes:.1} kB", size.objects);
+        let what = format!("{} {what}, {kilobytes:.1} kB each", size.objects);
         let beside = |id: &str, what: String, unit, figure: &dyn Fn(&Synced) -> f64| {
             let id = format!("kinds/{id}/{}", of.name());
             Figure::new(&id, what, unit, Spread::over(&own, figure))
@@ -51,13 +51,13 @@ pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> Outcome<Vec<Fig
         };
         figures.push(beside(
             "seconds",
-            format!("cold start to synced, {what}"),
+            format!("{START_TO_SYNCED}, {what}"),
             "s",
             &|one| one.seconds,
         ));
         figures.push(beside(
             "resident",
-            format!("resident memory of one, {what}, each read once"),
+            format!("resident memory per object, {what}, after each object was read once"),
             "kB",
             &|one| one.read as f64 / 1e3 / size.objects as f64,
         ));

@@ -87,11 +87,12 @@ pub(crate) async fn measure(quick: bool) -> Outcome<Vec<Figure>> {
         let own = count(Who::Defaults, true).await?;
         let peer = count(Who::KubeRuntime, true).await?;
         let kinds = KINDS.len();
-        let of = format!("{controllers} controllers of the same {kinds} kinds");
+        let plural = if controllers == 1 { "" } else { "s" };
+        let of = format!("{controllers} controller{plural} of the same {kinds} kinds");
         let one = |requests: u64| Spread::one(requests as f64);
         let all = kinds as f64;
         let id = |name: &str| format!("load/{name}/{controllers}");
-        let what = format!("requests with WatchList, {of}");
+        let what = format!("number of requests with WatchList, {of}");
         figures.push(
             Figure::new(&id("watch-list"), what, "", one(own.requests))
                 .beside(KUBE_RUNTIME, one(peer.requests))
@@ -101,8 +102,13 @@ pub(crate) async fn measure(quick: bool) -> Outcome<Vec<Figure>> {
         let own = count(Who::Defaults, false).await?;
         let peer = count(Who::KubeRuntime, false).await?;
         for (name, what, own, peer) in [
-            ("lists", "lists of all pages", own.lists, peer.lists),
-            ("watches", "watches", own.watches, peer.watches),
+            (
+                "lists",
+                "number of lists (the pages of a list count once)",
+                own.lists,
+                peer.lists,
+            ),
+            ("watches", "number of watches", own.watches, peer.watches),
         ] {
             let what = format!("{what} without WatchList, {of}");
             figures.push(

@@ -28,17 +28,25 @@ const QUICK: OptionsSize = OptionsSize {
     often: 100,
 };
 
-/// The options, with their names in ids and their descriptions.
+/// The options, with their names in ids and in labels.
 const OPTIONS: [(Who, &str, &str); 10] = [
-    (Who::Defaults, "defaults", "defaults: a budget of 64 MiB"),
-    (Who::Packed, "packed", "a budget of 0: everything packed"),
-    (Who::Little, "16MiB", "a budget of 16 MiB"),
-    (Who::Much, "256MiB", "a budget of 256 MiB"),
-    (Who::Decoded, "decoded", "no budget: everything decoded"),
-    (Who::Metadata, "metadata", "metadata alone"),
-    (Who::Small, "small", "as a struct with one field"),
-    (Who::Tree, "dynamic", "as `DynamicObject`"),
-    (Who::Selected, "selected", "one in three, by a label"),
+    (
+        Who::Defaults,
+        "defaults",
+        "default options (budget of 64 MiB)",
+    ),
+    (Who::Packed, "packed", "budget of 0 (all objects packed)"),
+    (Who::Little, "16MiB", "budget of 16 MiB"),
+    (Who::Much, "256MiB", "budget of 256 MiB"),
+    (Who::Decoded, "decoded", "no budget (all objects decoded)"),
+    (Who::Metadata, "metadata", "metadata only"),
+    (Who::Small, "small", "view as a struct with one field"),
+    (Who::Tree, "dynamic", "view as `DynamicObject`"),
+    (
+        Who::Selected,
+        "selected",
+        "one object in three, by label selector",
+    ),
     (Who::Whole, "managed-fields", "`managedFields` kept"),
 ];
 
@@ -59,9 +67,10 @@ pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> Outcome<Vec<Fig
                 format!("options/resident/{name}"),
                 format!("options/get/{name}"),
             );
-            let weight = Figure::new(&resident, *what, "MB", weight).at(objects);
-            let what = format!("a read by key, {what}");
-            let read = Figure::new(&get, what, "µs", read).at(objects);
+            let memory = format!("resident memory, {what}");
+            let time = format!("time per read by key, {what}");
+            let weight = Figure::new(&resident, memory, "MB", weight).at(objects);
+            let read = Figure::new(&get, time, "µs", read).at(objects);
             [&weight, &read].into_iter().for_each(tell);
             weights.push(weight);
             reads.push(read);

@@ -62,8 +62,10 @@ pub(super) async fn measure_all(quick: bool) -> Outcome<Vec<Figure>> {
             client.end().await?;
         }
     }
+    let outages: Vec<String> = away.iter().map(u64::to_string).collect();
     let what = format!(
-        "a deletion during an outage of {AWAY:?} s is seen, from the return of the server, over HTTPS"
+        "time from the return of the server until the client observes a deletion made during the outage, outages of {} s, over HTTPS",
+        outages.join(", ")
     );
     let seconds = |runs: &[Returned]| Spread::over(runs, |one| one.seconds);
     Ok(vec![

@@ -146,7 +146,7 @@ where
 /// Returns the time per read, if all reads found their objects.
 fn each(took: f64, rounds: u32, many: usize, found: bool) -> Outcome<f64> {
     if !found {
-        return Err("a read does not find what is there".into());
+        return Err("a read did not find its object".into());
     }
     Ok(took / f64::from(rounds) / many as f64)
 }
@@ -177,7 +177,7 @@ mod tests {
     use super::{Rounds, cpu_of};
 
     #[test]
-    fn what_is_timed_was_read_before_and_is_found() {
+    fn timed_reads_are_warmed_up_and_must_find_their_objects() {
         let rounds = Rounds {
             before: 3,
             timed: 2,

@@ -1,7 +1,7 @@
 //! Driver: measures sync, memory and reads for growing numbers of objects.
 
 use super::sync::in_turns;
-use super::words::{Synced, Who};
+use super::words::{START_TO_SYNCED, Synced, Who};
 use crate::fit::{Fit, Point, of_each, of_one_more};
 use crate::process::{Outcome, progress, tell};
 use crate::report::{Figure, KUBE_RUNTIME, Spread};
@@ -57,28 +57,28 @@ struct Scaled {
 
 const SECONDS: Scaled = Scaled {
     id: "scaling/seconds",
-    what: "cold start to synced",
+    what: START_TO_SYNCED,
     unit: "s",
     of: |one| one.seconds,
 };
 
 const CPU: Scaled = Scaled {
     id: "scaling/cpu",
-    what: "processor time of the client for that",
+    what: "processor time of the client from a cold start to one second after the sync",
     unit: "s",
     of: |one| one.cpu,
 };
 
 const RESIDENT: Scaled = Scaled {
     id: "scaling/resident",
-    what: "resident memory, each read once",
+    what: "resident memory after each object was read once",
     unit: "MB",
     of: |one| one.read as f64 / 1e6,
 };
 
 const GET: Scaled = Scaled {
     id: "scaling/get",
-    what: "read by key, a thousand keys in turn",
+    what: "time per read by key, 1000 keys in turn",
     unit: "ns",
     of: |one| one.spread_ns,
 };
@@ -109,17 +109,17 @@ pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> Outcome<Vec<Fig
         figures.extend(steps.iter().map(|step| scaled.at(step)));
     }
     figures.push(SECONDS.linear(&steps, "", 1e6, "µs"));
-    figures.extend(SECONDS.bent("one", of_each, &steps, size));
+    figures.extend(SECONDS.bent("object", of_each, &steps, size));
     let full = steps.partition_point(|step| Some(step.objects) < size.full);
     let from = size
         .full
-        .map(|full| format!(", from {full} objects on, where the budget is full"));
+        .map(|full| format!(", from {full} objects on (full budget)"));
     let from = from.unwrap_or_default();
     // Memory figures do not depend on the machine.
     let linear = RESIDENT.linear(&steps[full..], &from, 1e3, "kB");
     figures.push(linear.guarded());
     // The first figure includes the program and its budget.
-    let bent = RESIDENT.bent("one more", of_one_more, &steps, size);
+    let bent = RESIDENT.bent("additional object", of_one_more, &steps, size);
     figures.extend(bent.map(Figure::guarded));
     figures.extend(flat(&steps));
     Ok(figures)
@@ -151,12 +151,12 @@ impl Scaled {
         figure.beside(KUBE_RUNTIME, Spread::over(&step.peer, self.of))
     }
 
-    /// Returns the fit of a straight line, and the cost per object by it: `each` of the unit are
-    /// one of that of an object.
+    /// Returns R² of a linear fit. The label states the fitted cost per object; `each` converts it
+    /// from the unit of the figure to `unit`, for example 1e6 from seconds to microseconds.
     fn linear(self, steps: &[Step], from: &str, each: f64, unit: &str) -> Figure {
         let fit = Fit::of(&self.points(steps));
         let what = format!(
-            "{}{from}, by a straight line: {:.2} {unit} an object and {:.1} {} besides; how much of the differences it explains (R²)",
+            "{}{from}: R² of a linear fit ({:.2} {unit} per object, {:.1} {} at zero objects)",
             self.what,
             fit.slope * each,
             fit.base,
@@ -171,8 +171,9 @@ impl Scaled {
         .at_least(0.99)
     }
 
-    /// Returns the cost per object with the most objects, as a multiple of that with fewer. A line
-    /// fits a slight curve well; this ratio does not.
+    /// Returns the cost per object at the largest size, divided by the cost at a smaller size.
+    ///
+    /// A slight curve still has a high R², but it changes this ratio visibly.
     fn bent(
         self,
         one: &str,
@@ -183,7 +184,7 @@ impl Scaled {
         let (most, from) = (steps.last()?.objects, size.from);
         let times = times(&self.points(steps), from as f64)?;
         let what = format!(
-            "{}: what {one} costs with {most} objects, as a multiple of that with {from}",
+            "{}: cost per {one} with {most} objects, divided by the cost with {from}",
             self.what
         );
         let id = format!("{}/bent", self.id);
@@ -198,12 +199,12 @@ impl Scaled {
     }
 }
 
-/// Returns the cost of a read with the most objects, as a multiple of that with the fewest.
+/// Returns the time of a read with the most objects, divided by the time with the fewest.
 fn flat(steps: &[Step]) -> Option<Figure> {
     let (few, many) = (steps.first()?, steps.last()?);
     let median = |step: &Step| Spread::over(&step.own, GET.of).median;
     let what = format!(
-        "{}: with {} objects, as a multiple of that with {}",
+        "{}: time with {} objects, divided by the time with {}",
         GET.what, many.objects, few.objects
     );
     let times = Spread::one(median(many) / median(few));

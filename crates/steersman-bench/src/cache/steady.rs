@@ -118,7 +118,7 @@ async fn soak(size: SteadySize) -> Outcome<Vec<Figure>> {
         Figure::new(
             "steady/soak/growth",
             format!(
-                "{what}: growth of the memory after the first {} s",
+                "{what}: growth of the resident memory after the first {} s",
                 size.settled
             ),
             "%",
@@ -149,7 +149,7 @@ async fn churn(size: SteadySize) -> Outcome<Vec<Figure>> {
     figures.extend([
         Figure::new(
             "steady/churn/growth",
-            format!("{what}: memory after it, by that after the first sync"),
+            format!("{what}: growth of the resident memory since the first sync"),
             "%",
             Spread::one(grown(&[lived.synced], after)),
         )
@@ -171,7 +171,7 @@ fn course(lived: &Lived, seconds: u32) -> Vec<Figure> {
         };
         let figure = Figure::new(
             "steady/churn/resident",
-            "resident memory, all replaced again and again",
+            "resident memory while all objects are replaced repeatedly",
             "MB",
             Spread::one(*resident? as f64 / 1e6),
         );
@@ -182,14 +182,14 @@ fn course(lived: &Lived, seconds: u32) -> Vec<Figure> {
 
 fn final_states(id: &str, what: &str, caught: u64, size: SteadySize) -> Figure {
     let share = 100.0 * caught as f64 / size.objects as f64;
-    let what = format!("{what}: final states that were reconciled");
+    let what = format!("{what}: share of the objects that were reconciled in their final state");
     Figure::new(id, what, "%", Spread::one(share))
         .more_is_better()
         .at_least(100.0)
         .guarded()
 }
 
-/// Returns by how many per cent the median of the second half exceeds that of the first.
+/// Returns the growth from the median of `before` to the median of `after`, in per cent.
 fn grown(before: &[u64], after: &[u64]) -> f64 {
     let middle = |all: &[u64]| Spread::over(all, |bytes| *bytes as f64).median;
     100.0 * (middle(after) / middle(before) - 1.0)

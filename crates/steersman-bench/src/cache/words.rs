@@ -6,7 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::samples::Sample;
 
-/// The cache and its options.
+/// The start of the label of every figure that times a sync.
+pub(crate) const START_TO_SYNCED: &str = "time from a cold start to a synced cache";
+
+/// The measured cache: a library and its options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Who {
     /// The cache with its defaults.
