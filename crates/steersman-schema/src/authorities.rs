@@ -8,8 +8,8 @@ use x509_parser::certificate::X509Certificate;
 use x509_parser::pem::Pem;
 use x509_parser::prelude::FromDer as _;
 
-/// Returns the problem of a bundle: PEM in base64. `None` for an empty bundle, or if one of its
-/// certificates can be read.
+/// Checks a bundle of certificate authorities (PEM in base64). Returns Go's message if no
+/// certificate in it can be parsed, and `None` for a valid or empty bundle.
 pub fn mistake(bundle: &str) -> Option<&'static str> {
     if bundle.is_empty() {
         return None;

@@ -1,23 +1,24 @@
-//! Machine: HorizontalPodAutoscalers, which are stored in v2 and shown in v1 as well.
+//! Machine: converts HorizontalPodAutoscalers between autoscaling/v2, the stored version, and
+//! autoscaling/v1.
 //!
-//! Fields that v1 lacks are stored in annotations, as in pkg/apis/autoscaling/v1/conversion.go of
-//! Kubernetes.
+//! The fields that v1 lacks travel in annotations of the v1 object, as in
+//! `pkg/apis/autoscaling/v1/conversion.go` of Kubernetes.
 
 use serde_json::{Map, Value, json};
 
 use super::resource::Resource;
 
-/// The annotation with all metrics but the CPU utilization.
+/// The annotation of a v1 object with all metrics except the CPU utilization, as JSON.
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
-/// The annotation with the current metrics of the status.
+/// The annotation of a v1 object with the current metrics of the status, as JSON.
 const CURRENT: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
-/// The annotation with the conditions of the status.
+/// The annotation of a v1 object with the conditions of the status, as JSON.
 const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
-/// The annotation with the scaling behavior.
+/// The annotation of a v1 object with the scaling behavior, as JSON.
 const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
 
-/// The fields of a metric's source in v1, in the order in which they are written, and where v2
-/// has each. The first is the source's name.
+/// The name of a metric source, and its fields: the name of each field in v1, and the path of the
+/// same field in v2. The fields are in the order in which v1 writes them.
 type Source = (
     &'static str,
     &'static [(&'static str, &'static [&'static str])],
@@ -129,7 +130,7 @@ const STATUSES: &[Source] = &[
     ),
 ];
 
-/// Returns whether the resource shows autoscalers in the older shape.
+/// Returns whether the resource is autoscaling/v1. Its objects are converted from the stored v2.
 pub fn is_older(resource: &Resource) -> bool {
     resource.built_in && resource.group == "autoscaling" && resource.version == "v1"
 }
@@ -152,14 +153,14 @@ fn elements(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Returns whether a metric is the processor's utilization, for which v1 has a field.
+/// Returns whether a v2 metric is the CPU utilization, for which v1 has a field.
 fn is_processor(metric: &Value) -> bool {
     metric["type"] == "Resource"
         && metric["resource"]["name"] == "cpu"
         && !metric["resource"]["target"]["averageUtilization"].is_null()
 }
 
-/// Returns a metric in the words of v1, with its fields in the order of the Go struct.
+/// Converts a v2 metric to v1, as JSON text with the fields in the order of the Go struct.
 fn metric_to_v1(metric: &Value, sources: &[Source]) -> String {
     let mut text = format!("{{\"type\":{}", metric["type"]);
     for (source, fields) in sources {
@@ -179,7 +180,7 @@ fn metric_to_v1(metric: &Value, sources: &[Source]) -> String {
     text
 }
 
-/// Returns a metric of v1 in the words of v2.
+/// Converts a v1 metric to v2. `status` selects a current metric instead of a metric of the spec.
 fn metric_to_v2(metric: &Value, sources: &[Source], status: bool) -> Value {
     let mut made = json!({ "type": metric["type"] });
     for (source, fields) in sources {
@@ -214,12 +215,12 @@ fn metric_to_v2(metric: &Value, sources: &[Source], status: bool) -> Value {
     made
 }
 
-/// Returns an autoscaler of v2 in the shape of v1.
+/// Converts a stored v2 autoscaler to v1.
 #[must_use]
 pub fn to_v1(stored: &Value) -> Value {
     let mut shown = stored.clone();
     shown["apiVersion"] = json!("autoscaling/v1");
-    let mut notes: Vec<(&str, String)> = Vec::new();
+    let mut annotated: Vec<(&str, String)> = Vec::new();
     let metrics = elements(&stored["spec"]["metrics"]);
     let others: Vec<String> = metrics
         .iter()
@@ -227,27 +228,27 @@ pub fn to_v1(stored: &Value) -> Value {
         .map(|metric| metric_to_v1(metric, SPECS))
         .collect();
     if !others.is_empty() {
-        notes.push((METRICS, format!("[{}]", others.join(","))));
+        annotated.push((METRICS, format!("[{}]", others.join(","))));
     }
     let current = elements(&stored["status"]["currentMetrics"]);
     if !current.is_empty() {
-        let told: Vec<String> = current
+        let texts: Vec<String> = current
             .iter()
             .map(|metric| metric_to_v1(metric, STATUSES))
             .collect();
-        notes.push((CURRENT, format!("[{}]", told.join(","))));
+        annotated.push((CURRENT, format!("[{}]", texts.join(","))));
     }
     let conditions = elements(&stored["status"]["conditions"]);
     if !conditions.is_empty() {
         let fields = ["type", "status", "lastTransitionTime", "reason", "message"];
-        let told: Vec<String> = conditions
+        let texts: Vec<String> = conditions
             .iter()
             .map(|condition| ordered(condition, &fields))
             .collect();
-        notes.push((CONDITIONS, format!("[{}]", told.join(","))));
+        annotated.push((CONDITIONS, format!("[{}]", texts.join(","))));
     }
     if stored["spec"]["behavior"].is_object() {
-        notes.push((BEHAVIOR, behavior_text(&stored["spec"]["behavior"])));
+        annotated.push((BEHAVIOR, behavior_text(&stored["spec"]["behavior"])));
     }
     if let Some(spec) = members(&mut shown, "spec") {
         spec.remove("metrics");
@@ -270,28 +271,28 @@ pub fn to_v1(stored: &Value) -> Value {
             status.insert("currentCPUUtilizationPercentage".to_owned(), used.clone());
         }
     }
-    if !notes.is_empty()
+    if !annotated.is_empty()
         && let Some(metadata) = shown.get_mut("metadata")
         && let Some(annotations) = members(metadata, "annotations")
     {
-        for (name, text) in notes {
+        for (name, text) in annotated {
             annotations.insert(name.to_owned(), Value::String(text));
         }
     }
     shown
 }
 
-/// Returns the members that are there, in the order of their names.
+/// Returns the named members that `value` has, as JSON text in the order of `names`.
 fn ordered(value: &Value, names: &[&str]) -> String {
-    let told: Vec<String> = names
+    let texts: Vec<String> = names
         .iter()
         .filter_map(|name| Some(format!("\"{name}\":{}", value.get(*name)?)))
         .collect();
-    format!("{{{}}}", told.join(","))
+    format!("{{{}}}", texts.join(","))
 }
 
 fn behavior_text(behavior: &Value) -> String {
-    let mut told = Vec::new();
+    let mut texts = Vec::new();
     for side in ["scaleUp", "scaleDown"] {
         let Some(rules) = behavior.get(side).filter(|rules| rules.is_object()) else {
             continue;
@@ -312,13 +313,13 @@ fn behavior_text(behavior: &Value) -> String {
         if let Some(tolerance) = rules.get("tolerance") {
             fields.push(format!("\"tolerance\":{tolerance}"));
         }
-        told.push(format!("\"{side}\":{{{}}}", fields.join(",")));
+        texts.push(format!("\"{side}\":{{{}}}", fields.join(",")));
     }
-    format!("{{{}}}", told.join(","))
+    format!("{{{}}}", texts.join(","))
 }
 
-/// Returns an autoscaler of v1 as it is stored. An annotation that does not parse is dropped with
-/// the others.
+/// Converts a v1 autoscaler to the stored v2. The four annotations are removed; an annotation that
+/// is not valid JSON is ignored.
 #[must_use]
 pub fn to_v2(shown: &Value) -> Value {
     let mut stored = shown.clone();
@@ -353,20 +354,20 @@ pub fn to_v2(shown: &Value) -> Value {
     let (current, conditions) = (note(CURRENT), note(CONDITIONS));
     if let Some(status) = members(&mut stored, "status") {
         let used = status.remove("currentCPUUtilizationPercentage");
-        let mut told: Vec<Value> = elements(&current)
+        let mut metrics: Vec<Value> = elements(&current)
             .iter()
             .map(|metric| metric_to_v2(metric, STATUSES, true))
             .collect();
-        if let (true, Some(used)) = (told.is_empty(), used.filter(Value::is_number)) {
-            told.push(json!({"type": "Resource", "resource": {"name": "cpu",
+        if let (true, Some(used)) = (metrics.is_empty(), used.filter(Value::is_number)) {
+            metrics.push(json!({"type": "Resource", "resource": {"name": "cpu",
                 "current": {"averageUtilization": used}}}));
         }
-        let told = if told.is_empty() {
+        let metrics = if metrics.is_empty() {
             Value::Null
         } else {
-            Value::Array(told)
+            Value::Array(metrics)
         };
-        status.insert("currentMetrics".to_owned(), told);
+        status.insert("currentMetrics".to_owned(), metrics);
         if conditions.is_array() {
             status.insert("conditions".to_owned(), conditions);
         }
@@ -389,7 +390,7 @@ pub fn to_v2(shown: &Value) -> Value {
     stored
 }
 
-/// Returns the metric for which v1 has a field.
+/// Returns the v2 metric for a target CPU utilization, in per cent.
 pub fn processor(utilization: &Value) -> Value {
     json!({"type": "Resource", "resource": {"name": "cpu",
         "target": {"type": "Utilization", "averageUtilization": utilization}}})

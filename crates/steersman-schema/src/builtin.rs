@@ -42,7 +42,7 @@ const NAMESPACE_VERBS: &[&str] = &[
     "create", "delete", "get", "list", "patch", "update", "watch",
 ];
 
-/// Every kind, a line each; the file says how.
+/// The table of kinds, one line per kind; its header describes the format.
 const TABLE: &str = include_str!("builtin/kinds.txt");
 
 /// One line of the table.
@@ -55,7 +55,7 @@ struct Row {
     flags: &'static str,
 }
 
-/// Returns the lines of the table. A line that lacks a word would be left out: a test counts them.
+/// Returns the lines of the table. Incomplete lines are skipped; a test checks that there are none.
 fn rows() -> Vec<Row> {
     let (mut group, mut version) = ("", "");
     let mut rows = Vec::new();
@@ -149,7 +149,7 @@ fn resource(row: &Row, rule: Option<&Rule>) -> Resource {
         unconditional_update: !has('v'),
         names: name_rule(row.group, row.kind),
         storage: match row.kind {
-            // Both groups show the same Events.
+            // Both groups serve the same stored Events.
             "Event" => StorageKey::new("", row.plural),
             _ => StorageKey::new(row.group, row.plural),
         },
@@ -181,7 +181,7 @@ fn categories(row: &Row) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// Kinds that only subresources use, and `Status`.
+    /// Kinds that occur only in subresources, and `Status`.
     const SPOKEN: &[&str] = &["Eviction", "Scale", "TokenRequest", "Status"];
 
     #[test]
@@ -208,7 +208,7 @@ mod tests {
         );
     }
 
-    /// The types come from the sources of k8s-openapi; what is a kind there is a kind here.
+    /// Every kind in the sources of k8s-openapi must be a kind of the table.
     #[test]
     fn every_stable_kind_that_k8s_openapi_knows_is_served() {
         let all = built_in();

@@ -39,7 +39,7 @@ pub fn check(
     rules(resource, object, old, errors, warnings);
 }
 
-/// Checks an object on a write to its status.
+/// Checks an object that is written to the status subresource.
 pub fn check_status(
     resource: &Resource,
     object: &Value,
@@ -103,7 +103,7 @@ fn duplicates(schema: &Structural, value: &Value, path: &str, errors: &mut Vec<F
             };
             let key = key.to_string();
             match seen.get_mut(&key) {
-                // Upstream names the second of several that are the same, and no further one.
+                // Upstream reports the second of several equal items, and none after it.
                 Some(told) if *told => {}
                 Some(told) => {
                     *told = true;
@@ -120,7 +120,7 @@ fn duplicates(schema: &Structural, value: &Value, path: &str, errors: &mut Vec<F
     });
 }
 
-/// Returns the identity of an item, and `None` in a list without identities.
+/// Returns the identity of an item, or `None` if the list does not identify its items.
 fn identity(schema: &Structural, item: &Value) -> Option<Value> {
     match schema.rules.list_type.as_str() {
         "set" => Some(item.clone()),

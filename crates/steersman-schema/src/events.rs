@@ -1,6 +1,7 @@
-//! Machine: Events, which two groups serve under different field names, and their rules.
+//! Machine: converts Events between the core group and events.k8s.io, which name fields
+//! differently, and checks them.
 //!
-//! They are stored as the core group has them.
+//! Events are stored in the form of the core group.
 
 use serde_json::{Map, Value};
 use steersman_text::status::FieldError;
@@ -8,7 +9,7 @@ use steersman_text::{go, names};
 
 use super::resource::Resource;
 
-/// A field's name in the core group, and in events.k8s.io.
+/// Renamed fields: the name in the core group, and the name in events.k8s.io.
 const RENAMED: &[(&str, &str)] = &[
     ("involvedObject", "regarding"),
     ("message", "note"),
@@ -19,10 +20,10 @@ const RENAMED: &[(&str, &str)] = &[
     ("reportingComponent", "reportingController"),
 ];
 
-/// The group of the newer shape.
+/// The group with the newer field names.
 const GROUP: &str = "events.k8s.io";
 
-/// The fields that an events.k8s.io Event never changes, under the names of the core group.
+/// The fields of an events.k8s.io Event that cannot change, under their names in the core group.
 const FIXED: &[&str] = &[
     "involvedObject",
     "reason",
@@ -39,7 +40,7 @@ const FIXED: &[&str] = &[
     "reportingInstance",
 ];
 
-/// Returns whether the resource shows Events in the shape of events.k8s.io.
+/// Returns whether the resource serves Events in the form of events.k8s.io.
 pub fn is_newer(resource: &Resource) -> bool {
     resource.built_in && resource.group == GROUP && resource.kind == "Event"
 }
@@ -55,7 +56,7 @@ fn rename(event: &mut Value, pairs: impl Iterator<Item = (&'static str, &'static
     }
 }
 
-/// Converts a stored Event from the shape of the core group into the shape of events.k8s.io.
+/// Converts a stored Event from the form of the core group to the form of events.k8s.io.
 #[must_use]
 pub fn to_newer(stored: &Value) -> Value {
     let mut event = stored.clone();
@@ -75,7 +76,7 @@ pub fn to_newer(stored: &Value) -> Value {
     event
 }
 
-/// Converts an Event of the newer shape into the stored one.
+/// Converts an Event from the form of events.k8s.io to the stored form of the core group.
 #[must_use]
 pub fn to_core(event: &Value) -> Value {
     let mut event = event.clone();
@@ -90,7 +91,7 @@ pub fn to_core(event: &Value) -> Value {
     event
 }
 
-/// Fills in the fields that every Event of the core group has.
+/// Adds the fields that every Event of the core group has.
 pub fn complete_core(event: &mut Value) {
     complete(
         event,
@@ -99,12 +100,12 @@ pub fn complete_core(event: &mut Value) {
     );
 }
 
-/// Fills in the fields that every Event of the newer shape has.
+/// Adds the fields that every Event of events.k8s.io has.
 pub fn complete_newer(event: &mut Value) {
     complete(event, &["regarding", "deprecatedSource"], &[]);
 }
 
-/// Fills in unset fields: null for times, empty objects and empty texts.
+/// Adds unset fields: null for times, empty objects, and empty strings.
 fn complete(event: &mut Value, objects: &[&str], texts: &[&str]) {
     let newer = objects.contains(&"regarding");
     let times = if newer {
@@ -135,7 +136,7 @@ fn complete(event: &mut Value, objects: &[&str], texts: &[&str]) {
     }
 }
 
-/// Checks an Event as its group does.
+/// Checks an Event by the rules of its group.
 pub fn check(resource: &Resource, event: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let newer = is_newer(resource);
     let core = if newer { to_core(event) } else { event.clone() };
@@ -159,7 +160,7 @@ fn text<'a>(event: &'a Value, field: &str) -> &'a str {
     event[field].as_str().unwrap_or_default()
 }
 
-/// Checks that an Event has the namespace of the object it is about.
+/// Checks that an Event is in the namespace of the object that it is about.
 fn check_namespace(event: &Value, timed: bool, errors: &mut Vec<FieldError>) {
     let own = text(&event["metadata"], "namespace");
     let about = text(&event["involvedObject"], "namespace");
@@ -206,7 +207,7 @@ fn check_new(event: &Value, newer: bool, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Checks the fields that a new Event of the newer group requires or forbids.
+/// Checks the fields that a new events.k8s.io Event requires or forbids.
 fn check_unset(event: &Value, timed: bool, errors: &mut Vec<FieldError>) {
     if !timed {
         errors.push(FieldError::required("eventTime", ""));

@@ -59,7 +59,7 @@ static LONG_DURATION: Pattern =
     LazyLock::new(|| Regex::new(r"^\s*(?:[0-9]+\s*[A-Za-z\x{b5}]+\s*)+$").ok());
 static SYMBOL: Pattern = LazyLock::new(|| Regex::new(r"^[\p{S}\p{L}]$").ok());
 
-/// Returns the patterns are constants; the tests show that they compile.
+/// Returns whether a text matches a constant pattern. The tests check that all patterns compile.
 fn matches(text: &str, pattern: &Pattern) -> bool {
     pattern
         .as_ref()
@@ -107,7 +107,8 @@ fn is_time(text: &str) -> bool {
     is_date(date) && &found[1] <= "23" && &found[2] <= "59" && &found[3] <= "59"
 }
 
-/// Durations as Go writes them, or of whole numbers with longer units: `2 days 3 hours`.
+/// Returns whether a text is a duration: as Go writes it, or as whole numbers with longer units (`2
+/// days 3 hours`).
 fn is_duration(text: &str) -> bool {
     const UNITS: &[(&[&str], &str)] = &[
         (&["ns"], "nano"),
@@ -174,7 +175,8 @@ fn is_atom(c: char) -> bool {
         || (!c.is_ascii() && !c.is_control())
 }
 
-/// Upstream's pattern, which lets a name without dots have a dash at its second place only.
+/// Returns whether a text is a host name. By upstream's pattern, a name without dots may contain a
+/// dash only as its second character.
 fn is_host(text: &str) -> bool {
     let plain = |c: char| {
         c.is_ascii_alphanumeric()
@@ -199,7 +201,8 @@ fn is_host(text: &str) -> bool {
     top && edges(last) && inner(last) && before.split('.').all(|label| edges(label) && inner(label))
 }
 
-/// Five groups of hexadecimal digits, the dashes between them at will.
+/// Returns whether a text is a UUID: five groups of hexadecimal digits with optional dashes between
+/// them.
 fn is_uuid(text: &str, version: Option<u8>) -> bool {
     let mut digits = Vec::new();
     let mut rest = text.as_bytes();
@@ -264,7 +267,8 @@ fn is_book_13(text: &str) -> bool {
     all.len() == 13 && sum.is_multiple_of(10)
 }
 
-/// Luhn's sum over the numbers that card issuers give out.
+/// Returns whether a text is a credit card number: a known issuer prefix, and a valid Luhn
+/// checksum.
 fn is_card(text: &str) -> bool {
     let number: String = text.chars().filter(char::is_ascii_digit).collect();
     let Some(all) = digits(&number) else {

@@ -58,7 +58,7 @@ const TABLE: &[(&str, &str, NameRule)] = &[
     ("batch", "CronJob", Subdomain),
     // batch: ValidateReplicationControllerName.
     ("batch", "Job", Subdomain),
-    // certificates: ValidateCertificateRequestName takes any.
+    // certificates: ValidateCertificateRequestName accepts every name.
     (
         "certificates.k8s.io",
         "CertificateSigningRequest",
@@ -74,7 +74,7 @@ const TABLE: &[(&str, &str, NameRule)] = &[
     ("networking.k8s.io", "NetworkPolicy", Subdomain),
     // networking: ValidateServiceCIDRName.
     ("networking.k8s.io", "ServiceCIDR", Subdomain),
-    // policy: ValidatePodDisruptionBudget looks at the spec alone.
+    // policy: ValidatePodDisruptionBudget checks only the spec.
     ("policy", "PodDisruptionBudget", PathSegment),
     // rbac: ValidateRBACName.
     ("rbac.authorization.k8s.io", "ClusterRole", PathSegment),
@@ -168,8 +168,8 @@ const TABLE: &[(&str, &str, NameRule)] = &[
     ("resource.k8s.io", "ResourceSlice", Subdomain),
 ];
 
-/// Returns the rule of a built-in kind; that of `rest.BeforeCreate` for kinds of which nothing is
-/// kept.
+/// Returns the name rule of a built-in kind. Kinds without stored objects have the rule of
+/// `rest.BeforeCreate`.
 pub(crate) fn name_rule(group: &str, kind: &str) -> NameRule {
     let mut rows = TABLE.iter();
     let row = rows.find(|(of, name, _)| (*of, *name) == (group, kind));
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_that_is_kept_has_a_row_and_every_row_a_kind() {
+    fn every_stored_kind_has_one_row_and_every_row_has_a_kind() {
         let all = built_in();
         for (group, kind, _) in TABLE {
             let rows = TABLE.iter().filter(|row| (row.0, row.1) == (group, kind));
@@ -214,10 +214,9 @@ mod tests {
         }
     }
 
-    /// A text, and the rules by which it is a good name and a good prefix.
+    /// A text, the rules that accept it as a name, and the rules that accept it as a prefix.
     type Case<'a> = (&'a str, &'a [NameRule], &'a [NameRule]);
 
-    /// Names, and the rules by which each is good, for a name and for the prefix of one.
     #[test]
     fn each_rule_accepts_its_names_and_prefixes() {
         let long = "a".repeat(64);

@@ -8,7 +8,7 @@ use steersman_cel::structural::Structural;
 use steersman_text::names::NameRule;
 use steersman_text::status::Subject;
 
-/// Names where the objects of a resource live: shared by all served versions of a kind.
+/// Identifies the storage of a resource's objects, which all served versions of a kind share.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StorageKey(Arc<str>);
 
@@ -19,12 +19,12 @@ impl StorageKey {
         Self(format!("{plural}.{group}").into())
     }
 
-    /// Returns the storage that [`as_str`](Self::as_str) names.
+    /// Parses a storage name that [`as_str`](Self::as_str) returned.
     pub fn parse(text: &str) -> Self {
         Self(text.into())
     }
 
-    /// Its name in a snapshot: plural and group with a dot between them.
+    /// The name in snapshots: plural and group, separated by a dot.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -82,7 +82,7 @@ pub struct Resource {
     pub storage_structural: Option<Arc<Structural>>,
     /// The `spec.conversion.webhook` of a definition with a conversion webhook.
     pub conversion: Option<Arc<Value>>,
-    /// Whether the definition is being deleted: creates are refused.
+    /// Whether the definition is being deleted, so that creates are refused.
     pub terminating: bool,
     /// Whether the kind is one of Kubernetes' own.
     pub built_in: bool,
@@ -102,32 +102,33 @@ pub struct Resource {
     pub storage_version: String,
     /// The names of all versions of a definition, served or not; empty for built-in kinds.
     pub definition_versions: Arc<[String]>,
-    /// Whether clients are warned off this version, and the text they get.
+    /// The deprecation warning that clients of this version receive, if it is deprecated.
     pub deprecation_warning: Option<String>,
-    /// Whether objects may be older than the schema, so that its defaults are due on reads.
+    /// Whether stored objects may be older than the schema, so that reads have to apply its
+    /// defaults.
     pub defaults_on_read: bool,
-    /// Tells one installation of a custom resource from a later one of the same name; zero for
-    /// built-in kinds.
+    /// Distinguishes an installation of a custom resource from a later one with the same name; 0
+    /// for built-in kinds.
     pub installation: u64,
 }
 
 impl Resource {
-    /// Returns whether this is the built-in kind of that group, in whatever version.
+    /// Returns whether this is the built-in kind of the given group, in any version.
     #[must_use]
     pub fn is(&self, group: &str, kind: &str) -> bool {
         self.built_in && self.group == group && self.kind == kind
     }
 
-    /// Group and plural, for messages.
+    /// Returns the plural with the group, for messages.
     #[must_use]
     pub fn subject(&self) -> Subject<'_> {
         Subject::new(&self.group, &self.plural)
     }
 
-    /// Group and kind, for messages about invalid objects.
+    /// Returns the kind with its group, for messages about invalid objects.
     #[must_use]
     pub fn kind_subject(&self) -> Subject<'_> {
-        // Events are judged in the shape of the core group.
+        // Events are stored in the form of the core group, so messages name that group.
         let event = self.built_in && self.kind == "Event";
         let group = if event { "" } else { self.group.as_str() };
         Subject::new(group, &self.kind)
@@ -144,10 +145,10 @@ impl Resource {
     }
 }
 
-/// When `metadata.generation` grows.
+/// The rule by which `metadata.generation` grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Generation {
-    /// The server does not manage it: what the client sends is kept.
+    /// The server does not manage the generation and stores the value that the client sends.
     Unmanaged,
     /// Starts at 1 and grows with every change of `spec`.
     Spec,
@@ -156,7 +157,7 @@ pub enum Generation {
     OutsideMetadata,
 }
 
-/// The wording that refuses a field label which the kind does not know, as its group version has it.
+/// The message format for an unknown field label, which depends on the group version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldRefusal {
     /// `"x" is not a known field selector: only "metadata.name", "metadata.namespace"`.
@@ -174,7 +175,7 @@ pub enum FieldRefusal {
 /// Source: `PrepareForUpdate` and `GetResetFields` of the kinds' status strategies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatusMetadata {
-    /// The metadata is written as by the main path.
+    /// Metadata is written as by a write to the object.
     Taken,
     /// The labels stay as stored; the rest is written.
     LabelsKept,
@@ -186,27 +187,27 @@ pub enum StatusMetadata {
     KeptButOwned,
 }
 
-/// How a strategy checks the metadata of an update, beside the checks that all kinds share. Each
-/// check reports its own causes, so wrong labels are reported once per check.
+/// How a strategy checks the metadata of an update, in addition to the checks that all kinds share.
+/// Each check reports its own causes, so wrong labels are reported once per check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetadataCheck {
-    /// As that of a new object (upstream: `ValidateObjectMeta`).
+    /// Checks the metadata as that of a new object (upstream: `ValidateObjectMeta`).
     New,
-    /// As that of a changed object (upstream: `ValidateObjectMetaUpdate`).
+    /// Checks the metadata as that of an updated object (upstream: `ValidateObjectMetaUpdate`).
     Update,
 }
 
-/// The checks of metadata by the path of the write, in their order.
+/// The metadata checks of writes to the object and to its status, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MetadataChecks {
-    /// Checks of a write to the object.
+    /// Checks of writes to the object.
     pub main: Vec<MetadataCheck>,
-    /// Checks of a write to its status.
+    /// Checks of writes to the status.
     pub status: Vec<MetadataCheck>,
 }
 
 impl MetadataChecks {
-    /// Returns the checks of custom resources: one as of an update, by each path.
+    /// Returns the checks of custom resources: one update check for each path.
     pub fn one_update() -> Self {
         Self {
             main: vec![MetadataCheck::Update],
@@ -233,26 +234,26 @@ impl StatusMetadata {
     }
 }
 
-/// A label a field selector may use, and where its value is.
+/// A field label that a field selector may use, and the path of its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SelectableField {
     /// The label, for instance `status.phase`.
     pub label: String,
     /// Keys from the object's root to the value.
     pub path: Vec<String>,
-    /// The value of an object that has none.
+    /// The value for objects that do not have the field.
     pub default: &'static str,
 }
 
 /// The paths that `/scale` reads and writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScalePaths {
-    /// Keys to the wanted number.
+    /// Path of the desired number of replicas.
     pub spec_replicas: Vec<String>,
-    /// Keys to the observed number.
+    /// Path of the observed number of replicas.
     pub status_replicas: Vec<String>,
-    /// Keys to the selector: a string, or a label selector object; absent for a scale without
-    /// selector.
+    /// Path of the selector, which is a string or a label selector object; `None` for a scale
+    /// without a selector.
     pub selector: Option<Vec<String>>,
 }
 

@@ -1,7 +1,7 @@
-//! Words: certificate signing requests: PKCS#10 in PEM.
+//! Words: certificate signing requests (PKCS#10 in PEM).
 //!
-//! Upstream: `ParseCSR` and `validateCSR` of `pkg/apis/certificates`, above Go's `encoding/pem`,
-//! `encoding/asn1` and `crypto/x509`. The messages are theirs.
+//! Upstream: `ParseCSR` and `validateCSR` of `pkg/apis/certificates`, which use Go's
+//! `encoding/pem`, `encoding/asn1` and `crypto/x509`. The messages are the same.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -23,13 +23,13 @@ pub struct SigningRequest {
 }
 
 impl SigningRequest {
-    /// Reads `spec.request`: PEM in base64. Only the first block counts.
+    /// Parses `spec.request`, which is PEM in base64. Only the first PEM block is used.
     ///
     /// # Errors
-    /// Fails with the reason if the request is unreadable.
+    /// Fails with Go's message if the request is invalid.
     pub fn read(request: &str) -> Result<Self, String> {
         let text = STANDARD.decode(request).unwrap_or_default();
-        // Like Go's reader, skips texts that only resemble a block.
+        // Like Go, skips text that only resembles a PEM block.
         let first = Pem::iter_from_buffer(&text).find_map(Result::ok);
         let Some(block) = first.filter(|block| block.label == LABEL) else {
             return Err(format!("PEM block type must be {LABEL}"));
@@ -58,7 +58,7 @@ impl SigningRequest {
         })
     }
 
-    /// Checks the signature, which shows that the author of the request has the key.
+    /// Checks the signature, which proves that the author of the request has the private key.
     ///
     /// # Errors
     /// Fails with Go's message for a wrong signature. Signatures of unsupported algorithms are
@@ -81,8 +81,8 @@ impl SigningRequest {
     }
 }
 
-/// Returns Go's message for bytes that are no request: the exact text for a wrong outer header, an
-/// approximation for errors further inside.
+/// Returns Go's message for bytes that are not a request: the exact text for a wrong outer header,
+/// an approximation for errors further inside.
 fn why_not_der(der: &[u8]) -> String {
     let syntax = |why: &str| format!("asn1: syntax error: {why}");
     let [first, rest @ ..] = der else {

@@ -2,39 +2,39 @@
 
 use super::resource::Resource;
 
-/// The operation of a subresource. Each operation has verbs of its own.
+/// What a request to a subresource does. Each act has its own verbs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Act {
     /// Gives a Pod its node.
     Bind,
     /// Deletes a Pod unless a disruption budget forbids it.
     Evict,
-    /// Returns the output of a Pod's container.
+    /// Returns the log of a Pod's container.
     Log,
-    /// Makes a token for a ServiceAccount.
+    /// Issues a token for a ServiceAccount.
     Token,
-    /// Answers a question about users or permissions.
+    /// Answers a review, such as a SubjectAccessReview, without storing it.
     Review,
-    /// Connects to a running process. This server has none.
+    /// Connects to a running process, such as `exec`. This server refuses it.
     Connect,
 }
 
-/// One such subresource, as discovery lists it.
+/// A subresource of a built-in kind, as discovery lists it.
 #[derive(Debug, Clone, Copy)]
 pub struct Further {
-    /// Plural name of the core kind it belongs to.
+    /// Plural name of the core kind that has the subresource.
     plural: &'static str,
-    /// For instance `binding`.
+    /// Name of the subresource, for instance `binding`.
     pub name: &'static str,
     /// Group of the subresource's kind, as in discovery; empty for core.
     pub group: &'static str,
-    /// Version of the kind, empty where the group is that of the resource.
+    /// Version of the kind; empty if the group is the resource's own group.
     pub version: &'static str,
-    /// For instance `Binding`.
+    /// Kind of the request body, for instance `Binding`.
     pub kind: &'static str,
-    /// In discovery's order.
+    /// The verbs, in the order of discovery.
     pub verbs: &'static [&'static str],
-    /// The operation.
+    /// What a request does.
     pub act: Act,
 }
 

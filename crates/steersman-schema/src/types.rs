@@ -21,7 +21,7 @@ pub use protobuf::Envelope;
 use table::{Node, Type};
 pub use zeros::{drop_zeros, write_required};
 
-/// The type of one place in an object. Cheap to copy; it borrows the custom schema it views.
+/// The type of one value in an object. It borrows the schema and is cheap to copy.
 #[derive(Debug, Clone, Copy)]
 pub struct TypeRef<'a>(View<'a>);
 
@@ -31,20 +31,21 @@ enum View<'a> {
     Struct(&'static Type),
     /// A scalar, list or map in a built-in struct.
     Node(&'static Node),
-    /// A place of a custom schema; `root` is the object itself or an embedded one.
+    /// A value that a custom schema describes. `root` marks the object itself or an embedded
+    /// object.
     Custom { schema: &'a Structural, root: bool },
-    /// Anything at all.
+    /// A value without a type.
     Any { granular: bool },
 }
 
 /// The shape of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
-    /// One value, replaced as a whole.
+    /// A single value, replaced as a whole.
     Scalar(Scalar),
     /// Named fields, see [`TypeRef::field`].
     Struct,
-    /// Free keys, all values of one type, see [`TypeRef::field`].
+    /// Free keys with values of one type, see [`TypeRef::field`].
     Map,
     /// See [`TypeRef::items`] and [`TypeRef::list`].
     List,
@@ -55,7 +56,7 @@ pub enum Shape {
 /// The type of a single value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scalar {
-    /// A string, times and quantities in built-in types apart.
+    /// A string. Times and quantities of built-in types have shapes of their own.
     String,
     /// A whole number.
     Integer,
@@ -67,40 +68,40 @@ pub enum Scalar {
     Bytes,
     /// RFC 3339 text.
     Time,
-    /// A string or a number.
+    /// A quantity: a string or a number.
     Quantity,
     /// A string or a whole number.
     IntOrString,
 }
 
-/// The identity of list elements when several managers share the list.
+/// How the elements of a list are identified when several managers share the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListKind<'a> {
-    /// One value as a whole.
+    /// The list has one owner and is replaced as a whole.
     Atomic,
-    /// Elements are their own identity.
+    /// Each element is its own identity.
     Set,
     /// Elements are identified by these fields, in the schema's order.
     Map(&'a [String]),
 }
 
-/// The ownership of an object's fields.
+/// How the fields of an object or map are owned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MapKind {
-    /// Each field on its own.
+    /// Each field has its own owner.
     Granular,
-    /// One value as a whole.
+    /// The object has one owner and is replaced as a whole.
     Atomic,
 }
 
-/// The merge of a list in a strategic merge patch.
+/// How a strategic merge patch changes a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListPatch<'a> {
-    /// The patch's list takes the place of the old one.
+    /// The list of the patch replaces the list.
     Replace,
-    /// Elements merge by this field.
+    /// Elements with the same value of this field are merged.
     MergeBy(&'a str),
-    /// Elements are single values; new ones are added.
+    /// Elements are single values; values that are not in the list are added.
     Union,
 }
 
@@ -121,20 +122,21 @@ impl<'a> TypeRef<'a> {
         table::kind(api_version, kind).map(|found| TypeRef(View::Struct(found)))
     }
 
-    /// Returns a place of a custom schema.
+    /// Returns the type that a custom schema describes. `root` marks the object itself or an
+    /// embedded object.
     #[must_use]
     pub fn custom(schema: &'a Structural, root: bool) -> Self {
         Self(View::Custom { schema, root })
     }
 
-    /// Returns a place about which nothing is known: maps merge by key, lists are atomic.
+    /// Returns the type of a value without a schema: maps merge by key, lists are atomic.
     #[must_use]
     pub const fn untyped() -> Self {
         Self(View::Any { granular: true })
     }
 
-    /// Returns the last part of a built-in struct's name, for instance `PodSpec`; nothing for
-    /// others.
+    /// Returns the last part of a built-in struct's name, for instance `PodSpec`; `None` for other
+    /// types.
     #[must_use]
     pub fn name(self) -> Option<&'static str> {
         match self.0 {
@@ -143,8 +145,8 @@ impl<'a> TypeRef<'a> {
         }
     }
 
-    /// Returns whether a custom schema (or none) says what this place holds, rather than a built-in
-    /// type.
+    /// Returns whether the type comes from a custom schema or is unknown, so that no built-in type
+    /// describes the value.
     #[must_use]
     pub fn is_custom(self) -> bool {
         matches!(self.0, View::Custom { .. } | View::Any { granular: true })
@@ -164,8 +166,8 @@ impl<'a> TypeRef<'a> {
         }
     }
 
-    /// Returns the type of a member: of the field of this name, or of a free key's value. Nothing
-    /// where the type has no such field.
+    /// Returns the type of the field with this name, or of the value under a free key; `None` if
+    /// the type does not have the field.
     #[must_use]
     pub fn field(self, name: &str) -> Option<Self> {
         match self.0 {
@@ -178,7 +180,7 @@ impl<'a> TypeRef<'a> {
         }
     }
 
-    /// Returns whether the type itself names this field, whatever else it takes.
+    /// Returns whether the type declares this field by name. Free keys do not count.
     #[must_use]
     pub fn declares(self, name: &str) -> bool {
         match self.0 {
@@ -191,7 +193,7 @@ impl<'a> TypeRef<'a> {
         }
     }
 
-    /// Returns the type of a list's elements; untyped for what is no list.
+    /// Returns the type of a list's elements; untyped if this type is not a list.
     #[must_use]
     pub fn items(self) -> Self {
         match self.0 {
@@ -204,7 +206,7 @@ impl<'a> TypeRef<'a> {
         }
     }
 
-    /// Returns the identity of a list's elements; atomic for a type that is no list.
+    /// Returns how the elements of a list are identified; atomic if this type is not a list.
     #[must_use]
     pub fn list(self) -> ListKind<'a> {
         match self.0 {
@@ -218,7 +220,7 @@ impl<'a> TypeRef<'a> {
         }
     }
 
-    /// Returns the ownership of the members of a struct or map.
+    /// Returns how the members of a struct or map are owned.
     #[must_use]
     pub fn map_kind(self) -> MapKind {
         let atomic = match self.0 {
@@ -235,7 +237,7 @@ impl<'a> TypeRef<'a> {
         }
     }
 
-    /// What stands for a key field that an element of this list leaves out, for instance `TCP`
+    /// Returns the default of a key field that an element of this list omits, for instance `TCP`
     /// for the protocol of a port.
     #[must_use]
     pub fn key_default(self, key: &str) -> Option<Cow<'a, serde_json::Value>> {
@@ -250,7 +252,7 @@ impl<'a> TypeRef<'a> {
         }
     }
 
-    /// Returns the merge of this list in a strategic merge patch.
+    /// Returns how a strategic merge patch changes this list.
     #[must_use]
     pub fn list_patch(self) -> ListPatch<'static> {
         match self.0 {
@@ -305,14 +307,14 @@ fn custom_field<'a>(schema: &'a Structural, root: bool, name: &str) -> Option<Ty
         Additional::Schema(values) => Some(TypeRef::custom(values, values.embedded)),
         Additional::Any => Some(TypeRef::untyped()),
         Additional::None if schema.preserve_unknown => Some(TypeRef::untyped()),
-        // A place without any keyword takes everything.
+        // A schema without any keyword accepts every value.
         Additional::None if custom_shape(schema, root) == Shape::Any => Some(TypeRef::untyped()),
         Additional::None => None,
     }
 }
 
 impl TypeRef<'_> {
-    /// Returns the type of every object's `metadata`.
+    /// Returns the type of `metadata`, which is the same for all objects.
     fn metadata() -> Option<Self> {
         table::named("meta.v1.ObjectMeta").map(|found| Self(View::Struct(found)))
     }

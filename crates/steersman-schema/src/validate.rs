@@ -44,8 +44,8 @@ impl Path {
     }
 }
 
-/// Checks a whole object. Unchanged values and their contents pass: a schema that became stricter
-/// does not block changes of other fields.
+/// Checks a whole object. Values that equal the old object's pass without a check, so that a
+/// stricter schema does not block changes of other fields.
 #[must_use]
 pub fn validate(schema: &Structural, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
@@ -75,8 +75,8 @@ pub fn validate_status(
     errors
 }
 
-/// Checks a value inside a definition, such as a default. Only the fields of the errors name its
-/// path.
+/// Checks a value that a definition contains, such as a default. `field` is the path of the value;
+/// messages do not contain it.
 #[must_use]
 pub fn validate_at(schema: &Structural, value: &Value, field: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
@@ -168,7 +168,7 @@ fn check_value(
         let before = errors.len();
         check_size(members.len(), rules.properties, "properties", path, errors);
         if errors.len() > before {
-            // Upstream looks no further into an object of the wrong size.
+            // Upstream does not check the members of an object with a wrong number of properties.
             return looked_at;
         }
         let old = old.filter(|_| rules.map_type != "atomic");
@@ -191,7 +191,7 @@ fn check_value(
 fn check_allowed(schema: &Structural, value: &Value, path: &Path, errors: &mut Vec<FieldError>) {
     let allowed = &schema.rules.allowed;
     if !allowed.is_empty() && !allowed.iter().any(|one| is_same(value, one)) {
-        // Upstream also quotes values that are no texts: `supported values: "1", "2"`.
+        // Upstream also quotes values that are not strings: `supported values: "1", "2"`.
         let shown = allowed.iter().map(|one| match one {
             Value::String(text) => go::quote(text),
             other => go::quote(&number_text(other)),
@@ -202,7 +202,8 @@ fn check_allowed(schema: &Structural, value: &Value, path: &Path, errors: &mut V
     }
 }
 
-/// The old items of a list by their keys. Only a list of type `map` has keys.
+/// The old items of a list of type `map` by their keys, and the names of the key fields. Lists of
+/// other types have no keys.
 struct Known<'a>(HashMap<String, &'a Value>, &'a [String]);
 
 impl<'a> Known<'a> {
@@ -240,7 +241,7 @@ fn check_type(schema: &Structural, value: &Value, path: &Path, errors: &mut Vec<
         "" => true,
         "integer,string" => matches!(found, "integer" | "string"),
         "number" => matches!(found, "integer" | "number"),
-        // A number without a fraction is an integer, however it is written.
+        // A number without a fraction is an integer, even if it is written with a decimal point.
         "integer" => {
             found == "integer" || value.as_f64().is_some_and(|number| number.fract() == 0.0)
         }
@@ -278,7 +279,7 @@ fn check_text(schema: &Structural, text: &str, path: &Path, errors: &mut Vec<Fie
     let (least, most) = schema.rules.length;
     let length = u64::try_from(text.chars().count()).unwrap_or(u64::MAX);
     let body = &path.body;
-    // Upstream stops at the first of the three.
+    // Upstream reports only the first of the three.
     if let Some(most) = most.filter(|most| length > *most) {
         let detail = format!("may not be more than {most} bytes");
         errors.push(FieldError::too_long(&path.field, &detail));
@@ -323,7 +324,7 @@ fn check_combinators(
         (broken, looked_at)
     };
     let whole = |detail: String| FieldError::invalid("<nil>", "\"\"", &detail);
-    // An error is reported once.
+    // Each error is reported only once.
     let tell = |told: Vec<FieldError>, errors: &mut Vec<FieldError>| {
         for one in told {
             if !errors[before..].contains(&one) {
@@ -387,7 +388,7 @@ fn check_combinators(
     looked_at
 }
 
-/// Selects, among schemas that do not fit, the first of those with the most checked rules.
+/// Selects, of schemas that do not match, the first with the highest number of checked rules.
 fn best_of(outcomes: Vec<(Vec<FieldError>, usize)>) -> (Vec<FieldError>, usize) {
     let mut outcomes = outcomes.into_iter();
     let mut best = outcomes.next().unwrap_or_default();

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 const HEADER: &str = "\
-# The lists of Kubernetes' own types that a strategic merge patch merges, and the way to them, one line for each
-# type. Written by `cargo xtask schemas`; lists.rs has the form of a line. Do not edit.
+# The lists that a strategic merge patch merges, and the fields that lead to them, one of Kubernetes' own types per
+# line. `cargo xtask schemas` generates this file; lists.rs describes the format. Do not edit.
 ";
 
 /// The form of a field that is a merging list or may lead to one.

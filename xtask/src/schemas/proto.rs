@@ -8,9 +8,10 @@ use std::path::Path;
 use super::zeros;
 
 const HEADER: &str = "\
-# The protobuf messages of Kubernetes' own types, one line each: its name, then `number:name=kind`. Written
-# by `cargo xtask schemas --proto DIR` from the sources of k8s-pb and the facts in
-# xtask/src/schemas/zeros.rs; schema/types/protobuf.rs has the form of a line. Do not edit.
+# The protobuf messages of Kubernetes' own types, one message per line: its name, and its fields as
+# `number:name=kind`. `cargo xtask schemas --proto DIR` generates this file from the sources of k8s-pb and the facts
+# in xtask/src/schemas/zeros.rs. The format is described in crates/steersman-schema/src/types/protobuf/messages.rs.
+# Do not edit.
 ";
 
 /// Types with another form in JSON than in protobuf.

@@ -7,9 +7,9 @@ use super::facts;
 use super::source::{Field, Merge, Struct};
 
 const HEADER: &str = "\
-# Kubernetes' own types, one line each, for decoding and merging by type. Written by `cargo xtask schemas` from
-# the sources of k8s-openapi (v1_36) and the facts in xtask/src/schemas/facts.rs; schema/types/table.rs
-# has the form of a line. Do not edit: change the facts and write it anew.
+# Kubernetes' own types for decoding and merging, one type per line. `cargo xtask schemas` generates this file
+# from the sources of k8s-openapi (v1_36) and the facts in xtask/src/schemas/facts.rs. The format is described in
+# crates/steersman-schema/src/types/table.rs. Do not edit: change the facts and generate the file again.
 ";
 
 type Structs = BTreeMap<String, Struct>;

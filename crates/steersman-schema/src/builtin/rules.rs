@@ -5,7 +5,7 @@ use super::super::resource::{
 };
 use super::Row;
 
-/// The rows; the head of the file explains their cells.
+/// The table of rules; its header describes the columns.
 const TABLE: &str = include_str!("rules.txt");
 
 /// The number of cells of a row.
@@ -20,11 +20,11 @@ pub struct Rule {
     pub version: &'static str,
     /// The kind.
     pub kind: &'static str,
-    /// The kind's row, cell by cell.
+    /// The cells of the row.
     pub cells: [&'static str; CELLS],
 }
 
-/// Returns the rows. A line with another number of cells is left out; a test counts the rows.
+/// Returns the rows. Lines with a wrong number of cells are skipped; a test counts the rows.
 pub fn rules() -> Vec<Rule> {
     let (mut group, mut version) = ("", "");
     let mut rules = Vec::new();
@@ -59,7 +59,7 @@ impl Rule {
         (self.group, self.version, self.kind) == (row.group, row.version, row.kind)
     }
 
-    /// Returns the wording for a field label that the kind does not know.
+    /// Returns the message format for an unknown field label.
     pub(super) fn refusal(&self) -> FieldRefusal {
         match self.cells[2] {
             "plain" => FieldRefusal::NotSupported,
@@ -69,7 +69,7 @@ impl Rule {
         }
     }
 
-    /// Returns the treatment of metadata on a write to the status.
+    /// Returns how a write to the status treats the metadata.
     pub(super) fn status_metadata(&self) -> StatusMetadata {
         match self.cells[3] {
             "keeps" => StatusMetadata::Kept,
@@ -80,7 +80,7 @@ impl Rule {
         }
     }
 
-    /// Returns the checks of metadata on updates of the kind and of its status.
+    /// Returns the metadata checks of updates of the object and of its status.
     pub(super) fn metadata_checks(&self) -> MetadataChecks {
         let (main, status) = self.cells[4].split_once('/').unwrap_or_default();
         let parse = |letters: &str| {
@@ -97,7 +97,7 @@ impl Rule {
         }
     }
 
-    /// Returns the field labels beside those of the metadata.
+    /// Returns the supported field labels, except those of the metadata.
     pub(super) fn fields(&self) -> Vec<SelectableField> {
         let labels = self.cells[1].split(',').filter(|label| *label != "-");
         let fields = labels.map(|entry| {
@@ -112,16 +112,16 @@ impl Rule {
     }
 }
 
-/// Returns the path of a label's value in the stored object.
+/// Returns the path of a field label's value in the stored object.
 fn path_of(label: &str) -> Vec<String> {
     let path = match label {
         "source" => "source.component",
         // Old clients send this label.
         "spec.host" => "spec.nodeName",
-        // The label is accepted, and no Pod has a value for it.
+        // The label is accepted, but no Pod has a value for it.
         "status.podIPs" => "status.podIPs.none",
         "status.successful" => "status.succeeded",
-        // Events of both groups are stored in the shape of the core group.
+        // Events of both groups are stored in the form of the core group.
         "reportingController" => "reportingComponent",
         other => other,
     };

@@ -14,7 +14,7 @@ use super::table::{self, Node, Type};
 /// The type of the schemas of custom resources.
 const SCHEMA: &str = "apiextensions.v1.JSONSchemaProps";
 
-/// The findings about an object.
+/// The findings of decoding one object.
 #[derive(Debug, Default)]
 struct Decoder {
     /// Paths of the members that the type does not have.
@@ -60,15 +60,14 @@ impl<'a> At<'a> {
         ("", "")
     }
 
-    /// Returns the names of the fields, without places in lists and free keys:
-    /// `spec.containers.name`.
+    /// Returns the path without list indexes and map keys, as in `spec.containers.name`.
     fn fields(&self) -> String {
         let mut names = String::new();
         self.write(&mut names, false);
         names
     }
 
-    /// Returns the whole path: `spec.containers[0].name`.
+    /// Returns the path with list indexes and map keys, as in `spec.containers[0].name`.
     fn path(&self) -> String {
         let mut path = String::new();
         self.write(&mut path, true);
@@ -145,7 +144,7 @@ pub fn decode_metadata(
 }
 
 impl Decoder {
-    /// The members of a struct; `at` is nothing for the object itself.
+    /// Decodes the members of a struct. `at` is `None` for the object itself.
     fn members(
         &mut self,
         ty: &'static Type,
@@ -177,7 +176,7 @@ impl Decoder {
             Node::Ref(named) => match (named.ty(), &mut *value) {
                 (None, _) => {}
                 (Some(ty), Value::Object(members)) => self.members(ty, members, Some(at)),
-                // A null element of a list is an empty one.
+                // Go decodes a null element of a list as an empty struct.
                 (Some(_), Value::Null) => *value = Value::Object(Map::new()),
                 (Some(_), _) => self.refuse(value, node, at),
             },
@@ -203,8 +202,8 @@ impl Decoder {
         }
     }
 
-    /// The schemas in the schema of a custom resource that something else may stand for, which
-    /// the table does not look into.
+    /// Decodes a field of `JSONSchemaProps` that holds either a schema or an alternative, which the
+    /// table of types does not describe.
     fn schema(&mut self, value: &mut Value, at: &At<'_>) {
         let Step::Field(ty, name) = at.step else {
             return;
@@ -231,7 +230,7 @@ impl Decoder {
 
     fn scalar(&mut self, scalar: Scalar, node: &'static Node, value: &mut Value, at: &At<'_>) {
         if value.is_null() {
-            // The zero of an element's or a free key's type.
+            // Go decodes null as the zero of the type.
             *value = match scalar {
                 Scalar::String | Scalar::Bytes => Value::from(""),
                 Scalar::Boolean => Value::from(false),
@@ -328,13 +327,13 @@ impl Decoder {
     }
 }
 
-/// Returns whether a time that was checked has the form that the server writes: whole seconds, UTC,
+/// Returns whether a valid time already has the form that the server writes: whole seconds, UTC,
 /// and no leap second.
 fn is_as_written(time: &str) -> bool {
     time.len() == 20 && time.ends_with('Z') && time.get(17..19).is_some_and(|s| s < "60")
 }
 
-/// Amounts of a resource have no part below a thousandth.
+/// Rounds the amounts of a resource list up to thousandths.
 fn thousandths(node: &Node, value: &mut Value) {
     if let (Node::Scalar(Scalar::Quantity), Some(text)) = (node, value.as_str())
         && let Ok(read) = Quantity::parse(text)
@@ -353,7 +352,7 @@ fn fits(node: &Node, value: &Value) -> bool {
 }
 
 fn not_base64(text: &str) -> Option<String> {
-    // Line breaks are left out before the text is read, as Go does.
+    // Go skips line breaks before it decodes base64.
     let text: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
     let error = base64::engine::general_purpose::STANDARD
         .decode(&text)
@@ -362,7 +361,7 @@ fn not_base64(text: &str) -> Option<String> {
         base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _) => {
             at
         }
-        // Go tells where the group of four begins that is not complete.
+        // Go reports the offset of the incomplete group of four characters.
         _ => text.len() - text.len() % 4,
     };
     Some(format!("illegal base64 data at input byte {at}"))

@@ -1,4 +1,4 @@
-//! Machine: the schemas of Kubernetes' own types as OpenAPI v3 has them, without their texts.
+//! Machine: writes OpenAPI v3 schemas of Kubernetes' own types, without descriptions.
 
 use std::collections::BTreeSet;
 
@@ -7,15 +7,16 @@ use serde_json::{Map, Value, json};
 use super::Scalar;
 use super::table::{self, Kind, Node, Patch, Type};
 
-/// Adds the schema of a built-in kind and of all that it refers to, by the names that
-/// kube-apiserver gives them. Answers the kind's; nothing for a kind without a type.
+/// Adds the schema of a built-in kind and of every type that it references to `schemas`, under the
+/// component names of kube-apiserver. Returns the component name of the kind, or `None` for a kind
+/// without a type in the table.
 pub fn describe(api_version: &str, kind: &str, schemas: &mut Map<String, Value>) -> Option<String> {
     let root = table::kind(api_version, kind)?;
     Some(describe_named(root.name, schemas))
 }
 
-/// Returns the name of the component of every object's metadata, which is added with what it refers
-/// to.
+/// Adds the schema of `ObjectMeta`, or with `of_list` of `ListMeta`, and of every type that it
+/// references. Returns its component name.
 pub fn describe_metadata(of_list: bool, schemas: &mut Map<String, Value>) -> String {
     let name = if of_list {
         "meta.v1.ListMeta"
@@ -25,7 +26,8 @@ pub fn describe_metadata(of_list: bool, schemas: &mut Map<String, Value>) -> Str
     describe_named(name, schemas)
 }
 
-/// Adds the schema of a built-in type, for instance `meta.v1.Status`, and answers its name.
+/// Adds the schema of a built-in type, for instance `meta.v1.Status`, and of every type that it
+/// references. Returns its component name.
 pub fn describe_named(root: &'static str, schemas: &mut Map<String, Value>) -> String {
     let mut waiting = vec![root];
     while let Some(name) = waiting.pop() {
@@ -47,7 +49,7 @@ pub fn describe_named(root: &'static str, schemas: &mut Map<String, Value>) -> S
     component(root)
 }
 
-/// Returns the scalars that have a component of their own.
+/// Returns the schemas of the scalars that OpenAPI describes as components.
 fn shared() -> [(&'static str, Value); 3] {
     [
         (
@@ -69,7 +71,7 @@ const INT_OR_STRING: &str = "io.k8s.apimachinery.pkg.util.intstr.IntOrString";
 const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
 const TIME: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Time";
 
-/// Returns the name of a type's component.
+/// Returns the OpenAPI component name of a type of the table.
 fn component(name: &str) -> String {
     let root = match name.split('.').next().unwrap_or_default() {
         "meta" => "io.k8s.apimachinery.pkg.apis",
@@ -100,7 +102,8 @@ fn object(ty: &'static Type, named: &mut BTreeSet<&'static str>) -> Value {
     schema
 }
 
-// The nodes of the table are as deep as its lines: lists and maps of lists and maps.
+// The recursion is as deep as one line of the table nests lists and maps; references to other types
+// are collected in `named` instead of followed.
 fn schema(node: &'static Node, named: &mut BTreeSet<&'static str>) -> Value {
     match node {
         Node::Scalar(scalar) => match scalar {

@@ -11,22 +11,22 @@ use steersman_text::go::quote;
 use messages::{Cardinality, Field, FieldKind, message};
 use wire::{Content, Reader};
 
-/// Returns whether the zero of a field means something, by the names of its type and its own. One
-/// that is in no message means nothing.
-pub(super) fn zero_stands(owner: &str, field: &str) -> bool {
+/// Returns whether a field keeps its zero in JSON, because a zero differs from an absent field.
+/// `owner` is the name of a type in the table; the result is `false` for an unknown type or field.
+pub(super) fn keeps_zero(owner: &str, field: &str) -> bool {
     message(owner).iter().any(|found| match found.kind {
-        FieldKind::Message(part) if found.name.is_empty() => zero_stands(part, field),
-        _ => found.name == field && found.zero_stands,
+        FieldKind::Message(part) if found.name.is_empty() => keeps_zero(part, field),
+        _ => found.name == field && found.keeps_zero,
     })
 }
 
-/// The magic number before every object.
+/// The magic number at the start of every encoded object.
 const MAGIC: [u8; 4] = *b"k8s\0";
 
-/// The largest depth of an object, the same as in JSON.
+/// The maximum depth of nested messages, equal to the limit for JSON.
 const DEEPEST: usize = 120;
 
-/// An object in its envelope, the `runtime.Unknown` of `k8s.io/apimachinery`.
+/// An encoded object with its kind: `runtime.Unknown` of `k8s.io/apimachinery`.
 #[derive(Debug, Default)]
 pub struct Envelope<'a> {
     /// The object's `apiVersion`.
@@ -37,10 +37,10 @@ pub struct Envelope<'a> {
 }
 
 impl<'a> Envelope<'a> {
-    /// Opens the envelope.
+    /// Decodes the envelope, and leaves the object inside encoded.
     ///
     /// # Errors
-    /// Fails with the message of Kubernetes' serializer for bytes that are no envelope.
+    /// Fails with the message of Kubernetes' serializer if the bytes are not an envelope.
     pub fn open(bytes: &'a [u8]) -> Result<Self, String> {
         let Some(rest) = bytes.strip_prefix(&MAGIC) else {
             let [a, b, c, d] = MAGIC;
@@ -84,14 +84,14 @@ impl<'a> Envelope<'a> {
         Ok(envelope)
     }
 
-    /// Reads the object as one of a built-in type, by the type's name in the tables.
+    /// Decodes the object as the built-in type of its `apiVersion` and `kind`.
     ///
     /// # Errors
-    /// Fails with the message of Kubernetes' generated code for bytes that are no message of this
-    /// type.
+    /// Fails with the message of Kubernetes' scheme for an unknown kind, and with the message of
+    /// its generated code if the bytes are not a message of the type.
     pub fn object(&self) -> Result<Value, String> {
         let name = if self.kind == "DeleteOptions" {
-            // Every group has these.
+            // Every API group serves DeleteOptions.
             Some("meta.v1.DeleteOptions")
         } else {
             super::table::kind(&self.api_version, &self.kind).map(|found| found.name)
@@ -111,8 +111,8 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// Reads a message into an object. Fields of numbers that the table does not have are passed over,
-/// as Go's generated code passes them over.
+/// Decodes a message into the members of an object. Skips fields with unknown numbers, as Go's
+/// generated code does.
 fn read(
     name: &str,
     bytes: &[u8],
@@ -130,7 +130,7 @@ fn read(
             continue;
         };
         if field.name.is_empty() {
-            // A part of its owner.
+            // The fields of an embedded message are members of its owner.
             if let FieldKind::Message(part) = field.kind {
                 read(part, content.bytes(part)?, into, depth + 1)?;
             }
@@ -145,7 +145,8 @@ fn read(
     Ok(())
 }
 
-/// Returns a field that is neither a list nor a map. What comes later wins; messages merge.
+/// Decodes a field that is neither a list nor a map. If the field is repeated, the last scalar wins
+/// and messages are merged.
 fn one(
     field: &Field,
     content: Content<'_>,
@@ -163,9 +164,9 @@ fn one(
     let value = value(field.kind, field.name, content, depth)?;
     let zero = match &value {
         None => true,
-        Some(Value::String(text)) => text.is_empty() && !field.zero_stands,
-        Some(Value::Bool(on)) => !on && !field.zero_stands,
-        Some(Value::Number(number)) => number.as_f64() == Some(0.0) && !field.zero_stands,
+        Some(Value::String(text)) => text.is_empty() && !field.keeps_zero,
+        Some(Value::Bool(on)) => !on && !field.keeps_zero,
+        Some(Value::Number(number)) => number.as_f64() == Some(0.0) && !field.keeps_zero,
         Some(_) => false,
     };
     match value {
@@ -175,7 +176,7 @@ fn one(
     Ok(())
 }
 
-/// Returns one more element of a list, or several where they are packed.
+/// Decodes one element of a list and appends it. A packed field holds several numbers.
 fn list(
     field: &Field,
     content: Content<'_>,
@@ -200,7 +201,7 @@ fn list(
     Ok(())
 }
 
-/// Returns one entry of a map: a message of a key and a value.
+/// Decodes one entry of a map, which is a message with a key and a value.
 fn entry(
     field: &Field,
     content: Content<'_>,
@@ -234,7 +235,7 @@ fn entry(
     Ok(())
 }
 
-/// Returns one value. Returns `None` if JSON has none for it.
+/// Decodes one value. Returns `None` for an empty time and for empty raw JSON.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_possible_wrap,
@@ -307,7 +308,8 @@ fn value(
     })
 }
 
-/// Returns a schema, or what may stand in its place.
+/// Decodes a field of `JSONSchemaProps` that holds either a schema or an alternative: a boolean,
+/// several schemas, or several strings.
 fn alternative(kind: FieldKind, bytes: &[u8], depth: usize) -> Result<Option<Value>, String> {
     const SCHEMA: FieldKind = FieldKind::Message("apiextensions.v1.JSONSchemaProps");
     let mut schema = None;
@@ -338,7 +340,8 @@ fn alternative(kind: FieldKind, bytes: &[u8], depth: usize) -> Result<Option<Val
     })
 }
 
-/// Returns a time with this many digits of a second; an empty message is none.
+/// Decodes a timestamp with the given number of fractional digits. Returns `None` for an empty
+/// message.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_possible_wrap,
@@ -354,12 +357,13 @@ fn time(bytes: &[u8], digits: u8) -> Result<Option<Value>, String> {
     Ok(Some(format!("{time:.0$}", usize::from(digits)).into()))
 }
 
-/// Returns a protobuf string as text for JSON: bytes that are not UTF-8 become U+FFFD.
+/// Converts a protobuf string to text for JSON. Invalid UTF-8 is replaced by U+FFFD.
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The fields of a small message by number, the last one of each.
+/// The fields of a small message by number, starting at 1. Of a repeated field, the last value
+/// counts.
 struct Parts<'a>([Option<Content<'a>>; 3]);
 
 impl<'a> Parts<'a> {

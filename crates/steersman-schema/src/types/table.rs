@@ -1,11 +1,14 @@
 //! Machine: reads the generated table of Kubernetes' own types, once, on first use.
 //!
-//! One line is one type: its name, marks that start with `@`, then `field:type` in order. A field
-//! that must be there ends in `!`. A type is a scalar's name, another type's name (it has a dot),
-//! `[…]type` for a list or `{…}type` for a map. In a list's brackets stand nothing (atomic),
-//! `set`, or `map:` with the keys (`key=default` where a key has one), and after a `|` what a
-//! strategic merge does where that differs: `replace`, `union` or `by:` and the merge key. In a
-//! map's braces stands `atomic`, or nothing.
+//! Each line describes one type: its name, marks that start with `@`, and its fields as
+//! `field:type`. The name of a required field ends in `!`. A type is one of:
+//!
+//! - a scalar, for instance `string`,
+//! - the name of another type, which contains a dot,
+//! - `[…]type`, a list. The brackets hold nothing (atomic), `set`, or `map:` and the keys, with a
+//!   default as `key=default`. If a strategic merge patch does not follow from that, `|` and one of
+//!   `replace`, `union` and `by:` with the merge key come next.
+//! - `{…}type`, a map. The braces hold nothing or `atomic`.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -24,15 +27,15 @@ pub(super) struct Type {
     pub(super) name: &'static str,
     pub(super) atomic: bool,
     pub(super) fields: FnvHashMap<&'static str, Node>,
-    /// The fields that must be there, which Go writes even where nothing is in them.
+    /// The fields that Go writes even if they are zero.
     pub(super) required: Vec<&'static str>,
 }
 
-/// The type of a field, an element or a value.
+/// The type of a field, of a list's elements or of a map's values.
 #[derive(Debug)]
 pub(super) enum Node {
     Scalar(Scalar),
-    /// A [`Scalar::Integer`] of 32 bits; others have 64.
+    /// A 32-bit [`Scalar::Integer`]. All other integers have 64 bits.
     Int32,
     Any,
     Ref(Named),
@@ -47,14 +50,14 @@ pub(super) enum Node {
     },
 }
 
-/// Another type, by its name. It is looked up once.
+/// A reference to another type by name. The type is looked up on first use and remembered.
 #[derive(Debug)]
 pub(super) struct Named {
     pub(super) name: &'static str,
     found: OnceLock<Option<&'static Type>>,
 }
 
-/// See [`ListKind`].
+/// The owned form of [`ListKind`].
 #[derive(Debug)]
 pub(super) enum Kind {
     Atomic,
@@ -65,7 +68,7 @@ pub(super) enum Kind {
     },
 }
 
-/// See [`ListPatch`].
+/// The owned form of [`ListPatch`].
 #[derive(Debug)]
 pub(super) enum Patch {
     Replace,
@@ -73,7 +76,7 @@ pub(super) enum Patch {
     By(String),
 }
 
-/// All types and kinds.
+/// All types by name, and the type names of all kinds by `apiVersion` and `kind`.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     pub(super) types: HashMap<&'static str, Type>,
@@ -88,7 +91,7 @@ impl Named {
         }
     }
 
-    /// Returns the type, where the table has it.
+    /// Returns the referenced type, or `None` if the table does not have it.
     pub(super) fn ty(&'static self) -> Option<&'static Type> {
         *self.found.get_or_init(|| named(self.name))
     }
@@ -122,7 +125,7 @@ impl Patch {
     }
 }
 
-/// Returns the type of this name in the table.
+/// Returns the type with this name.
 pub(super) fn named(name: &str) -> Option<&'static Type> {
     table().types.get(name)
 }
@@ -139,7 +142,7 @@ pub(super) fn table() -> &'static Table {
     TABLE.get_or_init(|| read(TEXT))
 }
 
-/// Reads the text form. What cannot be read is left out; a test reads the table strictly.
+/// Parses the table. Skips lines and words that it cannot parse; a test checks that there are none.
 pub(super) fn read(text: &'static str) -> Table {
     let mut table = Table::default();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
@@ -172,7 +175,7 @@ pub(super) fn read(text: &'static str) -> Table {
     table
 }
 
-/// Reads one type.
+/// Parses the type of a field.
 fn node_of(text: &'static str) -> Node {
     if let Some((list, items)) = text.strip_prefix('[').and_then(|t| t.split_once(']')) {
         let (kind, patch) = list_of(list);
@@ -201,7 +204,7 @@ fn node_of(text: &'static str) -> Node {
     Node::Scalar(scalar)
 }
 
-/// Reads the content of a list's brackets.
+/// Parses the content of a list's brackets.
 fn list_of(text: &'static str) -> (Kind, Patch) {
     let (kind, patch) = text
         .split_once('|')

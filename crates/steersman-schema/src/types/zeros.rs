@@ -1,14 +1,14 @@
-//! Machine: drops and adds members as Go's encoder does: drops zeros that equal absent members,
-//! adds required members.
+//! Machine: drops and adds members of an object as Go's encoder does. Go omits zeros that it cannot
+//! distinguish from absent members, and always writes required members.
 
 use serde_json::{Map, Value, json};
 
 use super::Scalar;
-use super::protobuf::zero_stands;
+use super::protobuf::keeps_zero;
 use super::table::{self, Node, Type};
 
-/// Strings that are pointers: an empty string is refused or differs from an absent one. `*` is any
-/// type.
+/// String fields that are pointers in Go, by type. Their empty string is not dropped, because it is
+/// either invalid or differs from an absent field. `*` stands for every type.
 const POINTERS: &[(&str, &[&str])] = &[
     (
         "*",
@@ -51,15 +51,16 @@ const POINTERS: &[(&str, &[&str])] = &[
     ("networking.v1.NetworkPolicyPort", &["protocol"]),
 ];
 
-/// Required members that are pointers: an absent member differs from an empty one.
+/// Required fields that are pointers in Go, by type. They are not added, because an absent field
+/// differs from an empty one. `*` stands for every type.
 const REQUIRED_POINTERS: &[(&str, &[&str])] = &[
     ("*", &["selector", "sideEffects", "timeoutSeconds"]),
     ("networking.v1.HTTPIngressPath", &["pathType"]),
     ("networking.v1.IPAddressSpec", &["parentRef"]),
 ];
 
-/// Drops the members of an object that Go's types do not distinguish from absent ones: empty lists
-/// and maps, and zeros that are no pointers. Skips the metadata.
+/// Drops the members of an object that Go cannot distinguish from absent ones: empty lists and
+/// maps, and the zeros of fields that are not pointers. Leaves `metadata` unchanged.
 pub fn drop_zeros(api_version: &str, kind: &str, object: &mut Value) {
     if let (Some(ty), Some(members)) = (table::kind(api_version, kind), object.as_object_mut()) {
         for (name, value) in members.iter_mut() {
@@ -71,7 +72,8 @@ pub fn drop_zeros(api_version: &str, kind: &str, object: &mut Value) {
     }
 }
 
-/// Adds the required members of a type that are absent, with the values that Go writes.
+/// Adds the absent required members of an object and of its structs, with Go's zero of their types.
+/// Leaves `metadata` unchanged.
 pub fn write_required(api_version: &str, kind: &str, object: &mut Value) {
     if let (Some(ty), Some(members)) = (table::kind(api_version, kind), object.as_object_mut()) {
         for (name, value) in members.iter_mut() {
@@ -87,10 +89,10 @@ pub fn write_required(api_version: &str, kind: &str, object: &mut Value) {
     }
 }
 
-/// A change of the members of one struct.
+/// A function that changes the members of one struct of the given type.
 type Each = fn(&'static Type, &mut Map<String, Value>);
 
-/// Applies a change to each struct in a value, from the outside in.
+/// Calls `each` for every struct in a value, outer structs first.
 fn walk(node: Option<&'static Node>, value: &mut Value, each: Each) {
     match (node, value) {
         (Some(Node::Ref(named)), Value::Object(members)) => {
@@ -121,7 +123,7 @@ fn retain(ty: &'static Type, members: &mut Map<String, Value>) {
         let Some(node) = ty.fields.get(name.as_str()) else {
             return true;
         };
-        // A list without elements does not survive storage, even one that is required.
+        // Storage drops every empty list, even if the field is required.
         if let (Node::List { .. }, Value::Array(list)) = (node, &*value) {
             return !list.is_empty();
         }
@@ -139,7 +141,7 @@ fn retain(ty: &'static Type, members: &mut Map<String, Value>) {
             }
             _ => false,
         };
-        !zero || zero_stands(ty.name, name)
+        !zero || keeps_zero(ty.name, name)
     });
 }
 
@@ -180,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn zeros_that_are_no_pointers_are_dropped() {
+    fn zeros_of_fields_that_are_not_pointers_are_dropped() {
         let mut pod = json!({"metadata": {"labels": {}}, "spec": {"hostNetwork": false,
             "nodeName": "", "nodeSelector": {}, "shareProcessNamespace": false,
             "containers": [{"name": "", "command": [], "stdin": false, "resources": {"limits": {}},

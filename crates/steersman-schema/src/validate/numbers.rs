@@ -1,4 +1,4 @@
-//! Machine: compares numbers with the rules of a schema, as Go's numbers compare.
+//! Machine: checks numbers against the rules of a schema, with Go's semantics of numbers.
 
 use serde_json::Value;
 use steersman_cel::structural::Structural;
@@ -111,8 +111,8 @@ pub(super) fn number_text(value: &Value) -> String {
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
-/// Returns whether a value is the one that is allowed. Upstream converts a number into the type of
-/// the other first, which cuts off the fraction where that one has none.
+/// Returns whether a value equals an allowed value. Upstream converts the number to the type of the
+/// allowed value first, which drops the fraction if the allowed value is an integer.
 pub(super) fn is_same(value: &Value, allowed: &Value) -> bool {
     if value == allowed {
         return true;

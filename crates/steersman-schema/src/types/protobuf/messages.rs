@@ -1,9 +1,12 @@
 //! Machine: reads the generated table of protobuf messages, once, on first use.
 //!
-//! One line is one message: its name, then `number:name=kind` for each field. A `*` behind the name
-//! says that a zero is a value. Without it a zero is Go's text for an unset field, and JSON omits
-//! the field. A field without a name is embedded in its owner. `[]` before the kind makes a list,
-//! `{}` a map with strings for keys. A kind with a dot is a message.
+//! Each line describes one message: its name, and its fields as `number:name=kind`.
+//!
+//! - `*` after the name of a field means that a zero differs from an absent field. Without it, JSON
+//!   omits a zero, because Go writes a zero for an unset field.
+//! - A field without a name is an embedded message: its fields are members of the owner.
+//! - A kind that contains a dot is a message. `[]` before the kind makes the field a list, `{}` a
+//!   map with string keys.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -11,19 +14,19 @@ use std::sync::OnceLock;
 /// The generated table.
 const TEXT: &str = include_str!("../protobuf.txt");
 
-/// A field of a message.
+/// One field of a message.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Field {
     pub(super) number: u32,
-    /// Its name in JSON; empty where its fields are its owner's.
+    /// Its name in JSON; empty for an embedded message, which adds its fields to the owner.
     pub(super) name: &'static str,
-    /// Whether a zero means something.
-    pub(super) zero_stands: bool,
+    /// Whether JSON keeps a zero, because it differs from an absent field.
+    pub(super) keeps_zero: bool,
     pub(super) shape: Cardinality,
     pub(super) kind: FieldKind,
 }
 
-/// The number of values that a field may have.
+/// Whether a field holds one value, a list or a map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cardinality {
     One,
@@ -31,7 +34,7 @@ pub(super) enum Cardinality {
     Map,
 }
 
-/// The kind of a field, an element or a value.
+/// The type of a field, of a list's elements or of a map's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FieldKind {
     String,
@@ -45,16 +48,16 @@ pub(super) enum FieldKind {
     IntOrString,
     Time,
     MicroTime,
-    /// JSON in a message of its own.
+    /// A message that wraps raw JSON.
     Raw,
-    /// A list of texts in a message of its own.
+    /// A message that wraps a list of strings.
     Strings,
     SchemaOrArray,
     SchemaOrBool,
     SchemaOrStrings,
 }
 
-/// Returns the fields of a message; none for one that is not in the table.
+/// Returns the fields of a message; empty for a message that is not in the table.
 pub(super) fn message(name: &str) -> &'static [Field] {
     static TABLE: OnceLock<HashMap<&'static str, Vec<Field>>> = OnceLock::new();
     let table = TABLE.get_or_init(|| lines().collect());
@@ -70,7 +73,7 @@ fn lines() -> impl Iterator<Item = (&'static str, Vec<Field>)> {
     })
 }
 
-/// Reads one field. What cannot be read is left out; a test reads the table strictly.
+/// Parses one field. Returns `None` for an invalid field; a test checks that the table has none.
 fn field(word: &'static str) -> Option<Field> {
     let (number, rest) = word.split_once(':')?;
     let (name, kind) = rest.split_once('=')?;
@@ -103,7 +106,7 @@ fn field(word: &'static str) -> Option<Field> {
     Some(Field {
         number: number.parse().ok()?,
         name: name.trim_end_matches('*'),
-        zero_stands: name.ends_with('*'),
+        keeps_zero: name.ends_with('*'),
         shape,
         kind,
     })

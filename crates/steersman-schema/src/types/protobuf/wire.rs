@@ -1,5 +1,5 @@
-//! Machine: reads the fields of a protobuf message, with the messages of Kubernetes' generated
-//! code.
+//! Machine: reads the fields of a protobuf message, with the error messages of Kubernetes'
+//! generated code.
 
 use super::messages::FieldKind;
 
@@ -50,7 +50,7 @@ impl<'a> Content<'a> {
             Self::Bytes(_) => 2,
             Self::Fixed32 => 5,
         };
-        // Fields have their names in Go.
+        // Messages use the field's name in Go.
         let field = field.rsplit('.').next().unwrap_or_default();
         let mut letters = field.chars();
         let first = letters.next().map(|first| first.to_ascii_uppercase());
@@ -72,10 +72,10 @@ impl<'a> Reader<'a> {
         Self { rest: bytes }
     }
 
-    /// Returns the next field's number and content; nothing at the end.
+    /// Returns the next field's number and content, or `None` at the end of the message.
     ///
     /// # Errors
-    /// Fails with the message of the generated code; `message` is the Go name of the message.
+    /// Fails with the message of Go's generated code; `message` is the Go name of the message.
     pub(super) fn next(&mut self, message: &str) -> Result<Option<(u32, Content<'a>)>, String> {
         loop {
             let Some(tag) = self.varint()? else {
@@ -108,8 +108,8 @@ impl<'a> Reader<'a> {
                     Content::Bytes(self.take(length)?)
                 }
                 3 => {
-                    // No message of Kubernetes has a group; it is passed over.
-                    self.pass_group()?;
+                    // No message of Kubernetes has groups, so the group is skipped.
+                    self.skip_group()?;
                     continue;
                 }
                 5 => {
@@ -122,7 +122,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns a number; nothing at the end.
+    /// Returns the next varint, or `None` at the end of the bytes.
     pub(super) fn varint(&mut self) -> Result<Option<u64>, String> {
         if self.rest.is_empty() {
             return Ok(None);
@@ -150,8 +150,8 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// Passes over the rest of a group, and the groups in it.
-    fn pass_group(&mut self) -> Result<(), String> {
+    /// Skips the rest of a group, including nested groups.
+    fn skip_group(&mut self) -> Result<(), String> {
         let mut open = 1_u64;
         while open > 0 {
             let tag = self.varint()?.ok_or(EARLY)?;
