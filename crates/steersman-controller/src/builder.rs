@@ -9,7 +9,7 @@ use futures::stream::{BoxStream, Stream, StreamExt};
 use steersman_client::check_field_manager;
 use steersman_informer::Event;
 use steersman_object::{Kind, TypedObject};
-use steersman_workqueue::RateLimiter;
+use steersman_workqueue::{Priority, RateLimiter};
 
 use crate::controller::Controller;
 use crate::error::ControllerError;
@@ -26,6 +26,10 @@ use crate::watch::{AnyWatch, FilterAll, Watch};
 /// [`Controller::builder`] begins the declaration of a controller with a primary kind, and
 /// [`Controller::keyed`] that of a controller with its own type of requests. Either way
 /// [`build`](Self::build) makes a [`Controller`], which a manager takes with `add_controller`.
+///
+/// A manager may have settings for every controller, which the settings of this builder replace, and for
+/// this controller by its name, which replace those of this builder
+/// ([`ControllerDefaults`](crate::ControllerDefaults)).
 ///
 /// ```
 /// # use k8s_openapi::api::apps::v1::Deployment;
@@ -214,7 +218,7 @@ impl<P: Subject> ControllerBuilder<P> {
 
     /// Sets the number of requests that are reconciled at the same time. The default is 1.
     pub fn max_concurrent_reconciles(mut self, workers: usize) -> Self {
-        self.options.max_concurrent_reconciles = workers;
+        self.options.settings.max_concurrent_reconciles = Some(workers);
         self
     }
 
@@ -231,7 +235,7 @@ impl<P: Subject> ControllerBuilder<P> {
     /// By default a controller waits as long as a kind is missing or forbidden, logs each minute what
     /// is missing and how to correct it, and starts by itself once the kind is there (CTRL-7).
     pub fn require_sync(mut self, timeout: Duration) -> Self {
-        self.options.require_sync = Some(timeout).filter(|timeout| !timeout.is_zero());
+        self.options.settings.require_sync = Some(timeout);
         self
     }
 
@@ -241,13 +245,28 @@ impl<P: Subject> ControllerBuilder<P> {
     /// [`deadline_grace`](Self::deadline_grace) the reconcile is dropped at its next await and retried
     /// with backoff. Code that never awaits cannot be dropped.
     pub fn deadline(mut self, deadline: Duration) -> Self {
-        self.options.deadline = Some(deadline).filter(|deadline| !deadline.is_zero());
+        self.options.settings.deadline = Some(deadline);
         self
     }
 
     /// Sets how long a reconcile may go on after its [`deadline`](Self::deadline). The default is 5 s.
     pub fn deadline_grace(mut self, grace: Duration) -> Self {
-        self.options.deadline_grace = grace;
+        self.options.settings.deadline_grace = Some(grace);
+        self
+    }
+
+    /// Sets the priority of requests that initial lists and resyncs cause. The default is
+    /// [`Priority::LOW`], so that live events go first; [`Priority::NORMAL`] treats them like all others.
+    /// Deletes always have normal priority (CTRL-5).
+    pub fn initial_priority(mut self, priority: Priority) -> Self {
+        self.options.settings.initial_priority = Some(priority);
+        self
+    }
+
+    /// Gives one turn in `turns` to the oldest request below the highest priority, while there are requests
+    /// of several priorities. The default is 8; values below 2 count as 2.
+    pub fn lower_priority_share(mut self, turns: u32) -> Self {
+        self.options.settings.lower_priority_share = Some(turns);
         self
     }
 
@@ -276,7 +295,7 @@ impl<P: Subject> ControllerBuilder<P> {
         if self.name.trim().is_empty() {
             return Err(ControllerError::EmptyName);
         }
-        if self.options.max_concurrent_reconciles == 0 {
+        if self.options.settings.max_concurrent_reconciles == Some(0) {
             return Err(ControllerError::NoWorkers {
                 controller: self.name,
             });

@@ -45,8 +45,21 @@ pub enum ControllerError {
          the smallest number is 1"
     )]
     NoWorkers {
-        /// The controller.
+        /// The controller; `*` for the settings of every controller.
         controller: String,
+    },
+    /// The delays after a failure are zero, or the first is greater than the longest.
+    #[error(
+        "the backoff of controller {controller:?} cannot go from {first:?} to {longest:?}: the first delay is \
+         greater than zero, and not greater than the longest"
+    )]
+    Backoff {
+        /// The controller; `*` for the settings of every controller.
+        controller: String,
+        /// The first delay.
+        first: Duration,
+        /// The longest delay.
+        longest: Duration,
     },
     /// Servers would refuse the field manager that the controller was declared with.
     #[error("controller {controller:?} cannot sign its writes")]
@@ -239,6 +252,7 @@ impl ControllerError {
             | Self::StillRunning { .. }
             | Self::FieldManager { .. }
             | Self::Metrics { .. }
+            | Self::Backoff { .. }
             | Self::TaskPanicked { .. } => None,
         }
     }

@@ -36,6 +36,14 @@ pub(crate) struct Metrics {
     handler_panics: IntCounterVec,
 }
 
+/// The metrics of one controller as a user of a [`ReconcileLimit`](crate::ReconcileLimit).
+#[derive(Debug, Clone)]
+pub(crate) struct PermitMetrics {
+    limit: IntGauge,
+    waiting: IntGauge,
+    wait: Histogram,
+}
+
 /// Collects what a controller waits for when the registry is gathered.
 struct WaitingCollector {
     status: ControllerStatus,
@@ -171,6 +179,54 @@ impl Metrics {
     pub(crate) fn handler_panicked(&self, kind: &Kind) {
         let panics = &self.handler_panics;
         panics.with_label_values(&[&kind.to_string()]).inc();
+    }
+}
+
+impl PermitMetrics {
+    pub(crate) fn new(controller: &str) -> Result<Self, prometheus::Error> {
+        let opts = |metric: &str, help: &str| {
+            Opts::new(format!("steersman_controller_{metric}"), help)
+                .const_label("controller", controller)
+        };
+        let wait = HistogramOpts::from(opts(
+            "permit_wait_seconds",
+            "How long workers with a ready request waited for a permit of the shared limit.",
+        ))
+        .buckets(TIME_BUCKETS.to_vec());
+        Ok(Self {
+            limit: IntGauge::with_opts(opts(
+                "reconcile_limit",
+                "How many reconciles may run at once over all controllers that share the limit.",
+            ))?,
+            waiting: IntGauge::with_opts(opts(
+                "permit_waiting",
+                "How many workers have a ready request and wait for a permit of the shared limit.",
+            ))?,
+            wait: Histogram::with_opts(wait)?,
+        })
+    }
+
+    pub(crate) fn register(&self, registry: &Registry) -> Result<(), prometheus::Error> {
+        registry.register(Box::new(self.limit.clone()))?;
+        registry.register(Box::new(self.waiting.clone()))?;
+        registry.register(Box::new(self.wait.clone()))
+    }
+
+    pub(crate) fn limited_to(&self, permits: usize) {
+        self.limit.set(i64::try_from(permits).unwrap_or(i64::MAX));
+    }
+
+    pub(crate) fn waits(&self) {
+        self.waiting.inc();
+    }
+
+    pub(crate) fn stopped_waiting(&self) {
+        self.waiting.dec();
+    }
+
+    /// Counts a permit that was granted after `time`.
+    pub(crate) fn waited(&self, time: Duration) {
+        self.wait.observe(time.as_secs_f64());
     }
 }
 

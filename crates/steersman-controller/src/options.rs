@@ -2,32 +2,53 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
-use steersman_workqueue::RateLimiter;
+use steersman_workqueue::{QueueOptions, RateLimiter, limiter};
+
+use crate::guarded::Guarded;
+use crate::request::RequestKey;
+
+mod defaults;
+
+pub(crate) use self::defaults::ResolvedSettings;
+pub use self::defaults::{ControllerDefaults, ControllerSettings};
 
 /// The source of the time of day of a controller; tests pass a clock of their own.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// The options that a builder collects besides the watches.
 pub(crate) struct Options<R> {
-    pub(crate) max_concurrent_reconciles: usize,
-    /// How long the first syncs may take; `None` is no limit.
-    pub(crate) require_sync: Option<Duration>,
-    pub(crate) deadline: Option<Duration>,
-    pub(crate) deadline_grace: Duration,
+    pub(crate) settings: ControllerSettings,
     pub(crate) rate_limiter: Option<Box<dyn RateLimiter<R>>>,
 }
 
 impl<R> Default for Options<R> {
     fn default() -> Self {
         Self {
-            max_concurrent_reconciles: 1,
-            require_sync: None,
-            deadline: None,
-            deadline_grace: Duration::from_secs(5),
+            settings: ControllerSettings::new(),
             rate_limiter: None,
+        }
+    }
+}
+
+impl<R: RequestKey> Options<R> {
+    /// Returns the options of the queue, without metrics.
+    pub(crate) fn queue(&mut self, name: &str, settings: &ResolvedSettings) -> QueueOptions<R> {
+        let mut options = QueueOptions::new(name);
+        if let Some(turns) = settings.lower_priority_share {
+            options = options.lower_priority_share(turns);
+        }
+        let in_code = self.rate_limiter.take();
+        match (
+            in_code.filter(|_| !settings.backoff_is_named),
+            settings.backoff,
+        ) {
+            (Some(in_code), _) => options.rate_limiter(Guarded::new(name, in_code)),
+            (None, Some((first, longest))) => {
+                options.rate_limiter(limiter::Exponential::new(first, longest))
+            }
+            (None, None) => options,
         }
     }
 }
@@ -35,10 +56,7 @@ impl<R> Default for Options<R> {
 impl<R> fmt::Debug for Options<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Options")
-            .field("max_concurrent_reconciles", &self.max_concurrent_reconciles)
-            .field("require_sync", &self.require_sync)
-            .field("deadline", &self.deadline)
-            .field("deadline_grace", &self.deadline_grace)
+            .field("settings", &self.settings)
             .finish_non_exhaustive()
     }
 }

@@ -44,7 +44,7 @@ async fn pump<K: TypedObject, R: RequestKey>(
     while let Some(delivery) = subscription.next().await {
         match delivery {
             Delivery::Event(event) => {
-                let mut requests = requests_of(&event);
+                let mut requests = requests_of(&event, sink.initial_priority);
                 let route = || watch.route(&event, sink.filter_all.as_ref(), &mut requests);
                 // CTRL-6: a panic costs this event. The state behind the closures is for their author to
                 // keep consistent, as after an early return.

@@ -9,17 +9,17 @@ use futures::stream::BoxStream;
 use prometheus::Registry;
 use steersman_client::Client;
 use steersman_object::Kind;
-use steersman_workqueue::{Metrics as QueueMetrics, Queue, QueueOptions, RateLimiter};
+use steersman_workqueue::{Metrics as QueueMetrics, Queue, QueueOptions};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
 use crate::error::ControllerError;
 use crate::first_sync::{InitialSets, next_synced, remind, sync_error};
-use crate::guarded::Guarded;
 use crate::lifecycle::{Event, Lifecycle, Step};
-use crate::metrics::Metrics;
-use crate::options::Options;
+use crate::limit::LimitUser;
+use crate::metrics::{Metrics, PermitMetrics};
+use crate::options::{Options, ResolvedSettings};
 use crate::reconcile::Reconciler;
 use crate::request::RequestKey;
 use crate::source::feed;
@@ -49,8 +49,9 @@ struct Running<R: RequestKey> {
 }
 
 /// What the workers of one controller share.
-struct Work<R: RequestKey, C> {
-    options: Options<R>,
+struct Work<C> {
+    settings: ResolvedSettings,
+    limit: Option<LimitUser>,
     worker: WorkerParts<C>,
 }
 
@@ -71,21 +72,18 @@ pub(crate) async fn run<R: RequestKey, C: Reconciler<R>>(
     let name = parts.name.clone();
     let kinds: Vec<Kind> = parts.watches.iter().map(|w| w.kind().clone()).collect();
     let waiting = status.wait_for(start.cache.clone(), kinds);
-    let (mut running, awaited) = watch(&mut parts, &start, status)?;
-    let life = Lifecycle::new(
-        &name,
-        awaited,
-        parts.options.require_sync,
-        start.grace,
-        now(),
-    );
+    let settings = start.defaults.resolve(&name, &parts.options.settings);
+    let limit = limit_user(&name, &start)?;
+    let (mut running, awaited) = watch(&mut parts, &settings, &start, status)?;
+    let life = Lifecycle::new(&name, awaited, settings.require_sync, start.grace, now());
     let stop = start.cancel.child_token();
     // CTRL-9: a client that counts the writes of this controller alone.
     let client = start.client.counting_apart();
     let mut context = Context::detached(&name, client.clone(), start.clock);
     context.cancel_with(stop.clone());
     let work = Work {
-        options: parts.options,
+        settings,
+        limit,
         worker: WorkerParts {
             context,
             reconciler: Arc::new(parts.reconciler),
@@ -103,15 +101,15 @@ pub(crate) async fn run<R: RequestKey, C: Reconciler<R>>(
 /// subscription, in the order of the watches.
 fn watch<R: RequestKey, C>(
     parts: &mut Parts<R, C>,
+    settings: &ResolvedSettings,
     start: &StartContext,
     status: ControllerStatus,
 ) -> Result<(Running<R>, Vec<Kind>), ControllerError> {
     let name = &parts.name;
     let registry = start.registry.as_ref();
     let metrics = Metrics::new(&status, registry).map_err(|source| unregistered(name, source))?;
-    metrics.workers(parts.options.max_concurrent_reconciles);
-    let rate_limiter = parts.options.rate_limiter.take();
-    let queue = queue(name, rate_limiter, registry)?;
+    metrics.workers(settings.max_concurrent_reconciles);
+    let queue = queue(name, parts.options.queue(name, settings), registry)?;
     let mut tasks = ControllerTasks::default();
     let (mut awaited, mut initial) = (Vec::new(), InitialSets::new());
     for (number, watch) in parts.watches.drain(..).enumerate() {
@@ -122,6 +120,7 @@ fn watch<R: RequestKey, C>(
             filter_all: parts.filter_all.clone(),
             status: status.clone(),
             metrics: metrics.clone(),
+            initial_priority: settings.initial_priority,
             watch: number,
         };
         let pumps = watch.start(&start.cache, &sink);
@@ -150,7 +149,7 @@ impl<R: RequestKey> Running<R> {
     async fn live<C: Reconciler<R>>(
         &mut self,
         mut life: Lifecycle,
-        work: Work<R, C>,
+        work: Work<C>,
         waiting: Waiting,
         cancel: &CancellationToken,
         client: &Client,
@@ -219,7 +218,7 @@ impl<R: RequestKey> Running<R> {
         }
     }
 
-    fn start_workers<C: Reconciler<R>>(&mut self, work: &Work<R, C>, reminded: bool) {
+    fn start_workers<C: Reconciler<R>>(&mut self, work: &Work<C>, reminded: bool) {
         let controller = self.status.controller();
         if reminded {
             tracing::info!(
@@ -227,7 +226,7 @@ impl<R: RequestKey> Running<R> {
                 "every kind that the controller waited for has synced: it starts"
             );
         }
-        let workers = work.options.max_concurrent_reconciles;
+        let workers = work.settings.max_concurrent_reconciles;
         tracing::debug!(
             controller,
             requests = self.queue.len(),
@@ -235,38 +234,48 @@ impl<R: RequestKey> Running<R> {
             "every watch has synced, the workers start"
         );
         for _ in 0..workers {
-            let worker = work.worker.one(&self.queue, &work.options);
-            self.tasks.workers.spawn(worker.run());
+            self.tasks.workers.spawn(work.worker(&self.queue).run());
         }
     }
 }
 
-// === impl WorkerParts ===
+// === impl Work ===
 
-impl<C> WorkerParts<C> {
-    fn one<R: RequestKey>(&self, queue: &Queue<R>, options: &Options<R>) -> Worker<R, C> {
+impl<C> Work<C> {
+    fn worker<R: RequestKey>(&self, queue: &Queue<R>) -> Worker<R, C> {
+        let parts = &self.worker;
         Worker {
             queue: queue.clone(),
-            reconciler: Arc::clone(&self.reconciler),
-            context: self.context.clone(),
-            metrics: self.metrics.clone(),
-            reconcile_ids: Arc::clone(&self.reconcile_ids),
-            stop: self.stop.clone(),
-            deadline: options.deadline,
-            deadline_grace: options.deadline_grace,
+            limit: self.limit.clone(),
+            reconciler: Arc::clone(&parts.reconciler),
+            context: parts.context.clone(),
+            metrics: parts.metrics.clone(),
+            reconcile_ids: Arc::clone(&parts.reconcile_ids),
+            stop: parts.stop.clone(),
+            deadline: self.settings.deadline,
+            deadline_grace: self.settings.deadline_grace,
         }
     }
+}
+
+/// Makes the controller a user of the shared limit, if there is one.
+fn limit_user(name: &str, start: &StartContext) -> Result<Option<LimitUser>, ControllerError> {
+    let Some(limit) = start.defaults.limit() else {
+        return Ok(None);
+    };
+    let metrics = PermitMetrics::new(name).map_err(|source| unregistered(name, source))?;
+    if let Some(registry) = &start.registry {
+        let registered = metrics.register(registry);
+        registered.map_err(|source| unregistered(name, source))?;
+    }
+    Ok(Some(limit.user(metrics)))
 }
 
 fn queue<R: RequestKey>(
     name: &str,
-    rate_limiter: Option<Box<dyn RateLimiter<R>>>,
+    mut options: QueueOptions<R>,
     registry: Option<&Registry>,
 ) -> Result<Queue<R>, ControllerError> {
-    let mut options = QueueOptions::new(name);
-    if let Some(rate_limiter) = rate_limiter {
-        options = options.rate_limiter(Guarded::new(name, rate_limiter));
-    }
     if let Some(registry) = registry {
         let metrics = QueueMetrics::new(registry, name);
         options = options.metrics(metrics.map_err(|source| unregistered(name, source))?);

@@ -8,7 +8,7 @@ use steersman_cache::Cache;
 use steersman_client::Client;
 use tokio_util::sync::CancellationToken;
 
-use crate::options::Clock;
+use crate::options::{Clock, ControllerDefaults};
 
 /// The surroundings that a [`Controller`](crate::Controller) is started with.
 #[must_use = "pass it to `Controller::start`"]
@@ -19,6 +19,7 @@ pub struct StartContext {
     pub(crate) clock: Clock,
     pub(crate) grace: Duration,
     pub(crate) registry: Option<Registry>,
+    pub(crate) defaults: ControllerDefaults,
 }
 
 impl StartContext {
@@ -34,6 +35,7 @@ impl StartContext {
             clock,
             grace: Duration::from_secs(30),
             registry: None,
+            defaults: ControllerDefaults::new(),
         }
     }
 
@@ -46,6 +48,13 @@ impl StartContext {
     /// Sets the registry of the metrics of the controller and of its queue.
     pub fn registry(mut self, registry: Registry) -> Self {
         self.registry = Some(registry);
+        self
+    }
+
+    /// Sets the settings that the code of the controller leaves open, or that are named for the controller,
+    /// and the limit that it shares with other controllers.
+    pub fn defaults(mut self, defaults: ControllerDefaults) -> Self {
+        self.defaults = defaults;
         self
     }
 }

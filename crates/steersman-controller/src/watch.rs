@@ -44,6 +44,8 @@ pub(crate) struct Sink<R: RequestKey> {
     pub(crate) filter_all: Option<FilterAll>,
     pub(crate) status: ControllerStatus,
     pub(crate) metrics: Metrics,
+    /// The priority of requests that initial lists and resyncs cause.
+    pub(crate) initial_priority: Priority,
     /// The position of the watch in `Controller::kinds`, from 0.
     pub(crate) watch: usize,
 }
@@ -115,19 +117,22 @@ impl<K: TypedObject, R: RequestKey> fmt::Debug for Watch<K, R> {
 }
 
 /// Makes an empty list of requests with the options that fit the event.
-pub(crate) fn requests_of<K: TypedObject, R: RequestKey>(event: &Event<K>) -> Requests<R> {
-    Requests::with_defaults(options(event))
+pub(crate) fn requests_of<K: TypedObject, R: RequestKey>(
+    event: &Event<K>,
+    initial_priority: Priority,
+) -> Requests<R> {
+    Requests::with_defaults(options(event, initial_priority))
 }
 
 // Events of a start or a resync can wait for live ones. A delete is never of low priority (CTRL-5).
-fn options<K: TypedObject>(event: &Event<K>) -> AddOptions {
+fn options<K: TypedObject>(event: &Event<K>, initial_priority: Priority) -> AddOptions {
     let can_wait = match (event.old(), event.current()) {
         (_, None) => false,
         (None, Some(_)) => event.origin() == Origin::Initial,
         (Some(_), Some(_)) => event.origin() == Origin::Resync || event.is_resync(),
     };
     if can_wait {
-        AddOptions::new().priority(Priority::LOW)
+        AddOptions::new().priority(initial_priority)
     } else {
         AddOptions::new()
     }

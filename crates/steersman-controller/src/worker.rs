@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::future::FutureExt;
 use steersman_object::panic_text;
-use steersman_workqueue::{Queue, Ticket};
+use steersman_workqueue::{Queue, ShutDown, Ticket};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
@@ -15,6 +15,7 @@ use tracing::Instrument;
 use crate::action::Action;
 use crate::context::Context;
 use crate::error::Error;
+use crate::limit::{LimitUser, Permit};
 use crate::metrics::Metrics;
 use crate::outcome::{Ending, outcome};
 use crate::reconcile::Reconciler;
@@ -23,6 +24,8 @@ use crate::request::RequestKey;
 /// Takes tickets and reconciles them, one at a time.
 pub(crate) struct Worker<R: RequestKey, C> {
     pub(crate) queue: Queue<R>,
+    /// The limit that the controller shares with others, if there is one.
+    pub(crate) limit: Option<LimitUser>,
     pub(crate) reconciler: Arc<C>,
     // The context of the present reconcile; before the first one, that of the controller.
     pub(crate) context: Context,
@@ -48,7 +51,7 @@ struct Active<'a>(&'a Metrics);
 impl<R: RequestKey, C: Reconciler<R>> Worker<R, C> {
     /// Works until the queue is shut down.
     pub(crate) async fn run(mut self) {
-        while let Ok(ticket) = self.queue.next().await {
+        while let Ok((ticket, permit)) = self.next().await {
             // CTRL-8: a panic outside the reconciler does not end the worker. It drops the ticket, which
             // counts as a failure of the request.
             let worked = AssertUnwindSafe(self.work(ticket)).catch_unwind().await;
@@ -61,9 +64,21 @@ impl<R: RequestKey, C: Reconciler<R>> Worker<R, C> {
                      backoff: correct it"
                 );
             }
+            drop(permit);
             // Yields now and then: a queue that is never empty, with reconciles that never wait, would
             // occupy the thread.
             tokio::task::coop::consume_budget().await;
+        }
+    }
+
+    /// Takes the next ticket, with a permit if the controller shares a limit (CTRL-10).
+    async fn next(&self) -> Result<(Ticket<R>, Option<Permit>), ShutDown> {
+        match &self.limit {
+            None => Ok((self.queue.next().await?, None)),
+            Some(limit) => {
+                let (ticket, permit) = self.queue.next_with(|| limit.permit()).await?;
+                Ok((ticket, Some(permit)))
+            }
         }
     }
 

@@ -7,6 +7,7 @@ use k8s_openapi::jiff::Timestamp;
 use steersman_api::Connection;
 use steersman_cache::{Cache, CacheMetrics, CacheOptions};
 use steersman_client::{ClientMetrics, ClientOptions, check_field_manager};
+use steersman_controller::ControllerDefaults;
 
 use crate::cluster::Cluster;
 use crate::error::Error;
@@ -32,6 +33,7 @@ impl Manager {
             registry: prometheus::Registry::new(),
             field_manager: None,
             clock: Arc::new(Timestamp::now),
+            controllers: ControllerDefaults::new(),
         };
         ManagerBuilder {
             connection,
@@ -88,6 +90,17 @@ impl ManagerBuilder {
         self
     }
 
+    /// Sets what holds for every controller, and for single controllers by name: workers, backoff, deadlines,
+    /// priorities, and the limit of reconciles that run at once over all controllers. By default the code of
+    /// each controller decides, and there is no such limit.
+    ///
+    /// Settings by name win over the code of the controller, and the code over the settings of every
+    /// controller; see [`ControllerDefaults`].
+    pub fn controllers(mut self, defaults: ControllerDefaults) -> Self {
+        self.options.controllers = defaults;
+        self
+    }
+
     /// Sets the wall clock of reconcilers. The default is that of the system.
     pub fn clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         self.options.clock = Arc::new(clock);
@@ -98,10 +111,12 @@ impl ManagerBuilder {
     ///
     /// # Errors
     ///
-    /// [`Error::CacheOptions`]; [`Error::FieldManager`]; [`Error::Metrics`] if the registry belongs to
+    /// [`Error::CacheOptions`]; [`Error::Controller`] if the settings of controllers cannot work;
+    /// [`Error::FieldManager`]; [`Error::Metrics`] if the registry belongs to
     /// another manager.
     pub fn build(mut self) -> Result<Manager, Error> {
         // CACHE-13: checked before metrics are registered, so that the registry can serve a corrected try.
+        self.options.controllers.check()?;
         let _checked = Cache::new(self.cache.clone()).map_err(Error::CacheOptions)?;
         if let Some(name) = self.client.given_field_manager() {
             check_field_manager(name).map_err(Error::FieldManager)?;

@@ -42,6 +42,19 @@ pub enum Error {
         /// The name.
         name: String,
     },
+    /// Settings name controllers that the manager does not have.
+    #[error(
+        "there are settings for {}, but this manager has no controller of that name; it has {}: correct the \
+         name in the configuration, or in `ControllerDefaults::named`",
+        unknown.join(", "),
+        if known.is_empty() { "none".to_owned() } else { known.join(", ") }
+    )]
+    UnknownControllers {
+        /// The names without a controller, in order.
+        unknown: Vec<String>,
+        /// The names of the controllers, in order.
+        known: Vec<String>,
+    },
     /// The process cannot listen to the signals that stop the manager.
     #[error("SIGINT and SIGTERM cannot be listened to")]
     Signals(#[source] std::io::Error),

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use steersman_api::Connection;
 use steersman_cache::Cache;
 use steersman_client::Client;
-use steersman_controller::{Controller, StartContext};
+use steersman_controller::{Controller, ControllerDefaults, StartContext};
 use tokio::sync::Notify;
 
 use crate::cluster::Cluster;
@@ -223,7 +223,8 @@ impl Manager {
                     Arc::clone(&options.clock),
                 )
                 .grace(options.reconcile_grace().unwrap_or(A_LONG_TIME))
-                .registry(options.registry.clone());
+                .registry(options.registry.clone())
+                .defaults(options.controllers.clone());
                 Ok(controller.start(start).await?)
             },
         ))?;
@@ -243,7 +244,8 @@ impl Manager {
     ///
     /// [`Error::Failed`] or [`Error::Panicked`] with the name of the runnable that ended the manager;
     /// [`Error::StopTimeout`] or [`Error::Aborted`] if a runnable had to be dropped;
-    /// [`Error::AlreadyStarted`].
+    /// [`Error::AlreadyStarted`]; [`Error::UnknownControllers`] if [settings](crate::ManagerBuilder::controllers)
+    /// name a controller that was not added before the start.
     ///
     /// # Cancel safety
     ///
@@ -271,6 +273,8 @@ impl Manager {
             if state.phase != Phase::Declaring {
                 return Err(Error::AlreadyStarted);
             }
+            // MGR-8: before anything starts.
+            check_names(&self.shared.options.controllers, &state.controllers)?;
             state.phase = Phase::Running;
             take(&mut state.waiting)
         };
@@ -322,6 +326,17 @@ impl Supervised for Shared {
     fn refuse(&self) {
         self.state.lock().phase = Phase::Stopping;
     }
+}
+
+/// Returns an error if settings name a controller that does not exist.
+fn check_names(settings: &ControllerDefaults, known: &BTreeSet<String>) -> Result<(), Error> {
+    let named = settings.names().filter(|name| !known.contains(*name));
+    let unknown: Vec<String> = named.map(|name| format!("{name:?}")).collect();
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    let known = known.iter().map(|name| format!("{name:?}")).collect();
+    Err(Error::UnknownControllers { unknown, known })
 }
 
 /// Returns the name of a controller among the runnables of a manager.

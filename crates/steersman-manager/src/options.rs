@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use steersman_controller::Clock;
+use steersman_controller::{Clock, ControllerDefaults};
 
 /// The options of a manager, from its [`ManagerBuilder`](crate::ManagerBuilder).
 #[derive(Clone)]
@@ -15,6 +15,8 @@ pub(crate) struct ManagerOptions {
     pub(crate) field_manager: Option<String>,
     /// The wall clock of reconcilers.
     pub(crate) clock: Clock,
+    /// The settings of controllers by default and by name, and the limit that they share.
+    pub(crate) controllers: ControllerDefaults,
 }
 
 /// The default grace period: the one that a Pod has by default.

@@ -155,6 +155,11 @@ impl<T: Key> Machine<T> {
         self.ready.len() > 0 || !self.delayed.is_empty()
     }
 
+    /// Returns whether a key is ready or a delay has passed. The delay may be one that an add has absorbed.
+    pub(crate) fn has_ready(&self, now: Instant) -> bool {
+        self.ready.len() > 0 || self.next_deadline().is_some_and(|deadline| deadline <= now)
+    }
+
     /// Returns the number of ready keys.
     pub(crate) fn len(&self) -> usize {
         self.ready.len()

@@ -63,6 +63,32 @@ impl<T: Key> Queue<T> {
         Ok(Ticket::new(Arc::clone(&self.shared), taken))
     }
 
+    /// Takes the next key like [`next`](Self::next), but only with a permit: waits until a key is ready, then
+    /// for the future of `permit`, and takes a key after that. So no key is held while its worker waits for
+    /// a permit, and no permit while its worker waits for a key (WQ-10).
+    ///
+    /// If other workers have taken the ready keys meanwhile, the permit is dropped, and another one is
+    /// waited for with the next ready key.
+    ///
+    /// # Errors
+    ///
+    /// [`ShutDown`] once the queue is shut down, or drained to the end, also while the permit is waited for.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe, as far as the future of `permit` is: a future dropped before it returned has taken no
+    /// key.
+    pub async fn next_with<P, F>(
+        &self,
+        permit: impl FnMut() -> F,
+    ) -> Result<(Ticket<T>, P), ShutDown>
+    where
+        F: Future<Output = P>,
+    {
+        let (taken, permit) = self.shared.next_with(permit).await?;
+        Ok((Ticket::new(Arc::clone(&self.shared), taken), permit))
+    }
+
     /// Returns the number of ready keys. Delayed and held keys do not count.
     pub fn len(&self) -> usize {
         self.shared.read(Machine::len)

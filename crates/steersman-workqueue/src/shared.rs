@@ -41,6 +41,9 @@ struct Locked<T> {
 // Counts its worker as parked until it is dropped, also with the worker's future.
 struct Parked<'a, T: Key>(&'a Shared<T>);
 
+// Notifies another worker when it is dropped.
+struct Handover<'a, T: Key>(&'a Shared<T>);
+
 // === impl Shared ===
 
 impl<T: Key> Shared<T> {
@@ -111,7 +114,43 @@ impl<T: Key> Shared<T> {
     ///
     /// A key is taken only in the poll that returns it, so dropping the future loses none.
     pub(crate) async fn next(&self) -> Result<Taken<T>, ShutDown> {
-        if let Some(end) = self.try_next() {
+        self.wait_for(Self::try_next).await
+    }
+
+    /// Waits until a key is ready, then for a permit, and takes a key only then (WQ-10).
+    pub(crate) async fn next_with<P, F>(
+        &self,
+        mut permit: impl FnMut() -> F,
+    ) -> Result<(Taken<T>, P), ShutDown>
+    where
+        F: Future<Output = P>,
+    {
+        loop {
+            self.wait_for(Self::try_ready).await?;
+            // The notification of the ready key went to this worker; if its future is dropped while it waits
+            // for the permit, another worker gets it.
+            let handover = Handover(self);
+            let mut closed = pin!(self.closed.notified());
+            closed.as_mut().enable();
+            if self.read(Machine::is_closed) {
+                return Err(ShutDown(()));
+            }
+            let permit = tokio::select! {
+                biased;
+                () = closed => return Err(ShutDown(())),
+                permit = permit() => permit,
+            };
+            std::mem::forget(handover);
+            // The key may have been taken by another worker meanwhile.
+            if let Some(taken) = self.try_next() {
+                return Ok((taken?, permit));
+            }
+        }
+    }
+
+    /// Waits until `look` returns a result.
+    async fn wait_for<R>(&self, look: impl Fn(&Self) -> Option<R>) -> R {
+        if let Some(end) = look(self) {
             return end;
         }
         loop {
@@ -122,7 +161,7 @@ impl<T: Key> Shared<T> {
             closed.as_mut().enable();
             self.add_buffer.park();
             let parked = Parked(self);
-            if let Some(end) = self.try_next() {
+            if let Some(end) = look(self) {
                 return end;
             }
             let deadline = self.read(Machine::next_deadline);
@@ -204,6 +243,18 @@ impl<T: Key> Shared<T> {
         }
     }
 
+    /// Returns whether a key is ready, without taking it; `None` if none is.
+    fn try_ready(&self) -> Option<Result<(), ShutDown>> {
+        let locked = self.enter();
+        let machine = &locked.machine;
+        if machine.is_closed() {
+            return Some(Err(ShutDown(())));
+        }
+        machine
+            .has_ready(self.now(machine, false))
+            .then_some(Ok(()))
+    }
+
     fn snapshot(&self) -> Snapshot {
         let now = clock();
         self.read(|machine| machine.snapshot(now))
@@ -260,6 +311,14 @@ impl<T> fmt::Debug for Shared<T> {
 impl<T: Key> Drop for Parked<'_, T> {
     fn drop(&mut self) {
         self.0.add_buffer.unpark();
+    }
+}
+
+// === impl Handover ===
+
+impl<T: Key> Drop for Handover<'_, T> {
+    fn drop(&mut self) {
+        self.0.wake_one();
     }
 }
 

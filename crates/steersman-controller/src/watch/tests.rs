@@ -25,7 +25,7 @@ fn entry(version: u32, generation: i64) -> Entry<Deployment> {
 
 fn added(event: &Event<Deployment>, handler: Itself) -> String {
     let watch = Watch::<_, Request>::new(Box::new(Everything), handler);
-    let mut requests = requests_of(event);
+    let mut requests = requests_of(event, Priority::LOW);
     watch.route(event, None, &mut requests);
     let (_, options) = requests.drain().next().unwrap();
     format!("{options:?}")
@@ -87,7 +87,7 @@ fn a_filter_over_all_watches_runs_first_and_sees_deletes() {
         false
     });
     let event = Event::deleted(entry(1, 1), Certainty::Observed);
-    let mut requests = requests_of(&event);
+    let mut requests = requests_of(&event, Priority::LOW);
     watch.route(&event, Some(&filter), &mut requests);
     assert_eq!(requests.iter().count(), 0);
 }

@@ -6,6 +6,7 @@
 
 mod world;
 mod containment;
+mod defaults;
 mod logs;
 mod own_writes;
 mod shutdown;

@@ -12,7 +12,8 @@ use steersman_cache::{Cache, CacheOptions};
 use steersman_client::Client;
 use steersman_controller::{Action, Error};
 use steersman_controller::{
-    Clock, Context, Controller, ControllerError, Reconciler, Request, StartContext, reconcile,
+    Clock, Context, Controller, ControllerDefaults, ControllerError, Reconciler, Request,
+    StartContext, reconcile,
 };
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -29,6 +30,8 @@ pub(crate) struct World {
     pub(crate) grace: Duration,
     /// The clock of controllers started later; by default that of the runtime.
     pub(crate) clock: Option<Clock>,
+    /// The defaults of controllers started later.
+    pub(crate) defaults: ControllerDefaults,
     connection: Connection,
     cache_runs: bool,
 }
@@ -57,6 +60,7 @@ impl World {
             cancel: CancellationToken::new(),
             grace: Duration::from_secs(30),
             clock: None,
+            defaults: ControllerDefaults::new(),
             connection,
             cache_runs: false,
         }
@@ -81,7 +85,8 @@ impl World {
             self.cancel.clone(),
             self.clock.clone().unwrap_or_else(clock),
         );
-        tokio::spawn(controller.start(start.grace(self.grace).registry(self.registry.clone())))
+        let start = start.grace(self.grace).registry(self.registry.clone());
+        tokio::spawn(controller.start(start.defaults(self.defaults.clone())))
     }
 
     /// Returns the value of a metric of the controller `name`.

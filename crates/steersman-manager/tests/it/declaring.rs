@@ -5,9 +5,10 @@ use steersman_api::{Connection, kube_client};
 use steersman_apiserver::ApiServer;
 use steersman_cache::{ByObject, CacheOptions};
 use steersman_client::ClientOptions;
-use steersman_controller::Controller;
+use steersman_controller::{Controller, ControllerDefaults, ControllerSettings};
 use steersman_manager::{Error, Manager, Shutdown};
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use steersman_object::report;
 
@@ -179,4 +180,53 @@ fn two_managers_cannot_count_in_one_registry() {
         .build()
         .unwrap_err();
     assert!(matches!(error, Error::Metrics(_)), "{error}");
+}
+
+/// MGR-8
+#[tokio::test(start_paused = true)]
+async fn settings_of_an_unknown_controller_are_refused_with_the_known_names() {
+    let server = ApiServer::new();
+    let settings = ControllerSettings::new().max_concurrent_reconciles(2);
+    let defaults = ControllerDefaults::new().named("webstie", settings);
+    let builder = Manager::builder(Connection::in_process(server.service(), "default"));
+    let manager = builder.controllers(defaults).build().unwrap();
+    let (told, _reconciled) = mpsc::unbounded_channel();
+    let declare = |name: &str| {
+        let controller = Controller::builder::<ConfigMap>().name(name);
+        let controller = controller.build(Tell(told.clone())).unwrap();
+        manager.add_controller(controller).unwrap();
+    };
+    declare("website");
+    declare("certificate");
+    let refused = manager.start(Shutdown::from(cancelled())).await;
+    let error = refused.unwrap_err();
+    assert!(matches!(error, Error::UnknownControllers { .. }), "{error}");
+    let text = error.to_string();
+    let names = ["\"webstie\"", "\"certificate\", \"website\""];
+    assert!(names.iter().all(|names| text.contains(names)), "{text}");
+    // Nothing was started: the manager starts once the controller is there.
+    declare("webstie");
+    manager.start(Shutdown::from(cancelled())).await.unwrap();
+}
+
+/// CACHE-13
+#[test]
+fn settings_that_cannot_work_are_refused_when_building() {
+    let registry = prometheus::Registry::new();
+    let build = |workers| {
+        let every = ControllerSettings::new().max_concurrent_reconciles(workers);
+        Manager::builder(nowhere())
+            .metrics_registry(registry.clone())
+            .controllers(ControllerDefaults::new().every(every))
+            .build()
+    };
+    let error = report(&build(0).unwrap_err()).to_string();
+    assert!(error.contains("the smallest number is 1"), "{error}");
+    let _manager = build(1).unwrap();
+}
+
+fn cancelled() -> CancellationToken {
+    let token = CancellationToken::new();
+    token.cancel();
+    token
 }

@@ -3,6 +3,7 @@
 mod fairness;
 mod metrics;
 mod model;
+mod permits;
 mod shutdown;
 mod threads;
 mod tickets;

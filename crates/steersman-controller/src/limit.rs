@@ -1,0 +1,191 @@
+//! Driver: the limit of reconciles that run at once, shared by the controllers of a process.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use futures::channel::oneshot;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::metrics::PermitMetrics;
+
+mod turns;
+
+use self::turns::{Turns, UserNumber, WaiterNumber};
+
+/// The limit of reconciles that run at once over several controllers. Cheap to clone; clones share one limit.
+///
+/// A worker waits for a permit after a request of its controller is ready and before it takes the request:
+/// until then the queue goes on merging and sorting its requests. While permits are short, the controllers
+/// take turns: each controller that waits gets one permit before another gets its second (CTRL-10).
+///
+/// [`ControllerDefaults::reconcile_limit`](crate::ControllerDefaults::reconcile_limit) gives a limit to the
+/// controllers of a manager; several managers of one process may share it. A reconcile must not wait for
+/// another reconcile to run, because the other one may wait for a permit.
+///
+/// ```
+/// use std::num::NonZeroUsize;
+///
+/// use steersman_controller::ReconcileLimit;
+///
+/// let limit = ReconcileLimit::new(NonZeroUsize::new(32).unwrap());
+/// assert_eq!((limit.permits(), limit.in_use()), (32, 0));
+/// ```
+#[derive(Clone)]
+#[must_use = "a limit does nothing until controllers are started with it"]
+pub struct ReconcileLimit {
+    shared: Arc<LimitShared>,
+}
+
+struct LimitShared {
+    permits: NonZeroUsize,
+    state: Mutex<LimitState>,
+}
+
+struct LimitState {
+    turns: Turns,
+    /// Wakes the waiter that gets a permit.
+    waiters: HashMap<WaiterNumber, oneshot::Sender<()>>,
+}
+
+/// One controller as a user of a limit. Clones are the same user.
+#[derive(Clone)]
+pub(crate) struct LimitUser {
+    limit: ReconcileLimit,
+    number: UserNumber,
+    metrics: PermitMetrics,
+}
+
+/// The right to run one reconcile. It returns to the limit when it is dropped.
+#[must_use = "dropping a permit returns it"]
+pub(crate) struct Permit(Arc<LimitShared>);
+
+/// A worker in the line for a permit. It leaves the line when it is dropped.
+struct Waiter<'a> {
+    user: &'a LimitUser,
+    number: WaiterNumber,
+}
+
+// === impl ReconcileLimit ===
+
+impl ReconcileLimit {
+    /// Makes a limit of `permits` reconciles at once.
+    pub fn new(permits: NonZeroUsize) -> Self {
+        let state = LimitState {
+            turns: Turns::new(permits.get()),
+            waiters: HashMap::new(),
+        };
+        Self {
+            shared: Arc::new(LimitShared {
+                permits,
+                state: Mutex::new(state),
+            }),
+        }
+    }
+
+    /// Returns the number of reconciles that may run at once.
+    #[must_use]
+    pub fn permits(&self) -> usize {
+        self.shared.permits.get()
+    }
+
+    /// Returns the number of reconciles that run now.
+    #[must_use]
+    pub fn in_use(&self) -> usize {
+        let free = self.shared.state.lock().turns.free();
+        self.permits().saturating_sub(free)
+    }
+
+    pub(crate) fn user(&self, metrics: PermitMetrics) -> LimitUser {
+        metrics.limited_to(self.permits());
+        LimitUser {
+            number: self.shared.state.lock().turns.add_user(),
+            limit: self.clone(),
+            metrics,
+        }
+    }
+}
+
+impl fmt::Debug for ReconcileLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReconcileLimit")
+            .field("permits", &self.permits())
+            .field("in_use", &self.in_use())
+            .finish()
+    }
+}
+
+// === impl LimitUser ===
+
+impl LimitUser {
+    /// Waits for a permit.
+    ///
+    /// Cancel safe: a dropped future leaves the line, and returns a permit that it was given meanwhile.
+    pub(crate) async fn permit(&self) -> Permit {
+        let shared = &self.limit.shared;
+        let (woken, waiter) = {
+            let mut state = shared.state.lock();
+            let Some(number) = state.turns.ask(self.number) else {
+                drop(state);
+                self.metrics.waited(std::time::Duration::ZERO);
+                return Permit(Arc::clone(shared));
+            };
+            let (wake, woken) = oneshot::channel();
+            state.waiters.insert(number, wake);
+            (woken, Waiter { user: self, number })
+        };
+        self.metrics.waits();
+        let start = Instant::now();
+        // The sender is in the state until the permit is granted, so this is never an error.
+        let _ = woken.await;
+        self.metrics.waited(start.elapsed());
+        // The permit was granted: dropping the waiter would return it.
+        waiter.granted()
+    }
+}
+
+// === impl Waiter ===
+
+impl Waiter<'_> {
+    fn granted(self) -> Permit {
+        let permit = Permit(Arc::clone(&self.user.limit.shared));
+        self.user.metrics.stopped_waiting();
+        std::mem::forget(self);
+        permit
+    }
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        self.user.metrics.stopped_waiting();
+        let shared = &self.user.limit.shared;
+        let left = {
+            let mut state = shared.state.lock();
+            state.waiters.remove(&self.number);
+            state.turns.leave(self.user.number, self.number)
+        };
+        if !left {
+            drop(Permit(Arc::clone(shared)));
+        }
+    }
+}
+
+// === impl Permit ===
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let mut state = self.0.state.lock();
+        let next = state.turns.give_back();
+        let wake = next.and_then(|number| state.waiters.remove(&number));
+        drop(state);
+        // Outside the lock. A waiter that was dropped at this moment returns the permit by itself.
+        if let Some(wake) = wake {
+            let _ = wake.send(());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,44 @@
+//! Waiters, permits and dropped futures.
+
+use futures::FutureExt;
+
+use super::*;
+
+fn limit(permits: usize) -> (ReconcileLimit, LimitUser) {
+    let limit = ReconcileLimit::new(NonZeroUsize::new(permits).unwrap());
+    let user = limit.user(PermitMetrics::new("test").unwrap());
+    (limit, user)
+}
+
+// CTRL-10
+#[tokio::test(start_paused = true)]
+async fn at_most_the_permitted_number_is_in_use() {
+    let (limit, user) = limit(2);
+    let first = user.permit().await;
+    let second = user.permit().await;
+    assert_eq!(limit.in_use(), 2);
+    let mut third = Box::pin(user.permit());
+    assert!((&mut third).now_or_never().is_none());
+    drop(first);
+    let third = third.await;
+    assert_eq!(limit.in_use(), 2);
+    drop((second, third));
+    assert_eq!(limit.in_use(), 0);
+}
+
+// CTRL-10
+#[tokio::test(start_paused = true)]
+async fn a_dropped_waiter_returns_the_permit_that_it_was_given() {
+    let (limit, user) = limit(1);
+    let held = user.permit().await;
+    let mut waits = Box::pin(user.permit());
+    let mut leaves = Box::pin(user.permit());
+    assert!((&mut waits).now_or_never().is_none());
+    assert!((&mut leaves).now_or_never().is_none());
+    drop(leaves);
+    drop(held);
+    assert_eq!(limit.in_use(), 1, "granted, and not received yet");
+    drop(waits);
+    assert_eq!(limit.in_use(), 0);
+    assert!(limit.shared.state.lock().waiters.is_empty());
+}

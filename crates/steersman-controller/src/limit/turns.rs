@@ -1,0 +1,121 @@
+//! Machine: which waiter gets the next permit: the users of a limit take turns (CTRL-10).
+
+use std::collections::VecDeque;
+
+/// Numbers the users of one limit: its controllers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct UserNumber(u64);
+
+/// Numbers the waiters of one limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct WaiterNumber(u64);
+
+/// The free permits, or else the waiters in the order in which they get the next ones.
+#[derive(Debug)]
+pub(crate) struct Turns {
+    free: usize,
+    /// The users with waiters, in the order of their next turns. While a permit is free, there are none.
+    line: VecDeque<(UserNumber, VecDeque<WaiterNumber>)>,
+    next_number: u64,
+}
+
+impl Turns {
+    pub(crate) fn new(permits: usize) -> Self {
+        Self {
+            free: permits,
+            line: VecDeque::new(),
+            next_number: 0,
+        }
+    }
+
+    pub(crate) fn free(&self) -> usize {
+        self.free
+    }
+
+    pub(crate) fn add_user(&mut self) -> UserNumber {
+        UserNumber(self.number())
+    }
+
+    /// Takes a permit for a user; if none is free, returns the number of a new waiter.
+    pub(crate) fn ask(&mut self, user: UserNumber) -> Option<WaiterNumber> {
+        if let Some(left) = self.free.checked_sub(1) {
+            self.free = left;
+            return None;
+        }
+        let waiter = WaiterNumber(self.number());
+        match self.line.iter_mut().find(|(waiting, _)| *waiting == user) {
+            Some((_, waiters)) => waiters.push_back(waiter),
+            None => self.line.push_back((user, VecDeque::from([waiter]))),
+        }
+        Some(waiter)
+    }
+
+    /// Returns a permit, and grants it to the next waiter, if there is one.
+    pub(crate) fn give_back(&mut self) -> Option<WaiterNumber> {
+        let granted = self.line.pop_front().and_then(|(user, mut waiters)| {
+            let waiter = waiters.pop_front();
+            // The next permit of this user comes after one of each other user that waits.
+            if !waiters.is_empty() {
+                self.line.push_back((user, waiters));
+            }
+            waiter
+        });
+        if granted.is_none() {
+            self.free += 1;
+        }
+        granted
+    }
+
+    /// Removes a waiter. Returns false if it was granted a permit before, which it must give back.
+    pub(crate) fn leave(&mut self, user: UserNumber, waiter: WaiterNumber) -> bool {
+        let Some(at) = self.line.iter().position(|(waiting, _)| *waiting == user) else {
+            return false;
+        };
+        let waiters = &mut self.line[at].1;
+        let before = waiters.len();
+        waiters.retain(|waiting| *waiting != waiter);
+        let left = waiters.len() < before;
+        if waiters.is_empty() {
+            self.line.remove(at);
+        }
+        left
+    }
+
+    fn number(&mut self) -> u64 {
+        self.next_number += 1;
+        self.next_number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // CTRL-10
+    #[test]
+    fn users_take_turns_however_many_waiters_one_of_them_has() {
+        let mut turns = Turns::new(1);
+        let (many, few) = (turns.add_user(), turns.add_user());
+        assert_eq!(turns.ask(many), None, "a free permit is granted at once");
+        let of_many: Vec<_> = (0..3).map(|_| turns.ask(many)).collect();
+        let of_few: Vec<_> = (0..2).map(|_| turns.ask(few)).collect();
+        let granted: Vec<_> = (0..5).map(|_| turns.give_back()).collect();
+        let expected = [of_many[0], of_few[0], of_many[1], of_few[1], of_many[2]];
+        assert_eq!(granted, expected);
+        assert_eq!(turns.free(), 0);
+        assert_eq!((turns.give_back(), turns.free()), (None, 1));
+    }
+
+    // CTRL-10
+    #[test]
+    fn a_waiter_that_leaves_gets_no_permit_and_loses_none() {
+        let mut turns = Turns::new(1);
+        let user = turns.add_user();
+        assert_eq!(turns.ask(user), None);
+        let (first, second) = (turns.ask(user).unwrap(), turns.ask(user).unwrap());
+        assert!(turns.leave(user, first));
+        assert_eq!(turns.give_back(), Some(second));
+        assert!(!turns.leave(user, second), "it was granted a permit");
+        assert_eq!((turns.give_back(), turns.free()), (None, 1));
+    }
+}

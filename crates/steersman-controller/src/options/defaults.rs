@@ -1,0 +1,289 @@
+//! Words: the settings of controllers that a manager or a configuration gives, and which of them wins.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use steersman_workqueue::Priority;
+
+use crate::error::ControllerError;
+use crate::limit::ReconcileLimit;
+
+/// The grace after a deadline if no setting says otherwise.
+const DEADLINE_GRACE: Duration = Duration::from_secs(5);
+
+/// The settings of a controller. A setting that is not set leaves the decision to the next source.
+///
+/// The methods have the names and the defaults of those of
+/// [`ControllerBuilder`](crate::ControllerBuilder).
+#[derive(Debug, Clone, Default, PartialEq)]
+#[must_use = "settings do nothing until they are part of `ControllerDefaults`"]
+pub struct ControllerSettings {
+    pub(crate) max_concurrent_reconciles: Option<usize>,
+    pub(crate) backoff: Option<(Duration, Duration)>,
+    pub(crate) require_sync: Option<Duration>,
+    pub(crate) deadline: Option<Duration>,
+    pub(crate) deadline_grace: Option<Duration>,
+    pub(crate) initial_priority: Option<Priority>,
+    pub(crate) lower_priority_share: Option<u32>,
+}
+
+/// The settings of all controllers of a manager, settings of single controllers by name, and the limit of
+/// reconciles that all of them share: controller-runtime's `config.Controller`.
+///
+/// Of several sources of one setting the first in this order wins:
+///
+/// 1. the settings [named](Self::named) for the controller, which come from a configuration: the person who
+///    runs an operator decides last;
+/// 2. the code that declares the controller ([`ControllerBuilder`](crate::ControllerBuilder));
+/// 3. the settings of [every](Self::every) controller;
+/// 4. the default of the setting.
+///
+/// ```
+/// use std::num::NonZeroUsize;
+/// use std::time::Duration;
+///
+/// use steersman_controller::{ControllerDefaults, ControllerSettings, ReconcileLimit};
+///
+/// let defaults = ControllerDefaults::new()
+///     .every(
+///         ControllerSettings::new()
+///             .max_concurrent_reconciles(4)
+///             .deadline(Duration::from_secs(120)),
+///     )
+///     .named("website", ControllerSettings::new().max_concurrent_reconciles(16))
+///     .reconcile_limit(ReconcileLimit::new(NonZeroUsize::new(32).unwrap()));
+/// assert_eq!(defaults.names().collect::<Vec<_>>(), ["website"]);
+/// ```
+#[derive(Debug, Clone, Default)]
+#[must_use = "defaults do nothing until a manager is built with them"]
+pub struct ControllerDefaults {
+    every: ControllerSettings,
+    by_name: BTreeMap<String, ControllerSettings>,
+    limit: Option<ReconcileLimit>,
+}
+
+/// The settings that a controller runs with.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct ResolvedSettings {
+    pub(crate) max_concurrent_reconciles: usize,
+    /// The first and the longest delay after a failure, unless the rate limiter of the code applies.
+    pub(crate) backoff: Option<(Duration, Duration)>,
+    /// Whether `backoff` replaces the rate limiter of the code.
+    pub(crate) backoff_is_named: bool,
+    /// How long the first syncs may take; `None` is no limit.
+    pub(crate) require_sync: Option<Duration>,
+    pub(crate) deadline: Option<Duration>,
+    pub(crate) deadline_grace: Duration,
+    pub(crate) initial_priority: Priority,
+    pub(crate) lower_priority_share: Option<u32>,
+}
+
+// === impl ControllerSettings ===
+
+impl ControllerSettings {
+    /// Makes settings that decide nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the number of requests that a controller reconciles at the same time. The default is 1; zero is
+    /// an error of the manager.
+    pub fn max_concurrent_reconciles(mut self, workers: usize) -> Self {
+        self.max_concurrent_reconciles = Some(workers);
+        self
+    }
+
+    /// Sets the first and the longest delay of a request that failed; the delay doubles with each failure.
+    /// The default is 5 ms to 1000 s; zero is an error of the manager.
+    ///
+    /// Settings of a named controller replace the rate limiter of its code.
+    pub fn backoff(mut self, first: Duration, longest: Duration) -> Self {
+        self.backoff = Some((first, longest));
+        self
+    }
+
+    /// Sets how long a watched kind may take to sync before the manager ends. The default is no limit, and so
+    /// is zero.
+    pub fn require_sync(mut self, timeout: Duration) -> Self {
+        self.require_sync = Some(timeout);
+        self
+    }
+
+    /// Sets how long a reconcile may take. The default is no limit, and so is zero.
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
+
+    /// Sets how long a reconcile may go on after its deadline. The default is 5 s.
+    pub fn deadline_grace(mut self, grace: Duration) -> Self {
+        self.deadline_grace = Some(grace);
+        self
+    }
+
+    /// Sets the priority of requests that initial lists and resyncs cause. The default is
+    /// [`Priority::LOW`]; [`Priority::NORMAL`] treats them like all others.
+    pub fn initial_priority(mut self, priority: Priority) -> Self {
+        self.initial_priority = Some(priority);
+        self
+    }
+
+    /// Gives one turn in `turns` to the oldest request below the highest priority. The default is 8; values
+    /// below 2 count as 2.
+    pub fn lower_priority_share(mut self, turns: u32) -> Self {
+        self.lower_priority_share = Some(turns);
+        self
+    }
+
+    /// Returns an error for settings with which no request would ever run, or with no delay after a failure.
+    fn check(&self, controller: &str) -> Result<(), ControllerError> {
+        let controller = controller.to_owned();
+        if self.max_concurrent_reconciles == Some(0) {
+            return Err(ControllerError::NoWorkers { controller });
+        }
+        match self.backoff {
+            Some((first, longest)) if first.is_zero() || longest < first => {
+                Err(ControllerError::Backoff {
+                    controller,
+                    first,
+                    longest,
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+// === impl ControllerDefaults ===
+
+impl ControllerDefaults {
+    /// Makes defaults without any setting and without a limit.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets what applies to every controller where neither its code nor settings of its name decide.
+    pub fn every(mut self, settings: ControllerSettings) -> Self {
+        self.every = settings;
+        self
+    }
+
+    /// Sets the settings of one controller, which win over its code. A manager without a controller of this
+    /// name does not start.
+    pub fn named(mut self, controller: impl Into<String>, settings: ControllerSettings) -> Self {
+        self.by_name.insert(controller.into(), settings);
+        self
+    }
+
+    /// Sets the limit of reconciles that run at once over all controllers. By default there is none.
+    pub fn reconcile_limit(mut self, limit: ReconcileLimit) -> Self {
+        self.limit = Some(limit);
+        self
+    }
+
+    /// Returns the names of the controllers with [settings of their own](Self::named), in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.by_name.keys().map(String::as_str)
+    }
+
+    /// Checks the settings.
+    ///
+    /// # Errors
+    ///
+    /// [`ControllerError::NoWorkers`], and [`ControllerError::Backoff`] if the first delay is zero or greater
+    /// than the longest.
+    pub fn check(&self) -> Result<(), ControllerError> {
+        self.every.check("*")?;
+        self.by_name
+            .iter()
+            .try_for_each(|(name, settings)| settings.check(name))
+    }
+
+    pub(crate) fn limit(&self) -> Option<&ReconcileLimit> {
+        self.limit.as_ref()
+    }
+
+    /// Returns the settings of a controller with these settings in its code.
+    pub(crate) fn resolve(&self, name: &str, code: &ControllerSettings) -> ResolvedSettings {
+        let nothing = ControllerSettings::new();
+        let named = self.by_name.get(name).unwrap_or(&nothing);
+        let sources = [named, code, &self.every];
+        // CTRL-11
+        fn first<T: Copy>(
+            sources: [&ControllerSettings; 3],
+            get: impl Fn(&ControllerSettings) -> Option<T>,
+        ) -> Option<T> {
+            sources.into_iter().find_map(get)
+        }
+        let unless_zero = |time: Duration| Some(time).filter(|time| !time.is_zero());
+        ResolvedSettings {
+            max_concurrent_reconciles: first(sources, |s| s.max_concurrent_reconciles).unwrap_or(1),
+            backoff: first(sources, |s| s.backoff),
+            backoff_is_named: named.backoff.is_some(),
+            require_sync: first(sources, |s| s.require_sync).and_then(unless_zero),
+            deadline: first(sources, |s| s.deadline).and_then(unless_zero),
+            deadline_grace: first(sources, |s| s.deadline_grace).unwrap_or(DEADLINE_GRACE),
+            initial_priority: first(sources, |s| s.initial_priority).unwrap_or(Priority::LOW),
+            lower_priority_share: first(sources, |s| s.lower_priority_share),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn workers(count: usize) -> ControllerSettings {
+        ControllerSettings::new().max_concurrent_reconciles(count)
+    }
+
+    // CTRL-11
+    #[test]
+    fn a_named_setting_wins_over_code_and_code_over_the_setting_of_every_controller() {
+        let defaults = ControllerDefaults::new()
+            .every(workers(2).deadline(Duration::from_secs(9)))
+            .named("a", workers(4));
+        let of = |name: &str, code: &ControllerSettings| {
+            let resolved = defaults.resolve(name, code);
+            (resolved.max_concurrent_reconciles, resolved.deadline)
+        };
+        let nine = Some(Duration::from_secs(9));
+        assert_eq!(of("a", &workers(3)), (4, nine));
+        assert_eq!(of("b", &workers(3)), (3, nine));
+        assert_eq!(of("b", &ControllerSettings::new()), (2, nine));
+        // Zero is a decision: the code removes the deadline of every controller.
+        assert_eq!(
+            of("b", &ControllerSettings::new().deadline(Duration::ZERO)),
+            (2, None)
+        );
+    }
+
+    #[test]
+    fn without_settings_the_documented_defaults_apply() {
+        let resolved = ControllerDefaults::new().resolve("a", &ControllerSettings::new());
+        let expected = ResolvedSettings {
+            max_concurrent_reconciles: 1,
+            backoff: None,
+            backoff_is_named: false,
+            require_sync: None,
+            deadline: None,
+            deadline_grace: Duration::from_secs(5),
+            initial_priority: Priority::LOW,
+            lower_priority_share: None,
+        };
+        assert_eq!(resolved, expected);
+    }
+
+    #[test]
+    fn settings_that_cannot_work_are_refused() {
+        let ms = Duration::from_millis;
+        let every = |settings| ControllerDefaults::new().every(settings).check();
+        assert!(every(workers(0)).is_err());
+        let swapped = ControllerSettings::new().backoff(ms(9), ms(8));
+        let error = ControllerDefaults::new().named("a", swapped).check();
+        assert!(error.unwrap_err().to_string().contains("\"a\""));
+        assert!(every(ControllerSettings::new().backoff(ms(0), ms(8))).is_err());
+        assert!(every(ControllerSettings::new().backoff(ms(8), ms(8))).is_ok());
+        assert!(every(ControllerSettings::new().backoff(ms(1), Duration::MAX)).is_ok());
+    }
+}
