@@ -8,8 +8,7 @@ pub(crate) mod bodies;
 
 use std::borrow::Cow;
 
-use serde::de::DeserializeOwned;
-use steersman_object::{Kind, Object};
+use steersman_object::{Kind, Object, decode_json};
 
 use crate::event::{Decoded, Malformed};
 use crate::head::{Head, RawObject};
@@ -95,27 +94,6 @@ pub(crate) fn plain_object(prepared: Prepared<'_>) -> Result<RawObject, Cow<'_, 
     }
 }
 
-/// Decodes the JSON of one object.
-///
-/// # Errors
-///
-/// The problem, for people, with the path of the field: `spec.replicas: invalid type …`. If `quotes` is off, only its
-/// position: an error may quote a value, which must not happen for Secrets.
-pub fn decode_json<K: DeserializeOwned>(json: &[u8], quotes: bool) -> Result<K, String> {
-    // Checked as UTF-8 at once, strings need no check of their own. Invalid UTF-8 goes to the parser, which ignores
-    // it in fields that `K` does not have.
-    let decoded = match simdutf8::basic::from_utf8(json) {
-        Ok(json) => serde_json::from_str::<K>(json),
-        Err(_) => serde_json::from_slice::<K>(json),
-    };
-    decoded.map_err(|error| {
-        if !quotes {
-            return error_position(&error);
-        }
-        with_path::<K>(json).unwrap_or_else(|| error.to_string())
-    })
-}
-
 fn is_secret(kind: &Kind) -> bool {
     kind.gvk().kind() == "Secret"
 }
@@ -128,26 +106,4 @@ fn malformed(raw: &[u8], error: String) -> Malformed {
         version,
         error,
     }
-}
-
-/// Returns the error of bytes that did not decode, with the path of the field: `spec.replicas: …`.
-///
-/// The bytes are decoded again, because recording the path costs time that good objects should not pay.
-fn with_path<K: DeserializeOwned>(bytes: &[u8]) -> Option<String> {
-    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let error = serde_path_to_error::deserialize::<_, K>(&mut deserializer).err()?;
-    let path = error.path().to_string();
-    // A dot stands for the object itself.
-    (path != ".").then(|| format!("{path}: {}", error.inner()))
-}
-
-/// Returns the position of a JSON error, without any of the content.
-pub(crate) fn error_position(error: &serde_json::Error) -> String {
-    let what = match error.classify() {
-        serde_json::error::Category::Io => "it cannot be read",
-        serde_json::error::Category::Syntax => "it is not JSON",
-        serde_json::error::Category::Data => "it has another shape",
-        serde_json::error::Category::Eof => "it ends too early",
-    };
-    format!("{what} (line {}, column {})", error.line(), error.column())
 }

@@ -50,7 +50,6 @@ pub use kube_client;
 pub use api::Api;
 pub use asked::Asked;
 pub use connection::Connection;
-pub use decode::decode_json;
 pub use discovery::{Mapper, Served};
 pub use error::{Error, Refusal};
 pub use event::{Decoded, ListPage, ListPart, Malformed, PageEnd, WatchEvent};

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use memchr::memmem::Finder;
 use serde::Serialize;
 use serde_json::Value;
-use steersman_api::{RawObject, decode_json};
-use steersman_object::Object;
+use steersman_api::RawObject;
+use steersman_object::{Object, decode_json};
 
 /// A change of each object before it is stored: dropped fields take no memory, and no reader or
 /// subscriber of the kind sees them. Cheap to clone.

@@ -17,6 +17,7 @@
 //! - [`field_selector`] contains [`FieldSelector`], in the syntax of the API server.
 //! - [`selection`] contains [`Selection`], the objects that a list selects.
 //! - [`owner`] finds and builds owner references.
+//! - [`decode_json`] decodes the JSON of an object, with errors that name the field.
 //! - [`report()`] formats an error and its causes in one line; [`panic_text`] returns the text of a panic.
 
 pub mod kind;
@@ -30,10 +31,12 @@ pub mod selector;
 pub mod field_selector;
 pub mod selection;
 pub mod owner;
+mod json;
 mod report;
 mod panics;
 
 pub use field_selector::FieldSelector;
+pub use json::{decode_json, json_error_position};
 pub use key::ObjectKey;
 pub use kind::{Gvk, Gvr, Kind, Scope};
 pub use labels::Labels;

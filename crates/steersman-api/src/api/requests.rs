@@ -6,12 +6,12 @@ use bytes::Bytes;
 use http::Method;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use steersman_object::{Kind, Object, ObjectKey, Selection};
+use steersman_object::{Kind, Object, ObjectKey, Selection, json_error_position};
 
 use super::Api;
 use crate::asked::Asked;
+use crate::decode::Decoder;
 use crate::decode::raw;
-use crate::decode::{Decoder, error_position};
 use crate::error::{Error, parse_status};
 use crate::event::Decoded;
 use crate::options::{DeleteOptions, PageRequest, Paging, Patch, WriteOptions};
@@ -254,7 +254,7 @@ pub(super) fn read_object<K: Object>(
 
 /// Decodes a subresource. A subresource may hold a secret (a token), so the error only says where the problem is.
 pub(super) fn read_part<T: DeserializeOwned>(asked: &Asked, body: &[u8]) -> Result<T, Error> {
-    serde_json::from_slice(body).map_err(|error| Error::decode(asked, error_position(&error)))
+    serde_json::from_slice(body).map_err(|error| Error::decode(asked, json_error_position(&error)))
 }
 
 /// Returns the keys of a list; none if the answer is no list.
@@ -282,7 +282,7 @@ fn read_keys(_: &Asked, body: &Bytes) -> Result<Vec<ObjectKey>, Error> {
 
 fn encode(asked: &Asked, body: &impl Serialize) -> Result<Vec<u8>, Error> {
     serde_json::to_vec(body).map_err(|error| {
-        let problem = format!("it does not encode: {}", error_position(&error));
+        let problem = format!("it does not encode: {}", json_error_position(&error));
         Error::invalid_request(asked.clone(), problem)
     })
 }

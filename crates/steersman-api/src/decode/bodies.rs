@@ -7,12 +7,12 @@ use bytes::Bytes;
 use memchr::memchr;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use steersman_object::ResourceVersion;
+use steersman_object::{ResourceVersion, json_error_position};
 
 use super::items::{Items, MAX_VALUE, NoList};
 use super::lines::{Lines, MAX_LINE, TooLong};
 use crate::asked::Asked;
-use crate::decode::{Decoder, error_position, plain_object};
+use crate::decode::{Decoder, plain_object};
 use crate::error::{Error, parse_status};
 use crate::event::{Decoded, PageEnd, WatchEvent};
 
@@ -79,7 +79,10 @@ impl Page {
         let metadata = self.items.finish();
         let metadata: ListMetadata = match metadata.map_err(|problem| no_list(&asked, &problem))? {
             Some(metadata) => serde_json::from_slice(&metadata).map_err(|error| {
-                let problem = format!("it is not a list: its metadata: {}", error_position(&error));
+                let problem = format!(
+                    "it is not a list: its metadata: {}",
+                    json_error_position(&error)
+                );
                 Error::decode(&asked, problem)
             })?,
             None => ListMetadata::default(),
@@ -220,7 +223,7 @@ impl Events {
                         status,
                         None,
                     ))),
-                    None => Line::Broken(error_position(&error)),
+                    None => Line::Broken(json_error_position(&error)),
                 };
             }
         };
@@ -235,7 +238,7 @@ impl Events {
                     initial_events_end: is_initial_events_end(metadata.annotations.as_ref()),
                 },
                 Err(error) => {
-                    return Line::Broken(format!("a bookmark: {}", error_position(&error)));
+                    return Line::Broken(format!("a bookmark: {}", json_error_position(&error)));
                 }
             },
             "ERROR" => {

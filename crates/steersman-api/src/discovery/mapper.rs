@@ -7,14 +7,13 @@ use std::sync::Arc;
 use futures::StreamExt as _;
 use futures::stream;
 use parking_lot::Mutex;
-use steersman_object::{Gvk, Gvr, Kind};
+use steersman_object::{Gvk, Gvr, Kind, json_error_position};
 use tokio::sync::OnceCell;
 
 use super::document::{self, Group, Index, Served, Version};
 use super::table::KindTable;
 use crate::asked::Asked;
 use crate::connection::Connection;
-use crate::decode::error_position;
 use crate::error::{Error, Status};
 use crate::request::transport::Call;
 use crate::request::url::Url;
@@ -390,7 +389,10 @@ fn group_version(group: &str, version: &str) -> String {
 }
 
 fn unreadable(what: &str, error: &serde_json::Error) -> Error {
-    Error::decode(&Asked::of_document("read", what), error_position(error))
+    Error::decode(
+        &Asked::of_document("read", what),
+        json_error_position(error),
+    )
 }
 
 fn not_served(what: &str, because: &str) -> Error {

@@ -5,8 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
-use steersman_api::decode_json;
-use steersman_object::Object;
+use steersman_object::{Object, decode_json};
 
 use super::{Admission, Body, BodyState, Extent};
 use crate::body::forms::{DecodeResult, Form, Forms};

@@ -1,0 +1,96 @@
+//! Machine: decodes the JSON of an object, and words the errors.
+
+use serde::de::DeserializeOwned;
+
+/// Decodes the JSON of one object.
+///
+/// # Errors
+///
+/// The problem, for people, with the path of the field: `spec.replicas: invalid type …`. If `quotes` is off, the text of
+/// [`json_error_position`]: an error may quote a value, which must not happen for Secrets.
+pub fn decode_json<K: DeserializeOwned>(json: &[u8], quotes: bool) -> Result<K, String> {
+    // Checked as UTF-8 at once, strings need no check of their own. Invalid UTF-8 goes to the parser, which ignores
+    // it in fields that `K` does not have.
+    let decoded = match simdutf8::basic::from_utf8(json) {
+        Ok(json) => serde_json::from_str::<K>(json),
+        Err(_) => serde_json::from_slice::<K>(json),
+    };
+    decoded.map_err(|error| {
+        if !quotes {
+            return json_error_position(&error);
+        }
+        with_path::<K>(json).unwrap_or_else(|| error.to_string())
+    })
+}
+
+/// Returns the error of bytes that did not decode, with the path of the field: `spec.replicas: …`.
+///
+/// The bytes are decoded again, because recording the path costs time that good objects should not pay.
+fn with_path<K: DeserializeOwned>(bytes: &[u8]) -> Option<String> {
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let error = serde_path_to_error::deserialize::<_, K>(&mut deserializer).err()?;
+    let path = error.path().to_string();
+    // A dot stands for the object itself.
+    (path != ".").then(|| format!("{path}: {}", error.inner()))
+}
+
+/// Returns the class and the position of a JSON error, without any of the content: `it is not JSON (line 1, column 7)`.
+#[must_use]
+pub fn json_error_position(error: &serde_json::Error) -> String {
+    let what = match error.classify() {
+        serde_json::error::Category::Io => "it cannot be read",
+        serde_json::error::Category::Syntax => "it is not JSON",
+        serde_json::error::Category::Data => "it has another shape",
+        serde_json::error::Category::Eof => "it ends too early",
+    };
+    format!("{what} (line {}, column {})", error.line(), error.column())
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn an_error_names_the_field_or_only_its_position() {
+        #[derive(Debug, serde::Deserialize)]
+        struct Spec {
+            #[expect(dead_code, reason = "only decoded")]
+            replicas: u8,
+        }
+        #[derive(Debug, serde::Deserialize)]
+        struct Sized {
+            #[expect(dead_code, reason = "only decoded")]
+            spec: Spec,
+        }
+        let json = br#"{"spec":{"replicas":"secret"}}"#;
+        let quoted = decode_json::<Sized>(json, true).unwrap_err();
+        assert!(
+            quoted.starts_with("spec.replicas: invalid type"),
+            "{quoted}"
+        );
+        let position = decode_json::<Sized>(json, false).unwrap_err();
+        assert_eq!(position, "it has another shape (line 1, column 28)");
+        let broken = decode_json::<Sized>(b"{", false).unwrap_err();
+        assert_eq!(broken, "it ends too early (line 1, column 1)");
+    }
+
+    proptest! {
+        #[test]
+        fn an_object_is_taken_where_a_parser_of_bytes_takes_it(
+            edits in prop::collection::vec((0..90_usize, prop::sample::select(&b"{}[]\",:\\ u1n\xff\xc3\xa9\0"[..])), 0..3),
+        ) {
+            let json = r#"{"metadata":{"name":"é"},"data":{"k":"\u00e9\ud834\udd1e"},"other":["é\ud800"]}"#;
+            let mut json = json.as_bytes().to_vec();
+            for (at, byte) in edits {
+                let at = at % json.len();
+                json[at] = byte;
+            }
+            let decoded = decode_json::<ConfigMap>(&json, true);
+            let bytes = serde_json::from_slice::<ConfigMap>(&json);
+            prop_assert_eq!(decoded.ok(), bytes.ok());
+        }
+    }
+}
