@@ -31,8 +31,8 @@ impl Advice {
             } => (UnsyncedReason::Failing(*reason), message.as_str()),
             _ => (UnsyncedReason::Syncing, "its first list has not ended"),
         };
-        let way_out = match reason {
-            UnsyncedReason::Failing(reason) => self.way_out(reason),
+        let remedy = match reason {
+            UnsyncedReason::Failing(reason) => self.remedy(reason),
             _ => None,
         };
         Unsynced {
@@ -40,12 +40,12 @@ impl Advice {
             namespace: self.namespace.as_deref().map(Into::into),
             reason,
             why: why.to_owned(),
-            way_out,
+            remedy,
         }
     }
 
     /// Returns the remedy for a failure of this reason.
-    pub(crate) fn way_out(&self, reason: Reason) -> Option<String> {
+    pub(crate) fn remedy(&self, reason: Reason) -> Option<String> {
         let text = match reason {
             Reason::Forbidden => self.rule(),
             Reason::Unauthorized => match self.credentials.get() {
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn the_remedy_for_a_forbidden_kind_is_the_missing_rule() {
         let kind = Kind::of::<Deployment>();
-        let text = advice(&kind, None).way_out(Reason::Forbidden).unwrap();
+        let text = advice(&kind, None).remedy(Reason::Forbidden).unwrap();
         assert!(text.contains("a ClusterRole"), "{text}");
         assert!(
             text.contains(
@@ -167,7 +167,7 @@ mod tests {
             "{text}"
         );
         let narrow = advice(&kind, Some("web"));
-        let text = narrow.way_out(Reason::Forbidden).unwrap();
+        let text = narrow.remedy(Reason::Forbidden).unwrap();
         assert!(text.contains("a Role in namespace \"web\""), "{text}");
     }
 
@@ -179,7 +179,7 @@ mod tests {
             let by_fields = ByObject::new().namespaces(["web"]).fields(fields);
             let options = CacheOptions::new().by_object::<Deployment>(by_fields);
             let advice = with(&kind, Some("web"), &options);
-            advice.way_out(Reason::Forbidden).unwrap()
+            advice.remedy(Reason::Forbidden).unwrap()
         };
         let named = r#"{apiGroups: ["apps"], resources: ["deployments"], resourceNames: ["shop"], verbs: [get, list, watch]}"#;
         for fields in ["metadata.name=shop", "a!=b,metadata.name==shop"] {
@@ -200,11 +200,11 @@ mod tests {
     #[test]
     fn the_remedy_for_rejected_credentials_names_them() {
         let advice = advice(&Kind::of::<Deployment>(), None);
-        let text = advice.way_out(Reason::Unauthorized).unwrap();
+        let text = advice.remedy(Reason::Unauthorized).unwrap();
         assert_eq!(text, "renew the credentials of the connection");
         let credentials = "the user \"me\" in kubeconfig /a/b".to_owned();
         advice.credentials.set(credentials).unwrap();
-        let text = advice.way_out(Reason::Unauthorized).unwrap();
+        let text = advice.remedy(Reason::Unauthorized).unwrap();
         assert_eq!(
             text,
             "renew the credentials of the user \"me\" in kubeconfig /a/b"
@@ -217,7 +217,7 @@ mod tests {
         let by_fields = ByObject::new().labels("app=web").fields("spec.colour=red");
         let options = CacheOptions::new().by_object::<Deployment>(by_fields);
         let text = with(&kind, None, &options)
-            .way_out(Reason::Rejected)
+            .remedy(Reason::Rejected)
             .unwrap();
         assert!(
             text.starts_with(
@@ -228,7 +228,7 @@ mod tests {
         let by_labels = ByObject::new().labels("app=web");
         let options = CacheOptions::new().by_object::<Deployment>(by_labels);
         let text = with(&kind, None, &options)
-            .way_out(Reason::Rejected)
+            .remedy(Reason::Rejected)
             .unwrap();
         assert!(text.contains("\"app=web\" comes from `labels("), "{text}");
     }
@@ -249,7 +249,7 @@ mod tests {
             Reason::Silent,
             Reason::Decode,
         ] {
-            assert!(advice.way_out(reason).is_some(), "{reason}");
+            assert!(advice.remedy(reason).is_some(), "{reason}");
         }
     }
 
@@ -257,13 +257,13 @@ mod tests {
     fn the_remedy_for_a_kind_that_is_not_served_names_its_definition() {
         let gvk = Gvk::new("web.example.com", "v1", "Website");
         let kind = Kind::new(gvk, "websites", Scope::Namespaced);
-        let text = advice(&kind, None).way_out(Reason::NotServed).unwrap();
+        let text = advice(&kind, None).remedy(Reason::NotServed).unwrap();
         assert_eq!(
             text,
             "install the CustomResourceDefinition websites.web.example.com with version v1"
         );
         let built_in = advice(&Kind::of::<Deployment>(), None);
-        let text = built_in.way_out(Reason::NotServed).unwrap();
+        let text = built_in.remedy(Reason::NotServed).unwrap();
         assert!(text.contains("does not serve apps/v1"), "{text}");
     }
 

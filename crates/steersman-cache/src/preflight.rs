@@ -76,8 +76,8 @@ impl Cache {
                 match mapper.kind(kind.gvk()).await {
                     Ok(_) => {}
                     Err(error) if error.is_kind_not_served() => {
-                        let way_out = advice.way_out(Reason::NotServed);
-                        found.not_served.push((kind.clone(), way_out));
+                        let remedy = advice.remedy(Reason::NotServed);
+                        found.not_served.push((kind.clone(), remedy));
                     }
                     Err(error) => return Err(Error::Preflight(error)),
                 }

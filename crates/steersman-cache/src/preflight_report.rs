@@ -109,10 +109,10 @@ impl fmt::Display for Preflight {
         if self.is_ready() {
             return f.write_str("the cache has all permissions that it needs");
         }
-        for (kind, way_out) in &self.not_served {
+        for (kind, remedy) in &self.not_served {
             write!(f, "not served: {kind}")?;
-            match way_out {
-                Some(way_out) => writeln!(f, "; {way_out}")?,
+            match remedy {
+                Some(remedy) => writeln!(f, "; {remedy}")?,
                 None => writeln!(f)?,
             }
         }

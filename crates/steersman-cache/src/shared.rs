@@ -395,7 +395,7 @@ impl Shared {
             .watch_list(options.watch_list)
             .budget(self.budget.clone())
             .health(self.health.clone())
-            .failure_advice(move |reason| advice.way_out(reason));
+            .failure_advice(move |reason| advice.remedy(reason));
         let settings = coverage.settings(informer_key.namespace.as_deref());
         let settings = settings.cloned().unwrap_or_default();
         informer = settings.applied_to(informer);

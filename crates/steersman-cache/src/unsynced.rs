@@ -20,7 +20,7 @@ pub struct Unsynced {
     /// The reason, for people: the server's message, or the state of the first list.
     pub why: String,
     /// The remedy, if one is known.
-    pub way_out: Option<String>,
+    pub remedy: Option<String>,
 }
 
 /// An informer that does not follow its server at the moment; see
@@ -42,7 +42,7 @@ pub struct Trouble {
     /// The reason, for people: the server's message, or the state of the first list.
     pub why: String,
     /// The remedy, if one is known.
-    pub way_out: Option<String>,
+    pub remedy: Option<String>,
 }
 
 /// The reason why an informer has not synced.
@@ -152,7 +152,7 @@ impl Trouble {
             has_synced,
             reason: unsynced.reason,
             why: unsynced.why,
-            way_out: unsynced.way_out,
+            remedy: unsynced.remedy,
         }
     }
 }
@@ -160,9 +160,9 @@ impl Trouble {
 impl fmt::Display for Unsynced {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let problem = "could not be cached";
-        let (place, way_out) = (self.namespace.as_deref(), self.way_out.as_deref());
+        let (place, remedy) = (self.namespace.as_deref(), self.remedy.as_deref());
         show(f, &self.kind, problem, place, &self.why)?;
-        show_way_out(f, way_out)
+        write_remedy(f, remedy)
     }
 }
 
@@ -172,9 +172,9 @@ impl fmt::Display for Trouble {
             true => "is stale in the cache",
             false => "could not be cached",
         };
-        let (place, way_out) = (self.namespace.as_deref(), self.way_out.as_deref());
+        let (place, remedy) = (self.namespace.as_deref(), self.remedy.as_deref());
         show(f, &self.kind, problem, place, &self.why)?;
-        show_way_out(f, way_out)
+        write_remedy(f, remedy)
     }
 }
 
@@ -192,9 +192,9 @@ fn show(
     write!(f, ": {why}")
 }
 
-fn show_way_out(f: &mut fmt::Formatter<'_>, way_out: Option<&str>) -> fmt::Result {
-    match way_out {
-        Some(way_out) => write!(f, "; {way_out}"),
+fn write_remedy(f: &mut fmt::Formatter<'_>, remedy: Option<&str>) -> fmt::Result {
+    match remedy {
+        Some(remedy) => write!(f, "; {remedy}"),
         None => Ok(()),
     }
 }

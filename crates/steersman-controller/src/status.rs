@@ -81,7 +81,7 @@ impl ControllerStatus {
     }
 
     /// Returns the informers that a [waiting](Self::is_waiting) controller waits for, with the
-    /// reason and the way out. Empty if the controller does not wait, or is about to start.
+    /// reason and the remedy. Empty if the controller does not wait, or is about to start.
     #[must_use]
     pub fn waiting_for(&self) -> Vec<Unsynced> {
         let (cache, kinds) = match &self.shared.state.lock().awaited {

@@ -24,7 +24,7 @@ pub struct Health {
 pub struct InformerHealth {
     /// The api-server.
     pub cluster: String,
-    /// The kind, the reason and the way out.
+    /// The kind, the reason and the remedy.
     pub trouble: Trouble,
     /// The names of the manager's controllers that watch the kind, in order.
     pub controllers: Vec<String>,
@@ -38,7 +38,7 @@ pub struct ControllerHealth {
     pub name: String,
     /// Whether the controller was started and waits for the first sync of a watched kind.
     pub is_waiting: bool,
-    /// The informers that it waits for, with the reason and the way out.
+    /// The informers that it waits for, with the reason and the remedy.
     pub waiting_for: Vec<Unsynced>,
     /// The number of events lost to panics of its predicates, handlers and filters.
     pub handler_panics: u64,

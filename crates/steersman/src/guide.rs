@@ -13,7 +13,7 @@
 //! 9. [`faults`]: failures on demand.
 //! 10. [`player`]: the controllers, scheduler and kubelets that it stands in for.
 //! 11. [`testing`]: tests of whole operators, in milliseconds.
-//! 12. [`troubleshooting`]: error messages, their causes and the way out.
+//! 12. [`troubleshooting`]: error messages, their causes and the remedy.
 
 /// Declares one page. The links between pages get their targets here, because in the book they lead to files.
 macro_rules! page {

@@ -22,7 +22,7 @@ pub enum Progress {
     },
     /// A child cannot be created: its name is taken, or the server refuses it.
     Refused {
-        /// The reason and the way out.
+        /// The reason and the remedy.
         why: String,
     },
     /// Web servers are starting, stopping or being replaced.

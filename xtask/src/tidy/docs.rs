@@ -272,8 +272,8 @@ fn missing(path: &str) -> Violation {
     Violation::new(RULE, path, 0, "does not exist", "write the page")
 }
 
-fn complain(page: &File, at: usize, problem: String, way_out: &str) -> Violation {
-    Violation::new(RULE, &page.path, line(&page.text, at), problem, way_out)
+fn complain(page: &File, at: usize, problem: String, remedy: &str) -> Violation {
+    Violation::new(RULE, &page.path, line(&page.text, at), problem, remedy)
 }
 
 #[cfg(test)]

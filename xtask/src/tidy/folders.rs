@@ -24,8 +24,8 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
 
 fn too_many(folder: &str, count: usize) -> Violation {
     let problem = format!("holds {count} Rust files side by side, more than {MOST}");
-    let way_out = "move files that belong together to a sub-folder";
-    Violation::new(RULE, folder, 0, problem, way_out)
+    let remedy = "move files that belong together to a sub-folder";
+    Violation::new(RULE, folder, 0, problem, remedy)
 }
 
 #[cfg(test)]

@@ -27,8 +27,8 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
                 "no type, function or module is named `{}`",
                 names.join("` or `")
             );
-            let way_out = "write the name from the code in parentheses behind the word";
-            Violation::new(RULE, PAGE, line(&page.text, at), problem, way_out)
+            let remedy = "write the name from the code in parentheses behind the word";
+            Violation::new(RULE, PAGE, line(&page.text, at), problem, remedy)
         })
         .collect()
 }

@@ -69,7 +69,7 @@ fn attributes(file: &File, list: &[Token<'_>]) -> Vec<Violation> {
             &list[index..(index + 2).min(end)]
         };
         for name in span {
-            let (problem, way_out) = match name.text {
+            let (problem, remedy) = match name.text {
                 "ignore" => ("a test is ignored", "make it pass, or delete it"),
                 "allow" => (
                     "a lint is allowed",
@@ -77,7 +77,7 @@ fn attributes(file: &File, list: &[Token<'_>]) -> Vec<Violation> {
                 ),
                 _ => continue,
             };
-            found.push(complain(file, token.at, problem.to_owned(), way_out));
+            found.push(complain(file, token.at, problem.to_owned(), remedy));
         }
     }
     found
@@ -101,8 +101,8 @@ fn homes(file: &File) -> Vec<Violation> {
     .collect()
 }
 
-fn complain(file: &File, at: usize, problem: String, way_out: &str) -> Violation {
-    Violation::new(RULE, &file.path, line(&file.text, at), problem, way_out)
+fn complain(file: &File, at: usize, problem: String, remedy: &str) -> Violation {
+    Violation::new(RULE, &file.path, line(&file.text, at), problem, remedy)
 }
 
 #[cfg(test)]

@@ -68,10 +68,10 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
         ),
     ];
     for (id, line) in &listed {
-        for (citing, what, way_out) in ends {
+        for (citing, what, remedy) in ends {
             if !citing.contains(id) {
                 let problem = format!("no {what} cites {id}");
-                found.push(complain(PAGE, *line, problem, way_out));
+                found.push(complain(PAGE, *line, problem, remedy));
             }
         }
     }
@@ -149,8 +149,8 @@ fn ids(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-fn complain(path: &str, line: usize, problem: String, way_out: &str) -> Violation {
-    Violation::new(RULE, path, line, problem, way_out)
+fn complain(path: &str, line: usize, problem: String, remedy: &str) -> Violation {
+    Violation::new(RULE, path, line, problem, remedy)
 }
 
 #[cfg(test)]

@@ -212,15 +212,15 @@ pub(crate) fn check(packages: &[Package]) -> Vec<Violation> {
             }
         };
         for dependency in &package.dependencies {
-            let way_out = if ours(dependency) {
+            let remedy = if ours(dependency) {
                 let known = allowed.is_none_or(|may| may.contains(&dependency.as_str()));
-                (!known).then(|| way_out_of_ours(package, allowed.unwrap_or_default()))
+                (!known).then(|| remedy_of_ours(package, allowed.unwrap_or_default()))
             } else {
-                way_out_of_external(package, dependency)
+                remedy_of_external(package, dependency)
             };
-            found.extend(way_out.map(|way_out| {
+            found.extend(remedy.map(|remedy| {
                 let problem = format!("`{}` depends on `{dependency}`", package.name);
-                Violation::new(RULE, &package.manifest, 0, problem, way_out)
+                Violation::new(RULE, &package.manifest, 0, problem, remedy)
             }));
         }
     }
@@ -253,7 +253,7 @@ fn allowed(package: &Package) -> Result<Option<&'static [&'static str]>, Violati
         })
 }
 
-fn way_out_of_ours(package: &Package, may: &[&str]) -> String {
+fn remedy_of_ours(package: &Package, may: &[&str]) -> String {
     if may.is_empty() {
         return format!(
             "`{}` may depend on no crate of this workspace: move the code that it needs into it",
@@ -267,7 +267,7 @@ fn way_out_of_ours(package: &Package, may: &[&str]) -> String {
     )
 }
 
-fn way_out_of_external(package: &Package, dependency: &str) -> Option<String> {
+fn remedy_of_external(package: &Package, dependency: &str) -> Option<String> {
     let row = RANKS.iter().find(|row| row.name == package.name);
     if row.is_some_and(|row| row.never.contains(&dependency)) {
         return Some(

@@ -151,9 +151,9 @@ impl<'a> Checks<'a> {
     }
 
     /// Adds a violation at `key` unless the condition holds.
-    fn require(&mut self, holds: bool, key: &str, problem: &str, way_out: &str) {
+    fn require(&mut self, holds: bool, key: &str, problem: &str, remedy: &str) {
         if !holds {
-            let violation = complain(self.file, key, problem.to_owned(), way_out);
+            let violation = complain(self.file, key, problem.to_owned(), remedy);
             self.found.push(violation);
         }
     }
@@ -215,27 +215,27 @@ fn dependency(file: &File, name: &str, value: &Value, is_ours_in_tests: bool) ->
     if is_ours_in_tests {
         let has_version = from_workspace || value.is_str() || value.get("version").is_some();
         return has_version.then(|| {
-            let way_out = format!(
+            let remedy = format!(
                 "write `{name} = {{ path = \"…\" }}`, because with a version each of the two crates could only be published after the other"
             );
-            complain(file, name, format!("dev-dependency `{name}` carries a version"), &way_out)
+            complain(file, name, format!("dev-dependency `{name}` carries a version"), &remedy)
         });
     }
     (!from_workspace).then(|| {
-        let way_out = format!(
+        let remedy = format!(
             "move it to the root's `[workspace.dependencies]` and write `{name}.workspace = true`"
         );
         complain(
             file,
             name,
             format!("sets the version of `{name}` itself"),
-            &way_out,
+            &remedy,
         )
     })
 }
 
 /// Makes a violation at the first line that starts with `key`, or for the whole file without one.
-fn complain(file: &File, key: &str, problem: String, way_out: &str) -> Violation {
+fn complain(file: &File, key: &str, problem: String, remedy: &str) -> Violation {
     let line = file
         .text
         .lines()
@@ -245,7 +245,7 @@ fn complain(file: &File, key: &str, problem: String, way_out: &str) -> Violation
         &file.path,
         line.map_or(0, |line| line + 1),
         problem,
-        way_out,
+        remedy,
     )
 }
 

@@ -176,8 +176,8 @@ fn absolute<'a>(user: &[&'a String], to: &'a [String]) -> Option<Vec<&'a String>
     Some(path)
 }
 
-fn complain(file: &File, line: usize, problem: &str, way_out: &str) -> Violation {
-    Violation::new(RULE, &file.path, line, problem, way_out)
+fn complain(file: &File, line: usize, problem: &str, remedy: &str) -> Violation {
+    Violation::new(RULE, &file.path, line, problem, remedy)
 }
 
 #[cfg(test)]

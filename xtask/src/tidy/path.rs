@@ -87,8 +87,8 @@ fn declares(tokens: &[Token<'_>], name: &str) -> bool {
     })
 }
 
-fn complain(page: &File, at: usize, problem: String, way_out: &str) -> Violation {
-    Violation::new(RULE, &page.path, line(&page.text, at), problem, way_out)
+fn complain(page: &File, at: usize, problem: String, remedy: &str) -> Violation {
+    Violation::new(RULE, &page.path, line(&page.text, at), problem, remedy)
 }
 
 #[cfg(test)]

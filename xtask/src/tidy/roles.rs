@@ -40,13 +40,13 @@ fn check_file(file: &File) -> Vec<Violation> {
         .strip_prefix("//! ")
         .filter(|summary| !summary.trim().is_empty())
     else {
-        let way_out = if has_role(file) {
+        let remedy = if has_role(file) {
             TAG
         } else {
             "begin with `//!` and one sentence"
         };
         let problem = "the first line does not state the purpose of the file";
-        return vec![complain(file, 1, problem, way_out)];
+        return vec![complain(file, 1, problem, remedy)];
     };
     if !has_role(file) {
         return Vec::new();
@@ -146,8 +146,8 @@ fn items(file: &File, tokens: &[Token<'_>]) -> Vec<Violation> {
     complaint.into_iter().collect()
 }
 
-fn complain(file: &File, line: usize, problem: &str, way_out: &str) -> Violation {
-    Violation::new(RULE, &file.path, line, problem, way_out)
+fn complain(file: &File, line: usize, problem: &str, remedy: &str) -> Violation {
+    Violation::new(RULE, &file.path, line, problem, remedy)
 }
 
 #[cfg(test)]

@@ -122,7 +122,7 @@ pub(crate) struct Violation {
     /// What is wrong.
     pub(crate) problem: String,
     /// How to fix it.
-    pub(crate) way_out: String,
+    pub(crate) remedy: String,
 }
 
 impl Violation {
@@ -132,14 +132,14 @@ impl Violation {
         path: &str,
         line: usize,
         problem: impl Into<String>,
-        way_out: impl Into<String>,
+        remedy: impl Into<String>,
     ) -> Self {
         Self {
             rule,
             path: path.to_owned(),
             line,
             problem: problem.into(),
-            way_out: way_out.into(),
+            remedy: remedy.into(),
         }
     }
 }
@@ -150,7 +150,7 @@ impl fmt::Display for Violation {
         if self.line > 0 {
             write!(f, ":{}", self.line)?;
         }
-        write!(f, ": [{}] {}; {}", self.rule, self.problem, self.way_out)
+        write!(f, ": [{}] {}; {}", self.rule, self.problem, self.remedy)
     }
 }
 
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_violation_prints_path_line_rule_problem_and_way_out() {
+    fn a_violation_prints_path_line_rule_problem_and_remedy() {
         let violation = Violation::new("sizes", "a.rs", 3, "too long", "split it");
         assert_eq!(violation.to_string(), "a.rs:3: [sizes] too long; split it");
     }

@@ -105,8 +105,8 @@ pub(crate) fn declarations<'a>(list: &[Token<'a>]) -> Vec<Declaration<'a>> {
     found
 }
 
-fn complain(file: &File, at: usize, problem: String, way_out: &str) -> Violation {
-    Violation::new(RULE, &file.path, line(&file.text, at), problem, way_out)
+fn complain(file: &File, at: usize, problem: String, remedy: &str) -> Violation {
+    Violation::new(RULE, &file.path, line(&file.text, at), problem, remedy)
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ const REFUSED: &str = include_str!("wording/refused.txt");
 /// A refused word or phrase.
 struct Phrase {
     words: Vec<&'static str>,
-    way_out: &'static str,
+    remedy: &'static str,
 }
 
 /// A word of a text, in lower case, with its offset.
@@ -36,9 +36,9 @@ fn refused() -> Vec<Phrase> {
     let lines = REFUSED.lines().filter(|line| !line.starts_with('#'));
     let phrases = lines.filter_map(|line| line.split_once(": "));
     phrases
-        .map(|(phrase, way_out)| Phrase {
+        .map(|(phrase, remedy)| Phrase {
             words: phrase.split(' ').collect(),
-            way_out,
+            remedy,
         })
         .collect()
 }
@@ -56,7 +56,7 @@ fn check_file(file: &File, refused: &[Phrase]) -> Vec<Violation> {
     let violations = found.into_iter().map(|(at, phrase)| {
         let problem = format!("says `{}`", phrase.words.join(" "));
         let line = line(&file.text, at);
-        Violation::new(RULE, &file.path, line, problem, phrase.way_out)
+        Violation::new(RULE, &file.path, line, problem, phrase.remedy)
     });
     violations.collect()
 }

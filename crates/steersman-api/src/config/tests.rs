@@ -117,18 +117,18 @@ async fn a_pod_without_its_service_account_names_the_missing_part() {
             assert!(text.contains(part), "{part:?} is not in: {text}");
         }
     };
-    let way_out = ["KUBERNETES_SERVICE_PORT is not", "KUBECONFIG"];
-    said(None, &way_out).await;
-    said(Some(""), &way_out).await;
+    let remedy = ["KUBERNETES_SERVICE_PORT is not", "KUBECONFIG"];
+    said(None, &remedy).await;
+    said(Some(""), &remedy).await;
     said(Some("http"), &["KUBERNETES_SERVICE_PORT is \"http\""]).await;
     for name in ["token", "ca.crt", "namespace"] {
         let missing = dir.path().join(name);
-        let way_out = [
+        let remedy = [
             missing.to_str().unwrap(),
             "automountServiceAccountToken",
             "KUBECONFIG",
         ];
-        said(Some("443"), &way_out).await;
+        said(Some("443"), &remedy).await;
         file(&dir, name, "x");
     }
 }

@@ -119,7 +119,7 @@ async fn waiting_for_sync_names_every_kind_that_did_not() {
     let mut kinds: Vec<String> = unsynced.iter().map(|u| u.kind.to_string()).collect();
     kinds.sort();
     assert_eq!(kinds, ["Service.v1", "Website.v1.web.example.com"]);
-    assert!(unsynced.iter().all(|u| u.way_out.is_some()), "{error}");
+    assert!(unsynced.iter().all(|u| u.remedy.is_some()), "{error}");
     drop(refusing);
     world.stop().await.unwrap();
 }

@@ -180,11 +180,11 @@ async fn a_kind_that_is_not_served_is_named_with_its_definition() {
     cache.informer::<Pod>().unwrap();
     let found = cache.preflight(&admin).await.unwrap();
     assert!(found.missing.is_empty(), "{found}");
-    let (kind, way_out) = found.not_served.first().unwrap();
+    let (kind, remedy) = found.not_served.first().unwrap();
     assert_eq!(found.not_served.len(), 1, "{found}");
     assert_eq!(kind.plural(), "websites");
     assert!(
-        way_out
+        remedy
             .as_ref()
             .unwrap()
             .contains("websites.web.example.com"),

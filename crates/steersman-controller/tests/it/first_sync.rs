@@ -122,7 +122,7 @@ async fn a_controller_waits_for_a_forbidden_kind_with_a_log_line_each_minute() {
     }
     let waiting_for = status.waiting_for();
     assert_eq!(waiting_for.len(), 1);
-    assert!(waiting_for[0].is_forbidden() && waiting_for[0].way_out.is_some());
+    assert!(waiting_for[0].is_forbidden() && waiting_for[0].remedy.is_some());
     let waiting = "steersman_controller_waiting{controller=\"owner\",name=\"ConfigMap.v1\",\
                    reason=\"forbidden\"} ";
     assert_eq!(world.series(waiting), "1");

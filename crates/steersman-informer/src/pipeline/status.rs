@@ -48,7 +48,7 @@ impl Core {
                 // A field named `message` would replace the text of the line.
                 error = %problem.message,
                 // Last and without quotes, as it may contain a rule to copy.
-                way_out = self.options.failure_advice.of(problem.reason).map(tracing::field::display),
+                remedy = self.options.failure_advice.of(problem.reason).map(tracing::field::display),
                 "degraded; trying again until it works"
             ),
             (LogLine::Begins | LogLine::None, _) => {}

@@ -31,7 +31,7 @@ async fn a_failure_is_logged_once_until_its_reason_changes() {
         "WARN",
         "degraded; trying again until it works kind=configmaps reason=unauthorized",
         "error=list failed: the server answered 401",
-        "way_out=renew the credentials",
+        "remedy=renew the credentials",
     ] {
         assert!(
             unauthorized.contains(part),
@@ -39,7 +39,7 @@ async fn a_failure_is_logged_once_until_its_reason_changes() {
         );
     }
     assert!(failing.contains("reason=server"), "{failing}");
-    assert!(!failing.contains("way_out"), "{failing}");
+    assert!(!failing.contains("remedy"), "{failing}");
     assert!(text.contains("recovered kind=configmaps"), "{text}");
 }
 

@@ -4,7 +4,7 @@
 //! expected texts anew.
 
 #[test]
-fn types_that_do_not_fit_are_refused_with_the_way_out() {
+fn types_that_do_not_fit_are_refused_with_the_remedy() {
     let cases = trybuild::TestCases::new();
     cases.compile_fail("tests/it/compile/*.rs");
 }
