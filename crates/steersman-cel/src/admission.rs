@@ -8,10 +8,10 @@ use crate::authorizer;
 use crate::program::Program;
 use crate::types::{Decl, Type};
 
-/// The variable that asks about what the request is about.
+/// The variable with the authorization check of the request's own resource.
 pub const REQUEST_RESOURCE: &str = "authorizer.requestResource";
 
-/// The fields of `request` in expressions, a subset of those that a webhook receives.
+/// The fields of `request` in expressions: a subset of the fields that a webhook receives.
 pub static REQUEST: LazyLock<Decl> = LazyLock::new(request);
 /// The fields of `namespaceObject`.
 pub static NAMESPACE: LazyLock<Decl> = LazyLock::new(namespace);
@@ -47,7 +47,7 @@ impl Environment {
         }
     }
 
-    /// Returns the same without the authorizer.
+    /// Returns a copy of the environment without the authorizer.
     #[must_use]
     pub fn without_authorizer(&self) -> Self {
         let mut less = self.clone();
@@ -56,7 +56,7 @@ impl Environment {
         less
     }
 
-    /// Returns the same with the types of which changes are made.
+    /// Returns a copy of the environment with the types of a mutating policy's changes.
     #[must_use]
     pub fn with_changes(&self) -> Self {
         let mut more = self.clone();
@@ -67,15 +67,15 @@ impl Environment {
         more
     }
 
-    /// Adds a variable of the policy.
+    /// Declares a variable of the policy.
     pub fn declare(&mut self, name: &str, kind: Type) {
         self.made.push((name.to_owned(), Decl::of_type(kind)));
     }
 
-    /// Compiles an expression. Its value has one of the types, where any are named.
+    /// Compiles an expression. If `results` is not empty, the value must have one of these types.
     ///
     /// # Errors
-    /// Fails with the errors as upstream prints them.
+    /// Fails with the errors in upstream's form.
     pub fn compile(&self, expression: &str, results: &[Type]) -> Result<Program, String> {
         let mut variables = self.known.clone();
         if !self.made.is_empty() {

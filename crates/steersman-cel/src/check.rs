@@ -1,4 +1,4 @@
-//! Machine: finds the type of every part of an expression, and its type errors.
+//! Machine: infers the type of every node of an expression, and reports type errors.
 
 mod functions;
 
@@ -7,23 +7,24 @@ use crate::syntax::parse::Mistake;
 use crate::types::Type;
 use functions::Overload;
 
-/// A type of more parts than these is not followed: it could double with each step of a rule.
+/// Types with at least this number of parts become `dyn`, because a type can double in size with
+/// each operation of a rule.
 const MOST_TYPES: usize = 512;
 
-/// The results of the checker for the parts of an expression, by their numbers.
+/// The results of the checker. The vectors are indexed by [`Node::id`].
 #[derive(Debug)]
 pub(crate) struct Checked {
     pub types: Vec<Type>,
-    /// The overloads that each call may mean.
+    /// The overloads that a call may resolve to; empty for other nodes.
     pub overloads: Vec<Vec<&'static Overload>>,
-    /// The variables of the environment that are used.
+    /// The declared variables that the expression uses.
     pub used: Vec<String>,
 }
 
-/// Checks an expression, and resolves the calls of functions with a dot in their name.
+/// Checks the types of an expression, and rewrites calls of functions with a dot in their name.
 ///
 /// # Errors
-/// All that does not fit.
+/// Returns every type error.
 pub(crate) fn check(
     root: &mut Node,
     parts: usize,
@@ -58,9 +59,9 @@ pub(crate) fn check(
 struct Checker<'a> {
     variables: &'a [(&'a str, Type)],
     scopes: Vec<(String, Type)>,
-    /// The types that are bound to the checker's own type variables.
+    /// The type that is bound to each type variable, by number.
     bound: Vec<Option<Type>>,
-    /// The variables in the order in which they were bound, to take it back.
+    /// The type variables in the order in which they were bound, so that bindings can be undone.
     trail: Vec<usize>,
     found: Checked,
     mistakes: Vec<Mistake>,
@@ -132,7 +133,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Returns the name of a variable that is written with a dot, where the part is one.
+    /// Returns the name of a variable such as `authorizer.requestResource`, if the node spells one.
     fn dotted(&self, node: &Node) -> Option<String> {
         let Kind::Select {
             field, test: false, ..
@@ -153,8 +154,8 @@ impl Checker<'_> {
         (!hidden).then(|| (*name).to_owned())
     }
 
-    /// Returns the type of an object of a named type. The first part of the name is declared as
-    /// that of a type where there are such.
+    /// Returns the type of a message literal, such as `Object.spec{…}`. The first part of its name
+    /// must be declared as a type.
     fn message(&mut self, at: usize, name: &str, fields: &mut [MessageField]) -> Type {
         let root = name.split('.').next().unwrap_or_default();
         let declared = self
@@ -230,7 +231,7 @@ impl Checker<'_> {
         )
     }
 
-    /// Returns the type of a field of something.
+    /// Returns the type of the field `name` of a value of type `of`.
     fn field(&mut self, at: usize, of: &Type, name: &str) -> Type {
         match self.settled(of, false) {
             Type::Error => Type::Error,
@@ -322,7 +323,7 @@ impl Checker<'_> {
         self.mistake(at, what)
     }
 
-    /// `a.?b`: the field where it is, and no value where it is not.
+    /// `a.?b`: an optional value that holds the field if it exists.
     fn optional_field(&mut self, id: usize, at: usize, args: &mut [Node]) -> Type {
         self.found.overloads[id] = functions::overloads("optional.of")
             .map(|one| one.iter().collect())
@@ -385,7 +386,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Returns the type of the items of a literal, which all have one.
+    /// Returns the common type of the items of a literal, given the type of the earlier items.
     fn joined(&mut self, at: usize, all: Option<Type>, found: Type) -> Type {
         let Some(all) = all else { return found };
         if self.fits(&all, &found) {
@@ -406,8 +407,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Returns whether a value of the one type may stand where the other is wanted. Binds the
-    /// checker's variables so that it may.
+    /// Returns whether a value of type `found` is accepted as `wanted`. Binds type variables to
+    /// make the types equal.
     fn fits(&mut self, wanted: &Type, found: &Type) -> bool {
         let wanted = self.head(wanted);
         let found = self.head(found);
@@ -425,14 +426,14 @@ impl Checker<'_> {
             (Type::List(a), Type::List(b)) | (Type::Optional(a), Type::Optional(b)) => {
                 self.fits(a, b)
             }
-            // All types are of the type of types.
+            // The type of every type is `type`.
             (Type::Of(_), Type::Of(_)) => true,
             (Type::Map(a), Type::Map(b)) => self.fits(&a.0, &b.0) && self.fits(&a.1, &b.1),
             (a, b) => a == b,
         }
     }
 
-    /// Returns a type with its outermost variable replaced.
+    /// Returns the type that a bound type variable stands for; other types are returned unchanged.
     fn head(&self, of: &Type) -> Type {
         let mut of = of.clone();
         while let Type::Param(number) = &of {
@@ -453,7 +454,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Returns a type with what is known of its variables; the others become `dyn` at the `end`.
+    /// Returns a type with all bound type variables replaced. With `end`, unbound variables become
+    /// `dyn`.
     fn settled(&self, of: &Type, end: bool) -> Type {
         match self.head(of) {
             Type::Param(_) if end => Type::Dyn,
@@ -466,7 +468,7 @@ impl Checker<'_> {
     }
 }
 
-/// Returns an overload's type with its variables replaced.
+/// Returns a type of an overload with the type parameters replaced by `params`.
 fn replaced(of: &Type, params: &[Type; 2]) -> Type {
     match of {
         Type::Param(number) => params.get(*number).cloned().unwrap_or(Type::Dyn),

@@ -1,4 +1,4 @@
-//! Machine: estimates the highest cost of an expression before its first run.
+//! Machine: estimates the worst-case cost of an expression at compile time.
 //!
 //! The rules are those of cel-go's `checker/cost.go` and of `apiserver/pkg/cel/library/cost.go`.
 
@@ -12,7 +12,7 @@ use crate::syntax::ast::{Fold, Kind, Literal, Node};
 use crate::types::{Decl, Type};
 use cost_range::Range;
 
-/// Sizes of the keys and the values of a list or map.
+/// The sizes of the keys and of the values of a list or map.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entries {
     key: Range,
@@ -26,7 +26,7 @@ struct Local {
     entries: Option<Entries>,
 }
 
-/// The estimate of one expression.
+/// The state of estimating one expression.
 pub(super) struct Coster<'a> {
     pub(super) checked: &'a Checked,
     root: &'a Arc<Decl>,
@@ -36,7 +36,7 @@ pub(super) struct Coster<'a> {
     pub(super) entries: Vec<Option<Entries>>,
 }
 
-/// A call as one of its overloads, with what its arguments cost.
+/// A call that resolved to one overload, and the estimated costs of its arguments.
 pub(super) struct Call<'a> {
     pub(super) node: &'a Node,
     pub(super) name: &'a str,
@@ -46,7 +46,7 @@ pub(super) struct Call<'a> {
     pub(super) costs: &'a [Range],
 }
 
-/// Estimates the highest cost of an expression with the variables declared by `root`.
+/// Returns the worst-case cost of an expression with the variables that `root` declares.
 #[must_use]
 pub(crate) fn estimate(node: &Node, checked: &Checked, root: &Arc<Decl>) -> u64 {
     let parts = checked.types.len();
@@ -181,13 +181,13 @@ impl Coster<'_> {
         cost
     }
 
-    /// Brings the variables of a loop into scope.
+    /// Adds the variables of a loop to the scope.
     fn iterate(&mut self, fold: &Fold) {
         let decl = self.decl(&fold.range);
         let entries = self.entry_sizes(&fold.range);
         let is_list = matches!(self.checked.types[fold.range.id], Type::List(_));
         let items = decl.as_ref().and_then(|decl| decl.items.clone());
-        // Keys of maps have no declared size.
+        // The schema declares no size for the keys of maps.
         let keys = decl
             .filter(|decl| matches!(decl.kind, Type::Map(_)))
             .map(|_| {
@@ -326,7 +326,7 @@ pub(super) fn joined(a: Option<Entries>, b: Option<Entries>) -> Option<Entries> 
     })
 }
 
-/// Returns whether a loop only gives a value a name.
+/// Returns whether a loop has no iterations and only binds a value to a name.
 fn is_bind(fold: &Fold) -> bool {
     matches!(&fold.range.kind, Kind::List { items, .. } if items.is_empty())
         && matches!(fold.cond.kind, Kind::Literal(Literal::Bool(false)))

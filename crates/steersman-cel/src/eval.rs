@@ -1,6 +1,6 @@
-//! Machine: evaluates the parts of an expression.
+//! Machine: evaluates the nodes of an expression.
 //!
-//! Costs are counted as cel-go's `interpreter/runtimecost.go` counts them.
+//! Costs are counted as in cel-go's `interpreter/runtimecost.go`.
 
 pub(crate) mod run;
 mod operators;
@@ -19,10 +19,10 @@ use crate::value::{Key, Text, Value};
 use run::{Failure, Outcome, Run, has, maybe, select};
 
 impl<'a, 'n> Run<'a, 'n> {
-    /// Returns the value of a part.
+    /// Evaluates a node.
     ///
     /// # Errors
-    /// Fails if the part has no value.
+    /// Fails if the node has no value.
     pub(crate) fn eval(&mut self, node: &'n Node) -> Outcome<'a> {
         match &node.kind {
             Kind::Literal(literal) => Ok(constant(literal)),
@@ -136,7 +136,7 @@ impl<'a, 'n> Run<'a, 'n> {
                 maybe(&of, &Key::Text(Arc::clone(field)))
             }
             ("orValue" | "or", [other]) => {
-                // The other value is made only where it is needed.
+                // The alternative is evaluated only if the optional has no value.
                 let Some(target) = target else {
                     return Err(Failure::overload());
                 };
@@ -165,7 +165,8 @@ impl<'a, 'n> Run<'a, 'n> {
         }
     }
 
-    /// `&&` and `||`: the side that decides does so even where the other one fails.
+    /// Evaluates `&&` and `||`. A side with the value `decides` determines the result even if the
+    /// other side fails.
     fn logical(&mut self, left: &'n Node, right: &'n Node, decides: bool) -> Outcome<'a> {
         let left = match self.eval(left) {
             Err(Failure::Limit) => return Err(Failure::Limit),
@@ -232,7 +233,7 @@ impl<'a, 'n> Run<'a, 'n> {
         Ok(())
     }
 
-    /// Returns one turn of a loop; answers whether another one follows.
+    /// Runs one iteration of a loop. Returns whether another iteration follows.
     fn once(&mut self, fold: &'n Fold, accu: usize) -> Result<bool, Failure> {
         match self.eval(&fold.cond)? {
             Value::Bool(true) => {}
@@ -246,8 +247,8 @@ impl<'a, 'n> Run<'a, 'n> {
         Ok(true)
     }
 
-    /// Makes the next value of a loop's result. A list or map that grows is taken out of its
-    /// variable meanwhile, so that it grows in place.
+    /// Evaluates the next value of the accumulator of a loop. A list or map is moved out of its
+    /// variable during the step, so that it grows in place.
     fn step(&mut self, node: &'n Node, name: &str, accu: usize) -> Result<(), Failure> {
         if let Kind::Call {
             name: function,
@@ -285,7 +286,7 @@ impl<'a, 'n> Run<'a, 'n> {
     }
 }
 
-/// Returns the value of an optional entry, and `None` if its optional value is absent.
+/// Returns the value of an optional entry, or `None` if the optional has no value.
 fn unwrapped(value: Value<'_>, optional: bool) -> Option<Value<'_>> {
     match value {
         Value::Optional(held) if optional => held.map(|held| (*held).clone()),

@@ -1,5 +1,5 @@
-//! Machine: an expression of admission with its source. It is compiled when it is written, and each
-//! run takes its cost from a budget.
+//! Machine: an admission expression with its source. It is compiled when its policy or webhook is
+//! written, and each run is paid from a cost budget.
 
 use serde_json::Value as Json;
 
@@ -9,11 +9,11 @@ use crate::program::{CALL_LIMIT, Program};
 use crate::types::Type;
 use crate::value::Value;
 
-/// The cost that all conditions of a webhook or a policy may have together.
+/// The cost budget of all conditions of one webhook or policy.
 const CONDITIONS_BUDGET: u64 = 2_500_000;
 
-/// The largest depth of a value that an expression makes: the depth of an expression. Without a
-/// limit, variables that contain each other could exceed the stack of any thread (SRV-3).
+/// The maximum depth of a value that an expression creates, equal to the maximum depth of an
+/// expression. Without it, variables that contain each other could overflow the stack (SRV-3).
 const MOST_NESTED: usize = 250;
 
 /// An expression with its source, or with its errors if it does not compile.
@@ -23,7 +23,7 @@ pub struct Expression {
     program: Result<Program, String>,
 }
 
-/// The variables that a policy declares, with their values.
+/// The values of the variables that a policy declares.
 pub type Made<'a> = Vec<(String, Outcome<'a>)>;
 
 impl Expression {
@@ -46,16 +46,16 @@ impl Expression {
         &self.text
     }
 
-    /// Returns the type of the value, and any type if the expression does not compile.
+    /// Returns the type of the value, or `dyn` if the expression does not compile.
     pub fn result(&self) -> Type {
         let result = self.program.as_ref().map(Program::result);
         result.cloned().unwrap_or(Type::Dyn)
     }
 
-    /// Evaluates the expression and takes its cost from the budget `left`.
+    /// Evaluates the expression and subtracts its cost from the budget `left`.
     ///
     /// # Errors
-    /// Fails with the reason if there is no value.
+    /// Fails with the reason if the expression has no value.
     pub fn run<'a>(
         &self,
         values: &[(&str, Value<'a>)],
@@ -88,7 +88,7 @@ impl Expression {
         })
     }
 
-    /// Returns the value for use as one of the policy's variables.
+    /// Evaluates the expression as the policy's variable `name`, and adds the outcome to `made`.
     pub fn run_variable<'a>(
         &self,
         name: &str,
@@ -107,7 +107,7 @@ impl Expression {
     }
 }
 
-/// Returns whether all conditions hold. One false condition decides, even if others fail.
+/// Returns whether all conditions are true. One false condition decides, even if others fail.
 ///
 /// # Errors
 /// Fails with the errors of the failed conditions.

@@ -1,12 +1,14 @@
-//! The Common Expression Language of validation rules, typed, costed and bounded.
+//! The Common Expression Language of validation rules, with static types, cost estimates and cost
+//! limits.
 //!
-//! A part of the embedded API server (`steersman-apiserver`): its names may change with any version.
+//! A part of the embedded API server (`steersman-apiserver`): its names may change with any
+//! version.
 //!
-//! The grammar is that of the `cel` crate; types, costs, limits and messages are the server's.
+//! The grammar is that of the `cel` crate; types, costs, limits and messages are implemented here.
 //!
-//! Invariants: no run of an expression exceeds its cost limit, whatever the expression and its
-//! input are (CEL-1); type errors are refused when the rule is written, not when it runs (CEL-2).
-//! See `docs/decisions/0009-rules-are-evaluated-here.md`.
+//! Invariants: no run of an expression exceeds its cost limit, for any expression and any input
+//! (CEL-1); type errors are reported when a rule is compiled, not when it runs (CEL-2). See
+//! `docs/decisions/0009-rules-are-evaluated-here.md`.
 
 pub mod structural;
 mod types;

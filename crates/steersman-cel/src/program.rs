@@ -13,7 +13,7 @@ use crate::types::{Decl, Type};
 use crate::value::Value;
 use crate::value::times;
 
-/// The cost limit of one run: about a tenth of a second.
+/// The cost limit of one run, which takes about a tenth of a second.
 pub(crate) const CALL_LIMIT: u64 = 1_000_000;
 
 /// A compiled expression.
@@ -55,7 +55,7 @@ impl Program {
         self.checked.used.iter().any(|used| used == variable)
     }
 
-    /// Returns the estimate of the highest cost, with the variables declared by `root`.
+    /// Returns the worst-case cost with the variables that `root` declares.
     pub fn worst_cost(&self, root: &Arc<Decl>) -> u64 {
         cost::estimate(&self.root, &self.checked, root)
     }
@@ -83,7 +83,8 @@ impl Program {
     }
 }
 
-/// Checks the literals of an expression: patterns, and texts that must be times or durations.
+/// Checks constants at compile time: patterns, and strings that are converted to times or
+/// durations.
 #[derive(Default)]
 struct Constants {
     patterns: Patterns,

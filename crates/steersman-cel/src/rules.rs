@@ -15,7 +15,7 @@ use crate::types::{Decl, Type, escape};
 use crate::value::Value;
 use steersman_text::status::FieldError;
 
-/// One of `x-kubernetes-validations`, compiled.
+/// A compiled entry of `x-kubernetes-validations`.
 #[derive(Debug)]
 pub struct Rule {
     text: String,
@@ -23,7 +23,7 @@ pub struct Rule {
     reason: String,
     /// The path of the error below the value of the rule.
     field: Option<String>,
-    /// Whether `oldSelf` is optional (`optionalOldSelf`): then the rule runs on creation, too.
+    /// Whether `oldSelf` is optional (`optionalOldSelf`), so that the rule also runs on creation.
     pub optional_old: bool,
     /// `None` for an empty rule.
     pub program: Option<Result<Program, String>>,
@@ -31,24 +31,24 @@ pub struct Rule {
     pub made_message: Option<Result<Program, String>>,
 }
 
-/// The rules of a node of a schema and of those below it.
+/// The rules of a schema node and of the nodes below it.
 #[derive(Debug)]
 pub struct Rules {
     here: Vec<Rule>,
     decl: Arc<Decl>,
-    /// The JSON type, for messages.
+    /// The JSON type of the value, for messages.
     kind: String,
     properties: BTreeMap<String, Self>,
     values: Option<Box<Self>>,
     items: Option<Box<Self>>,
     all_of: Vec<Self>,
-    /// Whether the old value of a member can be found in the old object.
+    /// Whether the old value of a member is found by its name in the old object.
     granular: bool,
-    /// The keys of a list of type `map`, by which the old value of an item is found.
+    /// The keys of a list of type `map`, which identify an item in the old list.
     keys: Vec<String>,
 }
 
-/// The result of the rules on an object.
+/// The result of evaluating the rules on one object.
 #[derive(Debug, Default)]
 pub struct Verdict {
     /// Errors that reject the object.
@@ -58,7 +58,7 @@ pub struct Verdict {
 }
 
 impl Rule {
-    /// Compiles a rule on a value of the declared type.
+    /// Compiles a rule for values of the declared type.
     pub fn compile(told: &Json, decl: &Decl, schema: &Structural) -> Self {
         let text = |name: &str| told[name].as_str().unwrap_or_default().to_owned();
         let optional_old = told["optionalOldSelf"] == true;
@@ -107,7 +107,7 @@ impl Rule {
         matches!(&self.program, Some(Ok(program)) if program.uses("oldSelf"))
     }
 
-    /// Returns the text of the rule for error messages.
+    /// Returns the source of the rule, for error messages.
     fn told(&self) -> &str {
         if self.message.is_empty() {
             &self.text
@@ -133,7 +133,7 @@ impl Rule {
         Ok([("self", this), ("oldSelf", before)])
     }
 
-    /// Returns the message for a rule that could not be evaluated.
+    /// Returns the message for a rule that failed instead of returning a value.
     fn told_failure(&self, failure: &Failure) -> String {
         let rule = self.told();
         match failure {
@@ -173,7 +173,7 @@ impl Rule {
 }
 
 impl Rules {
-    /// Compiles the rules of a resource's schema. Returns `None` for a schema without rules.
+    /// Compiles the rules of a resource's schema. Returns `None` if the schema has no rules.
     pub fn compile(schema: &Structural) -> Option<Self> {
         if !has_rules(schema) {
             return None;
@@ -182,8 +182,7 @@ impl Rules {
         Self::node(schema, schema, Arc::new(decl))
     }
 
-    /// Evaluates the rules of a schema on its default. At the `root` the schema is that of a whole
-    /// object.
+    /// Evaluates the rules of a schema on its default. `root` marks the schema of a whole object.
     pub fn of_default(
         schema: &Structural,
         root: bool,
@@ -196,8 +195,8 @@ impl Rules {
         rules.map_or_else(Vec::new, |rules| evaluate::default(&rules, default, field))
     }
 
-    /// Compiles the rules that `told` declares, with the types that `schema` declares. Both are the
-    /// same schema, except below `allOf`: there `told` is a branch, and `schema` has the branch.
+    /// Compiles the rules of `told` with the types of `schema`. Both are the same schema, except
+    /// below `allOf`: there `told` is a branch, and `schema` contains the branch.
     fn node(told: &Structural, schema: &Structural, decl: Arc<Decl>) -> Option<Self> {
         let rules = &told.rules;
         let here: Vec<Rule> = rules
@@ -262,7 +261,8 @@ fn child(decl: &Decl, name: &str, schema: &Structural) -> Option<Arc<Decl>> {
             .fields
             .get(&name)
             .map(|field| Arc::clone(&field.decl)),
-        // A field with a name that no expression can spell is hidden from the rules above it only.
+        // Expressions cannot name this field, so rules of the parent cannot access it; its own
+        // rules can.
         (_, None) => Decl::of(schema, schema.embedded, "selfType").map(Arc::new),
         _ => None,
     }

@@ -1,4 +1,5 @@
-//! Machine: a custom resource's structural schema, compiled; pruning and defaulting by it.
+//! Machine: compiles the structural schema of a custom resource; prunes objects and applies
+//! defaults.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +8,7 @@ use serde_json::Value;
 use steersman_text::names::METADATA;
 use steersman_text::status::FieldError;
 
-/// The largest size of a compiled pattern, in bytes: enough for a Unicode class repeated a thousand
+/// The maximum size of a compiled pattern, in bytes: enough for a Unicode class repeated a thousand
 /// times.
 const MOST_COMPILED: usize = 64 << 20;
 
@@ -19,7 +20,7 @@ const MOST_COMPILED: usize = 64 << 20;
     reason = "each is one keyword of the schema language"
 )]
 pub struct Structural {
-    /// `type`, empty where the schema has none.
+    /// `type`; empty if the schema has none.
     pub kind: String,
     /// `format`.
     pub format: String,
@@ -74,13 +75,13 @@ pub struct Keywords {
     pub items: (Option<u64>, Option<u64>),
     /// `minProperties` and `maxProperties`.
     pub properties: (Option<u64>, Option<u64>),
-    /// `pattern`, as written and compiled (absent when it does not compile).
+    /// `pattern`: its source, and its compiled form if it compiles.
     pub pattern: Option<(String, Option<Regex>)>,
     /// `x-kubernetes-list-type`: `set` or `map`.
     pub list_type: String,
     /// `x-kubernetes-list-map-keys`.
     pub list_map_keys: Vec<String>,
-    /// `x-kubernetes-map-type`: `granular` or `atomic`, empty where the schema has none.
+    /// `x-kubernetes-map-type`: `granular` or `atomic`; empty if the schema has none.
     pub map_type: String,
     /// `allOf`, `anyOf`, `oneOf`.
     pub all_of: Vec<Structural>,
@@ -90,7 +91,7 @@ pub struct Keywords {
     pub one_of: Vec<Structural>,
     /// `not`.
     pub not: Option<Box<Structural>>,
-    /// `x-kubernetes-validations`, as they were given.
+    /// `x-kubernetes-validations`, not compiled.
     pub validations: Vec<Value>,
 }
 
@@ -125,10 +126,10 @@ impl Structural {
         }
     }
 
-    /// Removes members that the schema does not name, and adds their paths to `unknown` in
+    /// Removes fields that the schema does not declare, and adds their paths to `unknown` in
     /// alphabetical order.
     ///
-    /// At the root of an object `apiVersion`, `kind` and `metadata` always stay.
+    /// At the root of an object, `apiVersion`, `kind` and `metadata` are always kept.
     pub fn prune(&self, value: &mut Value, path: &str, root: bool, unknown: &mut Vec<String>) {
         let before = unknown.len();
         prune(
@@ -141,10 +142,10 @@ impl Structural {
         unknown[before..].sort_unstable();
     }
 
-    /// Removes unknown fields from the metadata of the resources that are embedded in a value.
+    /// Removes unknown fields from the metadata of the embedded resources in a value.
     ///
     /// # Errors
-    /// A version or a kind of such a resource that is no text.
+    /// Fails if the `apiVersion` or `kind` of an embedded resource is not a string.
     pub fn prune_embedded(
         &self,
         value: &mut Value,
@@ -190,7 +191,7 @@ impl Structural {
         Ok(())
     }
 
-    /// Fills in defaults below every object that is there. A null that the schema does not allow
+    /// Applies defaults to every existing object in a value. A null that the schema does not allow
     /// counts as absent.
     pub fn apply_defaults(&self, value: &mut Value) {
         match value {
@@ -235,7 +236,7 @@ impl Structural {
         }
     }
 
-    /// Puts the default in the place of a null that the schema does not allow.
+    /// Replaces a null that the schema does not allow by the default.
     fn replace_null(&self, value: &mut Value) {
         if value.is_null()
             && !self.nullable
@@ -303,7 +304,7 @@ impl Keywords {
 }
 
 impl Additional {
-    /// Returns the schema of the values, where there is one.
+    /// Returns the schema of the values, if there is one.
     #[must_use]
     pub fn schema(&self) -> Option<&Structural> {
         match self {
@@ -313,9 +314,9 @@ impl Additional {
     }
 }
 
-/// Prunes by a schema. Below no schema at all no field stays, which is also what
-/// `additionalProperties: true` comes to. `keep` lets unnamed fields stay: those of this value, and
-/// where it is a list, those of its items.
+/// Removes fields that the schema does not declare. Without a schema, all fields are removed, as
+/// below `additionalProperties: true`. `keep` keeps the undeclared fields of this value, or of the
+/// items of a list.
 fn prune(
     schema: Option<&Structural>,
     keep: bool,
@@ -365,8 +366,8 @@ fn prune(
     }
 }
 
-/// Returns a pattern that is checked on each write. The few patterns that Go accepts and the crate
-/// `regex` does not, such as `\Q`, are not checked.
+/// Compiles a pattern. Returns `None` for the few patterns that Go accepts and the crate `regex`
+/// does not, such as `\Q`; these are not checked.
 fn regex(pattern: &str) -> Option<Regex> {
     let mut builder = RegexBuilder::new(pattern);
     builder.size_limit(MOST_COMPILED).build().ok()

@@ -1,4 +1,4 @@
-//! Words: the types of CEL expressions, and the declarations that a schema makes for values.
+//! Words: the types of CEL expressions, and the declarations of values that a schema makes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,23 +8,23 @@ use steersman_text::shard::RESERVED_WORDS;
 
 use crate::structural::{Additional, Structural};
 
-/// The largest request that the estimates reckon with, in bytes.
+/// The maximum request size that cost estimates assume, in bytes.
 pub const MAX_REQUEST: u64 = 3 * 1024 * 1024;
 
-/// The size of an object without a declared size.
+/// The assumed size of a value without a declared maximum.
 const UNBOUNDED: u64 = i64::MAX as u64;
 
-/// The keywords of the grammar. Like the reserved words they are written between underscores if they
-/// name a field.
+/// The keywords of the grammar. A field with such a name, or with the name of a reserved word, is
+/// written between double underscores.
 const KEYWORDS: [&str; 4] = ["true", "false", "null", "in"];
 
-/// A type, as the checker knows it.
+/// A type in the checker.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Type {
-    /// Any value: its type is known only when the expression runs.
+    /// Any value. Its type is known only at run time.
     Dyn,
-    /// The type of an expression that has an error already. It fits everywhere, so that one error
-    /// is reported once.
+    /// The type of an expression with an error. It is accepted everywhere, so that one error is
+    /// reported once.
     Error,
     /// The type of `null`.
     Null,
@@ -50,23 +50,23 @@ pub enum Type {
     Map(Arc<(Self, Self)>),
     /// `optional_type` of a type.
     Optional(Arc<Self>),
-    /// The type of a type.
+    /// The type of types.
     Of(Arc<Self>),
     /// An object of a schema.
     Object(Arc<Object>),
-    /// A type that only functions look into, such as a quantity.
+    /// A type with contents that only functions can access, such as a quantity.
     Opaque(&'static str),
-    /// A variable of the checker.
+    /// A type variable of the checker, by number.
     Param(usize),
 }
 
-/// The fields of an object, by the names that expressions use.
+/// The fields of an object, by their names in expressions.
 #[derive(Debug)]
 pub struct Object {
     name: String,
     /// The declared fields.
     pub fields: BTreeMap<String, Field>,
-    /// Whether it takes further fields, of any type.
+    /// Whether it accepts undeclared fields, of any type.
     open: bool,
 }
 
@@ -84,11 +84,11 @@ pub struct Field {
 pub struct Decl {
     /// The type of the value.
     pub kind: Type,
-    /// The most characters, items or members.
+    /// The maximum number of characters, items or members.
     pub most: u64,
-    /// The fewest bytes that such a value takes in JSON.
+    /// The minimum size of the value as JSON, in bytes.
     pub least_bytes: u64,
-    /// Items of a list, values of a map.
+    /// The declaration of a list's items, or of a map's values.
     pub items: Option<Arc<Self>>,
     /// `x-kubernetes-list-type`.
     pub list_type: String,
@@ -105,7 +105,7 @@ impl PartialEq for Object {
 }
 
 impl Object {
-    /// Returns the type of a field, and `None` for an unknown field.
+    /// Returns the type of a field, or `None` for an unknown field.
     pub fn field(&self, name: &str) -> Option<Type> {
         let declared = self.fields.get(name).map(|field| field.decl.kind.clone());
         declared.or(self.open.then_some(Type::Dyn))
@@ -113,12 +113,12 @@ impl Object {
 }
 
 impl Type {
-    /// Returns the type of a list of such items.
+    /// Returns the type of a list of `items`.
     pub fn list(items: Self) -> Self {
         Self::List(Arc::new(items))
     }
 
-    /// Returns an object that takes any fields.
+    /// Returns an object type that accepts any fields.
     pub fn open(name: &str) -> Self {
         Self::Object(Arc::new(Object {
             name: name.to_owned(),
@@ -137,9 +137,9 @@ impl Type {
         Self::Optional(Arc::new(of))
     }
 
-    /// Returns the type of the objects with which expressions say what a policy changes (upstream:
-    /// `apiserver/pkg/cel/mutation`): `JSONPatch`, `Object`, and for what lies within it
-    /// `Object.spec` and so on.
+    /// Returns the type of an object with which an expression of a mutating policy describes its
+    /// change (upstream: `apiserver/pkg/cel/mutation`): `JSONPatch`, `Object`, or a part such as
+    /// `Object.spec`. Returns `None` for other names.
     pub fn message(name: &str) -> Option<Self> {
         if name == "JSONPatch" {
             let text = || Decl::of_type(Self::String);
@@ -156,7 +156,7 @@ impl Type {
         object.then(|| Self::open(name))
     }
 
-    /// Returns whether values of the type take no room to speak of.
+    /// Returns whether values of the type have a small, fixed size.
     pub fn is_scalar(&self) -> bool {
         match self {
             Self::Bool
@@ -170,7 +170,7 @@ impl Type {
         }
     }
 
-    /// Returns whether the type has fewer parts than are `left`.
+    /// Returns whether the type has fewer than `left` parts, and subtracts them from `left`.
     pub fn is_below(&self, left: &mut usize) -> bool {
         *left = left.saturating_sub(1);
         *left > 0
@@ -181,7 +181,7 @@ impl Type {
             }
     }
 
-    /// Returns whether null may stand for a value of the type.
+    /// Returns whether `null` is accepted as a value of the type.
     pub fn takes_null(&self) -> bool {
         matches!(
             self,
@@ -215,7 +215,7 @@ impl fmt::Display for Type {
     }
 }
 
-/// Returns the name of a field in expressions, and `None` for a field that expressions cannot name.
+/// Returns the name of a field in expressions, or `None` if expressions cannot name the field.
 #[must_use]
 pub fn escape(name: &str) -> Option<String> {
     if KEYWORDS.contains(&name) || RESERVED_WORDS.contains(&name) {
@@ -256,12 +256,12 @@ impl Decl {
         }
     }
 
-    /// Returns a value of which no more than its type is known.
+    /// Returns the declaration of a value that has a type and no further bounds.
     pub fn of_type(kind: Type) -> Self {
         Self::simple(kind, UNBOUNDED, 1)
     }
 
-    /// Returns the declaration of an object of the server's own making. Its field names are not
+    /// Returns the declaration of an object that the server creates. Its field names are not
     /// escaped.
     pub fn of_fields(name: &str, fields: Vec<(String, Self)>) -> Self {
         let field = |(json, decl): (String, Self)| {
@@ -276,13 +276,13 @@ impl Decl {
         Self::simple(Type::Object(Arc::new(object)), UNBOUNDED, 2)
     }
 
-    /// Returns a value about which nothing is known.
+    /// Returns the declaration of a value of unknown type.
     pub fn any() -> Self {
         Self::simple(Type::Dyn, UNBOUNDED, 1)
     }
 
-    /// What a schema declares. Returns `None` if rules do not see the value. `root` says that the
-    /// value is a whole resource, of which type and name are always known.
+    /// Returns the declaration of a value by its schema, or `None` if rules cannot access the
+    /// value. `root` marks a whole resource, which always has a declared type and name.
     ///
     /// The sizes follow upstream's `apiserver/pkg/cel/common/schemas.go`.
     #[must_use]

@@ -1,5 +1,5 @@
-//! Words: the values of expressions. Values of an object stay in its JSON until an expression reads
-//! them.
+//! Words: the values of expressions. Values from an object borrow its JSON until an expression
+//! reads them.
 
 pub(crate) mod times;
 pub(crate) mod addresses;
@@ -41,17 +41,17 @@ pub enum Value<'a> {
     Text(Text<'a>),
     /// A `bytes`.
     Bytes(Arc<[u8]>),
-    /// Nanoseconds.
+    /// A duration, in nanoseconds.
     Duration(i64),
     /// A point in time.
     Timestamp(Timestamp),
-    /// A list that the expression made.
+    /// A list that the expression created.
     List(Arc<Vec<Self>>),
-    /// A map that the expression made.
+    /// A map that the expression created.
     Map(Arc<BTreeMap<Key, Self>>),
-    /// A list in an object, and what its schema says of it.
+    /// A list in an object, with its declaration.
     JsonList(&'a [Json], Option<&'a Decl>),
-    /// A map or an object in an object.
+    /// A map or object in an object, with its declaration.
     JsonMap(&'a Map<String, Json>, Option<&'a Decl>),
     /// An optional value.
     Optional(Option<Arc<Self>>),
@@ -69,15 +69,15 @@ pub enum Value<'a> {
     Semver(Arc<Semver>),
     /// A named format, such as `dns1123Label`.
     Named(Named),
-    /// An object of a named type that the expression made.
+    /// An object of a named type that the expression created.
     Message(Arc<Message<'a>>),
-    /// A question to the authorizer that is being put together.
+    /// An authorization check that the expression builds.
     Query(Arc<Query<'a>>),
-    /// The authorizer's decision.
+    /// A decision of the authorizer.
     Ruling(Arc<Ruling>),
 }
 
-/// An object of a named type that the expression made.
+/// An object of a named type that the expression created.
 #[derive(Debug, Clone)]
 pub struct Message<'a> {
     /// The name of the type.
@@ -86,12 +86,12 @@ pub struct Message<'a> {
     pub fields: BTreeMap<String, Value<'a>>,
 }
 
-/// A text, of an object or made by the expression.
+/// A string, from an object or created by the expression.
 #[derive(Debug, Clone)]
 pub enum Text<'a> {
-    /// A text of an object.
+    /// A string from an object.
     Json(&'a str),
-    /// A text that the expression made.
+    /// A string that the expression created.
     Made(Arc<str>),
 }
 
@@ -102,7 +102,7 @@ pub enum Key {
     Bool(bool),
     /// An `int`.
     Int(i64),
-    /// Numbers that are no `Int`.
+    /// An unsigned number that does not fit into `Int`.
     Uint(u64),
     /// A `string`.
     Text(Arc<str>),
@@ -131,23 +131,23 @@ impl Key {
 }
 
 impl<'a> Value<'a> {
-    /// Returns a text that the expression made.
+    /// Returns a string that the expression created.
     pub fn text(text: impl Into<Arc<str>>) -> Self {
         Self::Text(Text::Made(text.into()))
     }
 
-    /// Returns an optional value that is present.
+    /// Returns an optional with a value.
     pub fn some(value: Self) -> Self {
         Self::Optional(Some(Arc::new(value)))
     }
 
-    /// The optional value that is absent.
+    /// The optional without a value.
     pub const NONE: Self = Self::Optional(None);
 
-    /// Returns a value of an object, as its schema declares it.
+    /// Returns the value that JSON of an object represents under its declaration.
     ///
     /// # Errors
-    /// Fails with the reason if the value does not fit its declaration.
+    /// Fails with the reason if the JSON does not fit the declaration.
     pub fn of(json: &'a Json, decl: Option<&'a Decl>) -> Result<Self, String> {
         let kind = decl.map_or(&Type::Dyn, |decl| &decl.kind);
         Ok(match (json, kind) {
@@ -187,7 +187,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// Returns the name of the value's type, as `type(x)` has it.
+    /// Returns the name of the value's type, as `type(x)` does.
     pub fn type_name(&self) -> &str {
         match self {
             Self::Null => "null_type",
@@ -215,7 +215,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Characters, bytes, items or members; 1 for everything else, as costs count.
+    /// Returns the number of characters, bytes, items or members, and 1 for all other values. Costs
+    /// count this size.
     pub fn size(&self) -> u64 {
         let size = match self {
             Self::Text(text) => text.chars().count(),
@@ -233,8 +234,8 @@ impl<'a> Value<'a> {
         size as u64
     }
 
-    /// Returns whether what an expression made nests no deeper than this. What it took from an
-    /// object nests no deeper than a body may.
+    /// Returns whether the parts that the expression created nest no deeper than `depth`. Parts
+    /// from an object are not counted, because the body of a request limits their depth.
     pub fn is_below(&self, depth: usize) -> bool {
         let Some(depth) = depth.checked_sub(1) else {
             return false;
@@ -258,7 +259,7 @@ impl<'a> Value<'a> {
         matches!(self, Self::Map(_) | Self::JsonMap(..))
     }
 
-    /// Returns one item of a list; nothing beyond its end.
+    /// Returns one item of a list, or `None` beyond its end.
     pub fn item(&self, index: usize) -> Option<Result<Self, String>> {
         match self {
             Self::List(items) => items.get(index).cloned().map(Ok),
@@ -273,7 +274,7 @@ impl<'a> Value<'a> {
     /// Returns the items of a list.
     ///
     /// # Errors
-    /// An item that does not fit its schema.
+    /// Fails if an item does not fit its schema.
     pub fn items(&self) -> Result<Vec<Self>, String> {
         match self {
             Self::List(items) => Ok((**items).clone()),
@@ -281,7 +282,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns the value for a key of a map.
+    /// Returns the value for a key of a map, or `None` if the map does not have the key.
     pub fn member(&self, key: &Key) -> Option<Result<Self, String>> {
         match self {
             Self::Map(entries) => entries.get(key).cloned().map(Ok),
@@ -323,8 +324,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns the value as a key. Returns `None` if it cannot be one. Numbers of different types
-    /// that are the same are the same key.
+    /// Returns the value as a key, or `None` if a value of this type cannot be a key. Equal numbers
+    /// of different types are the same key.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_precision_loss,
@@ -348,10 +349,11 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// Returns the keys of a map, or the items of a list: what a loop over one variable sees.
+    /// Returns the values that a loop over one variable visits: the keys of a map, or the items of
+    /// a list.
     ///
     /// # Errors
-    /// An item that does not fit its schema.
+    /// Fails if an item does not fit its schema.
     pub fn elements(&self) -> Result<Option<Vec<Self>>, String> {
         if self.is_list() {
             self.items().map(Some)

@@ -1,4 +1,4 @@
-//! Words: the functions and operators of expressions, and their types.
+//! Words: the functions and operators of expressions, and their signatures.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -6,18 +6,18 @@ use std::sync::LazyLock;
 use crate::authorizer;
 use crate::types::Type;
 
-/// One way to call a function.
+/// One signature of a function.
 #[derive(Debug)]
 pub(crate) struct Overload {
-    /// For instance `add_string`.
+    /// The name of the overload, for instance `add_string`.
     pub id: &'static str,
-    /// Whether the first argument stands before the name.
+    /// Whether the function is called as a method of its first argument.
     pub member: bool,
     pub args: Vec<Type>,
     pub result: Type,
 }
 
-/// Opaque types, by their letters in [`TABLE`].
+/// Opaque types, and their letters in [`TABLE`].
 const OPAQUE: &[(char, &str)] = &[
     ('Q', "kubernetes.Quantity"),
     ('U', "kubernetes.URL"),
@@ -342,13 +342,13 @@ static FUNCTIONS: LazyLock<HashMap<&'static str, Vec<Overload>>> = LazyLock::new
         .collect()
 });
 
-/// Returns the ways to call a function. Returns `None` if there is no such function.
+/// Returns the overloads of a function, or `None` if there is no such function.
 #[must_use]
 pub(crate) fn overloads(name: &str) -> Option<&'static [Overload]> {
     FUNCTIONS.get(name).map(Vec::as_slice)
 }
 
-/// Returns the type that a name stands for.
+/// Returns the type with this name, or `None` if there is no such type.
 #[must_use]
 pub(crate) fn named_type(name: &str) -> Option<Type> {
     Some(match name {

@@ -5,14 +5,14 @@ use super::{Call, Coster, declared, joined};
 use crate::syntax::ast::{Kind, Literal, Node};
 use crate::types::Type;
 
-/// The length of the longest pattern of a named format, in characters.
+/// The length of the longest pattern among the named formats, in characters.
 const LONGEST_FORMAT: f64 = 128.0;
 
-/// The size that a named format is taken to have.
+/// The assumed size of a named format.
 const MOST_FORMAT: u64 = 64;
 
 impl Coster<'_> {
-    /// Returns the cost of a call with its arguments, and the size of its result where that is
+    /// Returns the cost of a call including its arguments, and the size of its result if it is
     /// known.
     pub(super) fn function(&mut self, call: &Call<'_>) -> (Range, Option<Range>) {
         let (args, costs) = (call.args, call.costs);
@@ -81,7 +81,7 @@ impl Coster<'_> {
         }
     }
 
-    /// Returns a comparison ends with the shorter of both.
+    /// Returns the cost of a comparison, which ends with the shorter of both values.
     fn comparison(&mut self, args: &[Node]) -> Range {
         let sizes = args.iter().map(|arg| self.size_or_unknown(arg).max);
         let max = sizes.min().unwrap_or_default();
@@ -89,7 +89,7 @@ impl Coster<'_> {
         Range { min, max }.scaled(PER_CHARACTER)
     }
 
-    /// Returns the type of two values of one and the same of the library's types.
+    /// Returns the common opaque type of two values, or `None` if they have different types.
     fn library_type(&self, args: &[Node]) -> Option<&'static str> {
         let of = |arg: &Node| match self.checked.types[arg.id] {
             Type::Opaque(name) => Some(name),
@@ -101,8 +101,8 @@ impl Coster<'_> {
         }
     }
 
-    /// Upstream counts on the largest of such values, which have no size of their own, for `==`
-    /// and not for `!=`.
+    /// Returns the cost of `==` on values of an opaque type, which have no size. Upstream assumes the
+    /// largest size for `==`, but not for `!=`.
     fn library_equality(&self, name: &str, args: &[Node]) -> Range {
         let up_to = |max: u64| Range { min: 1, max }.scaled(PER_CHARACTER);
         match name {
@@ -115,8 +115,8 @@ impl Coster<'_> {
         }
     }
 
-    /// Returns the functions that Kubernetes adds. Returns `None` if the cost is that of any
-    /// function.
+    /// Returns the cost of a function that Kubernetes adds. Returns `None` for functions with the
+    /// default cost.
     fn of_kubernetes(&mut self, call: &Call<'_>) -> Option<(Range, Option<Range>)> {
         let target = call.target;
         let on = target.map(|target| self.size_or_unknown(target));
@@ -183,7 +183,8 @@ impl Coster<'_> {
         })
     }
 
-    /// Functions that make texts of texts.
+    /// Returns the cost of a function that creates strings from strings. Returns `None` for other
+    /// functions.
     fn of_texts(&mut self, call: &Call<'_>) -> Option<(Range, Option<Range>)> {
         let on = call.target.map(|target| self.size_or_unknown(target));
         let arg = |coster: &mut Self, index: usize| coster.arg(call, index);
@@ -246,7 +247,7 @@ impl Coster<'_> {
         arg.map_or(Range::UNKNOWN, |arg| self.size_or_unknown(arg))
     }
 
-    /// `a ? b : c`: the more expensive of both.
+    /// Returns the cost of `a ? b : c`, which is that of the more expensive branch.
     fn choice(&mut self, call: &Call<'_>) -> (Range, Option<Range>) {
         let (args, costs) = (call.args, call.costs);
         let size = self.arg(call, 1).or(self.arg(call, 2));
@@ -273,7 +274,7 @@ impl Coster<'_> {
     }
 }
 
-/// Returns the length of a text after replacements.
+/// Returns the length of a string after replacements.
 fn after_replace(text: Range, from: Range, to: Range) -> Range {
     let ceiling = |size: u64, by: u64| size.div_ceil(by.max(1));
     let (most, kept_most) = if from.min == 0 {

@@ -6,7 +6,7 @@ pub(crate) const PER_CHARACTER: f64 = 0.1;
 /// The cost of matching one character against a regular expression.
 pub(crate) const PER_PATTERN_CHARACTER: f64 = 0.25;
 
-/// A range of a size or cost. Sums and products saturate.
+/// A range of a size or a cost. Sums and products saturate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Range {
     pub min: u64,
@@ -55,7 +55,7 @@ impl Range {
     }
 }
 
-/// Returns a product, rounded up.
+/// Returns the product, rounded up.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,

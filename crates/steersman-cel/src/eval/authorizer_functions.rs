@@ -10,7 +10,7 @@ use super::run::{Failure, Outcome};
 use crate::authorizer::{Asked, Query, Step};
 use crate::value::Value;
 
-/// Applies a function to a check or a decision. Returns `None` for other values.
+/// Applies a function to an authorization check or a decision. Returns `None` for other values.
 pub(super) fn apply<'a>(name: &str, values: &[Value<'a>]) -> Option<Outcome<'a>> {
     match values {
         [Value::Ruling(ruling)] => Some(Ok(match name {

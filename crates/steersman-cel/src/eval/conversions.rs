@@ -9,7 +9,7 @@ use super::run::{Failure, Outcome};
 use crate::value::Value;
 use crate::value::times;
 
-/// Converts a value. Returns `None` if the name is not that of a conversion.
+/// Converts a value. Returns `None` if `name` is not a conversion.
 pub(super) fn apply<'a>(name: &str, values: &[Value<'a>]) -> Option<Outcome<'a>> {
     let [value] = values else { return None };
     let made = match name {
@@ -84,7 +84,7 @@ fn to_duration<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
     }))
 }
 
-/// The largest float below the largest whole numbers.
+/// The largest `double` below 2^63.
 const BELOW_INT: f64 = 9_223_372_036_854_774_784.0;
 const BELOW_UINT: f64 = 18_446_744_073_709_549_568.0;
 

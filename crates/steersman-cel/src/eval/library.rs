@@ -1,6 +1,6 @@
-//! Machine: evaluates the functions of expressions.
+//! Machine: evaluates the functions of the library.
 //!
-//! The target of a call is its first argument here. Costs: `apiserver/pkg/cel/library/cost.go`.
+//! The target of a method call is the first argument. Costs: `apiserver/pkg/cel/library/cost.go`.
 
 use std::sync::Arc;
 
@@ -114,7 +114,7 @@ fn is_zero(value: &Value<'_>) -> bool {
     }
 }
 
-/// Counts the cost of a call before the call.
+/// Charges the cost of a call before the call.
 fn charge(run: &mut Run<'_, '_>, name: &str, values: &[Value<'_>]) -> Result<(), Failure> {
     let size = |index: usize| values.get(index).map_or(0, Value::size);
     let cost = match name {
@@ -151,9 +151,9 @@ fn charge(run: &mut Run<'_, '_>, name: &str, values: &[Value<'_>]) -> Result<(),
             .saturating_mul(size(1))
             .saturating_mul(2)
             .saturating_add(1),
-        // Few enough of them fit into what an expression may cost.
+        // The high cost allows only a few authorization checks per expression.
         "check" => 350_000,
-        // Costs as much as what it makes, which is not known yet.
+        // The size of the result is unknown before the call, so `join` charges its cost itself.
         "join" => 0,
         _ => 1,
     };

@@ -5,7 +5,7 @@ use super::run::{Failure, Outcome, Run};
 use crate::cost::cost_range::{PER_CHARACTER, scaled};
 use crate::value::Value;
 
-/// Applies a function of lists. Returns `None` for a name that is no list function's.
+/// Applies a function of lists. Returns `None` if `name` is not a function of lists.
 pub(super) fn apply<'a>(
     run: &mut Run<'a, '_>,
     name: &str,
@@ -36,7 +36,7 @@ pub(super) fn apply<'a>(
     })
 }
 
-/// Returns the cost of visiting every part of a value.
+/// Returns the cost of visiting all parts of a value.
 pub(super) fn traversal(value: &Value<'_>) -> u64 {
     match value {
         Value::Text(text) => scaled(text.len() as u64, PER_CHARACTER),

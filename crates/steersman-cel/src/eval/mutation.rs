@@ -13,10 +13,10 @@ use super::run::{Failure, Outcome};
 use crate::value::printing;
 use crate::value::{Key, Message, Value};
 
-/// The name of the type of an operation.
+/// The name of the type of a JSON patch operation.
 const OPERATION: &str = "JSONPatch";
 
-/// Returns an object of a named type with these fields.
+/// Creates an object of a named type with these fields.
 pub(crate) fn made<'a>(name: &str, fields: BTreeMap<String, Value<'a>>) -> Outcome<'a> {
     if name == OPERATION {
         for (field, value) in &fields {
@@ -32,16 +32,16 @@ pub(crate) fn made<'a>(name: &str, fields: BTreeMap<String, Value<'a>>) -> Outco
     Ok(Value::Message(Arc::new(Message { name, fields })))
 }
 
-/// Converts a value of the type `Object` into an apply configuration.
+/// Converts a value of the type `Object` to an apply configuration.
 ///
 /// # Errors
-/// Fails for an object of another type than its field, and for a value without a JSON form.
+/// Fails if an object has a different type than its field, and for a value without a JSON form.
 pub fn configuration(value: &Value<'_>) -> Result<Json, String> {
     fits(value, "Object").map_err(|why| format!("type mismatch: {why}"))?;
     json(value)
 }
 
-/// Converts a value into the operations of a JSON patch.
+/// Converts a value to the operations of a JSON patch.
 ///
 /// # Errors
 /// Fails for a value of a wrong type or without a JSON form.
@@ -77,7 +77,7 @@ pub fn operations(value: &Value<'_>) -> Result<Vec<Json>, String> {
     Ok(operations)
 }
 
-/// Checks that every object has the type of the field that holds it.
+/// Checks that every object has the type of the field that contains it.
 fn fits(value: &Value<'_>, place: &str) -> Result<(), String> {
     match value {
         Value::Message(message) => {
@@ -98,7 +98,7 @@ fn fits(value: &Value<'_>, place: &str) -> Result<(), String> {
     }
 }
 
-/// Converts a value into JSON.
+/// Converts a value to JSON.
 ///
 /// # Errors
 /// Fails for a value without a JSON form.

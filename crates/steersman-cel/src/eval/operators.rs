@@ -6,7 +6,7 @@ use super::run::{Failure, Outcome, Run, maybe, select};
 use crate::cost::cost_range::{PER_CHARACTER, scaled};
 use crate::value::{Key, Text, Value};
 
-/// Applies an operator. Returns `None` for a name that is no operator's.
+/// Applies an operator. Returns `None` if `name` is not an operator.
 pub(super) fn apply<'a>(
     run: &mut Run<'a, '_>,
     name: &str,
@@ -43,7 +43,7 @@ pub(super) fn apply<'a>(
     })
 }
 
-/// Appends to a list or map. The first value grows in place if there is no other reference to it.
+/// Appends to a list or map. The first value grows in place if it has no other reference.
 pub(super) fn grown<'a>(run: &mut Run<'a, '_>, mut values: Vec<Value<'a>>) -> Outcome<'a> {
     let rest = values.split_off(1);
     let of = values.pop().unwrap_or(Value::Null);
@@ -121,7 +121,7 @@ fn add<'a>(run: &mut Run<'a, '_>, a: Value<'a>, b: &Value<'a>) -> Outcome<'a> {
     })
 }
 
-/// Joins two lists of an object. Lists that are sets or maps by their schema are merged.
+/// Concatenates two lists of an object. Lists of type `set` or `map` are merged.
 fn merged<'a>(run: &mut Run<'a, '_>, a: &Value<'a>, b: &Value<'a>) -> Outcome<'a> {
     let mut items = a.items()?;
     let more = b.items()?;
@@ -147,7 +147,8 @@ fn merged<'a>(run: &mut Run<'a, '_>, a: &Value<'a>, b: &Value<'a>) -> Outcome<'a
     Ok(Value::List(items.into()))
 }
 
-/// Returns the identity of a list's items: `None` for the index, no keys for the whole item.
+/// Returns the key fields of a list's items: `None` if items are identified by index, and an empty
+/// list if the whole item is the key.
 fn identity(list: &Value<'_>) -> Option<Vec<Key>> {
     let Value::JsonList(_, Some(decl)) = list else {
         return None;
@@ -263,7 +264,7 @@ fn equality(run: &mut Run<'_, '_>, a: &Value<'_>, b: &Value<'_>) -> Result<bool,
     equal(run, a, b)
 }
 
-/// Returns whether two values are equal. Counts one step per compared part.
+/// Returns whether two values are equal. Charges one step per compared part.
 pub(super) fn equal(run: &mut Run<'_, '_>, a: &Value<'_>, b: &Value<'_>) -> Result<bool, Failure> {
     run.work(1)?;
     if a.is_list() && b.is_list() {
@@ -320,7 +321,7 @@ pub(super) fn equal(run: &mut Run<'_, '_>, a: &Value<'_>, b: &Value<'_>) -> Resu
     })
 }
 
-/// Returns whether every value of the first list is in the second.
+/// Returns whether the second list contains every value of the first list.
 pub(super) fn covers(
     run: &mut Run<'_, '_>,
     these: &[Value<'_>],
@@ -334,7 +335,7 @@ pub(super) fn covers(
     Ok(true)
 }
 
-/// Returns whether a value is in a list.
+/// Returns whether a list contains a value.
 pub(super) fn among_them(
     run: &mut Run<'_, '_>,
     one: &Value<'_>,

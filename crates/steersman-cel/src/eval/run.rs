@@ -7,8 +7,8 @@ use steersman_text::patterns;
 
 use crate::value::{Key, Value};
 
-/// Steps that costs do not count, such as copying a list: an expression that takes more is
-/// stopped as if it cost too much. CEL-1 hangs on it.
+/// The limit of steps without a cost upstream, such as copying a list. Above it, the expression
+/// fails as if it had exceeded its cost limit (CEL-1).
 const MOST_WORK: u64 = 5_000_000;
 
 /// The reason why an expression has no value.
@@ -26,12 +26,12 @@ impl Failure {
         Self::Error(message.into())
     }
 
-    /// Arguments that a function does not take.
+    /// Returns the failure of a call with arguments that no overload accepts.
     pub fn missing(name: &str) -> Self {
         Self::Error(format!("no such overload: {name}"))
     }
 
-    /// Operands that an operator or function does not take.
+    /// Returns the failure of an operator or function with operands that it does not accept.
     pub fn overload() -> Self {
         Self::of("no such overload")
     }
@@ -43,19 +43,19 @@ impl From<String> for Failure {
     }
 }
 
-/// Compiled patterns, by their text.
+/// Compiled patterns by their text.
 pub(crate) type Patterns = BTreeMap<String, Regex>;
 
-/// The result of a part of an expression.
+/// The result of evaluating a node.
 pub(crate) type Outcome<'a> = Result<Value<'a>, Failure>;
 
 /// One run of one expression.
 #[derive(Debug)]
 pub(crate) struct Run<'a, 'n> {
-    /// The variables, innermost last. The result of a loop may be a failure that a later turn
-    /// makes good, as with `exists`.
+    /// The variables in scope, innermost last. The accumulator of a loop may hold a failure that a
+    /// later iteration replaces, for instance in `exists`.
     pub(crate) scopes: Vec<(&'n str, Outcome<'a>)>,
-    /// Patterns that were compiled when the expression was, and those met since.
+    /// The patterns of literals, compiled with the expression.
     patterns: &'n Patterns,
     met: Patterns,
     /// The values of `variables.name` in policies. A failed variable fails the run only when it is
@@ -67,7 +67,7 @@ pub(crate) struct Run<'a, 'n> {
 }
 
 impl<'a, 'n> Run<'a, 'n> {
-    /// Returns a run that may cost `limit`.
+    /// Starts a run with the cost limit `limit`.
     pub(crate) fn new(
         variables: &[(&'n str, Value<'a>)],
         patterns: &'n Patterns,
@@ -87,12 +87,12 @@ impl<'a, 'n> Run<'a, 'n> {
         }
     }
 
-    /// Returns the cost so far. Steps without a cost count if they exceed it.
+    /// Returns the cost so far, or the number of steps without a cost if that is higher.
     pub(crate) fn cost(&self) -> u64 {
         self.cost.max(self.work / 8)
     }
 
-    /// Counts a cost.
+    /// Charges a cost.
     ///
     /// # Errors
     /// Fails if the limit is exceeded.
@@ -104,10 +104,10 @@ impl<'a, 'n> Run<'a, 'n> {
         Ok(())
     }
 
-    /// Counts steps that have no cost upstream.
+    /// Charges steps that have no cost upstream.
     ///
     /// # Errors
-    /// Fails above a limit that no sensible rule reaches.
+    /// Fails above [`MOST_WORK`].
     pub(crate) fn work(&mut self, steps: usize) -> Result<(), Failure> {
         self.work = self.work.saturating_add(steps as u64);
         if self.work > MOST_WORK {
@@ -116,7 +116,7 @@ impl<'a, 'n> Run<'a, 'n> {
         Ok(())
     }
 
-    /// Returns a compiled pattern. Compiling a pattern that is not a literal counts as steps.
+    /// Returns the compiled pattern. Compiling a pattern that is not a literal charges steps.
     ///
     /// # Errors
     /// Fails for an invalid pattern.
@@ -131,10 +131,10 @@ impl<'a, 'n> Run<'a, 'n> {
     }
 }
 
-/// Compiles a pattern, in the bounds that keep one from filling the memory.
+/// Compiles a pattern with a limit on its memory.
 ///
 /// # Errors
-/// Fails with the reason if the pattern is invalid.
+/// Fails with the reason if the pattern is invalid or too large.
 pub(crate) fn compile(text: &str) -> Result<Regex, String> {
     let made = regex::RegexBuilder::new(text).size_limit(1 << 20).build();
     made.map_err(|error| {
@@ -146,7 +146,7 @@ pub(crate) fn compile(text: &str) -> Result<Regex, String> {
     })
 }
 
-/// Returns whether a field is there.
+/// Returns whether a field exists.
 pub(crate) fn has(of: &Value<'_>, key: &Key) -> Result<bool, Failure> {
     match of {
         Value::Optional(None) => Ok(false),
@@ -156,7 +156,7 @@ pub(crate) fn has(of: &Value<'_>, key: &Key) -> Result<bool, Failure> {
     }
 }
 
-/// Returns a field, which must be there.
+/// Returns the value of a field. Fails if the field does not exist.
 pub(crate) fn select<'a>(of: &Value<'a>, key: &Key) -> Outcome<'a> {
     match of {
         Value::Optional(_) => maybe(of, key),
@@ -168,7 +168,7 @@ pub(crate) fn select<'a>(of: &Value<'a>, key: &Key) -> Outcome<'a> {
     }
 }
 
-/// Returns a field as an optional value.
+/// Returns a field as an optional, which has no value if the field does not exist.
 pub(crate) fn maybe<'a>(of: &Value<'a>, key: &Key) -> Outcome<'a> {
     match of {
         Value::Optional(None) => Ok(Value::NONE),
@@ -194,7 +194,7 @@ pub(crate) fn maybe<'a>(of: &Value<'a>, key: &Key) -> Outcome<'a> {
     }
 }
 
-/// Returns a key as messages write it.
+/// Returns a key as text for messages.
 pub(crate) fn told(key: &Key) -> String {
     match key {
         Key::Bool(flag) => flag.to_string(),

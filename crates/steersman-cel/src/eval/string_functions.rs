@@ -6,7 +6,7 @@ use super::run::{Failure, Outcome, Run};
 use crate::value::Value;
 use crate::value::printing;
 
-/// Applies a function of strings. Returns `None` for a name that is no string function's.
+/// Applies a function of strings. Returns `None` if `name` is not a function of strings.
 pub(super) fn apply<'a>(
     run: &mut Run<'a, '_>,
     name: &str,
@@ -77,7 +77,7 @@ fn index_of<'a>(name: &str, text: &str, part: &str, from: &[Value<'a>]) -> Outco
         },
         _ => return Err(Failure::missing(name)),
     };
-    // Bytes that a number of characters takes.
+    // Converts a number of characters to a number of bytes.
     let offset = |count: usize| {
         text.char_indices()
             .nth(count)
@@ -119,7 +119,7 @@ fn substring<'a>(text: &str, from: i64, to: Option<i64>) -> Outcome<'a> {
     Ok(Value::text(part))
 }
 
-/// Returns the limit of a number of repetitions: a negative number is no limit.
+/// Returns the maximum number of repetitions, or `None` if the argument is absent or negative.
 fn limit(most: &[Value<'_>]) -> Option<usize> {
     match most {
         [Value::Int(most)] => usize::try_from(*most).ok(),
@@ -140,7 +140,7 @@ fn replace<'a>(
         text.len() / from.len()
     };
     let places = limit(most).map_or(places, |most| most.min(places));
-    // What this could make may be far longer than what it is made of.
+    // The result may be much longer than the inputs.
     run.work(places.saturating_mul(to.len()) / 8)?;
     Ok(Value::text(match limit(most) {
         Some(most) => text.replacen(from, to, most),

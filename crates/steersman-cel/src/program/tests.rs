@@ -233,7 +233,7 @@ fn type_errors_are_reported_at_compile_time() {
     assert_eq!(two.matches("undefined field").count(), 2);
 }
 
-/// CEL-1: a run ends at its limit, whatever it does.
+/// CEL-1: a run ends at its cost limit, for every expression.
 #[test]
 fn no_run_goes_beyond_its_limit() {
     let schema = Structural::compile(&json!({"type": "array", "items": {"type": "string"}}));
@@ -258,7 +258,7 @@ fn no_run_goes_beyond_its_limit() {
     }
 }
 
-/// A type that doubles with each step is not followed to its end.
+/// The checker does not follow a type that doubles with each step.
 #[test]
 fn types_do_not_grow_without_bound() {
     let steps = ".map(x, {x: x})".repeat(60);

@@ -8,13 +8,13 @@ use crate::eval::run::Failure;
 use crate::program::CALL_LIMIT;
 use crate::value::Value;
 
-/// The budget of all rules on one object: about a second.
+/// The cost budget of all rules on one object, which takes about a second.
 const BUDGET: u64 = 10_000_000;
 
 const SPENT: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
-/// The largest size of a message expression's result, in bytes.
+/// The maximum size of a message expression's result, in bytes.
 const LONGEST_MESSAGE: usize = 5 * 1024;
 
 /// A value and its old value.
@@ -25,16 +25,17 @@ type Pair<'a> = (&'a Json, &'a Json);
 struct CheckedValue<'p, 'a> {
     path: &'p str,
     object: &'a Json,
-    /// The old value, if it can be found.
+    /// The old value, if it is known.
     old: Option<&'a Json>,
     past: Past<'a>,
 }
 
-/// The ancestors of a value with their old values, for rules that are newer than the value.
+/// The old state at a value, which tells whether an update changed the value.
 #[derive(Debug, Clone, Copy, Default)]
 struct Past<'a> {
+    /// The value and its old value, if the old value is known.
     current: Option<Pair<'a>>,
-    /// The nearest ancestor that has an old value.
+    /// The nearest ancestor with a known old value, and that old value.
     parent: Option<Pair<'a>>,
 }
 
@@ -71,7 +72,7 @@ pub(super) fn object(rules: &Rules, object: &Json, old: Option<&Json>) -> Verdic
         old,
         past,
     };
-    // Nothing is evaluated after the budget is spent.
+    // The evaluation stops when the budget is spent; the verdict already contains that error.
     let _ = check.node(rules, place);
     check.verdict
 }
@@ -97,10 +98,10 @@ pub(super) fn default(rules: &Rules, default: &Json, field: &str) -> Vec<FieldEr
     }
 }
 
-/// The budget is spent.
+/// The error of a spent budget, which ends the evaluation.
 struct Spent;
 
-/// The evaluation of rules on one object: the rest of the cost budget, and the verdict so far.
+/// The state of evaluating all rules on one object: the remaining budget, and the verdict so far.
 struct Check {
     left: u64,
     verdict: Verdict,
@@ -159,8 +160,8 @@ impl Check {
                         (None, None) => continue,
                     };
                     let before = old.and_then(|old| old.get(name)).filter(|_| rules.granular);
-                    // Both objects were converted to the same type, so these members do not show
-                    // what changed.
+                    // Both objects were converted to the same version, so `apiVersion` and `kind`
+                    // are always equal and do not show whether the object changed.
                     let typed =
                         past.parent.is_none() && matches!(name.as_str(), "apiVersion" | "kind");
                     let past = if typed {
@@ -182,7 +183,7 @@ impl Check {
         Ok(())
     }
 
-    /// Evaluates the rules of one value.
+    /// Evaluates the rules of one node on its value.
     fn here<'a>(&mut self, rules: &'a Rules, place: CheckedValue<'_, 'a>) -> Result<(), Spent> {
         let CheckedValue {
             path,
@@ -262,7 +263,7 @@ impl Check {
         Ok(())
     }
 
-    /// Returns the result of the rule's message expression, and `None` if the result is not usable.
+    /// Evaluates the message expression of a rule. Returns `None` if its result is unusable.
     fn message(
         &mut self,
         rule: &Rule,
@@ -299,7 +300,7 @@ fn joined(path: &str, name: &str) -> String {
     }
 }
 
-/// Returns the item with the same keys in a list of type `map`.
+/// Returns the item of a list of type `map` that has the same keys.
 fn found_again<'a>(item: &Json, old: &'a Json, keys: &[String]) -> Option<&'a Json> {
     if keys.is_empty() {
         return None;

@@ -1,9 +1,9 @@
-//! Words: paths to a field, as rules and selectable fields name it.
+//! Words: paths to fields in rules and selectable fields.
 
 use crate::structural::{Additional, Structural};
 
-/// Reads a path such as `.spec['a.b']` against the schema that it starts at; answers it as
-/// errors write it.
+/// Parses a path such as `.spec['a.b']` that starts at `schema`. Returns the path in the form of
+/// error messages, or `None` if the path is invalid or the schema does not have the field.
 #[must_use]
 pub fn field_path(path: &str, schema: &Structural) -> Option<String> {
     let mut at = schema;
@@ -40,7 +40,7 @@ pub fn field_path(path: &str, schema: &Structural) -> Option<String> {
     Some(out)
 }
 
-/// Returns the position of the first quote without a backslash before it.
+/// Returns the position of the first unescaped quote.
 fn closing_quote(text: &str) -> Option<usize> {
     let mut escaped = false;
     text.char_indices().find_map(|(at, c)| {

@@ -121,7 +121,7 @@ fn errors_in_unchanged_values_are_warnings() {
         told(&rules, json!({"o": {"a": 5, "b": 1}}), Some(old.clone())),
         ["FieldValueInvalid spec.o: Invalid value: below 3"]
     );
-    // The items of a list without keys are what they were only if the whole list is.
+    // Items of a list without keys are unchanged only if the whole list is unchanged.
     assert_eq!(
         told(&rules, json!({"l": [5], "t": "x"}), Some(old.clone())),
         ["warning spec.l[0]: Invalid value: 5: failed rule: self < 3"]

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-/// One part of an expression.
+/// One node of an expression.
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
-    /// The number of the part, by which other tables refer to it.
+    /// The number of the node, which is its index in the tables of other modules.
     pub id: usize,
     /// The position in the source, in characters.
     pub at: usize,
     pub kind: Kind,
 }
 
-/// The kind of a part.
+/// The kind of a node.
 #[derive(Debug, Clone)]
 pub(crate) enum Kind {
     Literal(Literal),
@@ -20,7 +20,7 @@ pub(crate) enum Kind {
     Select {
         operand: Box<Node>,
         field: String,
-        /// `has(…)` rather than the value.
+        /// Whether the node is `has(…)`, which tests the field instead of reading it.
         test: bool,
     },
     Call {
@@ -30,7 +30,7 @@ pub(crate) enum Kind {
     },
     List {
         items: Vec<Node>,
-        /// The items, by index, that are left out when they have no value.
+        /// The indexes of the optional items, which are omitted if they have no value.
         optional: Vec<usize>,
     },
     Map(Vec<Entry>),
@@ -59,7 +59,7 @@ pub(crate) enum Literal {
 pub(crate) struct MessageField {
     pub name: String,
     pub value: Node,
-    /// Whether the field is left out when its value is an optional that has none.
+    /// Whether the field is optional, so that it is omitted if it has no value.
     pub optional: bool,
 }
 
@@ -71,12 +71,13 @@ pub(crate) struct Entry {
     pub optional: bool,
 }
 
-/// The loop that macros such as `all` expand to. It computes `result` from `accu` over `range`.
+/// The loop that macros such as `all` expand to. It iterates over `range`, accumulates in `accu`
+/// and returns `result`.
 #[derive(Debug, Clone)]
 pub(crate) struct Fold {
     pub range: Node,
     pub var: String,
-    /// The second variable, of loops over index and item or key and value.
+    /// The second variable of a loop over index and item, or key and value.
     pub var2: Option<String>,
     pub accu: String,
     pub init: Node,
@@ -86,7 +87,7 @@ pub(crate) struct Fold {
 }
 
 impl Node {
-    /// Returns the name that an identifier, or fields of one, spell.
+    /// Returns the dotted name that a chain of an identifier and fields spells, such as `a.b.c`.
     pub(crate) fn qualified(&self) -> Option<String> {
         match &self.kind {
             Kind::Ident(name) => Some(name.clone()),
@@ -99,7 +100,7 @@ impl Node {
         }
     }
 
-    /// Returns whether this is the variable of that name.
+    /// Returns whether the node is the variable with this name.
     pub(crate) fn is_ident(&self, name: &str) -> bool {
         matches!(&self.kind, Kind::Ident(found) if found == name)
     }

@@ -1,4 +1,4 @@
-//! Machine: reads the text of an expression; syntax errors are worded by the grammar that upstream uses too.
+//! Machine: parses expressions. Syntax errors come from the same grammar as upstream's.
 
 use cel::common::ast::{
     CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, SourceInfo,
@@ -7,26 +7,27 @@ use cel::parser::Parser;
 
 use super::ast::{Entry, Fold, Kind, Literal, MessageField, Node};
 
-/// The longest expression, in characters.
+/// The maximum length of an expression, in characters.
 const MAX_LENGTH: usize = 100_000;
 
-/// The largest depth of an expression.
+/// The maximum depth of an expression.
 const MAX_DEPTH: u16 = 250;
 
-/// The parser descends on its stack, at the worst several dozen kilobytes for each level of
-/// nesting, so it gets one that is large enough for the deepest expression it takes.
+/// The stack size of the parser's thread, in bytes. The recursive parser uses up to several dozen
+/// kilobytes per level of nesting, so this stack fits an expression of [`MAX_DEPTH`].
 const PARSER_STACK: usize = 64 << 20;
 
-/// Expressions from here on are parsed on the stack made for it; shorter ones cannot nest deep.
+/// The maximum length of expressions that are parsed on the current thread, in characters. They cannot
+/// nest deeply.
 const SHORT: usize = 16;
 
-/// The variable in which a loop gathers its result.
+/// The variable that accumulates the result of a loop.
 const ACCU: &str = "@result";
 
-/// An error: its position, in characters from the start, and its message.
+/// An error: its position in characters from the start, and its message.
 pub(crate) type Mistake = (usize, String);
 
-/// A parsed expression, and how many parts it has.
+/// A parsed expression, and the number of its nodes.
 #[derive(Debug)]
 pub(crate) struct Parsed {
     pub root: Node,
@@ -36,7 +37,7 @@ pub(crate) struct Parsed {
 /// Parses an expression.
 ///
 /// # Errors
-/// All that is wrong with it, as [`describe`] puts it.
+/// Returns all syntax errors in the form of [`describe`].
 pub(crate) fn parse(source: &str) -> Result<Parsed, String> {
     let length = source.chars().count();
     if length > MAX_LENGTH {
@@ -98,7 +99,7 @@ fn read(source: &str) -> Result<Parsed, String> {
     }
 }
 
-/// Returns the position in the source, in characters. `line` and `column` count from one.
+/// Returns the position in the source, in characters. `line` and `column` start at 1.
 fn offset(source: &str, line: isize, column: isize) -> usize {
     let line = usize::try_from(line - 1).unwrap_or_default();
     let before: usize = source
@@ -109,7 +110,7 @@ fn offset(source: &str, line: isize, column: isize) -> usize {
     before + usize::try_from(column - 1).unwrap_or_default()
 }
 
-/// Returns the mistakes as upstream prints them, each with its line and a mark below it.
+/// Formats errors as upstream does: each with its source line and a mark below the column.
 pub(crate) fn describe(source: &str, mistakes: &[Mistake]) -> String {
     let mut sorted = mistakes.to_vec();
     sorted.sort_by_key(|(at, _)| *at);
@@ -143,7 +144,7 @@ pub(crate) fn describe(source: &str, mistakes: &[Mistake]) -> String {
     told.join("\n")
 }
 
-/// Turns the parser's tree into ours.
+/// Converts the parser's tree into [`Node`]s.
 struct Reader<'a> {
     info: &'a SourceInfo,
     parts: usize,
@@ -251,7 +252,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns a call on a target, or one of the macros that the parser does not know.
+    /// Converts a method call, or expands a macro that the parser does not know.
     fn member(&mut self, at: usize, name: String, target: Box<Node>, args: Vec<Node>) -> Node {
         let count = args.len();
         let known = matches!(
@@ -304,9 +305,10 @@ impl Reader<'_> {
         self.made(at, Kind::Call { name, target, args })
     }
 
-    /// `o.optMap(v, e)`: `e` of the value, where there is one.
+    /// Expands `o.optMap(v, e)`: evaluates `e` with the value of `o` bound to `v`, if `o` has a
+    /// value.
     fn opt_map(&mut self, at: usize, name: &str, target: Node, var: String, made: Node) -> Node {
-        // The target is bound to a name of its own, so that it is evaluated once.
+        // The target is bound to a variable, so that it is evaluated only once.
         let held = "@target";
         let ident = |reader: &mut Self| reader.made(at, Kind::Ident(held.to_owned()));
         let member = |reader: &mut Self, name: &str| {
@@ -328,7 +330,8 @@ impl Reader<'_> {
         self.bind(at, held.to_owned(), target, choice)
     }
 
-    /// `result` with `value` under the name `var`: a loop over nothing.
+    /// Returns a node that evaluates `result` with `value` bound to `var`: a loop without
+    /// iterations.
     fn bind(&mut self, at: usize, var: String, value: Node, result: Node) -> Node {
         let items = Vec::new();
         let optional = Vec::new();
@@ -348,7 +351,7 @@ impl Reader<'_> {
         self.made(at, Kind::Fold(Box::new(fold)))
     }
 
-    /// Returns the macros over index and item, or key and value.
+    /// Expands the macros over index and item, or key and value.
     fn two_variables(
         &mut self,
         at: usize,

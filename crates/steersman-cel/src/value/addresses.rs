@@ -9,7 +9,7 @@ use steersman_text::go;
 pub struct Url {
     /// The scheme; empty for an absolute path.
     pub scheme: String,
-    /// Name and port.
+    /// The host name with the port.
     pub host: String,
     /// The path, with escapes.
     pub path: String,
@@ -17,7 +17,7 @@ pub struct Url {
     pub query: String,
 }
 
-/// A network.
+/// An IP network in CIDR notation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cidr {
     /// An address of the network.
@@ -27,10 +27,10 @@ pub struct Cidr {
 }
 
 impl Url {
-    /// Reads an absolute URL or an absolute path, as Go's `ParseRequestURI` does.
+    /// Parses an absolute URL or an absolute path, as Go's `ParseRequestURI` does.
     ///
     /// # Errors
-    /// Go's words about a text that is neither.
+    /// Fails with Go's message for other texts.
     pub fn parse(text: &str) -> Result<Self, String> {
         let refused = |why: &str| Err(format!("parse {text:?}: {why}"));
         if text.is_empty() {
@@ -49,7 +49,7 @@ impl Url {
             if scheme.is_empty() {
                 return refused("invalid URI for request");
             }
-            // What follows the scheme is opaque, such as an address to mail to.
+            // A URL such as `mailto:a@b` is opaque after the scheme.
             return Ok(Self {
                 scheme: scheme.to_lowercase(),
                 host: String::new(),
@@ -78,7 +78,7 @@ impl Url {
         })
     }
 
-    /// Returns the host without its port and without brackets.
+    /// Returns the host without the port and without brackets.
     pub fn hostname(&self) -> &str {
         match self.host.strip_prefix('[') {
             Some(rest) => rest.split(']').next().unwrap_or_default(),
@@ -89,13 +89,13 @@ impl Url {
         }
     }
 
-    /// Returns the port of the host; empty where none is given.
+    /// Returns the port, or an empty text if the URL has none.
     pub fn port(&self) -> &str {
         let after = self.host.rsplit(']').next().unwrap_or_default();
         after.rsplit_once(':').map_or("", |(_, port)| port)
     }
 
-    /// Returns the parameters of the query, each with its values.
+    /// Returns the parameters of the query with their values.
     pub fn parameters(&self) -> Vec<(String, Vec<String>)> {
         let mut found: Vec<(String, Vec<String>)> = Vec::new();
         for part in self.query.split('&').filter(|part| !part.is_empty()) {
@@ -144,7 +144,7 @@ fn wrong_host(host: &str) -> Option<String> {
     })
 }
 
-/// Returns the first percent sign that two digits do not follow, with what follows.
+/// Returns the text from the first percent sign without two hexadecimal digits after it.
 fn wrong_escape(text: &str) -> Option<&str> {
     text.match_indices('%').find_map(|(at, _)| {
         let digits = text.get(at + 1..at + 3);
@@ -153,7 +153,7 @@ fn wrong_escape(text: &str) -> Option<&str> {
     })
 }
 
-/// Percent-encodes the bytes of a path that a URL cannot contain; a `%` stays as it is.
+/// Percent-encodes the bytes that the path of a URL cannot contain. A `%` is not encoded.
 fn escaped(path: &str) -> String {
     use std::fmt::Write as _;
 
@@ -185,10 +185,10 @@ fn unescaped(text: &str) -> Option<String> {
     String::from_utf8(out).ok()
 }
 
-/// Reads an address. Addresses with a zone, and IPv4 in the clothes of IPv6, are none.
+/// Parses an IP address. Addresses with a zone and IPv4-mapped IPv6 addresses are refused.
 ///
 /// # Errors
-/// Fails with the reason if the text is no address.
+/// Fails with the reason if the text is not an IP address.
 pub(crate) fn ip(text: &str) -> Result<IpAddr, String> {
     let lead = format!("IP Address {text:?} parse error during conversion from string");
     let parsed: IpAddr = text
@@ -203,10 +203,10 @@ pub(crate) fn ip(text: &str) -> Result<IpAddr, String> {
 }
 
 impl Cidr {
-    /// Reads a network.
+    /// Parses a network in CIDR notation.
     ///
     /// # Errors
-    /// Fails with the reason if the text is no network.
+    /// Fails with the reason if the text is not a network.
     pub fn parse(text: &str) -> Result<Self, String> {
         let refused = |why: &str| {
             format!(
@@ -226,7 +226,7 @@ impl Cidr {
         Ok(Self { address, length })
     }
 
-    /// Returns the network without the bits of a host.
+    /// Returns the network with all host bits set to zero.
     #[must_use]
     pub fn masked(self) -> Self {
         Self {
@@ -235,13 +235,13 @@ impl Cidr {
         }
     }
 
-    /// Returns whether an address belongs to the network.
+    /// Returns whether the network contains an address.
     pub fn contains(self, address: IpAddr) -> bool {
         address.is_ipv4() == self.address.is_ipv4()
             && masked(address, self.length) == masked(self.address, self.length)
     }
 
-    /// Returns whether all addresses of another network belong to this one.
+    /// Returns whether the network contains all addresses of another network.
     pub fn contains_network(self, other: Self) -> bool {
         self.length <= other.length && self.contains(other.address)
     }
@@ -262,7 +262,7 @@ fn masked(address: IpAddr, length: u8) -> IpAddr {
     }
 }
 
-/// Evaluates a predicate on an address. Returns `None` for a name that is no predicate's.
+/// Evaluates a predicate on an address. Returns `None` if no predicate has this name.
 pub(crate) fn is(name: &str, address: IpAddr) -> Option<bool> {
     let multicast = match address {
         IpAddr::V4(four) => four.octets()[..3] == [224, 0, 0],

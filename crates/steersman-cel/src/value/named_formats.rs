@@ -1,4 +1,4 @@
-//! Words: named formats that a text can be checked against.
+//! Words: the named formats of `format.dns1123Label()` and similar functions.
 
 use steersman_text::names;
 use steersman_text::names::NameRule;
@@ -6,7 +6,7 @@ use steersman_text::names::NameRule;
 use super::addresses::Url;
 use super::times;
 
-/// A format that a text can be checked against.
+/// A named format, which validates strings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Named(&'static str);
 
@@ -28,7 +28,7 @@ const NAMES: &[&str] = &[
 ];
 
 impl Named {
-    /// Returns the format of that name.
+    /// Returns the format with this name.
     pub fn find(name: &str) -> Option<Self> {
         NAMES
             .iter()
@@ -36,7 +36,7 @@ impl Named {
             .map(|name| Self(name))
     }
 
-    /// Returns the problems of a text in this format. Empty for a valid text.
+    /// Returns the problems of a string in this format; empty for a valid string.
     pub fn check(self, text: &str) -> Vec<String> {
         use base64::Engine as _;
 
@@ -51,7 +51,7 @@ impl Named {
             Some(name) => (name, true),
             None => (self.0, false),
         };
-        // What comes before a generated name may end with a dash.
+        // The prefix of a generated name may end with a dash.
         let padded;
         let text = if prefix && text.ends_with('-') {
             padded = format!("{}a", &text[..text.len() - 1]);

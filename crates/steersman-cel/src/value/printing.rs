@@ -1,14 +1,14 @@
-//! Words: formats values as texts: by a pattern with `%`, and numbers as Go prints them.
+//! Words: formats values as text: with a `%` pattern, and numbers as Go does.
 
 use steersman_text::go;
 
 use super::times;
 use super::{Key, Value};
 
-/// `pattern.format(arguments)`.
+/// Evaluates `pattern.format(arguments)`.
 ///
 /// # Errors
-/// A clause that is wrong, or an argument that does not fit it.
+/// Fails for an invalid clause, and for an argument that does not fit its clause.
 pub(crate) fn format(pattern: &str, arguments: &[Value<'_>]) -> Result<String, String> {
     let mut out = String::new();
     let mut rest = pattern.chars().peekable();
@@ -118,7 +118,7 @@ fn exponential(number: f64, precision: usize) -> String {
     std::format!("{digits}e{sign}{exponent:0>2}")
 }
 
-/// Returns a value as `%s` prints it.
+/// Returns a value in the form of `%s`.
 pub(crate) fn print(value: &Value<'_>) -> String {
     match value {
         Value::Null => "null".to_owned(),

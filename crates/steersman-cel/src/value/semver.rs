@@ -11,10 +11,11 @@ pub struct Semver {
 }
 
 impl Semver {
-    /// Reads a version; a `lenient` reader takes a leading `v`, leading zeros and missing numbers.
+    /// Parses a version. With `lenient`, a leading `v`, leading zeros and missing numbers are
+    /// accepted.
     ///
     /// # Errors
-    /// Fails with the reason if the text is no version.
+    /// Fails with the reason if the text is not a version.
     pub fn parse(text: &str, lenient: bool) -> Result<Self, String> {
         let rest = match text.strip_prefix('v') {
             Some(rest) if lenient => rest,
@@ -81,7 +82,7 @@ impl Ord for Semver {
         if numbers != Ordering::Equal {
             return numbers;
         }
-        // A version that is only on its way comes before the version.
+        // A pre-release comes before the release.
         match (self.pre.is_empty(), other.pre.is_empty()) {
             (true, true) => return Ordering::Equal,
             (true, false) => return Ordering::Greater,

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use jiff::tz::{Offset, TimeZone};
 use steersman_text::zones;
 
-/// Reads a time: RFC 3339, or a date, which begins at midnight.
+/// Parses a time: RFC 3339, or a date, which means midnight.
 ///
 /// # Errors
 /// Fails with Go's message for an invalid time.
@@ -20,7 +20,7 @@ pub(crate) fn timestamp(text: &str) -> Result<Timestamp, String> {
     rfc3339(text)
 }
 
-/// Reads a time of RFC 3339.
+/// Parses an RFC 3339 time.
 ///
 /// # Errors
 /// Fails with Go's message for an invalid time.
@@ -39,7 +39,7 @@ pub(crate) fn rfc3339(text: &str) -> Result<Timestamp, String> {
     })
 }
 
-/// Returns a duration as `string(…)` writes it.
+/// Returns a duration in the form of `string(…)`.
 #[expect(
     clippy::cast_precision_loss,
     reason = "written as a float, as upstream does"
@@ -48,10 +48,11 @@ pub(crate) fn print_duration(nanos: i64) -> String {
     format!("{}s", nanos as f64 / 1e9)
 }
 
-/// Returns a part of a time, counted as Go counts it. Returns `None` if there is no such part.
+/// Returns a part of a time, such as the hour, with Go's numbering. Returns `None` if no part has
+/// this name.
 ///
 /// # Errors
-/// A zone that is not known.
+/// Fails for an unknown time zone.
 pub(crate) fn part(name: &str, time: Timestamp, zone: Option<&str>) -> Result<Option<i64>, String> {
     let zone = zone.map_or(Ok(TimeZone::UTC), offset)?;
     let at = time.to_zoned(zone);
@@ -70,7 +71,7 @@ pub(crate) fn part(name: &str, time: Timestamp, zone: Option<&str>) -> Result<Op
     }))
 }
 
-/// Returns a zone: `UTC`, an offset such as `+01:30`, or the name of one.
+/// Parses a time zone: `UTC`, an offset such as `+01:30`, or a name.
 fn offset(zone: &str) -> Result<TimeZone, String> {
     if matches!(zone, "UTC" | "" | "Z") {
         return Ok(TimeZone::UTC);
