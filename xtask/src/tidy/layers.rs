@@ -41,6 +41,7 @@ const PLAYER: &str = "steersman-player";
 const APISERVER: &str = "steersman-apiserver";
 const API: &str = "steersman-api";
 const TESTENV: &str = "steersman-testenv";
+const SERVE: &str = "steersman-serve";
 const INFORMER: &str = "steersman-informer";
 const CACHE: &str = "steersman-cache";
 const CLIENT: &str = "steersman-client";
@@ -123,6 +124,11 @@ const RANKS: &[Row] = &[
         never: &[],
     },
     Row {
+        name: SERVE,
+        may: &[API, OBJECT],
+        never: &[],
+    },
+    Row {
         name: INFORMER,
         may: &[API, OBJECT],
         never: &[],
@@ -144,13 +150,15 @@ const RANKS: &[Row] = &[
     },
     Row {
         name: MANAGER,
-        may: &[CONTROLLER, CLIENT, CACHE, INFORMER, API, WORKQUEUE, OBJECT],
+        may: &[
+            CONTROLLER, CLIENT, CACHE, INFORMER, SERVE, API, WORKQUEUE, OBJECT,
+        ],
         never: &[],
     },
     Row {
         name: FACADE,
         may: &[
-            MANAGER, CONTROLLER, CLIENT, CACHE, INFORMER, API, WORKQUEUE, OBJECT,
+            MANAGER, CONTROLLER, CLIENT, CACHE, INFORMER, SERVE, API, WORKQUEUE, OBJECT,
         ],
         never: &[],
     },

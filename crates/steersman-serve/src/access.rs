@@ -1,0 +1,328 @@
+//! Driver: access to routes by reviews of the api-server: who sends a token, and what that user may do.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
+use http::request::Parts;
+use http::{Response, StatusCode};
+use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, UserInfo};
+use k8s_openapi::api::authorization::v1::{
+    NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
+};
+use parking_lot::Mutex;
+use steersman_api::kube_client::Client;
+use steersman_api::{Api, Connection};
+use steersman_object::{TypedObject, report};
+use tokio::sync::{OnceCell, Semaphore};
+use tokio::time::{Instant, sleep, timeout};
+use tracing::{debug, error};
+
+use crate::review_cache::ReviewCache;
+use crate::routes::{AccessControl, text_response};
+
+/// Lets in clients with a bearer token that the api-server accepts, of a user who may send the request.
+///
+/// A `TokenReview` finds the user of the token, and a `SubjectAccessReview` for the path and the verb (`get` for
+/// GET) its permission, as the filter of controller-runtime does:
+///
+/// | request | response |
+/// |---|---|
+/// | without a bearer token, or with one that the api-server refuses | 401 |
+/// | of a user without the permission for the path | 403 |
+/// | while the reviews fail | 500 |
+///
+/// Answers are kept: users of tokens for 1 min, permissions for 5 min, and refusals of permissions for 30 s
+/// (`SERVE-6`). So a revoked permission is valid for up to 6 min. The operator needs the verb `create` for
+/// `tokenreviews.authentication.k8s.io` and `subjectaccessreviews.authorization.k8s.io`.
+///
+/// Cheap to clone; clones share the answers.
+#[derive(Clone)]
+#[must_use]
+pub struct ReviewedAccess {
+    shared: Arc<AccessShared>,
+}
+
+struct AccessShared {
+    connection: Connection,
+    audiences: Option<Vec<String>>,
+    client: OnceCell<Client>,
+    /// The user of a token, or `None` for a refused token.
+    users: Mutex<ReviewCache<String, Option<Arc<UserInfo>>>>,
+    /// Whether a review, in the form of its JSON, is allowed.
+    permissions: Mutex<ReviewCache<String, bool>>,
+    /// Bounds the requests that clients with ever new tokens cause.
+    turns: Semaphore,
+    last_error: Mutex<Option<Instant>>,
+}
+
+/// How long the user of a token is kept.
+const USER_KEPT: Duration = Duration::from_secs(60);
+/// How long a permission is kept.
+const PERMISSION_KEPT: Duration = Duration::from_secs(300);
+/// How long a refused permission is kept.
+const REFUSAL_KEPT: Duration = Duration::from_secs(30);
+/// How long one review with its retries may take.
+const LONGEST_REVIEW: Duration = Duration::from_secs(10);
+/// The pause before the first retry of a review; each later pause is longer by half.
+const FIRST_RETRY: Duration = Duration::from_millis(500);
+/// The number of kept answers of each sort.
+const MOST_ANSWERS: usize = 1024;
+/// The number of reviews at a time.
+const MOST_REVIEWS: usize = 8;
+/// The size in bytes above which a token is refused without a review.
+const LONGEST_TOKEN: usize = 16 << 10;
+/// The pause between two log lines about failed reviews.
+const LOG_PAUSE: Duration = Duration::from_secs(60);
+
+/// A response that refuses a request.
+type Refused = Response<Bytes>;
+
+impl ReviewedAccess {
+    /// Makes the control of access. The reviews go to the api-server of `connection`, with its credentials.
+    pub fn new(connection: Connection) -> Self {
+        Self::of(connection, None)
+    }
+
+    /// Like [`new`](Self::new), for tokens that were issued for one of these audiences. By default the audience is
+    /// the api-server.
+    pub fn with_audiences<A: Into<String>>(
+        connection: Connection,
+        audiences: impl IntoIterator<Item = A>,
+    ) -> Self {
+        let audiences = audiences.into_iter().map(Into::into).collect();
+        Self::of(connection, Some(audiences))
+    }
+
+    fn of(connection: Connection, audiences: Option<Vec<String>>) -> Self {
+        let shared = AccessShared {
+            connection,
+            audiences,
+            client: OnceCell::new(),
+            users: Mutex::new(ReviewCache::new(MOST_ANSWERS)),
+            permissions: Mutex::new(ReviewCache::new(MOST_ANSWERS)),
+            turns: Semaphore::new(MOST_REVIEWS),
+            last_error: Mutex::new(None),
+        };
+        Self {
+            shared: Arc::new(shared),
+        }
+    }
+}
+
+impl AccessControl for ReviewedAccess {
+    async fn admit(&self, head: &Parts) -> Result<(), Refused> {
+        let Some(token) = bearer(&head.headers) else {
+            return Err(unauthorized());
+        };
+        let Some(user) = self.shared.user(token).await? else {
+            return Err(unauthorized());
+        };
+        let verb = head.method.as_str().to_ascii_lowercase();
+        if self
+            .shared
+            .is_permitted(&user, &verb, head.uri.path())
+            .await?
+        {
+            return Ok(());
+        }
+        let name = user.username.as_deref().unwrap_or_default();
+        Err(text_response(
+            StatusCode::FORBIDDEN,
+            format!("Authorization denied for user {name}"),
+        ))
+    }
+}
+
+impl AccessShared {
+    /// Returns the user of a token, or `None` if the server refuses the token.
+    async fn user(&self, token: &str) -> Result<Option<Arc<UserInfo>>, Refused> {
+        let question = token.to_owned();
+        if let Some(known) = self.users.lock().get(&question, now()) {
+            return Ok(known);
+        }
+        let review = TokenReview {
+            spec: TokenReviewSpec {
+                token: question.clone(),
+                audiences: self.audiences.clone(),
+            },
+            ..TokenReview::default()
+        };
+        let review = self.review(&review).await;
+        let Some(answer) = review else {
+            return Err(failed("Authentication failed"));
+        };
+        let status = answer.status.unwrap_or_default();
+        if let Some(problem) = status.error.filter(|problem| !problem.is_empty()) {
+            debug!(problem, "the api-server refuses the token of a client");
+        }
+        let is_user = status.authenticated == Some(true)
+            && is_for(self.audiences.as_deref(), status.audiences.as_deref());
+        let user = status.user.filter(|_| is_user).map(Arc::new);
+        let mut users = self.users.lock();
+        users.put(question, user.clone(), USER_KEPT, now());
+        Ok(user)
+    }
+
+    /// Returns whether a user may send a request.
+    async fn is_permitted(&self, user: &UserInfo, verb: &str, path: &str) -> Result<bool, Refused> {
+        let spec = SubjectAccessReviewSpec {
+            extra: user.extra.clone(),
+            groups: user.groups.clone(),
+            non_resource_attributes: Some(NonResourceAttributes {
+                path: Some(path.to_owned()),
+                verb: Some(verb.to_owned()),
+            }),
+            uid: user.uid.clone(),
+            user: user.username.clone(),
+            ..SubjectAccessReviewSpec::default()
+        };
+        // The whole question as one text, so that no part of a user can be taken for another part.
+        let question = format!("{spec:?}");
+        if let Some(known) = self.permissions.lock().get(&question, now()) {
+            return Ok(known);
+        }
+        let review = SubjectAccessReview {
+            spec,
+            ..SubjectAccessReview::default()
+        };
+        let Some(answer) = self.review(&review).await else {
+            return Err(failed("Authorization failed"));
+        };
+        let status = answer.status.unwrap_or_default();
+        let allowed = status.allowed && status.denied != Some(true);
+        let kept = if allowed {
+            PERMISSION_KEPT
+        } else {
+            REFUSAL_KEPT
+        };
+        self.permissions.lock().put(question, allowed, kept, now());
+        Ok(allowed)
+    }
+
+    /// Sends a review, again after failures that may pass. Failures are logged, and `None` is returned.
+    async fn review<K: TypedObject>(&self, review: &K) -> Option<K> {
+        let tries = async {
+            let _turn = self.turns.acquire().await;
+            let client = self.client.get_or_try_init(|| self.connection.connect());
+            let api = Api::<K>::typed(client.await?.clone()).request_timeout(LONGEST_REVIEW);
+            let mut pause = FIRST_RETRY;
+            loop {
+                match api.review(review).await {
+                    Err(error) if may_pass(&error) => {
+                        debug!(error = %report(&error), "a review failed and is sent again");
+                        sleep(error.retry_after().unwrap_or(pause)).await;
+                        pause = pause.mul_f64(1.5);
+                    }
+                    answer => return answer,
+                }
+            }
+        };
+        match timeout(LONGEST_REVIEW, tries).await {
+            Ok(Ok(answer)) => return Some(answer),
+            Ok(Err(error)) => self.log(&report(&error)),
+            Err(_) => self.log(&"no answer within 10 s"),
+        }
+        None
+    }
+
+    /// Logs a failed review, at most once per minute.
+    fn log(&self, problem: &dyn fmt::Display) {
+        let now = Instant::now();
+        let mut last = self.last_error.lock();
+        if last.is_some_and(|last| now.saturating_duration_since(last) < LOG_PAUSE) {
+            return;
+        }
+        *last = Some(now);
+        drop(last);
+        error!(
+            error = %problem,
+            "clients get a 500, because the api-server does not review their requests; the operator needs the verb \
+             create for tokenreviews.authentication.k8s.io and subjectaccessreviews.authorization.k8s.io"
+        );
+    }
+}
+
+/// Returns whether a failure may be over soon: no answer, or one of a server that is overloaded or broken.
+fn may_pass(error: &steersman_api::Error) -> bool {
+    match error.code() {
+        Some(code) => code == 429 || code >= 500,
+        None => error.is_transport(),
+    }
+}
+
+/// Returns whether a token that is valid for `granted` audiences is one for a `wanted` audience.
+fn is_for(wanted: Option<&[String]>, granted: Option<&[String]>) -> bool {
+    let Some(wanted) = wanted else { return true };
+    let granted = granted.unwrap_or_default();
+    wanted.iter().any(|audience| granted.contains(audience))
+}
+
+/// Returns the bearer token of a request.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.trim().split_once(' ')?;
+    let token = token.trim();
+    let is_usable = !token.is_empty() && token.len() <= LONGEST_TOKEN;
+    (scheme.eq_ignore_ascii_case("bearer") && is_usable).then_some(token)
+}
+
+fn unauthorized() -> Refused {
+    let mut response = text_response(StatusCode::UNAUTHORIZED, "Unauthorized");
+    response
+        .headers_mut()
+        .insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    response
+}
+
+fn failed(text: &str) -> Refused {
+    text_response(StatusCode::INTERNAL_SERVER_ERROR, text)
+}
+
+fn now() -> std::time::Instant {
+    Instant::now().into_std()
+}
+
+impl fmt::Debug for ReviewedAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReviewedAccess")
+            .field("connection", &self.shared.connection)
+            .field("audiences", &self.shared.audiences)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_bearer_token_of_a_sensible_length_is_read() {
+        let read = |value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(AUTHORIZATION, HeaderValue::from_str(value).unwrap());
+            bearer(&headers).map(str::to_owned)
+        };
+        assert_eq!(read("Bearer abc").as_deref(), Some("abc"));
+        assert_eq!(read("bearer  abc ").as_deref(), Some("abc"));
+        for wrong in ["Basic abc", "Bearer", "Bearer  ", "abc"] {
+            assert_eq!(read(wrong), None);
+        }
+        let long = format!("Bearer {}", "x".repeat(LONGEST_TOKEN + 1));
+        assert_eq!(read(&long), None);
+        assert_eq!(bearer(&HeaderMap::new()), None);
+    }
+
+    #[test]
+    fn a_token_is_for_a_wanted_audience_or_refused() {
+        let of =
+            |names: &[&str]| -> Vec<String> { names.iter().map(ToString::to_string).collect() };
+        assert!(is_for(None, None));
+        assert!(is_for(Some(&of(&["a", "b"])), Some(&of(&["b"]))));
+        assert!(!is_for(Some(&of(&["a"])), Some(&of(&["b"]))));
+        // A server that knows no audiences returns none.
+        assert!(!is_for(Some(&of(&["a"])), None));
+    }
+}

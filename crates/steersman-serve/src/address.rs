@@ -1,0 +1,137 @@
+//! Words: the address that a server listens on, as flags of operators write it.
+
+use std::fmt;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use crate::error::Error;
+
+/// The address that a server listens on, or none.
+///
+/// Made of a text in the form of controller-runtime's flags, or of a [`SocketAddr`]:
+///
+/// | text | meaning |
+/// |---|---|
+/// | empty, or `0` | no server |
+/// | `:8081` | port 8081 of all addresses, IPv6 and IPv4 |
+/// | `[::]:8081`, `127.0.0.1:8081` | this address |
+/// | `localhost:0` | the addresses of this name, and any free port |
+///
+/// ```
+/// use steersman_serve::ListenAddress;
+///
+/// assert!(ListenAddress::from("0").is_off());
+/// assert!(ListenAddress::from("").is_off());
+/// assert!(!ListenAddress::from(":8081").is_off());
+/// assert!(ListenAddress::from("8081").check().is_err());
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenAddress {
+    text: String,
+}
+
+impl From<&str> for ListenAddress {
+    fn from(text: &str) -> Self {
+        Self {
+            text: text.trim().to_owned(),
+        }
+    }
+}
+
+impl From<String> for ListenAddress {
+    fn from(text: String) -> Self {
+        Self::from(text.as_str())
+    }
+}
+
+impl From<SocketAddr> for ListenAddress {
+    fn from(address: SocketAddr) -> Self {
+        Self {
+            text: address.to_string(),
+        }
+    }
+}
+
+impl ListenAddress {
+    /// Returns whether there is to be no server.
+    #[must_use]
+    pub fn is_off(&self) -> bool {
+        self.text.is_empty() || self.text == "0"
+    }
+
+    /// Checks the text. Names are resolved later, when the server listens.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Address`] if the text is not of the form `host:port`.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.is_off() || self.candidates().is_some() {
+            Ok(())
+        } else {
+            Err(Error::Address {
+                text: self.text.clone(),
+            })
+        }
+    }
+
+    /// Returns what to listen on: the first address that can be used.
+    pub(crate) fn candidates(&self) -> Option<Candidates> {
+        let (host, port) = self.text.rsplit_once(':')?;
+        let port: u16 = port.parse().ok()?;
+        if host.is_empty() {
+            // A host without IPv6 refuses the first.
+            let all = [
+                SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)),
+                SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)),
+            ];
+            return Some(Candidates::Addresses(all.to_vec()));
+        }
+        if let Ok(address) = self.text.parse() {
+            return Some(Candidates::Addresses(vec![address]));
+        }
+        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+        host.chars()
+            .all(is_name)
+            .then(|| Candidates::Name(host.to_owned(), port))
+    }
+}
+
+/// The addresses that a server may listen on, in order.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Candidates {
+    Addresses(Vec<SocketAddr>),
+    /// A host name to resolve, and the port.
+    Name(String, u16),
+}
+
+impl fmt::Display for ListenAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_mean_what_controller_runtime_reads_in_them() {
+        let of = |text: &str| ListenAddress::from(text).candidates();
+        let all = of(":8081");
+        let expected = ["[::]:8081", "0.0.0.0:8081"].map(|text| text.parse().unwrap());
+        assert_eq!(all, Some(Candidates::Addresses(expected.to_vec())));
+        let one = Candidates::Addresses(vec!["[::1]:0".parse().unwrap()]);
+        assert_eq!(of("[::1]:0"), Some(one));
+        let name = Candidates::Name("localhost".to_owned(), 9443);
+        assert_eq!(of("localhost:9443"), Some(name));
+        for wrong in [
+            "8081",
+            "localhost",
+            "host:port",
+            "host:70000",
+            "a b:1",
+            "::1:80:x",
+        ] {
+            assert!(ListenAddress::from(wrong).check().is_err(), "{wrong}");
+        }
+    }
+}

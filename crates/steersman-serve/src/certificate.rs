@@ -1,0 +1,112 @@
+//! Machine: certificates and keys in PEM as the TLS settings of a server.
+
+use std::sync::Arc;
+
+use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, KeyPair, KeyUsagePurpose};
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+/// A certificate chain and its key, in PEM.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct PemPair {
+    pub(crate) chain: Vec<u8>,
+    pub(crate) key: Vec<u8>,
+}
+
+/// The names and addresses in a generated certificate.
+const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+
+impl PemPair {
+    /// Generates a key and a certificate that it signs itself.
+    pub(crate) fn self_signed() -> Result<Self, String> {
+        let generate = || {
+            let mut params = CertificateParams::new(NAMES.map(str::to_owned).to_vec())?;
+            params
+                .distinguished_name
+                .push(DnType::CommonName, "steersman-serve");
+            params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+            params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+            let key = KeyPair::generate()?;
+            let certificate = params.self_signed(&key)?;
+            Ok(Self {
+                chain: certificate.pem().into_bytes(),
+                key: key.serialize_pem().into_bytes(),
+            })
+        };
+        generate().map_err(|error: rcgen::Error| error.to_string())
+    }
+
+    /// Returns the TLS settings with this certificate. A key that does not belong to the certificate is refused.
+    pub(crate) fn server_config(&self, http2: bool) -> Result<Arc<ServerConfig>, String> {
+        let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&self.chain).collect();
+        let chain = chain.map_err(|error| format!("the certificate is no PEM: {error}"))?;
+        if chain.is_empty() {
+            return Err("there is no certificate in the PEM text".to_owned());
+        }
+        let key = PrivateKeyDer::from_pem_slice(&self.key)
+            .map_err(|error| format!("the key is no PEM: {error}"))?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| error.to_string())?;
+        let mut config = config
+            .with_no_client_auth()
+            .with_single_cert(chain, key)
+            .map_err(|error| error.to_string())?;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        if http2 {
+            config.alpn_protocols.insert(0, b"h2".to_vec());
+        }
+        Ok(Arc::new(config))
+    }
+}
+
+impl std::fmt::Debug for PemPair {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The key is secret.
+        f.debug_struct("PemPair").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_of_another_certificate_is_refused() {
+        let (one, other) = (
+            PemPair::self_signed().unwrap(),
+            PemPair::self_signed().unwrap(),
+        );
+        assert!(one.server_config(true).is_ok());
+        let mixed = PemPair {
+            chain: one.chain,
+            key: other.key,
+        };
+        assert!(mixed.server_config(true).is_err());
+    }
+
+    #[test]
+    fn texts_without_a_certificate_or_a_key_are_refused() {
+        let good = PemPair::self_signed().unwrap();
+        let texts: [&[u8]; 4] = [
+            b"",
+            b"no PEM",
+            b"\xff\xfe",
+            b"-----BEGIN CERTIFICATE-----\n",
+        ];
+        for text in texts {
+            let chain = PemPair {
+                chain: text.to_vec(),
+                key: good.key.clone(),
+            };
+            assert!(chain.server_config(false).is_err());
+            let key = PemPair {
+                chain: good.chain.clone(),
+                key: text.to_vec(),
+            };
+            assert!(key.server_config(false).is_err());
+        }
+    }
+}

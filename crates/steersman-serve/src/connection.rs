@@ -1,0 +1,201 @@
+//! Driver: one connection: handshake, requests, end.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulConnection;
+use rustls::server::Acceptor;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio_rustls::LazyConfigAcceptor;
+use tokio_rustls::server::TlsStream;
+use tokio_util::sync::CancellationToken;
+use tracing::debug;
+
+use crate::limits::Limits;
+use crate::respond::respond;
+use crate::routes::Routes;
+use crate::tls::Certificates;
+use crate::tracked_connection::{ResponseBody, TrackedConnection, TrackedStream};
+
+/// What the connections of one server share.
+pub(crate) struct ConnectionServer {
+    pub(crate) name: String,
+    pub(crate) routes: Routes,
+    pub(crate) certificates: Option<Arc<Certificates>>,
+    pub(crate) limits: Limits,
+    pub(crate) stop: CancellationToken,
+}
+
+/// The response to a client that speaks HTTP without TLS, as that of Go's servers.
+const NO_TLS: &[u8] =
+    b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
+/// The number of requests at a time of one HTTP/2 connection.
+const STREAMS: u32 = 32;
+
+/// Serves one connection until the client closes it, a limit ends it (SERVE-1), or the server stops.
+pub(crate) async fn serve_connection(
+    stream: TcpStream,
+    connection: &Arc<TrackedConnection>,
+    server: &Arc<ConnectionServer>,
+) {
+    // Without it each small response waits for the acknowledgement of the previous one. If the socket refuses, it is
+    // only slower.
+    let _ = stream.set_nodelay(true);
+    let Some(certificates) = &server.certificates else {
+        return serve_http1(stream, connection, server).await;
+    };
+    let shaken = tokio::select! {
+        biased;
+        () = server.stop.cancelled() => return,
+        () = connection.close.cancelled() => return,
+        () = connection.overdue() => return,
+        shaken = shake_hands(stream, certificates) => shaken,
+    };
+    let stream = match shaken {
+        Ok(Some(stream)) => stream,
+        Ok(None) => return,
+        Err(error) => {
+            // The client does not trust the certificate, or speaks no TLS.
+            debug!(server = server.name, %error, "a TLS handshake failed");
+            return;
+        }
+    };
+    let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+    connection.on(|phase, now| phase.handle_handshake(is_http2, now));
+    if is_http2 {
+        serve_http2(stream, connection, server).await;
+    } else {
+        serve_http1(stream, connection, server).await;
+    }
+}
+
+/// Returns the client's TLS stream, or `None` after a response to a client that speaks HTTP without TLS.
+async fn shake_hands(
+    mut stream: TcpStream,
+    certificates: &Certificates,
+) -> std::io::Result<Option<TlsStream<TcpStream>>> {
+    let mut first = [0];
+    // A TLS record begins with a byte below 32, an HTTP request with its method.
+    if stream.peek(&mut first).await? == 0 {
+        return Ok(None);
+    }
+    if first[0].is_ascii_uppercase() {
+        // Closing a socket with unread data resets the connection, and the response would be lost.
+        let mut head = [0; 4096];
+        let _ = stream.read(&mut head).await?;
+        stream.write_all(NO_TLS).await?;
+        stream.shutdown().await?;
+        return Ok(None);
+    }
+    let hello = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
+    // SERVE-4: the certificate as it is now.
+    let config = certificates.current().await;
+    hello.into_stream(config).await.map(Some)
+}
+
+async fn serve_http1<S>(
+    stream: S,
+    connection: &Arc<TrackedConnection>,
+    server: &Arc<ConnectionServer>,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        // The phase of the connection has a limit for heads, which begins with their first byte.
+        .header_read_timeout(None)
+        .max_buf_size(server.limits.head_buffer());
+    let service = service_fn(|request| serve_request(request, connection, server));
+    let stream = tracked(stream, connection);
+    drive(
+        builder.serve_connection(stream, service),
+        connection,
+        server,
+    )
+    .await;
+}
+
+async fn serve_http2<S>(
+    stream: S,
+    connection: &Arc<TrackedConnection>,
+    server: &Arc<ConnectionServer>,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    let head = u32::try_from(server.limits.head_buffer()).unwrap_or(u32::MAX);
+    builder
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS)
+        .max_header_list_size(head);
+    let (tracked_connection, shared) = (Arc::clone(connection), Arc::clone(server));
+    let service = service_fn(move |request| {
+        // Each stream has a task of its own.
+        let (connection, server) = (Arc::clone(&tracked_connection), Arc::clone(&shared));
+        async move { serve_request(request, &connection, &server).await }
+    });
+    let stream = tracked(stream, connection);
+    drive(
+        builder.serve_connection(stream, service),
+        connection,
+        server,
+    )
+    .await;
+}
+
+fn tracked<S>(stream: S, connection: &Arc<TrackedConnection>) -> TokioIo<TrackedStream<S>> {
+    TokioIo::new(TrackedStream {
+        stream,
+        connection: Arc::clone(connection),
+    })
+}
+
+async fn serve_request(
+    request: Request<Incoming>,
+    connection: &Arc<TrackedConnection>,
+    server: &Arc<ConnectionServer>,
+) -> Result<Response<ResponseBody>, Infallible> {
+    let in_progress = connection.begin_request();
+    let response = respond(&server.routes, server.limits.request, request).await;
+    Ok(response.map(|body| ResponseBody::new(body, in_progress)))
+}
+
+/// Runs the protocol of a connection to its end.
+async fn drive<C>(protocol: C, connection: &TrackedConnection, server: &ConnectionServer)
+where
+    C: GracefulConnection + Future<Output = Result<(), <C as GracefulConnection>::Error>>,
+    <C as GracefulConnection>::Error: std::fmt::Display,
+{
+    let mut protocol = pin!(protocol);
+    let mut is_stopping = false;
+    loop {
+        tokio::select! {
+            biased;
+            ended = protocol.as_mut() => {
+                if let Err(error) = ended {
+                    debug!(server = server.name, %error, "a connection ended early");
+                }
+                return;
+            }
+            () = connection.close.cancelled() => return,
+            () = connection.overdue() => return,
+            () = server.stop.cancelled(), if !is_stopping => {
+                if connection.is_without_request() {
+                    return;
+                }
+                is_stopping = true;
+                // SERVE-3: the responses of requests in progress are still sent.
+                protocol.as_mut().graceful_shutdown();
+            }
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Machine: how long a connection may stay in its present phase.
+
+use std::time::{Duration, Instant};
+
+use crate::limits::Limits;
+
+/// One connection as its deadline sees it: what the server waits for, and since when (SERVE-1).
+#[derive(Debug)]
+pub(crate) struct ConnectionPhase {
+    limits: Limits,
+    phase: Phase,
+    /// HTTP/2: bytes between requests belong to the connection and begin no request.
+    is_multiplexed: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The TLS handshake is in progress.
+    Handshake { since: Instant },
+    /// The head of a request is awaited: the first of the connection, or a later one after its first byte.
+    Head { since: Instant },
+    /// No request is in progress. The last response may still be on its way.
+    Idle { since: Instant },
+    /// Requests are in progress.
+    Busy { requests: usize, progress: Instant },
+}
+
+impl ConnectionPhase {
+    /// Makes the phase of a connection that was accepted at `now`, with or without a handshake to come.
+    pub(crate) fn new(limits: Limits, has_handshake: bool, now: Instant) -> Self {
+        let phase = if has_handshake {
+            Phase::Handshake { since: now }
+        } else {
+            Phase::Head { since: now }
+        };
+        Self {
+            limits,
+            phase,
+            is_multiplexed: false,
+        }
+    }
+
+    /// Records the end of the handshake.
+    pub(crate) fn handle_handshake(&mut self, is_multiplexed: bool, now: Instant) {
+        self.is_multiplexed = is_multiplexed;
+        self.phase = Phase::Head { since: now };
+    }
+
+    /// Records that bytes arrived.
+    pub(crate) fn handle_read(&mut self, now: Instant) {
+        if matches!(self.phase, Phase::Idle { .. }) && !self.is_multiplexed {
+            self.phase = Phase::Head { since: now };
+        }
+    }
+
+    /// Records that bytes were sent.
+    pub(crate) fn handle_written(&mut self, now: Instant) {
+        match &mut self.phase {
+            Phase::Idle { since } if !self.is_multiplexed => *since = now,
+            Phase::Busy { progress, .. } => *progress = now,
+            Phase::Handshake { .. } | Phase::Head { .. } | Phase::Idle { .. } => {}
+        }
+    }
+
+    /// Records that the head of a request has arrived.
+    pub(crate) fn handle_request(&mut self, now: Instant) {
+        let requests = match self.phase {
+            Phase::Busy { requests, .. } => requests.saturating_add(1),
+            Phase::Handshake { .. } | Phase::Head { .. } | Phase::Idle { .. } => 1,
+        };
+        self.phase = Phase::Busy {
+            requests,
+            progress: now,
+        };
+    }
+
+    /// Records that the response to a request has been handed to the connection, or that the request was
+    /// cancelled.
+    pub(crate) fn handle_response(&mut self, now: Instant) {
+        if let Phase::Busy { requests, .. } = self.phase {
+            self.phase = match requests {
+                0 | 1 => Phase::Idle { since: now },
+                more => Phase::Busy {
+                    requests: more - 1,
+                    progress: now,
+                },
+            };
+        }
+    }
+
+    /// Returns the instant at which the connection is closed if its phase does not change; `None` for never.
+    ///
+    /// A busy connection has the time of a request for its handler, and then the idle time without sending a
+    /// byte of the response.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        let (since, limit) = match self.phase {
+            Phase::Handshake { since } => (since, Some(self.limits.handshake)),
+            Phase::Head { since } => (since, Some(self.limits.head)),
+            Phase::Idle { since } => (since, Some(self.limits.idle)),
+            Phase::Busy { progress, .. } => {
+                (progress, self.limits.request.checked_add(self.limits.idle))
+            }
+        };
+        since.checked_add(limit.unwrap_or(Duration::MAX))
+    }
+
+    /// Returns since when the connection waits for a request; `None` while a request is in progress.
+    pub(crate) fn waiting_since(&self) -> Option<Instant> {
+        match self.phase {
+            Phase::Handshake { since } | Phase::Head { since } | Phase::Idle { since } => {
+                Some(since)
+            }
+            Phase::Busy { .. } => None,
+        }
+    }
+
+    /// Returns whether a stop can close the connection at once: no request has arrived, so no response could
+    /// be lost.
+    pub(crate) fn is_without_request(&self) -> bool {
+        matches!(self.phase, Phase::Handshake { .. } | Phase::Head { .. })
+    }
+}
+
+/// Returns the connection that makes room for a new one: the one that has waited longest for a request.
+pub(crate) fn longest_waiting<I: Copy>(
+    connections: impl Iterator<Item = (I, Option<Instant>)>,
+) -> Option<I> {
+    let waiting = connections.filter_map(|(id, since)| Some((since?, id)));
+    waiting.min_by_key(|(since, _)| *since).map(|(_, id)| id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: Duration = Duration::from_secs(1);
+
+    fn start() -> Instant {
+        tokio::time::Instant::now().into_std()
+    }
+
+    /// SERVE-1
+    #[test]
+    fn each_phase_has_its_own_time() {
+        let t = start();
+        let mut phase = ConnectionPhase::new(Limits::new(), true, t);
+        assert_eq!(phase.deadline(), Some(t + 10 * S), "handshake");
+        phase.handle_handshake(false, t + S);
+        assert_eq!(phase.deadline(), Some(t + 33 * S), "head");
+        // A head that arrives byte by byte gains no time.
+        phase.handle_read(t + 20 * S);
+        assert_eq!(phase.deadline(), Some(t + 33 * S));
+        phase.handle_request(t + 21 * S);
+        assert_eq!(phase.deadline(), Some(t + 171 * S), "request and response");
+        phase.handle_response(t + 22 * S);
+        assert_eq!(phase.deadline(), Some(t + 112 * S), "idle");
+        // The response is still being sent.
+        phase.handle_written(t + 30 * S);
+        assert_eq!(phase.deadline(), Some(t + 120 * S));
+        // The first byte of the next head.
+        phase.handle_read(t + 40 * S);
+        assert_eq!(phase.deadline(), Some(t + 72 * S), "next head");
+    }
+
+    /// SERVE-1
+    #[test]
+    fn pings_of_http2_keep_no_connection_open() {
+        let t = start();
+        let mut phase = ConnectionPhase::new(Limits::new(), true, t);
+        phase.handle_handshake(true, t);
+        phase.handle_read(t + 5 * S);
+        phase.handle_written(t + 5 * S);
+        assert_eq!(phase.deadline(), Some(t + 32 * S));
+        phase.handle_request(t + 6 * S);
+        phase.handle_request(t + 6 * S);
+        phase.handle_response(t + 7 * S);
+        assert_eq!(phase.waiting_since(), None);
+        phase.handle_response(t + 8 * S);
+        phase.handle_read(t + 50 * S);
+        phase.handle_written(t + 50 * S);
+        assert_eq!(phase.deadline(), Some(t + 98 * S));
+    }
+
+    #[test]
+    fn the_longest_duration_never_fires() {
+        let t = start();
+        let limits = Limits::new()
+            .request_timeout(Duration::MAX)
+            .idle_timeout(Duration::MAX);
+        let mut phase = ConnectionPhase::new(limits, false, t);
+        phase.handle_request(t);
+        assert_eq!(phase.deadline(), None);
+        phase.handle_response(t);
+        assert_eq!(phase.deadline(), None);
+    }
+
+    /// SERVE-2
+    #[test]
+    fn the_connection_that_waited_longest_makes_room() {
+        let t = start();
+        let of = |table: &[(u32, Option<Instant>)]| longest_waiting(table.iter().copied());
+        assert_eq!(of(&[(1, Some(t + S)), (2, None), (3, Some(t))]), Some(3));
+        assert_eq!(of(&[(1, None), (2, None)]), None);
+        assert_eq!(of(&[]), None);
+    }
+}

@@ -1,0 +1,76 @@
+//! Words: the errors of servers and routes; each names the server, the file or the path.
+
+use std::error::Error as StdError;
+use std::path::PathBuf;
+
+use thiserror::Error as ThisError;
+
+/// Why a server could not be made.
+///
+/// `Display` prints one level; [`source`](StdError::source) has the causes.
+#[derive(Debug, ThisError)]
+#[non_exhaustive]
+pub enum Error {
+    /// A text is no address to listen on.
+    #[error(
+        "{text:?} is no address to listen on: write host:port, :port for all addresses, or 0 for no server"
+    )]
+    Address {
+        /// The text.
+        text: String,
+    },
+    /// The operating system refuses the address, for example because another program uses it.
+    #[error(
+        "the server {server:?} cannot listen on {address}: stop the program that uses the address, or choose another one"
+    )]
+    Listen {
+        /// The name of the server.
+        server: String,
+        /// The address, as it was given.
+        address: String,
+        /// The error of the operating system.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A limit is zero, which would refuse every request.
+    #[error("the limit {limit} is zero: give it a positive value, or leave the default")]
+    ZeroLimit {
+        /// The name of the limit, as its method is named.
+        limit: &'static str,
+    },
+    /// A certificate file cannot be read.
+    #[error("the file {} cannot be read", path.display())]
+    CertificateFile {
+        /// The file.
+        path: PathBuf,
+        /// The error of the operating system.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The certificate and the key cannot be used.
+    #[error("the certificate of {place} cannot be used: {problem}")]
+    Certificate {
+        /// The files, or the way in which the certificate was made.
+        place: String,
+        /// The problem.
+        problem: String,
+    },
+    /// A path does not begin with a slash.
+    #[error("the path {path:?} does not begin with a slash")]
+    Path {
+        /// The path.
+        path: String,
+    },
+    /// Two routes have the same path.
+    #[error("the path {path:?} has a handler already: choose another path for one of the two")]
+    DuplicatePath {
+        /// The path.
+        path: String,
+    },
+    /// The metrics of the certificate files are registered already.
+    #[error("the metrics of the server cannot be registered: give each process one registry")]
+    Metrics(#[source] prometheus::Error),
+}
+
+/// The error of a check or a handler.
+pub type BoxError = Box<dyn StdError + Send + Sync>;

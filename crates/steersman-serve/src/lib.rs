@@ -1,0 +1,49 @@
+//! HTTP and HTTPS servers of an operator: health probes, metrics, and other routes.
+//!
+//! A [`Server`] listens on one address and serves [`Routes`]. Its [`Limits`] bound what a client can cost, and a stop
+//! waits for the requests in progress. [`TlsOptions`] reads the certificate again before each handshake.
+//! [`ReviewedAccess`] lets in clients that the api-server knows and permits. The manager makes the servers of health
+//! probes and metrics with this crate; a program without a manager can do the same.
+//!
+//! Modules, words first:
+//!
+//! - [`error`] has [`Error`].
+//! - [`limits`] has [`Limits`].
+//! - [`address`] has [`ListenAddress`].
+//! - `connection_phase` decides how long a connection may wait, and which one makes room for another.
+//! - [`probe`] has the responses of health endpoints.
+//! - `certificate` turns PEM texts into TLS settings.
+//! - `review_cache` keeps the answers of reviews.
+//! - [`routes`] has [`Routes`], [`Handler`] and [`AccessControl`].
+//! - [`metrics_page`] has [`MetricsPage`].
+//! - [`tls`] has [`TlsOptions`].
+//! - [`access`] has [`ReviewedAccess`].
+//! - `tracked_connection` reports what happens on a connection to its phase.
+//! - `respond` answers one request, and `connection` serves one connection.
+//! - [`server`] has [`Server`].
+
+pub mod error;
+pub mod limits;
+pub mod address;
+mod connection_phase;
+pub mod probe;
+mod certificate;
+mod review_cache;
+pub mod routes;
+pub mod metrics_page;
+pub mod tls;
+pub mod access;
+mod tracked_connection;
+mod respond;
+mod connection;
+pub mod server;
+
+pub use access::ReviewedAccess;
+pub use address::ListenAddress;
+pub use error::{BoxError, Error};
+pub use limits::Limits;
+pub use metrics_page::MetricsPage;
+pub use probe::{CheckResult, ProbeQuery, ProbeResponse};
+pub use routes::{AccessControl, Handler, Route, Routes, text_response};
+pub use server::{Server, ServerOptions};
+pub use tls::{CertificateMetrics, TlsOptions};

@@ -1,0 +1,93 @@
+//! Driver: the response to one request: route, access, body, handler.
+
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::FutureExt as _;
+use http::header::{ALLOW, HeaderValue};
+use http::{Request, Response, StatusCode};
+use http_body::Body;
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use steersman_object::panic_text;
+use tokio::time::timeout;
+use tracing::{error, warn};
+
+use crate::routes::{Route, Routes, text_response};
+
+/// Returns the response to a request.
+pub(crate) async fn respond<B>(
+    routes: &Routes,
+    limit: Duration,
+    request: Request<B>,
+) -> Response<Bytes>
+where
+    B: Body + Send,
+    B::Data: Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let path = request.uri().path().to_owned();
+    let Some(route) = routes.find(&path) else {
+        return text_response(StatusCode::NOT_FOUND, "404 page not found");
+    };
+    if !route.takes(request.method()) {
+        let mut refused = text_response(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed");
+        let allow = HeaderValue::from_static("GET, HEAD");
+        refused.headers_mut().insert(ALLOW, allow);
+        return refused;
+    }
+    // Both the call of the handler and its future may panic, so both are inside.
+    let answer = AssertUnwindSafe(async { answer(route, request).await }).catch_unwind();
+    match timeout(limit, answer).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(payload)) => {
+            // SERVE-3
+            let path = route.path();
+            error!(
+                path,
+                panic = panic_text(&*payload),
+                "a handler panicked: correct it"
+            );
+            text_response(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error")
+        }
+        Err(_) => {
+            let path = route.path();
+            warn!(
+                path,
+                ?limit,
+                "a request took too long, and its handler was dropped"
+            );
+            text_response(StatusCode::SERVICE_UNAVAILABLE, "the request took too long")
+        }
+    }
+}
+
+async fn answer<B>(route: &Route, request: Request<B>) -> Response<Bytes>
+where
+    B: Body + Send,
+    B::Data: Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let (head, body) = request.into_parts();
+    // SERVE-5: a refused client costs no body.
+    if let Some(access) = route.access_control()
+        && let Err(refused) = access.admit(&head).await
+    {
+        return refused;
+    }
+    let body = match route.largest_body() {
+        None => Bytes::new(),
+        Some(largest) => match Limited::new(body, largest).collect().await {
+            Ok(body) => body.to_bytes(),
+            Err(error) if error.is::<LengthLimitError>() => {
+                let text = format!("the body is larger than {largest} bytes");
+                return text_response(StatusCode::PAYLOAD_TOO_LARGE, text);
+            }
+            Err(_) => return text_response(StatusCode::BAD_REQUEST, "the body does not arrive"),
+        },
+    };
+    route
+        .handler()
+        .handle(Request::from_parts(head, body))
+        .await
+}

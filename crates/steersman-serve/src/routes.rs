@@ -1,0 +1,282 @@
+//! Handle: the paths of a server with their handlers.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use http::request::Parts;
+use http::{Method, Request, Response, StatusCode};
+
+use crate::error::Error;
+
+/// Answers the requests of a route.
+///
+/// Closures that take a request and return a future of a response are handlers. The body of a request has arrived
+/// as a whole. A panic is answered with a 500, and a handler that takes longer than
+/// [`request_timeout`](crate::Limits::request_timeout) is dropped. If the client goes away, the handler is dropped
+/// at its next await.
+pub trait Handler: Send + Sync + 'static {
+    /// Answers one request.
+    fn handle(&self, request: Request<Bytes>) -> impl Future<Output = Response<Bytes>> + Send;
+}
+
+/// Decides whether a client may use a route.
+pub trait AccessControl: Send + Sync + 'static {
+    /// Decides by the head of a request, before the body is read (`SERVE-5`).
+    ///
+    /// # Errors
+    ///
+    /// The response that refuses the request.
+    fn admit(&self, head: &Parts) -> impl Future<Output = Result<(), Response<Bytes>>> + Send;
+}
+
+/// A path with its handler.
+#[derive(Clone)]
+#[must_use]
+pub struct Route {
+    path: String,
+    is_prefix: bool,
+    methods: Methods,
+    access: Option<Arc<dyn ErasedAccess>>,
+    handler: Arc<dyn ErasedHandler>,
+}
+
+/// The methods that a route takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Methods {
+    /// GET and HEAD, without a body.
+    Get,
+    /// Every method, with a body of at most this number of bytes.
+    Any { body: usize },
+}
+
+/// The routes of a server. A path without a route is answered with a 404.
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct Routes {
+    routes: Vec<Route>,
+}
+
+/// A [`Handler`] of an erased type.
+pub(crate) trait ErasedHandler: Send + Sync {
+    fn handle(&self, request: Request<Bytes>) -> BoxFuture<'_, Response<Bytes>>;
+}
+
+/// An [`AccessControl`] of an erased type.
+pub(crate) trait ErasedAccess: Send + Sync {
+    fn admit<'a>(&'a self, head: &'a Parts) -> BoxFuture<'a, Result<(), Response<Bytes>>>;
+}
+
+impl<F, Fut> Handler for F
+where
+    F: Fn(Request<Bytes>) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Response<Bytes>> + Send,
+{
+    fn handle(&self, request: Request<Bytes>) -> impl Future<Output = Response<Bytes>> + Send {
+        self(request)
+    }
+}
+
+impl<A: AccessControl> AccessControl for Arc<A> {
+    fn admit(&self, head: &Parts) -> impl Future<Output = Result<(), Response<Bytes>>> + Send {
+        A::admit(self, head)
+    }
+}
+
+impl<H: Handler> ErasedHandler for H {
+    fn handle(&self, request: Request<Bytes>) -> BoxFuture<'_, Response<Bytes>> {
+        Handler::handle(self, request).boxed()
+    }
+}
+
+impl<A: AccessControl> ErasedAccess for A {
+    fn admit<'a>(&'a self, head: &'a Parts) -> BoxFuture<'a, Result<(), Response<Bytes>>> {
+        AccessControl::admit(self, head).boxed()
+    }
+}
+
+impl Route {
+    /// Makes a route that takes GET and HEAD. Bodies are not read.
+    pub fn get(path: impl Into<String>, handler: impl Handler) -> Self {
+        Self {
+            path: path.into(),
+            is_prefix: false,
+            methods: Methods::Get,
+            access: None,
+            handler: Arc::new(handler),
+        }
+    }
+
+    /// Makes a route that takes every method, with bodies of at most `max_body` bytes. A larger body is answered
+    /// with a 413.
+    pub fn any(path: impl Into<String>, max_body: usize, handler: impl Handler) -> Self {
+        Self {
+            methods: Methods::Any { body: max_body },
+            ..Self::get(path, handler)
+        }
+    }
+
+    /// Makes the route take every path that begins with its own. A route of the whole path goes first, and then
+    /// the route of the longest beginning.
+    pub fn prefix(mut self) -> Self {
+        self.is_prefix = true;
+        self
+    }
+
+    /// Lets in only the requests that `access` admits.
+    pub fn access(mut self, access: impl AccessControl) -> Self {
+        self.access = Some(Arc::new(access));
+        self
+    }
+
+    /// Returns the path.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    pub(crate) fn access_control(&self) -> Option<&dyn ErasedAccess> {
+        self.access.as_deref()
+    }
+
+    pub(crate) fn handler(&self) -> &dyn ErasedHandler {
+        &*self.handler
+    }
+
+    /// Returns the largest body in bytes; `None` if bodies are not read.
+    pub(crate) fn largest_body(&self) -> Option<usize> {
+        match self.methods {
+            Methods::Get => None,
+            Methods::Any { body } => Some(body),
+        }
+    }
+
+    pub(crate) fn takes(&self, method: &Method) -> bool {
+        match self.methods {
+            Methods::Get => *method == Method::GET || *method == Method::HEAD,
+            Methods::Any { .. } => true,
+        }
+    }
+}
+
+impl Routes {
+    /// Makes a set without routes.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a route.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Path`] if the path does not begin with a slash; [`Error::DuplicatePath`].
+    pub fn add(&mut self, route: Route) -> Result<(), Error> {
+        let path = route.path.clone();
+        if !path.starts_with('/') {
+            return Err(Error::Path { path });
+        }
+        let is_same = |known: &&Route| known.path == path && known.is_prefix == route.is_prefix;
+        if self.routes.iter().any(|known| is_same(&known)) {
+            return Err(Error::DuplicatePath { path });
+        }
+        self.routes.push(route);
+        Ok(())
+    }
+
+    /// Returns the paths, in the order in which they were added.
+    #[must_use]
+    pub fn paths(&self) -> Vec<String> {
+        self.routes.iter().map(|route| route.path.clone()).collect()
+    }
+
+    /// Returns the route of a path.
+    pub(crate) fn find(&self, path: &str) -> Option<&Route> {
+        let whole = |route: &&Route| !route.is_prefix && route.path == path;
+        let beginning = |route: &&Route| route.is_prefix && path.starts_with(&route.path);
+        let prefixes = self.routes.iter().filter(beginning);
+        let whole = self.routes.iter().find(whole);
+        whole.or_else(|| prefixes.max_by_key(|route| route.path.len()))
+    }
+}
+
+/// Returns a response with a plain text that ends with a line feed.
+#[must_use]
+pub fn text_response(status: StatusCode, text: impl Into<String>) -> Response<Bytes> {
+    let mut text = text.into();
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    response(status, "text/plain; charset=utf-8", text.into())
+}
+
+/// Returns a response with a content type.
+pub(crate) fn response(
+    status: StatusCode,
+    content_type: &'static str,
+    body: Bytes,
+) -> Response<Bytes> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    let headers: [(HeaderName, &str); 2] = [
+        (CONTENT_TYPE, content_type),
+        // A browser shows the text as it is.
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ];
+    for (name, value) in headers {
+        response
+            .headers_mut()
+            .insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+impl fmt::Debug for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Route")
+            .field("path", &self.path)
+            .field("is_prefix", &self.is_prefix)
+            .field("methods", &self.methods)
+            .field("has_access_control", &self.access.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn route(path: &str) -> Route {
+        Route::get(path, |_| async { text_response(StatusCode::OK, "ok") })
+    }
+
+    #[test]
+    fn the_whole_path_goes_first_and_then_the_longest_beginning() {
+        let mut routes = Routes::new();
+        for added in [
+            route("/readyz"),
+            route("/readyz/").prefix(),
+            route("/readyz/a/").prefix(),
+            route("/readyz/a/b"),
+        ] {
+            routes.add(added).unwrap();
+        }
+        let found = |path: &str| routes.find(path).map(|route| route.path.clone());
+        assert_eq!(found("/readyz").as_deref(), Some("/readyz"));
+        assert_eq!(found("/readyz/x").as_deref(), Some("/readyz/"));
+        assert_eq!(found("/readyz/a/c").as_deref(), Some("/readyz/a/"));
+        assert_eq!(found("/readyz/a/b").as_deref(), Some("/readyz/a/b"));
+        assert_eq!(found("/readyzx"), None);
+        assert!(matches!(
+            routes.add(route("/readyz")),
+            Err(Error::DuplicatePath { .. })
+        ));
+        assert!(matches!(
+            routes.add(route("readyz")),
+            Err(Error::Path { .. })
+        ));
+    }
+}

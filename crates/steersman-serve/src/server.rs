@@ -1,0 +1,299 @@
+//! Handle: a server on one address: accepts connections, and stops after the requests in progress.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+
+use crate::address::{Candidates, ListenAddress};
+use crate::connection::{ConnectionServer, serve_connection};
+use crate::connection_phase::{ConnectionPhase, longest_waiting};
+use crate::error::Error;
+use crate::limits::Limits;
+use crate::routes::Routes;
+use crate::tls::{Certificates, TlsOptions};
+use crate::tracked_connection::TrackedConnection;
+
+/// The options of a server. The default is HTTP without TLS, with the default [`Limits`].
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct ServerOptions {
+    tls: Option<TlsOptions>,
+    limits: Limits,
+}
+
+/// A server that listens on its address. [`run`](Self::run) accepts connections; until then they wait.
+#[derive(Debug)]
+#[must_use = "the server answers nothing before `run`"]
+pub struct Server {
+    name: String,
+    listener: TcpListener,
+    address: SocketAddr,
+    certificates: Option<Arc<Certificates>>,
+    limits: Limits,
+}
+
+/// The open connections of a server.
+#[derive(Clone, Default)]
+struct OpenConnections {
+    table: Arc<Mutex<HashMap<u64, Arc<TrackedConnection>>>>,
+}
+
+/// Removes a connection from the table when it is dropped.
+struct TableEntry {
+    table: OpenConnections,
+    id: u64,
+}
+
+/// The pause after the operating system failed to accept a connection.
+const PAUSE: Duration = Duration::from_millis(50);
+/// The pause between two warnings of one sort.
+const WARNING_PAUSE: Duration = Duration::from_secs(60);
+
+impl ServerOptions {
+    /// Makes the default options.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Serves HTTPS. Clients that speak HTTP without TLS get a 400.
+    pub fn tls(mut self, tls: TlsOptions) -> Self {
+        self.tls = Some(tls);
+        self
+    }
+
+    /// Sets the limits of connections and requests.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Checks the options without I/O.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ZeroLimit`].
+    pub fn check(&self) -> Result<(), Error> {
+        self.limits.check()
+    }
+}
+
+impl Server {
+    /// Listens on an address. Port 0 takes a free port, which [`local_address`](Self::local_address) returns. The
+    /// name is for errors and logs.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Address`], also if the address is off; [`Error::Listen`], for example if another program uses the
+    /// address; [`Error::CertificateFile`] or [`Error::Certificate`]; [`Error::ZeroLimit`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: nothing listens before it returns.
+    pub async fn bind(
+        name: impl Into<String>,
+        address: &ListenAddress,
+        options: ServerOptions,
+    ) -> Result<Self, Error> {
+        options.check()?;
+        let name = name.into();
+        let certificates = match options.tls {
+            Some(tls) => Some(Arc::new(Certificates::new(tls).await?)),
+            None => None,
+        };
+        let listener = listen(&name, address).await?;
+        let local = listener.local_addr().map_err(|source| Error::Listen {
+            server: name.clone(),
+            address: address.to_string(),
+            source,
+        })?;
+        Ok(Self {
+            name,
+            listener,
+            address: local,
+            certificates,
+            limits: options.limits,
+        })
+    }
+
+    /// Returns the address on which the server listens.
+    #[must_use]
+    pub fn local_address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Returns whether the server speaks HTTPS.
+    #[must_use]
+    pub fn is_secure(&self) -> bool {
+        self.certificates.is_some()
+    }
+
+    /// Serves the routes until `stop` is cancelled. Then it accepts no more connections, closes those without a
+    /// request, and waits until the requests in progress have their responses, for at most
+    /// [`shutdown_timeout`](Limits::shutdown_timeout) (`SERVE-3`).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future closes every connection at once.
+    pub async fn run(self, routes: Routes, stop: CancellationToken) {
+        let (server, address) = (self.name.as_str(), self.address);
+        info!(server, %address, secure = self.is_secure(), "the server listens");
+        let connections = OpenConnections::default();
+        let served = Arc::new(ConnectionServer {
+            name: self.name.clone(),
+            routes,
+            certificates: self.certificates.clone(),
+            limits: self.limits,
+            stop: stop.clone(),
+        });
+        let mut tasks = JoinSet::new();
+        let (mut next_id, mut warned) = (0_u64, None);
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                Some(_ended) = tasks.join_next(), if !tasks.is_empty() => continue,
+                accepted = self.listener.accept() => accepted,
+            };
+            match accepted {
+                Ok((stream, _)) => {
+                    next_id = next_id.wrapping_add(1);
+                    let admitted = connections.admit(next_id, &self.limits, self.is_secure());
+                    self.warn_if_full(&admitted, &mut warned);
+                    if let Admitted::Yes(entry, connection) | Admitted::Instead(entry, connection) =
+                        admitted
+                    {
+                        tasks.spawn(one(stream, connection, Arc::clone(&served), entry));
+                    }
+                }
+                // For instance out of file descriptors, which other connections may release soon.
+                Err(error) => {
+                    if is_due(&mut warned) {
+                        warn!(server, %address, %error, "a connection cannot be accepted; trying again");
+                    }
+                    sleep(PAUSE).await;
+                }
+            }
+        }
+        let name = self.name;
+        // Later connections are refused, and not left waiting.
+        drop(self.listener);
+        let ended = async { while tasks.join_next().await.is_some() {} };
+        if timeout(self.limits.shutdown, ended).await.is_err() {
+            warn!(
+                server = name,
+                connections = tasks.len(),
+                "requests in progress are dropped, because the time to stop is over"
+            );
+            tasks.shutdown().await;
+        }
+        debug!(server = name, "the server has stopped");
+    }
+
+    fn warn_if_full(&self, admitted: &Admitted, warned: &mut Option<Instant>) {
+        if !matches!(admitted, Admitted::Yes(..)) && is_due(warned) {
+            warn!(
+                server = self.name,
+                connections = self.limits.connections,
+                "the server has as many connections as its limit allows: those that wait longest for a request are \
+                 closed"
+            );
+        }
+    }
+}
+
+/// The decision about a new connection (SERVE-2).
+enum Admitted {
+    /// There is room.
+    Yes(TableEntry, Arc<TrackedConnection>),
+    /// Another connection was closed.
+    Instead(TableEntry, Arc<TrackedConnection>),
+    /// Every connection has a request in progress.
+    No,
+}
+
+impl OpenConnections {
+    /// SERVE-2: makes room for a new connection if there are too many.
+    fn admit(&self, id: u64, limits: &Limits, has_handshake: bool) -> Admitted {
+        let phase = ConnectionPhase::new(*limits, has_handshake, Instant::now().into_std());
+        let connection = Arc::new(TrackedConnection::new(phase));
+        let mut table = self.table.lock();
+        let is_full = table.len() >= limits.connections;
+        if is_full {
+            let waiting = table.iter().map(|(id, known)| (*id, known.waiting_since()));
+            let Some(closed) = longest_waiting(waiting) else {
+                return Admitted::No;
+            };
+            if let Some(closed) = table.remove(&closed) {
+                closed.close.cancel();
+            }
+        }
+        table.insert(id, Arc::clone(&connection));
+        drop(table);
+        let entry = TableEntry {
+            table: self.clone(),
+            id,
+        };
+        if is_full {
+            Admitted::Instead(entry, connection)
+        } else {
+            Admitted::Yes(entry, connection)
+        }
+    }
+}
+
+impl Drop for TableEntry {
+    fn drop(&mut self) {
+        self.table.table.lock().remove(&self.id);
+    }
+}
+
+/// Serves one connection, which is in the table meanwhile.
+async fn one(
+    stream: TcpStream,
+    connection: Arc<TrackedConnection>,
+    server: Arc<ConnectionServer>,
+    _entry: TableEntry,
+) {
+    serve_connection(stream, &connection, &server).await;
+}
+
+/// Returns whether a warning may be logged, and notes that it is.
+fn is_due(last: &mut Option<Instant>) -> bool {
+    let now = Instant::now();
+    let due = last.is_none_or(|last| now.saturating_duration_since(last) >= WARNING_PAUSE);
+    if due {
+        *last = Some(now);
+    }
+    due
+}
+
+async fn listen(name: &str, address: &ListenAddress) -> Result<TcpListener, Error> {
+    let text = address.to_string();
+    let listener = match address.candidates() {
+        None => return Err(Error::Address { text }),
+        Some(Candidates::Addresses(addresses)) => TcpListener::bind(addresses.as_slice()).await,
+        Some(Candidates::Name(host, port)) => TcpListener::bind((host, port)).await,
+    };
+    listener.map_err(|source| Error::Listen {
+        server: name.to_owned(),
+        address: text,
+        source,
+    })
+}
+
+impl fmt::Debug for OpenConnections {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenConnections")
+            .field("len", &self.table.lock().len())
+            .finish()
+    }
+}

@@ -1,0 +1,171 @@
+//! Certificates that change while the server runs.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use prometheus::Registry;
+use rcgen::{CertificateParams, KeyPair};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
+use steersman_serve::{
+    CertificateMetrics, Error, ListenAddress, Server, ServerOptions, TlsOptions,
+};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use crate::world::{Running, ask, routes, serve, soon, status};
+
+/// Accepts every certificate, to see which one the server sends.
+#[derive(Debug)]
+struct AcceptAll;
+
+impl ServerCertVerifier for AcceptAll {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        let provider = rustls::crypto::ring::default_provider();
+        provider
+            .signature_verification_algorithms
+            .supported_schemes()
+    }
+}
+
+pub(crate) async fn connect(server: &Running, alpn: &[&str]) -> TlsStream<TcpStream> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(AcceptAll))
+        .with_no_client_auth();
+    config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
+    let name = ServerName::try_from("localhost").unwrap();
+    let connector = TlsConnector::from(Arc::new(config));
+    soon(connector.connect(name, server.connect().await))
+        .await
+        .unwrap()
+}
+
+/// Returns the certificate that the server sends in a new handshake.
+async fn shown(server: &Running) -> Vec<u8> {
+    let stream = connect(server, &[]).await;
+    let certificates = stream.get_ref().1.peer_certificates().unwrap();
+    certificates[0].to_vec()
+}
+
+/// Writes a new certificate with its key, and returns the certificate.
+fn write(directory: &Path) -> Vec<u8> {
+    let key = KeyPair::generate().unwrap();
+    let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    let certificate = params.self_signed(&key).unwrap();
+    std::fs::write(directory.join("tls.crt"), certificate.pem()).unwrap();
+    std::fs::write(directory.join("tls.key"), key.serialize_pem()).unwrap();
+    certificate.der().to_vec()
+}
+
+/// SERVE-4
+#[tokio::test]
+async fn the_next_handshake_uses_the_changed_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let first = write(directory.path());
+    let registry = Registry::new();
+    let metrics = CertificateMetrics::register(&registry).unwrap();
+    let tls = TlsOptions::directory(directory.path()).metrics(metrics);
+    let server = serve(ServerOptions::new().tls(tls), routes()).await;
+    let before = connect(&server, &[]).await;
+    assert_eq!(shown(&server).await, first);
+    let second = write(directory.path());
+    assert_ne!(first, second);
+    assert_eq!(shown(&server).await, second);
+    // Open connections go on.
+    assert_eq!(status(&ask(before, "/hello", "").await), 200);
+
+    // Broken files keep the former certificate: none, half of one, the key of another.
+    let key = std::fs::read(directory.path().join("tls.key")).unwrap();
+    std::fs::write(directory.path().join("tls.key"), "").unwrap();
+    assert_eq!(shown(&server).await, second);
+    std::fs::remove_file(directory.path().join("tls.key")).unwrap();
+    assert_eq!(shown(&server).await, second);
+    let other = KeyPair::generate().unwrap().serialize_pem();
+    std::fs::write(directory.path().join("tls.key"), other).unwrap();
+    assert_eq!(shown(&server).await, second);
+    assert_eq!(shown(&server).await, second);
+    std::fs::write(directory.path().join("tls.key"), key).unwrap();
+    assert_eq!(shown(&server).await, second);
+    let third = write(directory.path());
+    assert_eq!(shown(&server).await, third);
+
+    let counted = |name: &str| {
+        let families = registry.gather();
+        let family = families.iter().find(|family| family.name() == name);
+        family.unwrap().get_metric()[0].get_counter().get_value()
+    };
+    assert_eq!(counted("certwatcher_read_certificate_total"), 5.0);
+    assert_eq!(counted("certwatcher_read_certificate_errors_total"), 3.0);
+    server.stopped().await;
+}
+
+#[tokio::test]
+async fn the_default_certificate_is_made_by_the_server() {
+    let tls = TlsOptions::self_signed().http2(true);
+    let server = serve(ServerOptions::new().tls(tls), routes()).await;
+    let stream = connect(&server, &["http/1.1"]).await;
+    assert_eq!(status(&ask(stream, "/hello", "").await), 200);
+    let stream = connect(&server, &["h2", "http/1.1"]).await;
+    assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
+    server.stopped().await;
+    let server = serve(
+        ServerOptions::new().tls(TlsOptions::self_signed()),
+        routes(),
+    )
+    .await;
+    let stream = connect(&server, &["h2", "http/1.1"]).await;
+    assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"http/1.1"[..]));
+    drop(stream);
+    server.stopped().await;
+}
+
+#[tokio::test]
+async fn files_that_are_missing_at_the_start_are_an_error_that_names_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let address = ListenAddress::from("127.0.0.1:0");
+    let bind = async || {
+        let tls = TlsOptions::directory(directory.path());
+        Server::bind("test", &address, ServerOptions::new().tls(tls)).await
+    };
+    let error = bind().await.unwrap_err();
+    assert!(matches!(error, Error::CertificateFile { .. }));
+    assert!(error.to_string().contains("tls.crt"), "{error}");
+    write(directory.path());
+    std::fs::write(directory.path().join("tls.key"), "no key").unwrap();
+    assert!(matches!(bind().await, Err(Error::Certificate { .. })));
+}

@@ -1,0 +1,143 @@
+//! Requests, responses and the stop of a server.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use prometheus::{IntCounter, Registry};
+use steersman_serve::{
+    Error, ListenAddress, MetricsPage, Route, Routes, Server, ServerOptions, text_response,
+};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+
+use crate::world::{ask, ok, rest, routes, serve, soon, status};
+
+#[tokio::test]
+async fn a_route_answers_its_path_and_its_methods() {
+    let server = serve(ServerOptions::new(), routes()).await;
+    let response = server.get("/hello", "").await;
+    assert_eq!(status(&response), 200);
+    assert!(response.ends_with("hello\n"), "{response}");
+    assert_eq!(status(&server.get("/other", "").await), 404);
+    let mut stream = server.connect().await;
+    let post =
+        b"POST /hello HTTP/1.1\r\nHost: test\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+    stream.write_all(post).await.unwrap();
+    let refused = rest(&mut stream).await;
+    assert_eq!(status(&refused), 405);
+    assert!(refused.contains("allow: GET, HEAD"), "{refused}");
+    server.stopped().await;
+}
+
+/// SERVE-3
+#[tokio::test]
+async fn a_panic_of_a_handler_is_a_500_and_the_server_goes_on() {
+    let mut routes = routes();
+    let panics = Route::get(
+        "/panic",
+        |request: http::Request<bytes::Bytes>| async move {
+            assert!(request.uri().path().is_empty(), "a handler panics");
+            text_response(StatusCode::OK, "never")
+        },
+    );
+    routes.add(panics).unwrap();
+    let server = serve(ServerOptions::new(), routes).await;
+    assert_eq!(status(&server.get("/panic", "").await), 500);
+    assert_eq!(status(&server.get("/hello", "").await), 200);
+    server.stopped().await;
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_large_is_refused() {
+    let mut routes = Routes::new();
+    let echo = |request: http::Request<bytes::Bytes>| async move { ok(request.into_body()) };
+    routes.add(Route::any("/echo", 8, echo)).unwrap();
+    let server = serve(ServerOptions::new(), routes).await;
+    let post = async |body: &str| {
+        let mut stream = server.connect().await;
+        let head = format!(
+            "POST /echo HTTP/1.1\r\nHost: test\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        rest(&mut stream).await
+    };
+    assert!(post("12345678").await.ends_with("12345678"));
+    assert_eq!(status(&post("123456789").await), 413);
+    server.stopped().await;
+}
+
+/// SERVE-3
+#[tokio::test]
+async fn a_stop_waits_for_the_requests_in_progress() {
+    let (begun, finish) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let mut routes = routes();
+    let (begins, finishes) = (Arc::clone(&begun), Arc::clone(&finish));
+    let slow = move |_| {
+        let (begins, finishes) = (Arc::clone(&begins), Arc::clone(&finishes));
+        async move {
+            begins.notify_one();
+            finishes.notified().await;
+            text_response(StatusCode::OK, "finished")
+        }
+    };
+    routes.add(Route::get("/slow", slow)).unwrap();
+    let server = serve(ServerOptions::new(), routes).await;
+    // Connections without a request delay no stop: one is new, one has sent half a head, one is idle.
+    let _new = server.connect().await;
+    let mut half = server.connect().await;
+    half.write_all(b"GET /hello HTTP/1.1\r\nHo").await.unwrap();
+    let stream = server.connect().await;
+    let asked = tokio::spawn(async move { ask(stream, "/slow", "").await });
+    soon(begun.notified()).await;
+    server.stop.cancel();
+    assert_eq!(rest(&mut half).await, "");
+    // The address is free while the request is in progress.
+    assert!(TcpStream::connect(server.address).await.is_err());
+    finish.notify_one();
+    let response = soon(asked).await.unwrap();
+    assert!(response.ends_with("finished\n"), "{response}");
+    soon(server.task).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_address_in_use_is_an_error_that_names_it() {
+    let server = serve(ServerOptions::new(), routes()).await;
+    let address = ListenAddress::from(server.address);
+    let error = Server::bind("second", &address, ServerOptions::new()).await;
+    let error = error.unwrap_err();
+    assert!(matches!(error, Error::Listen { .. }));
+    let text = error.to_string();
+    assert!(
+        text.contains("second") && text.contains(&server.address.to_string()),
+        "{text}"
+    );
+    server.stopped().await;
+    let off = Server::bind("off", &ListenAddress::from("0"), ServerOptions::new()).await;
+    assert!(matches!(off, Err(Error::Address { .. })));
+    let all = Server::bind("all", &ListenAddress::from(":0"), ServerOptions::new()).await;
+    assert_ne!(all.unwrap().local_address().port(), 0);
+}
+
+#[tokio::test]
+async fn metrics_are_sent_as_text_and_compressed_on_request() {
+    let registry = Registry::new();
+    let counter = IntCounter::new("tries_total", "Tries").unwrap();
+    registry.register(Box::new(counter.clone())).unwrap();
+    counter.inc();
+    let mut routes = Routes::new();
+    routes
+        .add(Route::get("/metrics", MetricsPage::new(registry)))
+        .unwrap();
+    let server = serve(ServerOptions::new(), routes).await;
+    let plain = server.get("/metrics", "").await;
+    assert!(
+        plain.contains("content-type: text/plain; version=0.0.4"),
+        "{plain}"
+    );
+    assert!(plain.ends_with("tries_total 1\n"), "{plain}");
+    let packed = server.get("/metrics", "Accept-Encoding: gzip\r\n").await;
+    assert!(packed.contains("content-encoding: gzip"), "{packed}");
+    server.stopped().await;
+}
