@@ -88,6 +88,12 @@ impl<S: Clone> Client<S> {
         self.with(|options| options.field_manager(name))
     }
 
+    /// Returns the field manager that the options set, if they set one.
+    #[must_use]
+    pub fn given_field_manager(&self) -> Option<&str> {
+        self.shared.options().given_field_manager()
+    }
+
     /// Returns a copy of this client with the default field manager of a controller: `program/controller`.
     ///
     /// The program is [`Connection::program`]: the first word of the `User-Agent`, which [`Connection::user_agent`]

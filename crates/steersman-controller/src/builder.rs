@@ -17,8 +17,10 @@ use crate::handler::{EventHandler, Itself, itself, owner};
 use crate::options::Options;
 use crate::predicate::{EventSummary, Everything, Predicate};
 use crate::reconcile::Reconciler;
+use crate::request::ClusterRequest;
 use crate::request::{Request, RequestKey};
 use crate::running::Parts;
+use crate::watch::in_clusters::{AnyClusterWatch, ClusterWatch};
 use crate::watch::{AnyWatch, FilterAll, Watch};
 
 /// Declares a controller; it makes no request and starts no task.
@@ -57,6 +59,7 @@ pub struct ControllerBuilder<P: Subject> {
     /// Makes the watch of the primary kind; `None` if there is no primary kind.
     primary_watch: Option<MakeWatch<P, P::Key>>,
     watches: Vec<Box<dyn AnyWatch<P::Key>>>,
+    cluster_watches: Vec<Arc<dyn AnyClusterWatch<P::Key>>>,
     streams: Vec<BoxStream<'static, P::Key>>,
     filter_all: Option<FilterAll>,
     options: Options<P::Key>,
@@ -157,6 +160,32 @@ impl<K: TypedObject> ControllerBuilder<Primary<K>> {
     }
 }
 
+impl ControllerBuilder<Keyed<ClusterRequest>> {
+    /// Watches kind `W` in each cluster that the manager has besides its own, those that are added later
+    /// included; `handler` names the requests, and the framework adds the cluster to them.
+    ///
+    /// The workers do not wait for the first syncs of these clusters (CTRL-12): the reads of
+    /// [`Context::client_in`](crate::Context::client_in) do.
+    pub fn watches_in_clusters<W: TypedObject>(
+        self,
+        handler: impl EventHandler<W, Request>,
+    ) -> Self {
+        self.watches_in_clusters_with::<W>(handler, Everything)
+    }
+
+    /// Watches like [`watches_in_clusters`](Self::watches_in_clusters), but only events that `predicate`
+    /// lets pass.
+    pub fn watches_in_clusters_with<W: TypedObject>(
+        mut self,
+        handler: impl EventHandler<W, Request>,
+        predicate: impl Predicate<W>,
+    ) -> Self {
+        let watch = ClusterWatch::<W>::new(predicate, handler);
+        self.cluster_watches.push(Arc::new(watch));
+        self
+    }
+}
+
 impl<P: Subject> ControllerBuilder<P> {
     fn new(name: String, subject: P, primary_watch: Option<MakeWatch<P, P::Key>>) -> Self {
         Self {
@@ -164,6 +193,7 @@ impl<P: Subject> ControllerBuilder<P> {
             subject,
             primary_watch,
             watches: Vec::new(),
+            cluster_watches: Vec::new(),
             streams: Vec::new(),
             filter_all: None,
             options: Options::default(),
@@ -300,7 +330,8 @@ impl<P: Subject> ControllerBuilder<P> {
                 controller: self.name,
             });
         }
-        if watches.is_empty() && self.streams.is_empty() {
+        let watches_clusters = !self.cluster_watches.is_empty();
+        if watches.is_empty() && !watches_clusters && self.streams.is_empty() {
             return Err(ControllerError::NothingWatched {
                 controller: self.name,
             });
@@ -315,6 +346,7 @@ impl<P: Subject> ControllerBuilder<P> {
         let parts = Parts {
             name: self.name,
             watches,
+            cluster_watches: self.cluster_watches,
             streams: self.streams,
             filter_all: self.filter_all,
             options: self.options,

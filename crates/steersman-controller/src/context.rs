@@ -1,13 +1,18 @@
 //! Handle: the surroundings of one reconcile: client, clock and cancellation.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use k8s_openapi::jiff::Timestamp;
+use parking_lot::Mutex;
 use steersman_client::{Client, RequestId};
 use tokio_util::sync::CancellationToken;
 
+use crate::clusters::ClusterMember;
+use crate::clusters::Clusters;
 use crate::options::Clock;
+use crate::request::ClusterName;
 use crate::request::RequestKey;
 
 /// The surroundings of one reconcile; cheap to clone.
@@ -26,6 +31,15 @@ struct ContextShared {
     controller: Arc<str>,
     client: Client,
     clock: Clock,
+    clusters: Clusters,
+    /// The clients of this controller for other clusters, by the id of the cluster.
+    cluster_clients: Mutex<HashMap<u64, ClusterClient>>,
+}
+
+/// The client of one controller for one cluster.
+struct ClusterClient {
+    member: ClusterMember,
+    client: Client,
 }
 
 impl Context {
@@ -33,11 +47,22 @@ impl Context {
     /// reconcile id 0, never cancelled.
     #[must_use]
     pub fn detached(controller: impl Into<String>, client: Client, clock: Clock) -> Self {
+        Self::with_clusters(controller, client, clock, Clusters::new())
+    }
+
+    pub(crate) fn with_clusters(
+        controller: impl Into<String>,
+        client: Client,
+        clock: Clock,
+        clusters: Clusters,
+    ) -> Self {
         Self {
             shared: Arc::new(ContextShared {
                 controller: controller.into().into(),
                 client,
                 clock,
+                clusters,
+                cluster_clients: Mutex::default(),
             }),
             request: None,
             client: OnceLock::new(),
@@ -53,6 +78,24 @@ impl Context {
         self.client.get_or_init(|| match &self.request {
             Some(request) => self.shared.client.for_request(request.clone()),
             None => self.shared.client.clone(),
+        })
+    }
+
+    /// Returns the client of another cluster of the manager, which works like [`client`](Self::client):
+    /// it reads from the cache of that cluster, writes to its server, and reads the writes of this request.
+    /// For [`ClusterName::local`] it is that client.
+    ///
+    /// `None` means that the cluster was removed: a request for one of its objects has nothing to do.
+    #[must_use]
+    pub fn client_in(&self, cluster: &ClusterName) -> Option<Client> {
+        if *cluster == ClusterName::local() {
+            return Some(self.client().clone());
+        }
+        let member = self.shared.clusters.get(cluster)?;
+        let client = self.shared.client_of(member);
+        Some(match &self.request {
+            Some(request) => client.for_request(request.clone()),
+            None => client,
         })
     }
 
@@ -111,9 +154,36 @@ impl Context {
         self.cancelled = token;
     }
 
+    /// Returns the clients for other clusters that reconciles have used.
+    pub(crate) fn cluster_clients(&self) -> Vec<Client> {
+        let clients = self.shared.cluster_clients.lock();
+        clients.values().map(|used| used.client.clone()).collect()
+    }
+
     /// Cancels the token of [`cancelled`](Self::cancelled).
     pub(crate) fn cancel(&self) {
         self.cancelled.cancel();
+    }
+}
+
+impl ContextShared {
+    /// Returns the client of this controller for a cluster, with the field manager of its own client and a
+    /// count of its own writes (CTRL-9).
+    fn client_of(&self, member: ClusterMember) -> Client {
+        let mut clients = self.cluster_clients.lock();
+        clients.retain(|_, used| !used.member.is_removed());
+        let used = clients.entry(member.id).or_insert_with(|| {
+            let client = member.client().clone();
+            let client = match self.client.given_field_manager() {
+                Some(name) => client.field_manager(name),
+                None => client.for_controller(&self.controller),
+            };
+            ClusterClient {
+                client: client.counting_apart(),
+                member,
+            }
+        });
+        used.client.clone()
     }
 }
 

@@ -1,11 +1,13 @@
 //! Handle: a controller that was declared and can be started.
 
 use std::fmt;
+use std::sync::Arc;
 
 use futures::future::{BoxFuture, FutureExt};
 use steersman_cache::Cache;
 use steersman_object::Kind;
 
+use crate::clusters::{Clusters, Declaration};
 use crate::error::ControllerError;
 use crate::reconcile::Reconciler;
 use crate::request::RequestKey;
@@ -21,12 +23,14 @@ pub struct Controller {
     name: String,
     field_manager: Option<String>,
     kinds: Vec<Kind>,
+    cluster_kinds: Vec<Kind>,
     status: ControllerStatus,
     parts: Box<dyn AnyParts>,
 }
 
 trait AnyParts: Send {
     fn declare(&self, cache: &Cache) -> Result<(), ControllerError>;
+    fn declare_in(&self, clusters: &Clusters) -> Result<(), ControllerError>;
     fn run(
         self: Box<Self>,
         start: StartContext,
@@ -46,6 +50,11 @@ impl Controller {
             field_manager,
             kinds: parts
                 .watches
+                .iter()
+                .map(|watch| watch.kind().clone())
+                .collect(),
+            cluster_kinds: parts
+                .cluster_watches
                 .iter()
                 .map(|watch| watch.kind().clone())
                 .collect(),
@@ -73,6 +82,12 @@ impl Controller {
         &self.kinds
     }
 
+    /// Returns the kinds that are watched in each cluster that the manager has besides its own.
+    #[must_use]
+    pub fn cluster_kinds(&self) -> &[Kind] {
+        &self.cluster_kinds
+    }
+
     /// Returns a handle that shows how the controller is doing while it runs;
     /// [`start`](Self::start) takes the controller itself.
     pub fn status(&self) -> ControllerStatus {
@@ -87,6 +102,16 @@ impl Controller {
     /// [`ControllerError::Watch`] if the options of the cache exclude a kind.
     pub fn declare(&self, cache: &Cache) -> Result<(), ControllerError> {
         self.parts.declare(cache)
+    }
+
+    /// Makes the kinds of [`cluster_kinds`](Self::cluster_kinds) known to the caches of clusters, also to those
+    /// that are added later. No request is sent.
+    ///
+    /// # Errors
+    ///
+    /// [`ControllerError::Cluster`] if the options of a cluster's cache exclude a kind.
+    pub fn declare_in(&self, clusters: &Clusters) -> Result<(), ControllerError> {
+        self.parts.declare_in(clusters)
     }
 
     /// Runs the controller until it is cancelled.
@@ -136,6 +161,22 @@ impl<R: RequestKey, C: Reconciler<R>> AnyParts for Parts<R, C> {
         for watch in &self.watches {
             let declared = watch.declare(cache);
             declared.map_err(|source| refused(&self.name, watch.kind(), source))?;
+        }
+        Ok(())
+    }
+
+    fn declare_in(&self, clusters: &Clusters) -> Result<(), ControllerError> {
+        for watch in &self.cluster_watches {
+            let shared = Arc::clone(watch);
+            let declaration = Declaration {
+                kind: watch.kind().clone(),
+                declare: Arc::new(move |cache| shared.declare(cache)),
+            };
+            let declared = clusters.declare(declaration);
+            declared.map_err(|source| ControllerError::Cluster {
+                controller: self.name.clone(),
+                source: Box::new(source),
+            })?;
         }
         Ok(())
     }

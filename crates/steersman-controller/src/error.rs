@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use steersman_object::{Kind, report};
 
+use crate::request::ClusterName;
+
 /// Why one reconcile failed.
 ///
 /// Made from any error by `?`, or from a text with [`Error::msg`]. It does not implement
@@ -90,6 +92,14 @@ pub enum ControllerError {
         /// The error of the cache.
         source: steersman_cache::Error,
     },
+    /// The cache of another cluster refuses a kind that the controller watches in each cluster.
+    #[error("controller {controller:?} cannot watch each cluster")]
+    Cluster {
+        /// The controller.
+        controller: String,
+        /// The cluster, and what its cache refuses.
+        source: Box<ClusterError>,
+    },
     /// A watched kind delivered no initial set within the time of
     /// [`require_sync`](crate::ControllerBuilder::require_sync).
     #[error(
@@ -138,6 +148,33 @@ pub enum ControllerError {
         task: &'static str,
         /// The text of the panic.
         message: String,
+    },
+}
+
+/// Why a cluster could not be added to the clusters of a manager, or a controller could not watch one.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClusterError {
+    /// The name is empty.
+    #[error("a cluster was given an empty name: requests and metrics need one that tells it apart")]
+    EmptyName,
+    /// Another cluster has the name.
+    #[error(
+        "cluster {cluster} exists: remove it first, or choose another name (`local` is the manager's own)"
+    )]
+    DuplicateName {
+        /// The name.
+        cluster: ClusterName,
+    },
+    /// The cache of the cluster refuses a kind that a controller watches in each cluster.
+    #[error("the cache of cluster {cluster} cannot watch {kind}")]
+    Watch {
+        /// The cluster.
+        cluster: ClusterName,
+        /// The kind.
+        kind: Kind,
+        /// The error of the cache.
+        source: steersman_cache::Error,
     },
 }
 
@@ -251,6 +288,7 @@ impl ControllerError {
             | Self::NoWorkers { .. }
             | Self::StillRunning { .. }
             | Self::FieldManager { .. }
+            | Self::Cluster { .. }
             | Self::Metrics { .. }
             | Self::Backoff { .. }
             | Self::TaskPanicked { .. } => None,

@@ -3,6 +3,7 @@
 mod itself;
 mod owner;
 mod mapped;
+mod in_cluster;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,6 +15,7 @@ use steersman_workqueue::AddOptions;
 
 use crate::request::{Request, RequestKey};
 
+pub use in_cluster::{InCluster, in_cluster};
 pub use itself::{Itself, itself};
 pub use mapped::{Mapped, mapped};
 pub use owner::{Owner, owner};

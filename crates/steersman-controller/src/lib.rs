@@ -33,12 +33,14 @@
 //!   [`require_sync`](ControllerBuilder::require_sync) it ends after a time limit.
 //! - **CTRL-8** A panic in a rate limiter costs one delay. A panic in a worker outside the reconciler
 //!   (the clock, the formatting of a key) costs its own request.
-//! - **CTRL-9** A controller that stops waits for the writes of its own client and no others.
+//! - **CTRL-9** A controller that stops waits for the writes of its own clients and no others.
+//! - **CTRL-12** A cluster that is unreachable, forbidden or removed delays no request for another cluster.
 //!
 //! The queue's own promises are in [`steersman_workqueue`].
 
-mod error;
 mod request;
+mod error;
+mod clusters;
 mod action;
 mod outcome;
 mod status;
@@ -55,8 +57,6 @@ mod source;
 mod pump;
 mod worker;
 mod lifecycle;
-mod first_sync;
-mod tasks;
 mod start;
 mod running;
 mod controller;
@@ -64,13 +64,14 @@ mod builder;
 
 pub use action::Action;
 pub use builder::{ControllerBuilder, Keyed, Primary, Subject};
+pub use clusters::{ClusterMember, Clusters};
 pub use context::Context;
 pub use controller::Controller;
-pub use error::{ControllerError, Error};
+pub use error::{ClusterError, ControllerError, Error};
 pub use limit::ReconcileLimit;
 pub use options::{Clock, ControllerDefaults, ControllerSettings};
 pub use reconcile::Reconciler;
-pub use request::{Request, RequestKey};
+pub use request::{ClusterName, ClusterRequest, Request, RequestKey};
 pub use start::StartContext;
 pub use status::{ControllerStatus, HandlerPanic};
 

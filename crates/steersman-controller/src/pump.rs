@@ -9,6 +9,7 @@ use steersman_cache::{Cache, Error};
 use steersman_informer::{Delivery, Subscription};
 use steersman_object::{Kind, TypedObject, panic_text};
 
+use crate::request::ClusterName;
 use crate::request::RequestKey;
 use crate::source::subscribe;
 use crate::status::HandlerPanic;
@@ -52,6 +53,7 @@ async fn pump<K: TypedObject, R: RequestKey>(
                     sink.report(HandlerPanic {
                         kind: watch.kind().clone(),
                         watch: sink.watch,
+                        cluster: sink.cluster.clone(),
                         key: event.key().clone(),
                         message: panic_text(&*payload).to_owned(),
                     });
@@ -84,6 +86,7 @@ impl<R: RequestKey> Sink<R> {
             controller = self.status.controller(),
             watch = self.watch,
             kind = %panic.kind,
+            cluster = panic.cluster.as_ref().map(ClusterName::as_str),
             object = %panic.key,
             panic = %panic.message,
             "a predicate, handler or filter panicked and the event is lost: correct the closure; \

@@ -1,6 +1,7 @@
 //! Words: requests: what a reconciler is called for.
 
 use std::fmt;
+use std::sync::Arc;
 
 use steersman_object::ObjectKey;
 use steersman_workqueue::Key;
@@ -13,6 +14,22 @@ use steersman_workqueue::Key;
 #[non_exhaustive]
 pub struct Request {
     /// The object's key.
+    pub key: ObjectKey,
+}
+
+/// The name of a cluster, unique among the clusters of a manager.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ClusterName(Arc<str>);
+
+/// The request to reconcile one object of one cluster.
+///
+/// `Debug` and `Display` print `cluster/namespace/name`.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub struct ClusterRequest {
+    /// The cluster of the object.
+    pub cluster: ClusterName,
+    /// The key of the object.
     pub key: ObjectKey,
 }
 
@@ -48,5 +65,69 @@ impl fmt::Display for Request {
 impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.key.fmt(f)
+    }
+}
+
+// === impl ClusterName ===
+
+impl ClusterName {
+    /// Returns the name of the manager's own cluster, `local`.
+    #[must_use]
+    pub fn local() -> Self {
+        Self::from("local")
+    }
+
+    /// Returns the name as a text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&str> for ClusterName {
+    fn from(name: &str) -> Self {
+        Self(name.into())
+    }
+}
+
+impl From<String> for ClusterName {
+    fn from(name: String) -> Self {
+        Self(name.into())
+    }
+}
+
+impl fmt::Display for ClusterName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for ClusterName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+// === impl ClusterRequest ===
+
+impl ClusterRequest {
+    /// Makes the request for the object of this key in a cluster.
+    pub fn new(cluster: impl Into<ClusterName>, key: ObjectKey) -> Self {
+        Self {
+            cluster: cluster.into(),
+            key,
+        }
+    }
+}
+
+impl fmt::Display for ClusterRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.cluster, self.key)
+    }
+}
+
+impl fmt::Debug for ClusterRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }

@@ -1,10 +1,14 @@
 //! Driver: runs one controller: watches, queue and workers, from its start to its end.
 
+mod first_sync;
+mod tasks;
+
 use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use futures::future::join_all;
 use futures::stream::BoxStream;
 use prometheus::Registry;
 use steersman_client::Client;
@@ -15,7 +19,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
 use crate::error::ControllerError;
-use crate::first_sync::{InitialSets, next_synced, remind, sync_error};
 use crate::lifecycle::{Event, Lifecycle, Step};
 use crate::limit::LimitUser;
 use crate::metrics::{Metrics, PermitMetrics};
@@ -25,14 +28,18 @@ use crate::request::RequestKey;
 use crate::source::feed;
 use crate::start::StartContext;
 use crate::status::{ControllerStatus, Waiting};
-use crate::tasks::ControllerTasks;
+use crate::watch::in_clusters::{AnyClusterWatch, follow};
 use crate::watch::{AnyWatch, FilterAll, Sink};
 use crate::worker::Worker;
+
+use first_sync::{InitialSets, next_synced, remind, sync_error};
+use tasks::ControllerTasks;
 
 /// Everything of a controller that depends on the types of request and reconciler.
 pub(crate) struct Parts<R: RequestKey, C> {
     pub(crate) name: String,
     pub(crate) watches: Vec<Box<dyn AnyWatch<R>>>,
+    pub(crate) cluster_watches: Vec<Arc<dyn AnyClusterWatch<R>>>,
     pub(crate) streams: Vec<BoxStream<'static, R>>,
     pub(crate) filter_all: Option<FilterAll>,
     pub(crate) options: Options<R>,
@@ -79,7 +86,7 @@ pub(crate) async fn run<R: RequestKey, C: Reconciler<R>>(
     let stop = start.cancel.child_token();
     // CTRL-9: a client that counts the writes of this controller alone.
     let client = start.client.counting_apart();
-    let mut context = Context::detached(&name, client.clone(), start.clock);
+    let mut context = Context::with_clusters(&name, client, start.clock, start.clusters);
     context.cancel_with(stop.clone());
     let work = Work {
         settings,
@@ -92,9 +99,7 @@ pub(crate) async fn run<R: RequestKey, C: Reconciler<R>>(
             stop,
         },
     };
-    running
-        .live(life, work, waiting, &start.cancel, &client)
-        .await
+    running.live(life, work, waiting, &start.cancel).await
 }
 
 /// Starts the watches and streams of a controller. Returns the kinds that have to sync, one per
@@ -112,23 +117,31 @@ fn watch<R: RequestKey, C>(
     let queue = queue(name, parts.options.queue(name, settings), registry)?;
     let mut tasks = ControllerTasks::default();
     let (mut awaited, mut initial) = (Vec::new(), InitialSets::new());
-    for (number, watch) in parts.watches.drain(..).enumerate() {
+    let mut sink = Sink {
+        queue: queue.clone(),
+        filter_all: parts.filter_all.clone(),
+        status: status.clone(),
+        metrics: metrics.clone(),
+        initial_priority: settings.initial_priority,
+        watch: 0,
+        cluster: None,
+    };
+    for watch in parts.watches.drain(..) {
         let kind = watch.kind().clone();
         metrics.watches(&kind);
-        let sink = Sink {
-            queue: queue.clone(),
-            filter_all: parts.filter_all.clone(),
-            status: status.clone(),
-            metrics: metrics.clone(),
-            initial_priority: settings.initial_priority,
-            watch: number,
-        };
         let pumps = watch.start(&start.cache, &sink);
         for pump in pumps.map_err(|source| refused(name, &kind, source))? {
             tasks.pumps.spawn(pump.run);
             awaited.push(kind.clone());
             initial.push_back(pump.synced);
         }
+        sink.watch += 1;
+    }
+    for watch in parts.cluster_watches.drain(..) {
+        metrics.watches(watch.kind());
+        let following = follow(watch, start.clusters.clone(), sink.clone());
+        tasks.pumps.spawn(following);
+        sink.watch += 1;
     }
     for stream in parts.streams.drain(..) {
         tasks.pumps.spawn(feed(stream, queue.clone()));
@@ -152,7 +165,6 @@ impl<R: RequestKey> Running<R> {
         work: Work<C>,
         waiting: Waiting,
         cancel: &CancellationToken,
-        client: &Client,
     ) -> Result<(), ControllerError> {
         let controller = self.status.controller().to_owned();
         let mut waiting = Some(waiting);
@@ -181,7 +193,7 @@ impl<R: RequestKey> Running<R> {
                     Some(Event::WorkersAborted(requests))
                 }
                 Step::AwaitWrites(left) => {
-                    await_writes(&controller, client, left).await;
+                    await_writes(&controller, &work.worker.context, left).await;
                     tracing::info!(
                         controller,
                         dropped = self.queue.dropped(),
@@ -285,8 +297,11 @@ fn queue<R: RequestKey>(
 
 /// Waits for the writes of a controller. They run in tasks of their own, and the end of the program
 /// would cut them off.
-async fn await_writes(controller: &str, client: &Client, left: Duration) {
-    if timeout(left, client.writes_finished()).await.is_err() {
+async fn await_writes(controller: &str, context: &Context, left: Duration) {
+    let mut clients = context.cluster_clients();
+    clients.push(context.client().clone());
+    let finished = join_all(clients.iter().map(Client::writes_finished));
+    if timeout(left, finished).await.is_err() {
         tracing::warn!(
             controller,
             "a write is still in flight: its outcome is unknown"

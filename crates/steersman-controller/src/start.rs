@@ -8,6 +8,7 @@ use steersman_cache::Cache;
 use steersman_client::Client;
 use tokio_util::sync::CancellationToken;
 
+use crate::clusters::Clusters;
 use crate::options::{Clock, ControllerDefaults};
 
 /// The surroundings that a [`Controller`](crate::Controller) is started with.
@@ -20,6 +21,7 @@ pub struct StartContext {
     pub(crate) grace: Duration,
     pub(crate) registry: Option<Registry>,
     pub(crate) defaults: ControllerDefaults,
+    pub(crate) clusters: Clusters,
 }
 
 impl StartContext {
@@ -36,12 +38,19 @@ impl StartContext {
             grace: Duration::from_secs(30),
             registry: None,
             defaults: ControllerDefaults::new(),
+            clusters: Clusters::new(),
         }
     }
 
     /// Sets how long running reconciles may go on after the cancellation; then they are dropped.
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
+        self
+    }
+
+    /// Sets the clusters that the controller watches besides that of `cache`. The default is an empty set.
+    pub fn clusters(mut self, clusters: Clusters) -> Self {
+        self.clusters = clusters;
         self
     }
 

@@ -7,6 +7,8 @@ use parking_lot::Mutex;
 use steersman_cache::{Cache, Unsynced};
 use steersman_object::{Kind, ObjectKey};
 
+use crate::request::ClusterName;
+
 /// How one controller is doing. Cheap to clone; all clones show the same controller.
 ///
 /// Made by [`Controller::status`](crate::Controller::status). It can be read at any time: before the
@@ -25,8 +27,11 @@ pub struct ControllerStatus {
 pub struct HandlerPanic {
     /// The kind of the watch.
     pub kind: Kind,
-    /// The position of the watch in [`Controller::kinds`](crate::Controller::kinds), from 0.
+    /// The position of the watch, from 0: in [`Controller::kinds`](crate::Controller::kinds), and behind those
+    /// the watches of each cluster.
     pub watch: usize,
+    /// The cluster of the object; `None` for that of the manager.
+    pub cluster: Option<ClusterName>,
     /// The object of the event.
     pub key: ObjectKey,
     /// The text of the panic.

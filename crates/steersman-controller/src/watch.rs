@@ -1,5 +1,7 @@
 //! Machine: one watch: a kind, its predicate and its handler, and the requests that an event causes.
 
+pub(crate) mod in_clusters;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -13,6 +15,7 @@ use steersman_workqueue::{AddOptions, Priority, Queue};
 use crate::handler::{EventHandler, Requests};
 use crate::metrics::Metrics;
 use crate::predicate::{EventSummary, Predicate};
+use crate::request::ClusterName;
 use crate::request::RequestKey;
 use crate::status::ControllerStatus;
 
@@ -46,8 +49,10 @@ pub(crate) struct Sink<R: RequestKey> {
     pub(crate) metrics: Metrics,
     /// The priority of requests that initial lists and resyncs cause.
     pub(crate) initial_priority: Priority,
-    /// The position of the watch in `Controller::kinds`, from 0.
+    /// The position of the watch among those of the controller, from 0.
     pub(crate) watch: usize,
+    /// The cluster of the watch; `None` for that of the manager.
+    pub(crate) cluster: Option<ClusterName>,
 }
 
 /// The task of one subscription.

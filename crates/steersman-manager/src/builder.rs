@@ -10,6 +10,7 @@ use steersman_client::{ClientMetrics, ClientOptions, check_field_manager};
 use steersman_controller::ControllerDefaults;
 
 use crate::cluster::Cluster;
+use crate::clusters::AddedClusters;
 use crate::error::Error;
 use crate::manager::Manager;
 use crate::options::{DEFAULT_GRACE, ManagerOptions};
@@ -135,9 +136,11 @@ impl ManagerBuilder {
             self.client.metrics(metrics.map_err(Error::Metrics)?)
         };
         let cluster = Cluster::with_client_options(self.connection, cache, client)?;
-        Ok(Manager::new(
-            cluster.preflight(self.preflight),
-            self.options,
-        ))
+        let clusters = AddedClusters::new().map_err(Error::Metrics)?;
+        let metrics = Box::new(clusters.metrics.clone());
+        let registered = self.options.registry.register(metrics);
+        registered.map_err(Error::Metrics)?;
+        let cluster = cluster.preflight(self.preflight);
+        Ok(Manager::new(cluster, clusters, self.options))
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use steersman_api::Connection;
 use steersman_cache::{Begun, Cache, CacheOptions};
 use steersman_client::{Client, ClientOptions};
+use steersman_controller::ClusterName;
 use steersman_object::report;
 use tokio::time::timeout;
 use tracing::{info, warn};
@@ -22,8 +23,9 @@ const LONGEST_HOLD: Duration = Duration::from_secs(8);
 /// One api-server of a manager: a connection, a cache that runs over it, and a client that reads from that
 /// cache. Cheap to clone.
 ///
-/// A manager has one of its own. An operator of two clusters adds another one with
-/// [`Manager::add`](crate::Manager::add).
+/// A manager has one of its own, and adds further ones with
+/// [`Manager::add_cluster`](crate::Manager::add_cluster). [`Manager::add`](crate::Manager::add) runs a cluster
+/// that no controller watches.
 #[derive(Debug)]
 #[must_use]
 pub struct Cluster {
@@ -31,6 +33,8 @@ pub struct Cluster {
     cache: Cache,
     client: Client,
     preflight: bool,
+    /// The name among the clusters that were added to a manager.
+    name: Option<ClusterName>,
     /// The start of the cache; only in the clone that a manager runs.
     begun: Option<Begun>,
 }
@@ -42,6 +46,7 @@ impl Clone for Cluster {
             cache: self.cache.clone(),
             client: self.client.clone(),
             preflight: self.preflight,
+            name: self.name.clone(),
             begun: None,
         }
     }
@@ -74,6 +79,7 @@ impl Cluster {
             cache,
             client,
             preflight: false,
+            name: None,
             begun: None,
         })
     }
@@ -84,6 +90,17 @@ impl Cluster {
     pub fn preflight(mut self, on: bool) -> Self {
         self.preflight = on;
         self
+    }
+
+    /// Names the cluster in the manager's health.
+    pub(crate) fn named(mut self, name: ClusterName) -> Self {
+        self.name = Some(name);
+        self
+    }
+
+    /// Returns whether the preflight is on.
+    pub(crate) fn has_preflight(&self) -> bool {
+        self.preflight
     }
 
     /// Returns the recipe that makes connections to the api-server.
@@ -149,7 +166,9 @@ impl Runnable for Cluster {
     }
 
     async fn run(self, context: RunContext) -> Result<(), BoxError> {
-        context.shows(&self.connection.endpoint(), &self.cache);
+        let name = self.name.as_ref().map(ToString::to_string);
+        let name = name.unwrap_or_else(|| self.connection.endpoint());
+        let _shown = context.shows(&name, &self.cache);
         let begun = self.begun.map_or_else(|| self.cache.begin(), Ok)?;
         let run = begun.run(self.connection.clone(), context.cancellation());
         let asking = async {

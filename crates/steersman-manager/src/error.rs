@@ -34,6 +34,9 @@ pub enum Error {
     /// A controller was declared in a way that cannot work.
     #[error("a controller cannot be built as declared")]
     Controller(#[from] steersman_controller::ControllerError),
+    /// A cluster cannot be added.
+    #[error("the manager cannot add a cluster")]
+    Cluster(#[from] steersman_controller::ClusterError),
     /// Two controllers of one manager have the same name, which would mix their metrics and logs.
     #[error(
         "this manager has a controller named {name:?} already: give one of the two another name"

@@ -59,6 +59,7 @@ mod tasks;
 mod supervision;
 mod supervisor;
 pub mod cluster;
+mod clusters;
 pub mod manager;
 pub mod builder;
 

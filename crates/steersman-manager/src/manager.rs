@@ -9,15 +9,18 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use steersman_api::Connection;
-use steersman_cache::Cache;
-use steersman_client::Client;
-use steersman_controller::{Controller, ControllerDefaults, StartContext};
+use steersman_cache::{Cache, CacheMetrics, CacheOptions};
+use steersman_client::{Client, ClientMetrics, ClientOptions};
+use steersman_controller::{
+    ClusterMember, ClusterName, Clusters, Controller, ControllerDefaults, StartContext,
+};
 use tokio::sync::Notify;
 
 use crate::cluster::Cluster;
+use crate::clusters::{self, AddedClusters, ClusterMetrics};
 use crate::error::Error;
 use crate::health::Health;
-use crate::monitor::Monitor;
+use crate::monitor::{Monitor, WatchedKinds};
 use crate::options::ManagerOptions;
 use crate::order::Group;
 use crate::runnable::{Erased, Runnable, from_fn};
@@ -52,6 +55,7 @@ struct Shared {
     cluster: Cluster,
     options: ManagerOptions,
     monitor: Arc<Monitor>,
+    clusters: AddedClusters,
     state: Mutex<State>,
     /// Notifies the supervisor of an added runnable.
     added: Notify,
@@ -92,7 +96,7 @@ impl Drop for StartedManager {
 }
 
 impl Manager {
-    pub(crate) fn new(cluster: Cluster, options: ManagerOptions) -> Self {
+    pub(crate) fn new(cluster: Cluster, clusters: AddedClusters, options: ManagerOptions) -> Self {
         let state = State {
             phase: Phase::Declaring,
             waiting: vec![Erased::new(cluster.clone())],
@@ -102,6 +106,7 @@ impl Manager {
         let shared = Shared {
             monitor: Arc::new(monitor),
             cluster,
+            clusters,
             options,
             state: Mutex::new(state),
             added: Notify::new(),
@@ -167,6 +172,80 @@ impl Manager {
         self.add_erased(Erased::new(runnable))
     }
 
+    /// Returns the clusters that were added with [`add_cluster`](Self::add_cluster).
+    #[must_use]
+    pub fn clusters(&self) -> &Clusters {
+        &self.shared.clusters.set
+    }
+
+    /// Adds a cluster besides the manager's own, also while the manager runs. Its cache starts with the other
+    /// caches, or at once, and controllers that
+    /// [watch each cluster](steersman_controller::ControllerBuilder::watches_in_clusters) begin to watch it.
+    /// Its metrics of cache and client have the label `cluster`.
+    ///
+    /// A cluster that cannot be reached delays no other one (CTRL-12); [`health`](Self::health) names it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cluster`] if the name is taken or the cache refuses a kind that a controller watches;
+    /// [`Error::CacheOptions`]; [`Error::Metrics`] if the name cannot be a label; [`Error::Stopping`].
+    pub fn add_cluster(
+        &self,
+        name: impl Into<ClusterName>,
+        connection: Connection,
+        options: CacheOptions,
+    ) -> Result<ClusterMember, Error> {
+        let (name, added) = (name.into(), &self.shared.clusters);
+        let registry = ClusterMetrics::registry_of(&name).map_err(Error::Metrics)?;
+        let cache_metrics = CacheMetrics::register(&registry).map_err(Error::Metrics)?;
+        let client_metrics = ClientMetrics::register(&registry).map_err(Error::Metrics)?;
+        let cluster = Cluster::with_client_options(
+            connection,
+            options.metrics(cache_metrics),
+            ClientOptions::new().metrics(client_metrics),
+        )?
+        .preflight(self.shared.cluster.has_preflight())
+        .named(name.clone());
+        let (cache, client) = (cluster.cache().clone(), cluster.client().clone());
+        let member = added.set.add(name.clone(), cache, client)?;
+        added.metrics.add(name.clone(), registry);
+        if let Err(error) = self.add(added.run(cluster, &member)) {
+            added.forget(&name);
+            return Err(error);
+        }
+        Ok(member)
+    }
+
+    /// Removes a cluster that was added, and waits until its cache has ended. Controllers stop watching it, and
+    /// requests for its objects that wait in queues find no client. Returns whether there was such a cluster.
+    ///
+    /// # Cancel safety
+    ///
+    /// The cluster is removed by the call. Dropping the future gives up the wait for the end of its cache.
+    pub fn remove_cluster(
+        &self,
+        name: impl Into<ClusterName>,
+    ) -> impl Future<Output = bool> + Send + 'static {
+        let name = name.into();
+        let ended = self.shared.clusters.forget(&name);
+        // A cluster that has not started yet.
+        let never_run = {
+            let (mut state, title) = (self.shared.state.lock(), clusters::title(&name));
+            let is_it = |waiting: &mut Erased| waiting.name == title;
+            state.waiting.extract_if(.., is_it).collect::<Vec<_>>()
+        };
+        drop(never_run);
+        async move {
+            match ended {
+                Some(ended) => {
+                    ended.cancelled().await;
+                    true
+                }
+                None => false,
+            }
+        }
+    }
+
     /// Adds a controller, which starts in its turn. Its kinds are declared in the cache at once.
     ///
     /// # Errors
@@ -201,6 +280,7 @@ impl Manager {
     fn add_reserved(&self, controller: Controller, name: &str) -> Result<(), Error> {
         controller
             .declare(self.cache())
+            .and_then(|()| controller.declare_in(self.clusters()))
             .map_err(Error::Controller)?;
         let given = &self.shared.options.field_manager;
         let client = match controller.field_manager().or(given.as_deref()) {
@@ -208,9 +288,14 @@ impl Manager {
             // Includes the program, because two programs may have controllers of one name.
             None => self.client().for_controller(name),
         };
-        let (status, kinds) = (controller.status(), controller.kinds().to_vec());
+        let watched = WatchedKinds {
+            status: controller.status(),
+            own: controller.kinds().to_vec(),
+            in_clusters: controller.cluster_kinds().to_vec(),
+        };
         // Clones of the parts: a runnable that held the manager, which owns it, would never be freed.
         let (cluster, options) = (self.shared.cluster.clone(), self.shared.options.clone());
+        let clusters = self.clusters().clone();
         self.add(from_fn(
             title(name),
             Group::LeaderElected,
@@ -224,12 +309,13 @@ impl Manager {
                 )
                 .grace(options.reconcile_grace().unwrap_or(A_LONG_TIME))
                 .registry(options.registry.clone())
-                .defaults(options.controllers.clone());
+                .defaults(options.controllers.clone())
+                .clusters(clusters);
                 Ok(controller.start(start).await?)
             },
         ))?;
         // CACHE-13: a refused controller is not part of the health.
-        self.shared.monitor.add_controller(status, kinds);
+        self.shared.monitor.add_controller(watched);
         Ok(())
     }
 

@@ -1,5 +1,7 @@
 //! Handle: reads the health of a manager from its caches and controllers.
 
+use std::sync::Arc;
+
 use parking_lot::Mutex;
 use steersman_cache::Cache;
 use steersman_controller::ControllerStatus;
@@ -11,7 +13,25 @@ use crate::health::{ControllerHealth, Health, InformerHealth};
 pub(crate) struct Monitor {
     /// The clusters, the manager's own first.
     clusters: Mutex<Vec<(String, Cache)>>,
-    controllers: Mutex<Vec<(ControllerStatus, Vec<Kind>)>>,
+    controllers: Mutex<Vec<WatchedKinds>>,
+}
+
+/// The kinds that one controller watches.
+#[derive(Clone)]
+pub(crate) struct WatchedKinds {
+    pub(crate) status: ControllerStatus,
+    /// Those of the manager's own cluster.
+    pub(crate) own: Vec<Kind>,
+    /// Those of each other cluster.
+    pub(crate) in_clusters: Vec<Kind>,
+}
+
+/// Removes a cluster from the monitor when it is dropped.
+#[must_use]
+pub(crate) struct ShownCluster {
+    monitor: Arc<Monitor>,
+    /// `None` for the manager's own cluster, which always stays.
+    added: Option<Cache>,
 }
 
 impl Monitor {
@@ -22,19 +42,24 @@ impl Monitor {
         }
     }
 
-    /// Adds a cluster that the manager runs besides its own. A known cluster is left as it is.
-    pub(crate) fn add_cluster(&self, cluster: &str, cache: &Cache) {
-        let mut clusters = self.clusters.lock();
-        if !clusters.iter().any(|(_, known)| known.is_same(cache)) {
+    /// Shows a cluster until the result is dropped. A known cluster is left as it is.
+    pub(crate) fn show(monitor: &Arc<Self>, cluster: &str, cache: &Cache) -> ShownCluster {
+        let mut clusters = monitor.clusters.lock();
+        let is_known = clusters.iter().any(|(_, known)| known.is_same(cache));
+        if !is_known {
             clusters.push((cluster.to_owned(), cache.clone()));
+        }
+        ShownCluster {
+            monitor: Arc::clone(monitor),
+            added: (!is_known).then(|| cache.clone()),
         }
     }
 
-    pub(crate) fn add_controller(&self, status: ControllerStatus, kinds: Vec<Kind>) {
+    pub(crate) fn add_controller(&self, watched: WatchedKinds) {
         let mut controllers = self.controllers.lock();
-        controllers.retain(|(known, _)| known.controller() != status.controller());
-        controllers.push((status, kinds));
-        controllers.sort_by(|(a, _), (b, _)| a.controller().cmp(b.controller()));
+        controllers.retain(|known| known.status.controller() != watched.status.controller());
+        controllers.push(watched);
+        controllers.sort_by(|a, b| a.status.controller().cmp(b.status.controller()));
     }
 
     pub(crate) fn health(&self) -> Health {
@@ -44,10 +69,17 @@ impl Monitor {
         let mut health = Health::default();
         for (position, (cluster, cache)) in clusters.iter().enumerate() {
             for trouble in cache.trouble() {
-                // The controllers of a manager watch only its own cluster.
-                let watching = controllers.iter().filter(|_| position == 0);
-                let watching = watching.filter(|(_, kinds)| kinds.contains(&trouble.kind));
-                let watching = watching.map(|(status, _)| status.controller().to_owned());
+                let is_own = position == 0;
+                let watches = |watched: &&WatchedKinds| {
+                    let kinds = if is_own {
+                        &watched.own
+                    } else {
+                        &watched.in_clusters
+                    };
+                    kinds.contains(&trouble.kind)
+                };
+                let watching = controllers.iter().filter(watches);
+                let watching = watching.map(|watched| watched.status.controller().to_owned());
                 health.informers.push(InformerHealth {
                     cluster: cluster.clone(),
                     controllers: watching.collect(),
@@ -55,7 +87,9 @@ impl Monitor {
                 });
             }
         }
-        let controllers = controllers.iter().map(|(status, _)| of_controller(status));
+        let controllers = controllers
+            .iter()
+            .map(|watched| of_controller(&watched.status));
         health.controllers = controllers.collect();
         health
     }
@@ -68,5 +102,14 @@ fn of_controller(status: &ControllerStatus) -> ControllerHealth {
         waiting_for: status.waiting_for(),
         handler_panics: status.handler_panics(),
         last_handler_panic: status.last_handler_panic(),
+    }
+}
+
+impl Drop for ShownCluster {
+    fn drop(&mut self) {
+        if let Some(cache) = &self.added {
+            let mut clusters = self.monitor.clusters.lock();
+            clusters.retain(|(_, known)| !known.is_same(cache));
+        }
     }
 }

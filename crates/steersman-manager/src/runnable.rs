@@ -12,7 +12,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::error::BoxError;
 use crate::health::Health;
-use crate::monitor::Monitor;
+use crate::monitor::{Monitor, ShownCluster};
 use crate::order::Group;
 
 /// A part of an operator that a manager starts, supervises and stops.
@@ -252,9 +252,9 @@ impl RunContext {
         self.monitor.health()
     }
 
-    /// Adds the informers of a cache to the manager's health.
-    pub(crate) fn shows(&self, cluster: &str, cache: &Cache) {
-        self.monitor.add_cluster(cluster, cache);
+    /// Adds the informers of a cache to the manager's health until the result is dropped.
+    pub(crate) fn shows(&self, cluster: &str, cache: &Cache) -> ShownCluster {
+        Monitor::show(&self.monitor, cluster, cache)
     }
 }
 

@@ -9,6 +9,7 @@ mod isolation;
 mod missing_kinds;
 mod preflight;
 mod controllers;
+mod clusters;
 mod declaring;
 #[cfg(unix)]
 mod signals;

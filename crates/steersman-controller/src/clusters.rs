@@ -1,0 +1,251 @@
+//! Handle: the set of clusters that controllers watch besides that of their manager.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use futures::stream::{self, Stream};
+use parking_lot::Mutex;
+use steersman_cache::{Cache, Error};
+use steersman_client::Client;
+use steersman_object::Kind;
+use tokio::sync::watch::{Receiver, Sender};
+use tokio_util::sync::CancellationToken;
+
+use crate::error::ClusterError;
+
+use crate::request::ClusterName;
+
+/// The clusters of a manager besides its own. Clusters can be added and removed while controllers run.
+///
+/// Cheap to clone; all clones are one set. A manager owns one, and changes it with `add_cluster` and
+/// `remove_cluster`.
+#[derive(Clone, Default)]
+pub struct Clusters {
+    shared: Arc<ClustersShared>,
+}
+
+/// A cluster of a manager besides its own: its name, cache and client. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct ClusterMember {
+    /// Different for each member of a set, also if a later member has the name of an earlier one.
+    pub(crate) id: u64,
+    name: ClusterName,
+    cache: Cache,
+    client: Client,
+    removed: CancellationToken,
+}
+
+#[derive(Default)]
+struct ClustersShared {
+    /// The watches of controllers: a new cluster declares their kinds before it starts.
+    declarations: Mutex<Vec<Declaration>>,
+    members: Sender<Members>,
+    /// Members are added in the order of their ids.
+    last_id: AtomicU64,
+}
+
+/// The members that were added since the last one that was taken.
+struct Added {
+    members: Receiver<Members>,
+    last_id: u64,
+    /// Keeps the sender of `members`.
+    _clusters: Clusters,
+}
+
+/// The members by name.
+type Members = Arc<BTreeMap<ClusterName, ClusterMember>>;
+
+/// Makes a kind known to the cache of one cluster.
+type Declare = dyn Fn(&Cache) -> Result<(), Error> + Send + Sync;
+
+/// A kind that a controller watches in each cluster.
+#[derive(Clone)]
+pub(crate) struct Declaration {
+    pub(crate) kind: Kind,
+    pub(crate) declare: Arc<Declare>,
+}
+
+impl Clusters {
+    /// Makes an empty set.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a cluster. The kinds that controllers watch in each cluster are declared in its cache, and
+    /// running controllers begin to watch it. The cache is run by the caller.
+    ///
+    /// # Errors
+    ///
+    /// [`ClusterError::DuplicateName`], also for the name [`local`](ClusterName::local);
+    /// [`ClusterError::EmptyName`]; [`ClusterError::Watch`] if the cache refuses a kind.
+    pub fn add(
+        &self,
+        name: impl Into<ClusterName>,
+        cache: Cache,
+        client: Client,
+    ) -> Result<ClusterMember, ClusterError> {
+        let name = name.into();
+        if name.as_str().trim().is_empty() {
+            return Err(ClusterError::EmptyName);
+        }
+        // Held until the member is in the set, so that a declaration made meanwhile reaches the member.
+        let declarations = self.shared.declarations.lock();
+        let present = self.shared.members.borrow().contains_key(&name);
+        if present || name == ClusterName::local() {
+            return Err(ClusterError::DuplicateName { cluster: name });
+        }
+        for declaration in &*declarations {
+            let declared = (declaration.declare)(&cache);
+            declared.map_err(|source| declaration.refused(&name, source))?;
+        }
+        let id = self.shared.last_id.fetch_add(1, Ordering::Relaxed) + 1;
+        let member = ClusterMember::new(id, name.clone(), cache, client);
+        self.shared.members.send_modify(|members| {
+            Arc::make_mut(members).insert(name, member.clone());
+        });
+        drop(declarations);
+        Ok(member)
+    }
+
+    /// Removes a cluster: controllers stop watching it, and its [token](ClusterMember::removed) is cancelled.
+    /// Requests that wait for its objects still run, and find no client
+    /// ([`Context::client_in`](crate::Context::client_in)). Returns `None` if no cluster has this name.
+    pub fn remove(&self, name: &ClusterName) -> Option<ClusterMember> {
+        let mut removed = None;
+        self.shared.members.send_if_modified(|members| {
+            if members.contains_key(name) {
+                removed = Arc::make_mut(members).remove(name);
+            }
+            removed.is_some()
+        });
+        if let Some(member) = &removed {
+            member.remove();
+        }
+        removed
+    }
+
+    /// Returns a cluster by its name.
+    #[must_use]
+    pub fn get(&self, name: &ClusterName) -> Option<ClusterMember> {
+        self.shared.members.borrow().get(name).cloned()
+    }
+
+    /// Returns all clusters, ordered by name.
+    #[must_use]
+    pub fn list(&self) -> Vec<ClusterMember> {
+        let members = self.shared.members.borrow();
+        members.values().cloned().collect()
+    }
+
+    /// Returns the present clusters and then each one that is added, in the order of their adds. A cluster that
+    /// is removed before it is taken from the stream is left out. The stream never ends.
+    ///
+    /// A controller that copies objects to every cluster reads it as a stream of
+    /// [`requests`](crate::ControllerBuilder::requests), because an empty cluster causes no event.
+    pub fn added(&self) -> impl Stream<Item = ClusterMember> + Send + use<> {
+        let added = Added {
+            members: self.shared.members.subscribe(),
+            last_id: 0,
+            _clusters: self.clone(),
+        };
+        stream::unfold(added, |mut added| async move {
+            let member = added.next().await?;
+            Some((member, added))
+        })
+    }
+
+    /// Declares a kind in every present and future cluster.
+    pub(crate) fn declare(&self, declaration: Declaration) -> Result<(), ClusterError> {
+        let mut declarations = self.shared.declarations.lock();
+        for member in self.list() {
+            let declared = (declaration.declare)(member.cache());
+            declared.map_err(|source| declaration.refused(member.name(), source))?;
+        }
+        declarations.push(declaration);
+        Ok(())
+    }
+}
+
+impl Added {
+    /// Waits for the next member. Cancel safe.
+    async fn next(&mut self) -> Option<ClusterMember> {
+        loop {
+            let next = {
+                let members = self.members.borrow_and_update();
+                let later = members.values().filter(|member| member.id > self.last_id);
+                later.min_by_key(|member| member.id).cloned()
+            };
+            if let Some(member) = next {
+                self.last_id = member.id;
+                return Some(member);
+            }
+            self.members.changed().await.ok()?;
+        }
+    }
+}
+
+impl Declaration {
+    fn refused(&self, cluster: &ClusterName, source: Error) -> ClusterError {
+        ClusterError::Watch {
+            cluster: cluster.clone(),
+            kind: self.kind.clone(),
+            source,
+        }
+    }
+}
+
+impl fmt::Debug for Clusters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let members = self.shared.members.borrow();
+        f.debug_set().entries(members.keys()).finish()
+    }
+}
+
+// === impl ClusterMember ===
+
+impl ClusterMember {
+    pub(crate) fn new(id: u64, name: ClusterName, cache: Cache, client: Client) -> Self {
+        Self {
+            id,
+            name,
+            cache,
+            client,
+            removed: CancellationToken::new(),
+        }
+    }
+
+    /// Returns the name of the cluster.
+    #[must_use]
+    pub fn name(&self) -> &ClusterName {
+        &self.name
+    }
+
+    /// Returns the cache of the cluster.
+    pub fn cache(&self) -> &Cache {
+        &self.cache
+    }
+
+    /// Returns the client of the cluster. A reconciler uses that of
+    /// [`Context::client_in`](crate::Context::client_in), which reads the writes of its own request.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Returns a token that is cancelled when the cluster is removed. Cancelling the token does not remove
+    /// the cluster.
+    #[must_use]
+    pub fn removed(&self) -> CancellationToken {
+        self.removed.child_token()
+    }
+
+    pub(crate) fn is_removed(&self) -> bool {
+        self.removed.is_cancelled()
+    }
+
+    pub(crate) fn remove(&self) {
+        self.removed.cancel();
+    }
+}

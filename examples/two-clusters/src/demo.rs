@@ -1,0 +1,118 @@
+//! Driver: a run of the copier on embedded API servers, one per cluster.
+
+use std::io::Write;
+
+use serde_json::{Value, json};
+use steersman::manager::Shutdown;
+use steersman::{CancellationToken, Connection, Manager};
+use steersman_testenv::apiserver::ApiServer;
+use steersman_testenv::eventually;
+
+use crate::copier;
+
+/// The error of a run.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Runs the copier, adds a cluster, removes it, and adds it again. Writes one line per step to `out`.
+///
+/// # Errors
+///
+/// If a step does not have its effect in time.
+pub async fn run(
+    out: &mut (impl Write + Send),
+    hub: &ApiServer,
+    west: &ApiServer,
+) -> Result<(), BoxError> {
+    let manager = Manager::builder(connection(hub))
+        .cache(copier::cache())
+        .build()?;
+    copier::add(&manager)?;
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(manager.start(Shutdown::from(stop.clone())));
+
+    create(hub, "motd", "good morning")?;
+    writeln!(
+        out,
+        "hub has the ConfigMap motd, and the manager has no other cluster"
+    )?;
+
+    manager.add_cluster("west", connection(west), copier::cache())?;
+    holds(west, "motd", Some("good morning")).await?;
+    writeln!(out, "west was added and has a copy of motd")?;
+
+    write(hub, "motd", "good evening")?;
+    holds(west, "motd", Some("good evening")).await?;
+    writeln!(out, "a change of the original reached the copy")?;
+
+    write(west, "motd", "edited by hand")?;
+    holds(west, "motd", Some("good evening")).await?;
+    writeln!(out, "a change of the copy was corrected")?;
+
+    manager.remove_cluster("west").await;
+    create(hub, "later", "made while west was away")?;
+    delete(hub, "motd")?;
+    writeln!(
+        out,
+        "west was removed; the hub has a new ConfigMap, and motd is deleted"
+    )?;
+    holds(west, "motd", Some("good evening")).await?;
+    holds(west, "later", None).await?;
+
+    manager.add_cluster("west", connection(west), copier::cache())?;
+    holds(west, "later", Some("made while west was away")).await?;
+    holds(west, "motd", None).await?;
+    writeln!(
+        out,
+        "west was added again: it has the new copy, and lost the one without an original"
+    )?;
+
+    stop.cancel();
+    running.await??;
+    Ok(())
+}
+
+fn connection(server: &ApiServer) -> Connection {
+    Connection::in_process(server.service(), "default")
+}
+
+fn create(server: &ApiServer, name: &str, text: &str) -> Result<(), BoxError> {
+    server.create(config_map(name, text)).map_err(refused)?;
+    Ok(())
+}
+
+fn write(server: &ApiServer, name: &str, text: &str) -> Result<(), BoxError> {
+    let data = json!({"data": {"text": text}});
+    let written = server.merge_patch("configmaps", "default", name, &data);
+    written.map_err(refused)?;
+    Ok(())
+}
+
+fn delete(server: &ApiServer, name: &str) -> Result<(), BoxError> {
+    server
+        .delete("configmaps", "default", name)
+        .map_err(refused)?;
+    Ok(())
+}
+
+/// Waits until the text of a ConfigMap is `text`, or until the ConfigMap is gone.
+async fn holds(server: &ApiServer, name: &str, text: Option<&str>) -> Result<(), BoxError> {
+    let check = || {
+        let found = server.get("configmaps", "default", name);
+        let found = found.map(|object| object["data"]["text"].clone());
+        let is_right = found.as_ref().and_then(Value::as_str) == text;
+        async move { is_right.then_some(()).ok_or_else(|| format!("{found:?}")) }
+    };
+    Ok(eventually(&format!("{name} is {text:?}"), check).await?)
+}
+
+fn config_map(name: &str, text: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": "default", "labels": {"copy": "yes"}},
+        "data": {"text": text},
+    })
+}
+
+fn refused(status: impl std::fmt::Display) -> BoxError {
+    status.to_string().into()
+}
