@@ -70,15 +70,18 @@ pub(super) const NODE: Kind = Kind {
     validate_status: |object, old| node(object, Some(old)),
     warnings: |new, _| {
         let spec = &new["spec"];
-        let told = [
+        let warnings = [
             ("configSource", "the feature is removed"),
             (
                 "externalID",
                 "this field is deprecated, and is unused by Kubernetes",
             ),
         ];
-        let told = told.into_iter().filter(|(field, _)| !lacks(spec, field));
-        told.map(|(field, why)| format!("spec.{field}: {why}"))
+        let warnings = warnings
+            .into_iter()
+            .filter(|(field, _)| !lacks(spec, field));
+        warnings
+            .map(|(field, why)| format!("spec.{field}: {why}"))
             .collect()
     },
     ..Kind::PLAIN

@@ -56,8 +56,8 @@ pub fn apply_defaults(crd: &mut Value) {
             .entry("listKind")
             .or_insert_with(|| json!(format!("{kind}List")));
     }
-    let told = crd["status"]["storedVersions"].as_array();
-    if told.is_none_or(Vec::is_empty) {
+    let stored = crd["status"]["storedVersions"].as_array();
+    if stored.is_none_or(Vec::is_empty) {
         remember_storage(crd);
     }
     let Some(status) = crd

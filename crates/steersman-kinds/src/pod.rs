@@ -43,13 +43,13 @@ pub(super) const POD: Kind = Kind {
         Some(_) => Vec::new(),
     },
     status_warnings: |pod| {
-        let (status, mut told) = (FieldPath::root(pod).at("status"), Vec::new());
+        let (status, mut warnings) = (FieldPath::root(pod).at("status"), Vec::new());
         for address in ["podIPs", "hostIPs"].map(|list| status.at(list)) {
             for one in address.items() {
-                shared_warnings::of_ip(&one.at("ip"), &mut told);
+                shared_warnings::of_ip(&one.at("ip"), &mut warnings);
             }
         }
-        told
+        warnings
     },
     ..Kind::PLAIN
 };

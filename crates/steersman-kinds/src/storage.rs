@@ -81,12 +81,13 @@ pub(super) const CAPACITY: Kind = Kind {
             .at("matchExpressions")
             .items()
             .map(|one| one.at("key"));
-        let told = keys.filter_map(|key| shared_warnings::of_key(&key, key.text()));
+        let warnings = keys.filter_map(|key| shared_warnings::of_key(&key, key.text()));
         let labels = nodes.at("matchLabels");
         let named = labels
             .entries()
             .map(|(name, _)| (labels.named(name, None), name));
-        told.chain(named.filter_map(|(at, name)| shared_warnings::of_key(&at, name)))
+        warnings
+            .chain(named.filter_map(|(at, name)| shared_warnings::of_key(&at, name)))
             .collect()
     },
     ..Kind::PLAIN

@@ -7,6 +7,8 @@ use steersman_schema::types;
 use super::*;
 use crate::defaults;
 
+pub(crate) use error_texts::error_texts;
+
 fn resource(version: &str, kind: &str) -> Resource {
     let all = built_in().into_iter();
     let mut found = all.filter(|r| r.kind == kind && r.api_version() == version);
@@ -187,9 +189,9 @@ fn limits_must_fit_each_other_and_give_defaults() {
         made["spec"]["limits"][0]["defaultRequest"],
         json!({"cpu": "1"})
     );
-    let told = refused("v1", "LimitRange", range, None);
+    let errors = refused("v1", "LimitRange", range, None);
     assert_eq!(
-        told[0],
+        errors[0],
         "spec.limits[0].min[cpu]: Invalid value: \"2\": min value 2 is greater than max value 1"
     );
     let quota = json!({"spec": {"hard": {"pods": "1500m", "odd": "1"}, "scopes": ["Odd"]}});
@@ -211,15 +213,15 @@ fn an_update_of_a_bound_claim_may_only_grow_it() {
             "resources": {"requests": {"storage": size}}},
             "status": {"phase": phase, "capacity": {"storage": "2Gi"}}})
     };
-    let told = |new: Value, old: Value| refused("v1", "PersistentVolumeClaim", new, Some(old));
-    assert!(told(claim("3Gi", "Bound"), claim("2Gi", "Bound")).is_empty());
+    let errors_of = |new: Value, old: Value| refused("v1", "PersistentVolumeClaim", new, Some(old));
+    assert!(errors_of(claim("3Gi", "Bound"), claim("2Gi", "Bound")).is_empty());
     let fixed = "spec: Forbidden: spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
     assert_eq!(
-        told(claim("3Gi", "Pending"), claim("2Gi", "Pending")),
+        errors_of(claim("3Gi", "Pending"), claim("2Gi", "Pending")),
         [fixed]
     );
     assert_eq!(
-        told(claim("1Gi", "Bound"), claim("3Gi", "Bound")),
+        errors_of(claim("1Gi", "Bound"), claim("3Gi", "Bound")),
         ["spec.resources.requests.storage: Forbidden: field can not be less than status.capacity"]
     );
 }
@@ -287,18 +289,18 @@ fn the_path_of_a_webhook_service_has_valid_segments() {
     let hooks = json!({"webhooks": [{"name": "a.b.c", "sideEffects": "None",
         "admissionReviewVersions": ["v1"], "matchConditions": [{"name": "", "expression": " "}],
         "clientConfig": {"service": {"name": "s", "path": "/a//B"}}}]});
-    let told = refused(ADMISSION_V1, "MutatingWebhookConfiguration", hooks, None);
+    let errors = refused(ADMISSION_V1, "MutatingWebhookConfiguration", hooks, None);
     let at = "webhooks[0].clientConfig.service";
-    assert_eq!(told[0], format!("{at}.name: Required value"));
+    assert_eq!(errors[0], format!("{at}.name: Required value"));
     assert_eq!(
-        told[1],
+        errors[1],
         format!("{at}.path: Invalid value: \"/a//B\": segment[1] may not be empty")
     );
-    assert!(told[2].starts_with(&format!(
+    assert!(errors[2].starts_with(&format!(
         "{at}.path: Invalid value: \"/a//B\": segment[2]: a lower"
     )));
     assert_eq!(
-        told[3..],
+        errors[3..],
         [
             "webhooks[0].matchConditions[0].expression: Required value",
             "webhooks[0].matchConditions[0].name: Required value",
@@ -361,10 +363,11 @@ fn flow_schemas_and_priority_levels_are_validated() {
         let response = json!({"type": "Queue", "queuing": queuing});
         json!({"spec": {"type": "Limited", "limited": {"limitResponse": response}}})
     };
-    let told = |queuing: Value| refused(FLOW, "PriorityLevelConfiguration", level(queuing), None);
-    assert_eq!(told(json!({"queues": 64, "handSize": 10})), [""; 0]);
+    let errors_of =
+        |queuing: Value| refused(FLOW, "PriorityLevelConfiguration", level(queuing), None);
+    assert_eq!(errors_of(json!({"queues": 64, "handSize": 10})), [""; 0]);
     assert_eq!(
-        told(json!({"queues": 100, "handSize": 10})),
+        errors_of(json!({"queues": 100, "handSize": 10})),
         [
             "spec.limited.limitResponse.queuing.handSize: Invalid value: 10: required entropy bits of deckSize 100 and handSize 10 should not be greater than 60"
         ]
@@ -374,18 +377,18 @@ fn flow_schemas_and_priority_levels_are_validated() {
 #[test]
 fn signing_requests_and_api_services_are_validated() {
     let request = json!({"spec": {"request": "eA==", "usages": ["odd"], "signerName": "x"}});
-    let told = refused(
+    let errors = refused(
         "certificates.k8s.io/v1",
         "CertificateSigningRequest",
         request,
         None,
     );
     assert_eq!(
-        told[0],
+        errors[0],
         "spec.request: Invalid value: \"eA==\": PEM block type must be CERTIFICATE REQUEST"
     );
-    assert!(told[1].starts_with("spec.usages[0]: Unsupported value: \"odd\""));
-    assert!(told[2].starts_with("spec.signerName: Invalid value: \"x\": must be a fully"));
+    assert!(errors[1].starts_with("spec.usages[0]: Unsupported value: \"odd\""));
+    assert!(errors[2].starts_with("spec.signerName: Invalid value: \"x\": must be a fully"));
     let service = json!({"metadata": {"name": "x"}, "spec": {"group": "g.io", "version": "v1",
         "groupPriorityMinimum": 1, "versionPriority": 1}});
     assert_eq!(
@@ -409,14 +412,14 @@ fn the_spec_of_a_resource_claim_is_immutable() {
             "spec.devices.requests[0].exactly.count: Invalid value: -1: must be greater than zero",
         ]
     );
-    let told = refused(
+    let errors = refused(
         "resource.k8s.io/v1",
         "ResourceClaim",
         claim("a"),
         Some(claim("b")),
     );
     assert!(
-        told[0].starts_with("spec: Invalid value: ") && told[0].ends_with("field is immutable")
+        errors[0].starts_with("spec: Invalid value: ") && errors[0].ends_with("field is immutable")
     );
 }
 
@@ -448,6 +451,7 @@ fn the_assigned_fields_of_a_node_are_immutable() {
     );
 }
 
+mod error_texts;
 mod volumes;
 mod cells;
 mod fixed;

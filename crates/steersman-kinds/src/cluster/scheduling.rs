@@ -27,10 +27,12 @@ pub(crate) const RUNTIME_CLASS: Kind = Kind {
     validate: runtime,
     warnings: |new, _| {
         let nodes = FieldPath::root(new).down("scheduling.nodeSelector");
-        let told = nodes
+        let warnings = nodes
             .entries()
             .filter_map(|(name, _)| shared_warnings::old_label(name));
-        told.map(|why| format!("{}: {why}", nodes.path())).collect()
+        warnings
+            .map(|why| format!("{}: {why}", nodes.path()))
+            .collect()
     },
     ..Kind::PLAIN
 };

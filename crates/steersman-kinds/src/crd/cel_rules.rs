@@ -37,15 +37,15 @@ pub(super) fn fields(node: &Value, path: &str, errors: &mut Vec<FieldError>) {
             let value = quoted(text(name));
             errors.push(FieldError::invalid(at(name), &value, detail));
         };
-        let (told, message) = (text("rule").trim(), text("message").trim());
+        let (rule_text, message) = (text("rule").trim(), text("message").trim());
         let empty = "must be non-empty if specified";
-        if told.is_empty() {
+        if rule_text.is_empty() {
             errors.push(FieldError::required(at("rule"), "rule is not specified"));
         } else if !text("message").is_empty() && message.is_empty() {
             refuse("message", empty);
         } else if has_breaks(message) {
             refuse("message", "must not contain line breaks");
-        } else if has_breaks(told) && message.is_empty() {
+        } else if has_breaks(rule_text) && message.is_empty() {
             let detail = "must be specified if rule contains line breaks";
             errors.push(FieldError::required(at("message"), detail));
         }
@@ -198,8 +198,8 @@ impl Walk<'_> {
             return;
         };
         let schema = Structural::compile(node);
-        for (index, told) in listed.iter().enumerate() {
-            let rule = Rule::compile(told, decl, &schema);
+        for (index, declared) in listed.iter().enumerate() {
+            let rule = Rule::compile(declared, decl, &schema);
             let at = |name: &str| format!("{path}.x-kubernetes-validations[{index}].{name}");
             match &rule.program {
                 Some(Ok(program)) => {
@@ -210,7 +210,7 @@ impl Walk<'_> {
                     self.observe("estimated rule cost", at("rule"), cost);
                 }
                 Some(Err(wrong)) => {
-                    let wrong = FieldError::invalid(at("rule"), &printed(told), wrong);
+                    let wrong = FieldError::invalid(at("rule"), &printed(declared), wrong);
                     self.errors.push(wrong);
                 }
                 None => {}
@@ -224,7 +224,7 @@ impl Walk<'_> {
                 Some(Err(wrong)) => {
                     let field = at("messageExpression");
                     self.errors
-                        .push(FieldError::invalid(field, &printed(told), wrong));
+                        .push(FieldError::invalid(field, &printed(declared), wrong));
                 }
                 None => {}
             }
@@ -233,11 +233,11 @@ impl Walk<'_> {
                     let detail = format!(
                         "oldSelf cannot be used on the uncorrelatable portion of the schema within {within}"
                     );
-                    let value = told["rule"].to_string();
+                    let value = declared["rule"].to_string();
                     self.errors
                         .push(FieldError::invalid(at("rule"), &value, &detail));
                 }
-            } else if let Some(flag) = told["optionalOldSelf"].as_bool() {
+            } else if let Some(flag) = declared["optionalOldSelf"].as_bool() {
                 let detail = "may not be set if oldSelf is not used in rule";
                 let field = at("optionalOldSelf");
                 self.errors

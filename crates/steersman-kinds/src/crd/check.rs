@@ -254,8 +254,11 @@ fn check_conversion(conversion: &Value, old: Option<&Value>, errors: &mut Vec<Fi
         authorities::mistake(bundle.and_then(Value::as_str).unwrap_or_default()).is_some()
     };
     let any_bundle = old.is_none_or(|old| !is_established(old) || bundle(old));
-    let told = webhooks::check_conversion(webhook, any_bundle, "spec.conversion");
-    errors.extend(told);
+    errors.extend(webhooks::check_conversion(
+        webhook,
+        any_bundle,
+        "spec.conversion",
+    ));
 }
 
 fn check_stored_versions(crd: &Value, errors: &mut Vec<FieldError>) {

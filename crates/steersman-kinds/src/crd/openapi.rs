@@ -64,8 +64,8 @@ pub(super) fn check(schema: &Value, path: &str, status: bool, errors: &mut Vec<F
         let detail = "nullable cannot be true at the root";
         errors.push(FieldError::forbidden(format!("{path}.nullable"), detail));
     }
-    let mut told = Vec::new();
-    keywords(schema, path, true, Above::default(), &mut told);
+    let mut problems = Vec::new();
+    keywords(schema, path, true, Above::default(), &mut problems);
     let mut wrong = Vec::new();
     if is_structured(schema) {
         skeleton::check(schema, path, &mut wrong);
@@ -73,11 +73,11 @@ pub(super) fn check(schema: &Value, path: &str, status: bool, errors: &mut Vec<F
             defaults(schema, path, true, &mut wrong);
         }
         if wrong.is_empty() {
-            told.extend(cel_rules::check(schema, path, &told));
+            problems.extend(cel_rules::check(schema, path, &problems));
         }
     }
     errors.extend(wrong);
-    errors.extend(told);
+    errors.extend(problems);
 }
 
 /// Checks the root of a schema with a status subresource, which may have a few keywords only.

@@ -120,8 +120,9 @@ fn refused(schema: &Value, parts: &Value) -> Vec<String> {
     let mut crd = json!({"metadata": {"name": "ks.e.com"}, "spec": {"group": "e.com",
         "scope": "Cluster", "names": {"plural": "ks", "kind": "K"}, "versions": [version]}});
     apply_defaults(&mut crd);
-    let told = validate(&crd, None);
-    told.iter()
+    let errors = validate(&crd, None);
+    errors
+        .iter()
         .map(|error| {
             let field = error.field.replace("spec.validation.openAPIV3Schema", "S");
             format!("{field}: {}", error.message)
@@ -135,7 +136,7 @@ fn spec(property: &Value) -> Value {
 
 #[test]
 fn a_schema_has_only_supported_keywords_and_is_structural() {
-    let told = |property: Value| refused(&spec(&property), &json!({}));
+    let errors_of = |property: Value| refused(&spec(&property), &json!({}));
     let none: Vec<String> = Vec::new();
     for good in [
         json!({"type": "string", "default": "aa", "pattern": "^a*$"}),
@@ -146,7 +147,7 @@ fn a_schema_has_only_supported_keywords_and_is_structural() {
         json!({"type": "object", "default": {}, "properties": {"a": {"type": "integer"}}}),
         json!({"type": "string", "pattern": "\\Qonly Go knows\\E"}),
     ] {
-        assert_eq!(told(good.clone()), none, "{good}");
+        assert_eq!(errors_of(good.clone()), none, "{good}");
     }
     for (bad, message) in [
         (
@@ -198,7 +199,7 @@ fn a_schema_has_only_supported_keywords_and_is_structural() {
             "S.properties[p].properties: Required value: must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields",
         ),
     ] {
-        assert_eq!(told(bad.clone()), [message], "{bad}");
+        assert_eq!(errors_of(bad.clone()), [message], "{bad}");
     }
     let metadata = json!({"type": "object", "properties": {"metadata": {"type": "object",
         "properties": {"labels": {"type": "object"}}}}});
@@ -266,14 +267,14 @@ fn a_protected_group_needs_an_approval() {
     crd["metadata"]["name"] = json!("websites.x.k8s.io");
     crd["spec"]["versions"][1]["selectableFields"] = Value::Null;
     apply_defaults(&mut crd);
-    let told =
+    let errors_of =
         |crd: &Value| -> Vec<String> { validate(crd, None).into_iter().map(|e| e.field).collect() };
     let field = "metadata.annotations[api-approved.kubernetes.io]";
-    assert_eq!(told(&crd), [field]);
+    assert_eq!(errors_of(&crd), [field]);
     crd["metadata"]["annotations"] = json!({"api-approved.kubernetes.io": "maybe"});
-    assert_eq!(told(&crd), [field]);
+    assert_eq!(errors_of(&crd), [field]);
     crd["metadata"]["annotations"] = json!({"api-approved.kubernetes.io": "unapproved, a trial"});
-    assert!(told(&crd).is_empty());
+    assert!(errors_of(&crd).is_empty());
 }
 
 #[test]
@@ -288,10 +289,10 @@ fn unknown_formats_are_listed() {
 fn types_defaults_and_rules_of_a_schema_are_validated() {
     let at = "S.properties";
     let tagged = json!({"type": "object", "properties": {"a": {"type": "text"}}});
-    let told = refused(&spec(&tagged), &json!({}));
+    let errors = refused(&spec(&tagged), &json!({}));
     let types = "\"array\", \"boolean\", \"integer\", \"number\", \"object\", \"string\"";
     assert_eq!(
-        told,
+        errors,
         [format!(
             "{at}[p].properties[a].type: Unsupported value: \"text\": supported values: {types}"
         )]
@@ -314,15 +315,15 @@ fn types_defaults_and_rules_of_a_schema_are_validated() {
     );
     let costly = json!({"type": "array", "maxItems": 100_000, "items": {"type": "string",
         "x-kubernetes-validations": [{"rule": "self.contains('x')", "maxLength": 300}]}});
-    let told = refused(&spec(&costly), &json!({}));
-    assert!(told[0].contains("estimated rule cost exceeds budget by factor of more than 100x"));
+    let errors = refused(&spec(&costly), &json!({}));
+    assert!(errors[0].contains("estimated rule cost exceeds budget by factor of more than 100x"));
     let empty = json!({"type": "string", "x-kubernetes-validations": [
         {"rule": "true", "message": " ", "messageExpression": " ", "fieldPath": " "},
         {"rule": "true\n|| false"}]});
-    let told = refused(&spec(&empty), &json!({}));
+    let errors = refused(&spec(&empty), &json!({}));
     let rules = format!("{at}[p].x-kubernetes-validations");
     assert_eq!(
-        told,
+        errors,
         [
             format!("{rules}[0].message: Invalid value: \" \": must be non-empty if specified"),
             format!("{rules}[0].messageExpression: Required value: must be non-empty if specified"),
@@ -337,7 +338,7 @@ fn types_defaults_and_rules_of_a_schema_are_validated() {
 
 #[test]
 fn the_address_of_a_conversion_webhook_is_validated() {
-    let told = |webhook: Value| -> Vec<String> {
+    let errors_of = |webhook: Value| -> Vec<String> {
         let mut crd = websites();
         crd["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": webhook});
         apply_defaults(&mut crd);
@@ -348,10 +349,10 @@ fn the_address_of_a_conversion_webhook_is_validated() {
     let service = json!({"namespace": "n", "name": "s"});
     let reviews = json!(["v1"]);
     let good = json!({"clientConfig": {"service": service}, "conversionReviewVersions": reviews});
-    assert!(told(good).is_empty());
+    assert!(errors_of(good).is_empty());
     let at = "spec.conversion.webhookClientConfig";
     assert_eq!(
-        told(json!({"clientConfig": {"url": "http://e.com/?x=1"},
+        errors_of(json!({"clientConfig": {"url": "http://e.com/?x=1"},
             "conversionReviewVersions": ["v2", "v2"]})),
         [
             format!("{at}.url: Invalid value: \"http\": 'https' is the only allowed URL scheme; desired format: https://host[/path]"),
@@ -360,11 +361,11 @@ fn the_address_of_a_conversion_webhook_is_validated() {
             "spec.conversion.conversionReviewVersions: Invalid value: [\"v2\",\"v2\"]: must include at least one of v1, v1beta1".to_owned(),
         ]
     );
-    let told = told(
+    let errors = errors_of(
         json!({"clientConfig": {"service": {"namespace": "n", "name": "",
         "port": 0, "path": "x"}}, "conversionReviewVersions": reviews}),
     );
-    let fields: Vec<_> = told
+    let fields: Vec<_> = errors
         .iter()
         .filter_map(|one| one.split(": ").next())
         .collect();
@@ -385,19 +386,19 @@ fn a_status_subresource_restricts_the_keywords_of_the_root() {
     let status = json!({"subresources": {"status": {}}});
     let schema = json!({"type": "object", "maxProperties": 3, "properties": {
         "a": {"type": "array", "items": {"type": "string"}}}});
-    let told = refused(&schema, &status);
-    assert_eq!(told.len(), 1);
-    let told = &told[0];
-    assert!(told.starts_with("S: Invalid value: {\"ID\":\"\",\"Schema\":\"\",\"Ref\":null,"));
+    let errors = refused(&schema, &status);
+    assert_eq!(errors.len(), 1);
+    let errors = &errors[0];
+    assert!(errors.starts_with("S: Invalid value: {\"ID\":\"\",\"Schema\":\"\",\"Ref\":null,"));
     assert!(
-        told.contains("\"Properties\":{\"a\":{\"ID\":\"\""),
-        "{told}"
+        errors.contains("\"Properties\":{\"a\":{\"ID\":\"\""),
+        "{errors}"
     );
     assert!(
-        told.contains("\"Items\":{\"Schema\":{\"ID\":\"\""),
-        "{told}"
+        errors.contains("\"Items\":{\"Schema\":{\"ID\":\"\""),
+        "{errors}"
     );
-    assert!(told.ends_with(
+    assert!(errors.ends_with(
         "XPreserveUnknownFields XValidations] fields are allowed at the root of the schema if the status subresource is enabled"
     ));
     assert!(refused(&schema, &json!({})).is_empty());

@@ -284,7 +284,7 @@ fn the_status_of_a_device_is_validated() {
 /// Source: `Validate` of github.com/google/uuid, which accepts several forms.
 #[test]
 fn a_share_id_is_a_uuid_in_canonical_form() {
-    let told = |share: &str| {
+    let errors_of = |share: &str| {
         let mut one = result("r", "a");
         one["shareID"] = json!(share);
         let found = refused(&json!({"allocation": allocated(&[one])}), &json!({}));
@@ -311,7 +311,7 @@ fn a_share_id_is_a_uuid_in_canonical_form() {
             Some("error validating uid: invalid bracketed UUID format"),
         ),
     ] {
-        assert_eq!(told(&share).as_deref(), expected, "{share}");
+        assert_eq!(errors_of(&share).as_deref(), expected, "{share}");
     }
 }
 

@@ -107,11 +107,11 @@ pub(crate) fn old_label(name: &str) -> Option<&'static str> {
 pub(crate) fn of_sources(
     volume: &FieldPath<'_>,
     sources: &[(&str, &str, &str)],
-    told: &mut Vec<String>,
+    warnings: &mut Vec<String>,
 ) {
     for (field, shown, why) in sources {
         if volume.at(field).is_set() {
-            told.push(format!("{}: {why}", volume.named(shown, None).path()));
+            warnings.push(format!("{}: {why}", volume.named(shown, None).path()));
         }
     }
 }
@@ -123,24 +123,24 @@ pub(crate) fn of_key(at: &FieldPath<'_>, key: &str) -> Option<String> {
 
 /// Adds warnings for deprecated labels in one term of a node selector. With `values`, also warns of
 /// values that no label can have, because validation lets them pass.
-pub(crate) fn of_node_term(term: &FieldPath<'_>, values: bool, told: &mut Vec<String>) {
+pub(crate) fn of_node_term(term: &FieldPath<'_>, values: bool, warnings: &mut Vec<String>) {
     for one in term.at("matchExpressions").items() {
         let key = one.at("key");
-        told.extend(of_key(&key, key.text()));
+        warnings.extend(of_key(&key, key.text()));
         for value in one.at("values").items().filter(|_| values) {
             for wrong in names::check_label_value(value.text()) {
                 let (path, text) = (value.path(), value.text());
-                told.push(format!("{path}: {text} is invalid, {wrong}"));
+                warnings.push(format!("{path}: {text} is invalid, {wrong}"));
             }
         }
     }
 }
 
 /// Warns of the annotation that a field has replaced, in the metadata of the object.
-pub(crate) fn of_class_note(root: &FieldPath<'_>, told: &mut Vec<String>) {
+pub(crate) fn of_class_note(root: &FieldPath<'_>, warnings: &mut Vec<String>) {
     let note = root.down("metadata.annotations").key(CLASS_NOTE);
     if note.is_set() {
-        told.push(format!(
+        warnings.push(format!(
             "{}: deprecated since v1.8; use \"storageClassName\" attribute instead",
             note.path()
         ));
@@ -148,9 +148,9 @@ pub(crate) fn of_class_note(root: &FieldPath<'_>, told: &mut Vec<String>) {
 }
 
 /// Warns of a quantity that is not a whole number of bytes.
-pub(crate) fn of_bytes(at: &FieldPath<'_>, told: &mut Vec<String>) {
+pub(crate) fn of_bytes(at: &FieldPath<'_>, warnings: &mut Vec<String>) {
     if Quantity::parse(at.text()).is_ok_and(|amount| !amount.is_whole()) {
-        told.push(format!(
+        warnings.push(format!(
             "{}: fractional byte value {} is invalid, must be an integer",
             at.path(),
             Value::from(at.text())
@@ -159,13 +159,13 @@ pub(crate) fn of_bytes(at: &FieldPath<'_>, told: &mut Vec<String>) {
 }
 
 /// Warns of an address in a form that is not canonical (upstream: `GetWarningsForIP`).
-pub(crate) fn of_ip(at: &FieldPath<'_>, told: &mut Vec<String>) {
+pub(crate) fn of_ip(at: &FieldPath<'_>, warnings: &mut Vec<String>) {
     let (path, text) = (at.path(), Value::from(at.text()));
     match address::form(at.text()) {
-        address::AddressForm::Unusual(usual) => told.push(format!(
+        address::AddressForm::Unusual(usual) => warnings.push(format!(
             "{path}: non-standard IP address {text} will be considered invalid in a future Kubernetes release: use \"{usual}\""
         )),
-        address::AddressForm::Long(short) => told.push(format!(
+        address::AddressForm::Long(short) => warnings.push(format!(
             "{path}: IPv6 address {text} should be in RFC 5952 canonical format (\"{short}\")"
         )),
         address::AddressForm::Usual => {}
@@ -173,22 +173,22 @@ pub(crate) fn of_ip(at: &FieldPath<'_>, told: &mut Vec<String>) {
 }
 
 /// Warns of a network in a form that is not canonical (upstream: `GetWarningsForCIDR`).
-pub(crate) fn of_network(at: &FieldPath<'_>, told: &mut Vec<String>) {
+pub(crate) fn of_network(at: &FieldPath<'_>, warnings: &mut Vec<String>) {
     let (path, text) = (at.path(), Value::from(at.text()));
     let Some(network) = address::Network::parse(at.text()) else {
         return;
     };
     let usual = network.usual();
     if let Some(single) = network.single() {
-        told.push(format!(
+        warnings.push(format!(
             "{path}: CIDR value {text} is ambiguous in this context (should be \"{usual}\" or \"{single}\"?)"
         ));
     }
     match address::network_form(at.text()) {
-        address::AddressForm::Unusual(_) => told.push(format!(
+        address::AddressForm::Unusual(_) => warnings.push(format!(
             "{path}: non-standard CIDR value {text} will be considered invalid in a future Kubernetes release: use \"{usual}\""
         )),
-        address::AddressForm::Long(short) if network.single().is_none() => told.push(format!(
+        address::AddressForm::Long(short) if network.single().is_none() => warnings.push(format!(
             "{path}: IPv6 CIDR value {text} should be in RFC 5952 canonical format (\"{short}\")"
         )),
         address::AddressForm::Long(_) | address::AddressForm::Usual => {}

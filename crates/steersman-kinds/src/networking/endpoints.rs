@@ -28,22 +28,22 @@ pub(crate) const ENDPOINTS: Kind = Kind {
         errors
     },
     warnings: |new, _| {
-        let (root, mut told) = (FieldPath::root(new), Vec::new());
+        let (root, mut warnings) = (FieldPath::root(new), Vec::new());
         if is_managed(
             &root,
             "endpoints.kubernetes.io/managed-by",
             &["endpoint-controller"],
         ) {
-            return told;
+            return warnings;
         }
         for subset in root.at("subsets").items() {
             for addresses in ["addresses", "notReadyAddresses"].map(|list| subset.at(list)) {
                 for address in addresses.items() {
-                    shared_warnings::of_ip(&address.at("ip"), &mut told);
+                    shared_warnings::of_ip(&address.at("ip"), &mut warnings);
                 }
             }
         }
-        told
+        warnings
     },
     ..Kind::PLAIN
 };
@@ -61,20 +61,20 @@ pub(crate) const ENDPOINT_SLICE: Kind = Kind {
     },
     validate: slice,
     warnings: |new, _| {
-        let (root, mut told) = (FieldPath::root(new), Vec::new());
+        let (root, mut warnings) = (FieldPath::root(new), Vec::new());
         let managers = [
             "endpointslice-controller.k8s.io",
             "endpointslicemirroring-controller.k8s.io",
         ];
         if is_managed(&root, "endpointslice.kubernetes.io/managed-by", &managers) {
-            return told;
+            return warnings;
         }
         for endpoint in root.at("endpoints").items() {
             for address in endpoint.at("addresses").items() {
-                shared_warnings::of_ip(&address, &mut told);
+                shared_warnings::of_ip(&address, &mut warnings);
             }
         }
-        told
+        warnings
     },
     ..Kind::PLAIN
 };

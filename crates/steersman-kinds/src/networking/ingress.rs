@@ -31,14 +31,14 @@ pub(crate) const INGRESS: Kind = Kind {
         errors
     },
     warnings: |new, old| {
-        let told = format!(
+        let warning = format!(
             "annotation {} is deprecated, please use 'spec.ingressClassName' instead",
             Value::from(CLASS_NOTE)
         );
         let noted = new["metadata"]["annotations"].get(CLASS_NOTE).is_some();
         let named = !new["spec"]["ingressClassName"].is_null();
         let warned = old.is_none() && noted && !named;
-        warned.then_some(told).into_iter().collect()
+        warned.then_some(warning).into_iter().collect()
     },
     ..Kind::PLAIN
 };

@@ -15,18 +15,18 @@ pub(crate) const NETWORK_POLICY: Kind = Kind {
     defaults,
     validate: policy,
     warnings: |new, _| {
-        let (spec, mut told) = (FieldPath::root(new).at("spec"), Vec::new());
+        let (spec, mut warnings) = (FieldPath::root(new).at("spec"), Vec::new());
         for (side, peers) in [("ingress", "from"), ("egress", "to")] {
             for rule in spec.at(side).items() {
                 for block in rule.at(peers).items().map(|peer| peer.at("ipBlock")) {
-                    shared_warnings::of_network(&block.at("cidr"), &mut told);
+                    shared_warnings::of_network(&block.at("cidr"), &mut warnings);
                     for except in block.at("except").items() {
-                        shared_warnings::of_network(&except, &mut told);
+                        shared_warnings::of_network(&except, &mut warnings);
                     }
                 }
             }
         }
-        told
+        warnings
     },
     ..Kind::PLAIN
 };

@@ -41,7 +41,7 @@ impl<'a> File<'a> {
 }
 
 /// Warns of volumes with two files at one path, or with a file at the path of a folder.
-pub(super) fn warn(volumes: &FieldPath<'_>, told: &mut Vec<String>) {
+pub(super) fn warn(volumes: &FieldPath<'_>, warnings: &mut Vec<String>) {
     for volume in volumes.items() {
         let name = Value::from(volume.at("name").text());
         for (field, kind, named) in [
@@ -54,7 +54,7 @@ pub(super) fn warn(volumes: &FieldPath<'_>, told: &mut Vec<String>) {
             if !named.is_empty() {
                 what = format!("{kind} {}", Value::from(source.at(named).text()));
             }
-            overlaps(&files(&source, ""), &name, &what, told);
+            overlaps(&files(&source, ""), &name, &what, warnings);
         }
         let mut all = Vec::new();
         for source in volume.down("projected.sources").items() {
@@ -63,11 +63,11 @@ pub(super) fn warn(volumes: &FieldPath<'_>, told: &mut Vec<String>) {
                 .as_object()
                 .is_none_or(serde_json::Map::is_empty)
             {
-                told.push(format!("volume {name} (Projected) has no sources provided"));
+                warnings.push(format!("volume {name} (Projected) has no sources provided"));
             }
             all.extend(brought(&source));
         }
-        overlaps(&all, &name, "Projected", told);
+        overlaps(&all, &name, "Projected", warnings);
     }
 }
 
@@ -123,11 +123,11 @@ fn brought<'a>(source: &FieldPath<'a>) -> Vec<File<'a>> {
 /// Largest number of files of a volume that are compared with each other.
 const MOST: usize = 500;
 
-fn overlaps(files: &[File<'_>], volume: &Value, what: &str, told: &mut Vec<String>) {
+fn overlaps(files: &[File<'_>], volume: &Value, what: &str, warnings: &mut Vec<String>) {
     for (index, file) in files.iter().enumerate().take(MOST) {
         let before = files.iter().take(index);
         for other in before.filter(|other| file.collides(other)) {
-            told.push(format!(
+            warnings.push(format!(
                 "volume {volume} ({what}): overlapping paths: {} with {}",
                 file.shown(),
                 other.shown()

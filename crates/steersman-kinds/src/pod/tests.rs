@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::tests::error_texts;
 
 fn completed(spec: &Value) -> Value {
     let mut pod = json!({"metadata": {"name": "p", "namespace": "n"}, "spec": {
@@ -15,20 +16,12 @@ fn completed(spec: &Value) -> Value {
     pod
 }
 
-fn told(errors: Errors) -> Vec<String> {
-    let errors: Vec<steersman_text::status::FieldError> = errors.into();
-    let shown = errors
-        .into_iter()
-        .map(|e| format!("{} {}", e.field, e.message));
-    shown.collect()
-}
-
 fn new(spec: &Value) -> Vec<String> {
-    told((POD.validate)(&completed(spec), None))
+    error_texts((POD.validate)(&completed(spec), None))
 }
 
 fn changed(before: &Value, after: &Value) -> Vec<String> {
-    told((POD.validate)(&completed(after), Some(&completed(before))))
+    error_texts((POD.validate)(&completed(after), Some(&completed(before))))
 }
 
 /// Checks that each spec is refused for the given reason alone.
@@ -183,10 +176,10 @@ fn a_pod_update_may_change_images_and_deadlines_and_add_tolerations() {
             "spec.containers Forbidden: pod updates may not add",
         ),
     ] {
-        let told = change(refusal.clone());
+        let error_texts = change(refusal.clone());
         assert!(
-            told.len() == 1 && told[0].starts_with(field),
-            "{refusal}: {told:?}"
+            error_texts.len() == 1 && error_texts[0].starts_with(field),
+            "{refusal}: {error_texts:?}"
         );
     }
 }
@@ -214,7 +207,7 @@ fn a_gated_pod_may_lose_gates_and_narrow_its_nodes() {
 fn ephemeral_containers_are_added_and_never_changed() {
     let pod = |containers: Value| completed(&json!({"ephemeralContainers": containers}));
     let debugger = json!({"name": "dbg", "image": "a"});
-    let reasons = |new: Value, old: Value| told(check_ephemeral(&pod(new), &pod(old)));
+    let reasons = |new: Value, old: Value| error_texts(check_ephemeral(&pod(new), &pod(old)));
     assert_eq!(reasons(json!([debugger]), json!([])), [""; 0]);
     for (new, reason) in [
         (json!([]), "may not be removed"),
@@ -240,7 +233,7 @@ fn ephemeral_containers_are_added_and_never_changed() {
 #[test]
 fn a_resize_keeps_the_quality_of_service_class_and_all_resources() {
     let pod = |resources: Value| completed(&with(&json!({"resources": resources})));
-    let reasons = |new: Value, old: Value| told(check_resize(&pod(new), &pod(old)));
+    let reasons = |new: Value, old: Value| error_texts(check_resize(&pod(new), &pod(old)));
     let small = json!({"requests": {"cpu": "1"}});
     assert_eq!(
         reasons(json!({"requests": {"cpu": "2"}}), small.clone()),
@@ -265,7 +258,7 @@ fn a_pod_that_has_ended_never_restarts() {
         pod
     };
     let ended = state(json!({"terminated": {"exitCode": 0}}));
-    let again = told((POD.validate_status)(
+    let again = error_texts((POD.validate_status)(
         &state(json!({"running": {}})),
         &ended,
     ));
@@ -359,12 +352,12 @@ fn invalid_sources_and_resource_sums_are_refused_with_upstream_messages() {
         ),
     ]);
     // An invalid volume does not exist for the mounts of containers.
-    let told = new(
+    let error_texts = new(
         &json!({"volumes": [{"name": "v", "nfs": {"server": "", "path": "/x"}}],
         "containers": [{"name": "c", "image": "i", "volumeMounts": [{"name": "v", "mountPath": "/v"}]}]}),
     );
     assert_eq!(
-        told,
+        error_texts,
         [
             "spec.volumes[0].nfs.server Required value",
             "spec.containers[0].volumeMounts[0].name Not found: \"v\""
@@ -416,7 +409,7 @@ fn restart_rules_of_a_container_precede_its_restart_policy() {
             pod
         };
         let ended = state(json!({"terminated": {"exitCode": code}}));
-        told((POD.validate_status)(
+        error_texts((POD.validate_status)(
             &state(json!({"running": {}})),
             &ended,
         ))
@@ -439,7 +432,7 @@ fn match_label_keys_do_not_repeat_keys_of_the_selector() {
             "matchLabelKeys": ["app"]}]}));
         pod["metadata"]["labels"] = json!({"app": "a"});
         (POD.prepare)(&mut pod, None);
-        told((POD.validate)(&pod, None))
+        error_texts((POD.validate)(&pod, None))
     };
     assert_eq!(spread(json!({})), [""; 0]);
     assert_eq!(

@@ -35,99 +35,100 @@ const OLD_NOTES: [(&str, &str); 3] = [
 /// Returns the warnings about a new Pod. Updates have none.
 pub(super) fn of_pod(pod: &FieldPath<'_>) -> Vec<String> {
     let name = pod.down("metadata.name").text();
-    let mut told = app_armor(pod);
+    let mut warnings = app_armor(pod);
     let wrong = names::check_label(name);
     if !wrong.is_empty() {
-        told.push(format!(
+        warnings.push(format!(
             "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended: [{}]",
             wrong.join(" ")
         ));
     }
-    told.extend(of(pod, SpecOwner::Pod(name)));
-    told
+    warnings.extend(of(pod, SpecOwner::Pod(name)));
+    warnings
 }
 
 /// Returns the warnings about a Pod's spec and metadata. `holder` is the Pod or the template.
 pub(super) fn of(holder: &FieldPath<'_>, owner: SpecOwner<'_>) -> Vec<String> {
     let spec = holder.at("spec");
     let notes = holder.down("metadata.annotations");
-    let mut told = Vec::new();
-    warn_of_labels(&spec, &mut told);
+    let mut warnings = Vec::new();
+    warn_of_labels(&spec, &mut warnings);
     for (key, why) in OLD_NOTES {
         let note = notes.key(key);
-        told.extend(note.is_set().then(|| format!("{}: {why}", note.path())));
+        warnings.extend(note.is_set().then(|| format!("{}: {why}", note.path())));
     }
-    warn_of_volumes(&spec, &mut told);
-    overlaps::warn(&spec.at("volumes"), &mut told);
-    warn_of_names(&spec, &mut told);
+    warn_of_volumes(&spec, &mut warnings);
+    overlaps::warn(&spec.at("volumes"), &mut warnings);
+    warn_of_names(&spec, &mut warnings);
     for name in ["memory", "ephemeral-storage"] {
-        shared_warnings::of_bytes(&spec.at("overhead").key(name), &mut told);
+        shared_warnings::of_bytes(&spec.at("overhead").key(name), &mut warnings);
     }
     let profile = spec.down("securityContext.seccompProfile");
     let note = notes.key(SECCOMP_POD);
     if note.is_set() && !profile.is_set() {
-        told.push(format!("{}: {SECCOMP_OVER}", note.path()));
+        warnings.push(format!("{}: {SECCOMP_OVER}", note.path()));
     }
     for container in containers(&spec) {
-        warn_of_notes(&container, &spec, &notes, owner, &mut told);
-        warn_of_container(&container, &mut told);
+        warn_of_notes(&container, &spec, &notes, owner, &mut warnings);
+        warn_of_container(&container, &mut warnings);
     }
-    warn_of_ports(&spec, &mut told);
+    warn_of_ports(&spec, &mut warnings);
     let grace = spec.at("terminationGracePeriodSeconds");
     if grace.int() < 0 {
-        told.push(format!(
+        warnings.push(format!(
             "{}: must be >= 0; negative values are invalid and will be treated as 1",
             grace.path()
         ));
     }
-    warn_of_affinities(&spec.at("affinity"), &mut told);
+    warn_of_affinities(&spec.at("affinity"), &mut warnings);
     for server in spec.down("dnsConfig.nameservers").items() {
-        shared_warnings::of_ip(&server, &mut told);
+        shared_warnings::of_ip(&server, &mut warnings);
     }
     for alias in spec.at("hostAliases").items() {
-        shared_warnings::of_ip(&alias.at("ip"), &mut told);
+        shared_warnings::of_ip(&alias.at("ip"), &mut warnings);
     }
-    told
+    warnings
 }
 
-fn warn_of_labels(spec: &FieldPath<'_>, told: &mut Vec<String>) {
+fn warn_of_labels(spec: &FieldPath<'_>, warnings: &mut Vec<String>) {
     for (key, field) in spec.at("nodeSelector").entries() {
-        told.extend(shared_warnings::old_label(key).map(|why| format!("{}: {why}", field.path())));
+        warnings
+            .extend(shared_warnings::old_label(key).map(|why| format!("{}: {why}", field.path())));
     }
     let node = spec.down("affinity.nodeAffinity");
     let required = node.down("requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms");
     for term in required.items() {
-        shared_warnings::of_node_term(&term, false, told);
+        shared_warnings::of_node_term(&term, false, warnings);
     }
     let preferred = node.at("preferredDuringSchedulingIgnoredDuringExecution");
     for term in preferred.items() {
-        shared_warnings::of_node_term(&term.at("preference"), true, told);
+        shared_warnings::of_node_term(&term.at("preference"), true, warnings);
     }
     for one in spec.at("topologySpreadConstraints").items() {
         let (key, labels) = (one.at("topologyKey"), one.at("labelSelector"));
-        told.extend(shared_warnings::of_key(&key, key.text()));
+        warnings.extend(shared_warnings::of_key(&key, key.text()));
         if !labels.is_set() {
-            told.push(format!("{}: {NO_POD}", labels.path()));
+            warnings.push(format!("{}: {NO_POD}", labels.path()));
         }
     }
 }
 
-fn warn_of_volumes(spec: &FieldPath<'_>, told: &mut Vec<String>) {
+fn warn_of_volumes(spec: &FieldPath<'_>, warnings: &mut Vec<String>) {
     for volume in spec.at("volumes").items() {
-        shared_warnings::of_sources(&volume, shared_warnings::OLD_SOURCES, told);
-        shared_warnings::of_sources(&volume, shared_warnings::OLD_SOURCES_OF_PODS, told);
-        claim::warn_of_spec(&volume.down("ephemeral.volumeClaimTemplate.spec"), told);
+        shared_warnings::of_sources(&volume, shared_warnings::OLD_SOURCES, warnings);
+        shared_warnings::of_sources(&volume, shared_warnings::OLD_SOURCES_OF_PODS, warnings);
+        claim::warn_of_spec(&volume.down("ephemeral.volumeClaimTemplate.spec"), warnings);
     }
 }
 
 /// Warns of names that are empty or given twice.
-fn warn_of_names(spec: &FieldPath<'_>, told: &mut Vec<String>) {
+fn warn_of_names(spec: &FieldPath<'_>, warnings: &mut Vec<String>) {
     for (list, field) in [("hostAliases", "ip"), ("imagePullSecrets", "name")] {
         let mut seen = HashSet::new();
         for one in spec.at(list).items().map(|one| one.at(field)) {
             if !seen.insert(one.text()) {
                 let value = Value::from(one.text());
-                told.push(format!("{}: duplicate {field} {value}", one.path()));
+                warnings.push(format!("{}: duplicate {field} {value}", one.path()));
             }
         }
     }
@@ -137,7 +138,7 @@ fn warn_of_names(spec: &FieldPath<'_>, told: &mut Vec<String>) {
         .map(|one| one.at("name"))
     {
         if name.is_empty() {
-            told.push(format!("{}: invalid empty name \"\"", name.path()));
+            warnings.push(format!("{}: invalid empty name \"\"", name.path()));
         }
     }
 }
@@ -148,7 +149,7 @@ fn warn_of_notes(
     spec: &FieldPath<'_>,
     notes: &FieldPath<'_>,
     owner: SpecOwner<'_>,
-    told: &mut Vec<String>,
+    warnings: &mut Vec<String>,
 ) {
     let name = container.at("name").text();
     let own = container.at("securityContext");
@@ -158,7 +159,7 @@ fn warn_of_notes(
     );
     let note = notes.key(&seccomp);
     if note.is_set() && !own.at("seccompProfile").is_set() {
-        told.push(format!("{}: {SECCOMP_OVER}", note.path()));
+        warnings.push(format!("{}: {SECCOMP_OVER}", note.path()));
     }
     let note = notes.key(&app_armor);
     let field =
@@ -166,7 +167,7 @@ fn warn_of_notes(
     // A Pod has the field already, because the server derives it from the annotation. `app_armor`
     // warns of that.
     if owner == SpecOwner::Template && note.is_set() && !field {
-        told.push(format!("{}: {APP_ARMOR_OLD}", note.path()));
+        warnings.push(format!("{}: {APP_ARMOR_OLD}", note.path()));
     }
 }
 
@@ -179,7 +180,7 @@ fn app_armor(pod: &FieldPath<'_>) -> Vec<String> {
         return Vec::new();
     }
     let whole = spec.down("securityContext.appArmorProfile");
-    let mut told = Vec::new();
+    let mut warnings = Vec::new();
     for container in containers(&spec) {
         let key = format!("{APP_ARMOR}{}", container.at("name").text());
         let note = pod.down("metadata.annotations").key(&key);
@@ -193,16 +194,16 @@ fn app_armor(pod: &FieldPath<'_>) -> Vec<String> {
             .is_some_and(|derived| derived == own.value());
         let open = !own.is_set() || filled;
         if note.is_set() && open && !same {
-            told.push(format!("{}: {APP_ARMOR_OLD}", note.path()));
+            warnings.push(format!("{}: {APP_ARMOR_OLD}", note.path()));
         }
     }
-    told
+    warnings
 }
 
-fn warn_of_container(container: &FieldPath<'_>, told: &mut Vec<String>) {
+fn warn_of_container(container: &FieldPath<'_>, warnings: &mut Vec<String>) {
     for name in ["memory", "ephemeral-storage"] {
         for part in ["limits", "requests"] {
-            shared_warnings::of_bytes(&container.down("resources").at(part).key(name), told);
+            shared_warnings::of_bytes(&container.down("resources").at(part).key(name), warnings);
         }
     }
     let mut seen = HashSet::new();
@@ -215,7 +216,7 @@ fn warn_of_container(container: &FieldPath<'_>, told: &mut Vec<String>) {
         let before = format!("$({name})");
         let builds = value.contains(&before) && value != before;
         if variable.at("valueFrom").is_set() || !builds {
-            told.push(format!(
+            warnings.push(format!(
                 "{}: hides previous definition of {}, which may be dropped when using apply",
                 variable.path(),
                 Value::from(name)
@@ -235,7 +236,7 @@ struct Port<'a> {
 }
 
 /// Warns of ports and names of ports that two containers share, or one container has twice.
-fn warn_of_ports(spec: &FieldPath<'_>, told: &mut Vec<String>) {
+fn warn_of_ports(spec: &FieldPath<'_>, warnings: &mut Vec<String>) {
     let mut seen: HashMap<(i64, &str), Vec<Port<'_>>> = HashMap::new();
     let ports = || containers(spec).flat_map(|container| container.at("ports").items());
     for port in ports() {
@@ -247,7 +248,7 @@ fn warn_of_ports(spec: &FieldPath<'_>, told: &mut Vec<String>) {
             host_port: port.at("hostPort").int(),
         };
         if !port.host_ip.is_empty() && port.host_port == 0 {
-            told.push(format!(
+            warnings.push(format!(
                 "{}: hostIP set without hostPort: {{Name:{} HostPort:0 ContainerPort:{number} Protocol:{protocol} HostIP:{}}}",
                 port.path,
                 text("name"),
@@ -267,7 +268,7 @@ fn warn_of_ports(spec: &FieldPath<'_>, told: &mut Vec<String>) {
             } else {
                 continue;
             };
-            told.push(format!(
+            warnings.push(format!(
                 "{}: {what} port definition with {}",
                 port.path, other.path
             ));
@@ -286,7 +287,7 @@ fn warn_of_ports(spec: &FieldPath<'_>, told: &mut Vec<String>) {
             continue;
         }
         if let Some(other) = names.get(name) {
-            told.push(format!(
+            warnings.push(format!(
                 "{}: duplicate port name {} with {other}, services and probes that select ports by name will use {other}",
                 port.path(),
                 Value::from(name)
@@ -298,7 +299,7 @@ fn warn_of_ports(spec: &FieldPath<'_>, told: &mut Vec<String>) {
 }
 
 /// Warns of affinity terms that no Pod matches, because they have no selector.
-fn warn_of_affinities(affinity: &FieldPath<'_>, told: &mut Vec<String>) {
+fn warn_of_affinities(affinity: &FieldPath<'_>, warnings: &mut Vec<String>) {
     for kind in ["podAffinity", "podAntiAffinity"] {
         let (required, preferred) = (
             affinity
@@ -312,7 +313,7 @@ fn warn_of_affinities(affinity: &FieldPath<'_>, told: &mut Vec<String>) {
         for term in required.items().chain(preferred) {
             let labels = term.at("labelSelector");
             if !labels.is_set() {
-                told.push(format!("{}: {NO_POD}", labels.path()));
+                warnings.push(format!("{}: {NO_POD}", labels.path()));
             }
         }
     }

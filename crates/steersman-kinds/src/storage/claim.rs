@@ -35,10 +35,10 @@ pub(crate) const CLAIM: Kind = Kind {
     validate,
     validate_status: |object, _| check_status(&FieldPath::root(object).at("status")),
     warnings: |new, _| {
-        let (root, mut told) = (FieldPath::root(new), Vec::new());
-        shared_warnings::of_class_note(&root, &mut told);
-        warn_of_spec(&root.at("spec"), &mut told);
-        told
+        let (root, mut warnings) = (FieldPath::root(new), Vec::new());
+        shared_warnings::of_class_note(&root, &mut warnings);
+        warn_of_spec(&root.at("spec"), &mut warnings);
+        warnings
     },
     ..Kind::PLAIN
 };
@@ -246,9 +246,9 @@ fn sources(spec: &FieldPath<'_>, errors: &mut Errors) {
 }
 
 /// Warns of sizes that are not a whole number of bytes.
-pub(crate) fn warn_of_spec(spec: &FieldPath<'_>, told: &mut Vec<String>) {
+pub(crate) fn warn_of_spec(spec: &FieldPath<'_>, warnings: &mut Vec<String>) {
     for part in ["requests", "limits"] {
-        shared_warnings::of_bytes(&spec.at("resources").at(part).key("storage"), told);
+        shared_warnings::of_bytes(&spec.at("resources").at(part).key("storage"), warnings);
     }
 }
 

@@ -42,28 +42,28 @@ const MOUNT_NOTE: &str = "volume.beta.kubernetes.io/mount-options";
 /// Returns the warnings about a volume, new or changed (upstream:
 /// `pkg/api/persistentvolume/util.go`).
 fn warn(root: &FieldPath<'_>) -> Vec<String> {
-    let (spec, mut told) = (root.at("spec"), Vec::new());
-    shared_warnings::of_class_note(root, &mut told);
+    let (spec, mut warnings) = (root.at("spec"), Vec::new());
+    shared_warnings::of_class_note(root, &mut warnings);
     let note = root.down("metadata.annotations").key(MOUNT_NOTE);
     if note.is_set() {
-        told.push(format!(
+        warnings.push(format!(
             "{}: deprecated since v1.31; use \"mountOptions\" attribute instead",
             note.path()
         ));
     }
     let terms = spec.down("nodeAffinity.required.nodeSelectorTerms");
     for term in terms.items() {
-        shared_warnings::of_node_term(&term, false, &mut told);
+        shared_warnings::of_node_term(&term, false, &mut warnings);
     }
     let policy = spec.at("persistentVolumeReclaimPolicy");
     if policy.text() == "Recycle" {
-        told.push(format!(
+        warnings.push(format!(
             "{}: The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.",
             policy.path()
         ));
     }
-    shared_warnings::of_sources(&spec, shared_warnings::OLD_SOURCES, &mut told);
-    told
+    shared_warnings::of_sources(&spec, shared_warnings::OLD_SOURCES, &mut warnings);
+    warnings
 }
 
 /// The volume sources in the order of upstream's checks, each with its path in messages.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{NETWORK, STORAGE, completed, of, resource};
 
-fn told(version: &str, kind: &str, object: &Value) -> Vec<String> {
+fn warnings_of(version: &str, kind: &str, object: &Value) -> Vec<String> {
     let object = completed(version, kind, object.clone());
     let rules = of(&resource(version, kind)).unwrap();
     (rules.warnings)(&object, None)
@@ -12,7 +12,11 @@ fn told(version: &str, kind: &str, object: &Value) -> Vec<String> {
 
 fn check(cases: Vec<(&str, &str, Value, Vec<&str>)>) {
     for (version, kind, object, expected) in cases {
-        assert_eq!(told(version, kind, &object), expected, "{kind} {object}");
+        assert_eq!(
+            warnings_of(version, kind, &object),
+            expected,
+            "{kind} {object}"
+        );
     }
 }
 
@@ -169,7 +173,7 @@ fn noncanonical_addresses_of_statuses_cause_warnings() {
         ),
     ] {
         let rules = of(&resource("v1", kind)).unwrap();
-        let told = (rules.status_warnings)(&json!({ "status": status }));
-        assert_eq!(told, expected, "{kind}");
+        let warnings_of = (rules.status_warnings)(&json!({ "status": status }));
+        assert_eq!(warnings_of, expected, "{kind}");
     }
 }

@@ -31,20 +31,20 @@ pub(crate) const CRON_JOB: Kind = Kind {
     defaults: cron_job_defaults,
     validate: cron_job,
     warnings: |new, old| {
-        let mut told = Vec::new();
+        let mut warnings = Vec::new();
         let zone = new["spec"]["schedule"].as_str().unwrap_or_default();
         if zone.contains("TZ") {
-            told.push(
+            warnings.push(
                 "spec.schedule: cannot use TZ or CRON_TZ in schedule, use timeZone instead"
                     .to_owned(),
             );
         }
-        told.extend(pod::template_warnings(
+        warnings.extend(pod::template_warnings(
             new,
             old,
             "spec.jobTemplate.spec.template",
         ));
-        told
+        warnings
     },
     ..Kind::PLAIN
 };
@@ -61,12 +61,12 @@ const LABELS: [(&str, bool); 4] = [
 fn job_warnings(new: &Value, old: Option<&Value>) -> Vec<String> {
     let spec = FieldPath::root(new).at("spec");
     let (completions, parallelism) = (spec.at("completions").int(), spec.at("parallelism").int());
-    let mut told = Vec::new();
+    let mut warnings = Vec::new();
     if completions > 100_000 && parallelism > 10_000 {
-        told.push("In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, Kubernetes might not be able to track completedIndexes when a big number of indexes fail".to_owned());
+        warnings.push("In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, Kubernetes might not be able to track completedIndexes when a big number of indexes fail".to_owned());
     }
-    told.extend(pod::template_warnings(new, old, "spec.template"));
-    told
+    warnings.extend(pod::template_warnings(new, old, "spec.template"));
+    warnings
 }
 
 fn job_defaults(object: &mut Value) {

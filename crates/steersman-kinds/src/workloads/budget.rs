@@ -74,8 +74,8 @@ mod tests {
     fn both_numbers_are_refused_with_the_whole_spec() {
         let budget = json!({"spec": {"minAvailable": 1, "maxUnavailable": "150%"}});
         let errors: Vec<FieldError> = (DISRUPTION_BUDGET.validate)(&budget, None).into();
-        let told: Vec<&str> = errors.iter().map(|error| error.field.as_str()).collect();
-        assert_eq!(told, ["spec", "spec.maxUnavailable"]);
+        let fields: Vec<&str> = errors.iter().map(|error| error.field.as_str()).collect();
+        assert_eq!(fields, ["spec", "spec.maxUnavailable"]);
         assert!(errors[0].message.contains("\"Selector\":null"));
     }
 

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::tests::error_texts;
 
 fn object(spec: &Value) -> Value {
     let mut object = json!({"metadata": {"name": "w"}, "spec": {
@@ -15,7 +16,7 @@ fn object(spec: &Value) -> Value {
     object
 }
 
-fn told(kind: &Kind, spec: &Value, old: Option<&Value>) -> Vec<String> {
+fn errors_of(kind: &Kind, spec: &Value, old: Option<&Value>) -> Vec<String> {
     let mut new = object(spec);
     (kind.defaults)(&mut new);
     let old = old.map(|old| {
@@ -24,23 +25,18 @@ fn told(kind: &Kind, spec: &Value, old: Option<&Value>) -> Vec<String> {
         old
     });
     (kind.prepare)(&mut new, old.as_ref());
-    let errors: Vec<steersman_text::status::FieldError> =
-        (kind.validate)(&new, old.as_ref()).into();
-    let shown = errors
-        .into_iter()
-        .map(|e| format!("{} {}", e.field, e.message));
-    shown.collect()
+    error_texts((kind.validate)(&new, old.as_ref()))
 }
 
 #[test]
 fn valid_workloads_pass_and_selectors_are_immutable() {
     for kind in [&DEPLOYMENT, &REPLICA_SET, &STATEFUL_SET, &DAEMON_SET] {
-        assert_eq!(told(kind, &json!({}), None), [""; 0]);
-        assert_eq!(told(kind, &json!({}), Some(&json!({}))), [""; 0]);
+        assert_eq!(errors_of(kind, &json!({}), None), [""; 0]);
+        assert_eq!(errors_of(kind, &json!({}), Some(&json!({}))), [""; 0]);
         let other = json!({"selector": {"matchLabels": {"app": "x", "b": "c"}},
             "template": {"metadata": {"labels": {"app": "x", "b": "c"}},
                 "spec": {"containers": [{"name": "c", "image": "img:1"}]}}});
-        let found = told(kind, &other, Some(&json!({})));
+        let found = errors_of(kind, &other, Some(&json!({})));
         assert!(
             found.len() == 1 && found[0].starts_with("spec"),
             "{found:?}"
@@ -87,7 +83,7 @@ fn invalid_strategies_are_refused_with_upstream_messages() {
             "spec.selector Invalid value: {}: empty selector is invalid for deployment",
         ),
     ] {
-        assert_eq!(told(kind, &spec, None), [why]);
+        assert_eq!(errors_of(kind, &spec, None), [why]);
     }
 }
 
@@ -98,7 +94,7 @@ fn containers_may_mount_the_claims_of_a_stateful_set() {
             "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}],
         "template": {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [
             {"name": "c", "image": "i", "volumeMounts": [{"name": "data", "mountPath": "/d"}]}]}}});
-    assert_eq!(told(&STATEFUL_SET, &spec, None), [""; 0]);
+    assert_eq!(errors_of(&STATEFUL_SET, &spec, None), [""; 0]);
 }
 
 #[test]

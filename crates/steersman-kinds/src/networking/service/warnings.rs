@@ -11,9 +11,9 @@ use super::{HINTS, MODE};
 pub(super) fn of(service: &Value) -> Vec<String> {
     let root = FieldPath::root(service);
     let (annotations, spec) = (root.down("metadata.annotations"), root.at("spec"));
-    let mut told = Vec::new();
+    let mut warnings = Vec::new();
     if annotations.key(HINTS).is_set() {
-        told.push(format!(
+        warnings.push(format!(
             "annotation {HINTS} is deprecated, please use {MODE} instead"
         ));
     }
@@ -21,56 +21,57 @@ pub(super) fn of(service: &Value) -> Vec<String> {
     let headless = spec.at("clusterIP").text() == "None";
     if !headless {
         for address in spec.at("clusterIPs").items() {
-            shared_warnings::of_ip(&address, &mut told);
+            shared_warnings::of_ip(&address, &mut warnings);
         }
     }
     let outside = spec.at("externalIPs");
     if headless && spec.at("type").text() == "ClusterIP" {
         if !spec.at("loadBalancerIP").is_empty() {
-            told.push("spec.loadBalancerIP is ignored for headless services".to_owned());
+            warnings.push("spec.loadBalancerIP is ignored for headless services".to_owned());
         }
         if !outside.is_empty() {
-            told.push("spec.externalIPs is ignored for headless services".to_owned());
+            warnings.push("spec.externalIPs is ignored for headless services".to_owned());
         }
         if spec.at("sessionAffinity").text() != "None" {
-            told.push("spec.SessionAffinity is ignored for headless services".to_owned());
+            warnings.push("spec.SessionAffinity is ignored for headless services".to_owned());
         }
     } else if !named && !outside.is_empty() {
-        told.push(
+        warnings.push(
             "spec.externalIPs is deprecated and may no longer be implemented in some clusters"
                 .to_owned(),
         );
     }
     for address in outside.items().chain([spec.at("loadBalancerIP")]) {
-        shared_warnings::of_ip(&address, &mut told);
+        shared_warnings::of_ip(&address, &mut warnings);
     }
     for network in spec.at("loadBalancerSourceRanges").items() {
-        shared_warnings::of_network(&network, &mut told);
+        shared_warnings::of_network(&network, &mut warnings);
     }
     if named && !outside.is_empty() {
-        told.push("spec.externalIPs is ignored when spec.type is \"ExternalName\"".to_owned());
+        warnings.push("spec.externalIPs is ignored when spec.type is \"ExternalName\"".to_owned());
     }
     if !named && !spec.at("externalName").is_empty() {
-        told.push("spec.externalName is ignored when spec.type is not \"ExternalName\"".to_owned());
+        warnings
+            .push("spec.externalName is ignored when spec.type is not \"ExternalName\"".to_owned());
     }
     if spec.at("trafficDistribution").text() == "PreferClose" {
-        let told_of =
+        let warning =
             "spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"";
-        told.push(told_of.to_owned());
+        warnings.push(warning.to_owned());
     }
-    told
+    warnings
 }
 
 /// Returns the warnings about the status of a Service. They name the list element that has an
 /// address, not the address.
 pub(super) fn of_status(service: &Value) -> Vec<String> {
-    let mut told = Vec::new();
+    let mut warnings = Vec::new();
     let entries = FieldPath::root(service).down("status.loadBalancer.ingress");
     for entry in entries.items() {
         let ip = entry.value().get("ip");
         if let Some(ip) = ip {
-            shared_warnings::of_ip(&FieldPath::new(entry.path(), ip), &mut told);
+            shared_warnings::of_ip(&FieldPath::new(entry.path(), ip), &mut warnings);
         }
     }
-    told
+    warnings
 }

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{completed, told, with};
+use super::{completed, with};
 use crate::pod::{COST, MIRROR, POD};
+use crate::tests::error_texts;
 
 /// Upstream: the cases of `TestWarnings` in `pkg/api/pod/warnings_test.go`.
 #[test]
@@ -116,10 +117,10 @@ fn annotations_with_a_meaning_are_validated() {
             "spec.securityContext.seccompProfile.type Forbidden: seccomp type in annotation and field must match",
         ),
     ] {
-        assert_eq!(told((POD.validate)(&noted(notes), None)), [expected]);
+        assert_eq!(error_texts((POD.validate)(&noted(notes), None)), [expected]);
     }
     let (with, without) = (noted(json!({MIRROR: "x"})), noted(json!({})));
-    assert!(told((POD.validate)(&with, Some(&without))).contains(
+    assert!(error_texts((POD.validate)(&with, Some(&without))).contains(
         &"metadata.annotations[kubernetes.io/config.mirror] Forbidden: may not add mirror pod annotation".to_owned()
     ));
 }

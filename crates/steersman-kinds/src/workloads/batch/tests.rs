@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::tests::error_texts;
 
 fn job_of(spec: &Value) -> Value {
     let mut job = json!({"metadata": {"name": "j", "uid": "u"}, "spec": {"template": {"spec": {
@@ -15,25 +16,17 @@ fn job_of(spec: &Value) -> Value {
     job
 }
 
-fn told(errors: Errors) -> Vec<String> {
-    let errors: Vec<steersman_text::status::FieldError> = errors.into();
-    let shown = errors
-        .into_iter()
-        .map(|e| format!("{} {}", e.field, e.message));
-    shown.collect()
-}
-
 #[test]
 fn a_job_selects_its_pods_by_its_uid() {
     let job = job_of(&json!({}));
-    assert_eq!(told((JOB.validate)(&job, None)), [""; 0]);
+    assert_eq!(error_texts((JOB.validate)(&job, None)), [""; 0]);
     assert_eq!(
         job["spec"]["selector"],
         json!({"matchLabels": {"batch.kubernetes.io/controller-uid": "u"}})
     );
     assert_eq!(job["metadata"]["labels"]["job-name"], "j");
     let own = job_of(&json!({"selector": {"matchLabels": {"a": "b"}}}));
-    let found = told((JOB.validate)(&own, None));
+    let found = error_texts((JOB.validate)(&own, None));
     assert!(
         found[0].contains("`selector` not auto-generated"),
         "{found:?}"
@@ -72,7 +65,7 @@ fn invalid_specs_are_refused_with_upstream_messages() {
         if spec["completionMode"] == "Indexed" && spec["completions"].is_null() {
             spec["parallelism"] = json!(2);
         }
-        assert_eq!(told((JOB.validate)(&job_of(&spec), None)), [why]);
+        assert_eq!(error_texts((JOB.validate)(&job_of(&spec), None)), [why]);
     }
 }
 
@@ -82,7 +75,7 @@ fn the_work_of_a_job_is_immutable() {
     let change = |field: &str, value: Value| {
         let mut new = old.clone();
         new["spec"][field] = value;
-        told((JOB.validate)(&new, Some(&old)))
+        error_texts((JOB.validate)(&new, Some(&old)))
     };
     assert_eq!(change("parallelism", json!(3)), [""; 0]);
     assert_eq!(
@@ -94,9 +87,15 @@ fn the_work_of_a_job_is_immutable() {
     moved["spec"]["template"]["spec"]["nodeSelector"] = json!({"a": "b"});
     moved["spec"]["template"]["spec"]["containers"][0]["resources"] =
         json!({"requests": {"cpu": "1"}});
-    assert_eq!(told((JOB.validate)(&moved, Some(&suspended))), [""; 0]);
+    assert_eq!(
+        error_texts((JOB.validate)(&moved, Some(&suspended))),
+        [""; 0]
+    );
     suspended["spec"]["suspend"] = json!(false);
-    assert_eq!(told((JOB.validate)(&moved, Some(&suspended))).len(), 1);
+    assert_eq!(
+        error_texts((JOB.validate)(&moved, Some(&suspended))).len(),
+        1
+    );
 }
 
 #[test]
@@ -111,17 +110,17 @@ fn the_conditions_of_a_finished_job_are_consistent() {
     let done = with(json!({"startTime": "2026-01-01T00:00:00Z",
         "completionTime": "2026-01-01T00:01:00Z", "succeeded": 1,
         "conditions": [is("SuccessCriteriaMet"), is("Complete")]}));
-    assert_eq!(told((JOB.validate_status)(&done, &running)), [""; 0]);
+    assert_eq!(error_texts((JOB.validate_status)(&done, &running)), [""; 0]);
     let mut owing = done;
     owing["status"]["uncountedTerminatedPods"] = json!({"succeeded": ["u"]});
     assert_eq!(
-        told((JOB.validate_status)(&owing, &running)),
+        error_texts((JOB.validate_status)(&owing, &running)),
         [
             "status.uncountedTerminatedPods Invalid value: {\"Succeeded\":[\"u\"],\"Failed\":null}: uncountedTerminatedPods needs to be empty for finished job"
         ]
     );
     let early = with(json!({"active": 1, "conditions": [is("Complete")]}));
-    let found = told((JOB.validate_status)(&early, &with(json!({}))));
+    let found = error_texts((JOB.validate_status)(&early, &with(json!({}))));
     let fields: Vec<_> = found
         .iter()
         .map(|line| line.split(' ').next().unwrap())
@@ -139,7 +138,7 @@ fn the_conditions_of_a_finished_job_are_consistent() {
 
 #[test]
 fn schedules_and_time_zones_of_cron_jobs_are_validated() {
-    let told = |spec: Value| {
+    let error_texts = |spec: Value| {
         let mut object = json!({"metadata": {"name": "c"}, "spec": {"schedule": "@hourly",
             "jobTemplate": {"spec": {"template": {"spec": {"restartPolicy": "Never",
                 "containers": [{"name": "c", "image": "i"}]}}}}}});
@@ -147,9 +146,9 @@ fn schedules_and_time_zones_of_cron_jobs_are_validated() {
             object["spec"][field] = value.clone();
         }
         (CRON_JOB.defaults)(&mut object);
-        told((CRON_JOB.validate)(&object, None))
+        error_texts((CRON_JOB.validate)(&object, None))
     };
-    assert_eq!(told(json!({"timeZone": "Europe/Berlin"})), [""; 0]);
+    assert_eq!(error_texts(json!({"timeZone": "Europe/Berlin"})), [""; 0]);
     for (spec, why) in [
         (
             json!({"timeZone": "europe/berlin"}),
@@ -164,6 +163,6 @@ fn schedules_and_time_zones_of_cron_jobs_are_validated() {
             "spec.failedJobsHistoryLimit Invalid value: -1: must be greater than or equal to 0",
         ),
     ] {
-        assert_eq!(told(spec), [why]);
+        assert_eq!(error_texts(spec), [why]);
     }
 }
