@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use parking_lot::RwLock;
 use steersman_api::{ApiListWatch, kube_client};
+use steersman_informer::internal::StoreInternals as _;
 use steersman_informer::{Informer, Mirror, State};
 use steersman_object::{Kind, Object, ObjectKey};
 use tokio::sync::{Semaphore, watch};
@@ -113,7 +114,7 @@ impl InformerEntry {
     /// lock. `None` does not mean that the object is absent.
     pub(crate) fn decoded<K: Object>(&self, key: &ObjectKey) -> Option<Arc<K>> {
         let types = self.inner.types.try_read()?;
-        types.get::<Informer<K>>(false)?.as_store().get_at_hand(key)
+        types.get::<Informer<K>>(false)?.as_store().get_decoded(key)
     }
 
     /// Drops the views that no read has used since the last sweep.

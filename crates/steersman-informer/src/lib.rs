@@ -40,7 +40,8 @@
 //! - [`event`] has [`Event`], the change of one object; `judgement` what views find of one, and
 //!   `delta` the reflector's input to the store.
 //! - `reflector`, `queue`, [`store`], [`fanout`]: the parts, in the order of the data.
-//! - `pipeline` joins them; [`mirror`] and [`informer`] have the handles.
+//! - `pipeline` joins them; [`mirror`] and [`informer`] have the handles. [`internal`] has the methods that only other
+//!   crates of this workspace call.
 
 pub mod error;
 pub mod state;
@@ -65,6 +66,7 @@ pub mod fanout;
 mod pipeline;
 pub mod mirror;
 pub mod informer;
+pub mod internal;
 
 pub use entry::Entry;
 pub use error::Error;

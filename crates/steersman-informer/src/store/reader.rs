@@ -69,10 +69,8 @@ impl<K: Object> Store<K> {
         entry.decoded().ok()
     }
 
-    /// Returns one object if it is cached and no writer holds the store's lock. `None` does not
-    /// mean that the object is absent; [`try_get`](Self::try_get) tells.
-    #[must_use]
-    pub fn get_at_hand(&self, key: &ObjectKey) -> Option<Arc<K>> {
+    /// Returns one object if it is decoded and no writer holds the store's lock.
+    pub(crate) fn get_if_decoded(&self, key: &ObjectKey) -> Option<Arc<K>> {
         let indexer = self.shared.indexer.try_read()?;
         let entry = self.view(&indexer)?.sees(indexer.get(key)?)?;
         entry.cached()?.ok()
