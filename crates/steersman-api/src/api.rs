@@ -7,7 +7,6 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use steersman_object::{Kind, Object, ObjectKey, Selection, TypedObject, WholeObject};
 
-use crate::asked::Asked;
 use crate::decode::Decoder;
 use crate::decode::bodies::Page;
 use crate::error::Error;
@@ -18,6 +17,7 @@ use crate::request::transport::{
     Call, DEFAULT_REQUEST_TIMEOUT, METADATA, METADATA_LIST, next_chunk,
 };
 use crate::request::url::Url;
+use crate::request_info::RequestInfo;
 
 mod requests;
 
@@ -90,8 +90,8 @@ impl<K: Object> Api<K> {
     ///
     /// [`Error::NotFound`] if the object is absent; any other [`Error`].
     pub async fn get(&self, key: &ObjectKey) -> Result<K, Error> {
-        let (asked, url) = self.object("get", key)?;
-        let mut call = self.asking(asked, url);
+        let (info, url) = self.object("get", key)?;
+        let mut call = self.asking(info, url);
         if K::metadata_api() {
             call.accept = METADATA;
         }
@@ -127,15 +127,15 @@ impl<K: Object> Api<K> {
         selection: &Selection,
         request: &PageRequest,
     ) -> Result<ListPage<K>, Error> {
-        let (asked, url) = self.selected("list", selection)?;
-        let mut call = self.asking(asked, url.list(request));
+        let (info, url) = self.selected("list", selection)?;
+        let mut call = self.asking(info, url.list(request));
         if K::metadata_api() {
             call.accept = METADATA_LIST;
         }
-        let (asked, response) = call.send(&self.client).await?;
-        let (mut body, mut page) = (response.into_body(), Page::new(asked.clone()));
+        let (info, response) = call.send(&self.client).await?;
+        let (mut body, mut page) = (response.into_body(), Page::new(info.clone()));
         let mut items = Vec::new();
-        while let Some(chunk) = next_chunk(&asked, &mut body).await? {
+        while let Some(chunk) = next_chunk(&info, &mut body).await? {
             page.push(chunk);
             while let Some(item) = page.next_item()? {
                 items.push(self.decoder.object(&item));
@@ -269,10 +269,10 @@ impl<K: Object> Api<K> {
         key: &ObjectKey,
         subresource: &str,
     ) -> Result<T, Error> {
-        let (asked, url) = self.object("get", key)?;
-        let call = self.asking(asked.part(subresource), url.sub(subresource));
-        let (asked, body) = call.fetch(&self.client).await?;
-        requests::read_part(&asked, &body)
+        let (info, url) = self.object("get", key)?;
+        let call = self.asking(info.part(subresource), url.sub(subresource));
+        let (info, body) = call.fetch(&self.client).await?;
+        requests::read_part(&info, &body)
     }
 
     /// Sends a review (SelfSubjectAccessReview, TokenReview and the like) and returns the server's answer. A review
@@ -286,45 +286,49 @@ impl<K: Object> Api<K> {
     ///
     /// Cancel safe: a review changes nothing.
     pub async fn review(&self, review: &K) -> Result<K, Error> {
-        let (asked, body) = self.review_call(review)?.fetch(&self.client).await?;
-        requests::read_part(&asked, &body)
+        let (info, body) = self.review_call(review)?.fetch(&self.client).await?;
+        requests::read_part(&info, &body)
     }
 
     // ----- building requests -----
 
-    fn object(&self, verb: &'static str, key: &ObjectKey) -> Result<(Asked, Url), Error> {
-        let asked = Asked::of_object(verb, &self.kind, key);
+    fn object(&self, verb: &'static str, key: &ObjectKey) -> Result<(RequestInfo, Url), Error> {
+        let info = RequestInfo::of_object(verb, &self.kind, key);
         match Url::object(&self.kind, key) {
-            Ok(url) => Ok((asked, url)),
-            Err(problem) => Err(Error::invalid_request(asked, problem)),
+            Ok(url) => Ok((info, url)),
+            Err(problem) => Err(Error::invalid_request(info, problem)),
         }
     }
 
     /// Returns the URL of the selected namespace, or of all namespaces.
-    fn selected(&self, verb: &'static str, selection: &Selection) -> Result<(Asked, Url), Error> {
+    fn selected(
+        &self,
+        verb: &'static str,
+        selection: &Selection,
+    ) -> Result<(RequestInfo, Url), Error> {
         let namespace = selection.selected_namespace();
         let namespace = namespace.filter(|_| self.kind.is_namespaced());
-        let asked = Asked::of_collection(verb, &self.kind, namespace);
+        let info = RequestInfo::of_collection(verb, &self.kind, namespace);
         if let Some((index, _)) = selection.selected_indexes().first() {
             let problem = format!("only a cache can select by an index ({index:?})");
-            return Err(Error::invalid_request(asked, problem));
+            return Err(Error::invalid_request(info, problem));
         }
         match Url::collection(&self.kind, namespace) {
-            Ok(url) => Ok((asked, url)),
-            Err(problem) => Err(Error::invalid_request(asked, problem)),
+            Ok(url) => Ok((info, url)),
+            Err(problem) => Err(Error::invalid_request(info, problem)),
         }
     }
 
-    fn asking(&self, asked: Asked, url: Url) -> Call {
+    fn asking(&self, info: RequestInfo, url: Url) -> Call {
         Call {
             limit: self.limit,
-            ..Call::get(asked, url)
+            ..Call::get(info, url)
         }
     }
 
     async fn one(&self, call: Call) -> Result<K, Error> {
-        let (asked, body) = call.fetch(&self.client).await?;
-        requests::read_object(&self.decoder, &asked, &body)
+        let (info, body) = call.fetch(&self.client).await?;
+        requests::read_object(&self.decoder, &info, &body)
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 pub use kube_core::Status;
 use thiserror::Error;
 
-use crate::asked::Asked;
+use crate::request_info::RequestInfo;
 
 mod predicates;
 
@@ -36,10 +36,10 @@ pub enum Error {
         problem: String,
     },
     /// The request cannot be sent as it is: the caller has to change it.
-    #[error("could not {asked}: {problem}")]
+    #[error("could not {info}: {problem}")]
     InvalidRequest {
         /// The request.
-        asked: Box<Asked>,
+        info: Box<RequestInfo>,
         /// The problem with the request.
         problem: String,
     },
@@ -73,26 +73,26 @@ pub enum Error {
     #[error("{0}; renew the credentials of the kubeconfig or of the service account")]
     Unauthorized(Box<Refusal>),
     /// 404 of a whole collection: the server does not serve this kind.
-    #[error("{refusal}; install the definition of {kind}, or ask for a version that is served", refusal = .0, kind = .0.asked.kind())]
+    #[error("{refusal}; install the definition of {kind}, or ask for a version that is served", refusal = .0, kind = .0.info.kind())]
     KindNotServed(Box<Refusal>),
     /// Any other refusal: 400, 405, 415, 5xx, and a 404 that does not come from a Kubernetes API server.
     #[error("{0}")]
     Refused(Box<Refusal>),
     /// The server could not be reached, or the connection broke. Whether the server executed the request is unknown.
-    #[error("could not {asked}: {}{cause}", endpoint_prefix(.endpoint.as_deref()))]
+    #[error("could not {info}: {}{cause}", endpoint_prefix(.endpoint.as_deref()))]
     Transport {
         /// The request.
-        asked: Box<Asked>,
+        info: Box<RequestInfo>,
         /// The address of the server, if it is known.
         endpoint: Option<String>,
         /// The cause, down to its root.
         cause: String,
     },
     /// The answer does not decode.
-    #[error("could not {asked}: the answer does not decode: {problem}")]
+    #[error("could not {info}: the answer does not decode: {problem}")]
     Decode {
         /// The request.
-        asked: Box<Asked>,
+        info: Box<RequestInfo>,
         /// The problem with the answer, never its content.
         problem: String,
     },
@@ -101,7 +101,7 @@ pub enum Error {
 /// An answer that refuses a request.
 #[derive(Clone, Debug)]
 pub struct Refusal {
-    asked: Asked,
+    info: RequestInfo,
     status: Status,
     retry_after: Option<Duration>,
 }
@@ -113,8 +113,8 @@ const NOT_KUBERNETES: &str = "the address does not look like a Kubernetes API se
 impl Refusal {
     /// Returns the request.
     #[must_use]
-    pub fn asked(&self) -> &Asked {
-        &self.asked
+    pub fn request_info(&self) -> &RequestInfo {
+        &self.info
     }
 
     /// Returns the server's `Status`; derived from the HTTP status if the body held none.
@@ -150,7 +150,7 @@ impl Refusal {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "could not {}: {}", self.asked, self.answer())
+        write!(f, "could not {}: {}", self.info, self.answer())
     }
 }
 
@@ -161,7 +161,7 @@ impl Error {
     ///
     /// For tests, and for a `Status` from another source.
     #[must_use]
-    pub fn from_status(asked: Asked, status: Status, retry_after: Option<Duration>) -> Self {
+    pub fn from_status(info: RequestInfo, status: Status, retry_after: Option<Duration>) -> Self {
         let hinted = status.details.as_ref().map(|d| d.retry_after_seconds);
         let hinted = hinted
             .filter(|s| *s > 0)
@@ -171,7 +171,7 @@ impl Error {
         // A refusal that names no object is about the path, and so about the kind.
         let names_an_object = status.details.as_ref().is_some_and(|d| !d.name.is_empty());
         let refusal = Box::new(Refusal {
-            asked,
+            info,
             status,
             retry_after: after,
         });
@@ -191,7 +191,7 @@ impl Error {
 
     /// Makes the error of an HTTP answer that is not a success, from its body.
     pub(crate) fn from_answer(
-        asked: Asked,
+        info: RequestInfo,
         code: u16,
         retry_after: Option<Duration>,
         body: &[u8],
@@ -213,16 +213,16 @@ impl Error {
                 status.message = format!("{said} ({NOT_KUBERNETES})");
             }
             return Self::Refused(Box::new(Refusal {
-                asked,
+                info,
                 status,
                 retry_after,
             }));
         }
-        Self::from_status(asked, status, retry_after)
+        Self::from_status(info, status, retry_after)
     }
 
     /// Makes the error of a request without an answer.
-    pub(crate) fn from_client(asked: Asked, error: kube_client::Error) -> Self {
+    pub(crate) fn from_client(info: RequestInfo, error: kube_client::Error) -> Self {
         let (endpoint, cause) = match error {
             kube_client::Error::Service(boxed) => match boxed.downcast::<Unreachable>() {
                 Ok(unreachable) => (Some(unreachable.endpoint), chain(&*unreachable.source)),
@@ -231,30 +231,30 @@ impl Error {
             other => (None, chain(&other)),
         };
         Self::Transport {
-            asked: Box::new(asked),
+            info: Box::new(info),
             endpoint,
             cause,
         }
     }
 
-    pub(crate) fn transport(asked: &Asked, cause: impl Into<String>) -> Self {
+    pub(crate) fn transport(info: &RequestInfo, cause: impl Into<String>) -> Self {
         Self::Transport {
-            asked: Box::new(asked.clone()),
+            info: Box::new(info.clone()),
             endpoint: None,
             cause: cause.into(),
         }
     }
 
-    pub(crate) fn decode(asked: &Asked, problem: impl Into<String>) -> Self {
+    pub(crate) fn decode(info: &RequestInfo, problem: impl Into<String>) -> Self {
         Self::Decode {
-            asked: Box::new(asked.clone()),
+            info: Box::new(info.clone()),
             problem: problem.into(),
         }
     }
 
-    pub(crate) fn invalid_request(asked: Asked, problem: impl Into<String>) -> Self {
+    pub(crate) fn invalid_request(info: RequestInfo, problem: impl Into<String>) -> Self {
         Self::InvalidRequest {
-            asked: Box::new(asked),
+            info: Box::new(info),
             problem: problem.into(),
         }
     }
@@ -283,13 +283,13 @@ impl Error {
 
     /// Returns the request, if one was made.
     #[must_use]
-    pub fn asked(&self) -> Option<&Asked> {
+    pub fn request_info(&self) -> Option<&RequestInfo> {
         match self {
-            Self::InvalidRequest { asked, .. }
-            | Self::Transport { asked, .. }
-            | Self::Decode { asked, .. } => Some(asked),
+            Self::InvalidRequest { info, .. }
+            | Self::Transport { info, .. }
+            | Self::Decode { info, .. } => Some(info),
             Self::NoConfig { .. } | Self::Config { .. } => None,
-            refused => refused.refusal().map(Refusal::asked),
+            refused => refused.refusal().map(Refusal::request_info),
         }
     }
 
@@ -297,7 +297,7 @@ impl Error {
     /// server answered 403 Forbidden: …`.
     #[must_use]
     pub fn brief(&self) -> String {
-        let Some(asked) = self.asked() else {
+        let Some(info) = self.request_info() else {
             return self.to_string();
         };
         let outcome = match self {
@@ -310,7 +310,7 @@ impl Error {
                 .refusal()
                 .map_or_else(|| refused.to_string(), Refusal::answer),
         };
-        format!("{} failed: {outcome}", asked.brief())
+        format!("{} failed: {outcome}", info.brief())
     }
 
     /// Returns the server's `Status`, if a server answered.

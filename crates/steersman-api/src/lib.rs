@@ -7,7 +7,7 @@
 //!
 //! Modules, words first:
 //!
-//! - [`asked`] has [`Asked`], which describes a request in errors.
+//! - [`request_info`] has [`RequestInfo`], which describes a request in errors.
 //! - [`error`] has [`Error`], the errors of requests.
 //! - [`options`] has the options of requests.
 //! - [`head`] has [`RawObject`], the JSON of an object that is not decoded as a type, and its [`Head`].
@@ -17,8 +17,8 @@
 //!   objects and events: `items` cuts a list body into its objects, `lines` a watch body into lines, `scan` finds the
 //!   end of a JSON value, and `raw` inspects the bytes of an object before it is decoded.
 //! - [`request`] has [`Request`], a request that is ready to be sent. Below it, `url` builds paths and queries,
-//!   `transport` sends a request and collects its answer within time limits, and `about` reads which object an answer
-//!   is about.
+//!   `transport` sends a request and collects its answer within time limits, and `answered_object` reads which object
+//!   an answer is about.
 //! - `pages` joins the pages of a list.
 //! - [`list_watch`] has the [`ListWatch`] trait that drives reflectors.
 //! - `config` finds and checks a kubeconfig; `config::plugin` explains the problems of credential plugins.
@@ -28,7 +28,7 @@
 //! - [`api`] has [`Api`], the typed verbs.
 //! - [`discovery`] has [`Mapper`], which finds the kinds that a server serves.
 
-pub mod asked;
+pub mod request_info;
 pub mod error;
 pub mod options;
 pub mod head;
@@ -48,7 +48,6 @@ pub mod discovery;
 pub use kube_client;
 
 pub use api::Api;
-pub use asked::Asked;
 pub use connection::Connection;
 pub use discovery::{Mapper, Served};
 pub use error::{Error, Refusal};
@@ -59,7 +58,8 @@ pub use options::{
     DeleteOptions, FieldValidation, PageRequest, Paging, Patch, Propagation, VersionMatch,
     WatchOptions, WriteOptions,
 };
-pub use request::about::About;
+pub use request::answered_object::AnsweredObject;
 pub use request::transport::DEFAULT_REQUEST_TIMEOUT;
 pub use request::{Answer, Request};
+pub use request_info::RequestInfo;
 pub use warning::Warning;

@@ -8,7 +8,6 @@ use http_body_util::BodyExt as _;
 use kube_client::client::Body;
 use steersman_object::Kind;
 
-use crate::asked::Asked;
 use crate::decode::Decoder;
 use crate::decode::bodies::{Events, Page};
 use crate::error::Error;
@@ -18,6 +17,7 @@ use crate::options::{PageRequest, WatchOptions};
 use crate::pages;
 use crate::request::transport::{Call, METADATA, METADATA_LIST, next_chunk};
 use crate::request::url::Url;
+use crate::request_info::RequestInfo;
 
 /// The parts of one page as they arrive: its objects, then [`ListPart::End`]. The stream ends after that, or after an
 /// error.
@@ -108,7 +108,7 @@ impl ApiListWatch {
                     Some(ListPart::Object(object)) => items.push(object),
                     Some(ListPart::End(end)) => return Ok(ListPage::of(items, end)),
                     None => {
-                        return Err(Error::transport(&self.asked("list"), "the page has no end"));
+                        return Err(Error::transport(&self.info("list"), "the page has no end"));
                     }
                 }
             }
@@ -116,13 +116,13 @@ impl ApiListWatch {
         pages::all(request, None, ask).await
     }
 
-    fn asked(&self, verb: &'static str) -> Asked {
-        Asked::of_collection(verb, &self.kind, self.namespace.as_deref())
+    fn info(&self, verb: &'static str) -> RequestInfo {
+        RequestInfo::of_collection(verb, &self.kind, self.namespace.as_deref())
     }
 
-    fn url(&self, asked: &Asked) -> Result<Url, Error> {
+    fn url(&self, info: &RequestInfo) -> Result<Url, Error> {
         Url::collection(&self.kind, self.namespace.as_deref())
-            .map_err(|problem| Error::invalid_request(asked.clone(), problem))
+            .map_err(|problem| Error::invalid_request(info.clone(), problem))
     }
 }
 
@@ -137,19 +137,19 @@ impl std::fmt::Debug for ApiListWatch {
 
 impl ListWatch for ApiListWatch {
     async fn list(&self, request: &PageRequest) -> Result<ListStream, Error> {
-        let asked = self.asked("list");
-        let url = self.url(&asked)?.list(request);
-        let mut call = Call::get(asked, url);
+        let info = self.info("list");
+        let url = self.url(&info)?.list(request);
+        let mut call = Call::get(info, url);
         let decoder = self.decoder.metadata_only(request.metadata_only);
         if request.metadata_only {
             call.accept = METADATA_LIST;
         }
-        let (asked, response) = call.send(&self.client).await?;
+        let (info, response) = call.send(&self.client).await?;
         let arriving = Arriving {
             body: response.into_body(),
-            page: Page::new(asked.clone()),
+            page: Page::new(info.clone()),
             decoder,
-            asked,
+            info,
         };
         Ok(stream::unfold(Some(arriving), |arriving| async {
             let (part, arriving) = arriving?.next().await;
@@ -159,20 +159,20 @@ impl ListWatch for ApiListWatch {
     }
 
     async fn watch(&self, options: &WatchOptions) -> Result<WatchStream, Error> {
-        let asked = self.asked("watch");
-        let url = self.url(&asked)?.watch(options);
-        let mut call = Call::get(asked, url);
+        let info = self.info("watch");
+        let url = self.url(&info)?.watch(options);
+        let mut call = Call::get(info, url);
         let decoder = self.decoder.metadata_only(options.metadata_only);
         if options.metadata_only {
             call.accept = METADATA;
         }
         // Newer servers compress each event as a gzip member of its own, which HTTP clients do not separate.
         call.identity = true;
-        let (asked, response) = call.send(&self.client).await?;
+        let (info, response) = call.send(&self.client).await?;
         let open = OpenWatch {
             body: response.into_body(),
-            events: Events::new(decoder, asked.clone()),
-            asked,
+            events: Events::new(decoder, info.clone()),
+            info,
             ended: false,
         };
         Ok(stream::unfold(open, |mut open| async {
@@ -184,8 +184,8 @@ impl ListWatch for ApiListWatch {
 
     /// Requests `/readyz`, which kube-apiserver grants to every client (`system:public-info-viewer`).
     async fn ready(&self) -> Option<Result<(), Error>> {
-        let asked = Asked::of_document("get", "/readyz");
-        let mut call = Call::get(asked, Url::path("/readyz".to_owned()));
+        let info = RequestInfo::of_document("get", "/readyz");
+        let mut call = Call::get(info, Url::path("/readyz".to_owned()));
         call.accept = "*/*";
         Some(call.fetch(&self.client).await.map(drop))
     }
@@ -196,7 +196,7 @@ struct Arriving {
     body: Body,
     page: Page,
     decoder: Decoder,
-    asked: Asked,
+    info: RequestInfo,
 }
 
 impl Arriving {
@@ -211,7 +211,7 @@ impl Arriving {
                 Ok(None) => {}
                 Err(error) => return (Err(error), None),
             }
-            match next_chunk(&self.asked, &mut self.body).await {
+            match next_chunk(&self.info, &mut self.body).await {
                 Ok(Some(chunk)) => self.page.push(chunk),
                 Ok(None) => return (self.page.finish().map(ListPart::End), None),
                 Err(error) => return (Err(error), None),
@@ -224,7 +224,7 @@ impl Arriving {
 struct OpenWatch {
     body: Body,
     events: Events,
-    asked: Asked,
+    info: RequestInfo,
     ended: bool,
 }
 
@@ -243,7 +243,7 @@ impl OpenWatch {
                 }
                 Some(Err(error)) => {
                     self.ended = true;
-                    return Some(Err(Error::from_client(self.asked.clone(), error)));
+                    return Some(Err(Error::from_client(self.info.clone(), error)));
                 }
                 None => {
                     self.ended = true;

@@ -1,6 +1,6 @@
 //! Driver: a request that is ready to be sent, any number of times.
 
-pub(crate) mod about;
+pub(crate) mod answered_object;
 pub(crate) mod url;
 pub(crate) mod transport;
 
@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::asked::Asked;
 use crate::error::Error;
-use about::{About, about};
+use crate::request_info::RequestInfo;
+use answered_object::{AnsweredObject, answered_object};
 use transport::Call;
 
 /// A request that is ready to be sent: its body is encoded, and it knows how to read its answer.
@@ -27,7 +27,7 @@ pub struct Request<T> {
     generate_name: Option<Arc<str>>,
 }
 
-type Read<T> = dyn Fn(&Asked, &Bytes) -> Result<T, Error> + Send + Sync;
+type Read<T> = dyn Fn(&RequestInfo, &Bytes) -> Result<T, Error> + Send + Sync;
 
 /// The answer to a [`Request`].
 #[derive(Clone, Debug)]
@@ -36,14 +36,14 @@ pub struct Answer<T> {
     /// The decoded answer.
     pub value: T,
     /// The object that the answer is about; `None` if it is about none.
-    pub about: Option<About>,
+    pub object: Option<AnsweredObject>,
 }
 
 impl<T> Request<T> {
     pub(crate) fn new(
         client: kube_client::Client,
         call: Call,
-        read: impl Fn(&Asked, &Bytes) -> Result<T, Error> + Send + Sync + 'static,
+        read: impl Fn(&RequestInfo, &Bytes) -> Result<T, Error> + Send + Sync + 'static,
     ) -> Self {
         Self {
             client,
@@ -61,8 +61,8 @@ impl<T> Request<T> {
 
     /// Returns the verb, the kind and the target of the request.
     #[must_use]
-    pub fn asked(&self) -> &Asked {
-        &self.call.asked
+    pub fn request_info(&self) -> &RequestInfo {
+        &self.call.info
     }
 
     /// Returns the prefix of the name that the server makes (`metadata.generateName`); `None` if the object has a
@@ -94,10 +94,10 @@ impl<T> Request<T> {
     ///
     /// Dropping the future of a write leaves open whether the server executes the write.
     pub async fn send(&self) -> Result<Answer<T>, Error> {
-        let (asked, body) = self.call.clone().fetch(&self.client).await?;
+        let (info, body) = self.call.clone().fetch(&self.client).await?;
         Ok(Answer {
-            value: (self.read)(&asked, &body)?,
-            about: about(&body),
+            value: (self.read)(&info, &body)?,
+            object: answered_object(&body),
         })
     }
 }
@@ -115,6 +115,6 @@ impl<T> Clone for Request<T> {
 
 impl<T> fmt::Debug for Request<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Request").field(&self.call.asked).finish()
+        f.debug_tuple("Request").field(&self.call.info).finish()
     }
 }

@@ -158,7 +158,7 @@ impl RequestSender {
     ) -> Result<Answer<T>, Error> {
         let observers = self.observers();
         let own = (!self.options.dry_run).then(|| Arc::clone(&self.own));
-        let asked = request.asked().clone();
+        let info = request.request_info().clone();
         for observer in &observers {
             guarded(&write, || observer.began(&write));
         }
@@ -174,7 +174,7 @@ impl RequestSender {
             Err(ended) => match ended.try_into_panic() {
                 Ok(panic) => resume_unwind(panic),
                 Err(_) => Err(Error::Transport {
-                    asked: Box::new(asked),
+                    info: Box::new(info),
                     endpoint: None,
                     cause: "the runtime ended before the answer came".to_owned(),
                 }),
@@ -212,19 +212,19 @@ impl RequestSender {
         version: Option<ResourceVersion>,
     ) -> Write {
         static WRITES: AtomicU64 = AtomicU64::new(0);
-        let asked = request.asked();
-        let deleted = asked.key().filter(|_| asked.verb() == "delete");
+        let info = request.request_info();
+        let deleted = info.key().filter(|_| info.verb() == "delete");
         let before = deleted.map(|key| self.own.before_delete(kind.gvk(), key, version));
         Write {
             // Ids only have to differ, so no order between threads is needed.
             id: WRITES.fetch_add(1, Ordering::Relaxed),
             request: self.request.clone(),
-            verb: asked.verb(),
+            verb: info.verb(),
             kind: kind.clone(),
-            namespace: asked.namespace().map(ToOwned::to_owned),
-            key: asked.key().filter(|key| !key.name().is_empty()).cloned(),
+            namespace: info.namespace().map(ToOwned::to_owned),
+            key: info.key().filter(|key| !key.name().is_empty()).cloned(),
             generate_name: request.generate_name().map(ToOwned::to_owned),
-            subresource: asked.subresource().map(ToOwned::to_owned),
+            subresource: info.subresource().map(ToOwned::to_owned),
             before: before.unwrap_or_default(),
         }
     }
@@ -236,8 +236,8 @@ fn note<T>(
     write: &Write,
     sent: &Result<Answer<T>, Error>,
 ) {
-    let about = sent.as_ref().map(|answer| answer.about.as_ref());
-    let outcome = outcome(write, about);
+    let object = sent.as_ref().map(|answer| answer.object.as_ref());
+    let outcome = outcome(write, object);
     if let Some(own) = own {
         // The version is noted before the outcome: an informer that starts in between either finds the version, or is
         // found when the outcome is noted.

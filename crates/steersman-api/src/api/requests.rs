@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use steersman_object::{Kind, Object, ObjectKey, Selection, json_error_position};
 
 use super::Api;
-use crate::asked::Asked;
 use crate::decode::Decoder;
 use crate::decode::raw;
 use crate::error::{Error, parse_status};
@@ -18,6 +17,7 @@ use crate::options::{DeleteOptions, PageRequest, Paging, Patch, WriteOptions};
 use crate::request::Request;
 use crate::request::transport::Call;
 use crate::request::url::Url;
+use crate::request_info::RequestInfo;
 
 const JSON: &str = "application/json";
 
@@ -32,15 +32,15 @@ impl<K: Object> Api<K> {
         let key = object.key();
         let generate_name = object.meta().generate_name.as_deref();
         let generate_name = generate_name.filter(|_| key.name().is_empty());
-        let asked = Asked::of_object("create", &self.kind, &key).generating(generate_name);
+        let info = RequestInfo::of_object("create", &self.kind, &key).generating(generate_name);
         if self.kind.is_namespaced() && key.namespace().is_none() {
             let problem = "its metadata names no namespace";
-            return Err(Error::invalid_request(asked, problem));
+            return Err(Error::invalid_request(info, problem));
         }
         let url = Url::collection(&self.kind, key.namespace())
-            .map_err(|problem| Error::invalid_request(asked.clone(), problem))?;
-        let body = self.encode(&asked, object)?;
-        let call = call(Method::POST, asked, url.write(options), JSON, body);
+            .map_err(|problem| Error::invalid_request(info.clone(), problem))?;
+        let body = self.encode(&info, object)?;
+        let call = call(Method::POST, info, url.write(options), JSON, body);
         Ok(self.whole(call).generating(generate_name))
     }
 
@@ -51,13 +51,13 @@ impl<K: Object> Api<K> {
     /// [`Error::InvalidRequest`] if the object has no key that fits its kind, names another kind (as metadata alone
     /// does), or does not encode.
     pub fn update_request(&self, object: &K, options: &WriteOptions) -> Result<Request<K>, Error> {
-        let (asked, url) = self.object("update", &object.key())?;
-        let body = self.encode(&asked, object)?;
+        let (info, url) = self.object("update", &object.key())?;
+        let body = self.encode(&info, object)?;
         if let Some(other) = another_kind(&self.kind, &body) {
             let problem = format!("it calls itself {other}: send what is to change as a patch");
-            return Err(Error::invalid_request(asked, problem));
+            return Err(Error::invalid_request(info, problem));
         }
-        let call = call(Method::PUT, asked, url.write(options), JSON, body);
+        let call = call(Method::PUT, info, url.write(options), JSON, body);
         Ok(self.whole(call))
     }
 
@@ -72,8 +72,8 @@ impl<K: Object> Api<K> {
         patch: &Patch,
         options: &WriteOptions,
     ) -> Result<Request<K>, Error> {
-        let (asked, url) = self.object("patch", key)?;
-        Ok(self.whole(patching(asked, url, patch, options)))
+        let (info, url) = self.object("patch", key)?;
+        Ok(self.whole(patching(info, url, patch, options)))
     }
 
     /// Returns the request of [`delete`](Self::delete).
@@ -86,18 +86,18 @@ impl<K: Object> Api<K> {
         key: &ObjectKey,
         options: &DeleteOptions,
     ) -> Result<Request<Option<K>>, Error> {
-        let (asked, url) = self.object("delete", key)?;
+        let (info, url) = self.object("delete", key)?;
         let call = call(
             Method::DELETE,
-            asked,
+            info,
             url,
             JSON,
             options.to_json().to_string().into(),
         );
         let decoder = self.decoder.clone();
-        let read = move |asked: &Asked, body: &Bytes| match parse_status(body) {
+        let read = move |info: &RequestInfo, body: &Bytes| match parse_status(body) {
             Some(_) => Ok(None),
-            None => read_object(&decoder, asked, body).map(Some),
+            None => read_object(&decoder, info, body).map(Some),
         };
         Ok(self.request(call, read))
     }
@@ -113,15 +113,15 @@ impl<K: Object> Api<K> {
         selection: &Selection,
         options: &DeleteOptions,
     ) -> Result<Request<Vec<ObjectKey>>, Error> {
-        let (asked, url) = self.selected("deletecollection", selection)?;
+        let (info, url) = self.selected("deletecollection", selection)?;
         if self.kind.is_namespaced() && selection.selected_namespace().is_none() {
             let problem = "collections are deleted in one namespace at a time, and none is named";
-            return Err(Error::invalid_request(asked, problem));
+            return Err(Error::invalid_request(info, problem));
         }
         let url = url.list(&PageRequest::of(selection, &Paging::new()));
         let call = call(
             Method::DELETE,
-            asked,
+            info,
             url,
             JSON,
             options.to_json().to_string().into(),
@@ -141,9 +141,9 @@ impl<K: Object> Api<K> {
         body: &impl Serialize,
         options: &WriteOptions,
     ) -> Result<Request<T>, Error> {
-        let (asked, url) = self.part("create", key, subresource)?;
-        let body = encode(&asked, body)?.into();
-        let call = call(Method::POST, asked, url.write(options), JSON, body);
+        let (info, url) = self.part("create", key, subresource)?;
+        let body = encode(&info, body)?.into();
+        let call = call(Method::POST, info, url.write(options), JSON, body);
         Ok(self.other(call))
     }
 
@@ -159,11 +159,11 @@ impl<K: Object> Api<K> {
         body: &impl Serialize,
         options: &WriteOptions,
     ) -> Result<Request<T>, Error> {
-        let (asked, url) = self.part("update", key, subresource)?;
-        let body = encode(&asked, body)?;
+        let (info, url) = self.part("update", key, subresource)?;
+        let body = encode(&info, body)?;
         // A dynamic object may lack its kind; a body of another kind always names its own.
         let body = self.with_kind(body);
-        let call = call(Method::PUT, asked, url.write(options), JSON, body.into());
+        let call = call(Method::PUT, info, url.write(options), JSON, body.into());
         Ok(self.other(call))
     }
 
@@ -179,8 +179,8 @@ impl<K: Object> Api<K> {
         patch: &Patch,
         options: &WriteOptions,
     ) -> Result<Request<T>, Error> {
-        let (asked, url) = self.part("patch", key, subresource)?;
-        Ok(self.other(patching(asked, url, patch, options)))
+        let (info, url) = self.part("patch", key, subresource)?;
+        Ok(self.other(patching(info, url, patch, options)))
     }
 
     fn part(
@@ -188,29 +188,29 @@ impl<K: Object> Api<K> {
         verb: &'static str,
         key: &ObjectKey,
         subresource: &str,
-    ) -> Result<(Asked, Url), Error> {
-        let (asked, url) = self.object(verb, key)?;
-        Ok((asked.part(subresource), url.sub(subresource)))
+    ) -> Result<(RequestInfo, Url), Error> {
+        let (info, url) = self.object(verb, key)?;
+        Ok((info.part(subresource), url.sub(subresource)))
     }
 
     /// Returns a request that is answered with an object of the kind.
     fn whole(&self, call: Call) -> Request<K> {
         let decoder = self.decoder.clone();
-        let read = move |asked: &Asked, body: &Bytes| -> Result<K, Error> {
-            read_object(&decoder, asked, body)
+        let read = move |info: &RequestInfo, body: &Bytes| -> Result<K, Error> {
+            read_object(&decoder, info, body)
         };
         self.request(call, read)
     }
 
     /// Returns a request that is answered with another type.
     fn other<T: DeserializeOwned>(&self, call: Call) -> Request<T> {
-        self.request(call, |asked, body| read_part(asked, body))
+        self.request(call, |info, body| read_part(info, body))
     }
 
     fn request<T>(
         &self,
         call: Call,
-        read: impl Fn(&Asked, &Bytes) -> Result<T, Error> + Send + Sync + 'static,
+        read: impl Fn(&RequestInfo, &Bytes) -> Result<T, Error> + Send + Sync + 'static,
     ) -> Request<T> {
         Request::new(self.client.clone(), call, read).request_timeout(self.limit)
     }
@@ -218,17 +218,17 @@ impl<K: Object> Api<K> {
     /// Encodes the object, and adds `apiVersion` and `kind` if a dynamic object lacks them.
     pub(super) fn review_call(&self, review: &K) -> Result<Call, Error> {
         let key = review.key();
-        let asked = Asked::of_collection("create", &self.kind, key.namespace());
+        let info = RequestInfo::of_collection("create", &self.kind, key.namespace());
         let url = Url::collection(&self.kind, key.namespace())
-            .map_err(|problem| Error::invalid_request(asked.clone(), problem))?;
-        let body = self.encode(&asked, review)?;
-        let mut call = call(Method::POST, asked, url, JSON, body);
+            .map_err(|problem| Error::invalid_request(info.clone(), problem))?;
+        let body = self.encode(&info, review)?;
+        let mut call = call(Method::POST, info, url, JSON, body);
         call.limit = self.limit;
         Ok(call)
     }
 
-    fn encode(&self, asked: &Asked, object: &impl Serialize) -> Result<Bytes, Error> {
-        let bytes = encode(asked, object)?;
+    fn encode(&self, info: &RequestInfo, object: &impl Serialize) -> Result<Bytes, Error> {
+        let bytes = encode(info, object)?;
         Ok(self.with_kind(bytes).into())
     }
 
@@ -243,22 +243,22 @@ impl<K: Object> Api<K> {
 
 pub(super) fn read_object<K: Object>(
     decoder: &Decoder,
-    asked: &Asked,
+    info: &RequestInfo,
     body: &[u8],
 ) -> Result<K, Error> {
     match decoder.object(body) {
         Decoded::Good(object) => Ok(object),
-        Decoded::Malformed(malformed) => Err(Error::decode(asked, malformed.error)),
+        Decoded::Malformed(malformed) => Err(Error::decode(info, malformed.error)),
     }
 }
 
 /// Decodes a subresource. A subresource may hold a secret (a token), so the error only says where the problem is.
-pub(super) fn read_part<T: DeserializeOwned>(asked: &Asked, body: &[u8]) -> Result<T, Error> {
-    serde_json::from_slice(body).map_err(|error| Error::decode(asked, json_error_position(&error)))
+pub(super) fn read_part<T: DeserializeOwned>(info: &RequestInfo, body: &[u8]) -> Result<T, Error> {
+    serde_json::from_slice(body).map_err(|error| Error::decode(info, json_error_position(&error)))
 }
 
 /// Returns the keys of a list; none if the answer is no list.
-fn read_keys(_: &Asked, body: &Bytes) -> Result<Vec<ObjectKey>, Error> {
+fn read_keys(_: &RequestInfo, body: &Bytes) -> Result<Vec<ObjectKey>, Error> {
     #[derive(Deserialize)]
     struct List {
         #[serde(default)]
@@ -280,27 +280,33 @@ fn read_keys(_: &Asked, body: &Bytes) -> Result<Vec<ObjectKey>, Error> {
     Ok(list.into_iter().map(key).collect())
 }
 
-fn encode(asked: &Asked, body: &impl Serialize) -> Result<Vec<u8>, Error> {
+fn encode(info: &RequestInfo, body: &impl Serialize) -> Result<Vec<u8>, Error> {
     serde_json::to_vec(body).map_err(|error| {
         let problem = format!("it does not encode: {}", json_error_position(&error));
-        Error::invalid_request(asked.clone(), problem)
+        Error::invalid_request(info.clone(), problem)
     })
 }
 
 /// Returns the kind that a body names, if it differs from the requested kind.
 fn another_kind(kind: &Kind, body: &[u8]) -> Option<String> {
-    let gvk = crate::request::about::about(body)?.gvk;
+    let gvk = crate::request::answered_object::answered_object(body)?.gvk;
     (gvk != *kind.gvk()).then(|| gvk.to_string())
 }
 
-fn call(method: Method, asked: Asked, url: Url, content_type: &'static str, body: Bytes) -> Call {
-    let mut call = Call::get(asked, url);
+fn call(
+    method: Method,
+    info: RequestInfo,
+    url: Url,
+    content_type: &'static str,
+    body: Bytes,
+) -> Call {
+    let mut call = Call::get(info, url);
     call.method = method;
     call.body = Some((content_type, body));
     call
 }
 
-fn patching(asked: Asked, url: Url, patch: &Patch, options: &WriteOptions) -> Call {
+fn patching(info: RequestInfo, url: Url, patch: &Patch, options: &WriteOptions) -> Call {
     let (content_type, value) = match patch {
         Patch::Merge(value) => ("application/merge-patch+json", value),
         Patch::Json(value) => ("application/json-patch+json", value),
@@ -312,5 +318,5 @@ fn patching(asked: Asked, url: Url, patch: &Patch, options: &WriteOptions) -> Ca
         _ => url.write(options),
     };
     let body = value.to_string().into();
-    call(Method::PATCH, asked, url, content_type, body)
+    call(Method::PATCH, info, url, content_type, body)
 }

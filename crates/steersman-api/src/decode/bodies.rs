@@ -11,10 +11,10 @@ use steersman_object::{ResourceVersion, json_error_position};
 
 use super::items::{Items, MAX_VALUE, NoList};
 use super::lines::{Lines, MAX_LINE, TooLong};
-use crate::asked::Asked;
 use crate::decode::{Decoder, plain_object};
 use crate::error::{Error, parse_status};
 use crate::event::{Decoded, PageEnd, WatchEvent};
+use crate::request_info::RequestInfo;
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -48,15 +48,15 @@ struct BookmarkMetadata {
 /// The body of one page of a list, cut into the bytes of its objects.
 #[derive(Debug)]
 pub(crate) struct Page {
-    asked: Asked,
+    info: RequestInfo,
     items: Items,
     chunk: Bytes,
 }
 
 impl Page {
-    pub(crate) fn new(asked: Asked) -> Self {
+    pub(crate) fn new(info: RequestInfo) -> Self {
         Self {
-            asked,
+            info,
             items: Items::new(MAX_VALUE),
             chunk: Bytes::new(),
         }
@@ -70,20 +70,20 @@ impl Page {
     /// Returns the bytes of the next complete object. An error ends the page.
     pub(crate) fn next_item(&mut self) -> Result<Option<Bytes>, Error> {
         let item = self.items.next_item(&mut self.chunk);
-        item.map_err(|problem| no_list(&self.asked, &problem))
+        item.map_err(|problem| no_list(&self.info, &problem))
     }
 
     /// Returns the list metadata of the page, after the body has ended.
     pub(crate) fn finish(self) -> Result<PageEnd, Error> {
-        let asked = self.asked;
+        let info = self.info;
         let metadata = self.items.finish();
-        let metadata: ListMetadata = match metadata.map_err(|problem| no_list(&asked, &problem))? {
+        let metadata: ListMetadata = match metadata.map_err(|problem| no_list(&info, &problem))? {
             Some(metadata) => serde_json::from_slice(&metadata).map_err(|error| {
                 let problem = format!(
                     "it is not a list: its metadata: {}",
                     json_error_position(&error)
                 );
-                Error::decode(&asked, problem)
+                Error::decode(&info, problem)
             })?,
             None => ListMetadata::default(),
         };
@@ -95,10 +95,10 @@ impl Page {
     }
 }
 
-fn no_list(asked: &Asked, problem: &NoList) -> Error {
+fn no_list(info: &RequestInfo, problem: &NoList) -> Error {
     match problem {
-        NoList::Cut => Error::transport(asked, problem.to_string()),
-        _ => Error::decode(asked, format!("it is not a list: {problem}")),
+        NoList::Cut => Error::transport(info, problem.to_string()),
+        _ => Error::decode(info, format!("it is not a list: {problem}")),
     }
 }
 
@@ -106,7 +106,7 @@ fn no_list(asked: &Asked, problem: &NoList) -> Error {
 #[derive(Debug)]
 pub(crate) struct Events {
     decoder: Decoder,
-    asked: Asked,
+    info: RequestInfo,
     lines: Lines,
     /// The beginning of a value that spans several lines: a pretty-printed `Status`.
     open: Vec<u8>,
@@ -121,10 +121,10 @@ enum Line {
 }
 
 impl Events {
-    pub(crate) fn new(decoder: Decoder, asked: Asked) -> Self {
+    pub(crate) fn new(decoder: Decoder, info: RequestInfo) -> Self {
         Self {
             decoder,
-            asked,
+            info,
             lines: Lines::new(MAX_LINE),
             open: Vec::new(),
         }
@@ -142,7 +142,7 @@ impl Events {
                 Ok(line) => line?,
                 Err(TooLong { max }) => {
                     let problem = format!("an event is longer than {} MiB", max >> 20);
-                    return Some(Err(Error::decode(&self.asked, problem)));
+                    return Some(Err(Error::decode(&self.info, problem)));
                 }
             };
             if let Some(event) = self.line(&line) {
@@ -161,7 +161,7 @@ impl Events {
         let cut = !self.open.is_empty();
         cut.then(|| {
             Err(Error::transport(
-                &self.asked,
+                &self.info,
                 "the answer ends inside an event",
             ))
         })
@@ -185,8 +185,8 @@ impl Events {
                 self.open.push(b' ');
                 None
             }
-            Line::Open => Some(Err(Error::decode(&self.asked, "an event never ends"))),
-            Line::Broken(problem) => Some(Err(Error::decode(&self.asked, problem))),
+            Line::Open => Some(Err(Error::decode(&self.info, "an event never ends"))),
+            Line::Broken(problem) => Some(Err(Error::decode(&self.info, problem))),
         }
     }
 
@@ -219,7 +219,7 @@ impl Events {
             Err(error) => {
                 return match parse_status(text) {
                     Some(status) => Line::Event(WatchEvent::Error(Error::from_status(
-                        self.asked.clone(),
+                        self.info.clone(),
                         status,
                         None,
                     ))),
@@ -243,7 +243,7 @@ impl Events {
             },
             "ERROR" => {
                 let status = parse_status(raw).unwrap_or_default();
-                WatchEvent::Error(Error::from_status(self.asked.clone(), status, None))
+                WatchEvent::Error(Error::from_status(self.info.clone(), status, None))
             }
             other => {
                 let other: String = other.chars().take(40).collect();

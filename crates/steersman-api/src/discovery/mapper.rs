@@ -12,11 +12,11 @@ use tokio::sync::OnceCell;
 
 use super::document::{self, Group, Index, Served, Version};
 use super::table::KindTable;
-use crate::asked::Asked;
 use crate::connection::Connection;
 use crate::error::{Error, Status};
 use crate::request::transport::Call;
 use crate::request::url::Url;
+use crate::request_info::RequestInfo;
 
 const JSON: &str = "application/json";
 /// Accepts all groups in one document if the server has that, or else the list of groups.
@@ -349,7 +349,7 @@ impl Mapper {
     async fn fetch(&self, path: String, accept: &'static str) -> Result<bytes::Bytes, Error> {
         let connect = || self.inner.connection.connect();
         let client = self.inner.client.get_or_try_init(connect).await?;
-        let mut call = Call::get(Asked::of_document("read", &path), Url::path(path));
+        let mut call = Call::get(RequestInfo::of_document("read", &path), Url::path(path));
         call.accept = accept;
         Ok(call.fetch(client).await?.1)
     }
@@ -390,7 +390,7 @@ fn group_version(group: &str, version: &str) -> String {
 
 fn unreadable(what: &str, error: &serde_json::Error) -> Error {
     Error::decode(
-        &Asked::of_document("read", what),
+        &RequestInfo::of_document("read", what),
         json_error_position(error),
     )
 }
@@ -402,5 +402,5 @@ fn not_served(what: &str, because: &str) -> Error {
         message: because.to_owned(),
         ..Status::default()
     };
-    Error::from_status(Asked::of_document("find", what), status, None)
+    Error::from_status(RequestInfo::of_document("find", what), status, None)
 }

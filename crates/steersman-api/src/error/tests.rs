@@ -6,9 +6,9 @@ use steersman_object::{Kind, ObjectKey};
 use super::*;
 use k8s_openapi::api::apps::v1::Deployment;
 
-fn asked() -> Asked {
+fn info() -> RequestInfo {
     let key = ObjectKey::namespaced("web", "site");
-    Asked::of_object("get", &Kind::of::<Deployment>(), &key)
+    RequestInfo::of_object("get", &Kind::of::<Deployment>(), &key)
 }
 
 fn answer(code: u16, reason: &str, name: &str) -> Error {
@@ -16,7 +16,7 @@ fn answer(code: u16, reason: &str, name: &str) -> Error {
         "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code,
         "reason": reason, "message": "said the server", "details": {"name": name},
     });
-    Error::from_answer(asked(), code, None, body.to_string().as_bytes())
+    Error::from_answer(info(), code, None, body.to_string().as_bytes())
 }
 
 type Predicate = fn(&Error) -> bool;
@@ -80,7 +80,7 @@ fn a_cause_is_found_among_the_causes_of_the_status() {
         "kind": "Status", "code": 403, "reason": "Forbidden",
         "details": {"name": "site", "causes": causes},
     });
-    let error = Error::from_answer(asked(), 403, None, body.to_string().as_bytes());
+    let error = Error::from_answer(info(), 403, None, body.to_string().as_bytes());
     assert!(error.is_namespace_terminating() && error.is_forbidden());
     assert!(error.has_cause("FieldValueInvalid") && !error.has_cause("Other"));
     assert_eq!(error.reason(), Some("Forbidden"));
@@ -97,13 +97,13 @@ fn an_answer_without_a_status_is_classified_by_its_code() {
         (504, Error::is_timeout),
     ];
     for (code, is) in predicates {
-        let error = Error::from_answer(asked(), code, None, b"");
+        let error = Error::from_answer(info(), code, None, b"");
         assert!(is(&error) && error.reason().is_none(), "{error}");
     }
-    let error = Error::from_answer(asked(), 404, None, b"404 page not found\n");
+    let error = Error::from_answer(info(), 404, None, b"404 page not found\n");
     assert!(error.is_kind_not_served(), "{error}");
     assert!(error.to_string().contains("404 page not found"), "{error}");
-    let error = Error::from_answer(asked(), 502, None, b"<html><body>secret</body></html>");
+    let error = Error::from_answer(info(), 502, None, b"<html><body>secret</body></html>");
     assert_eq!(error.code(), Some(502));
     assert!(!error.to_string().contains("secret"), "{error}");
     for body in [
@@ -113,7 +113,7 @@ fn an_answer_without_a_status_is_classified_by_its_code() {
         b"[1]",
         b"{\"kind\":\"Secret\",\"data\":\"x\"}",
     ] {
-        let error = Error::from_answer(asked(), 409, None, body);
+        let error = Error::from_answer(info(), 409, None, body);
         assert!(error.is_conflict(), "{error}");
         assert!(!error.to_string().contains("data"), "{error}");
     }
@@ -122,13 +122,13 @@ fn an_answer_without_a_status_is_classified_by_its_code() {
 #[test]
 fn a_404_of_another_web_server_is_not_a_missing_kind() {
     let kind = Kind::of::<Deployment>();
-    let asked = || Asked::of_collection("list", &kind, None);
+    let info = || RequestInfo::of_collection("list", &kind, None);
     for (body, quoted) in [
         (&b"<html><body>nginx</body></html>"[..], ""),
         (b"default backend - 404\n", "404: default backend - 404 ("),
         (b"{ not json", ""),
     ] {
-        let error = Error::from_answer(asked(), 404, None, body);
+        let error = Error::from_answer(info(), 404, None, body);
         assert!(!error.is_kind_not_served() && !error.is_not_found());
         assert_eq!(error.code(), Some(404));
         let text = error.to_string();
@@ -144,7 +144,7 @@ fn a_404_of_another_web_server_is_not_a_missing_kind() {
         b"{}",
         b"{\"kind\":\"Status\"}",
     ] {
-        let error = Error::from_answer(asked(), 404, None, body);
+        let error = Error::from_answer(info(), 404, None, body);
         assert!(error.is_kind_not_served(), "{error}");
     }
 }
@@ -152,24 +152,24 @@ fn a_404_of_another_web_server_is_not_a_missing_kind() {
 #[test]
 fn a_pretty_printed_status_is_a_status() {
     let body = "{\n  \"kind\": \"Status\",\n  \"reason\": \"Expired\",\n  \"code\": 410\n}\n";
-    assert!(Error::from_answer(asked(), 410, None, body.as_bytes()).is_expired());
+    assert!(Error::from_answer(info(), 410, None, body.as_bytes()).is_expired());
     assert_eq!(parse_status(body.as_bytes()).map(|s| s.code), Some(410));
 }
 
 #[test]
 fn a_throttled_request_has_the_time_to_wait() {
     let header = Some(Duration::from_secs(3));
-    let error = Error::from_answer(asked(), 429, header, b"");
+    let error = Error::from_answer(info(), 429, header, b"");
     assert_eq!(error.retry_after(), header);
     assert!(matches!(error, Error::Throttled { after, .. } if after == header));
     let body = json!({
         "kind": "Status", "code": 429, "reason": "TooManyRequests",
         "details": {"retryAfterSeconds": 7},
     });
-    let error = Error::from_answer(asked(), 429, None, body.to_string().as_bytes());
+    let error = Error::from_answer(info(), 429, None, body.to_string().as_bytes());
     assert_eq!(error.retry_after(), Some(Duration::from_secs(7)));
     // Other answers than 429 have it too.
-    let error = Error::from_answer(asked(), 503, header, b"");
+    let error = Error::from_answer(info(), 503, header, b"");
     assert_eq!(error.retry_after(), header);
 }
 
@@ -180,9 +180,9 @@ fn a_too_large_version_differs_from_other_timeouts() {
         "message": "Too large resource version: 9, current: 5",
         "details": {"causes": [{"reason": "ResourceVersionTooLarge", "message": "x"}]},
     });
-    let error = Error::from_answer(asked(), 504, None, body.to_string().as_bytes());
+    let error = Error::from_answer(info(), 504, None, body.to_string().as_bytes());
     assert!(error.is_version_too_large());
-    assert!(!Error::from_answer(asked(), 504, None, b"").is_version_too_large());
+    assert!(!Error::from_answer(info(), 504, None, b"").is_version_too_large());
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn an_unreachable_server_is_named_with_the_root_cause() {
         source: Box::new(std::io::Error::other("connection refused")),
     };
     let error = kube_client::Error::Service(Box::new(unreachable));
-    let error = Error::from_client(asked(), error);
+    let error = Error::from_client(info(), error);
     assert!(error.is_transport());
     assert_eq!(
         error.to_string(),
@@ -215,17 +215,17 @@ fn a_brief_text_has_neither_kind_nor_advice() {
         "get of web/site failed: the server answered 404 NotFound: said the server"
     );
     let kind = Kind::of::<Deployment>();
-    let asked = Asked::of_collection("watch", &kind, None);
-    let error = Error::from_answer(asked, 403, None, b"");
+    let info = RequestInfo::of_collection("watch", &kind, None);
+    let error = Error::from_answer(info, 403, None, b"");
     assert_eq!(
         error.to_string(),
         "could not watch deployments.apps of all namespaces: the server answered 403; \
          grant it with RBAC"
     );
     assert_eq!(error.brief(), "watch failed: the server answered 403");
-    let asked = Asked::of_collection("list", &kind, Some("web"));
+    let info = RequestInfo::of_collection("list", &kind, Some("web"));
     assert_eq!(
-        Error::transport(&asked, "connection reset").brief(),
+        Error::transport(&info, "connection reset").brief(),
         "list of namespace web failed: connection reset"
     );
 }

@@ -10,8 +10,8 @@ use kube_client::client::Body;
 use tokio::time::timeout;
 
 use super::url::Url;
-use crate::asked::Asked;
 use crate::error::Error;
+use crate::request_info::RequestInfo;
 
 /// The default time limit until a server begins to answer: 65 s, a little more than the limit of kube-apiserver
 /// itself (`--request-timeout`, 60 s).
@@ -34,7 +34,7 @@ pub(crate) const METADATA: &str =
 /// One request to an API server.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
-    pub(crate) asked: Asked,
+    pub(crate) info: RequestInfo,
     pub(crate) method: Method,
     pub(crate) url: Url,
     /// The content type and the body, if there is one.
@@ -48,9 +48,9 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    pub(crate) fn get(asked: Asked, url: Url) -> Self {
+    pub(crate) fn get(info: RequestInfo, url: Url) -> Self {
         Self {
-            asked,
+            info,
             method: Method::GET,
             url,
             body: None,
@@ -64,8 +64,8 @@ impl Call {
     pub(crate) async fn send(
         self,
         client: &kube_client::Client,
-    ) -> Result<(Asked, Response<Body>), Error> {
-        let asked = self.asked;
+    ) -> Result<(RequestInfo, Response<Body>), Error> {
+        let info = self.info;
         let mut request = Request::builder()
             .method(self.method)
             .uri(self.url.into_string())
@@ -82,7 +82,7 @@ impl Call {
         };
         let request = match request.body(body) {
             Ok(request) => request,
-            Err(error) => return Err(Error::invalid_request(asked, error.to_string())),
+            Err(error) => return Err(Error::invalid_request(info, error.to_string())),
         };
         // A time beyond the range of the clock means no limit.
         let limit = match self.limit {
@@ -91,36 +91,39 @@ impl Call {
         };
         let response = match timeout(limit, client.send(request)).await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Err(Error::from_client(asked, error)),
+            Ok(Err(error)) => return Err(Error::from_client(info, error)),
             Err(_) => {
                 let cause = format!("no answer within {} s", limit.as_secs_f64());
-                return Err(Error::transport(&asked, cause));
+                return Err(Error::transport(&info, cause));
             }
         };
         if response.status().is_success() {
-            return Ok((asked, response));
+            return Ok((info, response));
         }
         let code = response.status().as_u16();
         let retry_after = retry_after(response.headers());
         // If its body cannot be read, the error has less detail.
-        let body = collect(&asked, response, ERROR_BODY).await;
+        let body = collect(&info, response, ERROR_BODY).await;
         let body = body.unwrap_or_default();
-        Err(Error::from_answer(asked, code, retry_after, &body))
+        Err(Error::from_answer(info, code, retry_after, &body))
     }
 
     /// Sends the request and collects the whole answer.
-    pub(crate) async fn fetch(self, client: &kube_client::Client) -> Result<(Asked, Bytes), Error> {
-        let (asked, response) = self.send(client).await?;
-        let body = collect(&asked, response, usize::MAX).await?;
-        Ok((asked, body))
+    pub(crate) async fn fetch(
+        self,
+        client: &kube_client::Client,
+    ) -> Result<(RequestInfo, Bytes), Error> {
+        let (info, response) = self.send(client).await?;
+        let body = collect(&info, response, usize::MAX).await?;
+        Ok((info, body))
     }
 }
 
-async fn collect(asked: &Asked, response: Response<Body>, max: usize) -> Result<Bytes, Error> {
+async fn collect(info: &RequestInfo, response: Response<Body>, max: usize) -> Result<Bytes, Error> {
     let mut body = response.into_body();
     let mut bytes = BytesMut::new();
     while bytes.len() < max {
-        match next_chunk(asked, &mut body).await? {
+        match next_chunk(info, &mut body).await? {
             Some(chunk) => bytes.extend_from_slice(&chunk),
             None => break,
         }
@@ -129,15 +132,18 @@ async fn collect(asked: &Asked, response: Response<Body>, max: usize) -> Result<
 }
 
 /// Returns the next bytes of an answer other than a watch; `None` at its end.
-pub(crate) async fn next_chunk(asked: &Asked, body: &mut Body) -> Result<Option<Bytes>, Error> {
+pub(crate) async fn next_chunk(
+    info: &RequestInfo,
+    body: &mut Body,
+) -> Result<Option<Bytes>, Error> {
     loop {
         let frame = match timeout(PAUSE, body.frame()).await {
             Ok(None) => return Ok(None),
             Ok(Some(Ok(frame))) => frame,
-            Ok(Some(Err(error))) => return Err(Error::from_client(asked.clone(), error)),
+            Ok(Some(Err(error))) => return Err(Error::from_client(info.clone(), error)),
             Err(_) => {
                 let cause = format!("the answer stopped for {} s", PAUSE.as_secs());
-                return Err(Error::transport(asked, cause));
+                return Err(Error::transport(info, cause));
             }
         };
         // Trailers are ignored.

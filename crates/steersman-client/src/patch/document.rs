@@ -154,7 +154,7 @@ fn without_nulls(value: Value) -> Value {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::{ConfigMap, Pod};
-    use steersman_api::Asked;
+    use steersman_api::RequestInfo;
     use steersman_api::error::Status;
 
     use super::*;
@@ -240,8 +240,8 @@ mod tests {
         }))
         .unwrap();
         let kind = Kind::of::<ConfigMap>();
-        let asked = Asked::of_object("patch", &kind, &ObjectKey::namespaced("a", "b"));
-        let found = conflicts(&steersman_api::Error::from_status(asked, status, None));
+        let info = RequestInfo::of_object("patch", &kind, &ObjectKey::namespaced("a", "b"));
+        let found = conflicts(&steersman_api::Error::from_status(info, status, None));
         let found: Vec<_> = found
             .iter()
             .map(|c| {

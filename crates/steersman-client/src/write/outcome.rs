@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use steersman_api::{About, Error};
+use steersman_api::{AnsweredObject, Error};
 
 use crate::write::{Outcome, Write, Written};
 
@@ -11,9 +11,12 @@ use crate::write::{Outcome, Write, Written};
 const SHORTEST_WAIT: Duration = Duration::from_secs(1);
 
 /// Returns the outcome of a write.
-pub(crate) fn outcome<'a>(write: &Write, sent: Result<Option<&About>, &'a Error>) -> Outcome<'a> {
+pub(crate) fn outcome<'a>(
+    write: &Write,
+    sent: Result<Option<&AnsweredObject>, &'a Error>,
+) -> Outcome<'a> {
     match sent {
-        Ok(about) => Outcome::Done(about.and_then(|about| written(write, about))),
+        Ok(object) => Outcome::Done(object.and_then(|object| written(write, object))),
         Err(error) if is_unknown(error) => Outcome::Unknown(error),
         Err(error) => Outcome::Refused(error),
     }
@@ -77,32 +80,32 @@ impl Repeats {
 }
 
 /// Returns the written object if the answer is about that object.
-fn written(write: &Write, about: &About) -> Option<Written> {
-    let itself = about.gvk.same_group_kind(write.kind.gvk());
+fn written(write: &Write, object: &AnsweredObject) -> Option<Written> {
+    let itself = object.gvk.same_group_kind(write.kind.gvk());
     // A Scale has the uid and the version of the scaled object. The Status of a delete has the uid of the deleted
     // object, and no namespace.
-    let scale = (about.gvk.group(), about.gvk.kind()) == ("autoscaling", "Scale");
-    let gone = about.gvk.kind() == "Status" && write.verb == "delete";
+    let scale = (object.gvk.group(), object.gvk.kind()) == ("autoscaling", "Scale");
+    let gone = object.gvk.kind() == "Status" && write.verb == "delete";
     let fits = itself || scale || gone;
     let key = match &write.key {
         Some(key) => key,
         // The server made the name.
-        None => &about.key,
+        None => &object.key,
     };
-    (fits && !about.uid.is_empty()).then(|| Written {
+    (fits && !object.uid.is_empty()).then(|| Written {
         key: key.clone(),
-        uid: about.uid.clone(),
-        version: about.version.clone(),
-        labels: itself.then(|| about.labels.clone()),
-        deleting: about.deleting,
-        finalized: itself && about.finalized,
+        uid: object.uid.clone(),
+        version: object.version.clone(),
+        labels: itself.then(|| object.labels.clone()),
+        deleting: object.deleting,
+        finalized: itself && object.finalized,
     })
 }
 
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
-    use steersman_api::Asked;
+    use steersman_api::RequestInfo;
     use steersman_api::error::Status;
     use steersman_object::{Kind, ObjectKey};
 
@@ -110,7 +113,7 @@ mod tests {
 
     fn error(code: u16, retry_after: Option<u64>) -> Error {
         let kind = Kind::of::<ConfigMap>();
-        let asked = Asked::of_object("patch", &kind, &ObjectKey::namespaced("a", "b"));
+        let asked = RequestInfo::of_object("patch", &kind, &ObjectKey::namespaced("a", "b"));
         let status = Status {
             code,
             ..Status::default()

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::fake::*;
 use k8s_openapi::api::core::v1::ConfigMap;
 use steersman_api::error::Status;
-use steersman_api::{Asked, Error};
+use steersman_api::{Error, RequestInfo};
 use steersman_informer::{Reason, State};
 use steersman_object::Kind;
 
@@ -94,7 +94,7 @@ async fn an_endless_retry_after_is_bounded() {
         reason: "TooManyRequests".into(),
         ..Status::default()
     };
-    let asked = Asked::of_collection("list", &Kind::of::<ConfigMap>(), None);
+    let asked = RequestInfo::of_collection("list", &Kind::of::<ConfigMap>(), None);
     fake.list_error(Error::from_status(asked, status, Some(Duration::MAX)));
     fake.page("10", []);
     let _wire = fake.watch();
@@ -182,7 +182,7 @@ async fn a_starting_server_is_reported_and_asked_again_soon() {
                 message: text.into(),
                 ..Status::default()
             };
-            let asked = Asked::of_collection("list", &Kind::of::<ConfigMap>(), None);
+            let asked = RequestInfo::of_collection("list", &Kind::of::<ConfigMap>(), None);
             let after = Some(Duration::from_secs(5));
             fake.list_error(Error::from_status(asked, status, after));
         }

@@ -10,8 +10,8 @@ use futures::stream::{self, BoxStream};
 use k8s_openapi::api::core::v1::ConfigMap;
 use steersman_api::error::Status;
 use steersman_api::{
-    Asked, Decoded, Error, ListPage, ListPart, ListStream, ListWatch, Malformed, PageRequest,
-    RawObject, WatchEvent, WatchOptions,
+    Decoded, Error, ListPage, ListPart, ListStream, ListWatch, Malformed, PageRequest, RawObject,
+    RequestInfo, WatchEvent, WatchOptions,
 };
 use steersman_informer::{Delivery, Event, Informer, InformerOptions, Subscription};
 use steersman_object::{Kind, ObjectKey, ResourceVersion};
@@ -130,7 +130,7 @@ impl Fake {
             message: "Too large resource version: 30, current: 12".into(),
             ..Status::default()
         };
-        let asked = Asked::of_collection("watch", &Kind::of::<Map>(), None);
+        let asked = RequestInfo::of_collection("watch", &Kind::of::<Map>(), None);
         let error = Error::from_status(asked, status, None);
         self.then(Answer::Watch(Err(error)));
     }
@@ -207,7 +207,7 @@ pub(crate) fn refused(verb: &'static str, code: u16, reason: &str) -> Error {
         message: format!("{reason} by the script"),
         ..Status::default()
     };
-    let asked = Asked::of_collection(verb, &Kind::of::<Map>(), None);
+    let asked = RequestInfo::of_collection(verb, &Kind::of::<Map>(), None);
     Error::from_status(asked, status, None)
 }
 
@@ -219,7 +219,11 @@ pub(crate) fn broken() -> Error {
 /// Returns the error of a connection that broke for this cause.
 pub(crate) fn broken_by(cause: &str) -> Error {
     Error::Transport {
-        asked: Box::new(Asked::of_collection("watch", &Kind::of::<Map>(), None)),
+        info: Box::new(RequestInfo::of_collection(
+            "watch",
+            &Kind::of::<Map>(),
+            None,
+        )),
         endpoint: None,
         cause: cause.into(),
     }

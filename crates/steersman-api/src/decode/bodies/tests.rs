@@ -15,8 +15,8 @@ fn decoder<K: steersman_object::TypedObject>() -> Decoder {
     Decoder::new(Kind::of::<K>(), true)
 }
 
-fn asked() -> Asked {
-    Asked::of_collection("watch", &Kind::of::<ConfigMap>(), None)
+fn info() -> RequestInfo {
+    RequestInfo::of_collection("watch", &Kind::of::<ConfigMap>(), None)
 }
 
 fn page<K: Object>(decoder: &Decoder, body: &serde_json::Value) -> ListPage<K> {
@@ -24,7 +24,7 @@ fn page<K: Object>(decoder: &Decoder, body: &serde_json::Value) -> ListPage<K> {
 }
 
 fn page_of<K>(body: &[u8], item: impl Fn(&[u8]) -> Decoded<K>) -> Result<ListPage<K>, Error> {
-    let mut page = Page::new(asked());
+    let mut page = Page::new(info());
     let mut items = Vec::new();
     for chunk in body.chunks(7) {
         page.push(Bytes::copy_from_slice(chunk));
@@ -36,7 +36,7 @@ fn page_of<K>(body: &[u8], item: impl Fn(&[u8]) -> Decoded<K>) -> Result<ListPag
 }
 
 fn events(chunks: &[&str]) -> Vec<String> {
-    let mut events = Events::new(decoder::<ConfigMap>(), asked());
+    let mut events = Events::new(decoder::<ConfigMap>(), info());
     let mut words = Vec::new();
     for chunk in chunks {
         events.push(Bytes::copy_from_slice(chunk.as_bytes()));
@@ -266,7 +266,7 @@ fn a_line_that_is_no_event_differs_from_a_truncated_event() {
 
 #[test]
 fn a_line_past_every_bound_is_one_error() {
-    let mut events = Events::new(decoder::<ConfigMap>(), asked());
+    let mut events = Events::new(decoder::<ConfigMap>(), info());
     let chunk = Bytes::from(vec![b'x'; 1 << 20]);
     for _ in 0..32 {
         events.push(chunk.clone());
@@ -384,7 +384,7 @@ fn an_object_of_another_kind_is_malformed_under_its_own_key() {
     // An event with such an object needs the parser.
     let pod = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}"#;
     let event = format!(r#"{{"type":"ADDED","object":{pod}}}"#);
-    let events = Events::new(deployments(), asked());
+    let events = Events::new(deployments(), info());
     let Line::Event(WatchEvent::Added(Decoded::Malformed(kept))) = events.decode(event.as_bytes())
     else {
         panic!("{event}");
@@ -401,7 +401,7 @@ fn an_object_of_another_kind_is_malformed_under_its_own_key() {
 #[test]
 fn unusual_members_around_the_object_go_to_the_parser() {
     let plain = |text: &str| {
-        let events = Events::new(decoder::<ConfigMap>(), asked());
+        let events = Events::new(decoder::<ConfigMap>(), info());
         events.plain_event(text.as_bytes()).is_some()
     };
     let object = r#"{"metadata":{"name":"a"},"data":{"k":"}"}}"#;
@@ -449,7 +449,7 @@ proptest! {
             let place = place.min(text.len());
             text.insert(place, byte);
         }
-        let events = Events::new(decoder::<ConfigMap>(), asked());
+        let events = Events::new(decoder::<ConfigMap>(), info());
         let shown = |event: &WatchEvent| match event {
             WatchEvent::Added(Decoded::Good(object)) => format!("+{:?} {:?}", object.head(), value(object)),
             WatchEvent::Modified(Decoded::Good(object)) => format!("~{:?} {:?}", object.head(), value(object)),

@@ -38,7 +38,7 @@ struct Server {
     manner: Mutex<Manner>,
     streams: u32,
     opened: AtomicU64,
-    asked: AtomicU64,
+    info: AtomicU64,
 }
 
 fn server(manner: Manner, streams: u32) -> Arc<Server> {
@@ -46,7 +46,7 @@ fn server(manner: Manner, streams: u32) -> Arc<Server> {
         manner: Mutex::new(manner),
         streams,
         opened: AtomicU64::new(0),
-        asked: AtomicU64::new(0),
+        info: AtomicU64::new(0),
     })
 }
 
@@ -81,11 +81,11 @@ impl Server {
     }
 
     async fn serve(self: Arc<Self>, io: DuplexStream, manner: Manner) {
-        let asked = Arc::new(tokio::sync::Notify::new());
-        let (tell, counted) = (Arc::clone(&asked), Arc::clone(&self));
+        let info = Arc::new(tokio::sync::Notify::new());
+        let (tell, counted) = (Arc::clone(&info), Arc::clone(&self));
         let service = service_fn(move |request: Request<Incoming>| {
             tell.notify_one();
-            counted.asked.fetch_add(1, Ordering::Relaxed);
+            counted.info.fetch_add(1, Ordering::Relaxed);
             let answer = answer(request.uri().path());
             async move {
                 if manner == Manner::Cuts {
@@ -109,7 +109,7 @@ impl Server {
             Manner::GoesAway => {
                 tokio::select! {
                     _ = connection.as_mut() => return,
-                    () = asked.notified() => {}
+                    () = info.notified() => {}
                 }
                 connection.as_mut().graceful_shutdown();
                 let _ = connection.await;
@@ -117,7 +117,7 @@ impl Server {
             Manner::Cuts => {
                 tokio::select! {
                     _ = connection.as_mut() => {}
-                    () = asked.notified() => {}
+                    () = info.notified() => {}
                 }
             }
             Manner::Serves | Manner::Refuses | Manner::Panics => {
@@ -246,12 +246,12 @@ async fn a_goaway_loses_no_request_and_no_watch() {
 async fn a_request_on_a_link_that_breaks_is_sent_once() {
     let server = server(Manner::Cuts, 100);
     let links = server.links();
-    let asked = || server.asked.load(Ordering::Relaxed);
+    let info = || server.info.load(Ordering::Relaxed);
     assert!(text(&links).await.is_err());
-    assert_eq!(asked(), 1);
+    assert_eq!(info(), 1);
     *server.manner.lock() = Manner::Serves;
     assert_eq!(text(&links).await.unwrap(), "done");
-    assert_eq!((asked(), server.opened()), (2, 2));
+    assert_eq!((info(), server.opened()), (2, 2));
 }
 
 /// CONN-1

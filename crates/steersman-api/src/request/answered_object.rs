@@ -8,7 +8,7 @@ use steersman_object::{Gvk, ObjectKey, ResourceVersion};
 /// The type and the metadata in an answer that tell which object it is about, and at which version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct About {
+pub struct AnsweredObject {
     /// The kind that the answer names, which may differ from the requested one (a `Scale`, a `Status`).
     pub gvk: Gvk,
     /// The key; for a `Status`, only the name.
@@ -29,7 +29,7 @@ pub struct About {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct RawAbout {
+struct RawAnswer {
     #[serde(default)]
     api_version: String,
     #[serde(default)]
@@ -74,8 +74,8 @@ struct RawDetails {
 }
 
 /// Returns the object that an answer is about; `None` if the answer is no object.
-pub(crate) fn about(body: &[u8]) -> Option<About> {
-    let RawAbout {
+pub(crate) fn answered_object(body: &[u8]) -> Option<AnsweredObject> {
+    let RawAnswer {
         api_version,
         kind,
         metadata,
@@ -92,7 +92,7 @@ pub(crate) fn about(body: &[u8]) -> Option<About> {
         let namespace: RawNamespace = serde_json::from_slice(body).ok()?;
         finalized = !has_any(namespace.spec.and_then(|spec| spec.finalizers));
     }
-    Some(About {
+    Some(AnsweredObject {
         gvk,
         key: ObjectKey::namespaced(
             meta.namespace.unwrap_or_default(),
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn an_object_and_a_status_name_the_object_they_are_about() {
-        let object = about(
+        let object = answered_object(
             br#"{"kind":"Pod","apiVersion":"v1","spec":{"x":[1]},"metadata":{"name":"p","namespace":"n",
                 "uid":"u","resourceVersion":"7","labels":{"a":"b"},"deletionTimestamp":"2026-01-01T00:00:00Z"}}"#,
         )
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(object.labels["a"], "b");
         assert!(object.deleting);
 
-        let status = about(
+        let status = answered_object(
             br#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","details":{"name":"p","uid":"u"}}"#,
         )
         .unwrap();
@@ -167,7 +167,7 @@ mod tests {
                 r#"{{"kind":"{kind}","apiVersion":"v1","metadata":{{{metadata}}},"spec":{spec}}}"#
             );
             assert_eq!(
-                about(body.as_bytes()).unwrap().finalized,
+                answered_object(body.as_bytes()).unwrap().finalized,
                 finalized,
                 "{body}"
             );
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn an_answer_without_an_object_is_about_none() {
         for body in ["", "[1]", "ok", r#"{"metadata":7}"#] {
-            assert_eq!(about(body.as_bytes()), None, "{body}");
+            assert_eq!(answered_object(body.as_bytes()), None, "{body}");
         }
     }
 }

@@ -7,7 +7,7 @@ use steersman_object::{Kind, ObjectKey};
 
 /// The verb, the kind and the target of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct RequestInfo {
     verb: &'static str,
     kind: String,
     plural: String,
@@ -26,7 +26,7 @@ enum Target {
     Document,
 }
 
-impl Asked {
+impl RequestInfo {
     /// Describes a request for one object.
     #[must_use]
     pub fn of_object(verb: &'static str, kind: &Kind, key: &ObjectKey) -> Self {
@@ -141,7 +141,7 @@ impl Asked {
     }
 }
 
-impl fmt::Display for Asked {
+impl fmt::Display for RequestInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             verb, kind, plural, ..
