@@ -14,7 +14,11 @@ use super::typed_value::{Form, complete, form, identify, is_hollow, member_type,
 ///
 /// # Errors
 /// Fails if the configuration does not fit the type, or would replace an atomic value as a whole.
-pub fn lay_over(ty: TypeRef<'_>, live: &Value, configuration: &Value) -> Result<Value, String> {
+pub fn merge_configuration(
+    ty: TypeRef<'_>,
+    live: &Value,
+    configuration: &Value,
+) -> Result<Value, String> {
     let wrong = validate(ty, configuration);
     let wrong = match wrong.as_slice() {
         [] => String::new(),

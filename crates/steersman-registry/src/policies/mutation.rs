@@ -4,7 +4,7 @@
 
 use serde_json::Value as Json;
 use steersman_cel::{Environment, Expression, Type, configuration, operations};
-use steersman_patch::apply::lay_over;
+use steersman_patch::apply::merge_configuration;
 use steersman_patch::apply_operations;
 use steersman_schema::types::TypeRef;
 
@@ -93,7 +93,7 @@ impl Mutation {
                 for field in ["apiVersion", "kind"] {
                     wanted[field] = live[field].clone();
                 }
-                let object = lay_over(ty, live, &wanted)
+                let object = merge_configuration(ty, live, &wanted)
                     .map_err(|why| format!("error applying patch: {why}"))?;
                 Ok(Some(Changed {
                     object,
