@@ -1,36 +1,38 @@
-//! Driver: a buffer of adds that wait for the next look at the machine, so that adding rarely waits.
+//! Driver: a buffer of adds that the machine has not processed yet, so that an add rarely waits for
+//! the lock.
 
 use crate::exchange::Arrival;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Whether loom explores the queue, which needs small numbers.
+/// Whether loom explores the queue. Loom needs small limits.
 const IN_LOOM: bool = cfg!(all(test, loom));
 
-/// The number of ready keys from which an add goes into the buffer: the workers are busy for a while.
+/// The number of ready keys from which adds are buffered: the workers are busy and need no wake-up.
 const BACKLOG: usize = if IN_LOOM { 1 } else { 64 };
 
-/// The number of buffered adds at which the adding thread applies them itself.
+/// The number of buffered adds at which the adding thread applies them to the machine.
 const CAPACITY: usize = if IN_LOOM { 2 } else { 128 };
 
-/// Adds that the machine has not seen yet, and the number of parked workers.
+/// Adds that the machine has not processed yet, and the number of parked workers.
 ///
-/// The machine applies many adds at once faster than one by one, and a thread that adds does not wait
-/// for a thread that takes.
+/// The machine processes a batch of adds faster than single adds, and an adding thread does not
+/// wait for a thread that takes keys.
 ///
-/// WQ-7: every look at the machine applies the buffered adds first, so no caller can tell a buffered
-/// key from one in the machine. The buffer is empty while a worker is parked: a worker is counted as
-/// parked before its last look at the machine, and from then on the buffer refuses adds.
+/// WQ-7: every access to the machine first applies the buffered adds, so callers cannot distinguish
+/// a buffered key from a key in the machine. The buffer is empty while a worker is parked: a worker
+/// is counted as parked before it checks the machine for the last time, and from then on the buffer
+/// refuses adds.
 pub(crate) struct AddBuffer<T> {
     adds: Mutex<Vec<Arrival<T>>>,
     has_adds: AtomicBool,
-    /// The number of workers that wait or are about to. Raised while `adds` is locked, so that an add is
-    /// either seen by the last look of such a worker, or refused.
+    /// The number of workers that are parked or about to park. It is increased while `adds` is
+    /// locked, so that an add is either seen by the last check of the worker, or refused.
     parked: AtomicUsize,
     has_backlog: AtomicBool,
 }
 
-/// What became of an add.
+/// The result of buffering an add.
 pub(crate) enum Pushed<T> {
     /// The add is in the buffer.
     Buffered,
@@ -76,8 +78,8 @@ impl<T> AddBuffer<T> {
         }
     }
 
-    /// Returns whether a worker is parked or about to park. If this is called after a change of the
-    /// machine, a worker that is not counted here sees that change.
+    /// Returns whether a worker is parked or about to park. Called after a change of the machine,
+    /// because a worker that is not counted yet still sees the change.
     pub(crate) fn has_parked_workers(&self) -> bool {
         self.parked.load(Ordering::Acquire) > 0
     }
@@ -93,12 +95,12 @@ impl<T> AddBuffer<T> {
         self.parked.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// Returns whether the machine had ready keys for a while when it was last looked at.
+    /// Returns whether the machine had at least [`BACKLOG`] ready keys after its last access.
     pub(crate) fn has_backlog(&self) -> bool {
         self.has_backlog.load(Ordering::Relaxed)
     }
 
-    /// Notes the number of ready keys.
+    /// Stores the number of ready keys.
     pub(crate) fn set_ready(&self, ready: usize) {
         let has_backlog = ready >= BACKLOG;
         if has_backlog != self.has_backlog() {

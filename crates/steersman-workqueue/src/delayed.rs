@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::ready::Slot;
 
-/// Identifies the delay of one key: the deadline, and the order of arrival among equal deadlines.
+/// Identifies the delay of one key: the deadline, and a sequence number among equal deadlines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct DelayId {
     pub(crate) deadline: Instant,
@@ -31,8 +31,8 @@ impl DelayedKeys {
             .map(|(at, _)| at.deadline)
     }
 
-    /// Delays `slot` until `deadline`, unless the delay that it has, `present`, ends as early (WQ-4).
-    /// Returns the new delay, if there is one.
+    /// Delays `slot` until `deadline`, unless its current delay `present` ends at the same time or
+    /// earlier (WQ-4). Returns the new delay, if there is one.
     pub(crate) fn insert(
         &mut self,
         slot: Slot,
@@ -59,7 +59,7 @@ impl DelayedKeys {
         self.by_deadline.remove(&delay);
     }
 
-    /// Takes one key with a deadline in the past.
+    /// Removes and returns one key with a deadline in the past.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<Slot> {
         if self.earliest()? > now {
             return None;

@@ -1,4 +1,4 @@
-//! Words: what the machine takes and what it returns.
+//! Words: the inputs and outputs of the machine.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ pub(crate) struct Arrival<T> {
     pub(crate) now: Instant,
 }
 
-/// A key on its way to a worker.
+/// A key that a worker takes.
 #[derive(Debug)]
 pub(crate) struct Taken<T> {
     pub(crate) slot: Slot,
@@ -27,21 +27,21 @@ pub(crate) struct Taken<T> {
 /// How a worker ends its work on a key; see [`Ticket::end`](crate::Ticket::end).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Success: failures are forgotten, nothing follows.
+    /// Success: resets the failures of the key. The key does not run again.
     Forget,
-    /// Nothing follows, and the number of failures stays.
+    /// Keeps the failures of the key. The key does not run again.
     Settle,
-    /// Success: failures are forgotten, and the key is ready again after a delay.
+    /// Success: resets the failures of the key. The key is ready again after a delay.
     After(Duration),
     /// Failure: the key is ready again after the delay of the rate limiter.
     Backoff,
 }
 
-/// What follows from the end of a ticket.
+/// The consequences of the end of a ticket.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Released {
-    /// Whether a parked worker has a new key or an earlier deadline to look at.
+    /// Whether a parked worker must be woken, because of a ready key or an earlier deadline.
     pub(crate) wake: bool,
-    /// The delay that the verdict asked for, even if an add absorbed it.
+    /// The delay that the verdict requested, even if an add absorbed it.
     pub(crate) delay: Option<Duration>,
 }

@@ -5,15 +5,15 @@ use std::time::Instant;
 use crate::options::Priority;
 use crate::ready::Slot;
 
-/// A key that a ticket holds, and since when.
+/// A key that a ticket holds, and the start of the hold.
 ///
-/// These facts are not in the table, because a queue has many keys and few of them are held.
+/// These facts are stored outside the table, because only few of a queue's keys are held.
 pub(crate) struct HeldKey {
     pub(crate) slot: Slot,
     pub(crate) since: Instant,
-    // The rerun that an add asked for while the key was held (WQ-2). Such a key has no deadline, because
-    // an immediate run absorbs it. The exception is a rerun that keeps a backoff: the deadline stays,
-    // because the key may end up with nothing else (WQ-4).
+    // The rerun that adds requested while the key was held (WQ-2). An immediate rerun absorbs a
+    // pending delay. A rerun that keeps a backoff leaves the delay in place, because the ticket may
+    // end without another run (WQ-4).
     pub(crate) again: Option<Rerun>,
 }
 
@@ -35,7 +35,7 @@ impl HeldKey {
         }
     }
 
-    /// Records an add. Of two adds the one that keeps no backoff prevails.
+    /// Records an add during the hold. The rerun keeps the backoff only if all adds keep it.
     pub(crate) fn mark(&mut self, priority: Priority, keep_backoff: bool) {
         let again = self.again.get_or_insert(Rerun {
             priority,

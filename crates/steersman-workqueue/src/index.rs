@@ -1,4 +1,4 @@
-//! Machine: a hash index that leads from a key to its slot in the table.
+//! Machine: a hash index from keys to their slots in the table.
 
 use std::hash::BuildHasher;
 
@@ -15,18 +15,19 @@ pub(crate) struct Hash(u32);
 #[derive(Clone, Default)]
 pub(crate) struct Hashes(RandomState);
 
-/// An open-addressing table of slots in the order of their hashes, with linear probing.
+/// An open-addressing hash table of slots with linear probing. The buckets are in the order of the
+/// hashes.
 ///
-/// The index is searched once for each key that arrives, and not at all when a key leaves. A bucket of
-/// a key that left is recognised by a closure of the slots' owner (`is_live`), is used again by a key
-/// of the same hash, and is swept out when the table grows. So a key costs one random access to memory
-/// on its way through the queue. Since the buckets are in the order of the hashes, a growing table is
-/// copied from front to back.
+/// The index is searched once when a key arrives, and not at all when a key is removed. The bucket
+/// of a removed key is detected by the closure `is_live`, is reused by a key with the same hash,
+/// and is dropped when the table grows. So each key costs one random memory access. Because the
+/// buckets are in the order of the hashes, a growing table is copied from front to back.
 #[derive(Debug)]
 pub(crate) struct Index {
     // The length is zero or a power of two.
     buckets: Vec<IndexBucket>,
-    // The number of buckets that are not empty: at most three in four, so that every search ends.
+    // The number of buckets in use: at most three in four, so that every search ends at an empty
+    // bucket.
     taken: usize,
 }
 
@@ -45,21 +46,21 @@ pub(crate) enum Found {
     Nowhere(Vacancy),
 }
 
-/// A bucket for a key that is not in the table, valid until the index changes.
+/// A free bucket for a key that is not in the table. Valid until the index changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Vacancy {
     at: usize,
     is_empty: bool,
 }
 
-/// What a slot holds, compared with the key that is searched.
+/// The content of a slot, compared with the searched key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Occupant {
-    /// The key itself.
+    /// The searched key.
     Sought,
     /// Another key with the same hash.
     Other,
-    /// No key, or a key with another hash.
+    /// No key, or a key with another hash: the bucket is stale.
     Gone,
 }
 
@@ -88,8 +89,9 @@ impl Index {
         }
     }
 
-    /// Makes room for `more` keys if `live` keys are in the slots. `is_live` tells whether a bucket's key
-    /// is still in its slot. The size follows the number of live keys, so a large index also shrinks.
+    /// Makes room for `more` keys in addition to `live` keys. `is_live` returns whether the key of
+    /// a bucket is still in its slot. The new size follows the number of live keys, so the index
+    /// can also shrink.
     pub(crate) fn reserve(
         &mut self,
         more: usize,
@@ -111,8 +113,8 @@ impl Index {
         }
     }
 
-    /// Reads the first bucket of each search in advance. The processor waits once for all of them, and
-    /// the searches find their buckets in its cache.
+    /// Reads the first bucket of each search ahead, so that the processor waits once for all cache
+    /// misses.
     pub(crate) fn approach(&self, hashes: impl Iterator<Item = Hash>) {
         let begin = |hash| {
             self.buckets
@@ -122,7 +124,8 @@ impl Index {
         std::hint::black_box(hashes.fold(0, |all, hash| all ^ begin(hash)));
     }
 
-    /// Searches a key. The index must have room for one more, because an empty bucket ends each search.
+    /// Searches a key. The index must have room for another key, because an empty bucket ends each
+    /// search.
     pub(crate) fn find(&self, hash: Hash, occupant: impl Fn(Slot) -> Occupant) -> Found {
         let mut left = None;
         let mut at = self.home(hash);
@@ -161,8 +164,7 @@ impl Index {
         at
     }
 
-    // The position follows the high bits of the hash, so in a table of twice the size each bucket is
-    // twice as far from the front.
+    // The position is given by the high bits of the hash, so it doubles with the size of the table.
     fn home(&self, hash: Hash) -> usize {
         ((u64::from(hash.0) * self.buckets.len() as u64) >> 32) as usize
     }

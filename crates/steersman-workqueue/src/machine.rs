@@ -1,4 +1,4 @@
-//! Machine: the whole behaviour of the queue: which keys are ready, delayed or held, and which is next.
+//! Machine: the state of the queue: which keys are ready, delayed or held, and which key is next.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::options::{Priority, QueueOptions};
 use crate::ready::{ReadyKeys, Slot};
 use crate::table::{Due, Standing, Table};
 
-/// The longest delay. Longer ones are cut to it, so that no deadline overflows the clock.
+/// The maximum delay. Longer delays are shortened to it, so that no deadline overflows the clock.
 const LONGEST_DELAY: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 /// The state of one queue. Its methods are given the time and never read a clock.
@@ -69,13 +69,12 @@ impl<T: Key> Machine<T> {
     }
 
     /// Returns whether `next` and `release` use the time. If not, the caller may pass any instant
-    /// and save the cost of reading the clock. `add` without a delay uses the time only with
-    /// metrics.
+    /// instead of reading the clock. `add` without a delay uses the time only for metrics.
     pub(crate) fn needs_clock(&self) -> bool {
         self.metrics.is_some() || !self.delayed.is_empty()
     }
 
-    /// Adds a key. Returns whether a parked worker has something new to look at: a ready key, or an
+    /// Adds a key. Returns whether a parked worker must be woken, because of a ready key or an
     /// earlier deadline.
     pub(crate) fn add(&mut self, arrival: Arrival<T>) -> bool {
         self.table.expect(std::iter::once(arrival.hash));
@@ -108,7 +107,7 @@ impl<T: Key> Machine<T> {
             return None;
         };
         let key = entry.share()?;
-        // WQ-1: a held key is in no line, so it cannot be popped again before it is released.
+        // WQ-1: a held key is in no ready line, so it cannot be taken again before it is released.
         entry.standing = Standing::Held {
             priority,
             position: self.held.len() as u32,
@@ -187,7 +186,7 @@ impl<T: Key> Machine<T> {
         self.dropped
     }
 
-    /// Accepts and hands out no more keys. Returns the number of keys that this dropped (WQ-6).
+    /// Drops all waiting keys and refuses later adds (WQ-6). Returns the number of dropped keys.
     pub(crate) fn shut_down(&mut self) -> usize {
         let before = self.dropped;
         self.stage = Stage::Closed;
@@ -199,7 +198,7 @@ impl<T: Key> Machine<T> {
         self.dropped - before
     }
 
-    /// Accepts no more keys and drops delayed ones; ready keys are still handed out.
+    /// Refuses later adds and drops delayed keys. Ready keys are still handed out.
     pub(crate) fn drain(&mut self, now: Instant) {
         if self.stage != Stage::Open {
             return;
@@ -267,7 +266,7 @@ impl<T: Key> Machine<T> {
         }
     }
 
-    // Decides what follows the end of a ticket: a run at once, a delayed one, or none.
+    // Decides whether the end of a ticket causes an immediate run, a delayed run, or none.
     fn follow(
         &mut self,
         slot: Slot,
@@ -282,12 +281,13 @@ impl<T: Key> Machine<T> {
         }
         if let Some(again) = again {
             if verdict != Verdict::Backoff || !again.keep_backoff {
-                // WQ-2, WQ-4: the rerun comes now, whatever the verdict asks for. The add was counted
-                // when it came.
+                // WQ-2, WQ-4: the rerun is immediate, for every verdict. The add was already
+                // counted in the metrics.
                 let due = self.absorb(slot).unwrap_or(again.priority);
                 return self.line_up(slot, again.priority.max(due));
             }
-            // The retry, or an earlier deadline, is the one later run that WQ-2 promises for the add.
+            // The retry, or an earlier deadline, is the one later run that WQ-2 guarantees for the
+            // add.
             priority = priority.max(again.priority);
         }
         match delay {
@@ -348,15 +348,15 @@ impl<T: Key> Machine<T> {
             return false;
         }
         let held = self.holding(slot).map(|held| held.again.is_some());
-        // The time in the queue counts from the first add that asked for the rerun.
+        // The time in the queue starts with the first add that requested the rerun.
         if held != Some(true)
             && let Some(metrics) = &self.metrics
         {
             metrics.added();
             self.table.stamp(slot, now);
         }
-        // WQ-4: the end of the ticket decides whether an add that keeps a backoff runs at once. Until
-        // then the deadline stands, because the key may end in backoff.
+        // WQ-4: the end of the ticket decides whether an add that keeps a backoff runs at once.
+        // Until then the deadline stays, because the ticket may end in backoff.
         let absorbs = held.is_none() || !keep_backoff;
         let due = absorbs.then(|| self.absorb(slot)).flatten();
         let priority = priority.max(due.unwrap_or(priority));
@@ -418,7 +418,7 @@ impl<T: Key> Machine<T> {
         true
     }
 
-    // Moves a ready key that is added with a higher priority to the end of that line.
+    // Moves a ready key to the end of the line of a higher priority.
     fn raise(&mut self, slot: Slot, priority: Priority) {
         let Some(entry) = self.table.get_mut(slot) else {
             return;

@@ -14,7 +14,8 @@ use prometheus::{
 
 use crate::error::MetricsError;
 
-/// The number of priorities with a depth of their own; the others share one, as in controller-runtime.
+/// The number of priorities with a separate depth; all others share one series, as in
+/// controller-runtime.
 const DEPTH_PRIORITIES: usize = 25;
 const DEPTH_OVERFLOW: &str = "exceeded_cardinality_limit";
 
@@ -30,7 +31,7 @@ pub struct Metrics {
     inner: Arc<Inner>,
 }
 
-/// The values that are computed when the registry is gathered.
+/// The values that are computed when the registry gathers metrics.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Snapshot {
     pub(crate) depths: Vec<(i32, usize)>,
@@ -177,7 +178,8 @@ impl Inner {
     }
 }
 
-// The collector that the registry holds: a type of its own, so that users of `Metrics` see no collector.
+// The collector in the registry. It is a separate type, so that [`Metrics`] does not implement
+// `Collector`.
 struct Scrape(Arc<Inner>);
 
 impl Collector for Scrape {

@@ -92,12 +92,12 @@ impl AddOptions {
         self
     }
 
-    /// Lets an immediate add leave a running backoff alone.
+    /// Lets an immediate add keep the running backoff of its key.
     ///
-    /// A key that waits out its backoff stays delayed, and a key is not run at once if its present run
-    /// ends in backoff: the retry sees the cause of this add. For every other key this is an ordinary
-    /// add. It is meant for events that the failing run may have caused itself, such as a change of
-    /// nothing but the object's status.
+    /// A key in backoff stays delayed, and a held key is not run at once if its run ends in
+    /// backoff: the retry sees the cause of this add. For every other key this is an ordinary add.
+    /// It is meant for events that the failing run may have caused itself, such as a change of only
+    /// the object's status.
     pub fn keep_backoff(mut self) -> Self {
         self.keep_backoff = true;
         self

@@ -1,26 +1,28 @@
-//! Machine: which ready key leaves next: highest priority, then oldest, with a share for lower ones.
+//! Machine: selects the next ready key: the oldest key of the highest priority, with a share of the
+//! turns for lower priorities.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::options::Priority;
 
-/// The number of a key's slot in the table.
+/// The index of a key's slot in the table.
 pub(crate) type Slot = u32;
 
-/// A number per push, never used twice: it orders keys by age and tells live entries from stale ones.
+/// A unique number per push. It orders keys by age and distinguishes live entries from stale ones.
 pub(crate) type Turn = u64;
 
-/// The number of keys that memory is kept for once they are gone. Memory beyond that, which a start or a
-/// relist needed, is given back.
+/// The number of keys for which memory stays allocated when they are removed. More memory, for
+/// instance after a relist, is freed.
 pub(crate) const KEPT: usize = 1024;
 
-/// The number of empty lines that are kept, so that a queue of few priorities allocates nothing per key.
+/// The number of empty lines that are not removed, so that a queue with few priorities does not
+/// allocate per key.
 const KEPT_LINES: usize = 4;
 
-/// The ready keys, in one line per priority.
+/// The ready keys, in one FIFO line per priority.
 ///
-/// A key that moves to another line leaves a stale entry behind, which `pop` recognises by its turn.
-/// A line without live entries is emptied, so stale entries do not pile up.
+/// A key that moves to another line leaves a stale entry, which `pop` detects by its turn. A line
+/// without live entries is cleared, so stale entries do not accumulate.
 #[derive(Debug)]
 pub(crate) struct ReadyKeys {
     lines: BTreeMap<Priority, Line>,
@@ -94,7 +96,8 @@ impl ReadyKeys {
         self.live = 0;
     }
 
-    // Counts one live entry less in a line. WQ-9: an empty line is removed, unless there are few lines.
+    // Removes one live entry from the count of a line. WQ-9: an empty line is removed, unless there
+    // are few lines.
     fn leave(&mut self, priority: Priority) {
         self.live -= 1;
         let Some(line) = self.lines.get_mut(&priority) else {
@@ -106,8 +109,8 @@ impl ReadyKeys {
         }
     }
 
-    // WQ-5: while several lines have keys, one turn in `lower_share` goes to the oldest key below the
-    // top line. Each key becomes the oldest one in time, so each has its turn.
+    // WQ-5: while several lines have keys, one turn in `lower_share` goes to the oldest key below
+    // the highest priority. Every key becomes the oldest eventually, so every key gets a turn.
     fn choose(&mut self, is_live: &impl Fn(Turn, Slot) -> bool) -> Option<Priority> {
         let mut busy = self
             .lines

@@ -22,23 +22,24 @@ pub(crate) struct Shared<T> {
     hashes: Hashes,
     locked: Mutex<Locked<T>>,
     add_buffer: AddBuffer<T>,
-    // Notifies one parked worker of each change that a worker has to look at.
+    // Wakes one parked worker for each ready key or earlier deadline.
     work: Notify,
     // Notifies all waiters when the queue is closed.
     closed: Notify,
-    // The instant that is passed where the machine does not use the time.
+    // The instant that the driver passes to the machine if the machine does not use the time.
     created: Instant,
-    // Whether the queue has metrics, so that the time of each add matters.
+    // Whether the queue has metrics, which need the time of each add.
     measured: bool,
 }
 
 struct Locked<T> {
     machine: Machine<T>,
-    // An empty vector that is exchanged for the buffered adds.
+    // An empty vector, which is swapped with the buffered adds.
     empty: Vec<Arrival<T>>,
 }
 
-// Counts its worker as parked until it is dropped, also with the worker's future.
+// Counts its worker as parked until dropped. It is part of the worker's future, so it is dropped
+// with it.
 struct Parked<'a, T: Key>(&'a Shared<T>);
 
 // Notifies another worker when it is dropped.
@@ -154,7 +155,8 @@ impl<T: Key> Shared<T> {
             return end;
         }
         loop {
-            // Both waiters are enlisted before the look at the machine, so that no change is missed.
+            // Both waiters are registered before the machine is checked, so that no notification is
+            // missed.
             let mut work = pin!(self.work.notified());
             let mut closed = pin!(self.closed.notified());
             work.as_mut().enable();
@@ -199,7 +201,7 @@ impl<T: Key> Shared<T> {
     pub(crate) fn shut_down(&self) -> usize {
         let mut locked = self.enter();
         let dropped = locked.machine.shut_down();
-        // Later adds are refused by the machine, and not buffered.
+        // From now on the machine refuses adds, so they are not buffered.
         self.add_buffer.set_ready(locked.machine.len());
         drop(locked);
         self.closed.notify_waiters();
@@ -229,7 +231,7 @@ impl<T: Key> Shared<T> {
         let now = early.unwrap_or_else(|| self.now(machine, false));
         let taken = machine.next(now);
         let closed = machine.is_closed();
-        // This worker is busy now, so another one is notified of further keys and deadlines.
+        // This worker will be busy, so another one is woken for remaining keys and deadlines.
         let more = taken.is_some() && machine.has_more();
         self.add_buffer.set_ready(machine.len());
         drop(locked);
@@ -268,7 +270,7 @@ impl<T: Key> Shared<T> {
         Some(self.apply_buffered(self.locked.try_lock()?))
     }
 
-    // WQ-7: the buffered adds are applied before any look at the machine.
+    // WQ-7: applies the buffered adds before any access to the machine.
     fn apply_buffered<'a>(
         &self,
         mut locked: MutexGuard<'a, Locked<T>>,

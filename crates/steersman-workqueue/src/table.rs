@@ -13,7 +13,7 @@ use crate::ready::{KEPT, Slot, Turn};
 /// The number of slots per page.
 const PAGE: usize = 512;
 
-/// The keys and what the queue knows of them. Slots of keys that left are used again.
+/// The keys of the queue and their state. The slot of a removed key is reused.
 pub(crate) struct Table<T> {
     index: Index,
     pages: Vec<Page<T>>,
@@ -32,7 +32,8 @@ pub(crate) struct Table<T> {
 /// A group of slots. A key keeps its slot as long as the queue knows the key, so memory is given back
 /// page by page.
 struct Page<T> {
-    // The slots that were ever used; the capacity is that of a whole page, or zero without memory.
+    // All slots that were ever used. The capacity is a multiple of a page, or zero while the table
+    // is empty.
     entries: Vec<Option<Entry<T>>>,
     // The free ones of these slots.
     free: Vec<u16>,
