@@ -97,7 +97,7 @@ mod sealed {
 }
 
 impl Controller {
-    /// Begins to declare a controller with requests for objects of the primary kind `K`.
+    /// Starts to declare a controller with requests for objects of the primary kind `K`.
     pub fn builder<K: TypedObject>() -> ControllerBuilder<Primary<K>> {
         let primary = Primary {
             predicate: Box::new(Everything),
@@ -111,12 +111,12 @@ impl Controller {
         ControllerBuilder::new(name, primary, Some(watch))
     }
 
-    /// Begins to declare a controller called `name` with requests of type `R`: something other
-    /// than one object of a primary kind, such as a namespace, a pair of objects, or a thing outside
-    /// the cluster.
+    /// Starts to declare a controller called `name` with requests of type `R`, which stand for
+    /// something other than an object of a primary kind: a namespace, a pair of objects, or
+    /// something outside the cluster.
     ///
-    /// Without a primary kind every watch names its requests with
-    /// [`handler::mapped`](crate::handler::mapped()) or a handler of one's own.
+    /// Without a primary kind, every watch needs [`handler::mapped`](crate::handler::mapped()) or a
+    /// custom handler to create requests.
     pub fn keyed<R: RequestKey>(name: impl Into<String>) -> ControllerBuilder<Keyed<R>> {
         let keyed = Keyed {
             requests: PhantomData,

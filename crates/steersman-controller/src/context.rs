@@ -20,7 +20,7 @@ use crate::request::RequestKey;
 pub struct Context {
     shared: Arc<ContextShared>,
     request: Option<RequestId>,
-    // Made at the first use: many reconciles find without a client that there is nothing to do.
+    // Created on first use, because many reconciles find nothing to do and need no client.
     client: OnceLock<Client>,
     cancelled: CancellationToken,
     attempt: u32,
@@ -111,7 +111,7 @@ impl Context {
         (self.shared.clock)()
     }
 
-    /// Returns the number of times in a row that this request has failed: 0 on a first try.
+    /// Returns the number of consecutive failures of this request: 0 on the first attempt.
     #[must_use]
     pub fn attempt(&self) -> u32 {
         self.attempt

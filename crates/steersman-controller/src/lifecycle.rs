@@ -11,14 +11,14 @@ use crate::watch::PumpEnd;
 /// The pause between two log lines about kinds that have not synced.
 const REMINDER: Duration = Duration::from_secs(60);
 
-/// The stages of a controller: it waits for first syncs, works, stops its workers, and ends.
+/// The stages of a controller: wait for the first syncs, work, stop the workers, end.
 ///
-/// The driver reports each [`Event`] and carries out the [`Step`] that follows it.
+/// The driver reports each [`Event`] and executes the [`Step`] that follows it.
 #[derive(Debug)]
 pub(crate) struct Lifecycle {
     controller: String,
     stage: Stage,
-    /// The kinds that have no initial set in the queue yet, in the order of the watches.
+    /// The kinds with an initial set that is not in the queue yet, in the order of the watches.
     awaited: VecDeque<Kind>,
     /// How long the first syncs may take; `None` is no limit.
     limit: Option<Duration>,
@@ -34,7 +34,7 @@ enum Stage {
         deadline: Option<Instant>,
         /// The next log line about the kinds that have not synced.
         reminder: Instant,
-        /// Whether there was such a line.
+        /// Whether the waiting was logged at least once.
         reminded: bool,
     },
     Working,
@@ -82,15 +82,15 @@ pub(crate) enum Step {
     Remind(Kind),
     /// Ends with [`ControllerError::Sync`] because this kind did not sync within the limit.
     GiveUp(Kind, Duration),
-    /// Starts the workers; `reminded` is whether the log said that they wait.
+    /// Starts the workers. `reminded` is whether the waiting was logged before.
     StartWorkers { reminded: bool },
     /// Takes no further request, and waits until the workers have ended.
     StopWorkers,
-    /// Drops the reconciles that still run.
+    /// Drops the reconciles that are still running.
     AbortWorkers,
-    /// Waits at most this long for the writes that the reconciles sent.
+    /// Waits at most this long for writes that reconciles have sent.
     AwaitWrites(Duration),
-    /// The life is over.
+    /// The life of the controller has ended.
     End,
 }
 
@@ -105,7 +105,7 @@ impl Lifecycle {
         Self {
             controller: controller.to_owned(),
             stage: Stage::Syncing {
-                // The longest duration ends after the last instant of the clock: no limit.
+                // A deadline after the last instant of the clock means no limit.
                 deadline: limit.and_then(|limit| now.checked_add(limit)),
                 reminder: now + REMINDER,
                 reminded: false,
@@ -151,7 +151,7 @@ impl Lifecycle {
                 }
             }
             (Stage::Stopping(_), Event::DeadlinePassed) => {
-                // The grace ends once.
+                // The grace expires only once.
                 self.stage = Stage::Stopping(None);
                 Step::AbortWorkers
             }

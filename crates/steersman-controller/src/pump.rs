@@ -47,8 +47,8 @@ async fn pump<K: TypedObject, R: RequestKey>(
             Delivery::Event(event) => {
                 let mut requests = requests_of(&event, sink.initial_priority);
                 let route = || watch.route(&event, sink.filter_all.as_ref(), &mut requests);
-                // CTRL-6: a panic costs this event. The state behind the closures is for their author to
-                // keep consistent, as after an early return.
+                // CTRL-6: a panic loses this event. The author of the closures is responsible for
+                // their state, as after an early return.
                 if let Err(payload) = catch_unwind(AssertUnwindSafe(route)) {
                     sink.report(HandlerPanic {
                         kind: watch.kind().clone(),
@@ -58,17 +58,17 @@ async fn pump<K: TypedObject, R: RequestKey>(
                         message: panic_text(&*payload).to_owned(),
                     });
                 }
-                // After a panic these are the requests that the handler had written before it.
+                // After a panic these are the requests that the handler had added before it.
                 for (request, options) in requests.drain() {
                     sink.queue.add_with(request, options);
                 }
             }
-            // CTRL-1: the whole initial set was added above. A controller that has given up waiting has
-            // dropped the receiver.
+            // CTRL-1: the whole initial set is in the queue. If the receiver is dropped, the
+            // controller no longer waits for it.
             Delivery::Synced => {
                 let _ = synced.take().map(|synced| synced.send(()));
             }
-            // Further kinds of deliveries, if the informer gets any, carry no object.
+            // Other deliveries carry no object.
             _ => {}
         }
         tokio::task::coop::consume_budget().await;

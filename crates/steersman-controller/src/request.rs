@@ -1,4 +1,4 @@
-//! Words: requests: what a reconciler is called for.
+//! Words: requests, the inputs of reconciles.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,10 +6,10 @@ use std::sync::Arc;
 use steersman_object::ObjectKey;
 use steersman_workqueue::Key;
 
-/// The ordinary request: to reconcile one object of the primary kind.
+/// The default request: reconcile one object of the primary kind.
 ///
-/// It carries the key and nothing of the event that caused it. So several events collapse into one
-/// request, and a reconciler reads the present state.
+/// It contains only the key and nothing of the event that caused it. So several events become one
+/// request, and a reconciler reads the current state.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Request {

@@ -35,7 +35,7 @@ use crate::worker::Worker;
 use first_sync::{InitialSets, next_synced, remind, sync_error};
 use tasks::ControllerTasks;
 
-/// Everything of a controller that depends on the types of request and reconciler.
+/// The parts of a controller that depend on the types of request and reconciler.
 pub(crate) struct Parts<R: RequestKey, C> {
     pub(crate) name: String,
     pub(crate) watches: Vec<Box<dyn AnyWatch<R>>>,
@@ -84,7 +84,7 @@ pub(crate) async fn run<R: RequestKey, C: Reconciler<R>>(
     let (mut running, awaited) = watch(&mut parts, &settings, &start, status)?;
     let life = Lifecycle::new(&name, awaited, settings.require_sync, start.grace, now());
     let stop = start.cancel.child_token();
-    // CTRL-9: a client that counts the writes of this controller alone.
+    // CTRL-9: a client that counts only the writes of this controller.
     let client = start.client.counting_apart();
     let mut context = Context::with_clusters(&name, client, start.clock, start.clusters);
     context.cancel_with(stop.clone());
@@ -295,8 +295,8 @@ fn queue<R: RequestKey>(
     Ok(Queue::new(options))
 }
 
-/// Waits for the writes of a controller. They run in tasks of their own, and the end of the program
-/// would cut them off.
+/// Waits for the writes of a controller. They run in separate tasks, which the end of the program
+/// would abort.
 async fn await_writes(controller: &str, context: &Context, left: Duration) {
     let mut clients = context.cluster_clients();
     clients.push(context.client().clone());

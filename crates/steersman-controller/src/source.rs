@@ -12,7 +12,7 @@ use steersman_workqueue::Queue;
 use crate::request::RequestKey;
 use crate::watch::PumpEnd;
 
-/// Subscribes to every informer of a kind. A kind that is cached in several namespaces has several.
+/// Subscribes to every informer of a kind. A kind has one informer per cached namespace.
 pub(crate) fn subscribe<K: TypedObject>(cache: &Cache) -> Result<Vec<Subscription<K>>, Error> {
     let informers = cache.informers::<K>()?;
     Ok(informers

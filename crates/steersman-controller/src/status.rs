@@ -9,10 +9,10 @@ use steersman_object::{Kind, ObjectKey};
 
 use crate::request::ClusterName;
 
-/// How one controller is doing. Cheap to clone; all clones show the same controller.
+/// The status of one controller. Cheap to clone; all clones show the same controller.
 ///
-/// Made by [`Controller::status`](crate::Controller::status). It can be read at any time: before the
-/// start, while the controller runs, and after its end.
+/// [`Controller::status`](crate::Controller::status) creates it. It can be read at any time: before
+/// the start, while the controller runs, and after its end.
 #[derive(Clone)]
 #[must_use]
 pub struct ControllerStatus {
@@ -93,7 +93,7 @@ impl ControllerStatus {
             Some(awaited) => (awaited.cache.clone(), awaited.kinds.clone()),
             None => return Vec::new(),
         };
-        // Without the lock, because the cache has locks of its own.
+        // Called without the lock, because the cache takes locks of its own.
         kinds.iter().flat_map(|kind| cache.unsynced(kind)).collect()
     }
 
@@ -147,7 +147,8 @@ impl fmt::Debug for ControllerStatus {
 
 impl fmt::Display for HandlerPanic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // On one line, although the text of a panic may have several: that of `assert_eq!` has three.
+        // Joined into one line, because the message of a panic may have several lines (`assert_eq!`
+        // writes three).
         let words: Vec<&str> = self.message.split_whitespace().collect();
         write!(f, "{} {}: {}", self.kind, self.key, words.join(" "))
     }

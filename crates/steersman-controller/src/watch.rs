@@ -33,14 +33,14 @@ pub(crate) struct Watch<K: TypedObject, R: RequestKey> {
 pub(crate) trait AnyWatch<R: RequestKey>: Send {
     fn kind(&self) -> &Kind;
 
-    /// Makes the kind known to the cache.
+    /// Declares the kind in the cache.
     fn declare(&self, cache: &Cache) -> Result<(), Error>;
 
     /// Subscribes to the kind, and returns one task per subscription.
     fn start(self: Box<Self>, cache: &Cache, sink: &Sink<R>) -> Result<Vec<Pump>, Error>;
 }
 
-/// The queue for the requests of a watch, and the places where its panics are recorded.
+/// The queue for the requests of a watch, with the metrics and status that record its panics.
 #[derive(Clone)]
 pub(crate) struct Sink<R: RequestKey> {
     pub(crate) queue: Queue<R>,
@@ -62,10 +62,10 @@ pub(crate) struct Pump {
     pub(crate) run: BoxFuture<'static, PumpEnd>,
 }
 
-/// Why a pump ended.
+/// The reason why a pump ended.
 #[derive(Debug)]
 pub(crate) enum PumpEnd {
-    /// A stream of requests came to its end, which is no error.
+    /// A stream of requests ended, which is not an error.
     Finished,
     /// The informer stopped.
     Stopped { kind: Kind },
@@ -88,8 +88,8 @@ impl<K: TypedObject, R: RequestKey> Watch<K, R> {
         &self.kind
     }
 
-    /// Writes the requests that an event causes into `requests`, which comes from [`requests_of`]. Calls
-    /// closures of the user, so it may panic (CTRL-6).
+    /// Adds the requests that an event causes to `requests`, which comes from [`requests_of`].
+    /// Calls closures of the user, so it may panic (CTRL-6).
     pub(crate) fn route(
         &self,
         event: &Event<K>,

@@ -21,13 +21,14 @@ use crate::outcome::{Ending, outcome};
 use crate::reconcile::Reconciler;
 use crate::request::RequestKey;
 
-/// Takes tickets and reconciles them, one at a time.
+/// Takes tickets and reconciles their requests, one at a time.
 pub(crate) struct Worker<R: RequestKey, C> {
     pub(crate) queue: Queue<R>,
     /// The limit that the controller shares with others, if there is one.
     pub(crate) limit: Option<LimitUser>,
     pub(crate) reconciler: Arc<C>,
-    // The context of the present reconcile; before the first one, that of the controller.
+    // The context of the current reconcile; before the first reconcile, the context of the
+    // controller.
     pub(crate) context: Context,
     pub(crate) metrics: Metrics,
     pub(crate) reconcile_ids: Arc<AtomicU64>,
@@ -43,7 +44,7 @@ enum Ended {
     TimedOut,
 }
 
-// Counts a reconcile as active while it lives, also if its task is aborted.
+// Counts a reconcile as active until dropped, also if its task is aborted.
 struct Active<'a>(&'a Metrics);
 
 // === impl Worker ===
@@ -93,7 +94,7 @@ impl<R: RequestKey, C: Reconciler<R>> Worker<R, C> {
         );
         self.context
             .begin(ticket.key(), reconcile_id, ticket.attempts());
-        // Only a reconcile with a deadline is cancelled apart from the others.
+        // Only a reconcile with a deadline has a cancellation token of its own.
         if self.deadline.is_some() {
             self.context.cancel_with(self.stop.child_token());
         }
@@ -108,8 +109,8 @@ impl<R: RequestKey, C: Reconciler<R>> Worker<R, C> {
     }
 
     async fn reconcile(&self, request: R) -> Ended {
-        // Both the call and the future that it returns may panic, so both are inside. CTRL-2: the state
-        // of the reconciler is for its author to keep consistent, as after an early return.
+        // Both the call and its future may panic, so both are inside. CTRL-2: after a panic, the
+        // author of the reconciler is responsible for its state, as after an early return.
         let run = async { self.reconciler.reconcile(&self.context, request).await };
         let run = AssertUnwindSafe(run).catch_unwind();
         let Some(deadline) = self.deadline else {

@@ -49,7 +49,7 @@ impl<K: Object, R: RequestKey + From<ObjectKey>> EventHandler<K, R> for Itself {
     }
 }
 
-// Only for a kind that counts generations can a change of the spec be told from one of the status.
+// The spec and the status can be told apart only for a kind with a generation.
 fn is_status_only<K: Object>(old: &Entry<K>, new: &Entry<K>) -> bool {
     old.uid() == new.uid()
         && old.generation().is_some()

@@ -1,4 +1,4 @@
-//! Machine: the handler that requests what a function names.
+//! Machine: the handler that requests the keys that a function returns.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -9,17 +9,18 @@ use steersman_object::Object;
 use crate::handler::{EventHandler, Requests};
 use crate::request::RequestKey;
 
-/// Requests what a function names; see [`mapped`].
+/// Requests the keys that a function returns; see [`mapped`].
 pub struct Mapped<K, F> {
     function: F,
     kind: PhantomData<fn(&K)>,
 }
 
-/// Requests what `function` names for an object, before an update as well as after it.
+/// Requests the keys that `function` returns for an object. For an update, it is called for the old
+/// and for the new object.
 ///
-/// The items that it returns are converted into requests: for the ordinary requests they are object
-/// keys. The function is called while events are handled, so it looks other objects up in a store of
-/// the cache and does not wait.
+/// The returned items are converted to requests, which by default are object keys. The function
+/// runs while events are handled, so it must not wait; it can read other objects from a store of
+/// the cache.
 pub fn mapped<K, F, I>(function: F) -> Mapped<K, F>
 where
     K: Object,
@@ -40,7 +41,8 @@ where
     I: IntoIterator<Item: Into<R>>,
 {
     fn handle(&self, event: &Event<K>, requests: &mut Requests<R>) {
-        // The old object too, so that an object it refers to no longer is requested as well.
+        // The old object is included, so that an object that is no longer referenced is also
+        // requested.
         for entry in [event.old(), event.current()].into_iter().flatten() {
             for request in (self.function)(&entry.object()) {
                 requests.add(request.into());

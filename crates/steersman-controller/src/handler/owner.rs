@@ -61,7 +61,7 @@ impl Owner {
 
 impl<K: Object, R: RequestKey + From<ObjectKey>> EventHandler<K, R> for Owner {
     fn handle(&self, event: &Event<K>, requests: &mut Requests<R>) {
-        // The old object too, so that the former owner of a child that moves is requested as well.
+        // The old object is included, so that the former owner of a moved child is also requested.
         for entry in [event.old(), event.current()].into_iter().flatten() {
             self.add(entry, requests);
         }

@@ -12,7 +12,7 @@ use crate::lifecycle::TaskEnd;
 use crate::request::RequestKey;
 use crate::watch::PumpEnd;
 
-/// How long aborted workers may take to end. A reconcile that blocks its thread does not end.
+/// The time limit for aborted workers. A reconcile that blocks its thread does not end.
 const ABORT_GRACE: Duration = Duration::from_secs(1);
 
 /// The tasks of one controller. Dropping it aborts them, so none outlives the controller.

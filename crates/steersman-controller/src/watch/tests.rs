@@ -69,7 +69,7 @@ fn initial_events_and_resyncs_have_low_priority_and_deletes_have_not() {
     for (event, expected) in table {
         assert_eq!(added(&event, itself()), *expected, "{event:?}");
     }
-    // CTRL-4: the generation stayed, so the update is of the status alone.
+    // CTRL-4: the generation is unchanged, so only the status was updated.
     let event = Event::updated(entry(1, 1), entry(2, 1), Origin::Live);
     assert_eq!(added(&event, itself().sole_status_writer()), soft);
     let event = Event::updated(entry(1, 1), entry(2, 2), Origin::Live);

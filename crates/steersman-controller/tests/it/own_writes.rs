@@ -1,4 +1,4 @@
-//! A run of a key reads what the last run of that key wrote, however stale the cache is.
+//! Each run of a key reads the writes of its previous run, even if the cache is stale.
 
 use std::time::Duration;
 
