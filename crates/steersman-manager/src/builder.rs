@@ -1,4 +1,4 @@
-//! Handle: the builder of a manager, with its defaults.
+//! Handle: the builder of a manager, with all defaults.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::manager::Manager;
 use crate::options::{DEFAULT_GRACE, ManagerOptions};
 
-/// The declaration of a [`Manager`], begun by [`Manager::builder`].
+/// A builder of a [`Manager`], from [`Manager::builder`].
 #[derive(Debug)]
 #[must_use = "nothing is made before `build`"]
 pub struct ManagerBuilder {
@@ -27,7 +27,7 @@ pub struct ManagerBuilder {
 }
 
 impl Manager {
-    /// Begins to declare a manager of the api-server that `connection` leads to.
+    /// Starts to declare a manager for the API server of `connection`.
     pub fn builder(connection: Connection) -> ManagerBuilder {
         let options = ManagerOptions {
             grace: Some(DEFAULT_GRACE),
@@ -47,31 +47,32 @@ impl Manager {
 }
 
 impl ManagerBuilder {
-    /// Sets what the cache watches. By default every namespace and every object of a kind.
+    /// Sets what the cache watches. By default it watches all namespaces and all objects of a kind.
     pub fn cache(mut self, options: CacheOptions) -> Self {
         self.cache = options;
         self
     }
 
-    /// Sets how the client writes. The client of a controller signs with the field manager that the
-    /// controller was declared with, else with that of these options, else with `program/controller`.
+    /// Sets the options of the client for writes. A controller writes under the field manager of
+    /// its own declaration; without one, under the field manager of these options; without either,
+    /// under `program/controller`.
     pub fn client(mut self, options: ClientOptions) -> Self {
         self.client = options;
         self
     }
 
-    /// Sets how long everything together may take to stop. The default is 30 s; with zero the manager waits
-    /// for no runnable.
+    /// Sets the time limit for the whole stop. The default is 30 s; with zero the manager waits for
+    /// no runnable.
     ///
-    /// Reconciles may take four fifths of that time, or all but 5 s if that is more, so that a reconcile
-    /// that hangs leaves time for the groups that stop after it. Groups that were not asked to stop within
-    /// the time are asked then, and have 2 s more.
+    /// Reconciles get four fifths of that time, or all but 5 s if that is more, so that a reconcile
+    /// that hangs leaves time for the groups that stop after it. Groups that were not asked to stop
+    /// within the time limit are asked at its end, and get 2 s.
     pub fn graceful_shutdown_timeout(mut self, grace: Duration) -> Self {
         self.options.grace = Some(grace);
         self
     }
 
-    /// Waits without a limit until everything has stopped, or a second signal comes.
+    /// Waits without a time limit until everything has stopped, or until a second signal arrives.
     pub fn graceful_shutdown_without_timeout(mut self) -> Self {
         self.options.grace = None;
         self

@@ -1,4 +1,4 @@
-//! Handle: connection, cache and client of one api-server.
+//! Handle: connection, cache and client of one API server.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -16,11 +16,11 @@ use crate::error::{BoxError, Error};
 use crate::order::Group;
 use crate::runnable::{RunContext, Runnable};
 
-/// How long the first syncs of a cluster delay later groups: less than the pause before the first
-/// reminder in the log.
+/// The maximum time that the first syncs of a cluster delay later groups: less than the pause
+/// before the first reminder in the log.
 const LONGEST_HOLD: Duration = Duration::from_secs(8);
 
-/// One api-server of a manager: a connection, a cache that runs over it, and a client that reads from that
+/// One API server of a manager: a connection, a cache over it, and a client that reads from the
 /// cache. Cheap to clone.
 ///
 /// A manager has one of its own, and adds further ones with
@@ -139,7 +139,7 @@ async fn preflight(cache: &Cache, connection: &Connection) {
     match cache.preflight(connection).await {
         Ok(found) if found.is_ready() => info!("{found}"),
         Ok(found) => warn!("the cache may not read every kind that it watches\n{found}"),
-        // The informers meet the same error and go on trying.
+        // The informers get the same error and retry.
         Err(error) => {
             warn!(error = %report(&error), "the server did not say what the cache may read")
         }
@@ -159,9 +159,10 @@ impl Runnable for Cluster {
         true
     }
 
-    /// Makes reads wait for the first sync from now on, although other groups start before the cache.
+    /// Makes reads wait for the first sync from now on, although groups before the caches start
+    /// first.
     fn begin(&mut self) {
-        // If the cache ran before, `run` returns that error.
+        // If the cache was started before, `run` returns that error.
         self.begun = self.cache.begin().ok();
     }
 
@@ -172,16 +173,16 @@ impl Runnable for Cluster {
         let begun = self.begun.map_or_else(|| self.cache.begin(), Ok)?;
         let run = begun.run(self.connection.clone(), context.cancellation());
         let asking = async {
-            // Runs at the same time as the start of the cache, which does not wait for it.
+            // The preflight runs in parallel to the start of the cache, which does not wait for it.
             if self.preflight {
                 preflight(&self.cache, &self.connection).await;
             }
             pending::<Infallible>().await
         };
         let settled = async {
-            // A kind that cannot sync delays no group: its informer has logged the reason, and its readers
-            // get the error. A first list that hangs is noticed only when its request times out, hence the
-            // limit (MGR-4).
+            // A kind that cannot sync does not delay later groups: its informer has logged the
+            // reason, and its readers get the error. A first list that hangs fails only when its
+            // request times out, so the wait has a limit (MGR-4).
             if timeout(LONGEST_HOLD, self.cache.settled()).await.is_err() {
                 log_unsettled(&self.cache);
             }

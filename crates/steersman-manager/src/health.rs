@@ -125,7 +125,7 @@ impl fmt::Display for InformerHealth {
             [one] => write!(f, ", for controller {one}")?,
             several => write!(f, ", for controllers {}", several.join(", "))?,
         }
-        // At the end, because it may end with an RBAC rule to copy.
+        // Placed last, because it may end with an RBAC rule to copy.
         write!(f, ": {}", self.trouble)
     }
 }

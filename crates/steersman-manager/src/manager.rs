@@ -61,7 +61,7 @@ struct Shared {
     added: Notify,
 }
 
-/// The grace of a controller if its manager waits without a limit.
+/// The grace of a controller if its manager has no time limit for the stop.
 const A_LONG_TIME: Duration = Duration::from_secs(365 * 24 * 3600);
 
 #[derive(Debug)]
@@ -78,7 +78,8 @@ enum Phase {
     Stopping,
 }
 
-/// A manager that was told to start. When it is dropped, the manager accepts and starts no more runnables.
+/// A manager after `start`. Dropping it makes the manager refuse further runnables and start no
+/// waiting ones.
 struct StartedManager {
     manager: Manager,
 }
@@ -90,7 +91,7 @@ impl Drop for StartedManager {
             state.phase = Phase::Stopping;
             take(&mut state.waiting)
         };
-        // Outside the lock, because it drops values of the user's types.
+        // Dropped outside the lock, because it drops values of user types.
         drop(waiting);
     }
 }
@@ -116,19 +117,19 @@ impl Manager {
         }
     }
 
-    /// Returns the api-server of the manager.
+    /// Returns the cluster of the manager.
     pub fn cluster(&self) -> &Cluster {
         &self.shared.cluster
     }
 
-    /// Returns the recipe that makes connections to the api-server.
+    /// Returns the connection to the API server.
     #[must_use]
     pub fn connection(&self) -> &Connection {
         self.shared.cluster.connection()
     }
 
-    /// Returns the cache, which takes declarations of kinds and field indexes at once, and reads when it
-    /// runs.
+    /// Returns the cache. Kinds and field indexes can be declared before it runs; reads need it to
+    /// run.
     pub fn cache(&self) -> &Cache {
         self.shared.cluster.cache()
     }
@@ -285,7 +286,8 @@ impl Manager {
         let given = &self.shared.options.field_manager;
         let client = match controller.field_manager().or(given.as_deref()) {
             Some(given) => self.client().field_manager(given),
-            // Includes the program, because two programs may have controllers of one name.
+            // Includes the name of the program, because two programs may have controllers with the
+            // same name.
             None => self.client().for_controller(name),
         };
         let watched = WatchedKinds {
@@ -364,7 +366,7 @@ impl Manager {
             state.phase = Phase::Running;
             take(&mut state.waiting)
         };
-        // Outside the lock, because it calls code of users.
+        // Called outside the lock, because it calls user code.
         declared.iter_mut().for_each(Erased::begin);
         self.shared.state.lock().waiting.splice(..0, declared);
         let manager = self.clone();
@@ -380,7 +382,8 @@ impl Manager {
                     drop(state);
                     return Err(Error::Stopping { name: erased.name });
                 }
-                // `begin` calls code of users, so the lock is released first. The manager may stop meanwhile.
+                // `begin` calls user code, so the lock is released first. The manager may stop in
+                // the meantime.
                 Phase::Running if !begun => {
                     drop(state);
                     erased.begin();

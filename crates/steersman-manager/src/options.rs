@@ -7,7 +7,7 @@ use steersman_controller::{Clock, ControllerDefaults};
 /// The options of a manager, from its [`ManagerBuilder`](crate::ManagerBuilder).
 #[derive(Clone)]
 pub(crate) struct ManagerOptions {
-    /// How long everything together may take to stop; `None` is no limit.
+    /// The time limit for the whole stop; `None` means no limit.
     pub(crate) grace: Option<Duration>,
     /// The registry of the metrics of controllers, caches and queues.
     pub(crate) registry: prometheus::Registry,
@@ -19,25 +19,25 @@ pub(crate) struct ManagerOptions {
     pub(crate) controllers: ControllerDefaults,
 }
 
-/// The default grace period: the one that a Pod has by default.
+/// The default grace period, equal to the default of a Pod.
 pub const DEFAULT_GRACE: Duration = Duration::from_secs(30);
 
-/// The time for all groups together that were not asked to stop within the grace period.
+/// The time limit, after the grace period, for all groups that were not asked to stop within it.
 const LAST_MOMENT: Duration = Duration::from_secs(2);
 
-/// The longest part of the grace period that controllers leave for the groups that stop after them.
+/// The maximum part of the grace period that controllers leave for the groups that stop after them.
 const LONGEST_MARGIN: Duration = Duration::from_secs(5);
 
 impl ManagerOptions {
-    /// Returns the grace of reconciles: a reconcile that hangs is dropped while there is time for the other
-    /// groups to stop in order.
+    /// Returns the grace period of reconciles. A reconcile that hangs is dropped while the other
+    /// groups still have time to stop in order.
     pub(crate) fn reconcile_grace(&self) -> Option<Duration> {
         self.grace
             .map(|grace| grace.saturating_sub(LONGEST_MARGIN.min(grace / 5)))
     }
 
-    /// Returns the time for all groups together that were not asked to stop within the grace period; never
-    /// longer than that period.
+    /// Returns the time limit, after the grace period, for all groups that were not asked to stop
+    /// within it. It is never longer than the grace period.
     pub(crate) fn last_moment(&self) -> Duration {
         self.grace
             .map_or(LAST_MOMENT, |grace| grace.min(LAST_MOMENT))

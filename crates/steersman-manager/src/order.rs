@@ -11,13 +11,14 @@ pub enum Group {
     /// Admission and conversion webhooks: they start before caches, because listing a kind may need the
     /// conversion webhook of the same process.
     Webhooks,
-    /// Caches: ready when each declared kind has synced or its first list has failed, and after 8 s at the
-    /// latest, so that a list that hangs costs only its readers. A runnable that needs all kinds waits for
-    /// them with [`Cache::wait_for_sync`](steersman_cache::Cache::wait_for_sync).
+    /// Caches. The group is ready when each declared kind has synced or its first list has failed,
+    /// and after 8 s at the latest, so that a list that hangs delays only its readers. A runnable
+    /// that needs all kinds waits for
+    /// [`Cache::wait_for_sync`](steersman_cache::Cache::wait_for_sync).
     Caches,
     /// Runnables of every replica, leader or not.
     Others,
-    /// Runnables of the leader alone: controllers.
+    /// Runnables that run only on the leader, such as controllers.
     LeaderElected,
 }
 
@@ -30,8 +31,8 @@ pub(crate) const START: [Group; 5] = [
     Group::LeaderElected,
 ];
 
-/// MGR-1: not the reverse of the start. Readers stop before the caches they read, and servers stay up until
-/// the end.
+/// MGR-1: this is not the reverse of the start. Readers stop before the caches that they read, and
+/// servers stop last.
 pub(crate) const STOP: [Group; 5] = [
     Group::Others,
     Group::LeaderElected,

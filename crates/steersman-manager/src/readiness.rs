@@ -8,10 +8,10 @@ use tracing::{info, warn};
 
 use crate::reminders::{Loudness, Reminders};
 
-/// The runnables of a group that promised to say when they are ready.
+/// The runnables of a group that report when they are ready.
 #[derive(Debug)]
 pub(crate) struct Readiness {
-    /// The names; each token is cancelled when its runnable is ready or has ended.
+    /// The name of each runnable, with a token that is cancelled when it is ready or has ended.
     awaited: Vec<(String, CancellationToken)>,
     reminders: Reminders,
 }
@@ -24,7 +24,7 @@ impl Readiness {
         }
     }
 
-    /// Waits until all of them are ready. The log names those that are not (MGR-4).
+    /// Waits until all of them are ready. The log names the runnables that are not ready (MGR-4).
     ///
     /// Cancel safe.
     pub(crate) async fn reached(&mut self) {

@@ -1,15 +1,15 @@
-//! Machine: when the log names the runnables that a group waits for, and how loudly.
+//! Machine: the times and log levels of reminders about runnables that are not ready.
 
 use std::time::{Duration, Instant};
 
-/// The pause before the first reminder. Each later pause is twice the one before.
+/// The pause before the first reminder. Each later pause is twice as long as the previous one.
 const FIRST_PAUSE: Duration = Duration::from_secs(10);
 
-/// The longest pause between two reminders.
+/// The maximum pause between two reminders.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 
-/// The reminders of one wait: the first is a warning, and the others come ever more rarely and below
-/// that level, because a standby may wait for weeks (MGR-4).
+/// The reminders of one wait. The first reminder is a warning. Later reminders have a lower level
+/// and become rarer, because a standby may wait for weeks (MGR-4).
 #[derive(Debug)]
 pub(crate) struct Reminders {
     next: Instant,
@@ -24,7 +24,7 @@ pub(crate) enum Loudness {
 }
 
 impl Reminders {
-    /// Makes the reminders of a wait that begins at `now`.
+    /// Starts the reminders of a wait that begins at `now`.
     pub(crate) fn new(now: Instant) -> Self {
         Self {
             next: now + FIRST_PAUSE,
@@ -37,7 +37,7 @@ impl Reminders {
         self.next
     }
 
-    /// Returns how loud the reminder is that is due at `now`, if one is.
+    /// Returns the log level of the reminder that is due at `now`, or `None` if no reminder is due.
     pub(crate) fn due(&mut self, now: Instant) -> Option<Loudness> {
         if now < self.next {
             return None;

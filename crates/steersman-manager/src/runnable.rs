@@ -54,22 +54,22 @@ pub trait Runnable: Send + 'static {
     /// Returns the name for errors and logs.
     fn name(&self) -> String;
 
-    /// Returns the group, which decides when the runnable starts and stops. There is no default, because a
-    /// wrong one shows only at a failover.
+    /// Returns the group, which decides when the runnable starts and stops. There is no default,
+    /// because the effect of a wrong group shows only at a failover.
     fn group(&self) -> Group;
 
-    /// Returns whether the runnable calls [`RunContext::ready`] when the next group may start. The default is
-    /// `false`: the next group does not wait for it.
+    /// Returns whether the runnable calls [`RunContext::ready`]. The default is `false`: the next
+    /// group does not wait for the runnable.
     ///
-    /// `true` is a promise: no later group starts before the runnable calls it or ends, and the log names the
-    /// runnable meanwhile.
+    /// With `true`, no later group starts before the runnable calls `ready` or ends, and the log
+    /// names the runnable while the group waits.
     fn says_when_ready(&self) -> bool {
         false
     }
 
-    /// Prepares what other runnables rely on. Called once, before any runnable of the group runs: when the
-    /// manager is told to start, or, if it runs already, when the runnable is added. Must not block. A panic
-    /// counts as a panic of the runnable when its turn comes.
+    /// Prepares state that other runnables rely on. Called once, before any runnable of the group
+    /// runs: when the manager starts, or, if it runs already, when the runnable is added. Must not
+    /// block. A panic counts as a panic of the runnable at its start.
     fn begin(&mut self) {}
 
     /// Runs until [`RunContext::cancelled`] fires.
@@ -88,7 +88,7 @@ pub struct FromFn<F> {
 pub struct RunContext {
     cancel: CancellationToken,
     monitor: Arc<Monitor>,
-    // Held until the runnable is ready; dropping the guard reports that it is.
+    // A guard that reports readiness when it is dropped; `None` after that.
     ready: parking_lot::Mutex<Option<DropGuard>>,
 }
 
@@ -98,11 +98,11 @@ pub(crate) struct Erased {
     pub(crate) group: Group,
     pub(crate) says_when_ready: bool,
     runnable: Box<dyn Start>,
-    /// The panic of `begin`.
+    /// The payload of a panic in `begin`.
     broken: Option<Box<dyn Any + Send>>,
 }
 
-/// A [`Runnable`] that can be boxed.
+/// The object-safe form of [`Runnable`].
 trait Start: Send {
     fn begin(&mut self);
     fn run(self: Box<Self>, context: RunContext) -> RunFuture;
@@ -283,8 +283,8 @@ impl Erased {
         self.broken = catch_unwind(begin).err();
     }
 
-    /// Runs the runnable. Called in its task, because both the call and the future that it returns may block
-    /// or panic (MGR-5).
+    /// Runs the runnable. It is called inside the runnable's task, because both the call and its
+    /// future may block or panic (MGR-5).
     pub(crate) async fn run(self, context: RunContext) -> Result<(), BoxError> {
         if let Some(panic) = self.broken {
             resume_unwind(panic);

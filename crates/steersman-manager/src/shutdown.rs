@@ -1,4 +1,4 @@
-//! Driver: the requests that stop a manager: the first one in order, the second one at once.
+//! Driver: requests to stop a manager. The first request stops in order, the second at once.
 
 use std::fmt;
 use std::future::{Future, pending};
@@ -10,9 +10,9 @@ use steersman_object::panic_text;
 use tokio_util::sync::CancellationToken;
 use tracing::error;
 
-/// The source of requests to stop a manager, in order at the first and at once at the second.
+/// A source of requests to stop a manager. The first request stops in order, the second at once.
 ///
-/// Made by [`shutdown_signal`], [`Shutdown::when`], or from a [`CancellationToken`].
+/// Created by [`shutdown_signal`], [`Shutdown::when`], or from a [`CancellationToken`].
 #[must_use = "a manager stops when it is given this"]
 pub struct Shutdown {
     stages: Stages,
@@ -20,7 +20,7 @@ pub struct Shutdown {
 }
 
 enum Stages {
-    /// SIGINT and SIGTERM, however often they come.
+    /// SIGINT and SIGTERM, any number of times.
     Signals(Signals),
     /// The items of a stream.
     Requests(Fuse<BoxStream<'static, ()>>),
@@ -58,12 +58,12 @@ impl Shutdown {
         }
     }
 
-    /// Makes a source without requests: for a manager that is stopped by dropping its future.
+    /// Returns a source without requests, for a manager that is stopped by dropping its future.
     pub fn never() -> Self {
         Self::when(pending())
     }
 
-    /// Begins to handle the signals, if signals are the source.
+    /// Starts to handle the signals, if signals are the source.
     pub(crate) fn install(&mut self) -> std::io::Result<()> {
         match &mut self.stages {
             Stages::Signals(signals) => signals.install(),
@@ -79,8 +79,8 @@ impl Shutdown {
         }
     }
 
-    /// Waits for the second request, even if the manager stops because of a failure: a first request at that
-    /// time does not cut the stop short. Cancel safe.
+    /// Waits for the second request. If the manager stops because of a failure, the first request
+    /// does not cut the stop short. Cancel safe.
     pub(crate) async fn insisted(&mut self) {
         self.requested().await;
         self.next().await;
@@ -163,7 +163,7 @@ impl Signals {
     }
 
     async fn next(&mut self) {
-        // A console without Ctrl-C never requests a stop.
+        // If the console cannot handle Ctrl-C, no stop is requested.
         if tokio::signal::ctrl_c().await.is_err() {
             pending::<()>().await;
         }

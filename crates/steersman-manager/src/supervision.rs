@@ -1,4 +1,4 @@
-//! Machine: what a manager does next: which group starts or stops, and when a stop is cut short.
+//! Machine: the next step of a manager: which group starts or stops, and when a stop is cut short.
 
 use std::error::Error as _;
 use std::time::{Duration, Instant};
@@ -10,19 +10,19 @@ use crate::error::Error;
 use crate::options::DEFAULT_GRACE;
 use crate::order::{Group, START, STOP};
 
-/// The run of one manager, from the start of its first group to the stop of its last.
+/// One run of a manager, from the start of the first group to the stop of the last group.
 ///
-/// The supervisor reports each [`Event`] and carries out the [`Step`] that follows it.
+/// The supervisor reports each [`Event`] and executes the [`Step`] that follows it.
 #[derive(Debug)]
 pub(crate) struct Supervision {
     stage: Stage,
-    /// The time that a stop may take; `None` is no limit.
+    /// The time limit for a stop; `None` means no limit.
     grace: Option<Duration>,
-    /// The time for the groups that were not asked to stop within the grace.
+    /// The time limit, after `grace`, for the groups that were not asked to stop within it.
     last_moment: Duration,
     failure: Option<Error>,
     cut: Option<Cut>,
-    /// The requests that controllers dropped at the end of their grace.
+    /// The requests that controllers dropped at the end of their grace period.
     dropped: Vec<String>,
 }
 
@@ -47,7 +47,7 @@ enum Cut {
     Insisted,
 }
 
-/// What happened to the runnables of a manager, or what was asked of the manager.
+/// An event of the runnables, or a request to the manager.
 #[derive(Debug)]
 pub(crate) enum Event {
     /// The group that is starting is ready.
@@ -60,24 +60,24 @@ pub(crate) enum Event {
     StopRequested,
     /// The second request to stop.
     Insisted,
-    /// The supervisor has carried out [`Step::BeginStop`].
+    /// The supervisor has executed [`Step::BeginStop`].
     StopBegun,
-    /// No runnable of the group that is stopping runs any more.
+    /// All runnables of the stopping group have ended.
     GroupStopped,
     /// The [`deadline`](Supervision::deadline) has passed.
     DeadlinePassed,
-    /// The supervisor has carried out [`Step::DropLate`].
+    /// The supervisor has executed [`Step::DropLate`].
     LateDropped,
 }
 
-/// What the supervisor does next.
+/// The next step of the supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Waits for the next event.
     Wait,
     /// Starts the runnables of one group.
     Start(Group),
-    /// Every group is ready: starts what was added meanwhile.
+    /// Every group is ready: starts the runnables that were added in the meantime.
     AllStarted,
     /// Starts what was added.
     StartAdded,
@@ -151,8 +151,9 @@ impl Supervision {
         self.failure.as_ref()
     }
 
-    /// Returns the result of the run; `late` are the names of the runnables that were dropped although
-    /// they had been asked to stop. The first failure is returned, any other one is logged.
+    /// Returns the result of the run. `late` has the names of the runnables that were dropped
+    /// although they had been asked to stop. The first failure is returned; other failures are
+    /// logged.
     pub(crate) fn finish(self, mut late: Vec<String>) -> Result<(), Error> {
         late.extend(self.dropped);
         late.sort();
@@ -173,7 +174,7 @@ impl Supervision {
         Err(failure)
     }
 
-    // MGR-1: a group starts when the one before it is ready.
+    // MGR-1: a group starts when the previous one is ready.
     fn start_next(&mut self) -> Step {
         let Stage::Starting(position) = self.stage else {
             return Step::Wait;
@@ -198,7 +199,7 @@ impl Supervision {
         Step::BeginStop
     }
 
-    // MGR-1: a group is asked to stop when the one before it has stopped.
+    // MGR-1: a group is asked to stop when the previous one has stopped.
     fn on_stopping(&mut self, position: usize, event: Event, now: Instant) -> Step {
         match event {
             Event::StopBegun => {
@@ -219,8 +220,8 @@ impl Supervision {
                 self.dropped.extend(dropped_requests(&failure));
                 Step::Wait
             }
-            // MGR-3: the remaining groups are still asked to stop, in order, once the late runnables are
-            // gone.
+            // MGR-3: after the late runnables were dropped, the remaining groups are still asked to
+            // stop, in order.
             Event::DeadlinePassed if self.cut.is_none() => {
                 self.cut = Some(Cut::Late);
                 self.stop_until(position, now.checked_add(self.last_moment));
@@ -241,7 +242,7 @@ impl Supervision {
     }
 }
 
-/// Returns the name of a controller that ended while reconciles ran, with the requests of those.
+/// Returns the name of a controller that dropped reconciles at its end, with their requests.
 fn dropped_requests(failure: &Error) -> Option<String> {
     let Error::Failed { name, source, .. } = failure else {
         return None;

@@ -1,4 +1,4 @@
-//! Driver: carries out the order in which a manager starts, supervises and stops its runnables.
+//! Driver: starts, supervises and stops the runnables of a manager in order.
 
 use std::future::pending;
 
@@ -25,7 +25,7 @@ pub(crate) trait Supervised {
     fn refuse(&self);
 }
 
-/// Runs what a manager was given, from the start of the first group until everything has stopped.
+/// Runs the runnables of a manager, from the start of the first group until everything has stopped.
 pub(crate) async fn supervise(
     manager: &impl Supervised,
     mut tasks: RunnableTasks,
@@ -89,7 +89,7 @@ pub(crate) async fn supervise(
     supervision.finish(late)
 }
 
-/// Waits for the next event that the stage of the run is about.
+/// Waits for the next event that matters in the current stage.
 async fn next_event(
     manager: &impl Supervised,
     tasks: &mut RunnableTasks,

@@ -1,4 +1,4 @@
-//! Driver: the tasks that the runnables of a manager run in.
+//! Driver: the tasks of a manager's runnables.
 
 use std::collections::HashMap;
 use std::future::pending;
@@ -17,15 +17,15 @@ use crate::order::{Group, START};
 use crate::readiness::Readiness;
 use crate::runnable::{Erased, RunContext};
 
-/// How long dropped tasks may take to end.
+/// The time limit for dropped tasks to end.
 const ABORT_GRACE: Duration = Duration::from_secs(1);
 
 /// The tasks of a manager's runnables, by group. Dropping it drops the tasks.
 pub(crate) struct RunnableTasks {
     tasks: JoinSet<Result<(), BoxError>>,
     running: HashMap<Id, RunningTask>,
-    /// One token per group, which no other code cancels, so that the supervision alone decides the
-    /// order of a stop.
+    /// One cancellation token per group. Only the supervision cancels these tokens, so that it
+    /// alone decides the order of a stop.
     cancels: HashMap<Group, CancellationToken>,
     /// The names of runnables that were dropped because they did not stop when asked.
     late: Vec<String>,
@@ -54,12 +54,12 @@ impl RunnableTasks {
         }
     }
 
-    /// Starts runnables. The result waits for those that promised to say when they are ready.
+    /// Starts runnables. Returns the readiness of those that report when they are ready.
     pub(crate) fn start(&mut self, runnables: Vec<Erased>) -> Readiness {
         let mut awaited = Vec::new();
         for runnable in runnables {
             let (name, group) = (runnable.name.clone(), runnable.group);
-            // MGR-5: a token of its own, so that a runnable that cancels it stops no other runnable.
+            // MGR-5: a child token, so that a runnable that cancels it stops no other runnable.
             let cancel = self.cancels.entry(group).or_default().child_token();
             let ready = runnable.says_when_ready.then(CancellationToken::new);
             if let Some(ready) = &ready {

@@ -40,7 +40,7 @@ fn each_group_starts_when_the_one_before_it_is_ready() {
     let now = start();
     let mut run = Supervision::new(Some(GRACE), LAST_MOMENT);
     let mut steps = vec![Supervision::first_step()];
-    // What is added before every group is ready starts after the last of them.
+    // A runnable that is added during the start of the groups starts after the last group.
     assert_eq!(run.on(Event::Added, now), Step::Wait);
     steps.extend(START.map(|_| run.on(Event::Ready, now)));
     let mut expected: Vec<Step> = START.map(Step::Start).to_vec();
@@ -92,7 +92,7 @@ fn groups_that_wait_for_their_turn_are_asked_to_stop_after_the_grace() {
     for group in &STOP[1..] {
         assert_eq!(run.on(Event::GroupStopped, late), Step::Stop(*group));
     }
-    // The last group does not stop in its last moment either.
+    // The last group does not stop within its time limit, either.
     let end = late + LAST_MOMENT;
     assert_eq!(run.on(Event::DeadlinePassed, end), Step::DropAll);
     let result = run.finish(vec!["b".to_owned(), "a".to_owned()]);

@@ -111,7 +111,7 @@ async fn minutes(many: u64) {
     sleep(Duration::from_secs(60 * many)).await;
 }
 
-/// Three controllers in one manager: the kind of one is missing, and that of another is forbidden.
+/// One manager with controllers of three kinds. One kind is missing, and one is forbidden.
 struct Scene {
     server: ApiServer,
     manager: Manager,
