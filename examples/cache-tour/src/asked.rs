@@ -1,19 +1,19 @@
-//! Words: the requests that arrived, with equal ones counted together.
+//! Words: the requests that the server received, with equal requests counted together.
 
 use steersman_testenv::apiserver::faults::RequestRecord;
 
 use crate::page::Table;
 
-/// A request, and whether it asked for metadata alone, which its `Accept` header says.
+/// A request, and whether it requested only metadata, which its `Accept` header says.
 #[derive(Debug, Clone)]
 pub struct Asked {
     /// The request in the server's log.
     pub record: RequestRecord,
-    /// Whether the request asked for metadata alone.
+    /// Whether the request asked only for metadata.
     pub metadata_only: bool,
 }
 
-/// Returns a row per kind of request, in the order of their first arrivals.
+/// Returns one row per kind of request, in the order of their first arrival.
 pub fn table(asked: &[Asked]) -> Table {
     let mut rows: Vec<([String; 5], usize)> = Vec::new();
     for one in asked {
@@ -65,7 +65,7 @@ fn row(asked: &Asked) -> [String; 5] {
         None if record.resource.is_empty() => String::new(),
         None => "all".to_owned(),
     };
-    // A watch that is open has a status, or is about to get one.
+    // An open watch has a status, or gets one soon.
     let answer = match record.status {
         Some(status) => status.to_string(),
         None => "open".to_owned(),

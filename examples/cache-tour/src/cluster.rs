@@ -1,4 +1,4 @@
-//! Handle: the cluster of the tour: an API server in this process, and caches that are opened on it.
+//! Handle: the cluster of the tour: an API server in this process, and caches of its objects.
 
 use std::sync::Arc;
 
@@ -39,14 +39,14 @@ pub struct Cluster {
     server: ApiServer,
 }
 
-/// A running cache, with the requests and bytes that it took.
+/// A running cache, with its requests and its memory.
 #[must_use = "an opened cache is there to be reported"]
 pub struct Opened {
     /// The cache.
     pub cache: Cache,
     server: ApiServer,
     wanted: Arc<Mutex<Vec<(String, bool)>>>,
-    /// The bytes that the process had allocated before.
+    /// The bytes that the process had allocated before the cache was opened.
     before: usize,
     cancel: CancellationToken,
     running: JoinHandle<Result<(), steersman::cache::Error>>,
@@ -76,7 +76,8 @@ impl Cluster {
             }
         }
         let cluster = Self { server };
-        // A first cache that is not measured, so that memory that the server keeps from then on does not count.
+        // Opens and closes a cache once before the measurements, because the server allocates
+        // memory for its first watch.
         for keep in [false, true] {
             let settings = Settings::new().keep_managed_fields(keep);
             let options = CacheOptions::new().defaults(settings);
@@ -92,8 +93,8 @@ impl Cluster {
         &self.server
     }
 
-    /// Opens a cache, in which `declare` declares the kinds, and waits until every kind has synced or has
-    /// failed to.
+    /// Opens a cache, in which `declare` declares the kinds, and waits until every kind has synced
+    /// or failed to sync.
     ///
     /// # Errors
     ///
@@ -139,7 +140,7 @@ impl Cluster {
 // ===== impl Opened =====
 
 impl Opened {
-    /// Returns the requests that the server got since the cache was opened.
+    /// Returns the requests that the server received since the cache was opened.
     pub fn asked(&self) -> Table {
         let wanted = self.wanted.lock().clone();
         let mut wanted: Vec<Option<(String, bool)>> = wanted.into_iter().map(Some).collect();
@@ -160,13 +161,13 @@ impl Opened {
         table(&asked)
     }
 
-    /// Returns the number of requests that the server got since the cache was opened.
+    /// Returns the number of requests that the server received since the cache was opened.
     #[must_use]
     pub fn requests(&self) -> usize {
         self.server.requests().all().len()
     }
 
-    /// Returns the number of bytes that the process has grown by since the cache was opened.
+    /// Returns the number of bytes by which the process has grown since the cache was opened.
     #[must_use]
     pub fn held(&self) -> usize {
         ALLOCATED.current_usage().saturating_sub(self.before)
@@ -192,11 +193,11 @@ impl Opened {
         page.table(&self.asked()).table(&held)
     }
 
-    /// Stops the cache, and waits until all its memory is freed.
+    /// Stops the cache, and waits until its memory is freed.
     ///
     /// # Errors
     ///
-    /// The error with which the cache ended.
+    /// The error that ended the cache.
     pub async fn close(self) -> Result<(), BoxError> {
         self.cancel.cancel();
         self.running.await??;
@@ -210,7 +211,7 @@ impl std::fmt::Debug for Opened {
     }
 }
 
-/// Returns the kind of most stops.
+/// Returns the kind Pod, which most stops use.
 #[must_use]
 pub fn pods() -> Kind {
     Kind::of::<Pod>()

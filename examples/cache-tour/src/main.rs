@@ -5,7 +5,8 @@ use std::io::Write as _;
 use cache_tour::cluster::Cluster;
 use cache_tour::{BoxError, stops};
 
-// The paused clock jumps over every wait. No socket is open, so it overtakes no data.
+// The paused clock jumps over every wait. No socket is open, so the clock cannot outrun data in
+// flight.
 #[tokio::main(flavor = "current_thread", start_paused = true)]
 async fn main() -> Result<(), BoxError> {
     let cluster = Cluster::filled().await?;

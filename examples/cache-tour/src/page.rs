@@ -63,7 +63,7 @@ impl Page {
     }
 
     fn line(&mut self, line: &str) {
-        // No second blank line in a row.
+        // Two blank lines in a row are merged.
         if !(line.is_empty() && self.text.ends_with("\n\n")) {
             self.text.push_str(line.trim_end());
             self.text.push('\n');
@@ -77,7 +77,7 @@ impl Display for Page {
     }
 }
 
-/// Breaks a line into parts that fit the page. Code keeps its indent, because it is never that long.
+/// Breaks a line into parts that fit the page. Lines of code are short enough to keep their indent.
 fn wrapped(line: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in line.split_inclusive(' ') {
@@ -95,7 +95,7 @@ fn wrapped(line: &str) -> Vec<String> {
 // ===== impl Table =====
 
 impl Table {
-    /// Makes a table with these headings.
+    /// Creates a table with these headings.
     pub fn new<const N: usize>(head: [&str; N]) -> Self {
         Self {
             head: head.iter().map(ToString::to_string).collect(),

@@ -1,8 +1,8 @@
-//! Machine: the wanted state of the children of a `Website`.
+//! Machine: the desired state of the children of a `Website`.
 //!
 //! Each function writes the fields that this operator owns into an object and leaves every other
-//! field alone. It also writes the api-server's defaults of those fields, so that a child that
-//! needs no change compares equal and costs no request.
+//! field unchanged. It also writes the API server's defaults of those fields, so that a child that
+//! needs no change compares equal and causes no request.
 
 use std::collections::BTreeMap;
 use std::hash::Hasher;
@@ -22,7 +22,8 @@ use crate::website::Website;
 /// Pages by file name.
 pub type Pages = BTreeMap<String, String>;
 
-/// The annotation on Pods that identifies their pages: new pages cause a rollout of the Deployment.
+/// The annotation on Pods with a digest of their pages: new pages cause a rollout of the
+/// Deployment.
 const PAGES_DIGEST: &str = "web.example.com/pages-digest";
 
 const WEB: &str = "web";
@@ -30,13 +31,14 @@ const PAGES: &str = "pages";
 
 /// Returns the name of the site's own copy of its pages.
 ///
-/// The Pods mount a copy, so that they never serve two states of a ConfigMap that is being edited.
+/// The Pods mount a copy, so that a user who edits the ConfigMap does not change the pages of
+/// running Pods.
 #[must_use]
 pub fn served_pages_key(site: &ObjectKey) -> ObjectKey {
     site.sibling(format!("{}-site", site.name()))
 }
 
-/// Writes the copy of the pages.
+/// Writes the copy of the pages into its ConfigMap.
 pub fn fill_config_map(site: &ObjectKey, pages: &Pages, config_map: &mut ConfigMap) {
     config_map
         .metadata
@@ -148,7 +150,8 @@ fn digest(pages: &Pages) -> String {
     let mut hasher = FnvHasher::default();
     for text in pages.iter().flat_map(|(file, page)| [file, page]) {
         hasher.write(text.as_bytes());
-        // A byte that no text contains separates ("a", "bc") from ("ab", "c").
+        // A byte that no text contains, as a separator: ("a", "bc") and ("ab", "c") have different
+        // digests.
         hasher.write_u8(0xff);
     }
     format!("{:016x}", hasher.finish())

@@ -16,19 +16,19 @@ use crate::children::{self, Pages};
 use crate::status::{self, Progress};
 use crate::website::{FINALIZER, Website};
 
-/// The ConfigMap that lists the addresses of the sites of its namespace.
+/// The ConfigMap with the addresses of all sites of a namespace.
 ///
-/// All sites share it, so no site owns it, and the garbage collector takes no site out of it. The
-/// finalizer does.
+/// No site owns it, because all sites share it. So the finalizer removes a site from it instead of
+/// the garbage collector.
 pub const DIRECTORY: &str = "website-directory";
 
-/// The index of websites by the ConfigMap they take their pages from.
+/// The index of websites by the ConfigMap with their pages.
 const BY_PAGES: &str = "spec.pages";
 
-/// The pause before another look at a site with a refused child.
+/// The pause before a site with a refused child is reconciled again.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
-/// Reconciles each website into pages, web servers and a Service.
+/// Reconciles each website into a copy of its pages, web servers and a Service.
 #[derive(Debug)]
 pub struct WebsiteReconciler;
 
@@ -36,7 +36,8 @@ pub struct WebsiteReconciler;
 ///
 /// # Errors
 ///
-/// An error if the manager's cache cannot hold one of the kinds, or the manager has a controller of this name.
+/// An error if the manager's cache excludes one of the kinds, or the manager already has a
+/// controller of this name.
 pub fn declare(manager: &Manager) -> Result<(), steersman::manager::Error> {
     let cache = manager.cache();
     cache.index_field::<Website>(BY_PAGES, |site| Some(pages_key(site).to_string()))?;
@@ -73,7 +74,7 @@ impl Reconciler for WebsiteReconciler {
         };
         match finalizer::stage(&*site, FINALIZER) {
             Stage::Missing => {
-                // The finalizer must be there before anything exists that it cleans up.
+                // The finalizer is added before anything that it cleans up.
                 client.add_finalizer(&*site, FINALIZER).await?;
             }
             Stage::Held => {}
@@ -97,14 +98,16 @@ impl Reconciler for WebsiteReconciler {
             })
             .await?;
         Ok(match progress {
-            // The obstacle is an object that no watch of this controller covers.
+            // No watch of this controller covers the obstacle, so the site is reconciled again
+            // after a pause.
             Progress::Refused { .. } => Action::requeue_after(LOOK_AGAIN),
             _ => Action::done(),
         })
     }
 }
 
-/// Returns the text of an error that only a person can correct. All other errors are returned as such.
+/// Returns the message of an error that only a user can resolve. All other errors are returned as
+/// errors.
 fn refusal(error: steersman::client::Error) -> Result<String, steersman::client::Error> {
     let permanent = matches!(error, steersman::client::Error::Owner(_)) || error.is_invalid();
     if permanent {
@@ -114,12 +117,13 @@ fn refusal(error: steersman::client::Error) -> Result<String, steersman::client:
     }
 }
 
-/// Creates or updates the children, and returns how far they are.
+/// Creates or updates the children, and returns their progress.
 async fn serve(client: &Client, site: &Website) -> Result<Progress, steersman::client::Error> {
     let key = site.key();
     let source = pages_key(site);
     let Some(source) = client.get_opt::<ConfigMap>(&source).await? else {
-        // The creation of the ConfigMap requests the site again; served pages stay up until then.
+        // An event for the missing ConfigMap requests the site again. The served pages stay until
+        // then.
         return Ok(Progress::PagesMissing {
             config_map: site.spec.pages.clone(),
         });
@@ -171,10 +175,12 @@ async fn enter_directory(client: &Client, site: &Website) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes the site from the directory first, so that no user is sent to Pods that are going away.
+/// Removes the site from the directory first, so that users are not sent to Pods that are being
+/// deleted.
 ///
-/// It reads from the server. The cache has what this key wrote in this process, but it may lack what an
-/// earlier process of the operator wrote, and once the finalizer is removed no further run follows.
+/// It reads from the server. The cache has the writes of this process, but it may lack the writes
+/// of an earlier process of the operator, and after the finalizer is removed no further reconcile
+/// follows.
 async fn clean_up(client: &Client, site: &Website) -> Result<Action, Error> {
     let key = site.key();
     let directory = key.sibling(DIRECTORY);
@@ -188,7 +194,7 @@ async fn clean_up(client: &Client, site: &Website) -> Result<Action, Error> {
             .await;
         ignore_gone(left.map(drop))?;
     }
-    // The garbage collector of a cluster would do this later; a bare api-server has none.
+    // The garbage collector would do this later, but a bare API server has none.
     delete_child::<Service>(client, site, &key).await?;
     delete_child::<Deployment>(client, site, &key).await?;
     delete_child::<ConfigMap>(client, site, &children::served_pages_key(&key)).await?;

@@ -115,7 +115,7 @@ async fn run(args: Args) -> Result<(), BoxError> {
         });
         let stopped = running.await;
         narrator.await?;
-        // The reason of the stop comes before errors of the stop.
+        // The reason of the stop is reported before errors of the stop.
         outcome.await??;
         stopped?;
     } else {
@@ -141,8 +141,8 @@ fn say(line: impl Display) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
-/// Starts the log, to stderr, from warnings on; `RUST_LOG=info` shows more. The transport's own lines are
-/// off, because the framework returns its errors.
+/// Starts the log on stderr with the level `warn`; `RUST_LOG=info` shows more. Log lines of the
+/// HTTP transport are off, because the framework returns its errors.
 fn start_log() -> Result<(), BoxError> {
     let filter = match std::env::var("RUST_LOG") {
         Ok(wanted) => EnvFilter::try_new(&wanted)
@@ -191,7 +191,8 @@ impl Cluster {
             serving,
             kubeconfig: None,
         };
-        // A server that runs for a moment needs no kubeconfig, and must not replace that of another one.
+        // With `--once` the server runs only for a moment, so it must not replace the kubeconfig of
+        // another server.
         if !args.once {
             embedded.serving.write_kubeconfig(&args.kubeconfig)?;
             let file = args.kubeconfig.display();
@@ -219,14 +220,14 @@ impl Embedded {
         if let Some(file) = self.kubeconfig
             && std::fs::read_to_string(&file).is_ok_and(|text| text == ours)
         {
-            // A file that stays names a closed port, which kubectl reports.
+            // If the file cannot be removed, it names a closed port, and kubectl reports that.
             let _ = std::fs::remove_file(&file);
         }
         self.serving.stop().await;
     }
 }
 
-/// Names the program in its requests.
+/// Sets the program's name in the `User-Agent` of its requests.
 fn named(connection: Connection) -> Connection {
     connection.user_agent(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"))
 }

@@ -11,21 +11,22 @@ use tokio::sync::mpsc;
 
 use crate::website::Website;
 
-/// Lines about events, in the order in which they were seen.
+/// Lines about events, in the order of the events.
 ///
-/// The number of buffered lines is bounded. If the reader falls behind, the tasks that write lines wait,
-/// and their subscriptions coalesce the events meanwhile.
+/// The number of buffered lines is bounded. If the reader falls behind, the tasks that write lines
+/// wait, and their subscriptions coalesce the events in the meantime.
 #[derive(Debug)]
 pub struct Narrator {
     lines: mpsc::Receiver<String>,
 }
 
 impl Narrator {
-    /// Subscribes to the manager's cache. It causes no request, because it shares the controllers' watches.
+    /// Subscribes to the manager's cache. It causes no request, because it shares the informers of
+    /// the controllers.
     ///
     /// # Errors
     ///
-    /// An error if the cache cannot hold one of the kinds.
+    /// An error if the cache excludes one of the kinds.
     pub fn listen(manager: &Manager) -> Result<Self, steersman::cache::Error> {
         let (told, lines) = mpsc::channel(64);
         let cache = manager.cache();

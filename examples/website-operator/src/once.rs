@@ -1,4 +1,4 @@
-//! Driver: waits until every website is ready, and ends early if waiting cannot help.
+//! Driver: waits until every website is ready. It ends early if further waiting cannot help.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use thiserror::Error;
 use crate::status::{PAGES_MISSING, REFUSED};
 use crate::website::Website;
 
-/// How long websites may take to become ready.
+/// The time limit for websites to become ready.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// How long a site may wait for a person before the wait ends.
+/// The time after which a site that waits for a user ends the wait.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Why not every website became ready.
+/// The reason why not every website became ready.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum NotReady {
@@ -32,7 +32,7 @@ pub enum NotReady {
     /// Objects that do not decode as the kind.
     #[error("not of the shape of a Website: {}", .0.join("; "))]
     Malformed(Vec<String>),
-    /// Sites that wait for a person.
+    /// Sites that wait for a user to remove an obstacle.
     #[error("{}", .0.join("; "))]
     Stuck(Vec<String>),
     /// Sites that did not become ready in time.
@@ -107,7 +107,7 @@ pub async fn until_ready(cache: &Cache, mut events: Subscription<Website>) -> Re
 }
 
 impl Sites {
-    /// Returns whether every site that is not ready waits for a person.
+    /// Returns whether every site that is not ready waits for a user.
     fn are_stuck(&self) -> bool {
         let mut waiting = self.0.values().filter(|site| !site.is_ready()).peekable();
         let stuck = |site: &Arc<Website>| {

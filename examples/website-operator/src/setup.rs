@@ -13,7 +13,7 @@ use crate::website::Website;
 /// The manifest of the sample.
 pub const SAMPLE: &str = include_str!("../manifests/sample.yaml");
 
-/// Why the operator cannot start.
+/// The reason why the operator cannot start.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum SetupError {
@@ -90,7 +90,8 @@ pub async fn check(client: &Client) -> Result<(), SetupError> {
     }
 }
 
-/// Waits until the server serves the kind, which is a moment after it has accepted the definition.
+/// Waits until the server serves the kind, which happens shortly after it has accepted the
+/// definition.
 async fn wait_until_served(client: &Client) -> Result<(), SetupError> {
     let patience = std::time::Duration::from_secs(30);
     let interval = std::time::Duration::from_millis(100);
@@ -104,7 +105,7 @@ async fn wait_until_served(client: &Client) -> Result<(), SetupError> {
     };
     match tokio::time::timeout(patience, served).await {
         Ok(result) => result,
-        // Once more, for the error with the reason.
+        // Checked again for the error with the reason.
         Err(_) => check(client).await,
     }
 }

@@ -9,10 +9,10 @@ use crate::website::{READY, Website, WebsiteStatus};
 /// The reason of a condition that waits for the site's ConfigMap.
 pub const PAGES_MISSING: &str = "PagesMissing";
 
-/// The reason of a condition that waits for a person to remove an obstacle.
+/// The reason of a condition that waits for a user to remove an obstacle.
 pub const REFUSED: &str = "Refused";
 
-/// How far a site is from being served.
+/// The progress of a site towards being served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// The ConfigMap that the site names does not exist.
@@ -29,12 +29,12 @@ pub enum Progress {
     RollingOut {
         /// The number of ready web servers.
         ready: i32,
-        /// The wanted number of web servers.
+        /// The desired number of web servers.
         desired: i32,
-        /// The number of web servers beyond that: they serve former pages, or are about to go.
+        /// The number of web servers beyond `desired`: they serve old pages, or are being deleted.
         surplus: i32,
     },
-    /// As many web servers as asked for serve the present pages.
+    /// The desired number of web servers serves the current pages.
     Served {
         /// The number of ready web servers.
         ready: i32,
@@ -173,7 +173,7 @@ mod tests {
         };
         assert_eq!(Progress::of(&deployment(3, 2, 2, 2), 2), rolling(0));
         assert!(rolling(0).message().contains("newest spec"));
-        // A Pod with the former pages still runs.
+        // A Pod with the old pages still runs.
         assert_eq!(Progress::of(&deployment(2, 2, 3, 3), 2), rolling(1));
         assert!(rolling(1).message().contains("1 more"));
         let none = Progress::RollingOut {

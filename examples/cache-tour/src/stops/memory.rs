@@ -13,7 +13,7 @@ use crate::cluster::{Cluster, PODS, pods};
 use crate::page::{Page, Table};
 use crate::stops::views::PlacedPod;
 
-/// Caches the Pods in several ways, one after the other, and divides the bytes of each by their number.
+/// Caches the Pods in several ways, one after the other, and shows the bytes per Pod for each way.
 ///
 /// # Errors
 ///
@@ -41,10 +41,10 @@ pub async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
         .table(&each))
 }
 
-/// The declarations of a reader of Pods.
+/// A function that declares the readers of Pods.
 type Declare = fn(&Cache) -> Result<(), Error>;
 
-/// Returns the ways in which Pods are cached, with a name each.
+/// Returns the ways to cache Pods: a name, the settings and the declaration.
 fn ways() -> [(&'static str, Settings, Declare); 9] {
     let all = Settings::new;
     let typed: Declare = |cache| cache.informers::<Pod>().map(drop);
@@ -100,7 +100,7 @@ fn json_sizes(cluster: &Cluster) -> Result<(usize, usize), BoxError> {
     Ok((with_managed / PODS, without / PODS))
 }
 
-/// Opens a cache only to measure it, and returns its bytes.
+/// Opens a cache only to measure it, and returns its memory in bytes.
 async fn measure(
     cluster: &Cluster,
     options: CacheOptions,
@@ -108,7 +108,7 @@ async fn measure(
 ) -> Result<usize, BoxError> {
     let opened = cluster.open(options, declare).await?;
     opened.cache.wait_for_sync().await?;
-    // By then the cache has learned a dictionary, during which no virtual time passes.
+    // During this second the cache trains a dictionary, which takes no virtual time.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let held = opened.held();
     opened.close().await?;

@@ -16,7 +16,7 @@ use crate::page::{Page, Table};
 /// How long the cache receives no event.
 const LAG: Duration = Duration::from_secs(2);
 
-/// Writes a ConfigMap, the event of which reaches the cache late, and reads it three times.
+/// Writes a ConfigMap and reads it three times. Its event reaches the cache late.
 ///
 /// # Errors
 ///

@@ -17,7 +17,7 @@ pub struct Placed {
     pub node_name: Option<String>,
 }
 
-/// A Pod of which only the node is decoded.
+/// A Pod that decodes only the node.
 pub type PlacedPod = steersman::kube_core::Object<Placed, NotUsed>;
 
 /// Reads one Pod as four types.
@@ -92,7 +92,7 @@ pub async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
     Ok(page)
 }
 
-/// Says that the objects are held once, however many types view them.
+/// Returns a sentence which says that the cache stores the objects once for all types.
 fn held(objects: usize) -> String {
     format!("+{objects}")
 }

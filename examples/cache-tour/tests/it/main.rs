@@ -1,3 +1,3 @@
-//! The tour from the outside.
+//! Tests of the tour as a program.
 
 mod output;

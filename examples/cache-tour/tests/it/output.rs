@@ -1,10 +1,10 @@
-//! The output of the binary: its figures agree with its text.
+//! The output of the program: its figures agree with its text.
 
 use std::process::Command;
 
 const GUIDE: &str = include_str!("../../../../crates/steersman/guide/memory.md");
 
-/// Returns the cells of the table row that begins with `begin`, without the first cell.
+/// Returns the cells of the table row that begins with `begin`, except the first cell.
 fn row<'a>(page: &'a str, begin: &str) -> Vec<&'a str> {
     let line = page
         .lines()
@@ -23,7 +23,7 @@ fn number(page: &str, begin: &str) -> u64 {
     last.unwrap_or_else(|| panic!("no number in the row {begin:?} of\n{page}"))
 }
 
-/// Returns the pages, each from its title on.
+/// Splits the output into pages, each of which starts with its title.
 fn pages(said: &str) -> Vec<String> {
     said.split("\n\n").fold(Vec::new(), |mut pages, part| {
         let titled = part
@@ -34,7 +34,7 @@ fn pages(said: &str) -> Vec<String> {
             pages.push(String::new());
         }
         if let Some(page) = pages.last_mut() {
-            // A quote that was broken into lines is joined again.
+            // Lines of a quote that were broken are joined again.
             page.push_str(&part.replace("\n    │ ", " "));
             page.push_str("\n\n");
         }
@@ -61,7 +61,7 @@ fn the_figures_of_every_stop_agree_with_its_text() {
     };
     assert!(welcome.contains("450 Pods on 30 nodes"), "{welcome}");
 
-    // The server selects, and objects that it does not send do not count as absent.
+    // Objects that the server's selector excludes do not count as absent.
     assert!(
         scope.contains("watch pods            web         tier=front      200       1"),
         "{scope}"
@@ -110,7 +110,7 @@ fn the_figures_of_every_stop_agree_with_its_text() {
 }
 
 fn check_figures(memory: &str) {
-    // The fewer objects are requested, the fewer bytes are held.
+    // The fewer objects a cache requests, the less memory it uses.
     let figures = [
         "as Pod, all of them packed",
         "as a struct with one field",
@@ -122,7 +122,7 @@ fn check_figures(memory: &str) {
     let figures = figures.map(|way| number(memory, way));
     assert!(figures.is_sorted(), "{memory}");
 
-    // The first of the guide's tables is this one.
+    // The tour prints the first table of the guide.
     let page = GUIDE.split("## Memory per process").next().unwrap_or(GUIDE);
     let rows = page.lines().filter_map(|line| {
         let mut cells = line.strip_prefix("| ")?.split(" | ");
@@ -133,7 +133,7 @@ fn check_figures(memory: &str) {
     assert_eq!(rows.len(), 9, "the page has a row for each of {memory}");
     for (way, told) in rows {
         let found = number(memory, &format!("{way}  "));
-        // Another compiler lays out structs a little differently.
+        // The bytes vary a little with the layout of structs by the compiler.
         assert!(
             found.abs_diff(told) * 10 < told,
             "{way}: {told} on the page, {found} found"

@@ -1,4 +1,4 @@
-//! The binary, started in an empty home as by a user.
+//! The program, started in an empty home directory like by a user.
 
 use std::path::Path;
 use std::process::{Output, Stdio};
@@ -45,7 +45,7 @@ async fn once_reaches_ready_on_the_embedded_server() {
         said.contains("Website default/hello is Served: 2 of 2 pods are ready"),
         "{said}"
     );
-    // The file would name a server that has stopped.
+    // The file would name a stopped server.
     assert!(!home.path().join("website-operator.kubeconfig").exists());
     assert_eq!(text(&output.stderr), "", "a quiet run logs nothing");
 }
@@ -78,7 +78,7 @@ async fn a_malformed_kubeconfig_is_named() {
 #[tokio::test]
 async fn an_unreachable_server_is_named() {
     let home = TempDir::new().unwrap();
-    // A port that was free a moment ago, and that no program listens on.
+    // A port that was just free, and that no program listens on.
     let port = {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.local_addr().unwrap().port()

@@ -19,7 +19,7 @@ async fn a_site_and_its_children_converge_in_process() {
 async fn a_site_and_its_children_converge_over_https() {
     let env = TestEnv::builder().server(player()).start().await.unwrap();
     if env.server().is_none() && !env.has_controllers() {
-        // No controller makes Pods of Deployments there.
+        // That cluster has no controller that creates the Pods of Deployments.
         return;
     }
     converges(env).await;
@@ -70,7 +70,7 @@ async fn edited_pages_are_served(world: &World) {
         .until::<Deployment>("hello", |d| generation(d) > generation(&before))
         .await;
     world.served(2).await;
-    // The Pods with the former pages are deleted.
+    // The Pods with the old pages are deleted.
     let only_new = eventually("two pods are left", || async {
         let pods = world.pods().await;
         if pods.len() == 2 {

@@ -1,4 +1,4 @@
-//! The operator leaves objects of others alone.
+//! The operator does not change objects of other owners.
 
 use steersman::api::Patch;
 use steersman::k8s_openapi::api::core::v1::ConfigMap;

@@ -21,7 +21,7 @@ async fn a_delete_behind_a_410_reconciles_the_owner() {
     server
         .delete("deployments.apps", &world.namespace, "hello")
         .unwrap();
-    // Compaction needs a later revision than the one that the watches resume from.
+    // The delete wrote a newer revision, so this expires the version that the watches resume from.
     server.compact();
     server.requests().clear();
     assert!(server.faults().cut_watches() > 0);

@@ -1,4 +1,4 @@
-//! A running operator, and a client that reads past its cache.
+//! A running operator, and a client that reads from the server instead of the cache.
 
 use std::collections::BTreeMap;
 
@@ -78,7 +78,7 @@ impl World {
 
         let mut builder = Manager::builder(connection).cache(options);
         if let Some(server) = env.server().cloned() {
-            // One wall clock for both sides, which a paused clock moves.
+            // The server and the operator share one wall clock, which the paused clock advances.
             builder = builder.clock(move || server.now());
         }
         let manager = builder.build().unwrap();
