@@ -29,7 +29,7 @@ pub struct PageRequest {
     pub labels: Option<String>,
     /// A field selector, such as `status.phase=Running`.
     pub fields: Option<String>,
-    /// Which page of which version.
+    /// The requested page, and the resource version of the list.
     pub paging: Paging,
     /// Whether the server should send only the metadata of the objects. [`Api`](crate::Api) ignores this: its type
     /// of object decides.
@@ -163,7 +163,7 @@ impl Paging {
         self
     }
 
-    /// Requests the page after the one that carried this token.
+    /// Requests the next page, with the continue token of the previous page.
     #[must_use]
     pub fn continue_token(mut self, token: impl Into<String>) -> Self {
         self.continue_token = Some(token.into());

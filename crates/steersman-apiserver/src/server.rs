@@ -289,9 +289,9 @@ impl ApiServer {
         self.context.webhooks.route_in_process(host, service);
     }
 
-    /// Routes the webhooks behind a port of a Service to another `https://` URL, of which scheme,
-    /// host and port count. The certificate must be for that host or for the Service
-    /// (`name.namespace.svc`), and be trusted by the webhook's `caBundle`.
+    /// Routes the webhooks behind a port of a Service to another `https://` URL. Only the scheme,
+    /// host and port of the URL are used. The certificate must be valid for that host or for the
+    /// Service (`name.namespace.svc`), and trusted by the webhook's `caBundle`.
     pub fn route_service(&self, namespace: &str, name: &str, port: u16, url: &str) {
         let host = format!("{name}.{namespace}.svc");
         self.context.webhooks.route(host, port, url.to_owned());

@@ -39,7 +39,7 @@ pub(crate) struct InformerEntry {
 struct Inner {
     advice: Advice,
     mirror: Mirror,
-    /// One typed handle per Rust type of which there is a view.
+    /// One typed handle for each Rust type that has a view.
     types: RwLock<TypeMap>,
     /// Whether options, a controller, an index or a caller declared the informer, so that it never
     /// ends for idleness.

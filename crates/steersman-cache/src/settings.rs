@@ -8,8 +8,8 @@ use steersman_informer::{Budget, InformerOptions, Transform};
 /// ([`CacheOptions::defaults`](crate::CacheOptions::defaults)), a default namespace, one kind
 /// ([`ByObject::settings`](crate::ByObject::settings)), or one namespace of one kind.
 ///
-/// The most specific value of a setting applies: that of the kind's namespace, then of the kind, of
-/// the default namespace, of the defaults. An opt-out ([`all_labels`](Self::all_labels),
+/// The most specific value of a setting applies: first the value for the kind's namespace, then for
+/// the kind, for the default namespace, and the default. An opt-out ([`all_labels`](Self::all_labels),
 /// [`all_fields`](Self::all_fields), [`Transform::identity`], [`no_resync`](Self::no_resync)) is a
 /// value too and overrides a default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

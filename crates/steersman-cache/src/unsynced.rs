@@ -131,8 +131,8 @@ impl Unsynced {
 }
 
 impl UnsyncedReason {
-    /// Returns the reason as a label value for metrics, in lower case; for failing requests that of
-    /// the [`Reason`].
+    /// Returns the reason as a label value for metrics, in lower case. For failing requests this is
+    /// the label value of the [`Reason`].
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

@@ -147,7 +147,8 @@ impl Shared {
         Ok(self.sender.read(kind, ask).await?)
     }
 
-    /// Returns the field manager of an apply: the client's, or the one that the server derives for other writes.
+    /// Returns the field manager of an apply: the client's own, or the name that the server derives
+    /// for other writes.
     pub(crate) fn manager(&self) -> String {
         let given = self.options().field_manager.clone();
         given.unwrap_or_else(|| field_manager::of_program(&self.connection().program()))

@@ -57,10 +57,12 @@ pub struct Written {
     pub key: ObjectKey,
     /// The uid.
     pub uid: String,
-    /// The resource version; unset if the answer names none, as that of a delete that left no object.
+    /// The resource version; unset if the response has none, for instance after a delete that
+    /// removed the object.
     pub version: ResourceVersion,
-    /// The labels, which tell whether a cache selects the object. `None` if the answer is not the object itself: that
-    /// of a scale, and that of a delete that left no object.
+    /// The labels, which decide whether a cache selects the object. `None` if the response is not
+    /// the object itself, for instance a Scale, or the `Status` of a delete that removed the
+    /// object.
     pub labels: Option<BTreeMap<String, String>>,
     /// Whether the object has a deletion timestamp.
     pub deleting: bool,
@@ -73,8 +75,8 @@ pub struct Written {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Outcome<'a> {
-    /// The server executed the write. The object is `None` if the answer is not about one: that of an eviction, a
-    /// binding or a token, and that of a collection.
+    /// The server executed the write. The value is `None` if the response is not an object of the
+    /// kind: for an eviction, a binding, a token, or the delete of a collection.
     Done(Option<Written>),
     /// The server refused the write and changed nothing.
     Refused(&'a steersman_api::Error),

@@ -22,7 +22,7 @@ pub(crate) struct ServerResponse {
     pub(crate) status: u16,
     pub(crate) content_type: String,
     pub(crate) body: Vec<u8>,
-    /// Whether the body was read completely.
+    /// Whether the complete body was read.
     pub(crate) whole: bool,
 }
 

@@ -33,7 +33,8 @@ pub(crate) enum Extent {
 /// The lock is held only to read or swap fields. Unpacking, decoding and packing work on shared
 /// bytes without it (STORE-7).
 pub(crate) struct Body {
-    /// `None` for a body that was made of an object and not of JSON; it is never packed.
+    /// `None` for a body that was created from an object instead of JSON; such a body is never
+    /// packed.
     context: Option<Arc<PackContext>>,
     state: RwLock<BodyState>,
     /// The length of the JSON, in bytes; readable without the lock.

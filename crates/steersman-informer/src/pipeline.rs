@@ -57,7 +57,7 @@ pub(crate) struct Core {
     interners: Interners,
     /// The state that the bodies share.
     context: Arc<PackContext>,
-    /// Notifies the training of dictionaries that it may be due.
+    /// Wakes the task that trains dictionaries, because a training may be due.
     train: Notify,
     shared: Arc<StoreState>,
     writer: Mutex<Writer>,

@@ -197,7 +197,7 @@ fn pod_networks(cidrs: &FieldPath<'_>, errors: &mut Errors) {
 
 fn taints(root: &FieldPath<'_>, errors: &mut Errors) {
     let list = root.down("spec.taints");
-    // As in the real server, the path is that of the metadata.
+    // As in kube-apiserver, the path is below `metadata`.
     let list = FieldPath::new("metadata.taints", list.value());
     let mut seen = Vec::new();
     for taint in list.items() {

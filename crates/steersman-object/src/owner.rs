@@ -71,8 +71,8 @@ pub fn refers_to_kind(reference: &OwnerReference, kind: &Kind) -> bool {
     Gvk::from_api_version(&reference.api_version, &reference.kind).same_group_kind(kind.gvk())
 }
 
-/// Returns the key of the owner of kind `kind` that `reference` names; `namespace` is that of the
-/// owned object.
+/// Returns the key of the owner of kind `kind` that `reference` names; `namespace` is the
+/// namespace of the owned object.
 ///
 /// The key of a cluster-scoped owner has no namespace.
 #[must_use]

@@ -144,9 +144,10 @@ impl Drop for Process {
 }
 
 /// Kills the program if this process ends without running destructors: by ctrl-c, which does not
-/// reach the program's own group, by a signal, or by an abort.
+/// reach the program's own process group, by a signal, or by an abort.
 ///
-/// A shell that waits for the end of a pipe of which only this process holds the other end.
+/// It is a shell that waits for the end of a pipe. Only this process holds the other end of the
+/// pipe.
 #[derive(Debug)]
 struct Guard(Option<Child>);
 

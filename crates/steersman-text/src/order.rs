@@ -1,4 +1,5 @@
-//! Words: the order in which Go writes the fields of metadata: that of their declaration.
+//! Words: the order in which Go writes the fields of metadata, which is the order of their
+//! declaration.
 
 use serde_json::{Map, Value};
 

@@ -102,7 +102,7 @@ pub use steersman_object::{Kind, LabelSelector, ObjectKey, Selection, report};
 /// Makes a custom resource of a struct that is its spec; see [custom resources](crate#custom-resources).
 pub use kube_derive::CustomResource;
 
-// The foreign crates and types that the signatures of this framework name.
+// The other crates that appear in signatures of this framework.
 pub use futures;
 pub use http;
 pub use k8s_openapi;

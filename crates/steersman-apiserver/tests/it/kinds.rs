@@ -185,9 +185,9 @@ fn letters(is_so: impl Fn(&str) -> bool) -> String {
         .collect()
 }
 
-/// SRV-KIND-2: by each kind's own rule.
+/// SRV-KIND-2: each kind has its own rule for the metadata of such a write.
 #[tokio::test(start_paused = true)]
-async fn a_write_to_the_status_takes_the_metadata_that_its_kind_takes() {
+async fn a_write_to_the_status_changes_only_the_metadata_that_its_kind_allows() {
     for case in with_status() {
         let server = ApiServer::builder().play_controllers(false).build();
         let path = create(&server, &case).await;

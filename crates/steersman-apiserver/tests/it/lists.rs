@@ -136,7 +136,7 @@ async fn a_long_list_arrives_in_pieces_and_whole() {
     }
 }
 
-/// SRV-STORE-5: for namespaces of which one is a prefix of the other.
+/// SRV-STORE-5, for two namespaces with one name that is a prefix of the other.
 #[tokio::test(start_paused = true)]
 async fn pages_over_all_namespaces_lose_nothing() {
     let server = server();

@@ -1,4 +1,4 @@
-//! Tests of names that are no DNS subdomains: which kinds of which group accept them.
+//! Tests of names that are not DNS subdomains: some kinds accept them, by group.
 
 use serde_json::{Value, json};
 use steersman_apiserver::ApiServer;

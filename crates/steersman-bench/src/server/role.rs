@@ -48,7 +48,7 @@ pub(crate) enum ServerRole {
         #[arg(long)]
         runs: u32,
     },
-    /// Runs the player on Pods.
+    /// Runs the player on Pods of Deployments.
     Player {
         #[arg(long)]
         pods: u64,

@@ -23,7 +23,8 @@ async fn nothing_is_read_from_a_cache_that_has_stopped() {
     world.config_map("a", "c", &json!({}));
     let name = |map: &ConfigMap| map.metadata.name.clone();
     world.cache.index_field("name", name).unwrap();
-    // Declared by a call, and not by the options: the error must not be that of an undeclared kind.
+    // Declared by a call instead of the options. The error must not say that the kind is
+    // undeclared.
     world.cache.informer::<Secret>().unwrap();
     let store = world.cache.informer::<ConfigMap>().unwrap().store();
     world.start();

@@ -52,8 +52,8 @@ impl<S> StatusClient<S> {
             .await
     }
 
-    /// Changes the status of `before` into that of `after`: sends their difference in one request, or nothing if they
-    /// do not differ. Differences outside the status are ignored.
+    /// Changes the status of `before` to the status of `after`: sends the difference in one request, or nothing if both
+    /// are equal. Differences outside the status are ignored.
     ///
     /// # Errors
     ///
@@ -86,7 +86,7 @@ impl<S> StatusClient<S> {
         self.shared.apply_part(&kind, key, "status", part).await
     }
 
-    /// Replaces the status by that of `object`. The server refuses the request if the object changed since it was
+    /// Replaces the status by the status of `object`. The server refuses the request if the object changed since it was
     /// read.
     ///
     /// # Errors

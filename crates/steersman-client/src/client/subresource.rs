@@ -105,7 +105,7 @@ impl<K: Object> Subresource<K> {
         .await
     }
 
-    /// Applies the subresource. A `body` without a type gets that of the object.
+    /// Applies the subresource. A `body` without `apiVersion` and `kind` gets those of the object.
     ///
     /// # Errors
     ///

@@ -100,7 +100,7 @@ pub(crate) fn change<K: Object>(
     Ok((after, Some(patch)))
 }
 
-/// Returns the next step after `attempts` attempts, of which the last failed with `error`.
+/// Decides what follows the failure `error` of the last of `attempts` attempts.
 pub(crate) fn retry(error: &steersman_api::Error, attempts: u32, allowed: u32) -> Retry {
     let passing = error.is_conflict() || error.is_already_exists() || is_of_another(error);
     if passing && attempts < allowed {

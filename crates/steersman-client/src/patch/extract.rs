@@ -6,10 +6,10 @@ use steersman_object::{Kind, Object};
 use super::change::encode;
 use crate::error::Error;
 
-/// Returns the fields of `object` that `manager` owns by apply, as a document that can be changed and applied again:
-/// with the type and the name, and with the keys of the list items of which it owns a field.
+/// Returns the fields of `object` that `manager` owns by apply, as a document that can be changed and applied again.
+/// The document also has the type, the name, and the keys of list items with owned fields.
 ///
-/// `subresource` is the one through which the fields were applied; `None` stands for the object itself. If the
+/// `subresource` is the subresource through which the fields were applied; `None` stands for the object itself. If the
 /// manager owns no field, the document has only the type and the name.
 ///
 /// To apply the document without one of its fields gives that field up: this removes an applied field without naming

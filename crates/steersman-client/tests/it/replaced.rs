@@ -9,7 +9,7 @@ use steersman_client::{ClientOptions, Ensured, Error, Lock};
 
 use crate::world::{World, config, key, set, until};
 
-/// Returns an object, and the one that has its name now.
+/// Returns a deleted object, and the object that was created with the same name.
 async fn recreated(world: &World) -> (ConfigMap, ConfigMap) {
     let old = world.client.create(&config("a")).await.unwrap();
     let deleted = world.client.delete_key::<ConfigMap>(&key("a")).await;

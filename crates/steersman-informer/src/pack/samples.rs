@@ -16,9 +16,9 @@ const LARGEST: usize = 64 << 10;
 /// The samples are at least this many times larger than the dictionary: a dictionary that contains
 /// all samples proves nothing.
 const SAMPLES_PER_BYTE: usize = 10;
-/// Objects are alike if a dictionary of a few of them packs others to less than one byte in this
-/// many. For such objects training rarely saves more, and it takes 0.1 s and 17 MB, half of which
-/// the allocator keeps.
+/// Objects are alike if a dictionary made of a few of them packs the others to less than a sixth of
+/// their size. For such objects, more training rarely saves memory, and it takes 0.1 s and 17 MB,
+/// half of which the allocator keeps.
 const ALIKE: usize = 6;
 /// Bytes for the entropy tables of a dictionary; usually 130 are used.
 const TABLES: usize = 4 << 10;

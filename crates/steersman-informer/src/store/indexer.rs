@@ -180,7 +180,8 @@ impl Judges {
         })
     }
 
-    /// Decodes a stored object of which more has arrived, for the views that wait for that (VIEW-3).
+    /// Decodes a stored object after more of it has arrived, for the views that wait for that
+    /// (VIEW-3).
     pub(crate) fn decode_for_waiting_views(&self, entry: &RawEntry, extent: Extent) {
         for judge in self.each.iter().filter(|judge| judge.can_judge(extent)) {
             judge.decode_if_not_ready(entry);

@@ -115,7 +115,8 @@ fn each<'a>(schema: &'a Value, path: &str, visit: &mut dyn FnMut(&'a Value, &str
     below(schema, path, &mut |sub, path, _| each(sub, path, visit));
 }
 
-/// Gets a schema, its path, and its name if the schema is that of a property.
+/// A function that visits a schema: the schema, its path, and the name of the property if the
+/// schema describes one.
 type Visit<'v, 'a> = dyn FnMut(&'a Value, &str, Option<&'a str>) + 'v;
 
 /// Visits the direct subschemas of a schema.

@@ -146,7 +146,7 @@ impl World<'_> {
             pod["spec"] = daemons.spec.clone();
             label_pod(&mut pod, &daemons.hash, set);
             pin(&mut pod["spec"], node);
-            // After a refusal the set is looked at again.
+            // If the server refuses the Pod, the DaemonSet is processed again.
             let _ = self.create_pod(key, set, pod);
         }
         live

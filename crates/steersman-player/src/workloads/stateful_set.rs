@@ -240,7 +240,8 @@ impl World<'_> {
         }
     }
 
-    /// Returns the Pod template with a hash: the current one, or that of a revision.
+    /// Returns the Pod template with this hash: the current template, or the template of a
+    /// revision.
     fn template_of(&self, set: &Stored, hash: &str) -> Value {
         let name = format!("{}-{hash}", set.name);
         let storage = &self.kinds.revisions.storage;

@@ -197,8 +197,8 @@ impl Registry {
                 FieldValidation::Ignore
             };
             if let Err(why) = decode(resource, &mut after, object, validation) {
-                // In upstream an invalid result of a patch is an error of the server, that of a
-                // configuration is an error of the policy.
+                // Upstream treats an invalid result of a JSON patch as an error of the server, and
+                // an invalid result of an apply configuration as an error of the policy.
                 return if made.strict {
                     Err(Status::internal(why))
                 } else {

@@ -108,8 +108,8 @@ pub(crate) fn keep(new: &mut Value, old: &Value) {
     }
 }
 
-/// Validates the metadata of an update: for all kinds once as that of a new object and once as that
-/// of a change, and then again by the kind's strategy. Each check reports its causes again.
+/// Validates the metadata of an update: for all kinds first as new metadata and then as changed
+/// metadata, and again by the strategy of the kind. Each check reports its causes again.
 pub(crate) fn validate_update(
     resource: &Resource,
     checks: &[MetadataCheck],

@@ -158,7 +158,8 @@ fn a_quota_without_its_controller_limits_nothing_until_its_status_is_written() {
     assert_eq!(refused(server.create("configmaps", config_map("c"))).0, 403);
 }
 
-/// ADM-3: rules apply from the write that creates the first to the one that deletes the last.
+/// ADM-3: webhooks, policies and quotas apply from the write that creates the first object of their
+/// kind to the write that deletes the last one.
 #[test]
 fn webhooks_policies_and_quotas_apply_exactly_while_they_exist() {
     let mut server = Server::new();

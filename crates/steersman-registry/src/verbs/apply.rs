@@ -215,7 +215,7 @@ impl Registry {
     }
 }
 
-/// Applies a Scale: its only field is that of the object.
+/// Applies a Scale. Its only field is a field of the scaled object.
 fn apply_scale(
     request: &Request<'_>,
     entries: &mut Entries,

@@ -256,7 +256,7 @@ impl Registry {
     }
 }
 
-/// Checks that the name in the body is that of the path.
+/// Checks that the body and the path have the same name.
 pub(crate) fn check_name(body: &Value, name: &str) -> Result<(), Status> {
     let own = metadata::text(body, "name");
     if own.is_empty() {

@@ -1,7 +1,8 @@
-//! What the compiler says where a type does not fit: each message of `diagnostic::on_unimplemented`.
+//! The compiler's messages for types that do not fit: each message of
+//! `diagnostic::on_unimplemented`.
 //!
-//! After a change on purpose `TRYBUILD=overwrite cargo test -p steersman --test it compile` writes the
-//! expected texts anew.
+//! After an intended change, `TRYBUILD=overwrite cargo test -p steersman --test it compile` writes
+//! the expected texts again.
 
 #[test]
 fn types_that_do_not_fit_are_refused_with_the_remedy() {

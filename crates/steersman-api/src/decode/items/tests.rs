@@ -64,7 +64,8 @@ fn split(body: &[u8], mut at: Vec<usize>) -> Vec<&[u8]> {
     chunks
 }
 
-/// Checks a body: the result does not depend on the chunks and is that of a parser.
+/// Checks that a body decodes to the same items for any chunk boundaries, and to the items of
+/// serde_json.
 fn check(body: &[u8], at: Vec<usize>) -> Result<(), TestCaseError> {
     let whole = cut(&[body]);
     prop_assert_eq!(&cut(&split(body, at)), &whole);

@@ -261,7 +261,7 @@ fn allowed(call: &Call<'_>, resource: &Resource, subresource: Subresource) -> Re
     if here && known && !across {
         Ok(verb)
     } else if verb == Verb::Watch && resource.verbs.contains(&"list") {
-        // The route is that of the list.
+        // A watch has the route of a list, so the message names the plural instead of the kind.
         let name = &resource.plural;
         let message = format!("watch is not supported on resources of kind \"{name}\"");
         let details = Details {

@@ -26,8 +26,8 @@ impl AuthOutcome {
     }
 }
 
-/// Authenticates, impersonates and authorizes, in the order of kube-apiserver's filters. A request
-/// without a credential is that of the `default` user.
+/// Authenticates, impersonates and authorizes a request, in the order of kube-apiserver's filters.
+/// A request without credentials is attributed to the `default` user.
 pub(crate) fn check(
     registry: &Registry,
     impersonations: &mut Impersonations,

@@ -231,8 +231,8 @@ async fn check(rows: Vec<Row>) {
     }
 }
 
-/// AUTH-5: a request that creates an absent object needs the permission to create it. The refusal
-/// is that of the storage: only the authorizer's reason, which is empty without a broken binding.
+/// AUTH-5: a request that creates an absent object needs the permission to create it. The storage
+/// refuses it with only the authorizer's reason, which is empty without a broken binding.
 #[tokio::test(start_paused = true)]
 async fn a_request_that_creates_needs_the_right_to_create() {
     let leases = "coordination.k8s.io";

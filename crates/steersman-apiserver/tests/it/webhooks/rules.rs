@@ -1,4 +1,4 @@
-//! Tests of which requests webhooks are called for.
+//! Tests of the rules that select the requests of a webhook.
 
 use super::*;
 

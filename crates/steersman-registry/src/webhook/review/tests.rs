@@ -1,4 +1,4 @@
-//! Tests of which answers are valid.
+//! Tests of valid and invalid answers of webhooks.
 
 use super::*;
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::builtin::rows;
 
-/// Cells that say whether a rule is kept here, and the words for it.
+/// The values of cells that state whether this server implements a rule.
 const KEPT: &[&str] = &["own", "-", "gap"];
 
 #[test]

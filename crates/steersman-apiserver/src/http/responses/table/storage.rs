@@ -106,7 +106,7 @@ fn modes(modes: &[&str]) -> String {
     short.join(",")
 }
 
-/// Returns the name, with `(default)` after that of the default class.
+/// Returns the name of a class, followed by `(default)` for the default class.
 fn name(object: &Value, annotations: &[&str]) -> String {
     let name = text(object, &["metadata", "name"]);
     let is_default = annotations
