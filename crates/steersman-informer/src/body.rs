@@ -361,7 +361,7 @@ impl BodyState {
     }
 }
 
-/// A longer length than `u32` holds is saturated.
+/// Returns the length, saturated at `u32::MAX`.
 fn length(packed: &Packed) -> u32 {
     u32::try_from(packed.length()).unwrap_or(u32::MAX)
 }

@@ -204,7 +204,7 @@ impl TrainingPlan {
         }
     }
 
-    /// The dictionary was dropped; another one may pay with this number of objects.
+    /// Drops the dictionary. Another dictionary is tried when there are this many objects.
     pub(crate) fn drop_dictionary(&mut self, until: usize) {
         self.stage = Stage::Waiting(Some(until.max(FEW)));
         self.window = Window::default();

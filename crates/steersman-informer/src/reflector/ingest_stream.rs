@@ -103,7 +103,7 @@ where
         }
     }
 
-    /// The list is complete: live events follow.
+    /// Marks the list as complete. Live events follow.
     pub(crate) fn end_list(&mut self) {
         self.in_list = false;
         self.read_ahead.stop_reading_ahead();

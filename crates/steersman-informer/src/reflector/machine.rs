@@ -14,24 +14,23 @@ use crate::reflector::watch_activity::{Bookmarks, SHORT, STALL, WatchActivity};
 use crate::state::Reason;
 
 /// The timeout of a watch, which the server enforces. Jitter shortens it, so that the watches of
-/// many reflectors do not end together.
+/// many reflectors do not end at the same time.
 const WATCH: Duration = Duration::from_secs(290);
 const WATCH_JITTER: Duration = Duration::from_secs(20);
-/// A watch that lasted this long was healthy.
+/// A watch that lasted this long counts as healthy.
 const WELL: Duration = Duration::from_secs(10);
-/// The number of broken streaming lists after which an ordinary list is tried.
+/// The number of broken streaming lists after which the reflector tries an ordinary list.
 const STREAMS: u32 = 2;
-/// The number of refused or failed watches in a row after which everything is listed again.
+/// The number of consecutive refused or failed watches after which the reflector lists again.
 const REFUSALS: u32 = 5;
-/// The number of watches in a row that end at once and empty after which everything is listed
+/// The number of consecutive watches that end at once and empty after which the reflector lists
 /// again.
 const EMPTY: u32 = 3;
-/// The number of expirations in a row that counts as a problem.
+/// The number of consecutive expirations that counts as a problem.
 const EXPIRED: u32 = 3;
-/// The time within which the server accepts the watch after one that ended, if the connection
-/// works.
+/// The time within which a server with a working connection accepts the watch after an ended one.
 const ANSWER: Duration = Duration::from_secs(5);
-/// The same after a broken connection.
+/// The time within which a server accepts the watch after a broken connection.
 const ANSWER_OF_BROKEN: Duration = Duration::from_secs(1);
 
 /// Decides which requests to make for one kind, from which resource version, and when.
@@ -40,20 +39,21 @@ pub(crate) struct ReflectorMachine {
     phase: Phase,
     /// The resource version that the watch has reached (REFL-1).
     position: ResourceVersion,
-    /// The resource version of the next list: any at first, then never older than what was seen.
+    /// The resource version of the next list: any version for the first list, then never older than
+    /// the versions that were seen.
     list_from: ResourceVersion,
     page_size: u32,
     streams: Streams,
     broken_streams: u32,
-    /// A continue token expired: the next list has one page.
+    /// Whether a continue token expired, so that the next list has one page.
     unpaged: bool,
     /// The number of expirations since the last healthy watch (REFL-5).
     expired: u32,
     /// The number of refused or failed watches since the last healthy one.
     refused: u32,
-    /// The number of events in a row that did not decode.
+    /// The number of consecutive events that did not decode.
     broken: u32,
-    /// The number of watches in a row that ended at once and empty (REFL-11).
+    /// The number of consecutive watches that ended at once and empty (REFL-11).
     short: u32,
     pauses: Pauses,
     /// Whether the connection of the last watch broke.
@@ -85,14 +85,14 @@ impl ReflectorMachine {
         }
     }
 
-    /// Returns the same machine with a first list at this version or newer; at the newest if it is
-    /// unset (RYOW-10).
+    /// Sets the version that the first list must have at least. If it is unset, the first list has
+    /// the newest version (RYOW-10).
     pub(crate) fn starting_at(mut self, version: ResourceVersion) -> Self {
         self.list_from = version;
         self
     }
 
-    /// Returns why requests fail at the moment.
+    /// Returns the reason why requests currently fail.
     pub(crate) fn problem(&self) -> Option<&Problem> {
         self.problems.problem()
     }
@@ -111,7 +111,8 @@ impl ReflectorMachine {
         }
         match &self.phase {
             Phase::Empty | Phase::Streaming => Step::Stream {
-                // "Any version" may be older than what was seen; unset is the newest.
+                // "Any version" may be older than the versions that were seen; unset means the
+                // newest.
                 version: if self.list_from.is_exact() {
                     self.list_from.clone()
                 } else {
@@ -134,7 +135,7 @@ impl ReflectorMachine {
         }
     }
 
-    /// A page arrived. Returns whether the list is complete.
+    /// Handles a page of a list. Returns whether the list is complete.
     pub(crate) fn handle_page(&mut self, version: &ResourceVersion, next: Option<String>) -> bool {
         self.problems.listed();
         let complete = next.is_none();
@@ -146,25 +147,25 @@ impl ReflectorMachine {
         complete
     }
 
-    /// The response to a list began.
+    /// Handles the start of the response to a list.
     pub(crate) fn handle_answer(&mut self) {
         self.pauses.handle_answer();
     }
 
-    /// A watch was opened. It counts as a success only later, as servers may accept a watch and
-    /// fail then.
+    /// Handles the opening of a watch. It counts as a success only later, because servers may
+    /// accept a watch and then fail.
     pub(crate) fn handle_open(&mut self, now: Instant) {
         self.handle_answer();
         self.broke = false;
         self.watch = self.watch.open(self.phase == Phase::Watching, now);
     }
 
-    /// Returns the time by which the response to a watch is due.
+    /// Returns the time at which the response to a watch is due.
     pub(crate) fn answer_due(&self, now: Instant) -> Instant {
         now + if self.broke { ANSWER_OF_BROKEN } else { ANSWER }
     }
 
-    /// The response to a watch is late: the store may be stale.
+    /// Handles a response to a watch that is overdue: the store may be stale.
     pub(crate) fn handle_late(&mut self, now: Instant) {
         if self.phase == Phase::Watching && self.problem().is_none() {
             let message =
@@ -173,7 +174,7 @@ impl ReflectorMachine {
         }
     }
 
-    /// The server has returned: the backoffs start from the beginning.
+    /// Handles the return of the server after an outage: resets the backoffs.
     pub(crate) fn handle_return(&mut self) {
         self.pauses.handle_answer();
         self.pauses.handle_turn();
@@ -183,7 +184,7 @@ impl ReflectorMachine {
         &mut self.pauses
     }
 
-    /// An event of an object at this version arrived.
+    /// Handles an event of an object at this version.
     pub(crate) fn handle_event(&mut self, version: &ResourceVersion, now: Instant) {
         // The initial events of a streaming list are unordered.
         if self.phase == Phase::Watching {
@@ -192,15 +193,15 @@ impl ReflectorMachine {
         self.note_arrival(now);
     }
 
-    /// An event arrived that belongs to no initial list. In a streaming list the end bookmark is
-    /// due now. If it does not come, the server took the request for an ordinary watch.
+    /// Handles an event that belongs to no initial list. A streaming list must now deliver its end
+    /// bookmark; without it, the server has taken the request for an ordinary watch.
     pub(crate) fn handle_live_event(&mut self, now: Instant) {
         if self.phase == Phase::Streaming {
             self.watch.end_due.get_or_insert(now + STALL);
         }
     }
 
-    /// A bookmark arrived.
+    /// Handles a bookmark.
     pub(crate) fn handle_bookmark(
         &mut self,
         version: &ResourceVersion,
@@ -219,8 +220,8 @@ impl ReflectorMachine {
             }
             Phase::Streaming => {
                 self.note_arrival(now);
-                // The first bookmark of a streaming list is its end. If it is not marked so, the
-                // server took the request for an ordinary watch.
+                // The first bookmark of a streaming list is its end. If it is not marked as the
+                // end, the server has taken the request for an ordinary watch.
                 self.streams = Streams::No;
                 self.phase = Phase::Empty;
                 self.close(now);
@@ -237,7 +238,7 @@ impl ReflectorMachine {
     }
 
     /// Returns the time of the next [`handle_tick`](Self::handle_tick), unless an event arrives
-    /// before.
+    /// earlier.
     pub(crate) fn deadline(&self, now: Instant) -> Instant {
         let opened = self.watch.opened.unwrap_or(now);
         let settled = opened + SHORT;
@@ -247,14 +248,14 @@ impl ReflectorMachine {
         self.silent_at(now)
     }
 
-    /// More of each object is wanted than the requests ask for: everything is listed again, at
-    /// least as new as what was seen (VIEW-3).
+    /// Handles a view that needs more of each object than the requests ask for: lists again, at a
+    /// version that is not older than the versions that were seen (VIEW-3).
     pub(crate) fn handle_widen(&mut self, now: Instant) {
         self.close(now);
         self.restart(self.list_from.clone());
     }
 
-    /// The deadline passed. Returns whether to close the watch.
+    /// Handles the deadline. Returns whether to close the watch.
     pub(crate) fn handle_tick(&mut self, now: Instant) -> bool {
         let opened = self.watch.opened.unwrap_or(now);
         let silent = now >= self.silent_at(now);
@@ -269,7 +270,7 @@ impl ReflectorMachine {
         silent
     }
 
-    /// An open watch ended. Returns the failure, if it is one.
+    /// Handles the end of an open watch. Returns the failure, if the end is one.
     #[must_use = "pass the failure to the hook"]
     pub(crate) fn handle_end(&mut self, end: WatchEnd, now: Instant) -> Option<Failed> {
         let watch = self.close(now);
@@ -294,7 +295,7 @@ impl ReflectorMachine {
             self.broken_streams += 1;
             self.pauses.none();
             if watch.end_due.is_some_and(|due| now >= due) {
-                // The server does not stream lists, which is no failure.
+                // The server does not support streaming lists, which is not a failure.
                 self.streams = Streams::No;
                 return None;
             } else if end == WatchEnd::Silent || self.broken_streams >= STREAMS {
@@ -311,7 +312,7 @@ impl ReflectorMachine {
         failed.map(|(reason, message)| self.problems.failed(reason, message))
     }
 
-    /// REFL-8: a watch that ended resumes from its last version; nothing is listed.
+    /// REFL-8: resumes an ended watch from its last version, without a list.
     fn resume(&mut self, watch: &WatchActivity, end: WatchEnd, now: Instant) {
         let settled = watch.opened.unwrap_or(now) + SHORT;
         if end == WatchEnd::Silent {
@@ -322,12 +323,12 @@ impl ReflectorMachine {
         if now >= settled {
             self.short = 0;
         } else if watch.news {
-            // No failure, but the next request waits, so that a server that ends watches is not
-            // flooded.
+            // This is not a failure, but the next request waits, so that a server that ends watches
+            // does not get a flood of requests.
             self.short = 0;
             self.pauses.until(settled);
         } else {
-            // REFL-11: a server without news for this version may have lost its history.
+            // REFL-11: a server without events after this version may have lost its history.
             self.short += 1;
             self.pauses.fail(now, None);
             if self.short.is_multiple_of(EMPTY) {
@@ -338,7 +339,7 @@ impl ReflectorMachine {
         }
     }
 
-    /// A request failed, or the watch delivered an error. Returns the failure.
+    /// Handles a failed request, or an error that the watch delivered. Returns the failure.
     #[must_use = "pass the failure to the hook"]
     pub(crate) fn handle_failure(&mut self, failure: &Failure, now: Instant) -> Failed {
         self.fall_back(failure, now);
@@ -357,8 +358,8 @@ impl ReflectorMachine {
         match failure.class {
             FailureClass::Expired | FailureClass::VersionUnknown => {
                 self.unpaged |= paging;
-                // RYOW-10: the first list could not be as new as asked; the newest state is listed
-                // at once.
+                // RYOW-10: the server does not have the requested version of the first list yet, so
+                // the newest version is listed at once.
                 let is_first = self.list_from.is_exact() && !self.position.is_exact();
                 self.restart(ResourceVersion::unset());
                 return self.expire(failure, is_first, now);
@@ -376,7 +377,7 @@ impl ReflectorMachine {
             FailureClass::Decode if self.phase == Phase::Watching => {
                 self.broken += 1;
                 if self.broken >= 2 {
-                    // The event cannot be decoded; a list replaces it.
+                    // The event cannot be decoded, so a list replaces it.
                     self.broken = 0;
                     self.restart(self.position.clone());
                 }
@@ -390,8 +391,8 @@ impl ReflectorMachine {
             }
             FailureClass::Rejected if self.phase == Phase::Watching => self.refuse(),
             FailureClass::Server if self.phase == Phase::Watching && failure.begun => self.refuse(),
-            // The objects are gone with the definition. When it returns, resource versions start
-            // anew.
+            // The objects are gone with their definition. If the definition returns, resource
+            // versions start again.
             FailureClass::NotServed => self.restart(ResourceVersion::unset()),
             // REFL-2, REFL-8: no 429, 5xx or refused connection causes a list.
             _ if streaming => self.phase = Phase::Empty,
@@ -401,7 +402,7 @@ impl ReflectorMachine {
         self.degrade(failure.class.reason(), &failure.message, now);
     }
 
-    /// A resource version is unknown. REFL-5: the first time it has simply expired.
+    /// Handles an unknown resource version. REFL-5: the first time, it has simply expired.
     fn expire(&mut self, failure: &Failure, is_first: bool, now: Instant) {
         self.expired += 1;
         if self.expired == 1 && (failure.class == FailureClass::Expired || is_first) {
@@ -414,7 +415,7 @@ impl ReflectorMachine {
         }
     }
 
-    /// The watch is refused from this version; after a few times everything is listed again.
+    /// Handles a refused watch. After [`REFUSALS`] refusals, lists again.
     fn refuse(&mut self) {
         self.refused += 1;
         if self.refused >= REFUSALS {
@@ -434,7 +435,7 @@ impl ReflectorMachine {
         }
     }
 
-    /// The watch is over.
+    /// Ends the watch, and returns its activity.
     fn close(&mut self, now: Instant) -> WatchActivity {
         let watch = std::mem::take(&mut self.watch);
         if watch.live.is_some_and(|since| now >= since + WELL) {
@@ -444,13 +445,13 @@ impl ReflectorMachine {
         watch
     }
 
-    /// Everything is listed again, from `version` or newer.
+    /// Starts again with a list at `version` or newer.
     fn restart(&mut self, version: ResourceVersion) {
         self.phase = Phase::Empty;
         self.list_from = version;
     }
 
-    /// REFL-1: within a watch the version only advances.
+    /// Advances the version of the watch. REFL-1: it never goes back.
     fn advance(&mut self, version: &ResourceVersion) {
         if !version.is_exact() || self.position.is_at_least(version) {
             return;
@@ -460,8 +461,8 @@ impl ReflectorMachine {
         self.watch.news = true;
     }
 
-    /// Something arrived. Only news, or a watch that stays open, is a success: some servers repeat
-    /// what is known and end the watch.
+    /// Records that something arrived. Only a new version, or a watch that stays open, counts as a
+    /// success: some servers repeat known events and end the watch.
     fn note_arrival(&mut self, now: Instant) {
         self.watch.heard = Some(now);
         self.watch.news |= self.phase != Phase::Watching;
@@ -487,7 +488,7 @@ impl ReflectorMachine {
 
     fn watch_timeout(&mut self) -> Duration {
         let less = WATCH_JITTER.mul_f64(self.pauses.share());
-        // Servers accept whole seconds.
+        // Servers accept only whole seconds.
         self.watch.timeout = Duration::from_secs((WATCH - less).as_secs());
         self.watch.timeout
     }

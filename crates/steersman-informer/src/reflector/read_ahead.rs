@@ -1,4 +1,5 @@
-//! Machine: how far a stream of objects is read ahead, and when a batch of them is worked on.
+//! Machine: decides how far a stream of objects is read ahead, and when a batch of them is
+//! processed.
 
 /// The next step of an [`IngestStream`](super::ingest_stream::IngestStream) that has no part to
 /// return.
@@ -6,9 +7,9 @@
 pub(crate) enum ReadStep {
     /// Read another part from the stream.
     Read,
-    /// Work on the parts that wait: [`ReadAhead::hand_over`].
+    /// Process the waiting parts: [`ReadAhead::hand_over`].
     HandOver,
-    /// Wait for the oldest batch that is worked on.
+    /// Wait for the oldest batch that is being processed.
     AwaitBatch,
     /// Wait for the stream.
     AwaitStream,
@@ -16,7 +17,7 @@ pub(crate) enum ReadStep {
     End,
 }
 
-/// The thread that works on a batch.
+/// The task that processes a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Worker {
     /// The task that reads the stream.
@@ -28,16 +29,16 @@ pub(crate) enum Worker {
 /// Decides how far a stream is read ahead (REFL-7): one batch for each worker, and one that waits.
 #[derive(Debug)]
 pub(crate) struct ReadAhead {
-    /// The number of batches that may be worked on at once; 0 if the reader works on each object
-    /// as it is read.
+    /// The maximum number of batches that are processed at the same time; 0 if the reader processes
+    /// each object as it is read.
     workers: usize,
     /// The size of a batch, in bytes of JSON.
     batch: usize,
-    /// The number of parts that wait to be worked on.
+    /// The number of parts that wait to be processed.
     waiting: usize,
-    /// The JSON of the parts that wait, in bytes.
+    /// The size of the waiting parts, in bytes of JSON.
     bytes: usize,
-    /// The number of batches that are worked on.
+    /// The number of batches that are being processed.
     in_flight: usize,
     ended: bool,
 }
@@ -54,7 +55,7 @@ impl ReadAhead {
         }
     }
 
-    /// Returns the next step. `is_dry` says that the stream has nothing at the moment.
+    /// Returns the next step. `is_dry` is whether the stream has no data at the moment.
     pub(crate) fn next(&self, is_dry: bool) -> ReadStep {
         let has_room = match self.workers {
             0 => self.waiting == 0 && self.in_flight == 0,
@@ -74,24 +75,25 @@ impl ReadAhead {
         }
     }
 
-    /// A part was read; its JSON has this many bytes.
+    /// Records a part that was read, with the size of its JSON in bytes.
     pub(crate) fn handle_part(&mut self, bytes: usize) {
         self.waiting += 1;
         self.bytes += bytes;
     }
 
-    /// The stream ended.
+    /// Records the end of the stream.
     pub(crate) fn handle_end(&mut self) {
         self.ended = true;
     }
 
-    /// The oldest batch is done. Returns whether the parts that wait are to be handed over at once.
+    /// Records that the oldest batch is done. Returns whether the waiting parts must be handed over
+    /// at once.
     pub(crate) fn handle_done(&mut self) -> bool {
         self.in_flight -= 1;
         self.is_full() && self.workers > 0
     }
 
-    /// The parts that wait are worked on from now on. Returns by whom.
+    /// Takes the waiting parts as a batch. Returns the worker that processes it.
     pub(crate) fn hand_over(&mut self) -> Worker {
         (self.waiting, self.bytes) = (0, 0);
         if self.workers == 0 {
@@ -101,7 +103,7 @@ impl ReadAhead {
         Worker::Task
     }
 
-    /// From now on nothing is read ahead: the reader works on each object as it is read.
+    /// Stops reading ahead: from now on the reader processes each object as it is read.
     pub(crate) fn stop_reading_ahead(&mut self) {
         self.workers = 0;
     }
@@ -129,14 +131,14 @@ mod tests {
     fn refl_7_no_more_is_read_ahead_than_a_batch_for_each_worker_and_one_that_waits() {
         use ReadStep::{AwaitBatch, AwaitStream, End, HandOver, Read};
         for (workers, waiting, in_flight, [flows, is_dry, has_ended]) in [
-            // Without workers one part is read, and worked on before the next is read.
+            // Without workers, each part is processed before the next is read.
             (0, &[][..], 0, [Read, AwaitStream, End]),
             (0, &[10], 0, [HandOver, HandOver, HandOver]),
             (0, &[BATCH], 0, [HandOver, HandOver, HandOver]),
-            // Batches that were begun before reading ahead was stopped.
+            // Batches that were started before reading ahead was stopped.
             (0, &[], 1, [AwaitBatch, AwaitBatch, AwaitBatch]),
             (0, &[10], 1, [AwaitBatch, AwaitBatch, AwaitBatch]),
-            // With workers a batch fills up first, unless the stream has nothing more.
+            // With workers, a batch is filled first, unless the stream has no more data.
             (2, &[], 0, [Read, AwaitStream, End]),
             (2, &[10], 0, [Read, HandOver, HandOver]),
             (2, &[60, 60], 0, [HandOver, HandOver, HandOver]),

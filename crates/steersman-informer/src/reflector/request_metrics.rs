@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::metrics::Counters;
 
-/// The measurement of the list and the watch that are in flight.
+/// The measurements of the list and the watch in flight.
 #[derive(Debug)]
 pub(crate) struct RequestMetrics {
     counters: Counters,
@@ -27,25 +27,25 @@ impl RequestMetrics {
         }
     }
 
-    /// A list begins, ordinary or streaming.
+    /// Starts the measurement of a list, ordinary or streaming.
     pub(crate) fn begin_list(&mut self, now: Instant) {
         self.counters.list();
         self.listing = Some(now);
     }
 
-    /// A list is complete.
+    /// Ends the measurement of a list.
     pub(crate) fn complete_list(&mut self, items: usize, now: Instant) {
         if let Some(since) = self.listing.take() {
             self.counters.listed(items, now - since);
         }
     }
 
-    /// A watch is requested.
+    /// Counts a requested watch.
     pub(crate) fn ask_watch(&self) {
         self.counters.watch();
     }
 
-    /// The watch is open.
+    /// Starts the measurement of an open watch.
     pub(crate) fn open_watch(&mut self, now: Instant) {
         self.watch = Some(Open {
             since: now,
@@ -53,14 +53,14 @@ impl RequestMetrics {
         });
     }
 
-    /// The watch delivered an event.
+    /// Counts an event of the watch.
     pub(crate) fn count_event(&mut self) {
         if let Some(watch) = &mut self.watch {
             watch.events += 1;
         }
     }
 
-    /// The watch ended, if it was open.
+    /// Ends the measurement of the watch, if it was open.
     pub(crate) fn end_watch(&mut self, now: Instant) {
         if let Some(Open { since, events }) = self.watch.take() {
             let open: Duration = now - since;
@@ -68,7 +68,7 @@ impl RequestMetrics {
         }
     }
 
-    /// A request failed.
+    /// Counts a failed request.
     pub(crate) fn fail(&self, reason: &str) {
         self.counters.failure(reason);
     }

@@ -394,8 +394,8 @@ impl Indexer {
         taken
     }
 
-    /// A completed body is larger than when it was inserted; the list that completed it counts
-    /// anew.
+    /// Subtracts an entry from the counts. A body that a list completed is larger than when it was
+    /// inserted, and that list has added the difference.
     fn leave(&mut self, entry: Option<&RawEntry>) {
         let bytes = entry.map_or(0, |entry| entry.raw_body().bytes());
         self.bytes = self.bytes.saturating_sub(bytes);
