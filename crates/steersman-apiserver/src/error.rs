@@ -44,7 +44,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the address is the cause.
+    /// Returns whether the address is the cause.
     #[must_use]
     pub fn is_address(&self) -> bool {
         matches!(self, Self::Listen { .. } | Self::NotLoopback { .. })

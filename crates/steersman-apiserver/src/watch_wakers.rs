@@ -48,7 +48,8 @@ impl WatchWaker {
         }
     }
 
-    /// Whether `wake` was called since the last call; if not, the next `wake` wakes `context`.
+    /// Returns whether `wake` was called since the last call; if not, the next `wake` wakes
+    /// `context`.
     ///
     /// SRV-2: call this before checking for changes, never after: a change after the check wakes
     /// the task again.
@@ -114,7 +115,7 @@ impl StorageWakers {
         self.waits = false;
     }
 
-    /// Whether all wakers were dropped.
+    /// Returns whether all wakers were dropped.
     pub(crate) fn has_no_watches(&self) -> bool {
         self.wakers.iter().all(|waker| waker.strong_count() == 0)
     }

@@ -78,7 +78,7 @@ fn is_printable(c: char) -> bool {
     c == ' ' || c.is_ascii_graphic() || c.is_alphanumeric()
 }
 
-/// The FNV-1a hash, which is the same in every version of the program.
+/// Returns the FNV-1a hash, which is the same in every version of the program.
 fn hash(text: &str) -> u32 {
     text.bytes().fold(0x811c_9dc5, |hash, byte| {
         (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)

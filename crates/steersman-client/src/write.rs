@@ -96,12 +96,12 @@ pub enum Outcome<'a> {
 /// that was throttled and is sent again begins again. Both methods must be quick and must not block. A panic is
 /// logged; it affects neither the write nor other observers.
 pub trait WriteObserver: Send + Sync + 'static {
-    /// Is called before a write is sent.
+    /// Called before a write is sent.
     fn began(&self, write: &Write) {
         let _ = write;
     }
 
-    /// Is called when the outcome of a write is known, or is known to stay unknown.
+    /// Called when the outcome of a write is known, or is certain to stay unknown.
     fn ended(&self, write: &Write, outcome: &Outcome<'_>);
 }
 

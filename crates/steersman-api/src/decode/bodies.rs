@@ -253,7 +253,7 @@ impl Events {
     }
 }
 
-/// The value counts, not the presence of the annotation (KEP-3157).
+/// Checks the value of the annotation, because its presence alone does not count (KEP-3157).
 fn is_initial_events_end(annotations: Option<&BTreeMap<String, String>>) -> bool {
     let value = annotations.and_then(|a| a.get("k8s.io/initial-events-end"));
     value.is_some_and(|v| v == "true")

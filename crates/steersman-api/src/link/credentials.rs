@@ -231,7 +231,7 @@ fn token_file(config: &Config) -> Option<PathBuf> {
         .map(PathBuf::from)
 }
 
-/// Whether the token of a configuration is in a file.
+/// Returns whether the token of a configuration is in a file.
 pub(super) fn has_token_file(config: &Config) -> bool {
     token_file(config).is_some()
 }

@@ -43,7 +43,7 @@ pub(super) struct Http2 {
 pub(super) type Http2Connection = http2::Connection<TokioIo<Box<dyn Io>>, Full<Bytes>, Spawn>;
 
 impl Http2 {
-    /// The number of streams that the server allows; zero if the link has closed.
+    /// Returns the number of streams that the server allows; 0 if the link has closed.
     pub(super) fn limit(&self) -> usize {
         match self.sender.is_closed() {
             true => 0,

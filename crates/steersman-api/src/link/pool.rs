@@ -416,7 +416,7 @@ enum Chosen {
 }
 
 impl Sender {
-    /// The number of streams that the server allows.
+    /// Returns the number of streams that the server allows.
     fn limit(&self) -> usize {
         match self {
             Self::Http1(_) => 0,

@@ -122,7 +122,7 @@ impl Outage {
         None
     }
 
-    /// Whether the history is lost in the restart.
+    /// Returns whether the history is lost in the restart.
     pub(crate) fn forgets(&self) -> bool {
         !self.restart.keeps_history()
     }

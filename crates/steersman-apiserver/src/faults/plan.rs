@@ -151,7 +151,7 @@ impl Plan {
         many
     }
 
-    /// Whether a fault is in the plan.
+    /// Returns whether a fault is in the plan.
     pub(crate) fn has(&self, id: u64) -> bool {
         self.rules.iter().any(|rule| rule.id == id)
     }
@@ -204,7 +204,7 @@ impl Plan {
 }
 
 impl Rule {
-    /// Whether the fault may affect a request at this time.
+    /// Returns whether the fault may affect a request at this time.
     fn applies(&self, record: &RequestRecord, now: Duration) -> bool {
         let spec = &self.spec;
         let begins = self

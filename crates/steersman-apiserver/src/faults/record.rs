@@ -137,14 +137,14 @@ impl RequestRecord {
             .map(|(_, value)| value.as_str())
     }
 
-    /// Whether the request has this verb.
+    /// Returns whether the request has this verb.
     #[must_use]
     pub fn does(&self, verb: Verb) -> bool {
         self.verb == Some(verb)
     }
 
-    /// Whether the request is for a resource: `pods`, `pods/status`, `websites.example.com`,
-    /// `websites.example.com/status`, or `*` for every resource.
+    /// Returns whether the request is for a resource: `pods`, `pods/status`,
+    /// `websites.example.com`, `websites.example.com/status`, or `*` for every resource.
     #[must_use]
     pub fn is_for(&self, resource: &str) -> bool {
         if resource == "*" {
@@ -163,13 +163,14 @@ impl RequestRecord {
             && self.subresource.as_deref() == subresource
     }
 
-    /// Whether the request asks for the metadata of objects instead of whole objects.
+    /// Returns whether the request asks for the metadata of objects instead of whole objects.
     #[must_use]
     pub fn is_metadata_only(&self) -> bool {
         self.accept.contains("as=PartialObjectMetadata")
     }
 
-    /// Whether the request is for the first page of a list; later pages carry a continue token.
+    /// Returns whether the request is for the first page of a list; later pages carry a continue
+    /// token.
     #[must_use]
     pub fn is_first_page(&self) -> bool {
         self.does(Verb::List) && self.parameter("continue").is_none_or(str::is_empty)

@@ -257,7 +257,7 @@ impl FaultSpec {
         }
     }
 
-    /// Whether a request matches the fault.
+    /// Returns whether a request matches the fault.
     pub(crate) fn fits(&self, record: &RequestRecord) -> bool {
         let same =
             |wanted: &Option<String>, found: &Option<String>| wanted.is_none() || wanted == found;

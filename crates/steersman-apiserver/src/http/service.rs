@@ -439,7 +439,7 @@ fn refused(refusal: Refusal, accept: Option<&str>) -> Reply {
     }
 }
 
-/// Whether a request has no deadline (a watch, for instance).
+/// Returns whether a request has no deadline (a watch, for instance).
 fn runs_long(record: &RequestRecord) -> bool {
     let part = record.subresource.as_deref().unwrap_or_default();
     let part = part.split('/').next().unwrap_or_default();

@@ -162,7 +162,7 @@ impl Watch {
         Some(format!("{} {name}", event["type"].as_str().unwrap()))
     }
 
-    /// Whether no event arrives within ten virtual minutes.
+    /// Returns whether no event arrives within ten virtual minutes.
     pub(crate) async fn is_quiet(&mut self) -> bool {
         let wait = std::time::Duration::from_secs(600);
         tokio::time::timeout(wait, self.next()).await.is_err()

@@ -36,7 +36,7 @@ impl Synced {
         })
     }
 
-    /// The processor time of the sync, including background work after it.
+    /// Measures the processor time of the sync, including background work after it.
     async fn and_after(mut self) -> Self {
         rest().await;
         self.cpu = cpu_time().as_secs_f64();

@@ -205,7 +205,8 @@ impl WriteTracker {
         writes.sweep(now, is_seen, is_passed, follows);
     }
 
-    /// Whether the informer that covers the object of a mark shows what became of the write, or there is none.
+    /// Returns whether the informer that covers the object of a mark shows what became of the write, or there
+    /// is none.
     fn is_passed(&self, gvk: &Gvk, question: &Question) -> bool {
         match (&question.subject, &question.version) {
             (Subject::Object(key), Some(version)) => {
@@ -305,7 +306,7 @@ impl WriteTracker {
         }
     }
 
-    /// What the cache has of an object, where an informer runs that covers it.
+    /// Returns the state of an object in the cache, if a running informer covers the object.
     fn key_state(&self, gvk: &Gvk, key: &ObjectKey) -> Option<KeyState> {
         Some(self.cache.mirror_of(gvk, key)?.key_state(key))
     }

@@ -124,7 +124,7 @@ fn keyed(key: &str, item: &Value) -> Option<Map<String, Value>> {
     fits.then_some(keys)
 }
 
-/// Without its keys, the item could not be found again.
+/// Adds the keys to an item, because it cannot be found again without them.
 fn with_keys(item: Value, keys: Map<String, Value>) -> Value {
     match item {
         Value::Object(mut members) => {

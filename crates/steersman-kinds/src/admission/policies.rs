@@ -343,7 +343,7 @@ fn check_binding(spec: &FieldPath<'_>, errors: &mut Errors) {
     }
     let resources = spec.at("matchResources");
     if resources.is_set() {
-        // As in the real server, the path misses a letter.
+        // kube-apiserver's path has the same spelling mistake.
         let at = spec.named("matchResouces", Some(resources.value()));
         check_match(&at, errors);
     }

@@ -105,7 +105,7 @@ pub(crate) struct World<'a> {
     pub(crate) notes: &'a mut Notes,
     /// Whether Events are written.
     pub(crate) writes_events: bool,
-    /// Whether volumes are bound, so that Pods wait for them.
+    /// Whether the player binds volumes, so that Pods wait for their volumes.
     pub(crate) binding: bool,
     pub(crate) now: Now,
     /// The kind of the controller that acts.
@@ -301,7 +301,7 @@ impl World<'_> {
         });
     }
 
-    /// Whether other objects are to be looked at before this one writes more.
+    /// Returns whether other objects are to be looked at before this one writes more.
     pub(crate) fn spent(&self) -> bool {
         self.writes >= self.room
     }

@@ -165,8 +165,8 @@ impl<'a> World<'a> {
         self.view.pods.get(&name)
     }
 
-    /// Whether a Pod has been ready for this many seconds. If not, schedules a look at the owner at
-    /// that time.
+    /// Returns whether a Pod has been ready for this many seconds. If not, schedules a look at the
+    /// owner at that time.
     pub(crate) fn is_available(&mut self, owner: &Key, pod: &PodFacts, seconds: i64) -> bool {
         if !pod.ready {
             return false;

@@ -44,8 +44,8 @@ impl World<'_> {
         }
     }
 
-    /// Whether `takes` has passed since the Pod reached its stage. If not, schedules a look at that
-    /// time.
+    /// Returns whether `takes` has passed since the Pod reached its stage. If not, schedules a look
+    /// at that time.
     fn due(&mut self, key: &Key, facts: &PodFacts, takes: Duration) -> bool {
         let at = facts.since.saturating_add(takes);
         let due = at <= self.now.tick;
@@ -286,7 +286,7 @@ impl World<'_> {
     }
 }
 
-/// Whether a Pod is meant to complete.
+/// Returns whether a Pod is meant to complete.
 fn ends_by_itself(pod: &serde_json::Value, facts: &PodFacts) -> bool {
     let job = facts.controller.as_ref().and_then(|own| own.kind) == Some(Kind::Job);
     job || text(&pod["spec"], "restartPolicy") != "Always"

@@ -34,7 +34,7 @@ impl Doing {
         }
     }
 
-    /// Whether the containers are stopped for good.
+    /// Returns whether the containers are stopped for good.
     fn is_over(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed(_) | Self::Killed)
     }

@@ -213,7 +213,7 @@ impl World<'_> {
         }))
     }
 
-    /// Whether a Pod of the namespace uses a claim.
+    /// Returns whether a Pod of the namespace uses a claim.
     fn is_wanted(&self, claim: &Stored) -> bool {
         let storage = &self.kinds.of(Kind::Pod).storage;
         let mut pods = self.registry.all_stored(storage, Some(&claim.namespace));
@@ -286,7 +286,7 @@ impl World<'_> {
     }
 }
 
-/// Whether a volume is bound to no other claim.
+/// Returns whether a volume is bound to no other claim.
 fn is_free_for(volume: &Value, claim: &Stored) -> bool {
     let of = &volume["spec"]["claimRef"];
     let own = of["namespace"] == *claim.namespace && of["name"] == *claim.name;

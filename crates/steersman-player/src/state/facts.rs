@@ -218,13 +218,13 @@ pub(crate) fn stage_of(pod: &Value) -> PodStage {
     }
 }
 
-/// Whether a Job has not counted a Pod yet.
+/// Returns whether a Job has not counted a Pod yet.
 pub(crate) fn is_tracked(pod: &Value) -> bool {
     let finalizers = pod["metadata"]["finalizers"].as_array();
     finalizers.is_some_and(|list| list.iter().any(|one| one == TRACKING))
 }
 
-/// Whether a condition of this type is `True`.
+/// Returns whether a condition of this type is `True`.
 pub(crate) fn holds(object: &Value, condition: &str) -> bool {
     let conditions = object["status"]["conditions"].as_array();
     let mut all = conditions.into_iter().flatten();

@@ -81,7 +81,7 @@ impl NodeFacts {
     }
 }
 
-/// Whether a value meets one requirement of a node selector.
+/// Returns whether a value meets one requirement of a node selector.
 fn matches(requirement: &Value, found: Option<&str>) -> bool {
     let values = requirement["values"].as_array().into_iter().flatten();
     let mut values = values.filter_map(Value::as_str);
@@ -205,7 +205,7 @@ pub(crate) fn node_address(number: u32) -> String {
     format!("172.{}.{c}.{d}", 18_u8.saturating_add(b))
 }
 
-/// Whether a node has the condition Ready.
+/// Returns whether a node has the condition Ready.
 pub(crate) fn is_ready(node: &Value) -> bool {
     holds(node, "Ready")
 }

@@ -446,7 +446,7 @@ fn suspect(controller: Option<&Controller>, pod: &Stored, work_queue: &mut WorkQ
     }
 }
 
-/// Whether the equality selector of a Service matches a Pod; an empty one matches nothing.
+/// Returns whether the equality selector of a Service matches a Pod; an empty one matches nothing.
 pub(crate) fn selects(selector: &Value, pod: &Stored) -> bool {
     selector.as_object().is_some_and(|wanted| {
         let fits = |(label, value): (&String, &Value)| pod.label(label) == value.as_str();
@@ -454,7 +454,7 @@ pub(crate) fn selects(selector: &Value, pod: &Stored) -> bool {
     })
 }
 
-/// Whether a selector matches a Pod; `None` matches nothing.
+/// Returns whether a selector matches a Pod; `None` matches nothing.
 pub(crate) fn selects_by(selector: Option<&LabelSelector>, pod: &Stored) -> bool {
     selector.is_some_and(|selector| selector.matches_labels(|key| pod.label(key)))
 }

@@ -399,7 +399,7 @@ impl World<'_> {
         }
     }
 
-    /// Whether the rollout made no progress for the Deployment's progress deadline. If not,
+    /// Returns whether the rollout made no progress for the Deployment's progress deadline. If not,
     /// schedules a look at that time.
     fn is_late(&mut self, key: &Key, deployment: &Stored, moved: bool) -> bool {
         let Some(seconds) = deployment.lean()["spec"]["progressDeadlineSeconds"].as_i64() else {

@@ -1,10 +1,10 @@
-//! Machine: runs a verb that may need webhooks: it stops with a question, and is run again with the
-//! answers.
+//! Machine: runs a verb that may need webhooks. The verb stops with calls to make, and is run again
+//! with their answers.
 //!
-//! A verb never waits (SRV-1). If it needs an answer that is missing, it records the calls,
-//! refuses, and so changes nothing. The caller makes the calls without the lock and runs the verb
-//! again. Answers belong to exact calls: if the object changes meanwhile, the next run makes other
-//! calls (ADM-1).
+//! A verb never waits (SRV-1). If an answer is missing, the verb records the calls and refuses, so
+//! it changes nothing. The caller makes the calls without the lock and runs the verb again. Answers
+//! belong to exact calls: if the object changes in the meantime, the next run makes other calls
+//! (ADM-1).
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -41,10 +41,10 @@ impl Attempt {
 }
 
 impl Registry {
-    /// Runs a verb as far as the known answers allow; without webhooks that is to its end.
+    /// Runs a verb with the answers that are known; without webhooks, that is to its end.
     ///
     /// # Errors
-    /// Returns the calls that the verb needs before it can go on; it has changed nothing then.
+    /// Returns the calls that the verb needs before it can continue; it has changed nothing.
     pub fn attempt<R>(
         &mut self,
         attempt: &mut Attempt,
@@ -76,13 +76,13 @@ impl Registry {
         Err(Question { calls })
     }
 
-    /// Whether a driver can make calls. The server's own writes and a test's direct access call no
-    /// webhooks.
+    /// Returns whether a driver can make calls. The server's own writes and a test's direct access
+    /// call no webhooks.
     pub(crate) fn is_attended(&self) -> bool {
         self.verb_state.borrow().attended
     }
 
-    /// Whether the running verb has recorded a call.
+    /// Returns whether the running verb has recorded a call.
     pub(crate) fn is_waiting(&self) -> bool {
         !self.verb_state.borrow().pending.is_empty()
     }

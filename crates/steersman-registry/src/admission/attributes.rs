@@ -105,12 +105,12 @@ impl<'a> Admission<'a> {
         }
     }
 
-    /// Whether no webhook is called for it.
+    /// Returns whether no webhook is called for it.
     pub(crate) fn is_exempt(&self) -> bool {
         self.target.resource.built_in && self.target.resource.group == GROUP
     }
 
-    /// Whether no policy is evaluated for it.
+    /// Returns whether no policy is evaluated for it.
     pub(crate) fn is_unjudged(&self) -> bool {
         let resource = self.target.resource;
         UNJUDGED.contains(&(&resource.group, &resource.plural))

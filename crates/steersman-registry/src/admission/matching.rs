@@ -1,5 +1,5 @@
-//! Machine: matches writes to webhooks and admission policies, and builds what these see of a
-//! write.
+//! Machine: matches writes to webhooks and admission policies, and builds the request that they
+//! get.
 //!
 //! Kubernetes source: `apiserver/pkg/admission/plugin/webhook/predicates` and `policy/matching`.
 
@@ -156,7 +156,7 @@ impl Registry {
         namespace.map_or(Value::Null, |found| (*found.value).clone())
     }
 
-    /// Returns the authorizer that expressions call for the author of a write.
+    /// Returns the authorizer for expressions, which decides about the author of a write.
     pub(crate) fn asker<'a>(
         &'a self,
         admission: &'a Admission<'_>,

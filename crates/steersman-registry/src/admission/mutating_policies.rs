@@ -24,9 +24,9 @@ use crate::state::registry::Registry;
 /// Tracks which policies or webhooks of the first round run again in the second.
 #[derive(Debug, Default)]
 pub(crate) struct Reinvocation {
-    /// Those that ran and ask for reinvocation.
+    /// The policies or webhooks that ran and ask for reinvocation.
     asked: BTreeSet<String>,
-    /// Those after which a change happened.
+    /// The policies or webhooks that run again, because the object changed after them.
     due: BTreeSet<String>,
 }
 
@@ -37,7 +37,7 @@ type Denial = (String, Option<&'static str>);
 pub(crate) type Turn<'a> = (usize, &'a mut Value);
 
 impl Reinvocation {
-    /// Adds a policy or webhook that asks for reinvocation.
+    /// Records a policy or webhook that ran and asks for reinvocation.
     pub(crate) fn note(&mut self, one: String) {
         self.asked.insert(one);
     }
@@ -76,7 +76,7 @@ impl Registry {
         let policies = self.compiled.borrow_mut().mutating(&self.store, edition);
         let mut denials: Vec<Denial> = Vec::new();
         let mut cases = Vec::new();
-        // Which policies match is decided before the first change.
+        // All matching policies are selected before the first change.
         for found in self.cases(&policies, admission, (Some(&*object), old))? {
             match found {
                 Ok(case) => cases.push(case),
@@ -134,7 +134,7 @@ impl Registry {
         }
     }
 
-    /// Whether the match conditions of a policy hold for the current state of the object.
+    /// Returns whether the match conditions of a policy hold for the current state of the object.
     fn is_met(
         &self,
         case: &Case<'_, Mutating>,
@@ -152,11 +152,11 @@ impl Registry {
         Ok(values.and_then(|values| case.policy.policy.is_met(&values)))
     }
 
-    /// Makes one change, and returns whether the object is different afterwards.
+    /// Evaluates one mutation. Returns whether the object changed.
     ///
     /// # Errors
-    /// The inner error says why the change failed. The outer one is a refusal that ignores the
-    /// failure policy.
+    /// The inner error is the reason why the mutation failed. The outer error refuses the request
+    /// without regard to the failure policy.
     fn evaluate(
         &self,
         case: &Case<'_, Mutating>,
@@ -246,11 +246,11 @@ fn refusal(admission: &Admission<'_>, object: &Value, denials: Vec<Denial>) -> S
     refusal
 }
 
-/// Decodes an object that a webhook or a policy returned. If it broke the managedFields, the old
-/// ones are kept.
+/// Decodes an object that a webhook or a policy returned. Invalid managedFields are replaced by the
+/// old ones.
 ///
 /// # Errors
-/// Fails with the reason why it is no object of the resource.
+/// Fails with the reason if it is not an object of the resource.
 pub(crate) fn decode(
     resource: &Resource,
     after: &mut Value,

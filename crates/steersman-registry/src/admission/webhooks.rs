@@ -1,5 +1,5 @@
-//! Machine: admission by webhooks: which ones are called for a write, in which order, and with what
-//! effect.
+//! Machine: admission by webhooks: selects the webhooks for a write, orders their calls, and
+//! applies their responses.
 //!
 //! Kubernetes source: `apiserver/pkg/admission/plugin/webhook`.
 
@@ -26,12 +26,12 @@ use crate::webhook::{Answer, Call, Hook, Verdict};
 pub(crate) type Invocation<'a> = (&'a Hook, Arc<Resource>);
 
 impl Registry {
-    /// Whether any webhook exists.
+    /// Returns whether any webhook exists.
     pub(crate) fn has_webhooks(&self) -> bool {
         self.catalogue.converts() || self.presence.webhooks
     }
 
-    /// Returns the webhooks of all configurations: by the names of these, then in their order.
+    /// Returns the webhooks of all configurations, in the order of the configurations' names.
     fn hooks(&self, mutating: bool, admission: &Admission<'_>) -> Arc<Vec<Hook>> {
         if !self.is_attended() || admission.is_exempt() {
             return Arc::default();
@@ -93,7 +93,7 @@ impl Registry {
         Ok(any)
     }
 
-    /// Calls the mutating webhooks for a write that has no object to change.
+    /// Calls the mutating webhooks for a delete, which has no object to change.
     pub(crate) fn admit_removal(
         &self,
         admission: &Admission<'_>,
@@ -215,7 +215,7 @@ impl Registry {
         let mut request = self.told(resource, admission, (object, old))?;
         let told = Value::Object(request.clone()).to_string();
         let key = format!("{} {round} {:?} {told}", hook.id, hook.endpoint);
-        // The uid is derived from the call, so that the next run does not generate another one.
+        // The uid is derived from the call, so that the next run generates the same uid.
         let uid = Rng::of_text(&key).uid();
         request.insert("uid".to_owned(), json!(uid));
         let body = json!({

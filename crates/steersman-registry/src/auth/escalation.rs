@@ -65,7 +65,7 @@ impl Escalation<'_> {
         Ok(())
     }
 
-    /// Whether a special verb (`escalate` or `bind`) allows the write all the same.
+    /// Returns whether a special verb (`escalate` or `bind`) allows the write all the same.
     fn is_let(&self, authorizer: &Authorizer<'_>, verb: &str) -> bool {
         let asked = if verb == "bind" {
             let reference = &self.new["roleRef"];
@@ -112,7 +112,7 @@ impl Escalation<'_> {
     }
 }
 
-/// Whether a write changes only the fields that the garbage collector needs to change.
+/// Returns whether a write changes only the fields that the garbage collector needs to change.
 fn changes_only_owners(new: &Value, old: &Value) -> bool {
     let bare = |object: &Value| {
         let mut object = object.clone();

@@ -133,7 +133,7 @@ impl Mode {
         }
     }
 
-    /// Whether the mode applies to such a user.
+    /// Returns whether the mode applies to such a user.
     fn fits(self, wanted: &User, requestor: &User) -> bool {
         let bare = wanted.uid.is_empty() && wanted.groups.is_empty() && wanted.extra.is_empty();
         let node = node_of(&wanted.name);

@@ -120,7 +120,7 @@ impl<'a> Authorizer<'a> {
         }
     }
 
-    /// Whether every user may do everything.
+    /// Returns whether every user may do everything.
     pub fn allows_all(&self) -> bool {
         self.mode == Authorization::AlwaysAllow
     }
@@ -215,7 +215,7 @@ fn place<'a>(kind: &str, namespace: &'a str) -> Option<(&'static str, &'a str)> 
     }
 }
 
-/// Whether a subject of a binding in a namespace is the user.
+/// Returns whether a subject of a binding in a namespace is the user.
 fn applies(subject: &Value, user: &User, namespace: &str) -> bool {
     let name = text(subject, "name");
     match text(subject, "kind") {

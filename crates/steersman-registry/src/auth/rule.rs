@@ -67,7 +67,7 @@ impl<'a> Rule<'a> {
         [resources, urls]
     }
 
-    /// Whether the rule allows a request (`rbac.RuleAllows`).
+    /// Returns whether the rule allows a request (`rbac.RuleAllows`).
     pub fn allows(&self, asked: &Attributes) -> bool {
         if !holds(&self.verbs, &asked.verb) {
             return false;
@@ -80,8 +80,8 @@ impl<'a> Rule<'a> {
             && (self.names.is_empty() || self.names.contains(&asked.name.as_str()))
     }
 
-    /// Whether the rule names a resource, given with its subresource after a slash. `*` stands for
-    /// all resources and subresources, `*/x` for the subresource `x` of every resource.
+    /// Returns whether the rule names a resource, given with its subresource after a slash. `*`
+    /// stands for all resources and subresources, `*/x` for the subresource `x` of every resource.
     fn has_resource(&self, full: &str, subresource: &str) -> bool {
         self.resources.iter().any(|own| {
             *own == "*"
@@ -128,7 +128,7 @@ impl<'a> Rule<'a> {
         parts
     }
 
-    /// Whether this rule grants everything that the other one grants (`ruleCovers`).
+    /// Returns whether this rule grants everything that the other one grants (`ruleCovers`).
     fn covers(&self, other: &Self) -> bool {
         let all = |own: &[&str], wanted: &[&str]| wanted.iter().all(|one| holds(own, one));
         let resource = |full: &&str| {
@@ -175,7 +175,7 @@ fn holds(list: &[&str], wanted: &str) -> bool {
     list.iter().any(|own| *own == "*" || *own == wanted)
 }
 
-/// Whether a rule's path, which may end in a star, matches a path.
+/// Returns whether a rule's path, which may end in a star, matches a path.
 fn url_covers(own: &str, path: &str) -> bool {
     own == "*" || own == path || (own.ends_with('*') && path.starts_with(own.trim_end_matches('*')))
 }

@@ -99,7 +99,7 @@ impl User {
         }
     }
 
-    /// Whether the user is in a group.
+    /// Returns whether the user is in a group.
     #[must_use]
     pub fn is_in(&self, group: &str) -> bool {
         self.groups.iter().any(|own| own == group)

@@ -179,7 +179,7 @@ impl Registry {
         Ok(value)
     }
 
-    /// Whether only a webhook can convert an object to the resource's version.
+    /// Returns whether only a webhook can convert an object to the resource's version.
     #[expect(clippy::unused_self, reason = "called like the functions beside it")]
     fn is_foreign(&self, resource: &Resource, version: &str) -> bool {
         resource.conversion.is_some() && version != resource.api_version()
@@ -290,7 +290,7 @@ fn version_of(object: &Value) -> &str {
     object["apiVersion"].as_str().unwrap_or_default()
 }
 
-/// Whether an `apiVersion` ends in this version.
+/// Returns whether an `apiVersion` ends in this version.
 fn is_of(named: &str, version: &str) -> bool {
     named.rsplit_once('/').map_or(named, |(_, own)| own) == version
 }

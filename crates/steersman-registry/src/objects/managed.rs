@@ -212,8 +212,8 @@ pub(crate) fn show(object: &mut Value, managed: Option<&str>) {
     );
 }
 
-/// Whether storing this would change only the times of managedFields, which also decide their
-/// order.
+/// Returns whether storing this would change only the times of managedFields, which also decide
+/// their order.
 pub(crate) fn same_but_times(draft: &Draft, stored: &Stored) -> bool {
     if draft.value != *stored.lean() {
         return false;
@@ -267,8 +267,8 @@ impl Registry {
         same.map(|other| other.api_version()).collect()
     }
 
-    /// Whether objects of a resource must contain their managedFields before they are stored,
-    /// because webhooks, policies and converters get whole objects.
+    /// Returns whether objects of a resource must contain their managedFields before they are
+    /// stored, because webhooks, policies and converters get whole objects.
     pub(crate) fn shows_managed(&self, resource: &Resource) -> bool {
         self.is_judged() || resource.conversion.is_some()
     }

@@ -279,7 +279,7 @@ impl Registry {
     }
 }
 
-/// Whether the write may change usage.
+/// Returns whether the write may change usage.
 fn is_counted(admission: &Admission<'_>, storage: &StorageKey) -> bool {
     let created = admission.operation == "CREATE";
     match (admission.target.subresource, storage.as_str()) {

@@ -179,7 +179,7 @@ fn template<'a>(kind: &str, object: &'a Value) -> &'a Value {
     }
 }
 
-/// Whether an update of a Pod may have changed a checked field; most fields are immutable.
+/// Returns whether an update of a Pod may have changed a checked field; most fields are immutable.
 fn is_significant(pod: &Value, old: &Value) -> bool {
     const PREFIX: &str = "container.seccomp.security.alpha.kubernetes.io/";
     let annotation = |pod: &'_ Value, key: &str| {

@@ -17,7 +17,7 @@ const GROUP: &str = "certificates.k8s.io";
 /// The signer of client certificates.
 const CLIENTS: &str = "kubernetes.io/kube-apiserver-client";
 
-/// Whether the resource is certificatesigningrequests.
+/// Returns whether the resource is certificatesigningrequests.
 pub(crate) fn is_request(resource: &Resource) -> bool {
     resource.is(GROUP, "CertificateSigningRequest")
 }
@@ -110,7 +110,7 @@ impl Registry {
     }
 }
 
-/// Whether the certificate asked for would be in the group `system:masters`.
+/// Returns whether the certificate asked for would be in the group `system:masters`.
 fn asks_for_all(request: &Value) -> bool {
     let text = request["spec"]["request"].as_str().unwrap_or_default();
     // A request that does not parse is refused by its validation, which uses the same parser.

@@ -36,7 +36,7 @@ const NAMED_BY_ALL: &[&str] = &[
 const CLASS: &str = ".storageclass.storage.k8s.io/";
 const OF_CLAIMS: [&str; 2] = ["persistentvolumeclaims", "requests.storage"];
 
-/// Whether the usage of a kind's objects may change in updates.
+/// Returns whether the usage of a kind's objects may change in updates.
 pub(crate) fn may_change(storage: &StorageKey) -> bool {
     matches!(
         storage.as_str(),
@@ -44,7 +44,7 @@ pub(crate) fn may_change(storage: &StorageKey) -> bool {
     )
 }
 
-/// Whether objects of a kind are never counted: Events.
+/// Returns whether objects of a kind are never counted: Events.
 pub(crate) fn is_ignored(storage: &StorageKey) -> bool {
     matches!(storage.as_str(), "events." | "events.events.k8s.io")
 }
@@ -54,7 +54,7 @@ fn count_name(storage: &StorageKey) -> String {
     format!("count/{}", storage.as_str().trim_end_matches('.'))
 }
 
-/// Whether objects of the kind use a resource of a quota.
+/// Returns whether objects of the kind use a resource of a quota.
 pub(crate) fn covers(storage: &StorageKey, resource: &str) -> bool {
     match storage.as_str() {
         "pods." => {
@@ -78,7 +78,7 @@ pub(crate) fn covers(storage: &StorageKey, resource: &str) -> bool {
     }
 }
 
-/// Whether a resource name is outside Kubernetes' own domain.
+/// Returns whether a resource name is outside Kubernetes' own domain.
 fn is_announced(name: &str) -> bool {
     name.contains('/') && !name.contains("kubernetes.io/")
 }
@@ -207,7 +207,7 @@ pub(crate) fn unnamed(pod: &Value, limited: &Amounts) -> Option<String> {
     (!missing.is_empty()).then(|| missing.join("; "))
 }
 
-/// Whether an object is within every scope of a quota.
+/// Returns whether an object is within every scope of a quota.
 pub(crate) fn in_scopes(storage: &StorageKey, spec: &Value, object: &Value) -> bool {
     let listed = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let plain = listed(&spec["scopes"]);
@@ -262,7 +262,7 @@ fn is_ending(spec: &Value) -> bool {
         .is_some_and(|seconds| seconds >= 0)
 }
 
-/// Whether one of the names is selected; empty names count as absent.
+/// Returns whether one of the names is selected; empty names count as absent.
 fn names(found: &[&str], operator: &str, values: &Value) -> bool {
     let listed = |name: &&&str| {
         let mut values = values.as_array().into_iter().flatten();
@@ -279,7 +279,7 @@ fn names(found: &[&str], operator: &str, values: &Value) -> bool {
     }
 }
 
-/// Whether a Pod's affinity refers to Pods of other namespaces.
+/// Returns whether a Pod's affinity refers to Pods of other namespaces.
 fn looks_across(affinity: &Value) -> bool {
     let across = |term: &Value| {
         let named = term["namespaces"]

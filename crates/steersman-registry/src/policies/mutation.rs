@@ -55,7 +55,8 @@ impl Rules for Mutating {
 }
 
 impl Mutation {
-    /// Compiles a mutation; each of the two forms requires another type of its expression.
+    /// Compiles a mutation. Its expression must return an object for `ApplyConfiguration`, and a
+    /// list of operations for `JSONPatch`.
     pub(crate) fn of(environment: &Environment, mutation: &Json) -> Option<Self> {
         match mutation["patchType"].as_str()? {
             "ApplyConfiguration" => {

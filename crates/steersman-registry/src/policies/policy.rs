@@ -162,7 +162,7 @@ impl Policy {
         (policy, environment)
     }
 
-    /// Whether the match conditions hold.
+    /// Returns whether the match conditions hold.
     ///
     /// # Errors
     /// Fails if a condition cannot be evaluated, unless the policy ignores failures.

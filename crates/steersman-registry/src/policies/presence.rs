@@ -30,7 +30,8 @@ pub(crate) struct Presence {
     pub(crate) webhooks: bool,
     /// Whether a quota exists in any namespace.
     pub(crate) quotas: bool,
-    /// Number of writes of webhook configurations; earlier compilations are outdated.
+    /// The number of writes of webhook configurations. A compilation from an earlier number is
+    /// outdated.
     pub(crate) webhooks_edition: u64,
     /// Whether a binding of a validating policy exists.
     pub(crate) validating_policies: bool,

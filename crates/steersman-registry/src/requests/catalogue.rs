@@ -32,7 +32,7 @@ impl Catalogue {
         &self.all
     }
 
-    /// Whether any resource is converted by a webhook.
+    /// Returns whether any resource is converted by a webhook.
     pub(crate) fn converts(&self) -> bool {
         self.converts
     }
@@ -60,7 +60,7 @@ impl Catalogue {
             .find(|known| known.kind == kind && known.api_version() == api_version)
     }
 
-    /// Whether the group version has a kind of this name.
+    /// Returns whether the group version has a kind of this name.
     pub(crate) fn knows_kind(&self, api_version: &str, kind: &str) -> bool {
         if (api_version, kind) == ("v1", "Status") {
             return true;
@@ -71,8 +71,8 @@ impl Catalogue {
         })
     }
 
-    /// Whether objects of a resource decode in another version that upstream still reads, served or
-    /// not.
+    /// Returns whether objects of a resource decode in another version that upstream still reads,
+    /// served or not.
     pub(crate) fn reads_version(&self, resource: &Resource, api_version: &str) -> bool {
         let (kind, plural) = (resource.kind.as_str(), resource.plural.as_str());
         let retired = match api_version {

@@ -297,7 +297,7 @@ pub(crate) fn undecodable_patch(kind: &str, sent: &str, status: Status) -> Statu
     )
 }
 
-/// Whether the resource is customresourcedefinitions.
+/// Returns whether the resource is customresourcedefinitions.
 pub(crate) fn is_definition(resource: &Resource) -> bool {
     resource.built_in && resource.kind == "CustomResourceDefinition"
 }

@@ -71,8 +71,9 @@ impl Selection {
         Ok(self)
     }
 
-    /// Whether upstream's storage would look at an object at all: it reads a single key if one name
-    /// is selected, or uses an index of its cache, which exists only for the nodes of Pods.
+    /// Returns whether upstream's storage would look at an object at all: it reads a single key if
+    /// one name is selected, or uses an index of its cache, which exists only for the nodes of
+    /// Pods.
     pub(crate) fn reaches(&self, resource: &Resource, one_key: bool, stored: &Stored) -> bool {
         self.fields.terms().iter().all(|term| {
             let found = match term.label.as_str() {
@@ -101,13 +102,13 @@ impl Selection {
         self.shard.as_ref().map(ShardSelector::text)
     }
 
-    /// Whether the label and field selectors are empty. The shard selector does not count, as
-    /// recorded.
+    /// Returns whether the label and field selectors are empty. The shard selector does not count,
+    /// as recorded.
     pub(crate) fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    /// Whether an object is selected.
+    /// Returns whether an object is selected.
     pub(crate) fn matches(&self, stored: &Stored) -> bool {
         self.shard
             .as_ref()

@@ -96,7 +96,7 @@ pub(crate) fn merge(
     }
 }
 
-/// Whether a write of the object itself keeps the stored status.
+/// Returns whether a write of the object itself keeps the stored status.
 ///
 /// The strategy of ServiceCIDRs does not (upstream: `pkg/registry/networking/servicecidr`).
 pub(crate) fn keeps_status(resource: &Resource) -> bool {

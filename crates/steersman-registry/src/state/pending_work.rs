@@ -130,12 +130,12 @@ pub(crate) fn references(object: &Value) -> &[Value] {
     owners.map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Whether this reference blocks the foreground deletion of the owner.
+/// Returns whether this reference blocks the foreground deletion of the owner.
 pub(crate) fn blocks(reference: &Value) -> bool {
     reference["blockOwnerDeletion"] == true
 }
 
-/// Whether an object is terminating and has this finalizer.
+/// Returns whether an object is terminating and has this finalizer.
 pub(crate) fn waits_for(object: &Value, finalizer: &str) -> bool {
     let fields = &object["metadata"];
     let mut finalizers = fields["finalizers"].as_array().into_iter().flatten();

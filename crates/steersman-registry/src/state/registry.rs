@@ -305,7 +305,7 @@ impl Registry {
         }
     }
 
-    /// Removes an object as the next revision; `settle` draws the consequences.
+    /// Removes an object as a new revision. `settle` later handles the consequences.
     pub(crate) fn remove(&mut self, storage: &StorageKey, old: &Stored) -> Option<Arc<Stored>> {
         self.unlink(storage, old);
         let gone = self.store.delete(storage, &old.namespace, &old.name)?;

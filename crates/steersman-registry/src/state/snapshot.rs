@@ -84,7 +84,7 @@ impl Snapshot {
         self.storages.iter().map(|(_, objects)| objects.len()).sum()
     }
 
-    /// Whether it holds no object.
+    /// Returns whether it holds no object.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

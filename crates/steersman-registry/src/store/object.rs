@@ -181,7 +181,7 @@ impl Stored {
         }
     }
 
-    /// Whether storing this draft would change nothing.
+    /// Returns whether storing this draft would change nothing.
     #[must_use]
     pub fn holds(&self, draft: &Draft) -> bool {
         self.managed() == draft.managed.as_deref() && *self.lean() == draft.value
@@ -206,7 +206,7 @@ impl Stored {
         self.value.look()
     }
 
-    /// Whether both have the same labels.
+    /// Returns whether both have the same labels.
     #[must_use]
     pub fn labelled_as(&self, other: &Self) -> bool {
         self.head.labels() == other.head.labels()
@@ -256,7 +256,7 @@ impl Stored {
         self.head.owners()
     }
 
-    /// Whether the object is decoded.
+    /// Returns whether the object is decoded.
     #[must_use]
     pub fn is_decoded(&self) -> bool {
         self.value.is_decoded()

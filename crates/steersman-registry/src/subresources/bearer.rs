@@ -157,7 +157,7 @@ impl Registry {
     }
 }
 
-/// Whether an object is past its deletion time.
+/// Returns whether an object is past its deletion time.
 fn is_gone(object: &Stored, now: Timestamp) -> bool {
     let deleted = object.meta("deletionTimestamp").parse::<Timestamp>();
     let deleted = deleted.and_then(|deleted| deleted.checked_add(LEEWAY));

@@ -150,7 +150,7 @@ impl Registry {
     }
 }
 
-/// Whether a budget's selector matches a Pod: an empty one matches all, an absent one none.
+/// Returns whether a budget's selector matches a Pod: an empty one matches all, an absent one none.
 fn selects(budget: &Value, pod: &Value) -> bool {
     let selector = &budget["spec"]["selector"];
     if !selector.is_object() {

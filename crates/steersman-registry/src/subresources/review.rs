@@ -19,7 +19,7 @@ use crate::verbs::create::place;
 /// The API groups of reviews.
 const GROUPS: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
 
-/// Whether a kind is a review, which is created and answered but not stored.
+/// Returns whether a kind is a review, which is created and answered but not stored.
 pub fn is_review(resource: &Resource) -> bool {
     resource.built_in && GROUPS.contains(&resource.group.as_str())
 }

@@ -190,7 +190,7 @@ impl Registry {
     }
 }
 
-/// Whether two values are equal, counting an empty list as absent.
+/// Returns whether two values are equal, counting an empty list as absent.
 fn is_same(left: &Value, right: &Value) -> bool {
     let is_empty = |value: &Value| value.as_array().is_none_or(Vec::is_empty);
     left == right || (is_empty(left) && is_empty(right) && !left.is_object() && !right.is_object())

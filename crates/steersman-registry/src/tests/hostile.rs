@@ -72,7 +72,7 @@ pub(super) fn anything() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Whether a refused write left the store unchanged.
+/// Returns whether a refused write left the store unchanged.
 pub(super) fn whole<T>(server: &mut Server, before: u64, done: &Done<T>) -> bool {
     done.is_ok()
         || (server.registry.revision() == before && server.registry.take_changed().is_empty())

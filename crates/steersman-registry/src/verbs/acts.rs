@@ -252,7 +252,7 @@ impl Registry {
     }
 }
 
-/// Whether a container was restarted.
+/// Returns whether a container was restarted.
 fn has_ended_before(status: &Value, container: &str) -> bool {
     let lists = [
         "containerStatuses",

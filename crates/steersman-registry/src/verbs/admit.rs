@@ -114,12 +114,12 @@ impl Registry {
         self.admit_validating(admission, Some(new), Some(old))
     }
 
-    /// Whether any mutating policy or webhook exists.
+    /// Returns whether any mutating policy or webhook exists.
     pub(crate) fn is_changed(&self) -> bool {
         self.is_attended() || self.presence.mutating_policies
     }
 
-    /// Whether any policy or webhook exists.
+    /// Returns whether any policy or webhook exists.
     pub(crate) fn is_judged(&self) -> bool {
         self.is_attended() || self.presence.validating_policies
     }

@@ -241,7 +241,7 @@ fn default_policy(resource: &Resource, stored: &Stored) -> Option<PropagationPol
     (!said).then_some(PropagationPolicy::Orphan)
 }
 
-/// Whether an object only waits for its grace period, which the delete does not shorten.
+/// Returns whether an object only waits for its grace period, which the delete does not shorten.
 fn is_pending(stored: &Stored, grace: Option<i64>) -> bool {
     let left = stored.lean()["metadata"]["deletionGracePeriodSeconds"].as_i64();
     let left = left.unwrap_or_default();

@@ -155,8 +155,8 @@ pub(crate) fn has_finalizers(object: &Value) -> bool {
         .is_some_and(|list| !list.is_empty())
 }
 
-/// Whether neither a finalizer nor a grace period holds a terminating object. A write with this result is not stored:
-/// it deletes the object as it is stored (SRV-REG-5).
+/// Returns whether neither a finalizer nor a grace period holds a terminating object. A write with this result is not
+/// stored: it deletes the object as it is stored (SRV-REG-5).
 ///
 /// Kubernetes source: `ShouldDeleteDuringUpdate` of `apiserver/pkg/registry/generic/registry/store.go`, and
 /// `ShouldDeleteNamespaceDuringUpdate`.
@@ -190,7 +190,7 @@ fn mark(object: &mut Value, grace: i64, now: Timestamp) {
     }
 }
 
-/// Whether objects of a kind may have a grace period.
+/// Returns whether objects of a kind may have a grace period.
 fn has_grace(resource: &Resource) -> bool {
     resource.built_in && resource.kind == "Pod"
 }

@@ -51,7 +51,7 @@ pub(crate) fn refuse_oddities(
     Err(Status::invalid(Subject::new("", ""), "", &[error]))
 }
 
-/// Whether a patch document changes a field below `metadata`.
+/// Returns whether a patch document changes a field below `metadata`.
 pub(crate) fn reaches_metadata(document: &Value) -> bool {
     let mut operations = document.as_array().into_iter().flatten();
     let below = |path: &Value| {

@@ -40,8 +40,8 @@ impl WatchCursor {
         &self.resource.storage
     }
 
-    /// Whether no event will follow: an `ERROR` was returned, or the resource is not served any
-    /// more.
+    /// Returns whether no event will follow: an `ERROR` was returned, or the resource is not served
+    /// any more.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.over

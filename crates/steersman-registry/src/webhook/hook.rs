@@ -119,7 +119,7 @@ impl Hook {
         Self::of(name, 0, &members)
     }
 
-    /// Whether one of its rules matches.
+    /// Returns whether one of its rules matches.
     pub fn is_about(&self, occasion: Occasion<'_>) -> bool {
         self.rules.iter().any(|rule| applies(rule, occasion))
     }

@@ -17,13 +17,13 @@ const ASKED: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 /// The media type of the protobuf document in answers.
 pub(crate) const CONTENT_TYPE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
-/// Whether a client accepts the protobuf document.
+/// Returns whether a client accepts the protobuf document.
 pub(crate) fn is_accepted(accept: Option<&str>) -> bool {
     let mut clauses = accept.unwrap_or_default().split(',');
     clauses.any(|clause| matches!(clause.trim(), ASKED | CONTENT_TYPE))
 }
 
-/// Whether a client accepts none of the forms that a kube-apiserver has.
+/// Returns whether a client accepts none of the forms that a kube-apiserver has.
 pub(crate) fn is_unknown(accept: Option<&str>) -> bool {
     let mut clauses = accept.unwrap_or("*/*").split(',');
     !clauses.any(|clause| {
@@ -71,7 +71,7 @@ pub(crate) fn json(resources: &[Arc<Resource>]) -> Value {
     })
 }
 
-/// Moves the types of parameters to where v2 has them.
+/// Moves the schema of each parameter into the parameter itself, as v2 requires.
 fn parameters_in_v2(parameters: &mut Value) {
     for parameter in parameters.as_array_mut().into_iter().flatten() {
         if let (Value::Object(schema), Some(parameter)) =

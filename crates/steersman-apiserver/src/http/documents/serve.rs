@@ -107,7 +107,7 @@ fn resources_of(
     }
 }
 
-/// Whether a group has built-in resources; then its unknown paths are answered by a Status.
+/// Returns whether a group has built-in resources; then its unknown paths are answered by a Status.
 fn serves(resources: &[Arc<Resource>], group: &str) -> bool {
     resources
         .iter()

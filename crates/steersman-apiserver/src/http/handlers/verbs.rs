@@ -328,7 +328,7 @@ fn object_body<'a>(
     Ok((object, sent))
 }
 
-/// Returns the patch type of the content type. Content types that are no patches have a message of
+/// Returns the patch type of the content type. Other content types are refused with messages of
 /// their own.
 fn patch_kind(call: &Call<'_>, resource: &Resource) -> Result<PatchKind, Status> {
     match negotiate::media_type(call.content_type).as_str() {

@@ -119,7 +119,7 @@ impl<'a> IgnoredFields<'a> {
     }
 }
 
-/// Whether the registry accepts an object as one of this kind.
+/// Returns whether the registry accepts an object as one of this kind.
 fn fits(object: &Value, resource: &Resource, kind: &str) -> bool {
     let is = |field: &str, wanted: &str| match object.get(field) {
         None | Some(Value::Null) => true,

@@ -119,13 +119,13 @@ impl Query {
         }
     }
 
-    /// Whether the query asks for a watch.
+    /// Returns whether the query asks for a watch.
     pub(crate) fn is_watch(&self) -> bool {
         self.switch("watch").unwrap_or(false)
     }
 
-    /// Whether the answer is to be indented: as `pretty` says, else for clients that show it to
-    /// people (apiserver, `responsewriters.isPrettyPrint`).
+    /// Returns whether the answer is to be indented: as `pretty` says, else for clients that show
+    /// it to people (apiserver, `responsewriters.isPrettyPrint`).
     pub(crate) fn is_pretty(&self, user_agent: &str) -> bool {
         match self.get("pretty").filter(|said| !said.is_empty()) {
             Some(said) => go::parse_bool(said) == Some(true),

@@ -11,8 +11,8 @@ use flate2::write::GzEncoder;
 /// Minimum length in bytes of a compressed answer, as in kube-apiserver.
 pub(crate) const THRESHOLD: u64 = 128 * 1024;
 
-/// Whether an `Accept-Encoding` header accepts gzip. As in kube-apiserver only the bare word
-/// counts, not one with parameters.
+/// Returns whether an `Accept-Encoding` header accepts gzip. As in kube-apiserver only the bare
+/// word counts, not one with parameters.
 pub(crate) fn is_accepted(header: Option<&str>) -> bool {
     let header = header.unwrap_or_default();
     header.split(',').any(|word| word.trim() == "gzip")

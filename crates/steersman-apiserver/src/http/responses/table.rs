@@ -146,7 +146,7 @@ impl TableMaker {
         Value::Array(all)
     }
 
-    /// Whether the kind's own columns include the name.
+    /// Returns whether the kind's own columns include the name.
     fn says_name(&self) -> bool {
         matches!(&self.columns, Source::BuiltIn(columns) if columns.has_name())
     }

@@ -184,7 +184,8 @@ pub(super) fn fill(template: &str, saved: &Saved) -> String {
     text
 }
 
-/// Whether a text equals the recorded one, in which a mask stands for any value of its shape.
+/// Returns whether a text equals the recorded one, in which a mask stands for any value of its
+/// shape.
 pub(super) fn text(want: &str, got: &str, saved: &Saved) -> bool {
     let mut want = fill(want, saved);
     let mut got = got;

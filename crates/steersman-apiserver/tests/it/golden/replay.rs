@@ -293,8 +293,8 @@ impl<T: Transport> Run<'_, T> {
     }
 }
 
-/// Whether an event is a bookmark other than the end of the initial events. Their times are not
-/// determined.
+/// Returns whether an event is a bookmark other than the end of the initial events. Their times are
+/// not determined.
 fn is_plain_bookmark(event: &Value) -> bool {
     event["type"] == "BOOKMARK" && event["object"]["metadata"].get("annotations").is_none()
 }
@@ -303,7 +303,7 @@ fn wrong_status(want: u16, got: u16, text: &str) -> String {
     format!("status: want {want}, got {got}: {text}")
 }
 
-/// Whether a step is sent without a credential.
+/// Returns whether a step is sent without a credential.
 fn is_anonymous(headers: &BTreeMap<String, Option<String>>) -> bool {
     matches!(headers.get("Authorization"), Some(None))
 }

@@ -79,7 +79,7 @@ pub(super) trait Transport {
         tokio::time::sleep(time).await;
     }
 
-    /// Whether real seconds pass between two steps.
+    /// Returns whether real seconds pass between two steps.
     fn has_own_clock(&self) -> bool {
         false
     }

@@ -27,13 +27,14 @@ pub(super) enum Judgement {
     EndsJob(String),
 }
 
-/// Whether only finished Pods are replaced, not terminating ones (`podReplacementPolicy: Failed`).
+/// Returns whether only finished Pods are replaced, not terminating ones (`podReplacementPolicy:
+/// Failed`).
 pub(super) fn replaces_failed_only(job: &Value) -> bool {
     let spec = &job["spec"];
     spec["podReplacementPolicy"] == "Failed" || spec["podFailurePolicy"].is_object()
 }
 
-/// Whether a Pod counts as failed.
+/// Returns whether a Pod counts as failed.
 pub(super) fn is_failed(job: &Value, pod: &Value) -> bool {
     let phase = text(&pod["status"], "phase");
     let deleted = !pod["metadata"]["deletionTimestamp"].is_null();
@@ -152,7 +153,7 @@ pub(super) fn failures_of(pod: &Value) -> (i64, i64) {
     (read(FAILURES), read(IGNORED))
 }
 
-/// Whether the failure of a Pod exceeds the backoff limit of its index.
+/// Returns whether the failure of a Pod exceeds the backoff limit of its index.
 ///
 /// Upstream: `isIndexFailed`.
 pub(super) fn ends_index(job: &Value, pod: &Stored) -> bool {

@@ -81,7 +81,7 @@ impl Sync {
         self.spec()["suspend"] == true
     }
 
-    /// Whether a Pod finished and is neither counted nor listed as uncounted.
+    /// Returns whether a Pod finished and is neither counted nor listed as uncounted.
     fn is_new(&self, pod: &Stored, counted: &UncountedPods) -> bool {
         is_tracked(pod.lean())
             && !counted.has(pod.meta("uid"))

@@ -40,7 +40,7 @@ impl<'a> Pod<'a> {
         self.version >= 25 && self.spec["os"]["name"] == "windows"
     }
 
-    /// Whether the Pod uses a user namespace of its own (`hostUsers: false`).
+    /// Returns whether the Pod uses a user namespace of its own (`hostUsers: false`).
     pub(super) fn has_own_users(&self) -> bool {
         self.version >= 35 && self.spec["hostUsers"] == false
     }

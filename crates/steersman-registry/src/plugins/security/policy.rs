@@ -84,7 +84,7 @@ impl NamespacePolicy {
         })
     }
 
-    /// Whether every Pod is allowed without warnings.
+    /// Returns whether every Pod is allowed without warnings.
     pub(super) fn allows_all(&self) -> bool {
         [self.enforce, self.audit, self.warn]
             .iter()

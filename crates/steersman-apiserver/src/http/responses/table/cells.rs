@@ -122,7 +122,7 @@ pub(super) fn texts<'a>(object: &'a Value, path: &[&str]) -> Vec<&'a str> {
         .collect()
 }
 
-/// Whether the value at a path of keys exists and is not null.
+/// Returns whether the value at a path of keys exists and is not null.
 pub(super) fn is_set(object: &Value, path: &[&str]) -> bool {
     at(object, path).is_some_and(|value| !value.is_null())
 }
@@ -132,7 +132,7 @@ pub(super) fn boolean(object: &Value, path: &[&str], other: bool) -> bool {
     at(object, path).and_then(Value::as_bool).unwrap_or(other)
 }
 
-/// Whether the first condition of this type is true.
+/// Returns whether the first condition of this type is true.
 pub(super) fn holds(object: &Value, kind: &str) -> bool {
     list(object, &["status", "conditions"])
         .iter()

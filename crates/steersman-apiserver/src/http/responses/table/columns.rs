@@ -56,14 +56,14 @@ impl Heading {
         }
     }
 
-    /// Whether this is the column of the name.
+    /// Returns whether this is the column of the name.
     pub(super) fn is_name(&self) -> bool {
         self.name == Self::NAME.name
     }
 }
 
 impl Columns {
-    /// Whether the row contains the name itself, in another position or with an addition.
+    /// Returns whether the row contains the name itself, in another position or with an addition.
     pub(super) fn has_name(&self) -> bool {
         self.headings.iter().any(Heading::is_name)
     }

@@ -176,7 +176,7 @@ impl<'a> Pool<'a> {
     }
 }
 
-/// Whether the extended key usages allow a server certificate; no usages allow everything.
+/// Returns whether the extended key usages allow a server certificate; no usages allow everything.
 fn serves(certificate: &X509Certificate<'_>) -> bool {
     match certificate.extended_key_usage() {
         Ok(Some(usage)) => usage.value.any || usage.value.server_auth,
@@ -185,7 +185,7 @@ fn serves(certificate: &X509Certificate<'_>) -> bool {
     }
 }
 
-/// Whether two certificates are the same link of a chain: same subject, key and names.
+/// Returns whether two certificates are the same link of a chain: same subject, key and names.
 fn is_same(left: &X509Certificate<'_>, right: &X509Certificate<'_>) -> bool {
     fn names<'a>(one: &'a X509Certificate<'_>) -> Option<&'a [u8]> {
         let mut all = one.extensions().iter();

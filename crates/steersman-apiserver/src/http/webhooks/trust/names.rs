@@ -75,12 +75,12 @@ fn names<'a>(certificate: &'a X509Certificate<'_>) -> Names<'a> {
     names
 }
 
-/// Whether two addresses are equal; an IPv4 address may be written as IPv6.
+/// Returns whether two addresses are equal; an IPv4 address may be written as IPv6.
 fn is_same(left: IpAddr, right: IpAddr) -> bool {
     left.to_canonical() == right.to_canonical()
 }
 
-/// Whether a certificate's name matches the host. Its first label may be a star.
+/// Returns whether a certificate's name matches the host. Its first label may be a star.
 fn matches(pattern: &str, host: &str) -> bool {
     let exact =
         |left: &str, right: &str| !matches!(left, "" | ".") && left.eq_ignore_ascii_case(right);
@@ -98,7 +98,7 @@ fn matches(pattern: &str, host: &str) -> bool {
             .all(|(at, (wanted, found))| (at == 0 && *wanted == "*") || exact(wanted, found))
 }
 
-/// Whether a text is a valid host name, or with a star as its first label a valid pattern.
+/// Returns whether a text is a valid host name, or with a star as its first label a valid pattern.
 fn is_host(text: &str, is_pattern: bool) -> bool {
     text != "*"
         && text.split('.').enumerate().all(|(at, label)| {
