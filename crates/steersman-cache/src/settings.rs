@@ -27,6 +27,8 @@ pub struct Settings {
     pub(crate) mailbox_bound: Option<usize>,
     /// The inner `None` means no limit.
     pub(crate) decoded_budget: Option<Option<usize>>,
+    /// The number of batches, and the bytes of each.
+    pub(crate) decode_batches: Option<(usize, usize)>,
     pub(crate) indexed_labels: Option<Vec<String>>,
 }
 
@@ -130,6 +132,14 @@ impl Settings {
         self
     }
 
+    /// Decodes the objects of a list in batches of `bytes` of JSON, `batches` of them at once; 0
+    /// decodes each object as it is read. For tests that must not depend on the threads of the
+    /// runtime. Default: one batch of 64 KiB for each thread of the runtime, at most four.
+    pub fn decode_batches(mut self, batches: usize, bytes: usize) -> Self {
+        self.decode_batches = Some((batches, bytes));
+        self
+    }
+
     /// Indexes the values of these labels, each under the label's name, for reads as any type. The
     /// cost of a list under a label selector that requires a value of an indexed label is
     /// proportional to the number of objects with that value; other selectors examine every object.
@@ -155,6 +165,7 @@ impl Settings {
         self.queue_bytes = self.queue_bytes.or(other.queue_bytes);
         self.mailbox_bound = self.mailbox_bound.or(other.mailbox_bound);
         self.decoded_budget = self.decoded_budget.or(other.decoded_budget);
+        self.decode_batches = self.decode_batches.or(other.decode_batches);
         let labels = self.indexed_labels;
         self.indexed_labels = labels.or_else(|| other.indexed_labels.clone());
         self
@@ -189,6 +200,9 @@ impl Settings {
         }
         if let Some(bytes) = self.decoded_budget {
             options = options.budget(Budget::new(bytes));
+        }
+        if let Some((batches, bytes)) = self.decode_batches {
+            options = options.decode_batches(batches, bytes);
         }
         if let Some(labels) = &self.indexed_labels {
             options = options.index_labels(labels);
@@ -239,6 +253,8 @@ mod tests {
                 o.mailbox_bound,
                 o.resync,
                 o.budget.limit(),
+                o.decode_batches
+                    .map(|batches| (batches.batches, batches.bytes)),
             )
         };
         let own = InformerOptions::new();
@@ -251,8 +267,10 @@ mod tests {
             .queue_bytes(3)
             .mailbox_bound(4)
             .decoded_budget(5)
+            .decode_batches(6, 7)
             .resync(every);
         let said = close.or(&default).applied_to(InformerOptions::new());
-        assert_eq!(bounds(&said), (1, 2, 3, 4, Some(every), Some(5)));
+        let set = (1, 2, 3, 4, Some(every), Some(5), Some((6, 7)));
+        assert_eq!(bounds(&said), set);
     }
 }
