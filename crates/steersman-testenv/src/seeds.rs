@@ -1,6 +1,7 @@
 //! Driver: runs seeded simulations on every core, and names the seed that failed.
 
 mod dice;
+mod disruption;
 
 use std::env;
 use std::ops::Range;
@@ -9,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 pub use dice::Dice;
+pub use disruption::Disruption;
 
 /// The variable that overrides the seeds of [`live`]: `0..10000`, or `17..18` for a single seed.
 pub const SEEDS: &str = "STEERSMAN_SEEDS";

@@ -18,7 +18,6 @@ use k8s_openapi::api::rbac::v1::ClusterRole;
 use serde_json::{Value, json};
 use steersman_api::Connection;
 use steersman_apiserver::ApiServer;
-use steersman_apiserver::faults::{Effect, FaultSpec};
 use steersman_cache::{Cache, CacheOptions, Error, Settings};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -104,7 +103,6 @@ impl Sim {
 
     async fn act(&mut self, act: &Act) {
         self.round += 1;
-        let faults = self.server.faults();
         match act {
             Act::Put(which, keep) => self.put(*which, *keep, &json!(self.round.to_string())),
             Act::Spoil(which) if which.of == Of::Websites => self.put(*which, true, &json!(7)),
@@ -114,25 +112,13 @@ impl Sim {
                 self.delete(*which);
                 self.put(*which, true, &json!(self.round.to_string()));
             }
-            Act::Cut => drop(faults.cut_watches()),
-            Act::Break => drop(faults.break_watches()),
-            Act::Silence => drop(faults.silence_watches()),
-            Act::Resume => drop(faults.resume_watches()),
-            Act::Expire => drop(faults.expire_watches()),
-            Act::Compact => self.server.compact(),
-            Act::Restart(restart) => drop(self.server.restart(*restart)),
-            Act::Die(millis) => {
-                faults.silence_watches();
-                let dead = FaultSpec::new(Effect::Swallow).for_millis(*millis);
-                faults.add(dead).unwrap().keep();
-            }
+            Act::Disrupt(disruption) => disruption.inflict(&self.server),
             Act::Uninstall => {
                 // The object may not exist.
                 let definitions = "customresourcedefinitions";
                 let _ = self.server.delete(definitions, "", WEBSITES);
             }
             Act::Install(served) => install(&self.server, *served),
-            Act::Meet(fault) => faults.add((**fault).clone()).unwrap().keep(),
             Act::Sleep(millis) => tokio::time::sleep(Duration::from_millis(*millis)).await,
             Act::Declare(of, seen_as) => scene!(self, of, |scene| scene.declare(*seen_as)),
             Act::Index(of) => scene!(self, of, |scene| scene.index()),

@@ -53,7 +53,9 @@ impl Sim {
             server.create(namespace).unwrap();
         }
         server.install_crd(definition()).unwrap();
-        let settings = Settings::new().page_size(plan.page);
+        let settings = Settings::new()
+            .page_size(plan.page)
+            .decode_batches(plan.decode_batches.0, plan.decode_batches.1);
         let settings = match plan.scope.labels {
             true => settings.labels("keep=yes"),
             false => settings,
@@ -94,7 +96,6 @@ impl Sim {
 
     async fn act(&mut self, act: &Act) {
         self.round += 1;
-        let faults = self.server.faults();
         match act {
             Act::Write(writer, which, op) => self.write(*writer, *which, op).await,
             Act::Other(which, op) => self.other(*which, op),
@@ -106,19 +107,12 @@ impl Sim {
                     .informers()
                     .unwrap(),
             ),
-            Act::Cut => drop(faults.cut_watches()),
-            Act::Break => drop(faults.break_watches()),
-            Act::Silence => drop(faults.silence_watches()),
-            Act::Resume => drop(faults.resume_watches()),
-            Act::Expire => drop(faults.expire_watches()),
-            Act::Compact => self.server.compact(),
-            Act::Restart(history) => drop(self.server.restart(*history)),
+            Act::Disrupt(disruption) => disruption.inflict(&self.server),
             Act::Lose(verb, commits) => {
                 let lost = Answer::code(504).times(1);
                 let lost = if *commits { lost.after_commit() } else { lost };
-                faults.answer(*verb, THINGS, lost).keep();
+                self.server.faults().answer(*verb, THINGS, lost).keep();
             }
-            Act::Meet(fault) => faults.add((**fault).clone()).unwrap().keep(),
             Act::Sleep(millis) => tokio::time::sleep(Duration::from_millis(*millis)).await,
         }
     }

@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use steersman_apiserver::ApiServer;
-use steersman_apiserver::faults::{Answer, Effect, FaultSpec};
+use steersman_apiserver::faults::Answer;
 use steersman_informer::ServerHealth;
 use steersman_object::Kind;
 
@@ -94,7 +94,6 @@ impl Sim {
 
     async fn act(&mut self, act: &Act) {
         self.round += 1;
-        let faults = self.server.faults();
         match act {
             Act::Put(which, label) => self.put(*which, *label),
             Act::Delete(which) => self.delete(*which),
@@ -102,18 +101,7 @@ impl Sim {
                 self.delete(*which);
                 self.put(*which, true);
             }
-            Act::Cut => drop(faults.cut_watches()),
-            Act::Break => drop(faults.break_watches()),
-            Act::Silence => drop(faults.silence_watches()),
-            Act::Resume => drop(faults.resume_watches()),
-            Act::Expire => drop(faults.expire_watches()),
-            Act::Compact => self.server.compact(),
-            Act::Restart(restart) => drop(self.server.restart(*restart)),
-            Act::Die(millis) => {
-                faults.silence_watches();
-                let dead = FaultSpec::new(Effect::Swallow).for_millis(*millis);
-                faults.add(dead).unwrap().keep();
-            }
+            Act::Disrupt(disruption) => disruption.inflict(&self.server),
             Act::Uninstall => {
                 // The object may be missing.
                 let _ = self
@@ -121,7 +109,6 @@ impl Sim {
                     .delete("customresourcedefinitions", "", WEBSITES);
             }
             Act::Install => install(&self.server),
-            Act::Meet(fault) => faults.add((**fault).clone()).unwrap().keep(),
             Act::Answer(verb, code, wait) => {
                 let answer = Answer::code(*code).times(1).retry_after(*wait);
                 let resource = if self.round.is_multiple_of(2) {
@@ -129,7 +116,7 @@ impl Sim {
                 } else {
                     WEBSITES
                 };
-                faults.answer(*verb, resource, answer).keep();
+                self.server.faults().answer(*verb, resource, answer).keep();
             }
             Act::Sleep(millis) => tokio::time::sleep(Duration::from_millis(*millis)).await,
             Act::Subscribe(0) => self.everywhere.subscribe(),

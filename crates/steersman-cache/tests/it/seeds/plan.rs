@@ -1,10 +1,7 @@
 //! The plan of one simulation, derived from its seed.
 
-use std::time::Duration;
-
-use steersman_apiserver::History;
-use steersman_apiserver::faults::{Effect, FaultSpec, Restart, Verb};
-use steersman_testenv::seeds::Dice;
+use steersman_apiserver::faults::{Effect, FaultSpec, Verb};
+use steersman_testenv::seeds::{Dice, Disruption};
 
 use super::query::Query;
 use super::scope::Scope;
@@ -46,20 +43,10 @@ pub(super) enum Act {
     Spoil(Which),
     Delete(Which),
     Recreate(Which),
-    Cut,
-    Break,
-    Silence,
-    Resume,
-    Expire,
-    Compact,
-    /// Restarts the server; the phases may take a while.
-    Restart(Restart),
-    /// Cuts the link for this many milliseconds: open watches stay silent, and requests are lost.
-    Die(u64),
+    Disrupt(Disruption),
     Uninstall,
     /// Installs the definition; the flag tells whether its first version is served.
     Install(bool),
-    Meet(Box<FaultSpec>),
     Sleep(u64),
     Declare(Of, As),
     Index(Of),
@@ -152,17 +139,17 @@ fn act(dice: &mut Dice) -> Act {
         20..22 => Act::Spoil(which(dice)),
         22..29 => Act::Delete(which(dice)),
         29..33 => Act::Recreate(which(dice)),
-        33..37 => Act::Cut,
-        37..40 => Act::Break,
-        40..41 => Act::Silence,
-        41..42 => Act::Die(dice.below(40_000)),
-        42..43 => Act::Resume,
-        43..45 => Act::Expire,
-        45..48 => Act::Compact,
-        48..49 => Act::Restart(restart(dice)),
+        33..37 => Act::Disrupt(Disruption::Cut),
+        37..40 => Act::Disrupt(Disruption::Break),
+        40..41 => Act::Disrupt(Disruption::Silence),
+        41..42 => Act::Disrupt(Disruption::Die(dice.below(40_000))),
+        42..43 => Act::Disrupt(Disruption::Resume),
+        43..45 => Act::Disrupt(Disruption::Expire),
+        45..48 => Act::Disrupt(Disruption::Compact),
+        48..49 => Act::Disrupt(Disruption::restart(dice)),
         49..50 => Act::Uninstall,
         50..52 => Act::Install(dice.chance(60)),
-        52..60 => Act::Meet(Box::new(fault(dice))),
+        52..60 => Act::Disrupt(Disruption::Fault(Box::new(fault(dice)))),
         60..68 => Act::Sleep(if dice.chance(8) {
             dice.below(700_000)
         } else {
@@ -178,18 +165,6 @@ fn act(dice: &mut Dice) -> Act {
         94..97 => Act::Get(of, seen_as, which(dice)),
         _ => Act::Rest(of, seen_as, queries(dice)),
     }
-}
-
-fn restart(dice: &mut Dice) -> Restart {
-    let mut phase = |most: u64| {
-        let millis = dice.maybe(60, |dice| dice.below(most));
-        Duration::from_millis(millis.unwrap_or(0))
-    };
-    let (away, installing, initializing) = (phase(20_000), phase(5_000), phase(5_000));
-    Restart::new(dice.pick(&[History::Kept, History::Lost]))
-        .away(away)
-        .installing(installing)
-        .initializing(initializing)
 }
 
 fn fault(dice: &mut Dice) -> FaultSpec {

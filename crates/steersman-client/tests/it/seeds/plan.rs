@@ -1,10 +1,9 @@
 //! The events of one world, made from its seed.
 
 use serde_json::Value;
-use steersman_apiserver::History;
 use steersman_apiserver::faults::{Effect, FaultSpec, Verb};
 use steersman_object::ObjectKey;
-use steersman_testenv::seeds::Dice;
+use steersman_testenv::seeds::{Dice, Disruption};
 
 use super::{LOST, THINGS};
 
@@ -56,16 +55,9 @@ pub(super) enum Act {
     Get(usize, Which),
     List(usize, Option<&'static str>),
     Declare,
-    Cut,
-    Break,
-    Silence,
-    Resume,
-    Expire,
-    Compact,
-    Restart(History),
+    Disrupt(Disruption),
     /// Loses the answer to the next request of this verb, which the server executes or not.
     Lose(Verb, bool),
-    Meet(Box<FaultSpec>),
     Sleep(u64),
 }
 
@@ -81,6 +73,8 @@ pub(super) struct Plan {
     /// In seconds.
     pub(super) linger: Option<u64>,
     pub(super) page: u32,
+    /// The number of batches of a list that are decoded at once, and the bytes of each.
+    pub(super) decode_batches: (usize, usize),
     pub(super) scope: Selection,
     pub(super) acts: Vec<Act>,
 }
@@ -143,7 +137,9 @@ impl Plan {
         if stale {
             let revisions = 3 + dice.below(10);
             let spec = FaultSpec::new(Effect::StaleList { revisions });
-            acts.push(Act::Meet(Box::new(spec.user_agent("informer"))));
+            acts.push(Act::Disrupt(Disruption::Fault(Box::new(
+                spec.user_agent("informer"),
+            ))));
         }
         while acts.len() < count {
             match dice.below(100) {
@@ -160,6 +156,7 @@ impl Plan {
             watch_list: dice.chance(60),
             linger: dice.maybe(60, |dice| 1 + dice.below(20)),
             page: dice.pick(&[1, 2, 500]),
+            decode_batches: (dice.index(5), dice.pick(&[1, 700, 64 << 10])),
             scope: Selection::of(dice),
             acts,
         }
@@ -182,8 +179,8 @@ fn blind_delete(dice: &mut Dice) -> Vec<Act> {
     let mut acts = vec![
         Act::Get(writer, which),
         Act::Write(writer, which, Op::DeleteKey),
-        Act::Meet(Box::new(slow.times(1))),
-        Act::Cut,
+        Act::Disrupt(Disruption::Fault(Box::new(slow.times(1)))),
+        Act::Disrupt(Disruption::Cut),
         Act::Sleep(5_000),
         Act::Other(which, Op::Create(content)),
         Act::Write(writer, which, dice.pick(&[Op::DeleteKey, Op::Delete])),
@@ -238,15 +235,16 @@ fn act(dice: &mut Dice) -> Act {
         38..54 => Act::Get(writer, which),
         54..64 => Act::List(writer, dice.pick(&[Some("a"), None])),
         64..66 => Act::Declare,
-        66..70 => Act::Cut,
-        70..72 => Act::Break,
-        72..78 => Act::Silence,
-        78..80 => Act::Resume,
-        80..82 => Act::Expire,
-        82..84 => Act::Compact,
-        84..85 => Act::Restart(dice.pick(&[History::Kept, History::Lost])),
+        66..69 => Act::Disrupt(Disruption::Cut),
+        69..70 => Act::Disrupt(Disruption::Die(dice.below(40_000))),
+        70..72 => Act::Disrupt(Disruption::Break),
+        72..78 => Act::Disrupt(Disruption::Silence),
+        78..80 => Act::Disrupt(Disruption::Resume),
+        80..82 => Act::Disrupt(Disruption::Expire),
+        82..84 => Act::Disrupt(Disruption::Compact),
+        84..85 => Act::Disrupt(Disruption::restart(dice)),
         85..89 => Act::Lose(dice.pick(&LOST), dice.chance(70)),
-        89..93 => Act::Meet(Box::new(fault(dice))),
+        89..93 => Act::Disrupt(Disruption::Fault(Box::new(fault(dice)))),
         _ => Act::Sleep(if dice.chance(10) {
             dice.below(100_000)
         } else {

@@ -7,6 +7,7 @@ use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use steersman_apiserver::History;
 use steersman_apiserver::faults::{Effect, FaultSpec, Restart, Verb};
+use steersman_testenv::seeds::Disruption;
 
 /// The number of names in each namespace.
 const NAMES: u8 = 5;
@@ -25,20 +26,9 @@ pub(super) enum Act {
     Put(Which, bool),
     Delete(Which),
     Recreate(Which),
-    Cut,
-    Break,
-    Silence,
-    Resume,
-    Expire,
-    Compact,
-    /// The server restarts, perhaps slowly.
-    Restart(Restart),
-    /// The connection is dead for this many milliseconds: open watches stay silent for good, and
-    /// requests sent meanwhile are lost.
-    Die(u64),
+    Disrupt(Disruption),
     Uninstall,
     Install,
-    Meet(Box<FaultSpec>),
     /// The next request with this verb gets this status, perhaps with a `Retry-After`.
     Answer(Verb, u16, u32),
     Sleep(u64),
@@ -139,17 +129,17 @@ fn act() -> impl Strategy<Value = Act> {
         16 => (which(), any::<bool>()).prop_map(|(which, label)| Act::Put(which, label)),
         6 => which().prop_map(Act::Delete),
         4 => which().prop_map(Act::Recreate),
-        4 => Just(Act::Cut),
-        3 => Just(Act::Break),
-        2 => Just(Act::Silence),
-        1 => Just(Act::Resume),
-        2 => Just(Act::Expire),
-        4 => Just(Act::Compact),
-        2 => restart().prop_map(Act::Restart),
-        1 => (0..40_000_u64).prop_map(Act::Die),
+        4 => Just(Act::Disrupt(Disruption::Cut)),
+        3 => Just(Act::Disrupt(Disruption::Break)),
+        2 => Just(Act::Disrupt(Disruption::Silence)),
+        1 => Just(Act::Disrupt(Disruption::Resume)),
+        2 => Just(Act::Disrupt(Disruption::Expire)),
+        4 => Just(Act::Disrupt(Disruption::Compact)),
+        2 => restart().prop_map(|restart| Act::Disrupt(Disruption::Restart(restart))),
+        1 => (0..40_000_u64).prop_map(|millis| Act::Disrupt(Disruption::Die(millis))),
         1 => Just(Act::Uninstall),
         1 => Just(Act::Install),
-        6 => fault().prop_map(|fault| Act::Meet(Box::new(fault))),
+        6 => fault().prop_map(|fault| Act::Disrupt(Disruption::Fault(Box::new(fault)))),
         4 => (verb, code, 0..3_u32).prop_map(|(verb, code, wait)| Act::Answer(verb, code, wait)),
         8 => (0..4_000_u64).prop_map(Act::Sleep),
         3 => (0..3_u8).prop_map(Act::Subscribe),
