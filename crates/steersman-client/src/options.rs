@@ -171,7 +171,8 @@ impl ClientOptions {
 
     /// Sets how long a cached read waits until the cache has seen the writes that the read must see; 10 s by default.
     /// After that a get asks the server once, and a list fails with
-    /// [`Error::OwnWritesUnseen`](crate::Error::OwnWritesUnseen).
+    /// [`Error::OwnWritesUnseen`](crate::Error::OwnWritesUnseen). With zero no read waits; with `Duration::MAX` a read
+    /// waits without a limit.
     pub fn own_write_wait(mut self, bound: Duration) -> Self {
         self.own_write_wait = bound;
         self

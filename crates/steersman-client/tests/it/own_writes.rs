@@ -459,3 +459,34 @@ async fn a_write_of_a_cancelled_reconcile_is_seen_by_the_next() {
     assert_eq!(names(&mine(&world)).await, ["a"]);
     assert_eq!(start.elapsed(), Duration::from_secs(3));
 }
+
+/// RYOW-5: with a bound of zero no read waits, and with the maximum a read waits for as long as the cache needs.
+#[tokio::test(start_paused = true)]
+async fn a_bound_of_zero_never_waits_and_the_maximum_never_ends() {
+    let bound = |bound| ClientOptions::new().own_write_wait(bound);
+    let world = lagging(CacheOptions::new(), bound(Duration::ZERO)).await;
+    let client = mine(&world);
+    client.create(&config("a")).await.unwrap();
+    let (before, start) = (reads(&world), Instant::now());
+    client.get::<ConfigMap>(&key("a")).await.unwrap();
+    assert_eq!(reads(&world), before + 1, "the get asks the server");
+    let error = client.list::<ConfigMap>(&all()).await.unwrap_err();
+    assert!(
+        matches!(error, Error::OwnWritesUnseen { waited, .. } if waited.is_zero()),
+        "{error}"
+    );
+    assert_eq!(start.elapsed(), Duration::ZERO);
+
+    let world = lagging(CacheOptions::new(), bound(Duration::MAX)).await;
+    let client = mine(&world);
+    client.create(&config("a")).await.unwrap();
+    let before = reads(&world);
+    // Less than the silence after which the informer opens another watch.
+    let late = Duration::from_secs(30);
+    hears_after(&world, late);
+    let start = Instant::now();
+    assert_eq!(names(&client).await, ["a"]);
+    assert_eq!(start.elapsed(), late, "longer than the default");
+    client.get::<ConfigMap>(&key("a")).await.unwrap();
+    assert_eq!(reads(&world), before, "the server was not asked");
+}
