@@ -155,3 +155,47 @@ async fn a_second_request_cuts_the_last_moment_short() {
     assert_eq!(running, &["HTTP servers", "stubborn"]);
     assert_eq!(notes.all().last().unwrap(), "stop HTTP servers");
 }
+
+/// MGR-3
+#[tokio::test(start_paused = true)]
+async fn a_grace_of_zero_waits_for_nothing_and_the_maximum_for_everything() {
+    let takes = Duration::from_secs(1_000_000);
+    for grace in [Duration::ZERO, Duration::MAX] {
+        let server = ApiServer::new();
+        server.create(config_map("a")).unwrap();
+        let manager = manager_of(&server)
+            .graceful_shutdown_timeout(grace)
+            .build()
+            .unwrap();
+        let (began, mut has_begun) = tokio::sync::mpsc::unbounded_channel();
+        let slow = reconcile::from_fn(move |ctx: Context, request: Request| {
+            let _ = began.send(request);
+            async move {
+                ctx.cancelled().await;
+                tokio::time::sleep(takes).await;
+                Ok::<_, ReconcileError>(Action::done())
+            }
+        });
+        manager
+            .add_controller(Controller::builder::<ConfigMap>().build(slow).unwrap())
+            .unwrap();
+        let started = start(&manager);
+        soon(has_begun.recv()).await.unwrap();
+        let before = Instant::now();
+        started.stop.cancel();
+        let stopped = started.task.await.unwrap();
+        let waited = before.elapsed();
+        if grace.is_zero() {
+            let Err(Error::StopTimeout { grace, running }) = &stopped else {
+                panic!("{stopped:?}")
+            };
+            assert!(grace.is_zero());
+            let controller = r#"controller "configmap""#.to_owned();
+            assert!(running.contains(&controller), "{running:?}");
+            assert_eq!(waited, Duration::ZERO);
+        } else {
+            stopped.unwrap();
+            assert!(waited >= takes, "{waited:?}");
+        }
+    }
+}
