@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::USER_AGENT;
-use http::{HeaderValue, Request, Response};
+use http::uri::Authority;
+use http::{HeaderValue, Request, Response, Uri};
 use kube_client::client::Body;
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
@@ -16,6 +17,7 @@ use tower::{BoxError, Layer, Service};
 use crate::config::{Environment, Found, find, read};
 use crate::error::Error;
 use crate::link::{LinkOptions, Network};
+use crate::metrics::ConnectionMetrics;
 use crate::warning::Warning;
 use crate::wire::{Middleware, Wire};
 
@@ -31,7 +33,8 @@ use crate::wire::{Middleware, Wire};
 ///
 /// Every request of every client of the connection goes through its layers and hooks: reads, writes, lists and
 /// watches. [`layer`](Self::layer) adds a tower layer, [`on_warning`](Self::on_warning) a hook for warnings of the
-/// server, and [`user_agent`](Self::user_agent) names the program.
+/// server, [`user_agent`](Self::user_agent) names the program, and [`metrics`](Self::metrics) counts and measures
+/// requests.
 ///
 /// ```
 /// use steersman_api::Connection;
@@ -55,6 +58,7 @@ use crate::wire::{Middleware, Wire};
 pub struct Connection {
     way: Way,
     endpoint: Arc<str>,
+    host: Arc<str>,
     default_namespace: Arc<str>,
     credentials: Option<Arc<str>>,
     around: Middleware,
@@ -112,11 +116,13 @@ impl Connection {
             agent = given;
         }
         let endpoint: Arc<str> = config.cluster_url.to_string().trim_end_matches('/').into();
+        let host = host(&config.cluster_url).into();
         let default_namespace = config.default_namespace.as_str().into();
         let network = Network::new(config, Arc::clone(&endpoint));
         Self {
             way: Way::Network(Arc::new(network)),
             endpoint,
+            host,
             default_namespace,
             credentials: None,
             around: Middleware::new(agent),
@@ -145,6 +151,7 @@ impl Connection {
         Self {
             way: Way::InProcess(Arc::new(make)),
             endpoint: "an api-server in this process".into(),
+            host: "in-process".into(),
             default_namespace,
             credentials: None,
             around: Middleware::new(user_agent()),
@@ -193,6 +200,33 @@ impl Connection {
     {
         self.around.layer(layer);
         self
+    }
+
+    /// Counts and measures the requests of the clients made from here on (`CONN-6`); by default there are no metrics.
+    /// A manager sets metrics for a connection that [has none](Self::has_metrics).
+    ///
+    /// Metrics are outside of all layers, so a request that a layer refuses counts as a request without an answer.
+    ///
+    /// ```
+    /// use steersman_api::{Connection, ConnectionMetrics};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let server = steersman_apiserver::ApiServer::new();
+    /// let registry = prometheus::Registry::new();
+    /// let metrics = ConnectionMetrics::register(&registry)?;
+    /// let connection = Connection::in_process(server.service(), "default").metrics(metrics);
+    /// # let _ = connection; Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn metrics(mut self, metrics: ConnectionMetrics) -> Self {
+        self.around.metrics = Some(Arc::new(metrics.of_host(&self.host)));
+        self
+    }
+
+    /// Returns whether metrics were set.
+    #[must_use]
+    pub fn has_metrics(&self) -> bool {
+        self.around.metrics.is_some()
     }
 
     /// Sets the time without any data from the server after which a ping is sent over an HTTP/2 connection; 30 s by
@@ -290,6 +324,13 @@ impl Connection {
         self.endpoint.to_string()
     }
 
+    /// Returns the host of the API server, and the port if the configuration names one, as in the label `host` of
+    /// metrics; `in-process` for a server in this process.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
     /// Returns the namespace of the current context or of this Pod; `default` if none is named.
     #[must_use]
     pub fn default_namespace(&self) -> &str {
@@ -334,6 +375,14 @@ fn user_agent() -> HeaderValue {
     let ours = env!("CARGO_PKG_VERSION");
     let text = format!("{program}/steersman-{ours} ({})", platform());
     HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("steersman"))
+}
+
+/// Returns the host of an address, and the port if there is one, without the path and the user.
+fn host(address: &Uri) -> &str {
+    let authority = address.authority().map_or("", Authority::as_str);
+    authority
+        .rsplit_once('@')
+        .map_or(authority, |(_, host)| host)
 }
 
 fn platform() -> String {

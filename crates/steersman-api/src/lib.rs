@@ -22,6 +22,7 @@
 //! - `pages` joins the pages of a list.
 //! - [`list_watch`] has the [`ListWatch`] trait that drives reflectors.
 //! - `config` finds and checks a kubeconfig; `config::plugin` explains the problems of credential plugins.
+//! - [`metrics`] has [`ConnectionMetrics`], the metrics of requests.
 //! - [`wire`] has the middleware of a connection.
 //! - `link` has the HTTP connections to a server.
 //! - [`connection`] has [`Connection`], which makes clients.
@@ -39,6 +40,7 @@ mod pages;
 pub mod request;
 pub mod list_watch;
 mod config;
+pub mod metrics;
 pub mod wire;
 mod link;
 pub mod connection;
@@ -54,6 +56,7 @@ pub use error::{Error, Refusal};
 pub use event::{Decoded, ListPage, ListPart, Malformed, PageEnd, WatchEvent};
 pub use head::{Head, RawObject};
 pub use list_watch::{ApiListWatch, ListStream, ListWatch, WatchStream};
+pub use metrics::ConnectionMetrics;
 pub use options::{
     DeleteOptions, FieldValidation, PageRequest, Paging, Patch, Propagation, VersionMatch,
     WatchOptions, WriteOptions,

@@ -1,4 +1,6 @@
-//! Driver: the middleware of a connection: layers, the `User-Agent`, and warnings.
+//! Driver: the middleware of a connection: metrics, layers, the `User-Agent`, and warnings.
+
+mod measure;
 
 use std::any::Any;
 use std::fmt;
@@ -20,7 +22,9 @@ use tower::util::BoxService;
 use tower::{BoxError, Layer, Service, ServiceExt as _};
 use tracing::{error, warn};
 
+use crate::metrics::HostMetrics;
 use crate::warning::{SeenWarnings, Warning, texts};
+use measure::Measure;
 
 /// The service that sends requests to a server, as a layer on a connection sees it.
 pub type Wire = BoxService<Request<Body>, Response<AnswerBody>, BoxError>;
@@ -35,6 +39,7 @@ pub(crate) struct Middleware {
     said: Arc<Mutex<SeenWarnings>>,
     hooks: Vec<Arc<Hook>>,
     layers: Vec<Arc<Wrap>>,
+    pub(crate) metrics: Option<Arc<HostMetrics>>,
 }
 
 type Hook = dyn Fn(&Warning) + Send + Sync;
@@ -47,6 +52,7 @@ impl Middleware {
             said: Arc::default(),
             hooks: Vec::new(),
             layers: Vec::new(),
+            metrics: None,
         }
     }
 
@@ -67,7 +73,7 @@ impl Middleware {
             .push(Arc::new(move |wire| erase(layer.layer(wire))));
     }
 
-    /// Wraps a service in the middleware. The layer added last is the outermost.
+    /// Wraps a service in the middleware. The layer added last is the outermost; metrics are outside of all layers.
     pub(crate) fn wrap<S, B>(&self, service: S) -> Wire
     where
         S: Service<Request<Body>, Response = Response<B>> + Send + 'static,
@@ -86,7 +92,13 @@ impl Middleware {
         for layer in &self.layers {
             wire = BoxService::new(CatchPanic { inner: layer(wire) });
         }
-        wire
+        match &self.metrics {
+            Some(metrics) => BoxService::new(Measure {
+                inner: wire,
+                metrics: Arc::clone(metrics),
+            }),
+            None => wire,
+        }
     }
 }
 

@@ -5,16 +5,22 @@ use std::time::Duration;
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
 use steersman_object::Kind;
 
+/// Bucket bounds of the waits before a repetition, in seconds: the shortest wait to the longest `Retry-After`.
+const REPEAT_WAITS: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 120.0, 300.0];
+
 /// The metrics of all clients of one registry. Cheap to clone.
 ///
 /// The label `name` is `Kind.version.group`, as in the metrics of informers. `rest_client_request_retries_total` is
-/// the metric of client-go with that name.
+/// the metric of client-go with that name. client-go's `rest_client_rate_limiter_duration_seconds` does not exist here,
+/// because there is no rate limit on this side of the connection: the server's priority and fairness limits requests,
+/// and `steersman_request_retry_wait_seconds` shows the waits that follow from its answers.
 #[derive(Clone, Debug)]
 pub struct ClientMetrics {
     waits: HistogramVec,
     expiries: IntCounterVec,
     unknown: IntCounterVec,
     repeats: IntCounterVec,
+    repeat_waits: HistogramVec,
 }
 
 impl ClientMetrics {
@@ -53,11 +59,20 @@ impl ClientMetrics {
                 ),
                 &["code", "verb", "host"],
             )?,
+            repeat_waits: HistogramVec::new(
+                HistogramOpts::new(
+                    "steersman_request_retry_wait_seconds",
+                    "How long requests wait before they are sent again because the server said so (Retry-After), by status code, method and server",
+                )
+                .buckets(REPEAT_WAITS.to_vec()),
+                &["code", "verb", "host"],
+            )?,
         };
         registry.register(Box::new(metrics.waits.clone()))?;
         registry.register(Box::new(metrics.expiries.clone()))?;
         registry.register(Box::new(metrics.unknown.clone()))?;
         registry.register(Box::new(metrics.repeats.clone()))?;
+        registry.register(Box::new(metrics.repeat_waits.clone()))?;
         Ok(metrics)
     }
 
@@ -75,8 +90,12 @@ impl ClientMetrics {
         self.unknown.with_label_values(&[kind.to_string()]).inc();
     }
 
-    pub(crate) fn repeated(&self, code: u16, method: &str, host: &str) {
+    /// Counts a request that will be sent again after a wait.
+    pub(crate) fn repeated(&self, code: u16, method: &str, host: &str, wait: Duration) {
         let code = code.to_string();
-        self.repeats.with_label_values(&[&code, method, host]).inc();
+        let labels = [code.as_str(), method, host];
+        self.repeats.with_label_values(&labels).inc();
+        let waits = self.repeat_waits.with_label_values(&labels);
+        waits.observe(wait.as_secs_f64());
     }
 }

@@ -27,7 +27,7 @@ pub(crate) struct RequestSender {
     pub(crate) writer: Option<Writer>,
     /// Tracks the writes that later reads must see.
     pub(crate) own: Arc<WriteTracker>,
-    /// The address of the server, for metrics.
+    /// The label `host` of metrics.
     pub(crate) host: Arc<str>,
     /// The writes in flight of the clients that are counted together.
     pub(crate) in_flight: Arc<WritesInFlight>,
@@ -199,7 +199,7 @@ impl RequestSender {
             return Err(error);
         };
         if let (Some(metrics), Some(code)) = (&self.options.metrics, error.code()) {
-            metrics.repeated(code, method.unwrap_or("GET"), &self.host);
+            metrics.repeated(code, method.unwrap_or("GET"), &self.host, wait);
         }
         sleep(wait).await;
         Ok(())

@@ -40,11 +40,7 @@ impl Shared {
     pub(crate) fn new(cache: Cache, connection: Connection, options: ClientOptions) -> Self {
         let mapper = Mapper::new(connection.clone());
         let own = Arc::new(WriteTracker::new(cache.clone()));
-        let endpoint = connection.endpoint();
-        let host = endpoint
-            .split_once("://")
-            .map_or(&*endpoint, |(_, host)| host);
-        let host = Arc::from(host);
+        let host = Arc::from(connection.host());
         let inner = Inner {
             cache,
             connection,

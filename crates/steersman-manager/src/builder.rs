@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
-use steersman_api::Connection;
+use prometheus::{IntGauge, Opts, Registry};
+use steersman_api::{Connection, ConnectionMetrics};
 use steersman_cache::{Cache, CacheMetrics, CacheOptions};
 use steersman_client::{ClientMetrics, ClientOptions, check_field_manager};
 use steersman_controller::ControllerDefaults;
@@ -31,7 +32,7 @@ impl Manager {
     pub fn builder(connection: Connection) -> ManagerBuilder {
         let options = ManagerOptions {
             grace: Some(DEFAULT_GRACE),
-            registry: prometheus::Registry::new(),
+            registry: Registry::new(),
             field_manager: None,
             clock: Arc::new(Timestamp::now),
             controllers: ControllerDefaults::new(),
@@ -78,9 +79,12 @@ impl ManagerBuilder {
         self
     }
 
-    /// Sets the registry of all metrics of the manager, its cache and its controllers. The default is a new
-    /// one.
-    pub fn metrics_registry(mut self, registry: prometheus::Registry) -> Self {
+    /// Sets the registry of all metrics of the manager, its connection, its cache, its client and its
+    /// controllers. The default is a new one.
+    ///
+    /// A connection, cache or client that has metrics keeps them: two clusters of one manager count together
+    /// if both are given clones of one [`ConnectionMetrics`], [`CacheMetrics`] and [`ClientMetrics`].
+    pub fn metrics_registry(mut self, registry: Registry) -> Self {
         self.options.registry = registry;
         self
     }
@@ -136,12 +140,33 @@ impl ManagerBuilder {
             let metrics = ClientMetrics::register(&self.options.registry);
             self.client.metrics(metrics.map_err(Error::Metrics)?)
         };
-        let cluster = Cluster::with_client_options(self.connection, cache, client)?;
+        let connection = if self.connection.has_metrics() {
+            self.connection
+        } else {
+            let metrics = ConnectionMetrics::register(&self.options.registry);
+            self.connection.metrics(metrics.map_err(Error::Metrics)?)
+        };
+        register_build_info(&self.options.registry).map_err(Error::Metrics)?;
         let clusters = AddedClusters::new().map_err(Error::Metrics)?;
         let metrics = Box::new(clusters.metrics.clone());
         let registered = self.options.registry.register(metrics);
         registered.map_err(Error::Metrics)?;
+        let cluster = Cluster::with_client_options(connection, cache, client)?;
         let cluster = cluster.preflight(self.preflight);
         Ok(Manager::new(cluster, clusters, self.options))
     }
+}
+
+/// Registers `steersman_build_info`, a gauge that is always 1, with labels that describe the build.
+fn register_build_info(registry: &Registry) -> prometheus::Result<()> {
+    let platform = format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH);
+    let opts = Opts::new(
+        "steersman_build_info",
+        "The version of Steersman and the platform that it was built for; the value is always 1",
+    )
+    .const_label("version", env!("CARGO_PKG_VERSION"))
+    .const_label("platform", platform);
+    let info = IntGauge::with_opts(opts)?;
+    info.set(1);
+    registry.register(Box::new(info))
 }

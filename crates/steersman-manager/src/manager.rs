@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use steersman_api::Connection;
+use steersman_api::{Connection, ConnectionMetrics};
 use steersman_cache::{Cache, CacheMetrics, CacheOptions};
 use steersman_client::{Client, ClientMetrics, ClientOptions};
 use steersman_controller::{
@@ -182,7 +182,7 @@ impl Manager {
     /// Adds a cluster besides the manager's own, also while the manager runs. Its cache starts with the other
     /// caches, or at once, and controllers that
     /// [watch each cluster](steersman_controller::ControllerBuilder::watches_in_clusters) begin to watch it.
-    /// Its metrics of cache and client have the label `cluster`.
+    /// Its metrics of cache, client and requests have the label `cluster`.
     ///
     /// A cluster that cannot be reached delays no other one (CTRL-12); [`health`](Self::health) names it.
     ///
@@ -200,8 +200,9 @@ impl Manager {
         let registry = ClusterMetrics::registry_of(&name).map_err(Error::Metrics)?;
         let cache_metrics = CacheMetrics::register(&registry).map_err(Error::Metrics)?;
         let client_metrics = ClientMetrics::register(&registry).map_err(Error::Metrics)?;
+        let requests = ConnectionMetrics::register(&registry).map_err(Error::Metrics)?;
         let cluster = Cluster::with_client_options(
-            connection,
+            connection.metrics(requests),
             options.metrics(cache_metrics),
             ClientOptions::new().metrics(client_metrics),
         )?

@@ -5,6 +5,7 @@ mod connecting;
 mod credentials;
 mod discovery;
 mod links;
+mod metrics;
 mod plugins;
 mod verbs;
 mod watching;

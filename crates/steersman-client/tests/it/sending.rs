@@ -304,14 +304,12 @@ async fn throttled_requests_are_sent_again_also_creates() {
         .unwrap();
     after(30);
     let mut counted = Vec::new();
-    for family in registry.gather() {
-        if family.name() == "rest_client_request_retries_total" {
-            for metric in family.get_metric() {
-                let labels: Vec<&str> = metric.get_label().iter().map(|l| l.value()).collect();
-                let count = metric.get_counter().get_value();
-                counted.push(format!("{} {} {count}", labels[0], labels[2]));
-            }
-        }
+    let mut families = registry.gather();
+    families.retain(|f| f.name() == "rest_client_request_retries_total");
+    for metric in families.iter().flat_map(|family| family.get_metric()) {
+        let labels: Vec<&str> = metric.get_label().iter().map(|l| l.value()).collect();
+        let count = metric.get_counter().get_value();
+        counted.push(format!("{} {} {count}", labels[0], labels[2]));
     }
     counted.sort();
     assert_eq!(
@@ -324,6 +322,15 @@ async fn throttled_requests_are_sent_again_also_creates() {
             "429 PUT 2"
         ]
     );
+    let families = registry.gather();
+    let waits = families
+        .iter()
+        .filter(|family| family.name() == "steersman_request_retry_wait_seconds")
+        .flat_map(|family| family.get_metric());
+    let waited: f64 = waits
+        .map(|wait| wait.get_histogram().get_sample_sum())
+        .sum();
+    assert_eq!(waited, 30.0, "in seconds: two waits of three seconds each");
 }
 
 /// CLIENT-7

@@ -6,6 +6,7 @@ mod order;
 mod stop;
 mod failures;
 mod isolation;
+mod metrics;
 mod missing_kinds;
 mod preflight;
 mod controllers;

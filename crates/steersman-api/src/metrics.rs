@@ -1,0 +1,145 @@
+//! Words: the metrics of requests, by client-go's names.
+
+use http::{Method, StatusCode};
+use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
+
+/// Bucket bounds of durations, in seconds: those of component-base (`metrics/prometheus/restclient`).
+const DURATIONS: [f64; 12] = [
+    0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0,
+];
+
+/// Bucket bounds of sizes, in bytes: those of component-base, 64 bytes to 16 MiB.
+const SIZES: [f64; 11] = [
+    64.0, 256.0, 512.0, 1024.0, 4096.0, 16384.0, 65536.0, 262144.0, 1048576.0, 4194304.0,
+    16777216.0,
+];
+
+/// The metrics of the requests of all connections that were given a clone
+/// ([`Connection::metrics`](crate::Connection::metrics)). Cheap to clone. A manager makes them for its own connection.
+///
+/// Names, labels and buckets are those of client-go (`tools/metrics`), with the adapters of component-base:
+///
+/// | Metric | Labels | Type |
+/// |---|---|---|
+/// | `rest_client_requests_total` | `code`, `method`, `host` | counter |
+/// | `rest_client_request_duration_seconds` | `verb`, `host` | histogram |
+/// | `rest_client_request_size_bytes` | `verb`, `host` | histogram |
+/// | `rest_client_response_size_bytes` | `verb`, `host` | histogram |
+///
+/// - `code` is the status code of the answer, or `<error>` for a request without an answer: the link broke, a layer
+///   refused the request, the time limit passed, or the caller was dropped.
+/// - Each request counts once (`CONN-6`), for each attempt of the client, however often the connection sends it
+///   (`CONN-4`, `CONN-5`).
+/// - `method` and `verb` are the HTTP method, as in client-go. `host` is [`Connection::host`](crate::Connection::host).
+///   No label holds a path or the name of an object.
+/// - The duration ends with the body of the answer, and includes the layers of the connection. A client that repeats a
+///   request after a `Retry-After` makes several requests; the duration does not include the time between them.
+/// - The size of a request is that of its body, zero if there is none. The size of a response is the number of bytes of
+///   its body that were read.
+/// - Watches, and logs that are followed, count once, when they are answered. They have neither duration nor sizes.
+#[derive(Clone, Debug)]
+pub struct ConnectionMetrics {
+    requests: IntCounterVec,
+    durations: HistogramVec,
+    request_sizes: HistogramVec,
+    response_sizes: HistogramVec,
+}
+
+impl ConnectionMetrics {
+    /// Makes the metrics and registers them.
+    ///
+    /// # Errors
+    ///
+    /// If the registry already has metrics of these names: make one set per registry, and clone it.
+    pub fn register(registry: &Registry) -> prometheus::Result<Self> {
+        let histogram = |name: &str, help: &str, buckets: &[f64]| {
+            let opts = HistogramOpts::new(name, help).buckets(buckets.to_vec());
+            HistogramVec::new(opts, &["verb", "host"])
+        };
+        let metrics = Self {
+            requests: IntCounterVec::new(
+                Opts::new(
+                    "rest_client_requests_total",
+                    "Number of HTTP requests, partitioned by status code, method, and host.",
+                ),
+                &["code", "method", "host"],
+            )?,
+            durations: histogram(
+                "rest_client_request_duration_seconds",
+                "Request latency in seconds. Broken down by verb, and host.",
+                &DURATIONS,
+            )?,
+            request_sizes: histogram(
+                "rest_client_request_size_bytes",
+                "Request size in bytes. Broken down by verb and host.",
+                &SIZES,
+            )?,
+            response_sizes: histogram(
+                "rest_client_response_size_bytes",
+                "Response size in bytes. Broken down by verb and host.",
+                &SIZES,
+            )?,
+        };
+        registry.register(Box::new(metrics.requests.clone()))?;
+        registry.register(Box::new(metrics.durations.clone()))?;
+        registry.register(Box::new(metrics.request_sizes.clone()))?;
+        registry.register(Box::new(metrics.response_sizes.clone()))?;
+        Ok(metrics)
+    }
+
+    /// Returns the same metrics with one value of the label `host`.
+    pub(crate) fn of_host(self, host: &str) -> HostMetrics {
+        HostMetrics {
+            metrics: self,
+            host: host.to_owned(),
+        }
+    }
+}
+
+/// The metrics of the requests to one server.
+///
+/// No update formats or allocates: each label is a text that exists already.
+#[derive(Debug)]
+pub(crate) struct HostMetrics {
+    metrics: ConnectionMetrics,
+    host: String,
+}
+
+impl HostMetrics {
+    /// Counts a request. `code` is `None` for a request without an answer.
+    pub(crate) fn count(&self, code: Option<StatusCode>, method: &Method) {
+        let code = code.as_ref().map_or("<error>", StatusCode::as_str);
+        let labels = [code, method.as_str(), &self.host];
+        self.metrics.requests.with_label_values(&labels).inc();
+    }
+
+    /// Observes the duration of a request, in seconds.
+    pub(crate) fn observe_duration(&self, method: &Method, seconds: f64) {
+        observe(&self.metrics.durations, method, &self.host, seconds);
+    }
+
+    /// Observes the size of the body of a request, in bytes.
+    pub(crate) fn observe_request(&self, method: &Method, bytes: u64) {
+        observe(
+            &self.metrics.request_sizes,
+            method,
+            &self.host,
+            bytes as f64,
+        );
+    }
+
+    /// Observes the size of the body of an answer, in bytes.
+    pub(crate) fn observe_response(&self, method: &Method, bytes: u64) {
+        observe(
+            &self.metrics.response_sizes,
+            method,
+            &self.host,
+            bytes as f64,
+        );
+    }
+}
+
+fn observe(histogram: &HistogramVec, method: &Method, host: &str, value: f64) {
+    let labels = [method.as_str(), host];
+    histogram.with_label_values(&labels).observe(value);
+}

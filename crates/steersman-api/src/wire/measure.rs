@@ -1,0 +1,145 @@
+//! Driver: measures the requests of a connection, from the call of a client to the end of the answer.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use http::{Method, Request, Response};
+use http_body::{Body as _, Frame, SizeHint};
+use http_body_util::combinators::UnsyncBoxBody;
+use kube_client::client::Body;
+use tokio::time::Instant;
+use tower::{BoxError, Service};
+
+use super::{AnswerBody, Wire};
+use crate::metrics::HostMetrics;
+
+/// Measures each request.
+pub(super) struct Measure {
+    pub(super) inner: Wire,
+    pub(super) metrics: Arc<HostMetrics>,
+}
+
+/// A request that was sent and is not measured yet. It is measured once, when it ends or is dropped (CONN-6).
+struct Measurement {
+    metrics: Arc<HostMetrics>,
+    method: Method,
+    start: Instant,
+    /// Whether the answer has no end of its own.
+    is_endless: bool,
+    /// The number of bytes of the answer's body that were read, in bytes; `None` before the answer.
+    read: Option<u64>,
+}
+
+/// The body of an answer, which ends the measurement of its request.
+struct MeasuredBody {
+    inner: AnswerBody,
+    /// `None` after the end of the body.
+    measurement: Option<Measurement>,
+}
+
+impl Service<Request<Body>> for Measure {
+    type Response = Response<AnswerBody>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Response<AnswerBody>, BoxError>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let measurement = Measurement::start(&self.metrics, &request);
+        let answer = self.inner.call(request);
+        async move {
+            // If the answer fails, or if this future is dropped, the measurement is dropped without an answer.
+            let response = answer.await?;
+            Ok(measurement.answered(response))
+        }
+        .boxed()
+    }
+}
+
+impl Measurement {
+    fn start(metrics: &Arc<HostMetrics>, request: &Request<Body>) -> Self {
+        let method = request.method().clone();
+        let is_endless = is_endless(request.uri().query().unwrap_or_default());
+        if let (false, Some(bytes)) = (is_endless, request.body().size_hint().exact()) {
+            metrics.observe_request(&method, bytes);
+        }
+        Self {
+            metrics: Arc::clone(metrics),
+            method,
+            start: Instant::now(),
+            is_endless,
+            read: None,
+        }
+    }
+
+    fn answered(mut self, response: Response<AnswerBody>) -> Response<AnswerBody> {
+        self.metrics.count(Some(response.status()), &self.method);
+        self.read = Some(0);
+        if self.is_endless {
+            return response;
+        }
+        response.map(|inner| {
+            let measurement = Some(self);
+            UnsyncBoxBody::new(MeasuredBody { inner, measurement })
+        })
+    }
+}
+
+impl Drop for Measurement {
+    fn drop(&mut self) {
+        if self.read.is_none() {
+            self.metrics.count(None, &self.method);
+        }
+        if self.is_endless {
+            return;
+        }
+        let seconds = self.start.elapsed().as_secs_f64();
+        self.metrics.observe_duration(&self.method, seconds);
+        if let Some(bytes) = self.read {
+            self.metrics.observe_response(&self.method, bytes);
+        }
+    }
+}
+
+impl http_body::Body for MeasuredBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let frame = ready!(Pin::new(&mut self.inner).poll_frame(context));
+        match (&frame, &mut self.measurement) {
+            (Some(Ok(frame)), Some(measurement)) => {
+                let bytes = frame.data_ref().map_or(0, Bytes::len) as u64;
+                measurement.read = measurement.read.map(|read| read.saturating_add(bytes));
+            }
+            _ => drop(self.measurement.take()),
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+/// Returns whether a query asks for an answer that ends only when the server or the client closes it: a watch, or a
+/// log that is followed.
+fn is_endless(query: &str) -> bool {
+    let endless = ["watch=true", "watch=1", "follow=true", "follow=1"];
+    query
+        .split('&')
+        .any(|parameter| endless.contains(&parameter))
+}
