@@ -14,8 +14,8 @@ pub(crate) type NamespacedName = (Arc<str>, Arc<str>);
 /// The finalizer that holds a Pod of a Job until the Job has counted it.
 pub(crate) const TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
-/// The kinds that are played, in the order in which they are looked at. Kinds that move Pods come
-/// before kinds that count them, so that one look at a set covers many Pods.
+/// The kinds that the player controls, in processing order. Kinds that change Pods come before
+/// kinds that count them, so that a set is processed once for many Pods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Kind {
     Node,
@@ -33,7 +33,7 @@ pub(crate) enum Kind {
     Budget,
 }
 
-/// An object that the player has to look at.
+/// An object that the player has to process.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Key {
     pub(crate) kind: Kind,
@@ -76,7 +76,7 @@ pub(crate) struct PodFacts {
     /// The player's clock when it first saw the Pod ready.
     pub(crate) ready_at: Duration,
     pub(crate) node: Arc<str>,
-    /// Whether its Job has not counted it yet.
+    /// Whether the Pod belongs to a Job that has not counted it yet.
     pub(crate) tracked: bool,
     /// The value of its annotation `pod-deletion-cost`.
     pub(crate) cost: i32,
@@ -157,7 +157,7 @@ impl Key {
 }
 
 impl PodFacts {
-    /// Returns what the Pod adds to the numbers of its controller.
+    /// Returns the contribution of the Pod to the counts of its controller.
     pub(crate) fn tally(&self) -> Tally {
         let active = !matches!(self.stage, PodStage::Over | PodStage::Leaving);
         Tally {
@@ -167,7 +167,7 @@ impl PodFacts {
         }
     }
 
-    /// Returns the uid of the controller that still has to deal with the Pod.
+    /// Returns the uid of the controller that still has to handle the Pod.
     pub(crate) fn belongs(&self) -> Option<&Arc<str>> {
         let open = self.tracked || self.stage != PodStage::Over;
         let controller = self.controller.as_ref().filter(|_| open);

@@ -27,8 +27,8 @@ pub(crate) struct View {
     pub(crate) crowds: HashMap<Arc<str>, i64>,
     /// The numbers of Pods by the uid of their controller.
     tallies: HashMap<Arc<str>, Tally>,
-    /// By the uid of the controller: the Pods it still has to deal with, which are all that are not
-    /// finished, and finished ones that a Job has not counted.
+    /// The Pods of each controller, by the controller's uid, that the controller still has to
+    /// handle: unfinished Pods, and finished Pods that a Job has not counted.
     own: HashMap<Arc<str>, BTreeSet<NamespacedName>>,
     /// The Services, by key, for matching their selectors.
     services: BTreeMap<NamespacedName, Arc<Stored>>,
@@ -38,7 +38,7 @@ pub(crate) struct View {
     unscheduled: BTreeSet<NamespacedName>,
     /// Pods and ReplicaSets without a controller.
     loose: BTreeSet<Key>,
-    /// All other objects that were seen.
+    /// All other objects that the player has seen.
     seen: BTreeSet<Key>,
     /// The revision up to which the changes of each kind were read; `None` before the first read.
     positions: [Option<u64>; Kind::ALL.len()],
@@ -49,7 +49,7 @@ impl View {
         self.tallies.get(uid).copied().unwrap_or_default()
     }
 
-    /// Returns the Pods that a controller still has to deal with, in the order of their names.
+    /// Returns the Pods that a controller still has to handle, in the order of their names.
     pub(crate) fn own(&self, uid: &str) -> impl Iterator<Item = (&NamespacedName, &PodFacts)> {
         let all = self.own.get(uid).into_iter().flatten();
         all.filter_map(|place| Some((place, self.pods.get(place)?)))
@@ -68,8 +68,8 @@ impl View {
             .collect()
     }
 
-    /// Reads the changes since the last call, or every object if the store has compacted them
-    /// (PLAY-3).
+    /// Reads the changes since the last call, or every object if the store has compacted those
+    /// changes (PLAY-3).
     pub(crate) fn absorb(
         &mut self,
         registry: &Registry,
@@ -90,8 +90,8 @@ impl View {
                     if let Some(old) = &change.old {
                         self.see_old(kind, &change.new, old, work_queue);
                     }
-                    // A later change of the same object follows and is looked at instead, so this
-                    // state has no other reader.
+                    // A later change of the same object follows and is processed instead, so no
+                    // other code reads this state.
                     let (namespace, name) = (&change.new.namespace, &change.new.name);
                     let newest = registry.stored(storage, namespace, name);
                     if let Some(new) = newest.filter(|new| new.revision == change.revision) {
@@ -105,7 +105,7 @@ impl View {
         }
     }
 
-    /// Looks at every object of a kind, and at every known one that no longer exists.
+    /// Queues every object of a kind, and every known object that no longer exists.
     fn look_again(
         &mut self,
         registry: &Registry,
@@ -138,7 +138,7 @@ impl View {
         for stored in registry.all_stored(storage, None) {
             self.see(kind, stored, tick, work_queue);
             if kind == Kind::Pod {
-                // Its labels may have changed in a missed change.
+                // The labels of the object may have changed in a missed change.
                 suspect(controller_of(&stored.look()).as_ref(), stored, work_queue);
             }
         }
@@ -146,7 +146,7 @@ impl View {
 
     fn see(&mut self, kind: Kind, new: &Arc<Stored>, tick: Duration, work_queue: &mut WorkQueue) {
         let key = Key::of(kind, new);
-        // For a Pod that was seen before, the code below finds the difference.
+        // The difference of a known Pod is determined below.
         if kind != Kind::Pod {
             self.seen.insert(key.clone());
         }
@@ -178,7 +178,7 @@ impl View {
             Kind::Job => wake(controller_of(new.lean()), &new.namespace, work_queue),
             Kind::Claim => self.wake_unscheduled(&new.namespace, work_queue),
             Kind::Volume => {
-                // A claim may wait for an unbound volume.
+                // A claim may be waiting for an unbound volume.
                 if text(&new.lean()["spec"]["claimRef"], "uid").is_empty() {
                     self.wake_claims(work_queue);
                 }
@@ -200,7 +200,7 @@ impl View {
         work_queue.add(key);
     }
 
-    /// Schedules looks at the objects that the earlier state of an object concerned.
+    /// Queues the objects that only the earlier state of an object concerns.
     fn see_old(&self, kind: Kind, new: &Stored, old: &Stored, work_queue: &mut WorkQueue) {
         match kind {
             Kind::Pod if !old.labelled_as(new) => {
@@ -295,7 +295,7 @@ impl View {
         self.settle(&place, &facts, true);
         self.set_loose(&key, facts.controller.is_none());
         if facts.controller.is_none() {
-            // A selector of these kinds may match it.
+            // The selector of an object of these kinds may match the Pod.
             for kind in [
                 Kind::ReplicaSet,
                 Kind::StatefulSet,
@@ -310,7 +310,7 @@ impl View {
         self.wake_selecting(new, work_queue);
     }
 
-    /// Adds a Pod to the view's numbers, or removes it.
+    /// Adds a Pod to the counts of the view (`comes`), or removes it.
     fn settle(&mut self, place: &NamespacedName, facts: &PodFacts, comes: bool) {
         if let Some(controller) = &facts.controller {
             let tally = self.tallies.entry(Arc::clone(&controller.uid)).or_default();
@@ -339,7 +339,7 @@ impl View {
         }
     }
 
-    /// Adds a Pod to the Pods of its controller, or removes it.
+    /// Adds a Pod to the Pods of its controller (`comes`), or removes it.
     fn settle_own(&mut self, place: &NamespacedName, controller: Option<&Arc<str>>, comes: bool) {
         let Some(uid) = controller else {
             return;
@@ -416,8 +416,8 @@ impl View {
         }
     }
 
-    /// Schedules looks after a change of nodes: unscheduled Pods may fit now, and DaemonSets may
-    /// have other nodes.
+    /// Queues objects after a change of nodes: unscheduled Pods may fit now, and DaemonSets may
+    /// need other nodes.
     fn wake_all_unscheduled(&self, work_queue: &mut WorkQueue) {
         for (namespace, name) in &self.unscheduled {
             work_queue.add(Key::new(Kind::Pod, namespace, name));

@@ -1,27 +1,27 @@
-//! Machine: the queue of objects that the player must look at.
+//! Machine: the queue of objects that the player must process.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use super::facts::{Key, Kind, NamespacedName};
 
-/// Number of Pods looked at in a row before one object of another kind. About as many Pods as a
-/// controller creates in one turn.
+/// The number of consecutive Pods before an object of another kind is processed: about the number
+/// of Pods that a controller creates in one turn.
 const RUN: usize = 256;
 
-/// The objects to look at, without duplicates, in the order in which they were added. An object
-/// that is added again goes to the end, so it never delays others (PLAY-5).
+/// The objects to process, without duplicates, in the order in which they were added. An object
+/// that is added again goes to the end, so it never delays other objects (PLAY-5).
 ///
-/// Pods come before the controllers that count them: so a controller is looked at once for many
-/// Pods, and a Pod while its decoded form is still in memory.
+/// Pods come before the controllers that count them. So a controller is processed once for many
+/// Pods, and a Pod is processed while its decoded form is still in memory.
 #[derive(Debug, Default)]
 pub(crate) struct WorkQueue {
     pods: VecDeque<Key>,
     others: VecDeque<Key>,
-    /// Number of Pods taken since the last object of another kind.
+    /// The number of Pods taken since the last object of another kind.
     run: usize,
     known: HashSet<Key>,
-    /// For each controller, the Pods that were added to it, or changed their labels, since its last
-    /// look. Its selector may no longer match them.
+    /// For each controller, the Pods that were added to it or changed their labels since it was
+    /// last processed. Its selector may no longer match them.
     suspects: HashMap<Key, BTreeSet<NamespacedName>>,
 }
 
@@ -53,7 +53,7 @@ impl WorkQueue {
         self.suspects.entry(controller).or_default().insert(pod);
     }
 
-    /// Takes the suspect Pods of a controller and forgets them.
+    /// Removes and returns the suspect Pods of a controller.
     pub(crate) fn take_suspects(&mut self, controller: &Key) -> BTreeSet<NamespacedName> {
         self.suspects.remove(controller).unwrap_or_default()
     }
@@ -75,7 +75,7 @@ mod tests {
             work_queue.add(key(Kind::Job, number));
             work_queue.add(key(Kind::Pod, number));
         }
-        // The first Pod is added again each time it is looked at.
+        // The first Pod is added again each time it is processed.
         let mut looked = Vec::new();
         while looked.len() < RUN + 2 {
             let next = work_queue.pop().unwrap();
