@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_preserved_reaches_into_lists_and_ends_at_what_is_named() {
+    fn preserved_unknown_fields_include_list_items_but_not_declared_fields() {
         let schema = Structural::compile(&json!({"type": "object", "properties": {
             "l": {"type": "array", "x-kubernetes-preserve-unknown-fields": true,
                 "items": {"type": "object", "properties": {"x": {"type": "object"}}}},

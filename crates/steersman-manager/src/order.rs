@@ -69,7 +69,7 @@ mod tests {
 
     /// MGR-1
     #[test]
-    fn readers_stop_before_what_they_read() {
+    fn readers_stop_before_the_caches_that_they_read() {
         let at = |order: [Group; 5], group| order.iter().position(|g| *g == group);
         assert!(at(START, Group::Webhooks) < at(START, Group::Caches));
         assert!(at(START, Group::Caches) < at(START, Group::LeaderElected));

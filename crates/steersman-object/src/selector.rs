@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn required_terms_are_those_that_every_selected_object_meets() {
+    fn every_selected_object_meets_the_required_terms() {
         let parsed: LabelSelector = "app=web,tier in (edge,front),!legacy,x!=y,there"
             .parse()
             .unwrap();

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_wrote_stays() {
+    fn fields_of_other_writers_are_unchanged() {
         let mut child = Deployment::default();
         fill_deployment(&key(), &site(), &pages("hi"), &mut child);
         let pod = child.spec.as_mut().unwrap().template.spec.as_mut().unwrap();

@@ -36,7 +36,7 @@ fn value(map: &ConfigMap) -> &str {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_goes_through_all_verbs() {
+async fn every_verb_works_on_an_object() {
     let (server, api) = server();
     let options = WriteOptions::new().field_manager("test");
     assert!(api.get_opt(&key("a")).await.unwrap().is_none());

@@ -54,7 +54,7 @@ async fn rules_are_enforced_from_the_moment_they_are_written() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_schema_forbids_is_refused_with_causes() {
+async fn violations_of_the_schema_are_refused_with_causes() {
     let server = server();
     server.install_crd(website_crd()).unwrap();
     let mut wrong = website("one");

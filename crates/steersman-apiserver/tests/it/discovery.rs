@@ -143,7 +143,7 @@ async fn version_and_health() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn openapi_has_what_kubectl_looks_for() {
+async fn openapi_has_the_paths_and_types_that_kubectl_reads() {
     let server = server();
     server.install_crd(website_crd()).unwrap();
     let index = get(&server, "/openapi/v3").await.expect(200);

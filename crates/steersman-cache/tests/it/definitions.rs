@@ -80,7 +80,7 @@ async fn listed(world: &World) -> usize {
 
 /// REFL-8: requests for the kind become rare, and the kind recovers without a restart.
 #[tokio::test(start_paused = true)]
-async fn the_kind_of_a_deleted_definition_goes_quiet_and_comes_back() {
+async fn the_kind_of_a_deleted_definition_is_paused_and_resumes_with_a_new_definition() {
     let log = capture();
     let (world, informer, mut seen) = world().await;
     world.server.delete(CRDS, "", WEBSITES).unwrap();
@@ -153,7 +153,7 @@ fn versions(served: [(&str, bool); 2]) -> Value {
 
 /// The server stops serving `v1` and serves `v2`, then serves `v1` again.
 #[tokio::test(start_paused = true)]
-async fn a_version_that_is_no_longer_served_goes_quiet_and_another_one_is_read() {
+async fn informers_of_an_unserved_version_pause_and_another_version_is_read() {
     let log = capture();
     let (world, informer, mut seen) = world().await;
     let serve = |v1, v2| {

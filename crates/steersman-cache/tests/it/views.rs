@@ -50,7 +50,7 @@ async fn typed_dynamic_and_metadata_reads_cause_one_watch_list() {
 
 /// VIEW-3
 #[tokio::test(start_paused = true)]
-async fn view_3_the_server_is_asked_for_metadata_until_more_is_read() {
+async fn view_3_requests_ask_for_metadata_until_more_is_read() {
     let mut world = World::new(CacheOptions::new());
     world.config_map("a", "x", &json!({"l": "v"}));
     let metadata = world.cache.metadata::<ConfigMap>();
@@ -310,7 +310,7 @@ impl Drop for CountedSpec {
 
 /// VIEW-4, VIEW-5
 #[tokio::test(start_paused = true)]
-async fn view_5_a_pass_leaves_no_object_decoded_and_shares_those_of_a_view() {
+async fn view_5_a_pass_caches_no_decoded_objects_and_shares_the_objects_of_a_view() {
     let alive = || ALIVE.load(Ordering::Relaxed);
     let made = || MADE.load(Ordering::Relaxed);
     let mut world = World::under_own_budget(CacheOptions::new().decoded_budget(None));

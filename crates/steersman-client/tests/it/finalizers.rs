@@ -25,7 +25,7 @@ async fn concurrent_additions_all_stay() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_object_goes_when_its_last_finalizer_is_removed() {
+async fn an_object_is_deleted_when_its_last_finalizer_is_removed() {
     let world = World::new();
     let object = world.client.create(&config("a")).await.unwrap();
     let object = world

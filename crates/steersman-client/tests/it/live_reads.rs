@@ -93,7 +93,7 @@ async fn lose(world: &World, client: &Client, object: &ConfigMap) {
 
 /// RYOW-3, RYOW-6
 #[tokio::test(start_paused = true)]
-async fn live_reads_need_no_rights_but_those_of_informers() {
+async fn live_reads_need_only_the_permissions_of_informers() {
     let world = narrow().await;
     let client = mine(&world);
     lose(&world, &client, &labelled("a")).await;
@@ -117,7 +117,7 @@ async fn live_reads_need_no_rights_but_those_of_informers() {
 
 /// RYOW-6: an object that the cache would hide is hidden, with the errors of the cache.
 #[tokio::test(start_paused = true)]
-async fn live_reads_hide_what_the_cache_would_hide() {
+async fn live_reads_exclude_the_objects_that_the_cache_excludes() {
     let world = narrow().await;
     let client = mine(&world);
     lose(&world, &client, &config("hidden")).await;

@@ -134,7 +134,7 @@ fn a_failing_task_stops_the_workers_and_is_the_result() {
 
 /// CTRL-9
 #[test]
-fn writes_have_what_the_workers_leave_of_the_grace() {
+fn writes_get_the_grace_that_the_workers_did_not_use() {
     let now = start();
     let mut life = working(now);
     assert_eq!(life.on(Event::Cancelled, now), Step::StopWorkers);

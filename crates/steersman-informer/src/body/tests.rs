@@ -81,7 +81,7 @@ fn store_2_all_readers_of_one_type_share_the_object() {
 
 // VIEW-5
 #[test]
-fn view_5_decode_once_caches_nothing_and_shares_what_is_cached() {
+fn view_5_decode_once_caches_nothing_and_shares_a_cached_form() {
     let body = body();
     let (one, two) = (
         body.0.decode_once::<ConfigMap>().unwrap(),

@@ -165,7 +165,7 @@ async fn refl_9_a_410_after_an_outage_leads_to_a_list_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_starting_server_is_reported_and_asked_again_soon() {
+async fn a_starting_server_is_reported_and_retried_soon() {
     for (code, reason, text) in [
         (429, "TooManyRequests", "storage is (re)initializing"),
         (

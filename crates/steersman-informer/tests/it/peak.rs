@@ -262,7 +262,7 @@ fn store_5_a_first_sync_holds_little_more_than_it_leaves() {
 
 // STORE-6
 #[test]
-fn store_6_a_list_after_the_first_holds_only_what_changed_a_second_time() {
+fn store_6_a_relist_holds_only_changed_objects_twice() {
     let changed = PODS / 10;
     for answers in [Answers::Pages, Answers::One, Answers::Stream] {
         let (runtime, server) = world(answers, changed);

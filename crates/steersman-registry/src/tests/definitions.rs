@@ -295,7 +295,7 @@ fn a_definition_may_change_but_not_its_identity() {
 }
 
 #[test]
-fn a_stricter_schema_tolerates_what_is_stored() {
+fn a_stricter_schema_tolerates_unchanged_stored_values() {
     let mut server = installed();
     server.create("websites", website("x")).unwrap();
     let mut stricter = websites();

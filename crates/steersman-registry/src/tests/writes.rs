@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_create_sets_what_the_server_owns() {
+fn a_create_sets_the_fields_of_the_server() {
     let mut server = Server::new();
     let mut body = config_map("own");
     body["metadata"]["uid"] = json!("mine");

@@ -20,7 +20,7 @@ fn has(text: &str, metric: &str, value: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn names_labels_and_values_are_those_of_client_go() {
+async fn metrics_have_the_names_labels_and_values_of_client_go() {
     let registry = Registry::new();
     let metrics = Metrics::new(&registry, "website").unwrap();
     let queue = Queue::new(QueueOptions::new("website").metrics(metrics));

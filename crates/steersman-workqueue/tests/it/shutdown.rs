@@ -13,7 +13,7 @@ fn queue() -> Queue<u32> {
 
 // WQ-6
 #[tokio::test(start_paused = true)]
-async fn shut_down_wakes_every_worker_and_counts_what_it_drops() {
+async fn shut_down_wakes_every_worker_and_counts_the_dropped_keys() {
     let queue = queue();
     let workers: Vec<_> = (0..4)
         .map(|_| {

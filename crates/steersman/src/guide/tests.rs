@@ -93,7 +93,7 @@ impl Said {
 }
 
 #[test]
-fn quoted_errors_are_what_the_code_says() {
+fn quoted_errors_equal_the_errors_of_the_code() {
     let runtime = |paused: bool| {
         let mut builder = tokio::runtime::Builder::new_current_thread();
         builder.enable_all().start_paused(paused).build().unwrap()

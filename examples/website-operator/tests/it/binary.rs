@@ -108,7 +108,7 @@ async fn on_a_configured_cluster_nothing_is_installed_without_a_flag() {
 }
 
 #[tokio::test]
-async fn once_prints_what_a_person_must_do_instead_of_waiting() {
+async fn once_prints_the_obstacle_that_a_user_must_remove_instead_of_waiting() {
     let (env, home) = configured().await;
     let server = env.server().unwrap();
     let output = run(&home, &["--install", "--once"]).await;
@@ -141,7 +141,7 @@ async fn once_prints_what_a_person_must_do_instead_of_waiting() {
 }
 
 #[tokio::test]
-async fn the_definition_in_the_manifests_is_the_one_of_the_code() {
+async fn the_definition_in_the_manifests_equals_the_definition_in_the_code() {
     let home = TempDir::new().unwrap();
     let output = operator(home.path())
         .arg("--print-crd")

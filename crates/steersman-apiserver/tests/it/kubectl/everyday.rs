@@ -241,7 +241,7 @@ async fn a_kustomization_is_applied_and_deleted() {
 }
 
 #[tokio::test]
-async fn apply_prunes_what_is_no_longer_named() {
+async fn apply_prunes_objects_that_the_manifest_no_longer_has() {
     let Some(world) = World::new().await else {
         return;
     };

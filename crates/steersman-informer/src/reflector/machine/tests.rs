@@ -476,7 +476,7 @@ fn a_list_is_paged_again_after_a_list_in_one_page() {
 
 // VIEW-3
 #[test]
-fn view_3_a_wider_list_is_no_older_than_what_was_seen() {
+fn view_3_a_wider_list_is_not_older_than_the_versions_seen() {
     let now = origin();
     type Sees = fn(&mut Machine, Instant);
     let sees: [(Sees, &str); 2] = [
