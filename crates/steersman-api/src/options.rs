@@ -150,7 +150,7 @@ impl FieldValidation {
 // ===== constructors =====
 
 impl Paging {
-    /// One page at the newest version.
+    /// Requests one page at the newest version.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -281,7 +281,7 @@ impl WatchOptions {
 }
 
 impl WriteOptions {
-    /// The server's defaults.
+    /// Leaves every option to the server's default.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -317,7 +317,7 @@ impl WriteOptions {
 }
 
 impl DeleteOptions {
-    /// The server's defaults.
+    /// Leaves every option to the server's default.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

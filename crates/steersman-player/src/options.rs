@@ -218,7 +218,7 @@ impl Default for Speed {
 }
 
 impl Speed {
-    /// Every step takes no time.
+    /// Returns the speed at which no step takes time.
     pub fn instant() -> Self {
         Self {
             schedule: Duration::ZERO,
@@ -229,8 +229,8 @@ impl Speed {
         }
     }
 
-    /// The speed of a fast cluster: scheduled after 10 ms, started after 100 ms, completed after 1
-    /// s, stopped after 50 ms.
+    /// Returns the speed of a fast cluster: a Pod is scheduled after 10 ms, started after 100 ms,
+    /// completed after 1 s, and stopped after 50 ms.
     pub fn brisk() -> Self {
         Self {
             schedule: Duration::from_millis(10),

@@ -24,7 +24,7 @@ impl StorageKey {
         Self(text.into())
     }
 
-    /// The name in snapshots: plural and group, separated by a dot.
+    /// Returns the name in snapshots: plural and group, separated by a dot.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -134,7 +134,7 @@ impl Resource {
         Subject::new(group, &self.kind)
     }
 
-    /// `v1` or `group/version`.
+    /// Returns the `apiVersion` of objects: `v1` or `group/version`.
     #[must_use]
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {

@@ -388,7 +388,7 @@ fn check_combinators(
     looked_at
 }
 
-/// Selects, of schemas that do not match, the first with the highest number of checked rules.
+/// Selects the first schema with the most checked rules, if no schema matches.
 fn best_of(outcomes: Vec<(Vec<FieldError>, usize)>) -> (Vec<FieldError>, usize) {
     let mut outcomes = outcomes.into_iter();
     let mut best = outcomes.next().unwrap_or_default();

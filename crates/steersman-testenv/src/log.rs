@@ -108,7 +108,7 @@ pub(crate) fn reconciles() -> Option<String> {
     found
 }
 
-/// A thread that is ending no longer has a log.
+/// Calls `act` with the log of this thread. An ending thread no longer has a log.
 fn with_log(act: impl FnOnce(&Captured)) {
     let _ = LOG.try_with(|log| {
         if let Some(captured) = &*log.borrow() {

@@ -149,7 +149,7 @@ fn check_segment(what: &str, text: &str) -> Result<(), String> {
     }
 }
 
-/// Percent-encodes all but the unreserved characters of RFC 3986.
+/// Percent-encodes every character except the unreserved characters of RFC 3986.
 fn escape_into(out: &mut String, text: &str) {
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {

@@ -321,7 +321,7 @@ impl Decoder {
         ));
     }
 
-    /// Only the first failure is reported.
+    /// Records a failure. Only the first one is reported.
     fn fail(&mut self, why: String) {
         self.refusal.get_or_insert(why);
     }
