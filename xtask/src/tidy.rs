@@ -14,6 +14,7 @@ mod manifests;
 mod hygiene;
 mod cancel;
 mod docs;
+mod log_lines;
 mod path;
 mod invariants;
 mod wording;
@@ -39,6 +40,7 @@ const RULES: &[(&str, Rule)] = &[
     (hygiene::RULE, hygiene::check),
     (cancel::RULE, cancel::check),
     (docs::RULE, docs::check),
+    (log_lines::RULE, log_lines::check),
     (glossary::RULE, glossary::check),
     (path::RULE, path::check),
     (invariants::RULE, invariants::check),

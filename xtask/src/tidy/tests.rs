@@ -78,6 +78,11 @@ fn every_glossary_word_is_a_name_in_the_code() {
 }
 
 #[test]
+fn every_quoted_log_line_is_one_that_the_code_logs() {
+    on_this_repository("log_lines");
+}
+
+#[test]
 fn no_crate_declares_two_types_of_one_name() {
     on_this_repository("types");
 }

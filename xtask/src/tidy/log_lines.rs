@@ -1,0 +1,190 @@
+//! The rule `log_lines`: a log line that a page quotes is a message that the code logs at that level.
+
+use super::docs::spans;
+use super::lexer::{Source, line};
+use super::tree::{File, Tree, Violation};
+
+/// The name of this rule.
+pub(crate) const RULE: &str = "log_lines";
+
+/// The levels of quoted lines, with the macro of each.
+const LEVELS: [(&str, &str); 3] = [("WARN ", "warn"), ("INFO ", "info"), ("ERROR ", "error")];
+
+/// A message that a page quotes.
+struct Quote<'a> {
+    /// The offset in the page.
+    at: usize,
+    level: &'static str,
+    /// The literal parts of the message, in their order.
+    parts: Vec<&'a str>,
+}
+
+/// The string literals in one call of a macro that logs.
+struct Call {
+    level: String,
+    literals: String,
+}
+
+/// Checks the quoted log lines of all pages of the guide against the calls of log macros.
+pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
+    let sources = tree.files().filter(|file| is_source(file));
+    let calls: Vec<Call> = sources.flat_map(|file| calls(&file.text)).collect();
+    let mut found = Vec::new();
+    let is_page = |file: &&File| file.path.ends_with(".md") && file.path.contains("/guide/");
+    for page in tree.files().filter(is_page) {
+        for quote in quotes(&page.text) {
+            let is_logged = calls
+                .iter()
+                .any(|call| call.level == quote.level && has(&call.literals, &quote.parts));
+            if !is_logged {
+                found.push(Violation::new(
+                    RULE,
+                    &page.path,
+                    line(&page.text, quote.at),
+                    format!("quotes {:?}, which no `{}!` logs", quote.parts, quote.level),
+                    "quote the message of the code, with its level",
+                ));
+            }
+        }
+    }
+    found
+}
+
+fn is_source(file: &File) -> bool {
+    file.path.ends_with(".rs") && file.path.starts_with("crates/") && !file.is_test()
+}
+
+/// Returns the log lines in the code spans and the fenced blocks of a page.
+fn quotes(page: &str) -> Vec<Quote<'_>> {
+    let offset = |text: &str| text.as_ptr() as usize - page.as_ptr() as usize;
+    let fenced = page.split("```").skip(1).step_by(2).flat_map(str::lines);
+    let fenced = fenced.map(|line| (offset(line), line));
+    spans(page)
+        .chain(fenced)
+        .filter_map(|(at, text)| quote(at, text))
+        .collect()
+}
+
+/// Returns the message of a log line, without its spans and its fields.
+fn quote(at: usize, text: &str) -> Option<Quote<'_>> {
+    let (begin, level) = LEVELS.iter().find(|(begin, _)| text.starts_with(begin))?;
+    let mut message = &text[begin.len()..];
+    // The spans of a line: `reconcile{controller=…}: `.
+    while let Some((span, rest)) = message.split_once("}: ") {
+        if !span.contains('{') {
+            break;
+        }
+        message = rest;
+    }
+    let end = fields_begin(message);
+    let parts = message[..end].split('…').map(str::trim);
+    let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
+    Some(Quote { at, level, parts })
+}
+
+/// Returns the offset of the first field, such as ` kind=…`; without fields the length of the text.
+fn fields_begin(text: &str) -> usize {
+    let mut at = 0;
+    for word in text.split_inclusive(' ') {
+        let is_field = word.split_once('=').is_some_and(|(name, _)| {
+            !name.is_empty()
+                && name
+                    .chars()
+                    .all(|char| char.is_ascii_lowercase() || char == '_')
+        });
+        if is_field {
+            return at;
+        }
+        at += word.len();
+    }
+    text.len()
+}
+
+/// Returns the calls of log macros in a file.
+fn calls(text: &str) -> Vec<Call> {
+    let source = Source::of(text);
+    let mut found = Vec::new();
+    for (_, level) in LEVELS {
+        let macro_call = format!("{level}!(");
+        for (at, _) in source.code.match_indices(&macro_call) {
+            let open = at + macro_call.len() - 1;
+            let end = closing(&source.code, open);
+            found.push(Call {
+                level: level.to_owned(),
+                literals: joined(&source.literals[open..end]),
+            });
+        }
+    }
+    found
+}
+
+/// Returns the offset of the bracket that closes the one at `open`.
+fn closing(code: &str, open: usize) -> usize {
+    let mut depth = 0_usize;
+    for (at, char) in code[open..].char_indices() {
+        match char {
+            '(' => depth += 1,
+            ')' if depth == 1 => return open + at,
+            ')' => depth -= 1,
+            _ => {}
+        }
+    }
+    code.len()
+}
+
+/// Joins the lines of literals, as the compiler does after a backslash, and drops their escapes.
+fn joined(literals: &str) -> String {
+    let lines = literals.lines().map(str::trim);
+    let lines = lines.map(|line| line.strip_suffix('\\').unwrap_or(line));
+    lines.collect::<String>().replace('\\', "")
+}
+
+/// Returns whether the text has all parts, in their order.
+fn has(text: &str, parts: &[&str]) -> bool {
+    let mut rest = text;
+    parts.iter().all(|part| match rest.split_once(part) {
+        Some((_, after)) => {
+            rest = after;
+            true
+        }
+        None => false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{check, quote};
+    use crate::tidy::tree::Tree;
+
+    fn found(page: &str, code: &str) -> usize {
+        let files = [("crates/x/guide/a.md", page), ("crates/x/src/a.rs", code)];
+        check(&Tree::of(&files)).len()
+    }
+
+    #[test]
+    fn a_quote_has_the_message_and_the_level_of_a_call() {
+        let code = "fn a() { warn!(kind = %f(), \"it is \\\n    gone {why}, \\\"x\\\"\"); }";
+        for (page, violations) in [
+            ("`WARN it is gone … kind=… why=…`", 0),
+            ("`WARN it is … \"x\"`", 0),
+            ("```text\nWARN it is gone\nkind=a\n```\n", 0),
+            ("`WARN it was gone`", 1),
+            ("`INFO it is gone`", 1),
+            ("```text\nERROR other\n```\n", 1),
+            ("`it was gone`", 0),
+        ] {
+            assert_eq!(found(page, code), violations, "{page}");
+        }
+        assert_eq!(
+            found("`WARN it`", "#[cfg(debug)] fn a() { debug!(\"it\"); }"),
+            1
+        );
+    }
+
+    #[test]
+    fn spans_and_fields_are_no_message() {
+        let line = "ERROR reconcile{controller=… id=…}: reconcile failed error=… retry_in=5ms";
+        assert_eq!(quote(0, line).unwrap().parts, ["reconcile failed"]);
+        assert_eq!(quote(0, "ERROR … a b").unwrap().parts, ["a b"]);
+    }
+}
