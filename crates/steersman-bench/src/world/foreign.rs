@@ -10,6 +10,7 @@ use http::{Method, Request};
 use kube_client::config::{KubeConfigOptions, Kubeconfig};
 use kube_client::{Client, Config};
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use crate::process::{Outcome, progress};
 use crate::samples::{Sample, widgets};
@@ -31,6 +32,9 @@ const PAGE: usize = 500;
 /// The number of checks whether a namespace is gone.
 const LOOKS: u32 = 60;
 const LOOK: Duration = Duration::from_millis(500);
+
+/// The time limit of one request, the same as the default of a kube-apiserver.
+const REQUEST: Duration = Duration::from_secs(60);
 
 /// The number of attempts to remove everything, because a server may be overloaded for a while.
 const TRIES: usize = 3;
@@ -335,6 +339,7 @@ async fn send(client: &Client, method: Method, path: &str, body: Option<&Value>)
     Ok(answer.map_err(|error| format!("{asked}: {error}"))?)
 }
 
+/// Sends a request, and aborts it after [`REQUEST`].
 async fn request(
     client: &Client,
     method: Method,
@@ -348,7 +353,13 @@ async fn request(
         .header("content-type", "application/json")
         .body(body.into_bytes())
         .map_err(kube_client::Error::HttpError)?;
-    client.request(request).await
+    match timeout(REQUEST, client.request(request)).await {
+        Ok(answer) => answer,
+        Err(_) => {
+            let why = format!("no answer within {} s", REQUEST.as_secs());
+            Err(kube_client::Error::Service(why.into()))
+        }
+    }
 }
 
 #[cfg(test)]

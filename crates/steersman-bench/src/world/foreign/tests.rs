@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use steersman_apiserver::ApiServer;
-use steersman_apiserver::faults::{Answer, FaultGuard, RequestRecord, Verb};
+use steersman_apiserver::faults::{Answer, Effect, FaultGuard, FaultSpec, RequestRecord, Verb};
 use tokio::sync::mpsc;
 
 use super::{Cluster, WIDGETS};
@@ -111,6 +111,48 @@ async fn objects_are_deleted_in_pages() {
     assert_eq!(server.requests().count(asked), 3);
     assert_eq!(server.list("configmaps", namespace.name()).len(), 0);
     assert_eq!(namespaces(&server), [""; 0]);
+}
+
+/// A request that is never answered is aborted after a minute, and the removal is tried again.
+#[tokio::test(start_paused = true)]
+async fn a_dead_delete_is_aborted_and_tried_again() {
+    let server = ApiServer::new();
+    let mut cluster = cluster(&server);
+    let mut namespace = cluster.namespace(Sample::ConfigMap).await.unwrap();
+    namespace.grow(3).await.unwrap();
+    let dead = FaultSpec::new(Effect::Swallow).verb(Verb::DeleteCollection);
+    let once = server.faults().add(dead.times(1)).unwrap();
+    // Without the limit a failure would be a hang.
+    let ended = tokio::time::timeout(Duration::from_secs(3600), cluster.end()).await;
+    ended.unwrap().unwrap();
+    assert_eq!(once.hits(), 1);
+    assert_eq!(namespaces(&server), [""; 0]);
+    assert_eq!(server.list("configmaps", namespace.name()).len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_never_answers_a_delete_is_named_with_what_remains() {
+    for (effect, reason) in [
+        (Effect::Swallow, "no answer within 60 s"),
+        (Effect::Cut { commit: false }, "DELETE"),
+    ] {
+        let server = ApiServer::new();
+        let mut cluster = cluster(&server);
+        let mut namespace = cluster.namespace(Sample::ConfigMap).await.unwrap();
+        namespace.grow(3).await.unwrap();
+        let everything = [Verb::DeleteCollection, Verb::Delete];
+        let _dead = everything.map(|verb| {
+            let spec = FaultSpec::new(effect.clone()).verb(verb);
+            server.faults().add(spec).unwrap()
+        });
+        // Without the limit a failure would be a hang.
+        let ended = tokio::time::timeout(Duration::from_secs(3600), cluster.end()).await;
+        let left = ended.unwrap().unwrap_err().to_string();
+        let named = format!("left on the server: namespace {}", namespace.name());
+        assert!(left.starts_with(&named) && left.contains(reason), "{left}");
+        assert!(left.contains("DELETE /api/v1/namespaces/"), "{left}");
+        assert_eq!(namespaces(&server), [namespace.name()]);
+    }
 }
 
 #[tokio::test(start_paused = true)]
