@@ -24,7 +24,8 @@ pub(crate) mod scaling;
 
 use crate::cache::sync::in_turns;
 use crate::cache::words::{START_TO_SYNCED, Synced, Who};
-use crate::process::{Outcome, progress, tell};
+use crate::figures::Figures;
+use crate::process::{Outcome, progress};
 use crate::report::{Figure, KUBE_RUNTIME, Spread};
 use crate::samples::{Sample, TOGETHER};
 use crate::world::Worlds;
@@ -55,15 +56,11 @@ const QUICK: CacheSize = CacheSize {
 /// Runs all measurements.
 pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> Outcome<Vec<Figure>> {
     let size = if quick { QUICK } else { FULL };
-    let mut figures = timed(worlds, size).await?;
-    figures.iter().for_each(tell);
-    let weighed = weighed(worlds, size).await?;
-    weighed.iter().for_each(tell);
-    figures.extend(weighed);
-    let outages = outage::measure_all(quick).await?;
-    outages.iter().for_each(tell);
-    figures.extend(outages);
-    Ok(figures)
+    let mut figures = Figures::shown();
+    figures.measure(timed(worlds, size)).await?;
+    figures.measure(weighed(worlds, size)).await?;
+    figures.measure(outage::measure_all(quick)).await?;
+    Ok(figures.all())
 }
 
 /// Measures the time from a cold start until all Pods are cached, in turns, and reads of packed

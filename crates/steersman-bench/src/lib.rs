@@ -9,6 +9,7 @@ mod stops;
 mod samples;
 mod wire;
 mod report;
+mod figures;
 mod fit;
 mod server;
 mod world;

@@ -7,6 +7,7 @@ pub(crate) mod role;
 
 use std::time::Duration;
 
+use crate::figures::Figures;
 use crate::process::{Actor, Outcome, progress};
 use crate::report::{Figure, Spread};
 use crate::server::role::{Fanned, InProcess, Played, Started};
@@ -45,18 +46,19 @@ const WRITES: u32 = 100;
 pub(crate) async fn measure(quick: bool) -> Outcome<Vec<Figure>> {
     let size = if quick { QUICK } else { FULL };
     progress("starts of a server");
-    let mut figures = start(size).await?;
+    let mut figures = Figures::shown();
+    figures.measure(start(size)).await?;
     progress(format!("{} Pods in process", size.objects));
-    figures.extend(in_process(size).await?);
+    figures.measure(in_process(size)).await?;
     progress("the same over HTTPS");
-    figures.extend(over_https(size).await?);
+    figures.measure(over_https(size)).await?;
     for bytes in [1_000, 12_000] {
-        figures.push(fan_out(size, bytes).await?);
+        figures.add(fan_out(size, bytes).await?);
     }
     for (deployments, tracked) in [(1, true), (1000, true), (1000, false)] {
-        figures.push(played(size, deployments, tracked).await?);
+        figures.add(played(size, deployments, tracked).await?);
     }
-    Ok(figures)
+    Ok(figures.all())
 }
 
 /// Measures the time from the start of a process to the first response.

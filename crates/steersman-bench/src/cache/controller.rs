@@ -4,6 +4,7 @@ use super::latency::Latency;
 use super::storm::Stormed;
 use super::sync::asked;
 use super::words::{Queued, Who};
+use crate::figures::Figures;
 use crate::process::{Actor, Outcome, progress};
 use crate::report::{Figure, KUBE_RUNTIME, Spread};
 use crate::samples::Sample;
@@ -37,10 +38,11 @@ const QUICK: ControllerSize = ControllerSize {
 /// Runs all measurements.
 pub(crate) async fn measure(quick: bool) -> Outcome<Vec<Figure>> {
     let size = if quick { QUICK } else { FULL };
-    let mut figures = queued(size).await?;
-    figures.extend(late(size).await?);
-    figures.extend(stormed(size).await?);
-    Ok(figures)
+    let mut figures = Figures::shown();
+    figures.measure(queued(size)).await?;
+    figures.measure(late(size)).await?;
+    figures.measure(stormed(size)).await?;
+    Ok(figures.all())
 }
 
 /// Measures the time from a change to its reconcile.

@@ -2,7 +2,8 @@
 
 use super::sync::in_turns;
 use super::words::{START_TO_SYNCED, Synced, Who};
-use crate::process::{Outcome, progress, tell};
+use crate::figures::Figures;
+use crate::process::{Outcome, progress};
 use crate::report::{Figure, KUBE_RUNTIME, Spread};
 use crate::samples::Sample;
 use crate::world::Worlds;
@@ -34,7 +35,7 @@ const KINDS: [(Sample, &str); 4] = [
 /// Runs all measurements.
 pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> Outcome<Vec<Figure>> {
     let size = if quick { QUICK } else { FULL };
-    let mut figures = Vec::new();
+    let mut figures = Figures::shown();
     for (of, what) in KINDS {
         let world = worlds.start(of, size.objects).await?;
         progress(format!("{} runs of each cache", size.runs));
@@ -49,19 +50,18 @@ pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> Outcome<Vec<Fig
             Figure::new(&id, what, unit, Spread::over(&own, figure))
                 .beside(KUBE_RUNTIME, Spread::over(&peer, figure))
         };
-        figures.push(beside(
+        figures.add(beside(
             "seconds",
             format!("{START_TO_SYNCED}, {what}"),
             "s",
             &|one| one.seconds,
         ));
-        figures.push(beside(
+        figures.add(beside(
             "resident",
             format!("resident memory per object, {what}, after each object was read once"),
             "kB",
             &|one| one.read as f64 / 1e3 / size.objects as f64,
         ));
-        figures.iter().rev().take(2).rev().for_each(tell);
     }
-    Ok(figures)
+    Ok(figures.all())
 }

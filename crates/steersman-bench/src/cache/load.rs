@@ -19,6 +19,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::words::Who;
+use crate::figures::Figures;
 use crate::process::{Actor, Outcome, progress, say};
 use crate::report::{Figure, KUBE_RUNTIME, Spread};
 use crate::samples::Sample;
@@ -73,7 +74,7 @@ pub(crate) async fn measure(quick: bool) -> Outcome<Vec<Figure>> {
     } else {
         (&[1, 10, 50], 1_200)
     };
-    let mut figures = Vec::new();
+    let mut figures = Figures::shown();
     for controllers in numbers.iter().copied() {
         let count = |by, watch_list| {
             count(LoadTask {
@@ -93,7 +94,7 @@ pub(crate) async fn measure(quick: bool) -> Outcome<Vec<Figure>> {
         let all = kinds as f64;
         let id = |name: &str| format!("load/{name}/{controllers}");
         let what = format!("number of requests with WatchList, {of}");
-        figures.push(
+        figures.add(
             Figure::new(&id("watch-list"), what, "", one(own.requests))
                 .beside(KUBE_RUNTIME, one(peer.requests))
                 .at_most(all)
@@ -111,7 +112,7 @@ pub(crate) async fn measure(quick: bool) -> Outcome<Vec<Figure>> {
             ("watches", "number of watches", own.watches, peer.watches),
         ] {
             let what = format!("{what} without WatchList, {of}");
-            figures.push(
+            figures.add(
                 Figure::new(&id(name), what, "", one(own))
                     .beside(KUBE_RUNTIME, one(peer))
                     .at_most(all)
@@ -119,7 +120,7 @@ pub(crate) async fn measure(quick: bool) -> Outcome<Vec<Figure>> {
             );
         }
     }
-    Ok(figures)
+    Ok(figures.all())
 }
 
 async fn count(asked: LoadTask) -> Outcome<Loaded> {

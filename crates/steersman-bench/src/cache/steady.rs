@@ -17,6 +17,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use crate::figures::Figures;
 use crate::process::{Actor, Outcome, memory, progress, say};
 use crate::report::{Figure, Spread};
 use crate::samples::{NUMBER, Sample};
@@ -91,9 +92,10 @@ pub(crate) async fn measure(quick: bool, long: bool) -> Outcome<Vec<Figure>> {
     if long {
         size.churn_seconds = 600;
     }
-    let mut figures = soak(size).await?;
-    figures.extend(churn(size).await?);
-    Ok(figures)
+    let mut figures = Figures::shown();
+    figures.measure(soak(size)).await?;
+    figures.measure(churn(size)).await?;
+    Ok(figures.all())
 }
 
 async fn soak(size: SteadySize) -> Outcome<Vec<Figure>> {
