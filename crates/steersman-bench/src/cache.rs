@@ -13,6 +13,7 @@ mod storm;
 mod apart;
 mod latency;
 mod outage;
+mod unseen;
 pub(crate) mod load;
 pub(crate) mod steady;
 pub(crate) mod role;
@@ -59,6 +60,9 @@ pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> Outcome<Vec<Fig
     let mut figures = Figures::shown();
     figures.measure(timed(worlds, size)).await?;
     figures.measure(weighed(worlds, size)).await?;
+    figures
+        .measure(unseen::measure_all(size.runs, quick))
+        .await?;
     figures.measure(outage::measure_all(quick)).await?;
     Ok(figures.all())
 }

@@ -13,8 +13,8 @@ mod figures;
 mod fit;
 mod server;
 mod world;
-mod cache;
 pub mod micro;
+mod cache;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -9,7 +9,7 @@ use steersman_object::TypedObject;
 
 use super::storm::Stormed;
 use super::words::{SyncTask, Synced, Who};
-use super::{latency, load, outage, peers, queue, steady, storm};
+use super::{latency, load, outage, peers, queue, steady, storm, unseen};
 use crate::process::{Outcome, say};
 use crate::samples::{Sample, Widget};
 
@@ -48,6 +48,11 @@ pub(crate) enum ClientRole {
         #[arg(long)]
         peer: bool,
     },
+    /// Reads with unseen writes of other keys.
+    Unseen {
+        #[arg(long)]
+        objects: u64,
+    },
     /// Counts the requests of a manager, or of kube-runtime.
     Load {
         /// The task, as JSON.
@@ -68,6 +73,11 @@ impl ClientRole {
             .build()?;
         runtime.block_on(async {
             match self {
+                Self::Unseen { objects } => {
+                    // The fixture has a runtime of its own.
+                    let measured = tokio::task::spawn_blocking(move || unseen::measure(objects));
+                    say(&measured.await??)
+                }
                 Self::Sync { asked } => say(&sync(&serde_json::from_str(&asked)?).await?),
                 Self::Queue { keys } => say(&queue::work_off(keys).await?),
                 Self::Storm { asked } => say(&storm(&serde_json::from_str(&asked)?).await?),
