@@ -1,7 +1,6 @@
 //! Machine: CustomResourceDefinitions: defaults, status conditions and names, and the resources
 //! that a definition serves.
 
-use std::cmp::Ordering;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -27,6 +26,7 @@ use steersman_schema::resource::{
     StatusMetadata, StorageKey,
 };
 use steersman_text::names::NameRule;
+use steersman_text::versions::compare_versions;
 
 /// The finalizer of a definition in deletion that still has objects.
 pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
@@ -337,34 +337,6 @@ fn columns(version: &Value) -> Vec<PrinterColumn> {
             }
         })
         .collect()
-}
-
-/// Compares two versions by preference: stable before beta before alpha, newer before older. Names
-/// of another form come last, in alphabetical order.
-#[must_use]
-pub fn compare_versions(a: &str, b: &str) -> Ordering {
-    match (rank(a), rank(b)) {
-        (Some(a), Some(b)) => b.cmp(&a),
-        (Some(_), None) => Ordering::Less,
-        (None, Some(_)) => Ordering::Greater,
-        (None, None) => a.cmp(b),
-    }
-}
-
-fn rank(version: &str) -> Option<(u8, u64, u64)> {
-    let rest = version.strip_prefix('v')?;
-    let split = rest
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(rest.len());
-    let major = rest[..split].parse().ok()?;
-    let minor = &rest[split..];
-    if minor.is_empty() {
-        Some((2, major, 0))
-    } else if let Some(beta) = minor.strip_prefix("beta") {
-        Some((1, major, beta.parse().ok()?))
-    } else {
-        Some((0, major, minor.strip_prefix("alpha")?.parse().ok()?))
-    }
 }
 
 #[cfg(test)]

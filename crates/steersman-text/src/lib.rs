@@ -1,4 +1,5 @@
-//! Texts of the Kubernetes API: statuses, Go's JSON and YAML, names, quantities, times and selectors.
+//! Texts of the Kubernetes API: statuses, Go's JSON and YAML, names, versions, quantities, times and
+//! selectors.
 //!
 //! A part of the embedded API server (`steersman-apiserver`): its names may change with any version.
 
@@ -16,3 +17,4 @@ pub mod indexes;
 pub mod schedule;
 pub mod selector;
 pub mod shard;
+pub mod versions;

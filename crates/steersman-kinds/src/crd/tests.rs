@@ -96,20 +96,6 @@ fn an_established_definition_keeps_its_identity() {
     );
 }
 
-#[test]
-fn versions_sort_by_preference() {
-    let mut all = [
-        "foo", "v1alpha1", "v10", "v2", "v11beta2", "v1beta1", "v1", "v1alpha2",
-    ];
-    all.sort_by(|a, b| compare_versions(a, b));
-    assert_eq!(
-        all,
-        [
-            "v10", "v2", "v1", "v11beta2", "v1beta1", "v1alpha2", "v1alpha1", "foo"
-        ]
-    );
-}
-
 /// Returns the errors of a definition with this schema and these other parts: fields and messages.
 fn refused(schema: &Value, parts: &Value) -> Vec<String> {
     let mut version = json!({"name": "v1", "served": true, "storage": true,

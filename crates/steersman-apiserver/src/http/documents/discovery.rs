@@ -1,6 +1,5 @@
 //! Machine: builds the discovery documents from the served resources.
 
-use std::cmp::Ordering;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -11,6 +10,7 @@ use rustls::crypto::ring::cipher_suite::TLS13_AES_128_GCM_SHA256;
 use serde_json::{Map, Value, json};
 use steersman_schema::resource::Resource;
 use steersman_schema::subresources::further;
+use steersman_text::versions::compare_versions;
 
 use crate::http::requests::negotiate::DiscoveryVersion;
 
@@ -359,7 +359,7 @@ fn collect(resources: &[Arc<Resource>]) -> Vec<Group<'_>> {
     for group in &mut groups {
         group
             .versions
-            .sort_by(|left, right| precedence(left, right));
+            .sort_by(|left, right| compare_versions(left, right));
     }
     groups
 }
@@ -380,53 +380,4 @@ fn group_fields(group: &Group<'_>) -> Map<String, Value> {
     );
     fields.insert("versions".to_owned(), Value::Array(versions));
     fields
-}
-
-/// Compares versions: stable before beta before alpha, newer before older, other names last.
-fn precedence(left: &str, right: &str) -> Ordering {
-    match (parse_version(left), parse_version(right)) {
-        (Some(left), Some(right)) => right.cmp(&left),
-        (Some(_), None) => Ordering::Less,
-        (None, Some(_)) => Ordering::Greater,
-        (None, None) => left.cmp(right),
-    }
-}
-
-/// Parses `v2beta3` into (stage, 2, 3), later stages larger; `None` for other names.
-fn parse_version(text: &str) -> Option<(u8, u64, u64)> {
-    let rest = text.strip_prefix('v')?;
-    let digits = rest
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(rest.len());
-    let major = rest[..digits].parse().ok()?;
-    match &rest[digits..] {
-        "" => Some((2, major, 0)),
-        stage => {
-            let (rank, minor) = match (stage.strip_prefix("beta"), stage.strip_prefix("alpha")) {
-                (Some(minor), _) => (1, minor),
-                (None, Some(minor)) => (0, minor),
-                (None, None) => return None,
-            };
-            Some((rank, major, minor.parse().ok()?))
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn versions_are_sorted_by_precedence() {
-        let mut versions = [
-            "foo", "v1beta1", "v1", "v10", "v2", "v1alpha1", "v3beta1", "bar",
-        ];
-        versions.sort_by(|left, right| precedence(left, right));
-        assert_eq!(
-            versions,
-            [
-                "v10", "v2", "v1", "v3beta1", "v1beta1", "v1alpha1", "bar", "foo"
-            ]
-        );
-    }
 }
