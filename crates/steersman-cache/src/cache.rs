@@ -17,7 +17,7 @@ use crate::options::CacheOptions;
 use crate::reads::{Reads, get};
 use crate::registry::Phase;
 use crate::shared::{CacheRun, Shared};
-use crate::unsynced::{Trouble, Unsynced};
+use crate::unsynced::{InformerReport, Trouble, Unsynced};
 
 mod declaring;
 
@@ -226,6 +226,13 @@ impl Cache {
     pub fn trouble(&self) -> Vec<Trouble> {
         let entries = self.shared.registry.read().entries();
         entries.iter().filter_map(InformerEntry::trouble).collect()
+    }
+
+    /// Returns a report on every informer, declared or started by a read, in no particular order.
+    #[must_use]
+    pub fn informer_reports(&self) -> Vec<InformerReport> {
+        let entries = self.shared.registry.read().entries();
+        entries.iter().map(InformerEntry::report).collect()
     }
 
     // ===== running =====

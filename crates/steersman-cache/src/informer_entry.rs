@@ -23,7 +23,7 @@ use crate::failure_advice::Advice;
 use crate::metrics::{ReadCounts, Verb};
 use crate::settings::Settings;
 use crate::type_map::TypeMap;
-use crate::unsynced::{Trouble, Unsynced, UnsyncedReason};
+use crate::unsynced::{InformerReport, Trouble, Unsynced, UnsyncedReason};
 
 /// The time after which an informer that neither syncs nor fails makes room for another first sync.
 const TURN: Duration = Duration::from_secs(30);
@@ -243,6 +243,21 @@ impl InformerEntry {
     /// Returns a report on the informer's state, for an informer that has not synced.
     pub(crate) fn unsynced(&self) -> Unsynced {
         self.inner.advice.unsynced(&self.inner.mirror.state())
+    }
+
+    /// Returns a report on the informer, whatever its state.
+    pub(crate) fn report(&self) -> InformerReport {
+        let mirror = &self.inner.mirror;
+        InformerReport {
+            kind: self.kind().clone(),
+            namespace: self.inner.advice.namespace.as_deref().map(Into::into),
+            state: mirror.state(),
+            has_synced: self.has_synced(),
+            is_declared: self.is_permanent(),
+            is_metadata_only: mirror.is_metadata_only(),
+            subscribers: mirror.subscribers(),
+            activity_due: mirror.activity_due(),
+        }
     }
 
     /// Returns a report if the informer does not follow its server.

@@ -89,5 +89,5 @@ pub use reads::Reads;
 pub use settings::Settings;
 pub use steersman_informer::{KeyState, Mirror, Reason, State as InformerState, Transform};
 pub use steersman_object::{IndexKey, Selection};
-pub use unsynced::{Trouble, Unsynced, UnsyncedReason};
+pub use unsynced::{InformerReport, Trouble, Unsynced, UnsyncedReason};
 pub use watch_error::WatchError;

@@ -1,8 +1,9 @@
-//! Words: reports on informers that have not synced or that fail.
+//! Words: reports on informers: all of them, those that have not synced, and those that fail.
 
 use std::fmt;
+use std::time::Instant;
 
-use steersman_informer::Reason;
+use steersman_informer::{Reason, State};
 use steersman_object::Kind;
 
 /// An informer that has not synced, with the reason and the remedy.
@@ -43,6 +44,29 @@ pub struct Trouble {
     pub why: String,
     /// The remedy, if one is known.
     pub remedy: Option<String>,
+}
+
+/// An informer and its present state; see [`Cache::informer_reports`](crate::Cache::informer_reports).
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct InformerReport {
+    /// The kind.
+    pub kind: Kind,
+    /// The namespace of the informer; `None` for all namespaces and for cluster-scoped kinds.
+    pub namespace: Option<String>,
+    /// The state.
+    pub state: State,
+    /// Whether the informer had its first sync.
+    pub has_synced: bool,
+    /// Whether options, a controller, an index or a caller declared the informer; otherwise a read started it.
+    pub is_declared: bool,
+    /// Whether the informer asks for metadata only.
+    pub is_metadata_only: bool,
+    /// The number of subscribers.
+    pub subscribers: usize,
+    /// The instant by which the reflector has received something, tried a request, or ended a pause; `None` unless
+    /// the informer runs.
+    pub activity_due: Option<Instant>,
 }
 
 /// The reason why an informer has not synced.

@@ -73,6 +73,6 @@ pub use options::{Clock, ControllerDefaults, ControllerSettings};
 pub use reconcile::Reconciler;
 pub use request::{ClusterName, ClusterRequest, Request, RequestKey};
 pub use start::StartContext;
-pub use status::{ControllerStatus, HandlerPanic};
+pub use status::{ControllerStatus, HandlerPanic, WorkProgress};
 
 pub use steersman_workqueue::{AddOptions, Priority, RateLimiter, limiter};

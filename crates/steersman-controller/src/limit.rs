@@ -120,6 +120,11 @@ impl fmt::Debug for ReconcileLimit {
 // === impl LimitUser ===
 
 impl LimitUser {
+    /// Returns whether every permit is in use, so that free workers have to wait.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.limit.in_use() >= self.limit.permits()
+    }
+
     /// Waits for a permit.
     ///
     /// Cancel safe: a dropped future leaves the line, and returns a permit that it was given meanwhile.

@@ -144,6 +144,16 @@ impl Metrics {
         self.active.dec();
     }
 
+    /// Returns the number of reconciles in progress.
+    pub(crate) fn active(&self) -> usize {
+        usize::try_from(self.active.get()).unwrap_or(0)
+    }
+
+    /// Returns the number of reconciles that have ended.
+    pub(crate) fn finished(&self) -> u64 {
+        self.time.get_sample_count()
+    }
+
     pub(crate) fn ended(&self, label: Label, time: Duration) {
         let counter = match label {
             Label::Success => &self.success,

@@ -5,7 +5,7 @@ mod tasks;
 
 use std::future::pending;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -27,7 +27,7 @@ use crate::reconcile::Reconciler;
 use crate::request::RequestKey;
 use crate::source::feed;
 use crate::start::StartContext;
-use crate::status::{ControllerStatus, Waiting};
+use crate::status::{ControllerStatus, Waiting, WorkProgress, Working};
 use crate::watch::in_clusters::{AnyClusterWatch, follow};
 use crate::watch::{AnyWatch, FilterAll, Sink};
 use crate::worker::Worker;
@@ -167,7 +167,7 @@ impl<R: RequestKey> Running<R> {
         cancel: &CancellationToken,
     ) -> Result<(), ControllerError> {
         let controller = self.status.controller().to_owned();
-        let mut waiting = Some(waiting);
+        let (mut waiting, mut working) = (Some(waiting), None);
         let mut step = Step::Wait;
         loop {
             let done = match step {
@@ -179,10 +179,12 @@ impl<R: RequestKey> Running<R> {
                 Step::GiveUp(kind, limit) => return Err(sync_error(&self.status, kind, limit)),
                 Step::StartWorkers { reminded } => {
                     waiting = None;
+                    working = Some(self.show_work(&work));
                     self.start_workers(&work, reminded);
                     None
                 }
                 Step::StopWorkers => {
+                    working = None;
                     work.worker.stop.cancel();
                     self.queue.shut_down();
                     self.tasks.pumps.abort_all();
@@ -209,7 +211,7 @@ impl<R: RequestKey> Running<R> {
             };
             step = life.on(event, now());
         }
-        drop(waiting);
+        drop((waiting, working));
         life.finish()
     }
 
@@ -228,6 +230,29 @@ impl<R: RequestKey> Running<R> {
             () = next_synced(&mut self.initial), if life.is_syncing() => Event::Synced,
             () = at(life.deadline()) => Event::DeadlinePassed,
         }
+    }
+
+    /// Shows the progress of the workers in the status.
+    fn show_work<C: Reconciler<R>>(&self, work: &Work<C>) -> Working {
+        let (queue, metrics) = (self.queue.clone(), self.metrics.clone());
+        let ids = Arc::clone(&work.worker.reconcile_ids);
+        let workers = work.settings.max_concurrent_reconciles;
+        let limit = work.limit.clone();
+        let grace = work.settings.deadline_grace;
+        let longest_reconcile = work
+            .settings
+            .deadline
+            .map(|deadline| deadline.saturating_add(grace));
+        self.status.works(move || WorkProgress {
+            workers,
+            ready: queue.len(),
+            running: metrics.active(),
+            // The first reconcile has the id 1.
+            taken: ids.load(Ordering::Relaxed).saturating_sub(1),
+            finished: metrics.finished(),
+            longest_reconcile,
+            waits_for_permit: limit.as_ref().is_some_and(LimitUser::is_exhausted),
+        })
     }
 
     fn start_workers<C: Reconciler<R>>(&mut self, work: &Work<C>, reminded: bool) {

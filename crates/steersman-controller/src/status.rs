@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use steersman_cache::{Cache, Unsynced};
@@ -38,15 +39,42 @@ pub struct HandlerPanic {
     pub message: String,
 }
 
+/// What the workers of one controller have done so far, and what waits for them; see
+/// [`ControllerStatus::work`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WorkProgress {
+    /// The number of workers.
+    pub workers: usize,
+    /// The number of ready keys in the queue.
+    pub ready: usize,
+    /// The number of reconciles in progress.
+    pub running: usize,
+    /// The number of keys that workers have taken.
+    pub taken: u64,
+    /// The number of reconciles that have ended.
+    pub finished: u64,
+    /// The longest time of a reconcile: its deadline and the grace after it; `None` without a deadline.
+    pub longest_reconcile: Option<Duration>,
+    /// Whether free workers wait for permits of a [`ReconcileLimit`](crate::ReconcileLimit), which other controllers
+    /// hold.
+    pub waits_for_permit: bool,
+}
+
 struct StatusShared {
     controller: String,
     state: Mutex<StatusState>,
 }
 
+/// Reads the progress of the workers.
+type ReadProgress = Arc<dyn Fn() -> WorkProgress + Send + Sync>;
+
 #[derive(Default)]
 struct StatusState {
     /// Set while the controller waits for first syncs.
     awaited: Option<Awaited>,
+    /// Set while workers run.
+    progress: Option<ReadProgress>,
     panics: u64,
     last_panic: Option<HandlerPanic>,
 }
@@ -54,6 +82,12 @@ struct StatusState {
 struct Awaited {
     cache: Cache,
     kinds: Vec<Kind>,
+}
+
+/// Shows the progress of the workers until it is dropped.
+#[must_use]
+pub(crate) struct Working {
+    status: ControllerStatus,
 }
 
 /// Marks the controller as waiting until it is dropped.
@@ -97,6 +131,15 @@ impl ControllerStatus {
         kinds.iter().flat_map(|kind| cache.unsynced(kind)).collect()
     }
 
+    /// Returns the progress of the workers; `None` unless they run: before the first syncs, and after the controller
+    /// was told to stop.
+    #[must_use]
+    pub fn work(&self) -> Option<WorkProgress> {
+        let read = self.shared.state.lock().progress.clone();
+        // Without the lock, because the queue has a lock of its own.
+        read.map(|read| read())
+    }
+
     /// Returns the number of events lost to panics of predicates, handlers and filters since the
     /// start.
     #[must_use]
@@ -116,6 +159,14 @@ impl ControllerStatus {
         state.last_panic = Some(panic);
     }
 
+    /// Shows the progress of the workers until the returned guard is dropped.
+    pub(crate) fn works(&self, read: impl Fn() -> WorkProgress + Send + Sync + 'static) -> Working {
+        self.shared.state.lock().progress = Some(Arc::new(read));
+        Working {
+            status: self.clone(),
+        }
+    }
+
     /// Marks the controller as waiting for these kinds until the returned guard is dropped.
     pub(crate) fn wait_for(&self, cache: Cache, mut kinds: Vec<Kind>) -> Waiting {
         kinds.sort();
@@ -124,6 +175,14 @@ impl ControllerStatus {
         Waiting {
             status: self.clone(),
         }
+    }
+}
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        // Dropped outside the lock, because it holds the queue.
+        let progress = self.status.shared.state.lock().progress.take();
+        drop(progress);
     }
 }
 

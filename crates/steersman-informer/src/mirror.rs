@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Instant;
 
 use steersman_api::{Decoded, ListWatch, Malformed, RawObject};
 use steersman_object::{Kind, Object, ObjectKey, Selection};
@@ -132,6 +133,13 @@ impl Mirror {
     #[must_use]
     pub fn is_running(&self) -> bool {
         !matches!(self.state(), State::Declared | State::Stopped)
+    }
+
+    /// Returns the instant by which the reflector has received something, tried a request, or ended a pause; `None`
+    /// unless the informer runs. An instant in the past means that the reflector is stuck (`HEALTH-3`).
+    #[must_use]
+    pub fn activity_due(&self) -> Option<Instant> {
+        self.core.activity_due()
     }
 
     /// Returns whether the informer asks for metadata only.

@@ -16,7 +16,7 @@ mod dictionary;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
 use steersman_api::ListWatch;
@@ -73,6 +73,8 @@ pub(crate) struct Core {
     applied: watch::Sender<u64>,
     /// How much of each object the reflector asks for. It never shrinks.
     wanted: watch::Sender<Extent>,
+    /// The instant by which the reflector does its next step, receives data, or times out.
+    activity_due: Mutex<Option<Instant>>,
 }
 
 struct Writer {
@@ -135,6 +137,7 @@ impl Core {
                 Some(_) => Extent::Whole,
                 None => Extent::Metadata,
             }),
+            activity_due: Mutex::new(None),
             name: kind.qualified_plural(),
             kind,
             options,
@@ -188,6 +191,12 @@ impl Core {
     /// Returns how much of each object is wanted.
     pub(crate) fn wanted(&self) -> Extent {
         *self.wanted.borrow()
+    }
+
+    /// Returns the instant by which the reflector is active again; `None` unless it runs.
+    pub(crate) fn activity_due(&self) -> Option<Instant> {
+        let is_running = self.writer.lock().run == RunState::Running;
+        self.activity_due.lock().filter(|_| is_running)
     }
 
     pub(crate) fn subscribers(&self) -> usize {

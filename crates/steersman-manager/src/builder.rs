@@ -13,6 +13,8 @@ use steersman_controller::ControllerDefaults;
 use crate::cluster::Cluster;
 use crate::clusters::AddedClusters;
 use crate::error::Error;
+use crate::http_options::{HealthServer, MetricsServer};
+use crate::http_server::ServerDeclarations;
 use crate::manager::Manager;
 use crate::options::{DEFAULT_GRACE, ManagerOptions};
 
@@ -25,6 +27,7 @@ pub struct ManagerBuilder {
     client: ClientOptions,
     preflight: bool,
     options: ManagerOptions,
+    servers: ServerDeclarations,
 }
 
 impl Manager {
@@ -43,6 +46,7 @@ impl Manager {
             client: ClientOptions::new(),
             preflight: false,
             options,
+            servers: ServerDeclarations::default(),
         }
     }
 }
@@ -113,16 +117,35 @@ impl ManagerBuilder {
         self
     }
 
+    /// Serves `/healthz`, `/livez` and `/readyz`: see [`HealthServer`]. Off by default, and with an empty address or
+    /// `"0"`; `"[::]:8081"` is the usual address.
+    ///
+    /// `/readyz` passes when the manager has started and each declared kind has synced once (`HEALTH-2`). `/livez` and
+    /// `/healthz` pass while the process makes progress (`HEALTH-3`): an unreachable api-server, a standby and a long
+    /// reconcile are live. [`Manager::add_ready_check`] and [`Manager::add_health_check`] add checks.
+    pub fn health(mut self, server: impl Into<HealthServer>) -> Self {
+        self.servers.health = Some(server.into());
+        self
+    }
+
+    /// Serves `/metrics`: see [`MetricsServer`]. Off by default, and with an empty address or `"0"`;
+    /// `MetricsServer::secure("[::]:8443")` is the usual server.
+    pub fn metrics(mut self, server: impl Into<MetricsServer>) -> Self {
+        self.servers.metrics = Some(server.into());
+        self
+    }
+
     /// Makes the manager. It does no I/O and needs no cluster.
     ///
     /// # Errors
     ///
     /// [`Error::CacheOptions`]; [`Error::Controller`] if the settings of controllers cannot work;
     /// [`Error::FieldManager`]; [`Error::Metrics`] if the registry belongs to
-    /// another manager.
+    /// another manager; [`Error::Server`] if an address or a limit of a server cannot work.
     pub fn build(mut self) -> Result<Manager, Error> {
         // CACHE-13: checked before metrics are registered, so that the registry can serve a corrected try.
         self.options.controllers.check()?;
+        self.servers.check()?;
         let _checked = Cache::new(self.cache.clone()).map_err(Error::CacheOptions)?;
         if let Some(name) = self.client.given_field_manager() {
             check_field_manager(name).map_err(Error::FieldManager)?;
@@ -153,7 +176,9 @@ impl ManagerBuilder {
         registered.map_err(Error::Metrics)?;
         let cluster = Cluster::with_client_options(connection, cache, client)?;
         let cluster = cluster.preflight(self.preflight);
-        Ok(Manager::new(cluster, clusters, self.options))
+        let manager = Manager::new(cluster, clusters, self.options);
+        manager.add_servers(&self.servers)?;
+        Ok(manager)
     }
 }
 

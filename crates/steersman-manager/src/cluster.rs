@@ -190,7 +190,10 @@ impl Runnable for Cluster {
             pending::<Infallible>().await
         };
         tokio::select! {
-            ended = run => Ok(ended?),
+            ended = run => {
+                context.note_end(&format!("cache of {}", self.connection.endpoint()));
+                Ok(ended?)
+            }
             never = settled => match never {},
             never = asking => match never {},
         }

@@ -58,6 +58,21 @@ pub enum Error {
         /// The names of the controllers, in order.
         known: Vec<String>,
     },
+    /// A server of health probes or metrics was declared in a way that cannot work.
+    #[error("the server of health probes or metrics cannot be made as declared")]
+    Server(#[from] steersman_serve::Error),
+    /// A health endpoint has two checks of the same name.
+    #[error("there is a check named {name:?} already: give one of the two another name")]
+    DuplicateCheck {
+        /// The name.
+        name: String,
+    },
+    /// The name of a check cannot be part of a path.
+    #[error("{name:?} is no name of a check: use letters, digits, and the characters - _ . and /")]
+    CheckName {
+        /// The name.
+        name: String,
+    },
     /// The process cannot listen to the signals that stop the manager.
     #[error("SIGINT and SIGTERM cannot be listened to")]
     Signals(#[source] std::io::Error),

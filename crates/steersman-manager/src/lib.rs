@@ -38,6 +38,8 @@
 //! - [`error`] has [`Error`].
 //! - [`options`] has the default grace period.
 //! - [`health`] has [`Health`], which `monitor` reads from caches and controllers.
+//! - `liveness` decides whether the process makes progress.
+//! - [`diagnostics`] has [`Diagnostics`], sections of JSON that parts of a program add.
 //! - [`runnable`] has [`Runnable`].
 //! - [`shutdown`] has [`shutdown_signal`] and [`Shutdown`].
 //! - `supervision` decides which group starts or stops next, and `supervisor` carries that out with the
@@ -45,12 +47,18 @@
 //! - [`cluster`] has [`Cluster`]: connection, cache and client of one api-server.
 //! - [`manager`] has the handle, [`Manager`].
 //! - [`builder`] has [`ManagerBuilder`].
+//!
+//! Health probes and metrics are served by `http_server`, with the options of [`http_options`]. `built_in_checks` has
+//! the manager's own checks, `probes` runs all of them, and `process_metrics` reads the metrics of the process.
 
 pub mod order;
 pub mod error;
 pub mod options;
 pub mod health;
+mod liveness;
+pub mod diagnostics;
 mod monitor;
+mod built_in_checks;
 pub mod runnable;
 pub mod shutdown;
 mod reminders;
@@ -58,6 +66,11 @@ mod readiness;
 mod tasks;
 mod supervision;
 mod supervisor;
+pub mod http_options;
+mod probes;
+mod process_stat;
+mod process_metrics;
+mod http_server;
 pub mod cluster;
 mod clusters;
 pub mod manager;
@@ -65,8 +78,10 @@ pub mod builder;
 
 pub use builder::ManagerBuilder;
 pub use cluster::Cluster;
+pub use diagnostics::Diagnostics;
 pub use error::{BoxError, Error};
 pub use health::{Check, ControllerHealth, Health, InformerHealth};
+pub use http_options::{HealthServer, MetricsServer};
 pub use manager::Manager;
 pub use order::Group;
 pub use runnable::{RunContext, Runnable};

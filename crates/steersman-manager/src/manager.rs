@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::future::Future;
 use std::mem::take;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,11 +19,14 @@ use tokio::sync::Notify;
 
 use crate::cluster::Cluster;
 use crate::clusters::{self, AddedClusters, ClusterMetrics};
-use crate::error::Error;
+use crate::diagnostics::Diagnostics;
+use crate::error::{BoxError, Error};
 use crate::health::Health;
-use crate::monitor::{Monitor, WatchedKinds};
+use crate::http_server::{HttpServers, ServerDeclarations};
+use crate::monitor::{Monitor, RunStage, WatchedKinds};
 use crate::options::ManagerOptions;
 use crate::order::Group;
+use crate::probes::BuiltIn;
 use crate::runnable::{Erased, Runnable, from_fn};
 use crate::shutdown::Shutdown;
 use crate::supervision::Supervision;
@@ -56,6 +60,7 @@ struct Shared {
     options: ManagerOptions,
     monitor: Arc<Monitor>,
     clusters: AddedClusters,
+    http: HttpServers,
     state: Mutex<State>,
     /// Notifies the supervisor of an added runnable.
     added: Notify,
@@ -104,8 +109,10 @@ impl Manager {
             controllers: BTreeSet::new(),
         };
         let monitor = Monitor::new(&cluster.connection().endpoint(), cluster.cache().clone());
+        let monitor = Arc::new(monitor);
         let shared = Shared {
-            monitor: Arc::new(monitor),
+            http: HttpServers::new(&monitor),
+            monitor,
             cluster,
             clusters,
             options,
@@ -162,6 +169,85 @@ impl Manager {
     #[must_use]
     pub fn health(&self) -> Health {
         self.shared.monitor.health()
+    }
+
+    /// Adds a named check to `/livez` and `/healthz`. The kubelet restarts a Pod with a liveness probe that fails, so
+    /// the check should fail only if a restart helps.
+    ///
+    /// The check runs for each request, at the same time as other checks, and must not block its thread. A panic,
+    /// and more time than [`HealthServer::check_timeout`](crate::HealthServer::check_timeout), are failures.
+    ///
+    /// ```
+    /// # fn f(manager: &steersman_manager::Manager) -> Result<(), steersman_manager::Error> {
+    /// manager.add_health_check("disk", || async {
+    ///     std::fs::metadata("/var/lib/shop").map(drop)
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DuplicateCheck`], [`Error::CheckName`].
+    pub fn add_health_check<F, Fut, E>(
+        &self,
+        name: impl Into<String>,
+        check: F,
+    ) -> Result<(), Error>
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<(), E>> + Send + 'static,
+        E: Into<BoxError>,
+    {
+        self.shared.http.live.add(BuiltIn::Live, name.into(), check)
+    }
+
+    /// Adds a named check to `/readyz`, with the rules of [`add_health_check`](Self::add_health_check). A Pod that is
+    /// not ready receives no requests for its Services, such as those of webhooks.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DuplicateCheck`], [`Error::CheckName`].
+    pub fn add_ready_check<F, Fut, E>(&self, name: impl Into<String>, check: F) -> Result<(), Error>
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<(), E>> + Send + 'static,
+        E: Into<BoxError>,
+    {
+        self.shared
+            .http
+            .ready
+            .add(BuiltIn::Ready, name.into(), check)
+    }
+
+    /// Returns the diagnostics, to which parts of the program add sections.
+    pub fn diagnostics(&self) -> &Diagnostics {
+        &self.shared.http.diagnostics
+    }
+
+    /// Returns the address of the server of health probes; `None` before it listens, or if there is none. With port 0
+    /// it has the port that the system chose.
+    #[must_use]
+    pub fn health_address(&self) -> Option<SocketAddr> {
+        self.shared.http.health_bound.get()
+    }
+
+    /// Returns the address of the metrics server; see [`health_address`](Self::health_address).
+    #[must_use]
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.shared.http.metrics_bound.get()
+    }
+
+    /// Adds the servers of health probes and metrics.
+    pub(crate) fn add_servers(&self, servers: &ServerDeclarations) -> Result<(), Error> {
+        let shared = &self.shared;
+        let (connection, registry) = (self.connection(), self.metrics_registry());
+        for server in shared
+            .http
+            .declared(servers, &shared.monitor, connection, registry)?
+        {
+            self.add(server)?;
+        }
+        Ok(())
     }
 
     /// Adds a runnable. It starts with its group, or at once if the manager runs.
@@ -303,6 +389,7 @@ impl Manager {
             title(name),
             Group::LeaderElected,
             move |context| async move {
+                let title = title(controller.name());
                 let cancel = context.cancellation();
                 let start = StartContext::new(
                     cluster.cache().clone(),
@@ -314,7 +401,9 @@ impl Manager {
                 .registry(options.registry.clone())
                 .defaults(options.controllers.clone())
                 .clusters(clusters);
-                Ok(controller.start(start).await?)
+                controller.start(start).await?;
+                context.note_end(&title);
+                Ok(())
             },
         ))?;
         // CACHE-13: a refused controller is not part of the health.
@@ -413,7 +502,15 @@ impl Supervised for Shared {
         self.added.notified().await;
     }
 
+    fn reached(&self, group: Group) {
+        // HEALTH-2: a standby, which waits for the lease before this group, is started.
+        if group == Group::LeaderElected {
+            self.monitor.reach(RunStage::Started);
+        }
+    }
+
     fn refuse(&self) {
+        self.monitor.reach(RunStage::Stopping);
         self.state.lock().phase = Phase::Stopping;
     }
 }

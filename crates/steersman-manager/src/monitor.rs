@@ -1,19 +1,40 @@
-//! Handle: reads the health of a manager from its caches and controllers.
+//! Handle: reads the health of a manager from its caches and controllers, and keeps the stage of its run.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use steersman_cache::Cache;
 use steersman_controller::ControllerStatus;
 use steersman_object::Kind;
 
 use crate::health::{ControllerHealth, Health, InformerHealth};
+use crate::liveness::Liveness;
+use crate::order::Group;
 
 /// The caches and controllers of one manager, for reads while they run (MGR-6).
 pub(crate) struct Monitor {
     /// The clusters, the manager's own first.
     clusters: Mutex<Vec<(String, Cache)>>,
     controllers: Mutex<Vec<WatchedKinds>>,
+    stage: Mutex<RunStage>,
+    /// The groups of the runnables that run, by name.
+    tasks: Mutex<BTreeMap<String, Group>>,
+    /// The tasks of the framework that ended although they were not asked to stop.
+    ended_tasks: Mutex<Vec<String>>,
+    liveness: Mutex<Liveness>,
+}
+
+/// How far the run of a manager has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum RunStage {
+    /// A group before the leader-elected one is not ready.
+    #[default]
+    Starting,
+    /// Every group before the leader-elected one is ready. A standby is started, too.
+    Started,
+    /// The manager was told to stop, or failed.
+    Stopping,
 }
 
 /// The kinds that one controller watches.
@@ -39,7 +60,62 @@ impl Monitor {
         Self {
             clusters: Mutex::new(vec![(cluster.to_owned(), cache)]),
             controllers: Mutex::default(),
+            stage: Mutex::default(),
+            tasks: Mutex::default(),
+            ended_tasks: Mutex::default(),
+            liveness: Mutex::default(),
         }
+    }
+
+    pub(crate) fn stage(&self) -> RunStage {
+        *self.stage.lock()
+    }
+
+    /// Notes how far the run has come. A stop is final.
+    pub(crate) fn reach(&self, stage: RunStage) {
+        let mut known = self.stage.lock();
+        if *known != RunStage::Stopping {
+            *known = stage;
+        }
+    }
+
+    /// Notes that a runnable runs.
+    pub(crate) fn note_task(&self, name: &str, group: Group) {
+        self.tasks.lock().insert(name.to_owned(), group);
+    }
+
+    /// Notes that a runnable has ended.
+    pub(crate) fn forget_task(&self, name: &str) {
+        self.tasks.lock().remove(name);
+    }
+
+    /// Notes that a task of the framework has ended although it was not asked to stop.
+    pub(crate) fn note_ended_task(&self, name: &str) {
+        self.ended_tasks.lock().push(name.to_owned());
+    }
+
+    pub(crate) fn tasks(&self) -> BTreeMap<String, Group> {
+        self.tasks.lock().clone()
+    }
+
+    pub(crate) fn ended_tasks(&self) -> Vec<String> {
+        self.ended_tasks.lock().clone()
+    }
+
+    pub(crate) fn clusters(&self) -> Vec<(String, Cache)> {
+        self.clusters.lock().clone()
+    }
+
+    pub(crate) fn controllers(&self) -> Vec<ControllerStatus> {
+        let controllers = self.controllers.lock();
+        controllers
+            .iter()
+            .map(|known| known.status.clone())
+            .collect()
+    }
+
+    pub(crate) fn liveness(&self) -> MutexGuard<'_, Liveness> {
+        self.liveness.lock()
     }
 
     /// Shows a cluster until the result is dropped. A known cluster is left as it is.

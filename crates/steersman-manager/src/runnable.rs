@@ -252,6 +252,14 @@ impl RunContext {
         self.monitor.health()
     }
 
+    /// Notes that the work of a task of the framework has ended. Unless the task was asked to stop, the process is not
+    /// live (HEALTH-3).
+    pub(crate) fn note_end(&self, name: &str) {
+        if !self.cancel.is_cancelled() {
+            self.monitor.note_ended_task(name);
+        }
+    }
+
     /// Adds the informers of a cache to the manager's health until the result is dropped.
     pub(crate) fn shows(&self, cluster: &str, cache: &Cache) -> ShownCluster {
         Monitor::show(&self.monitor, cluster, cache)

@@ -7,6 +7,7 @@ use tokio::time::{Instant, sleep_until};
 use tracing::{error, info};
 
 use crate::error::Error;
+use crate::order::Group;
 use crate::readiness::Readiness;
 use crate::runnable::Erased;
 use crate::shutdown::Shutdown;
@@ -20,6 +21,9 @@ pub(crate) trait Supervised {
 
     /// Waits until a runnable is added. Cancel safe.
     async fn added(&self);
+
+    /// Notes that the groups before this one are ready.
+    fn reached(&self, group: Group);
 
     /// Refuses further runnables.
     fn refuse(&self);
@@ -39,6 +43,7 @@ pub(crate) async fn supervise(
         let done = match step {
             Step::Wait => None,
             Step::Start(group) => {
+                manager.reached(group);
                 let runnables = manager.take_waiting(|waiting| waiting.group == group);
                 readiness = Some(tasks.start(runnables));
                 None

@@ -68,6 +68,7 @@ impl RunnableTasks {
             let ready = ready.map(CancellationToken::drop_guard);
             let context = RunContext::new(cancel, ready, Arc::clone(&self.monitor));
             debug!(runnable = name, %group, "starting");
+            self.monitor.note_task(&name, group);
             let task = self.tasks.spawn(runnable.run(context));
             self.running
                 .insert(task.id(), RunningTask { name, group, task });
@@ -136,6 +137,7 @@ impl RunnableTasks {
         let Some(RunningTask { name, group, .. }) = self.running.remove(&id) else {
             return Ok(());
         };
+        self.monitor.forget_task(&name);
         match result {
             Ok(Ok(())) => {
                 debug!(runnable = name, %group, "ended");

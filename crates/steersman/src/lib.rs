@@ -88,6 +88,7 @@ pub use steersman_controller as controller;
 pub use steersman_informer as informer;
 pub use steersman_manager as manager;
 pub use steersman_object as object;
+pub use steersman_serve as serve;
 pub use steersman_workqueue as workqueue;
 
 pub use steersman_api::Connection;

@@ -1,6 +1,7 @@
 //! Driver: the reflector's way into the pipeline: the delta queue, the state and the wanted extent.
 
 use std::sync::Arc;
+use std::time::Instant as StdInstant;
 
 use tokio::time::Instant;
 
@@ -47,6 +48,10 @@ impl DeltaSink for ReflectorSink {
 
     fn wanted(&self) -> Extent {
         self.core.wanted()
+    }
+
+    fn expect_activity(&self, by: StdInstant) {
+        *self.core.activity_due.lock() = Some(by);
     }
 
     async fn wants_more(&self, than: Extent) {

@@ -42,6 +42,9 @@ pub(crate) trait DeltaSink: Send + Sync {
     /// Returns how much of each object is wanted. It never shrinks.
     fn wanted(&self) -> Extent;
 
+    /// Notes the instant by which the reflector does its next step, receives data, or times out.
+    fn expect_activity(&self, by: Instant);
+
     /// Waits until more than this is wanted.
     fn wants_more(&self, than: Extent) -> impl Future<Output = ()> + Send;
 }
@@ -71,6 +74,13 @@ pub(crate) struct Reflector<L, S> {
 
 /// The longest time that the health of the server keeps an informer from repeating its request.
 const AT_LAST: Duration = Duration::from_secs(30);
+
+/// The longest time between two activities of a list, or until the response to a watch: more than the time limits of
+/// requests and of turns together.
+const LONGEST_REQUEST: Duration = Duration::from_secs(180);
+
+/// The number of objects of a list after which the reflector notes its activity again.
+const NOTED_OBJECTS: usize = 1024;
 
 impl<L, S> Reflector<L, S>
 where
@@ -123,6 +133,7 @@ where
                     limit,
                     page,
                 } => {
+                    self.expect_request();
                     self.take_turn().await;
                     self.list(version, limit, page).await;
                 }
@@ -132,6 +143,7 @@ where
                     self.request_metrics.end_watch(now());
                 }
                 Step::Stream { version, timeout } => {
+                    self.expect_request();
                     self.take_turn().await;
                     self.request_metrics.begin_list(now());
                     self.partial_list.clear();
@@ -151,6 +163,7 @@ where
     /// Waits for the end of a pause, or for the server's return if it may be away.
     async fn sleep(&mut self, until: Instant, away: bool) {
         if !away {
+            self.sink.expect_activity(until);
             return tokio::time::sleep_until(until.into()).await;
         }
         let (returns, since) = self.failed;
@@ -160,11 +173,17 @@ where
             until,
             at_last: until.max(since + AT_LAST.mul_f64(1.0 - share / 4.0)),
         };
+        self.sink.expect_activity(pause.at_last);
         if self.health.wait(&pause, share, &self.list_watch).await {
             self.machine.handle_return();
         } else {
             self.machine.pauses().handle_turn();
         }
+    }
+
+    /// Notes that a request begins, or that data of a list arrived (HEALTH-3).
+    fn expect_request(&self) {
+        self.sink.expect_activity(now() + LONGEST_REQUEST);
     }
 
     /// Waits for a permit for a list after the first: after an outage all informers list at once.
@@ -222,7 +241,12 @@ where
         let mut items = ChunkedVec::default();
         while let Some(part) = parts.next().await {
             match part {
-                StreamPart::Object(_, item) => items.push(item),
+                StreamPart::Object(_, item) => {
+                    items.push(item);
+                    if items.len() % NOTED_OBJECTS == 0 {
+                        self.expect_request();
+                    }
+                }
                 StreamPart::Other(Ok(ListPart::End(end))) => return Ok((items, end)),
                 // Parts of an unknown sort are ignored.
                 StreamPart::Other(Ok(_)) => {}
@@ -237,6 +261,7 @@ where
     async fn watch(&mut self, options: WatchOptions, timeout: Duration) {
         let options = self.complete_options(options, timeout);
         self.request_metrics.ask_watch();
+        self.expect_request();
         let events = match self.open(&options).await {
             Ok(events) => events.map(watched),
             Err(error) => return self.fail(&Failure::of(&error)),
@@ -253,9 +278,10 @@ where
             self.decode_batches,
         );
         loop {
-            let deadline = self.machine.deadline(now()).into();
+            let deadline = self.machine.deadline(now());
+            self.sink.expect_activity(deadline);
             let event = tokio::select! {
-                event = tokio::time::timeout_at(deadline, events.next()) => event,
+                event = tokio::time::timeout_at(deadline.into(), events.next()) => event,
                 () = self.sink.wants_more(self.extent) => return,
             };
             let event = match event {
@@ -379,6 +405,7 @@ where
     }
 
     async fn replace(&mut self, version: ResourceVersion) {
+        self.expect_request();
         let items = self.partial_list.take();
         self.listed = true;
         self.turn = None;

@@ -1,4 +1,4 @@
-//! The manager over the embedded api-server: in process on a paused clock, except for signals.
+//! The manager over the embedded api-server: in process on a paused clock, except for signals and servers.
 #![expect(clippy::unwrap_used, reason = "tests say what is wrong by failing")]
 
 mod world;
@@ -12,5 +12,7 @@ mod preflight;
 mod controllers;
 mod clusters;
 mod declaring;
+mod probes;
+mod metrics_server;
 #[cfg(unix)]
 mod signals;

@@ -1,0 +1,278 @@
+//! Words: the options of the servers of health probes and metrics.
+
+use std::fmt;
+use std::future::ready;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::StatusCode;
+use prometheus::Registry;
+use steersman_api::Connection;
+use steersman_serve::{
+    AccessControl, CertificateMetrics, Error as ServeError, Limits, ListenAddress, ReviewedAccess,
+    Route, Routes, ServerOptions, TlsOptions, text_response,
+};
+
+/// The server of `/healthz`, `/livez` and `/readyz`; see [`ManagerBuilder::health`](crate::ManagerBuilder::health).
+///
+/// Made of an address, such as `":8081"`; an empty one and `"0"` mean no server.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct HealthServer {
+    pub(crate) address: ListenAddress,
+    pub(crate) options: ServerOptions,
+    pub(crate) reveals: bool,
+    pub(crate) check_timeout: Duration,
+}
+
+/// The server of `/metrics` and of diagnostics; see [`ManagerBuilder::metrics`](crate::ManagerBuilder::metrics).
+///
+/// Made of an address, such as `":8080"`, for HTTP without authentication; [`secure`](Self::secure) makes one with
+/// both. An empty address and `"0"` mean no server.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct MetricsServer {
+    pub(crate) address: ListenAddress,
+    pub(crate) tls: Option<TlsOptions>,
+    pub(crate) limits: Limits,
+    pub(crate) access: Access,
+    pub(crate) routes: Vec<Route>,
+}
+
+/// Who may use the routes of the metrics server.
+#[derive(Clone)]
+pub(crate) enum Access {
+    /// Every client; without diagnostics.
+    Open,
+    /// Clients that the manager's api-server knows and permits, with tokens for these audiences.
+    Reviewed { audiences: Vec<String> },
+    /// Clients that the program admits.
+    Given(Arc<dyn Fn(Route) -> Route + Send + Sync>),
+}
+
+/// The path of the metrics.
+pub(crate) const METRICS: &str = "/metrics";
+/// The path of the diagnostics.
+pub(crate) const DIAGNOSTICS: &str = "/debug/steersman";
+
+/// How long one check may take by default.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
+
+impl HealthServer {
+    /// Makes the options of a server without TLS.
+    pub fn new(address: impl Into<ListenAddress>) -> Self {
+        Self {
+            address: address.into(),
+            options: ServerOptions::new(),
+            reveals: false,
+            check_timeout: CHECK_TIMEOUT,
+        }
+    }
+
+    /// Serves HTTPS; a probe of a Deployment then has the scheme `HTTPS`, for which the kubelet verifies no
+    /// certificate.
+    pub fn tls(mut self, tls: TlsOptions) -> Self {
+        self.options = self.options.tls(tls);
+        self
+    }
+
+    /// Sets the limits of connections and requests.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.options = self.options.limits(limits);
+        self
+    }
+
+    /// Sets whether responses show why a check of the program failed. Off by default: the response says `reason
+    /// withheld`, and the log has the reason, because every client in the network can read the response.
+    pub fn reveal_reasons(mut self, on: bool) -> Self {
+        self.reveals = on;
+        self
+    }
+
+    /// Sets how long one check may take; 5 s by default. A check that takes longer fails. Zero is refused when the
+    /// manager is built; [`Duration::MAX`] is no limit.
+    pub fn check_timeout(mut self, time: Duration) -> Self {
+        self.check_timeout = time;
+        self
+    }
+
+    /// Checks the options without I/O.
+    pub(crate) fn check(&self) -> Result<(), ServeError> {
+        self.address.check()?;
+        if self.check_timeout.is_zero() {
+            let limit = "check_timeout";
+            return Err(ServeError::ZeroLimit { limit });
+        }
+        self.options.check()
+    }
+}
+
+impl MetricsServer {
+    /// Makes the options of a server without TLS and without authentication: every client in the network can read
+    /// the metrics. It serves no diagnostics.
+    pub fn new(address: impl Into<ListenAddress>) -> Self {
+        Self {
+            address: address.into(),
+            tls: None,
+            limits: Limits::new(),
+            access: Access::Open,
+            routes: Vec::new(),
+        }
+    }
+
+    /// Makes the options of a server with HTTPS, with a certificate that it signs itself unless
+    /// [`tls`](Self::tls) sets another one, and with [`reviewed_access`](Self::reviewed_access).
+    pub fn secure(address: impl Into<ListenAddress>) -> Self {
+        Self::new(address)
+            .tls(TlsOptions::self_signed())
+            .reviewed_access()
+    }
+
+    /// Serves HTTPS.
+    pub fn tls(mut self, tls: TlsOptions) -> Self {
+        self.tls = Some(tls);
+        self
+    }
+
+    /// Lets in clients by reviews of the manager's api-server; see [`ReviewedAccess`].
+    pub fn reviewed_access(mut self) -> Self {
+        self.access = Access::Reviewed {
+            audiences: Vec::new(),
+        };
+        self
+    }
+
+    /// Like [`reviewed_access`](Self::reviewed_access), for tokens that were issued for one of these audiences.
+    pub fn reviewed_access_for<A: Into<String>>(
+        mut self,
+        audiences: impl IntoIterator<Item = A>,
+    ) -> Self {
+        let audiences = audiences.into_iter().map(Into::into).collect();
+        self.access = Access::Reviewed { audiences };
+        self
+    }
+
+    /// Lets in the clients that `access` admits.
+    pub fn access(mut self, access: impl AccessControl) -> Self {
+        let access = Arc::new(access);
+        self.access = Access::Given(Arc::new(move |route| route.access(Arc::clone(&access))));
+        self
+    }
+
+    /// Sets the limits of connections and requests.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Adds a route, with the access of the other routes. `/metrics` and `/debug/steersman` are taken.
+    pub fn route(mut self, route: Route) -> Self {
+        self.routes.push(route);
+        self
+    }
+
+    /// Returns the route with the access of this server.
+    pub(crate) fn protect(&self, route: Route, reviewed: Option<&ReviewedAccess>) -> Route {
+        match (&self.access, reviewed) {
+            (Access::Given(protect), _) => protect(route),
+            (Access::Reviewed { .. }, Some(reviewed)) => route.access(reviewed.clone()),
+            (Access::Open | Access::Reviewed { .. }, _) => route,
+        }
+    }
+
+    /// Returns the control of access by reviews, if the server has one.
+    pub(crate) fn reviewed(&self, connection: &Connection) -> Option<ReviewedAccess> {
+        let Access::Reviewed { audiences } = &self.access else {
+            return None;
+        };
+        let connection = connection.clone();
+        Some(match &**audiences {
+            [] => ReviewedAccess::new(connection),
+            some => ReviewedAccess::with_audiences(connection, some.iter().cloned()),
+        })
+    }
+
+    /// Returns whether every client may read.
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self.access, Access::Open)
+    }
+
+    /// Returns the options of the server. Counts changed certificate files in the registry.
+    pub(crate) fn server_options(&self, registry: &Registry) -> Result<ServerOptions, ServeError> {
+        let options = ServerOptions::new().limits(self.limits);
+        let Some(tls) = &self.tls else {
+            return Ok(options);
+        };
+        if tls.has_metrics() {
+            return Ok(options.tls(tls.clone()));
+        }
+        let metrics = CertificateMetrics::register(registry)?;
+        Ok(options.tls(tls.clone().metrics(metrics)))
+    }
+
+    /// Checks the paths of the added routes.
+    pub(crate) fn check_routes(&self) -> Result<(), ServeError> {
+        let mut routes = Routes::new();
+        for path in [METRICS, DIAGNOSTICS] {
+            let taken = |_| ready(text_response(StatusCode::NOT_FOUND, "taken"));
+            routes.add(Route::get(path, taken))?;
+        }
+        for route in &self.routes {
+            routes.add(route.clone())?;
+        }
+        Ok(())
+    }
+
+    /// Checks the options without I/O.
+    pub(crate) fn check(&self) -> Result<(), ServeError> {
+        self.address.check()?;
+        ServerOptions::new().limits(self.limits).check()
+    }
+}
+
+impl fmt::Debug for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Open => f.write_str("Open"),
+            Self::Reviewed { audiences } => f.debug_tuple("Reviewed").field(audiences).finish(),
+            Self::Given(_) => f.write_str("Given"),
+        }
+    }
+}
+
+impl From<&str> for HealthServer {
+    fn from(address: &str) -> Self {
+        Self::new(address)
+    }
+}
+
+impl From<String> for HealthServer {
+    fn from(address: String) -> Self {
+        Self::new(address)
+    }
+}
+
+impl From<SocketAddr> for HealthServer {
+    fn from(address: SocketAddr) -> Self {
+        Self::new(address)
+    }
+}
+
+impl From<&str> for MetricsServer {
+    fn from(address: &str) -> Self {
+        Self::new(address)
+    }
+}
+
+impl From<String> for MetricsServer {
+    fn from(address: String) -> Self {
+        Self::new(address)
+    }
+}
+
+impl From<SocketAddr> for MetricsServer {
+    fn from(address: SocketAddr) -> Self {
+        Self::new(address)
+    }
+}

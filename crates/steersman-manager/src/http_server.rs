@@ -1,0 +1,196 @@
+//! Driver: the runnables of the servers of health probes and metrics, and the routes of the latter.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{Request, Response, StatusCode};
+use parking_lot::Mutex;
+use prometheus::Registry;
+use steersman_api::Connection;
+use steersman_serve::{
+    Error as ServeError, ListenAddress, MetricsPage, Route, Routes, Server, ServerOptions,
+    text_response,
+};
+
+use crate::diagnostics::Diagnostics;
+use crate::error::{BoxError, Error};
+use crate::http_options::{DIAGNOSTICS, HealthServer, METRICS, MetricsServer};
+use crate::monitor::Monitor;
+use crate::order::Group;
+use crate::probes::{AddedChecks, probe_routes};
+use crate::process_metrics;
+use crate::runnable::{RunContext, Runnable};
+
+/// A server that a manager runs in the group of servers, which starts first and stops last.
+pub(crate) struct HttpServer {
+    pub(crate) name: &'static str,
+    pub(crate) address: ListenAddress,
+    pub(crate) options: ServerOptions,
+    pub(crate) routes: Routes,
+    pub(crate) bound: BoundAddress,
+}
+
+/// The address on which a server listens, once it does. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct BoundAddress {
+    address: Arc<Mutex<Option<SocketAddr>>>,
+}
+
+/// The servers that a manager was declared with.
+#[derive(Debug, Default)]
+pub(crate) struct ServerDeclarations {
+    pub(crate) health: Option<HealthServer>,
+    pub(crate) metrics: Option<MetricsServer>,
+}
+
+/// What the servers of a manager show, and where they listen.
+pub(crate) struct HttpServers {
+    /// The added checks of liveness.
+    pub(crate) live: AddedChecks,
+    /// The added checks of readiness.
+    pub(crate) ready: AddedChecks,
+    pub(crate) diagnostics: Diagnostics,
+    pub(crate) health_bound: BoundAddress,
+    pub(crate) metrics_bound: BoundAddress,
+}
+
+impl BoundAddress {
+    pub(crate) fn get(&self) -> Option<SocketAddr> {
+        *self.address.lock()
+    }
+}
+
+impl ServerDeclarations {
+    /// Checks the servers without I/O.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if let Some(health) = &self.health {
+            health.check()?;
+        }
+        if let Some(metrics) = &self.metrics {
+            metrics.check()?;
+            metrics.check_routes()?;
+        }
+        Ok(())
+    }
+}
+
+impl HttpServers {
+    pub(crate) fn new(monitor: &Arc<Monitor>) -> Self {
+        let diagnostics = Diagnostics::default();
+        monitor.describe_in(&diagnostics);
+        Self {
+            live: AddedChecks::default(),
+            ready: AddedChecks::default(),
+            diagnostics,
+            health_bound: BoundAddress::default(),
+            metrics_bound: BoundAddress::default(),
+        }
+    }
+
+    /// Returns the runnables of the declared servers. Registers the metrics that only a metrics server shows.
+    pub(crate) fn declared(
+        &self,
+        servers: &ServerDeclarations,
+        monitor: &Arc<Monitor>,
+        connection: &Connection,
+        registry: &Registry,
+    ) -> Result<Vec<HttpServer>, Error> {
+        let mut declared = Vec::new();
+        let health = servers.health.as_ref();
+        if let Some(health) = health.filter(|health| !health.address.is_off()) {
+            declared.push(HttpServer {
+                name: "health",
+                address: health.address.clone(),
+                options: health.options.clone(),
+                routes: probe_routes(health, monitor, &self.live, &self.ready)?,
+                bound: self.health_bound.clone(),
+            });
+        }
+        let metrics = servers.metrics.as_ref();
+        if let Some(metrics) = metrics.filter(|metrics| !metrics.address.is_off()) {
+            process_metrics::register(registry).map_err(Error::Metrics)?;
+            declared.push(HttpServer {
+                name: "metrics",
+                address: metrics.address.clone(),
+                options: metrics.server_options(registry)?,
+                routes: metrics_routes(metrics, connection, registry, &self.diagnostics)?,
+                bound: self.metrics_bound.clone(),
+            });
+        }
+        Ok(declared)
+    }
+}
+
+impl Runnable for HttpServer {
+    fn name(&self) -> String {
+        format!("{} server", self.name)
+    }
+
+    fn group(&self) -> Group {
+        Group::HttpServers
+    }
+
+    fn says_when_ready(&self) -> bool {
+        true
+    }
+
+    async fn run(self, context: RunContext) -> Result<(), BoxError> {
+        let server = Server::bind(self.name, &self.address, self.options).await?;
+        *self.bound.address.lock() = Some(server.local_address());
+        context.ready();
+        server.run(self.routes, context.cancellation()).await;
+        context.note_end(&format!("{} server", self.name));
+        Ok(())
+    }
+}
+
+/// Returns the routes of the metrics server.
+pub(crate) fn metrics_routes(
+    options: &MetricsServer,
+    connection: &Connection,
+    registry: &Registry,
+    diagnostics: &Diagnostics,
+) -> Result<Routes, ServeError> {
+    let reviewed = options.reviewed(connection);
+    let mut routes = Routes::new();
+    let mut add = |route: Route| routes.add(options.protect(route, reviewed.as_ref()));
+    add(Route::get(METRICS, MetricsPage::new(registry.clone())))?;
+    if !options.is_open() {
+        let (all, one) = (diagnostics.clone(), diagnostics.clone());
+        add(Route::get(DIAGNOSTICS, move |request| {
+            let response = describe(&all, &request);
+            async move { response }
+        }))?;
+        let one = move |request| {
+            let response = describe(&one, &request);
+            async move { response }
+        };
+        add(Route::get(format!("{DIAGNOSTICS}/"), one).prefix())?;
+    }
+    for route in &options.routes {
+        add(route.clone())?;
+    }
+    Ok(routes)
+}
+
+/// Returns all diagnostics, or the section that the path names.
+fn describe(diagnostics: &Diagnostics, request: &Request<Bytes>) -> Response<Bytes> {
+    let path = request.uri().path();
+    let name = path.strip_prefix(DIAGNOSTICS).unwrap_or_default();
+    let name = name.trim_matches('/');
+    let content = match name {
+        "" => Some(diagnostics.all()),
+        _ => diagnostics.section(name),
+    };
+    let Some(content) = content else {
+        let known = diagnostics.sections().join(", ");
+        let text = format!("there is no section {name:?}; the sections are {known}");
+        return text_response(StatusCode::NOT_FOUND, text);
+    };
+    let mut response = text_response(StatusCode::OK, format!("{content:#}"));
+    let json = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(CONTENT_TYPE, json);
+    response
+}

@@ -1,0 +1,239 @@
+//! Machine: whether the process makes progress, from what its reflectors and workers have done.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use steersman_controller::WorkProgress;
+
+/// The judgement of liveness (HEALTH-3). It keeps what it saw of each controller at the last look, because a stall is
+/// a fact about two looks: keys were ready at both, and no worker took or finished one in between.
+#[derive(Debug, Default)]
+pub(crate) struct Liveness {
+    controllers: BTreeMap<String, LastProgress>,
+}
+
+/// The progress of one controller with ready keys, at the last look that found progress.
+#[derive(Clone, Copy, Debug)]
+struct LastProgress {
+    taken: u64,
+    finished: u64,
+    since: Instant,
+}
+
+/// Workers of a controller that take and finish no request although keys are ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stall {
+    pub(crate) lasts: Duration,
+    pub(crate) ready: usize,
+    pub(crate) running: usize,
+    pub(crate) workers: usize,
+}
+
+/// How late a reflector may be before it counts as stuck.
+const REFLECTOR_SLACK: Duration = Duration::from_secs(60);
+
+/// How long keys may be ready while a worker is free.
+const FREE_WORKER_SLACK: Duration = Duration::from_secs(60);
+
+impl Liveness {
+    /// Looks at the workers of a controller; `None` if none run. Returns a stall, if there is one.
+    ///
+    /// If every worker reconciles, the limit is twice the longest time of a reconcile; without a deadline a long
+    /// reconcile is no stall.
+    pub(crate) fn observe(
+        &mut self,
+        controller: &str,
+        progress: Option<WorkProgress>,
+        now: Instant,
+    ) -> Option<Stall> {
+        // Without ready keys, or while other controllers have all permits, a stall cannot begin: the time of a later one
+        // counts from the first look after that.
+        let can_stall = |progress: &WorkProgress| progress.ready > 0 && !progress.waits_for_permit;
+        let Some(progress) = progress.filter(can_stall) else {
+            self.controllers.remove(controller);
+            return None;
+        };
+        let seen = LastProgress {
+            taken: progress.taken,
+            finished: progress.finished,
+            since: now,
+        };
+        let known = self.controllers.get(controller).copied();
+        let is_same =
+            |known: &LastProgress| (known.taken, known.finished) == (seen.taken, seen.finished);
+        let Some(known) = known.filter(is_same) else {
+            self.controllers.insert(controller.to_owned(), seen);
+            return None;
+        };
+        let limit = if progress.running < progress.workers {
+            FREE_WORKER_SLACK
+        } else {
+            progress.longest_reconcile?.saturating_mul(2)
+        };
+        let lasts = now.saturating_duration_since(known.since);
+        (lasts > limit).then_some(Stall {
+            lasts,
+            ready: progress.ready,
+            running: progress.running,
+            workers: progress.workers,
+        })
+    }
+}
+
+/// Returns by how much a reflector is late that should have been active by `due`, if it counts as stuck.
+pub(crate) fn reflector_is_late(due: Option<Instant>, now: Instant) -> Option<Duration> {
+    let late = now.saturating_duration_since(due?);
+    (late > REFLECTOR_SLACK).then_some(late)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: Duration = Duration::from_secs(1);
+
+    /// One look: seconds since the start, ready keys, reconciles in progress, keys taken, reconciles ended, and
+    /// whether the controller is live.
+    type Look = (u64, usize, usize, u64, u64, bool);
+
+    fn check(name: &str, longest_reconcile: Option<Duration>, looks: &[Look]) {
+        let start = tokio::time::Instant::now().into_std();
+        let mut liveness = Liveness::default();
+        for &(at, ready, running, taken, finished, is_live) in looks {
+            let mut progress = WorkProgress::default();
+            progress.workers = 2;
+            progress.ready = ready;
+            progress.running = running;
+            progress.taken = taken;
+            progress.finished = finished;
+            progress.longest_reconcile = longest_reconcile;
+            let now = start + Duration::from_secs(at);
+            let stall = liveness.observe("shop", Some(progress), now);
+            assert_eq!(stall.is_none(), is_live, "{name} at {at} s");
+        }
+    }
+
+    /// HEALTH-3
+    #[test]
+    fn workers_that_take_and_finish_nothing_are_stalled_after_their_time() {
+        // Ready, running, taken, finished; two workers.
+        check(
+            "an idle queue",
+            None,
+            &[(0, 0, 0, 5, 5, true), (9999, 0, 0, 5, 5, true)],
+        );
+        check(
+            "keys that have just become ready",
+            None,
+            &[(0, 0, 0, 5, 5, true), (9999, 3, 0, 5, 5, true)],
+        );
+        check(
+            "a free worker that takes no key",
+            None,
+            &[
+                (0, 3, 1, 5, 4, true),
+                (60, 3, 1, 5, 4, true),
+                (61, 3, 1, 5, 4, false),
+            ],
+        );
+        check(
+            "a free worker that took a key meanwhile",
+            None,
+            &[
+                (0, 3, 1, 5, 4, true),
+                (61, 3, 1, 6, 5, true),
+                (121, 3, 1, 6, 5, true),
+            ],
+        );
+        check(
+            "a long reconcile without a deadline",
+            None,
+            &[(0, 3, 2, 5, 3, true), (86400, 3, 2, 5, 3, true)],
+        );
+        check(
+            "reconciles beyond twice their deadline",
+            Some(30 * S),
+            &[
+                (0, 3, 2, 5, 3, true),
+                (60, 3, 2, 5, 3, true),
+                (61, 3, 2, 5, 3, false),
+            ],
+        );
+        check(
+            "a reconcile that finished in time",
+            Some(30 * S),
+            &[
+                (0, 3, 2, 5, 3, true),
+                (50, 3, 2, 5, 4, true),
+                (110, 3, 2, 5, 4, true),
+            ],
+        );
+        check(
+            "a stall that ends",
+            Some(30 * S),
+            &[
+                (0, 3, 2, 5, 3, true),
+                (99, 3, 2, 5, 3, false),
+                (100, 3, 2, 6, 4, true),
+            ],
+        );
+        check(
+            "the longest deadline",
+            Some(Duration::MAX),
+            &[(0, 3, 2, 5, 3, true), (86400, 3, 2, 5, 3, true)],
+        );
+    }
+
+    /// HEALTH-3
+    #[test]
+    fn a_controller_without_workers_is_live() {
+        let now = tokio::time::Instant::now().into_std();
+        let mut liveness = Liveness::default();
+        let mut progress = WorkProgress::default();
+        progress.workers = 1;
+        progress.ready = 1;
+        assert_eq!(liveness.observe("shop", Some(progress), now), None);
+        // A standby, or a controller that waits for its kinds, and then starts.
+        assert_eq!(liveness.observe("shop", None, now + 99 * S), None);
+        assert_eq!(
+            liveness.observe("shop", Some(progress), now + 100 * S),
+            None
+        );
+        assert!(
+            liveness
+                .observe("shop", Some(progress), now + 161 * S)
+                .is_some()
+        );
+    }
+
+    /// HEALTH-3
+    #[test]
+    fn workers_that_wait_for_a_permit_are_live() {
+        let now = tokio::time::Instant::now().into_std();
+        let mut liveness = Liveness::default();
+        let mut progress = WorkProgress::default();
+        progress.workers = 1;
+        progress.ready = 1;
+        progress.waits_for_permit = true;
+        for seconds in [0, 3600, 7200] {
+            let now = now + Duration::from_secs(seconds);
+            assert_eq!(liveness.observe("shop", Some(progress), now), None);
+        }
+    }
+
+    /// HEALTH-3
+    #[test]
+    fn a_reflector_is_stuck_a_minute_after_its_next_activity_was_due() {
+        let now = tokio::time::Instant::now().into_std();
+        let table = [
+            (None, None),
+            (Some(now + 600 * S), None),
+            (Some(now), None),
+            (Some(now - 60 * S), None),
+            (Some(now - 61 * S), Some(61 * S)),
+        ];
+        for (due, late) in table {
+            assert_eq!(reflector_is_late(due, now), late);
+        }
+    }
+}
