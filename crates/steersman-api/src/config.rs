@@ -27,6 +27,11 @@ pub(crate) struct Environment {
 }
 
 impl Environment {
+    /// Returns whether the process runs in a Pod with a mounted service account.
+    fn has_service_account(&self) -> bool {
+        self.service_host.is_some() && self.service_account.join("token").exists()
+    }
+
     pub(crate) fn of_process() -> Self {
         Self {
             kubeconfig: std::env::var_os("KUBECONFIG"),
@@ -38,6 +43,41 @@ impl Environment {
     }
 }
 
+/// Which configuration to look for, instead of the first that exists.
+///
+/// ```
+/// use steersman_api::ConfigChoice;
+///
+/// let choice = ConfigChoice::new().kubeconfig("/etc/operator/kubeconfig").context("staging");
+/// # let _ = choice;
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[must_use = "a choice does nothing until it is passed to `Connection::infer_with`"]
+pub struct ConfigChoice {
+    kubeconfig: Option<PathBuf>,
+    context: Option<String>,
+}
+
+impl ConfigChoice {
+    /// Chooses the first configuration that exists.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Chooses this kubeconfig file, whatever the environment names.
+    pub fn kubeconfig(mut self, path: impl Into<PathBuf>) -> Self {
+        self.kubeconfig = Some(path.into());
+        self
+    }
+
+    /// Chooses a context of the kubeconfig instead of its current one. The service account of a Pod has no
+    /// contexts, so it is not looked at.
+    pub fn context(mut self, name: impl Into<String>) -> Self {
+        self.context = Some(name.into());
+        self
+    }
+}
+
 /// A configuration, and its origin.
 #[derive(Debug)]
 pub(crate) struct Found {
@@ -46,43 +86,56 @@ pub(crate) struct Found {
     pub(crate) credentials: String,
 }
 
-/// Returns the configuration of this environment: `KUBECONFIG`, or else `~/.kube/config`, or else the service account
-/// of the Pod.
-pub(crate) async fn find(environment: &Environment) -> Result<Found, Error> {
+/// Returns the chosen configuration, or else that of this environment: `KUBECONFIG`, or else the service account of
+/// the Pod, or else `~/.kube/config`: the order of controller-runtime.
+pub(crate) async fn find(environment: &Environment, choice: &ConfigChoice) -> Result<Found, Error> {
+    let context = choice.context.as_deref();
+    if let Some(path) = &choice.kubeconfig {
+        return read(std::slice::from_ref(path), context, "it was asked for").await;
+    }
     let named = environment.kubeconfig.as_deref().unwrap_or_default();
     let paths: Vec<PathBuf> = std::env::split_paths(named)
         .filter(|path| !path.as_os_str().is_empty())
         .collect();
     if !paths.is_empty() {
-        return read(&paths, "KUBECONFIG names it").await;
+        return read(&paths, context, "KUBECONFIG names it").await;
+    }
+    if context.is_none() && environment.has_service_account() {
+        return of_pod(environment);
     }
     let default = environment
         .home
         .as_ref()
         .map(|home| home.join(".kube").join("config"));
     if let Some(path) = default.filter(|path| path.exists()) {
-        return read(&[path], "it is the default").await;
+        return read(&[path], context, "it is the default").await;
     }
-    if environment.service_host.is_some() {
-        let place = "the service account of this pod".to_owned();
-        check_pod(environment).map_err(|problem| Error::Config {
-            place: place.clone(),
-            problem,
-        })?;
-        return match kube_client::Config::incluster() {
-            Ok(config) => Ok(Found {
-                config,
-                credentials: place,
-            }),
-            Err(error) => Err(Error::Config {
-                place,
-                problem: chain(&error),
-            }),
-        };
+    if context.is_none() && environment.service_host.is_some() {
+        // The error names the missing part of the service account.
+        return of_pod(environment);
     }
     Err(Error::NoConfig {
-        looked_at: "KUBECONFIG, ~/.kube/config, KUBERNETES_SERVICE_HOST".to_owned(),
+        looked_at: "KUBECONFIG, KUBERNETES_SERVICE_HOST, ~/.kube/config".to_owned(),
     })
+}
+
+/// Returns the configuration of the service account of this Pod.
+fn of_pod(environment: &Environment) -> Result<Found, Error> {
+    let place = "the service account of this pod".to_owned();
+    check_pod(environment).map_err(|problem| Error::Config {
+        place: place.clone(),
+        problem,
+    })?;
+    match kube_client::Config::incluster() {
+        Ok(config) => Ok(Found {
+            config,
+            credentials: place,
+        }),
+        Err(error) => Err(Error::Config {
+            place,
+            problem: chain(&error),
+        }),
+    }
 }
 
 /// Returns the configuration of a Pod; an error names the missing variable or file.
@@ -118,7 +171,11 @@ fn check_pod(environment: &Environment) -> Result<(), String> {
 }
 
 /// Reads one kubeconfig, or several that are merged. Of several, some may be missing.
-pub(crate) async fn read(paths: &[PathBuf], why: &str) -> Result<Found, Error> {
+pub(crate) async fn read(
+    paths: &[PathBuf],
+    context: Option<&str>,
+    why: &str,
+) -> Result<Found, Error> {
     let place = paths
         .iter()
         .map(|path| path.display().to_string())
@@ -144,7 +201,10 @@ pub(crate) async fn read(paths: &[PathBuf], why: &str) -> Result<Found, Error> {
         })?;
         merged = merged.merge(next).map_err(|e| config_error(explain(&e)))?;
     }
-    check(&merged).map_err(config_error)?;
+    if let Some(context) = context {
+        merged.current_context = Some(context.to_owned());
+    }
+    check(&merged, context.is_some()).map_err(config_error)?;
     let credentials = match user(&merged) {
         Some(user) => format!("the user {user:?} in kubeconfig {place}"),
         None => format!("the current context in kubeconfig {place}"),
@@ -194,8 +254,8 @@ fn is_loopback(host: &str) -> bool {
     host == "localhost" || address.is_some_and(|address| address.is_loopback())
 }
 
-/// Checks that the entries exist that the current context names.
-fn check(config: &Kubeconfig) -> Result<(), String> {
+/// Checks that the entries exist that the current context names, or the chosen one.
+fn check(config: &Kubeconfig, is_chosen: bool) -> Result<(), String> {
     let names = |names: Vec<&str>| match names.as_slice() {
         [] => "there are none".to_owned(),
         some => format!("there are: {}", some.join(", ")),
@@ -218,8 +278,13 @@ fn check(config: &Kubeconfig) -> Result<(), String> {
     };
     let named = config.contexts.iter().find(|c| c.name == current);
     let Some(context) = named.and_then(|c| c.context.as_ref()) else {
+        let which = if is_chosen {
+            "chosen context"
+        } else {
+            "current-context"
+        };
         return Err(format!(
-            "the current-context {current:?} is not one of its contexts ({})",
+            "the {which} {current:?} is not one of its contexts ({})",
             names(contexts)
         ));
     };

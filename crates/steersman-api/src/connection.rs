@@ -14,7 +14,7 @@ use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 use tower::{BoxError, Layer, Service};
 
-use crate::config::{Environment, Found, find, read};
+use crate::config::{ConfigChoice, Environment, Found, find};
 use crate::error::Error;
 use crate::link::{LinkOptions, Network};
 use crate::metrics::ConnectionMetrics;
@@ -74,8 +74,9 @@ enum Way {
 type Make = dyn Fn(&Middleware) -> Result<kube_client::Client, Error> + Send + Sync;
 
 impl Connection {
-    /// Connects to the API server that the environment names: the kubeconfig files in `KUBECONFIG`, or else
-    /// `~/.kube/config`, or else the service account of the Pod.
+    /// Connects to the API server that the environment names: the kubeconfig files in `KUBECONFIG`, or else the
+    /// service account of the Pod if one is mounted, or else `~/.kube/config`. This is the order of
+    /// controller-runtime.
     ///
     /// # Errors
     ///
@@ -86,7 +87,20 @@ impl Connection {
     ///
     /// Cancel safe.
     pub async fn infer() -> Result<Self, Error> {
-        Self::checked(find(&Environment::of_process()).await?)
+        Self::infer_with(&ConfigChoice::new()).await
+    }
+
+    /// Connects like [`infer`](Self::infer), with a kubeconfig or a context of the caller's choice.
+    ///
+    /// # Errors
+    ///
+    /// As [`infer`](Self::infer); [`Error::Config`] also if the kubeconfig has no such context.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub async fn infer_with(choice: &ConfigChoice) -> Result<Self, Error> {
+        Self::checked(find(&Environment::of_process(), choice).await?)
     }
 
     /// Connects to the API server that the current context of a kubeconfig file names.
@@ -99,8 +113,7 @@ impl Connection {
     ///
     /// Cancel safe.
     pub async fn from_kubeconfig(path: impl AsRef<Path>) -> Result<Self, Error> {
-        let path = path.as_ref().to_owned();
-        Self::checked(read(&[path], "it was asked for").await?)
+        Self::infer_with(&ConfigChoice::new().kubeconfig(path.as_ref())).await
     }
 
     /// Connects to the API server of a configuration. Its options `read_timeout`, `write_timeout` and `default_retry`

@@ -50,6 +50,7 @@ pub mod discovery;
 pub use kube_client;
 
 pub use api::Api;
+pub use config::ConfigChoice;
 pub use connection::Connection;
 pub use discovery::{Mapper, Served};
 pub use error::{Error, Refusal};

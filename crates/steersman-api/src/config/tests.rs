@@ -35,7 +35,9 @@ fn kubeconfig(value: impl Into<OsString>) -> Environment {
 async fn problem(content: &str) -> String {
     let dir = TempDir::new().unwrap();
     let path = file(&dir, "config", content);
-    let error = find(&kubeconfig(&path)).await.unwrap_err();
+    let error = find(&kubeconfig(&path), &ConfigChoice::new())
+        .await
+        .unwrap_err();
     assert!(error.is_config() && !error.is_no_config());
     let text = error.to_string();
     assert!(
@@ -53,7 +55,9 @@ async fn a_complete_kubeconfig_is_accepted() {
     let Found {
         config,
         credentials,
-    } = find(&kubeconfig(&path)).await.unwrap();
+    } = find(&kubeconfig(&path), &ConfigChoice::new())
+        .await
+        .unwrap();
     assert_eq!(
         credentials,
         format!("the user \"me\" in kubeconfig {}", path.display())
@@ -73,7 +77,7 @@ async fn a_missing_configuration_is_an_error_of_its_own() {
             ..Environment::default()
         },
     ] {
-        let error = find(&environment).await.unwrap_err();
+        let error = find(&environment, &ConfigChoice::new()).await.unwrap_err();
         assert!(error.is_no_config(), "{error}");
         assert!(error.to_string().contains("KUBECONFIG"), "{error}");
     }
@@ -86,13 +90,63 @@ async fn the_default_file_is_used_without_the_variable() {
     file(&dir, ".kube/config", WHOLE);
     let environment = Environment {
         home: Some(dir.path().to_owned()),
-        // A file takes precedence over the Pod's service account.
+        // Without a token there is no service account to use.
         service_host: Some("10.0.0.1".into()),
+        service_account: dir.path().to_owned(),
         ..Environment::default()
     };
     assert_eq!(
-        find(&environment).await.unwrap().config.default_namespace,
+        find(&environment, &ConfigChoice::new())
+            .await
+            .unwrap()
+            .config
+            .default_namespace,
         "web"
+    );
+}
+
+#[tokio::test]
+async fn a_mounted_service_account_goes_before_the_default_file() {
+    let dir = TempDir::new().unwrap();
+    std::fs::create_dir(dir.path().join(".kube")).unwrap();
+    file(&dir, ".kube/config", WHOLE);
+    file(&dir, "token", "t");
+    let pod = Environment {
+        home: Some(dir.path().to_owned()),
+        service_host: Some("10.0.0.1".into()),
+        service_account: dir.path().to_owned(),
+        ..Environment::default()
+    };
+    // The port is missing, so the error names the service account.
+    let error = find(&pod, &ConfigChoice::new()).await.unwrap_err();
+    assert!(error.to_string().contains("service account"), "{error}");
+    // Only a kubeconfig has contexts.
+    let chosen = ConfigChoice::new().context("one");
+    let found = find(&pod, &chosen).await.unwrap();
+    assert_eq!(found.config.default_namespace, "web");
+}
+
+#[tokio::test]
+async fn a_chosen_context_replaces_the_current_one() {
+    let dir = TempDir::new().unwrap();
+    let two = WHOLE.replace(
+        "contexts:\n",
+        "contexts:\n- name: two\n  context: {cluster: here, user: me, namespace: shop}\n",
+    );
+    let path = file(&dir, "config", &two);
+    let elsewhere = kubeconfig("nowhere");
+    let choice = ConfigChoice::new().kubeconfig(&path);
+    let found = find(&elsewhere, &choice.clone().context("two"))
+        .await
+        .unwrap();
+    assert_eq!(found.config.default_namespace, "shop");
+    let error = find(&elsewhere, &choice.context("three"))
+        .await
+        .unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.contains("chosen context \"three\" is not one of its contexts (there are: two, one)"),
+        "{text}"
     );
 }
 
@@ -106,7 +160,7 @@ async fn a_pod_without_its_service_account_names_the_missing_part() {
         ..Environment::default()
     };
     let said = async |port: Option<&str>, parts: &[&str]| {
-        let error = find(&pod(port)).await.unwrap_err();
+        let error = find(&pod(port), &ConfigChoice::new()).await.unwrap_err();
         assert!(error.is_config(), "{error}");
         let text = error.to_string();
         assert!(
@@ -141,10 +195,16 @@ async fn a_proxy_is_named_without_its_password_and_not_used_for_localhost() {
         "proxy-url: \"http://me:hunter2@proxy:3128\", server:",
     );
     let path = file(&dir, "config", &proxied);
-    let config = find(&kubeconfig(&path)).await.unwrap().config;
+    let config = find(&kubeconfig(&path), &ConfigChoice::new())
+        .await
+        .unwrap()
+        .config;
     assert!(config.proxy_url.is_none());
     let path = file(&dir, "config", &proxied.replace("127.0.0.1", "10.0.0.1"));
-    let config = find(&kubeconfig(&path)).await.unwrap().config;
+    let config = find(&kubeconfig(&path), &ConfigChoice::new())
+        .await
+        .unwrap()
+        .config;
     let connection = crate::Connection::from_config(config);
     let text = connection.client().err().unwrap().to_string();
     assert!(
@@ -157,7 +217,9 @@ async fn a_proxy_is_named_without_its_password_and_not_used_for_localhost() {
 async fn a_missing_file_is_named() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("gone");
-    let error = find(&kubeconfig(&path)).await.unwrap_err();
+    let error = find(&kubeconfig(&path), &ConfigChoice::new())
+        .await
+        .unwrap_err();
     assert!(error.is_config() && !error.is_no_config(), "{error}");
     assert!(
         error.to_string().contains("gone: there is no such file"),
@@ -167,7 +229,7 @@ async fn a_missing_file_is_named() {
     let there = file(&dir, "config", WHOLE);
     let both = std::env::join_paths([&path, &there]).unwrap();
     assert_eq!(
-        find(&kubeconfig(both))
+        find(&kubeconfig(both), &ConfigChoice::new())
             .await
             .unwrap()
             .config

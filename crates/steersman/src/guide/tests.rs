@@ -153,7 +153,7 @@ fn manager(server: &ApiServer, options: CacheOptions) -> Manager {
 }
 
 async fn connecting(said: &mut Said) {
-    let looked_at = "KUBECONFIG, ~/.kube/config, KUBERNETES_SERVICE_HOST".to_owned();
+    let looked_at = "KUBECONFIG, KUBERNETES_SERVICE_HOST, ~/.kube/config".to_owned();
     said.note(
         "no configuration",
         Err::<(), _>(crate::api::Error::NoConfig { looked_at }),
