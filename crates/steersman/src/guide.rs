@@ -9,12 +9,13 @@
 //! 5. [`memory`]: what the cache holds, and how to hold less.
 //! 6. [`client`]: writes, and errors to branch on.
 //! 7. [`manager`]: start, stop, health and metrics.
-//! 8. [`clusters`]: controllers of several clusters.
-//! 9. [`api_server`]: the embedded API server.
-//! 10. [`faults`]: failures on demand.
-//! 11. [`player`]: the controllers, scheduler and kubelets that it stands in for.
-//! 12. [`testing`]: tests of whole operators, in milliseconds.
-//! 13. [`troubleshooting`]: error messages, their causes and the remedy.
+//! 8. `configuration`: flags, variables, a file and logging (feature `cli`).
+//! 9. [`clusters`]: controllers of several clusters.
+//! 10. [`api_server`]: the embedded API server.
+//! 11. [`faults`]: failures on demand.
+//! 12. [`player`]: the controllers, scheduler and kubelets that it stands in for.
+//! 13. [`testing`]: tests of whole operators, in milliseconds.
+//! 14. [`troubleshooting`]: error messages, their causes and the remedy.
 
 /// Declares one page. The links between pages get their targets here, because in the book they lead to files.
 macro_rules! page {
@@ -28,6 +29,7 @@ macro_rules! page {
         #[doc = "[memory]: crate::guide::memory"]
         #[doc = "[client]: crate::guide::client"]
         #[doc = "[manager]: crate::guide::manager"]
+        #[doc = "[configuration]: crate::guide::configuration"]
         #[doc = "[clusters]: crate::guide::clusters"]
         #[doc = "[api-server]: crate::guide::api_server"]
         #[doc = "[faults]: crate::guide::faults"]
@@ -45,6 +47,8 @@ page!(cache, "../guide/cache.md");
 page!(memory, "../guide/memory.md");
 page!(client, "../guide/client.md");
 page!(manager, "../guide/manager.md");
+#[cfg(feature = "cli")]
+page!(configuration, "../guide/configuration.md");
 page!(clusters, "../guide/clusters.md");
 page!(api_server, "../guide/api-server.md");
 page!(faults, "../guide/faults.md");

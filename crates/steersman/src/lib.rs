@@ -76,13 +76,16 @@
 //!
 //! The names that a first operator needs are at the root. All others are in the modules of their crates, here in
 //! the order in which an event passes through them: [`object`], [`api`], [`informer`], [`cache`], [`client`],
-//! [`workqueue`], [`controller`], [`manager`].
+//! [`workqueue`], [`controller`], [`manager`]. The feature `cli` adds the module `cli`: flags, environment variables, a
+//! configuration file and logging for the `main` of an operator.
 #![doc = include_str!("guide/derive.md")]
 
 pub mod guide;
 
 pub use steersman_api as api;
 pub use steersman_cache as cache;
+#[cfg(feature = "cli")]
+pub use steersman_cli as cli;
 pub use steersman_client as client;
 pub use steersman_controller as controller;
 pub use steersman_informer as informer;

@@ -47,6 +47,7 @@ const CACHE: &str = "steersman-cache";
 const CLIENT: &str = "steersman-client";
 const CONTROLLER: &str = "steersman-controller";
 const MANAGER: &str = "steersman-manager";
+const CLI: &str = "steersman-cli";
 const FACADE: &str = "steersman";
 const BENCH: &str = "steersman-bench";
 const FUZZ: &str = "steersman-fuzz";
@@ -156,9 +157,14 @@ const RANKS: &[Row] = &[
         never: &[],
     },
     Row {
+        name: CLI,
+        may: &[MANAGER, CONTROLLER, CACHE, API],
+        never: &[],
+    },
+    Row {
         name: FACADE,
         may: &[
-            MANAGER, CONTROLLER, CLIENT, CACHE, INFORMER, SERVE, API, WORKQUEUE, OBJECT,
+            CLI, MANAGER, CONTROLLER, CLIENT, CACHE, INFORMER, SERVE, API, WORKQUEUE, OBJECT,
         ],
         never: &[],
     },

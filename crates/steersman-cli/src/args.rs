@@ -1,0 +1,215 @@
+//! Handle: the command line of an operator.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::marker::PhantomData;
+
+use clap::{Arg, ArgMatches, Args as _, Command, CommandFactory, FromArgMatches, Parser};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use steersman_manager::ManagerBuilder;
+
+use crate::config::Config;
+use crate::error::ConfigError;
+use crate::flags::Flags;
+use crate::log::LogLevel;
+use crate::settings::{SETTINGS, Setting};
+
+/// The flags of an operator without settings of its own in the configuration file.
+///
+/// As the whole command line, or flattened into the parser of a program with flags of its own:
+///
+/// ```
+/// use clap::Parser;
+///
+/// /// Serves websites from ConfigMaps.
+/// #[derive(Parser)]
+/// struct Program {
+///     /// The image of the web servers.
+///     #[arg(long, default_value = "nginx:1.29")]
+///     image: String,
+///     #[command(flatten)]
+///     operator: steersman_cli::Args,
+/// }
+///
+/// let words = ["program", "--image=nginx:1.30", "--namespace=web,shop"];
+/// let program = Program::parse_from(words);
+/// let config = program.operator.config()?;
+/// assert_eq!(config.namespaces(), ["web", "shop"]);
+/// # Ok::<_, steersman_cli::ConfigError>(())
+/// ```
+pub type Args = OperatorArgs<NoSettings>;
+
+/// The flags of an operator. `T` is the type of its own settings, which the file holds below the key `operator`.
+///
+/// Each setting comes from the first of these sources that has it: the flag, its environment variable, the file of
+/// `--config`, the default. A source with a value that is not allowed is an error, and so is a key that is no
+/// setting.
+///
+/// ```
+/// use clap::Parser;
+/// use serde::Deserialize;
+/// use steersman_cli::OperatorArgs;
+///
+/// #[derive(Deserialize)]
+/// #[serde(rename_all = "kebab-case", deny_unknown_fields)]
+/// struct WebsiteSettings {
+///     #[serde(default)]
+///     default_image: Option<String>,
+/// }
+///
+/// # let file = std::env::temp_dir().join(format!("steersman-cli-{}.yaml", std::process::id()));
+/// # std::fs::write(&file, "log-format: json\noperator:\n  default-image: nginx:1.30\n").unwrap();
+/// let words = ["program", "--config", file.to_str().unwrap()];
+/// let args = OperatorArgs::<WebsiteSettings>::parse_from(words);
+/// let config = args.config()?;
+/// assert_eq!(config.operator.default_image.as_deref(), Some("nginx:1.30"));
+/// # std::fs::remove_file(&file).unwrap();
+/// # Ok::<_, steersman_cli::ConfigError>(())
+/// ```
+pub struct OperatorArgs<T> {
+    flags: Flags,
+    operator: PhantomData<fn() -> T>,
+}
+
+/// The settings of a program without settings: the file has no key `operator`, or an empty one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NoSettings {}
+
+impl<T> OperatorArgs<T> {
+    /// Reads the environment and the file.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`] with the source, the key and the allowed values.
+    pub fn config(&self) -> Result<Config<T>, ConfigError>
+    where
+        T: DeserializeOwned,
+    {
+        self.config_with(|name| std::env::var_os(name))
+    }
+
+    /// Reads the configuration like [`config`](Self::config), with variables of the caller's choice.
+    ///
+    /// # Errors
+    ///
+    /// As [`config`](Self::config).
+    pub fn config_with(
+        &self,
+        variable: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<Config<T>, ConfigError>
+    where
+        T: DeserializeOwned,
+    {
+        Config::read(&self.flags, variable)
+    }
+
+    /// Sets up the log of the process: lines to standard error, with the level and the form of the configuration.
+    ///
+    /// # Errors
+    ///
+    /// As [`config`](Self::config), and [`ConfigError::Logging`] if the process has a subscriber already.
+    pub fn init_logging(&self) -> Result<LogLevel, ConfigError>
+    where
+        T: DeserializeOwned,
+    {
+        let config = self.config()?;
+        LogLevel::init(config.log_level(), config.log_format())
+    }
+
+    /// Begins to declare a manager with every setting of the configuration: see [`Config::manager`].
+    ///
+    /// # Errors
+    ///
+    /// As [`config`](Self::config) and [`Config::connect`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub async fn manager(&self, name: &str) -> Result<ManagerBuilder, ConfigError>
+    where
+        T: DeserializeOwned,
+    {
+        let config = self.config()?;
+        config.manager(name).await
+    }
+}
+
+/// Returns the flags with their defaults, variables and headings in the help.
+fn described() -> Vec<Arg> {
+    let flags = Flags::augment_args(Command::new("flags"));
+    let described = flags.get_arguments().map(|arg| {
+        let key = arg.get_long().unwrap_or_default();
+        match SETTINGS.iter().find(|setting| setting.key == key) {
+            Some(setting) => describe(arg.clone(), setting),
+            None => arg.clone(),
+        }
+    });
+    described.collect()
+}
+
+fn describe(arg: Arg, setting: &Setting) -> Arg {
+    let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+    let default = setting
+        .default
+        .map(|default| format!(" [default: {default}]"));
+    let help = format!(
+        "{help}{} [env: {}]",
+        default.unwrap_or_default(),
+        setting.variables().join(", ")
+    );
+    arg.help(help).help_heading(setting.group)
+}
+
+impl<T> clap::Args for OperatorArgs<T> {
+    fn augment_args(command: Command) -> Command {
+        command.args(described())
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl<T> FromArgMatches for OperatorArgs<T> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        Ok(Self {
+            flags: Flags::from_arg_matches(matches)?,
+            operator: PhantomData,
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        let newer = Flags::from_arg_matches(matches)?;
+        self.flags = newer.or(std::mem::take(&mut self.flags));
+        Ok(())
+    }
+}
+
+impl<T> CommandFactory for OperatorArgs<T> {
+    fn command() -> Command {
+        <Self as clap::Args>::augment_args(Command::new("operator"))
+    }
+
+    fn command_for_update() -> Command {
+        Self::command()
+    }
+}
+
+impl<T> Parser for OperatorArgs<T> {}
+
+impl<T> Clone for OperatorArgs<T> {
+    fn clone(&self) -> Self {
+        Self {
+            flags: self.flags.clone(),
+            operator: PhantomData,
+        }
+    }
+}
+
+impl<T> fmt::Debug for OperatorArgs<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.flags.fmt(f)
+    }
+}

@@ -1,0 +1,195 @@
+//! Handle: the configuration of an operator, after every source has been read.
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use steersman_api::{ConfigChoice, Connection};
+use steersman_cache::CacheOptions;
+use steersman_controller::{ControllerDefaults, ControllerSettings, ReconcileLimit};
+use steersman_manager::{Manager, ManagerBuilder};
+
+use crate::controller_setting::{Backoff, NamedSetting, by_controller};
+use crate::error::ConfigError;
+use crate::file::{FileContent, read_operator, read_settings};
+use crate::flags::{Flags, LogFormat};
+use crate::layer::{defaults, layer, of_environment};
+
+/// The configuration of an operator: for each setting the value of the first source that has one, of flag,
+/// environment variable, file and default. `T` is the type of the program's own settings in the file.
+///
+/// Made by [`OperatorArgs::config`](crate::OperatorArgs::config).
+#[derive(Debug, Clone)]
+pub struct Config<T> {
+    flags: Flags,
+    kubeconfig: Option<PathBuf>,
+    controllers: Vec<NamedSetting>,
+    /// The settings of the program itself, below `operator` in the file.
+    pub operator: T,
+}
+
+/// The text of a configuration file.
+struct FileText {
+    path: PathBuf,
+    text: String,
+}
+
+impl<T: DeserializeOwned> Config<T> {
+    /// Reads the environment and the file.
+    pub(crate) fn read(
+        flags: &Flags,
+        variable: impl Fn(&str) -> Option<std::ffi::OsString>,
+    ) -> Result<Self, ConfigError> {
+        let environment = layer(&of_environment(&variable)?)?;
+        let path = flags.config.as_ref().or(environment.config.as_ref());
+        let file = path.map(|path| FileText::read(path)).transpose()?;
+        let (content, operator) = match &file {
+            Some(FileText { path, text }) => {
+                (read_settings(path, text)?, read_operator(path, text)?)
+            }
+            None => {
+                let nowhere = Path::new("the configuration file");
+                (FileContent::default(), read_operator(nowhere, "")?)
+            }
+        };
+        let from_file = layer(&content.given)?;
+        // A connection reads KUBECONFIG itself, because it may name several files; it goes before the file's key.
+        let has_variable = variable("KUBECONFIG").is_some_and(|value| !value.is_empty());
+        let in_file = from_file.kubeconfig.clone().filter(|_| !has_variable);
+        let kubeconfig = flags.kubeconfig.clone().or(in_file);
+        // Settings of controllers add up: of several values of one setting the last counts.
+        let mut controllers = content.controllers;
+        controllers.extend(environment.controller.clone().unwrap_or_default());
+        controllers.extend(flags.controller.clone().unwrap_or_default());
+        Ok(Self {
+            // CONF-1
+            flags: flags.clone().or(environment).or(from_file).or(defaults()?),
+            kubeconfig,
+            controllers,
+            operator,
+        })
+    }
+}
+
+impl<T> Config<T> {
+    /// Returns the namespaces to watch; empty for all.
+    #[must_use]
+    pub fn namespaces(&self) -> &[String] {
+        self.flags.namespace.as_deref().unwrap_or_default()
+    }
+
+    /// Returns the level of the log, or its directives.
+    #[must_use]
+    pub fn log_level(&self) -> &str {
+        self.flags.log_level.as_deref().unwrap_or("info")
+    }
+
+    /// Returns the form of log lines.
+    #[must_use]
+    pub fn log_format(&self) -> LogFormat {
+        self.flags.log_format.unwrap_or_default()
+    }
+
+    /// Returns options of a cache of the namespaces to watch. A program with options of its own begins with them,
+    /// and passes the result to [`ManagerBuilder::cache`].
+    pub fn cache_options(&self) -> CacheOptions {
+        match self.namespaces() {
+            [] => CacheOptions::new(),
+            some => CacheOptions::new().default_namespaces(some),
+        }
+    }
+
+    /// Returns the settings of controllers, and the limit that they share.
+    pub fn controllers(&self) -> ControllerDefaults {
+        let flags = &self.flags;
+        let mut every = ControllerSettings::new();
+        if let Some(workers) = flags.max_concurrent_reconciles {
+            every = every.max_concurrent_reconciles(workers);
+        }
+        if let Some(timeout) = flags.reconcile_timeout {
+            every = every.deadline(timeout);
+        }
+        if let Some(timeout) = flags.cache_sync_timeout {
+            every = every.require_sync(timeout);
+        }
+        let backoff = Backoff {
+            base: flags.backoff_base.unwrap_or(Duration::from_millis(5)),
+            max: flags.backoff_max.unwrap_or(Duration::from_secs(1000)),
+        };
+        let mut found = ControllerDefaults::new().every(every.backoff(backoff.base, backoff.max));
+        for (name, settings) in by_controller(&self.controllers, backoff) {
+            found = found.named(name, settings);
+        }
+        match flags.max_total_reconciles.and_then(NonZeroUsize::new) {
+            Some(permits) => found.reconcile_limit(ReconcileLimit::new(permits)),
+            None => found,
+        }
+    }
+
+    /// Connects to the API server that the configuration names: `--kubeconfig` and `--context`, or else as
+    /// [`Connection::infer`] does.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::Connect`]; [`is_no_config`](ConfigError::is_no_config) if there is nothing to connect to. No
+    /// request is sent.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub async fn connect(&self) -> Result<Connection, ConfigError> {
+        let mut choice = ConfigChoice::new();
+        if let Some(path) = &self.kubeconfig {
+            choice = choice.kubeconfig(path);
+        }
+        if let Some(context) = &self.flags.context {
+            choice = choice.context(context);
+        }
+        let found = Connection::infer_with(&choice).await;
+        found.map_err(ConfigError::Connect)
+    }
+
+    /// Begins to declare a manager with every setting of the configuration. The program is called `name` in
+    /// requests, and in the field manager of its writes.
+    ///
+    /// Later calls of the builder's methods replace single settings; the options of the cache are best begun with
+    /// [`cache_options`](Self::cache_options).
+    ///
+    /// # Errors
+    ///
+    /// As [`connect`](Self::connect).
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub async fn manager(&self, name: &str) -> Result<ManagerBuilder, ConfigError> {
+        Ok(self.manager_over(self.connect().await?, name))
+    }
+
+    /// Begins to declare a manager like [`manager`](Self::manager), over a connection of the caller's choice.
+    pub fn manager_over(&self, connection: Connection, name: &str) -> ManagerBuilder {
+        let flags = &self.flags;
+        let mut builder = Manager::builder(connection.user_agent(name, FRAMEWORK))
+            .cache(self.cache_options())
+            .controllers(self.controllers())
+            .preflight(flags.preflight.unwrap_or_default());
+        if let Some(grace) = flags.graceful_shutdown_timeout {
+            builder = builder.graceful_shutdown_timeout(grace);
+        }
+        builder
+    }
+}
+
+/// The version in the `User-Agent` of a program that states none.
+const FRAMEWORK: &str = concat!("steersman-", env!("CARGO_PKG_VERSION"));
+
+impl FileText {
+    fn read(path: &Path) -> Result<Self, ConfigError> {
+        let path = path.to_owned();
+        match std::fs::read_to_string(&path) {
+            Ok(text) => Ok(Self { path, text }),
+            Err(source) => Err(ConfigError::Read { path, source }),
+        }
+    }
+}

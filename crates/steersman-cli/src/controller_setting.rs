@@ -1,0 +1,139 @@
+//! Words: a setting of one controller, as `--controller NAME.KEY=VALUE` and the file write it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use steersman_controller::{ControllerSettings, Priority};
+
+use crate::duration::parse_duration;
+
+/// The keys of a setting of one controller.
+pub const CONTROLLER_KEYS: [&str; 7] = [
+    "max-concurrent-reconciles",
+    "reconcile-timeout",
+    "cache-sync-timeout",
+    "backoff-base",
+    "backoff-max",
+    "initial-priority",
+    "lower-priority-share",
+];
+
+/// One setting of one controller.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct NamedSetting {
+    pub(crate) controller: String,
+    pub(crate) value: ControllerValue,
+}
+
+/// The value of a setting of a controller.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum ControllerValue {
+    MaxConcurrentReconciles(usize),
+    ReconcileTimeout(Duration),
+    CacheSyncTimeout(Duration),
+    BackoffBase(Duration),
+    BackoffMax(Duration),
+    InitialPriority(i32),
+    LowerPriorityShare(u32),
+}
+
+/// The delays of a controller with only one of them in its settings.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Backoff {
+    pub(crate) base: Duration,
+    pub(crate) max: Duration,
+}
+
+/// Reads `NAME.KEY=VALUE`. The name of a controller may contain dots.
+///
+/// # Errors
+///
+/// A text that names the form, the known keys, or the values of the key.
+pub(crate) fn parse_named(text: &str) -> Result<NamedSetting, String> {
+    let form =
+        || "the form is NAME.KEY=VALUE, such as website.max-concurrent-reconciles=8".to_owned();
+    let (path, value) = text.split_once('=').ok_or_else(form)?;
+    let (controller, key) = path.rsplit_once('.').ok_or_else(form)?;
+    if controller.trim().is_empty() {
+        return Err(form());
+    }
+    Ok(NamedSetting {
+        controller: controller.trim().to_owned(),
+        value: parse_value(key.trim(), value.trim())?,
+    })
+}
+
+/// Reads the value of a setting of a controller.
+///
+/// # Errors
+///
+/// A text that names the known keys, or the values of the key.
+pub(crate) fn parse_value(key: &str, value: &str) -> Result<ControllerValue, String> {
+    let delay = |value: &str| match parse_duration(value)? {
+        Duration::ZERO => Err("the delay is greater than zero".to_owned()),
+        delay => Ok(delay),
+    };
+    Ok(match key {
+        "max-concurrent-reconciles" => match value.parse() {
+            Ok(0) | Err(_) => return Err("the number is at least 1".to_owned()),
+            Ok(workers) => ControllerValue::MaxConcurrentReconciles(workers),
+        },
+        "reconcile-timeout" => ControllerValue::ReconcileTimeout(parse_duration(value)?),
+        "cache-sync-timeout" => ControllerValue::CacheSyncTimeout(parse_duration(value)?),
+        "backoff-base" => ControllerValue::BackoffBase(delay(value)?),
+        "backoff-max" => ControllerValue::BackoffMax(delay(value)?),
+        "initial-priority" => match value.parse() {
+            Ok(priority) => ControllerValue::InitialPriority(priority),
+            Err(_) => {
+                return Err("a priority is a whole number; -100 is low, 0 is normal".to_owned());
+            }
+        },
+        "lower-priority-share" => match value.parse() {
+            Ok(turns @ 2..) => ControllerValue::LowerPriorityShare(turns),
+            _ => return Err("the number of turns is at least 2".to_owned()),
+        },
+        _ => {
+            return Err(format!(
+                "a controller has no setting {key:?}; its settings are {}",
+                CONTROLLER_KEYS.join(", ")
+            ));
+        }
+    })
+}
+
+/// Returns the settings of each controller. Of several values of one setting the last counts; a backoff with only
+/// one of its delays takes the other from `backoff`.
+pub(crate) fn by_controller(
+    settings: &[NamedSetting],
+    backoff: Backoff,
+) -> BTreeMap<String, ControllerSettings> {
+    let mut found: BTreeMap<String, (ControllerSettings, Backoff)> = BTreeMap::new();
+    for NamedSetting { controller, value } in settings {
+        let entry = found.entry(controller.clone());
+        let (settings, delays) = entry.or_insert((ControllerSettings::new(), backoff));
+        let taken = std::mem::take(settings);
+        *settings = match *value {
+            ControllerValue::MaxConcurrentReconciles(workers) => {
+                taken.max_concurrent_reconciles(workers)
+            }
+            ControllerValue::ReconcileTimeout(timeout) => taken.deadline(timeout),
+            ControllerValue::CacheSyncTimeout(timeout) => taken.require_sync(timeout),
+            ControllerValue::BackoffBase(base) => {
+                delays.base = base;
+                taken.backoff(delays.base, delays.max)
+            }
+            ControllerValue::BackoffMax(max) => {
+                delays.max = max;
+                taken.backoff(delays.base, delays.max)
+            }
+            ControllerValue::InitialPriority(priority) => {
+                taken.initial_priority(Priority::new(priority))
+            }
+            ControllerValue::LowerPriorityShare(turns) => taken.lower_priority_share(turns),
+        };
+    }
+    let settings = found.into_iter();
+    settings
+        .map(|(name, (settings, _))| (name, settings))
+        .collect()
+}

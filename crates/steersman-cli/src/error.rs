@@ -1,0 +1,107 @@
+//! Words: the errors of a configuration; each names the source, the key and the allowed values.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::path::PathBuf;
+
+/// Why an operator cannot be configured.
+///
+/// `Display` prints one level; [`source`](StdError::source) has the causes.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("the configuration file {} cannot be read", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: std::io::Error,
+    },
+    /// The file is no YAML, or not of the shape of a configuration.
+    #[error("{}: {problem}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The position and the problem.
+        problem: String,
+    },
+    /// The file has a key that is no setting.
+    #[error(
+        "{place}: there is no setting {key:?}{}; the settings are {}",
+        similar.as_ref().map(|key| format!(" (did you mean {key:?}?)")).unwrap_or_default(),
+        known.join(", ")
+    )]
+    UnknownKey {
+        /// The position.
+        place: SettingSource,
+        /// The key.
+        key: String,
+        /// The known key that is most like it, if one is.
+        similar: Option<String>,
+        /// The known keys.
+        known: Vec<String>,
+    },
+    /// A setting has a value that is not allowed.
+    #[error("{place}: {key} is {value:?}: {problem}")]
+    Value {
+        /// The source of the value.
+        place: SettingSource,
+        /// The key of the setting.
+        key: String,
+        /// The value.
+        value: String,
+        /// The allowed values.
+        problem: String,
+    },
+    /// An environment variable is not valid UTF-8.
+    #[error("the environment variable {variable} is not UTF-8: set it again")]
+    NotUtf8 {
+        /// The variable.
+        variable: String,
+    },
+    /// The process has a logger already.
+    #[error(
+        "logging cannot be set up, because the process has a tracing subscriber already: set up one"
+    )]
+    Logging(#[source] Box<dyn StdError + Send + Sync>),
+    /// No API server can be found, or its configuration cannot be used.
+    #[error("there is no connection to an API server")]
+    Connect(#[source] steersman_api::Error),
+}
+
+/// The source of a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SettingSource {
+    /// An environment variable.
+    Variable(String),
+    /// A line of the configuration file.
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: u64,
+    },
+    /// The table of defaults in this crate.
+    Default,
+}
+
+impl ConfigError {
+    /// Returns whether no kubeconfig and no service account were found, so that a program may start a server of
+    /// its own.
+    #[must_use]
+    pub fn is_no_config(&self) -> bool {
+        matches!(self, Self::Connect(error) if error.is_no_config())
+    }
+}
+
+impl fmt::Display for SettingSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Variable(name) => write!(f, "the environment variable {name}"),
+            Self::Line { path, line } => write!(f, "{}:{line}", path.display()),
+            Self::Default => f.write_str("the default"),
+        }
+    }
+}

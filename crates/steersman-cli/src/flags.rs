@@ -1,0 +1,126 @@
+//! Words: the flags of an operator, which are also the values of its variables and of its file.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ValueEnum;
+
+use crate::controller_setting::{NamedSetting, parse_named};
+use crate::duration::parse_duration;
+
+/// The form of log lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+#[non_exhaustive]
+pub enum LogFormat {
+    /// Lines for people.
+    #[default]
+    #[value(alias = "console")]
+    Human,
+    /// One JSON object per line.
+    Json,
+}
+
+/// One source of settings: the command line, the environment, the file, or the defaults.
+#[derive(Debug, Clone, Default, PartialEq, clap::Args)]
+pub(crate) struct Flags {
+    /// The YAML file with further settings; its keys are the names of these flags
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// The kubeconfig file. Without it, the service account of the Pod if one is mounted, or else ~/.kube/config
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig, instead of its current one
+    #[arg(long, value_name = "NAME")]
+    pub(crate) context: Option<String>,
+    /// The namespaces to watch, separated by commas, instead of all
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) namespace: Option<Vec<String>>,
+    /// Ask the server at the start what the cache may read, and log missing RBAC rules
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(crate) preflight: Option<bool>,
+    /// How long a stop may take; 0s does not wait
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub(crate) graceful_shutdown_timeout: Option<Duration>,
+    /// How many requests each controller reconciles at the same time, unless its code says otherwise
+    #[arg(long, value_name = "NUMBER", value_parser = parse_workers)]
+    pub(crate) max_concurrent_reconciles: Option<usize>,
+    /// How many reconciles run at the same time over all controllers; 0 is no limit
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) max_total_reconciles: Option<usize>,
+    /// How long a reconcile may take, unless the code of its controller says otherwise; 0 is no limit
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub(crate) reconcile_timeout: Option<Duration>,
+    /// How long a kind may take to sync before the operator ends, unless the code of its controller says otherwise; 0 is no limit
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub(crate) cache_sync_timeout: Option<Duration>,
+    /// The delay after the first failure of a request; it doubles with each further failure
+    #[arg(long, value_name = "DURATION", value_parser = parse_delay)]
+    pub(crate) backoff_base: Option<Duration>,
+    /// The longest delay after a failure
+    #[arg(long, value_name = "DURATION", value_parser = parse_delay)]
+    pub(crate) backoff_max: Option<Duration>,
+    /// A setting of one controller, which wins over its code; may be repeated, or separated by commas
+    #[arg(long, value_name = "NAME.KEY=VALUE", value_delimiter = ',', value_parser = parse_named)]
+    pub(crate) controller: Option<Vec<NamedSetting>>,
+    /// The least level of log lines: error, warn, info, debug or trace, or directives such as info,steersman=debug
+    #[arg(long, value_name = "LEVEL", alias = "zap-log-level", value_parser = parse_level)]
+    pub(crate) log_level: Option<String>,
+    /// The form of log lines
+    #[arg(long, value_name = "FORMAT", alias = "zap-encoder")]
+    pub(crate) log_format: Option<LogFormat>,
+}
+
+impl Flags {
+    /// Returns these values, and those of `lower` where these have none.
+    pub(crate) fn or(self, lower: Self) -> Self {
+        Self {
+            config: self.config.or(lower.config),
+            kubeconfig: self.kubeconfig.or(lower.kubeconfig),
+            context: self.context.or(lower.context),
+            namespace: self.namespace.or(lower.namespace),
+            preflight: self.preflight.or(lower.preflight),
+            graceful_shutdown_timeout: self
+                .graceful_shutdown_timeout
+                .or(lower.graceful_shutdown_timeout),
+            max_concurrent_reconciles: self
+                .max_concurrent_reconciles
+                .or(lower.max_concurrent_reconciles),
+            max_total_reconciles: self.max_total_reconciles.or(lower.max_total_reconciles),
+            reconcile_timeout: self.reconcile_timeout.or(lower.reconcile_timeout),
+            cache_sync_timeout: self.cache_sync_timeout.or(lower.cache_sync_timeout),
+            backoff_base: self.backoff_base.or(lower.backoff_base),
+            backoff_max: self.backoff_max.or(lower.backoff_max),
+            controller: self.controller.or(lower.controller),
+            log_level: self.log_level.or(lower.log_level),
+            log_format: self.log_format.or(lower.log_format),
+        }
+    }
+}
+
+/// Reads a number of workers.
+pub(crate) fn parse_workers(text: &str) -> Result<usize, String> {
+    match text.trim().parse() {
+        Ok(0) | Err(_) => Err("the number is at least 1".to_owned()),
+        Ok(workers) => Ok(workers),
+    }
+}
+
+/// Reads a delay, which is not zero.
+pub(crate) fn parse_delay(text: &str) -> Result<Duration, String> {
+    match parse_duration(text)? {
+        Duration::ZERO => Err("the delay is greater than zero".to_owned()),
+        delay => Ok(delay),
+    }
+}
+
+/// Checks directives of a log filter.
+fn parse_level(text: &str) -> Result<String, String> {
+    match tracing_subscriber::EnvFilter::try_new(text) {
+        Ok(_) if !text.trim().is_empty() => Ok(text.to_owned()),
+        _ => Err(
+            "a level is error, warn, info, debug, trace or off, or a list of them with targets, such as \
+             info,steersman_cache=debug"
+                .to_owned(),
+        ),
+    }
+}

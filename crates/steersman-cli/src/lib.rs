@@ -1,0 +1,50 @@
+//! Flags, environment variables and a configuration file for operators, with logging.
+//!
+//! [`Args`] is the command line of an operator: the flags of kubebuilder's `main.go` and those of this framework.
+//! [`Args::config`] reads the environment and the file as well, and [`Config::manager`] begins to declare a manager
+//! with all of it. Of the sources of one setting the flag wins, then the variable, then the file, then the default.
+//!
+//! ```no_run
+//! use clap::Parser;
+//! use steersman_manager::shutdown_signal;
+//!
+//! # async fn f() -> Result<(), Box<dyn std::error::Error>> {
+//! let args = steersman_cli::Args::parse();
+//! args.init_logging()?;
+//! let manager = args.manager("website-operator").await?.build()?;
+//! // manager.add_controller(…)?;
+//! manager.start(shutdown_signal()).await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Modules, words first:
+//!
+//! - `duration` reads durations as Go writes them.
+//! - [`settings`] lists the settings with their defaults and variables.
+//! - `controller_setting` reads settings of single controllers.
+//! - [`error`] has [`ConfigError`].
+//! - `flags` are the flags, and `layer` reads variables and files with their parsers.
+//! - `file` reads the file.
+//! - [`log`] has [`LogLevel`].
+//! - [`config`] has [`Config`], and [`args`] the command line.
+
+mod duration;
+pub mod settings;
+mod controller_setting;
+pub mod error;
+mod flags;
+mod layer;
+mod file;
+pub mod log;
+pub mod config;
+pub mod args;
+
+pub use args::{Args, NoSettings, OperatorArgs};
+pub use config::Config;
+pub use controller_setting::CONTROLLER_KEYS;
+pub use error::{ConfigError, SettingSource};
+pub use flags::LogFormat;
+pub use log::{InvalidLogLevel, LogLevel};
+
+pub use clap;

@@ -1,0 +1,127 @@
+//! Driver: sets up the log of the process, and changes its level while it runs.
+
+use std::fmt;
+use std::io::IsTerminal as _;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tracing_subscriber::layer::{Layer, SubscriberExt as _};
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Registry, fmt as log, reload};
+
+use crate::error::ConfigError;
+use crate::flags::LogFormat;
+
+/// The target of log lines about errors that the framework returns to its callers.
+const RETURNED: &str = "kube_client::client::builder=off";
+
+/// The level of the log, which can be changed while the process runs. Cheap to clone; clones share one level.
+///
+/// Made by [`OperatorArgs::init_logging`](crate::OperatorArgs::init_logging), or by [`LogLevel::layer`] for a
+/// program with a subscriber of its own.
+///
+/// ```
+/// use steersman_cli::{LogFormat, LogLevel};
+/// use tracing_subscriber::layer::SubscriberExt as _;
+///
+/// let (level, layer) = LogLevel::layer("info", LogFormat::Json).unwrap();
+/// let subscriber = tracing_subscriber::registry().with(layer);
+/// level.set("info,steersman_cache=debug").unwrap();
+/// assert_eq!(level.get(), "info,steersman_cache=debug");
+/// assert!(level.set("steersman=loud").is_err());
+/// # let _ = subscriber;
+/// ```
+#[derive(Clone)]
+#[must_use]
+pub struct LogLevel {
+    filter: reload::Handle<EnvFilter, Registry>,
+    text: Arc<Mutex<String>>,
+}
+
+/// A level or a list of directives that is not a filter of log lines.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{level:?} is not a log level: write error, warn, info, debug, trace or off, or a list of levels with targets, \
+     such as info,steersman_cache=debug"
+)]
+pub struct InvalidLogLevel {
+    level: String,
+}
+
+impl LogLevel {
+    /// Makes the layer that writes log lines to standard error, and the handle of its level.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidLogLevel`].
+    pub fn layer(
+        level: &str,
+        format: LogFormat,
+    ) -> Result<(Self, impl Layer<Registry> + Send + Sync + 'static), InvalidLogLevel> {
+        let (filter, handle) = reload::Layer::new(filter(level)?);
+        let lines = match format {
+            LogFormat::Human => log::layer()
+                .with_ansi(std::io::stderr().is_terminal())
+                .with_writer(std::io::stderr)
+                .boxed(),
+            LogFormat::Json => log::layer()
+                .json()
+                .flatten_event(true)
+                .with_writer(std::io::stderr)
+                .boxed(),
+        };
+        let level = Self {
+            filter: handle,
+            text: Arc::new(Mutex::new(level.trim().to_owned())),
+        };
+        Ok((level, lines.with_filter(filter)))
+    }
+
+    /// Returns the level or the directives in effect.
+    #[must_use]
+    pub fn get(&self) -> String {
+        self.text.lock().clone()
+    }
+
+    /// Changes the level or the directives: all later lines follow them.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidLogLevel`]; the level stays as it was.
+    pub fn set(&self, level: &str) -> Result<(), InvalidLogLevel> {
+        let filter = filter(level)?;
+        let mut text = self.text.lock();
+        // An error means that the subscriber is gone, and with it every line.
+        if self.filter.reload(filter).is_ok() {
+            level.trim().clone_into(&mut text);
+        }
+        Ok(())
+    }
+
+    /// Sets up the log of the process.
+    pub(crate) fn init(level: &str, format: LogFormat) -> Result<Self, ConfigError> {
+        let (level, layer) =
+            Self::layer(level, format).map_err(|error| ConfigError::Logging(Box::new(error)))?;
+        let subscriber = tracing_subscriber::registry().with(layer);
+        let set = subscriber.try_init();
+        set.map_err(|error| ConfigError::Logging(Box::new(error)))?;
+        Ok(level)
+    }
+}
+
+impl fmt::Debug for LogLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("LogLevel").field(&self.get()).finish()
+    }
+}
+
+/// Returns the filter of these directives. A directive for the same target replaces the one that is added here.
+fn filter(level: &str) -> Result<EnvFilter, InvalidLogLevel> {
+    let invalid = || InvalidLogLevel {
+        level: level.to_owned(),
+    };
+    if level.trim().is_empty() {
+        return Err(invalid());
+    }
+    EnvFilter::try_new(format!("{RETURNED},{}", level.trim())).map_err(|_| invalid())
+}

@@ -1,0 +1,75 @@
+//! Words: the settings of an operator: their keys, defaults and groups.
+
+/// One setting. Its key is the name of the flag and of the key in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Setting {
+    /// The name of the flag, without its dashes.
+    pub key: &'static str,
+    /// The value that applies if no flag, variable or file sets one.
+    pub default: Option<&'static str>,
+    /// The heading under which `--help` lists the flag.
+    pub group: &'static str,
+}
+
+/// Every setting, in the order of `--help`.
+pub const SETTINGS: &[Setting] = &[
+    none("config", CLUSTER),
+    none("kubeconfig", CLUSTER),
+    none("context", CLUSTER),
+    none("namespace", CLUSTER),
+    with("preflight", "false", CLUSTER),
+    with("graceful-shutdown-timeout", "30s", CLUSTER),
+    with("max-concurrent-reconciles", "1", CONTROLLERS),
+    with("max-total-reconciles", "0", CONTROLLERS),
+    with("reconcile-timeout", "0", CONTROLLERS),
+    with("cache-sync-timeout", "0", CONTROLLERS),
+    with("backoff-base", "5ms", CONTROLLERS),
+    with("backoff-max", "1000s", CONTROLLERS),
+    none("controller", CONTROLLERS),
+    with("log-level", "info", LOGGING),
+    with("log-format", "human", LOGGING),
+];
+
+const CLUSTER: &str = "Cluster";
+const CONTROLLERS: &str = "Controllers";
+const LOGGING: &str = "Logging";
+
+/// The beginning of the name of each variable.
+const PREFIX: &str = "STEERSMAN_";
+
+/// The key of the file with the settings of the program itself.
+pub(crate) const OPERATOR: &str = "operator";
+
+/// The key of the file with the settings of single controllers.
+pub(crate) const CONTROLLERS_KEY: &str = "controllers";
+
+const fn none(key: &'static str, group: &'static str) -> Setting {
+    Setting {
+        key,
+        default: None,
+        group,
+    }
+}
+
+const fn with(key: &'static str, default: &'static str, group: &'static str) -> Setting {
+    Setting {
+        key,
+        default: Some(default),
+        group,
+    }
+}
+
+impl Setting {
+    /// Returns the names of the environment variables that set it; the first that is set and not empty counts.
+    #[must_use]
+    pub fn variables(&self) -> Vec<String> {
+        let own = format!("{PREFIX}{}", self.key.to_uppercase().replace('-', "_"));
+        match self.key {
+            // The variable that kubectl reads; it may name several files.
+            "kubeconfig" => vec!["KUBECONFIG".to_owned()],
+            "log-level" => vec![own, "RUST_LOG".to_owned()],
+            _ => vec![own],
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The help of the flags, word for word, and the table of the guide.
+
+use clap::{Arg, CommandFactory as _};
+use steersman_cli::Args;
+use steersman_cli::settings::{SETTINGS, Setting};
+
+/// Compares a text with that of a file; writes the file first if `STEERSMAN_BLESS` is set.
+fn compare(
+    path: &str,
+    expected: &str,
+    found: impl Fn(&str) -> String,
+    replace: impl Fn(&str) -> String,
+) {
+    let path = format!("{}/{path}", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(&path).unwrap_or_default();
+    if std::env::var_os("STEERSMAN_BLESS").is_some() {
+        std::fs::write(&path, replace(&text)).unwrap();
+    }
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(
+        found(&text),
+        expected,
+        "write {path} anew with STEERSMAN_BLESS=1"
+    );
+}
+
+#[test]
+fn the_help_lists_every_flag_with_its_default_and_its_variable() {
+    let help = Args::command().term_width(0).render_help().to_string();
+    compare("tests/it/help.txt", &help, str::to_owned, |_| help.clone());
+}
+
+#[test]
+fn the_table_of_the_guide_lists_every_setting() {
+    let command = Args::command();
+    let row = |setting: &Setting| {
+        let flag = command
+            .get_arguments()
+            .find(|arg| arg.get_long() == Some(setting.key));
+        let help = flag.and_then(Arg::get_help).unwrap().to_string();
+        let help = help.split(" [").next().unwrap().to_owned();
+        let variables: Vec<String> = setting
+            .variables()
+            .iter()
+            .map(|name| format!("`{name}`"))
+            .collect();
+        let default = setting
+            .default
+            .map_or(String::new(), |default| format!("`{default}`"));
+        let in_file = match setting.key {
+            "config" => String::new(),
+            "controller" => "`controllers`".to_owned(),
+            key => format!("`{key}`"),
+        };
+        format!(
+            "| `--{}` | {} | {in_file} | {default} | {help} |\n",
+            setting.key,
+            variables.join(", ")
+        )
+    };
+    let rows: String = SETTINGS.iter().map(row).collect();
+    let table =
+        format!("| Flag | Variable | Key | Default | |\n| --- | --- | --- | --- | --- |\n{rows}");
+    let found = |text: &str| {
+        let start = text.find("| Flag |").unwrap();
+        let end = text[start..].find("\n\n").unwrap();
+        text[start..start + end + 1].to_owned()
+    };
+    compare(
+        "../steersman/guide/configuration.md",
+        &table,
+        found,
+        |text| match text.contains("\nTABLE\n") {
+            true => text.replace("TABLE\n", &table),
+            false => text.replace(&found(text), &table),
+        },
+    );
+}

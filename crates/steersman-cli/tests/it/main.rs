@@ -1,0 +1,8 @@
+//! The configuration of an operator, from each of its sources.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on fails where it stands"
+)]
+
+mod sources;
+mod help;

@@ -1,0 +1,331 @@
+//! Flags, variables and files: which of them wins, and what their errors say.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Parser;
+use serde::Deserialize;
+use steersman_api::Connection;
+use steersman_apiserver::ApiServer;
+use steersman_cli::{Args, Config, ConfigError, LogFormat, NoSettings, OperatorArgs};
+use tempfile::TempDir;
+
+/// Reads the configuration of a command line, variables and a file.
+struct Sources {
+    folder: TempDir,
+    variables: Vec<(&'static str, String)>,
+}
+
+impl Sources {
+    fn new() -> Self {
+        Self {
+            folder: TempDir::new().unwrap(),
+            variables: Vec::new(),
+        }
+    }
+
+    fn variable(mut self, name: &'static str, value: &str) -> Self {
+        self.variables.push((name, value.to_owned()));
+        self
+    }
+
+    /// Writes the file, and names it by its variable.
+    fn file(self, text: &str) -> Self {
+        let path = self.path();
+        std::fs::write(&path, text).unwrap();
+        self.variable("STEERSMAN_CONFIG", path.to_str().unwrap())
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("settings.yaml")
+    }
+
+    fn read(&self, flags: &[&str]) -> Result<Config<NoSettings>, ConfigError> {
+        self.read_as(flags)
+    }
+
+    fn read_as<T: serde::de::DeserializeOwned>(
+        &self,
+        flags: &[&str],
+    ) -> Result<Config<T>, ConfigError> {
+        let words = ["program"].iter().chain(flags);
+        let args = OperatorArgs::<T>::try_parse_from(words).unwrap();
+        args.config_with(|name| {
+            let found = self.variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| value.into())
+        })
+    }
+
+    fn error(&self) -> String {
+        let error = self.read(&[]).err().map(|error| error.to_string());
+        error.unwrap_or_else(|| "there is no error".to_owned())
+    }
+}
+
+// CONF-1
+#[test]
+fn a_flag_goes_before_its_variable_and_a_variable_before_the_file() {
+    let file = "log-level: error\nlog-format: json\nnamespace: [web, shop]\n";
+    let sources = Sources::new().file(file);
+    let config = sources.read(&[]).unwrap();
+    assert_eq!(
+        (config.log_level(), config.log_format()),
+        ("error", LogFormat::Json)
+    );
+    assert_eq!(config.namespaces(), ["web", "shop"]);
+    let sources = sources.variable("STEERSMAN_LOG_LEVEL", "warn");
+    assert_eq!(sources.read(&[]).unwrap().log_level(), "warn");
+    let flags = [
+        "--log-level=debug",
+        "--log-format",
+        "human",
+        "--namespace",
+        "a,b",
+    ];
+    let config = sources.read(&flags).unwrap();
+    assert_eq!(
+        (config.log_level(), config.log_format()),
+        ("debug", LogFormat::Human)
+    );
+    assert_eq!(config.namespaces(), ["a", "b"]);
+}
+
+#[test]
+fn without_any_source_the_defaults_apply() {
+    let config = Sources::new().read(&[]).unwrap();
+    assert_eq!(
+        (config.log_level(), config.log_format()),
+        ("info", LogFormat::Human)
+    );
+    assert!(config.namespaces().is_empty());
+    assert_eq!(config.controllers().names().count(), 0);
+}
+
+#[test]
+fn names_of_kubebuilder_are_accepted() {
+    let config = Sources::new()
+        .read(&["--zap-log-level=debug", "--zap-encoder=console"])
+        .unwrap();
+    assert_eq!(
+        (config.log_level(), config.log_format()),
+        ("debug", LogFormat::Human)
+    );
+}
+
+// CONF-2
+#[test]
+fn an_unknown_key_is_refused_with_its_line_and_the_known_keys() {
+    let error = Sources::new().file("# comment\nlog-levle: debug\n").error();
+    let expected = "settings.yaml:2: there is no setting \"log-levle\" (did you mean \"log-level\"?); the settings are";
+    assert!(
+        error.contains(expected) && error.contains("max-total-reconciles"),
+        "{error}"
+    );
+    // The file cannot name another file.
+    let error = Sources::new().file("config: other.yaml\n").error();
+    assert!(error.contains("no setting \"config\""), "{error}");
+    let error = Sources::new()
+        .file("controllers:\n  website:\n    workers: 3\n")
+        .error();
+    assert!(
+        error.contains("settings.yaml:3: there is no setting \"workers\""),
+        "{error}"
+    );
+}
+
+// CONF-2
+#[test]
+fn a_refused_value_is_named_with_its_place_and_the_allowed_values() {
+    for (file, expected) in [
+        (
+            "\nlog-format: xml",
+            ":2: log-format is \"xml\": the allowed values are human, json",
+        ),
+        (
+            "preflight: {}",
+            ":1: preflight is \"a mapping\": the value is a text",
+        ),
+        (
+            "namespace: [[a]]",
+            ":1: namespace is \"a\": the value is a text",
+        ),
+        (
+            "reconcile-timeout: soon",
+            ":1: reconcile-timeout is \"soon\": a duration is",
+        ),
+        (
+            "controllers:\n  website:\n    max-concurrent-reconciles: 0",
+            ":3: controllers.website.max-concurrent-reconciles is \"0\": the number is at least 1",
+        ),
+        (
+            "controllers: [a]",
+            ":1: controllers is \"a\": the value is a mapping",
+        ),
+        (
+            "- a\n- b",
+            "a configuration file is a mapping of keys to values",
+        ),
+        ("a: [", "line 1"),
+        ("log-level: info\nlog-level: warn", "uplicate"),
+    ] {
+        let error = Sources::new().file(file).error();
+        assert!(error.contains(expected), "{error}");
+        assert!(!error.contains('\n'), "{error}");
+    }
+    let error = Sources::new()
+        .variable("STEERSMAN_PREFLIGHT", "maybe")
+        .error();
+    let expected = "the environment variable STEERSMAN_PREFLIGHT: preflight is \"maybe\": the allowed values are true, false";
+    assert_eq!(error, expected);
+    // Another source decides, and the value is wrong all the same.
+    let sources = Sources::new().variable("STEERSMAN_PREFLIGHT", "maybe");
+    assert!(sources.read(&["--preflight"]).is_err());
+}
+
+#[test]
+fn a_missing_file_is_named_and_an_empty_one_is_no_error() {
+    let sources = Sources::new();
+    let error = sources
+        .read(&["--config=/nowhere/settings.yaml"])
+        .unwrap_err();
+    assert!(error.to_string().contains("/nowhere/settings.yaml"));
+    for file in ["", "# nothing\n", "---\n", "log-level:\n"] {
+        let config = Sources::new().file(file).read(&[]).unwrap();
+        assert_eq!(config.log_level(), "info", "{file:?}");
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Own {
+    #[serde(default)]
+    image: Option<String>,
+}
+
+#[test]
+fn the_settings_of_the_program_are_read_as_its_own_type() {
+    let sources = Sources::new().file("log-level: warn\noperator:\n  image: nginx\n");
+    let config = sources.read_as::<Own>(&[]).unwrap();
+    assert_eq!(
+        (config.operator.image.as_deref(), config.log_level()),
+        (Some("nginx"), "warn")
+    );
+    assert!(
+        Sources::new()
+            .read_as::<Own>(&[])
+            .unwrap()
+            .operator
+            .image
+            .is_none()
+    );
+    let unknown = Sources::new().file("operator:\n  image: nginx\n  imgae: x\n");
+    let error = unknown.read_as::<Own>(&[]).unwrap_err().to_string();
+    assert!(
+        error.contains("line 3") && error.contains("imgae"),
+        "{error}"
+    );
+    // A program without settings of its own refuses them.
+    assert!(unknown.error().contains("image"));
+}
+
+#[derive(Debug, Deserialize)]
+struct Strict {
+    #[expect(dead_code, reason = "only its absence is tested")]
+    region: String,
+}
+
+#[test]
+fn a_missing_setting_of_the_program_is_named() {
+    let error = Sources::new()
+        .read_as::<Strict>(&[])
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("operator") && error.contains("region"),
+        "{error}"
+    );
+}
+
+// CTRL-11: of several values for a controller the flag wins.
+#[tokio::test(start_paused = true)]
+async fn settings_of_controllers_reach_the_manager() {
+    let file =
+        "controllers:\n  website:\n    max-concurrent-reconciles: 4\n    reconcile-timeout: 2m\n";
+    let sources = Sources::new().file(file);
+    let flag = "--controller=website.max-concurrent-reconciles=8,a.b.backoff-max=5s";
+    let config = sources.read(&[flag, "--max-total-reconciles=16"]).unwrap();
+    let controllers = config.controllers();
+    assert_eq!(controllers.names().collect::<Vec<_>>(), ["a.b", "website"]);
+    let text = format!("{controllers:?}");
+    assert!(
+        text.contains("max_concurrent_reconciles: Some(8)"),
+        "{text}"
+    );
+    assert!(
+        text.contains("permits: 16") && text.contains("Some((5ms, 5s))"),
+        "{text}"
+    );
+    let server = ApiServer::new();
+    let connection = Connection::in_process(server.service(), "default");
+    let manager = config
+        .manager_over(connection, "website-operator")
+        .build()
+        .unwrap();
+    assert_eq!(manager.connection().program(), "website-operator");
+    // The manager has no controller of these names.
+    let refused = manager
+        .start(steersman_manager::Shutdown::never())
+        .await
+        .unwrap_err();
+    assert!(refused.to_string().contains("\"website\""), "{refused}");
+}
+
+#[test]
+fn durations_are_written_as_in_go() {
+    let config = Sources::new().read(&["--reconcile-timeout=1m30s"]).unwrap();
+    let text = format!("{:?}", config.controllers());
+    assert!(
+        text.contains(&format!("{:?}", Duration::from_secs(90))),
+        "{text}"
+    );
+    let refused = Args::try_parse_from(["program", "--reconcile-timeout=5"]).unwrap_err();
+    assert!(refused.to_string().contains("500ms"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_kubeconfig_and_a_context_are_chosen() {
+    let sources = Sources::new();
+    let path = sources.folder.path().join("kubeconfig");
+    std::fs::write(&path, KUBECONFIG).unwrap();
+    let flags = [
+        format!("--kubeconfig={}", path.display()),
+        "--context=two".to_owned(),
+    ];
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let connection = sources.read(&flags).unwrap().connect().await.unwrap();
+    assert_eq!(connection.default_namespace(), "shop");
+    let in_file = sources.file(&format!("kubeconfig: {}\ncontext: one\n", path.display()));
+    let connection = in_file.read(&[]).unwrap().connect().await.unwrap();
+    assert_eq!(connection.default_namespace(), "web");
+    let unknown = in_file.read(&["--context=three"]).unwrap().connect().await;
+    let error = std::error::Error::source(&unknown.unwrap_err())
+        .unwrap()
+        .to_string();
+    assert!(
+        error.contains("three") && error.contains("one, two"),
+        "{error}"
+    );
+}
+
+const KUBECONFIG: &str = r#"
+apiVersion: v1
+kind: Config
+current-context: one
+contexts:
+- {name: one, context: {cluster: here, user: me, namespace: web}}
+- {name: two, context: {cluster: here, user: me, namespace: shop}}
+clusters:
+- {name: here, cluster: {server: "https://127.0.0.1:6443"}}
+users:
+- {name: me, user: {token: t}}
+"#;
