@@ -87,7 +87,9 @@ pub use options::{ByObject, CacheOptions, Undeclared};
 pub use preflight_report::{MissingRule, Preflight};
 pub use reads::Reads;
 pub use settings::Settings;
-pub use steersman_informer::{KeyState, Mirror, Reason, State as InformerState, Transform};
+pub use steersman_informer::{
+    Delivery, Event, KeyState, Mirror, Reason, State as InformerState, Subscription, Transform,
+};
 pub use steersman_object::{IndexKey, Selection};
 pub use unsynced::{InformerReport, Trouble, Unsynced, UnsyncedReason};
 pub use watch_error::WatchError;

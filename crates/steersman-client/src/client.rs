@@ -5,6 +5,7 @@ pub(crate) mod subresource;
 mod writes;
 mod changes;
 mod actions;
+mod waits;
 
 use std::future::Future;
 use std::panic::Location;

@@ -6,6 +6,7 @@ use steersman_object::owner::OwnerError;
 use steersman_object::{Kind, ObjectKey};
 use thiserror::Error as ThisError;
 
+use crate::condition::LastSeen;
 use crate::write::outcome::is_unknown;
 
 /// An error of a [`Client`](crate::Client).
@@ -145,6 +146,25 @@ pub enum Error {
         key: ObjectKey,
         /// The key after the change.
         to: ObjectKey,
+    },
+    /// An object did not meet a condition in time.
+    #[error(
+        "{kind} {key} did not meet the condition `{condition}` within {timeout:?}: {last_seen}"
+    )]
+    ConditionNotMet {
+        /// The kind of the object.
+        kind: Kind,
+        /// The key of the object.
+        key: ObjectKey,
+        /// The name of the condition.
+        condition: String,
+        /// The time limit.
+        timeout: Duration,
+        /// The state of the object that was seen last.
+        last_seen: Box<LastSeen>,
+        /// The problem of the watch, if the kind could not be listed at the end of the wait.
+        #[source]
+        source: Option<Box<steersman_cache::Error>>,
     },
     /// The object does not encode as JSON, or the changed JSON does not decode.
     #[error("{kind} {key} could not be written as JSON")]

@@ -13,6 +13,8 @@
 //! - [`Client::apply`], [`apply_part`](Client::apply_part): server-side apply.
 //! - [`Client::status`]: changes of the status, by difference too.
 //! - [`Client::add_finalizer`], [`Client::remove_finalizer`]: leave the finalizers of others in place.
+//! - [`Client::await_condition`], [`wait_deleted`](Client::wait_deleted), [`watch`](Client::watch): for code outside
+//!   reconcilers.
 //! - [`owner::set_controller_reference`]: lets the garbage collector delete an object with its owner.
 //!
 //! Changes through a closure ([`ensure`](Client::ensure), [`modify`](Client::modify), the status, finalizers) start
@@ -27,6 +29,7 @@
 //!
 //! - [`mod@write`] has [`Write`], one write with its outcome, and [`WriteObserver`], which is called for every write;
 //!   `write::outcome` derives the outcome of a write from the server's answer.
+//! - [`condition`] has [`Condition`], a condition of an object; [`conditions`] has those that programs need most.
 //! - [`error`] has [`Error`].
 //! - [`consistency`] has [`ReadConsistency`]: which writes a cached read must see. [`metrics`] has [`ClientMetrics`].
 //! - [`options`] has [`ClientOptions`] and [`Lock`].
@@ -45,10 +48,13 @@
 //! - `shared` has the state that all handles of one client share.
 //! - `read` has the reads: `route` decides whether the cache or the server answers, `live` asks the server, and
 //!   `cached` reads from the cache once it has seen the writes that the read must see.
+//! - [`mod@watch`] has [`ObjectWatch`], a watch over a cache of its own; `wait` waits for a condition over one.
 //! - [`client`] has [`Client`]; `client::status` has the verbs of the status subresource, `client::subresource` those of
 //!   any subresource.
 
 pub mod write;
+pub mod condition;
+pub mod conditions;
 pub mod error;
 pub mod consistency;
 pub mod metrics;
@@ -64,11 +70,14 @@ mod send;
 mod ensure;
 mod shared;
 mod read;
+pub mod watch;
+mod wait;
 pub mod client;
 
 pub use client::status::StatusClient;
 pub use client::subresource::Subresource;
 pub use client::{Client, KindClient};
+pub use condition::{Condition, LastSeen};
 pub use consistency::ReadConsistency;
 pub use ensure::Ensured;
 pub use error::{Error, FieldConflict};
@@ -78,4 +87,5 @@ pub use metrics::ClientMetrics;
 pub use options::{ClientOptions, Lock};
 pub use patch::extract::extract;
 pub use read::live::{Live, Page, Pages};
+pub use watch::ObjectWatch;
 pub use write::{Outcome, RequestId, Write, WriteObserver, Written};

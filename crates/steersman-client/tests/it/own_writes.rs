@@ -1,5 +1,7 @@
 //! RYOW: a cached read sees the writes of its own key, however far behind the cache is.
 
+mod first_lists;
+
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;

@@ -1,0 +1,191 @@
+//! Words: conditions of objects, for [`Client::await_condition`](crate::Client::await_condition).
+
+use std::borrow::Cow;
+use std::fmt;
+
+use steersman_object::{Object, ResourceVersion};
+
+/// A condition of an object, or of its absence.
+///
+/// Each `Fn(Option<&K>) -> bool` is a condition; the argument is `None` if the object does not exist. Conditions
+/// compose, and [`conditions`](crate::conditions) has those that programs need most.
+///
+/// ```
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use steersman_client::Condition;
+///
+/// let is_blue = |config: Option<&ConfigMap>| {
+///     let data = config.and_then(|config| config.data.as_ref());
+///     data.is_some_and(|data| data.get("sky").is_some_and(|sky| sky == "blue"))
+/// };
+/// let not_blue = is_blue.named("is blue").not();
+/// assert!(not_blue.is_met(None));
+/// assert_eq!(not_blue.name(), "not (is blue)");
+/// ```
+pub trait Condition<K>: Send + Sync {
+    /// Returns whether the object meets the condition; `None` means that the object does not exist.
+    fn is_met(&self, object: Option<&K>) -> bool;
+
+    /// Returns the name of the condition, for errors; by default `the condition`.
+    fn name(&self) -> Cow<'static, str> {
+        Cow::Borrowed("the condition")
+    }
+
+    /// Returns the same condition with a name.
+    fn named(self, name: impl Into<Cow<'static, str>>) -> NamedCondition<Self>
+    where
+        Self: Sized,
+    {
+        NamedCondition {
+            condition: self,
+            name: name.into(),
+        }
+    }
+
+    /// Returns the condition that is met if this one is not.
+    fn not(self) -> Not<Self>
+    where
+        Self: Sized,
+    {
+        Not(self)
+    }
+
+    /// Returns the condition that is met if both are.
+    fn and<C: Condition<K>>(self, other: C) -> And<Self, C>
+    where
+        Self: Sized,
+    {
+        And(self, other)
+    }
+
+    /// Returns the condition that is met if one of the two is.
+    fn or<C: Condition<K>>(self, other: C) -> Or<Self, C>
+    where
+        Self: Sized,
+    {
+        Or(self, other)
+    }
+}
+
+/// A condition with a name. Made by [`Condition::named`].
+#[derive(Clone, Debug)]
+pub struct NamedCondition<C> {
+    condition: C,
+    name: Cow<'static, str>,
+}
+
+/// The opposite of a condition. Made by [`Condition::not`].
+#[derive(Clone, Copy, Debug)]
+pub struct Not<C>(C);
+
+/// Two conditions that are both met. Made by [`Condition::and`].
+#[derive(Clone, Copy, Debug)]
+pub struct And<A, B>(A, B);
+
+/// Two conditions, at least one of which is met. Made by [`Condition::or`].
+#[derive(Clone, Copy, Debug)]
+pub struct Or<A, B>(A, B);
+
+/// The state of an object when a wait for a condition ended in vain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LastSeen {
+    /// The server did not answer the first list.
+    Nothing,
+    /// The object did not exist.
+    Absent,
+    /// The object existed.
+    Present {
+        /// The uid of the object.
+        uid: String,
+        /// The resource version of the object.
+        version: ResourceVersion,
+        /// Whether the object had a deletion timestamp, which finalizers can keep for a long time.
+        is_being_deleted: bool,
+    },
+}
+
+impl<K, F> Condition<K> for F
+where
+    F: Fn(Option<&K>) -> bool + Send + Sync,
+{
+    fn is_met(&self, object: Option<&K>) -> bool {
+        self(object)
+    }
+}
+
+impl<K, C: Condition<K>> Condition<K> for NamedCondition<C> {
+    fn is_met(&self, object: Option<&K>) -> bool {
+        self.condition.is_met(object)
+    }
+
+    fn name(&self) -> Cow<'static, str> {
+        self.name.clone()
+    }
+}
+
+impl<K, C: Condition<K>> Condition<K> for Not<C> {
+    fn is_met(&self, object: Option<&K>) -> bool {
+        !self.0.is_met(object)
+    }
+
+    fn name(&self) -> Cow<'static, str> {
+        format!("not ({})", self.0.name()).into()
+    }
+}
+
+impl<K, A: Condition<K>, B: Condition<K>> Condition<K> for And<A, B> {
+    fn is_met(&self, object: Option<&K>) -> bool {
+        self.0.is_met(object) && self.1.is_met(object)
+    }
+
+    fn name(&self) -> Cow<'static, str> {
+        format!("({} and {})", self.0.name(), self.1.name()).into()
+    }
+}
+
+impl<K, A: Condition<K>, B: Condition<K>> Condition<K> for Or<A, B> {
+    fn is_met(&self, object: Option<&K>) -> bool {
+        self.0.is_met(object) || self.1.is_met(object)
+    }
+
+    fn name(&self) -> Cow<'static, str> {
+        format!("({} or {})", self.0.name(), self.1.name()).into()
+    }
+}
+
+impl LastSeen {
+    pub(crate) fn of<K: Object>(object: Option<&K>) -> Self {
+        match object {
+            None => Self::Absent,
+            Some(object) => Self::Present {
+                uid: object.uid_str().to_owned(),
+                version: object.stored_version(),
+                is_being_deleted: object.is_being_deleted(),
+            },
+        }
+    }
+}
+
+impl fmt::Display for LastSeen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => f.write_str("the server has not answered"),
+            Self::Absent => f.write_str("the object does not exist"),
+            Self::Present {
+                uid,
+                version,
+                is_being_deleted,
+            } => {
+                let deleting = match is_being_deleted {
+                    true => ", is being deleted",
+                    false => "",
+                };
+                write!(
+                    f,
+                    "the object has resource version {version} and uid {uid}{deleting}"
+                )
+            }
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Driver: waits until an object meets a condition.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use steersman_object::{FieldSelector, Kind, Object, ObjectKey, Selection};
+use tokio::time::timeout;
+
+use crate::condition::{Condition, LastSeen};
+use crate::error::Error;
+use crate::shared::Shared;
+use crate::watch::PrivateCache;
+
+/// Waits until the object of a key meets a condition, and returns the object in the state that met it.
+///
+/// CLIENT-9: the condition is judged when the object changes, and for the first time after a complete list.
+pub(crate) async fn await_condition<K: Object>(
+    shared: &Shared,
+    kind: &Kind,
+    key: &ObjectKey,
+    condition: &dyn Condition<K>,
+    limit: Duration,
+) -> Result<Option<Arc<K>>, Error> {
+    let key = shared.key_in_namespace(kind, key)?;
+    let name = FieldSelector::new().equals("metadata.name", key.name());
+    let mut selection = Selection::new().fields(name);
+    if let Some(namespace) = key.namespace() {
+        selection = selection.namespace(namespace);
+    }
+    let private = PrivateCache::new(shared.connection(), kind, &selection)?;
+    let (mut last_seen, mut problem) = (LastSeen::Nothing, None);
+    let judged = async {
+        let informers = private.reads.informers()?;
+        // The selection has at most one namespace, so there is one informer.
+        let Some(mut applied) = informers.first().map(|i| i.mirror().applied()) else {
+            return std::future::pending().await;
+        };
+        loop {
+            // Before the read, so that no change between the read and the wait is missed.
+            applied.mark_unchanged();
+            match private.reads.get_opt(&key).await {
+                Ok(object) => {
+                    if condition.is_met(object.as_deref()) {
+                        return Ok(object);
+                    }
+                    (last_seen, problem) = (LastSeen::of(object.as_deref()), None);
+                }
+                Err(error) if is_passing(&error) => problem = Some(error),
+                Err(error) => return Err(Error::Cache(error)),
+            }
+            if applied.changed().await.is_err() {
+                // The informer has ended, and the end of the cache has the reason.
+                return std::future::pending().await;
+            }
+        }
+    };
+    let limit_or_max = match limit {
+        Duration::ZERO => Duration::MAX,
+        limit => limit,
+    };
+    let ended = tokio::select! {
+        biased;
+        ended = timeout(limit_or_max, judged) => ended,
+        ended = private.run => Ok(match ended {
+            Err(error) => Err(Error::Cache(error)),
+            // The cache is never told to stop, so this is not reached.
+            Ok(()) => Err(Error::Cache(steersman_cache::Error::Stopped { kind: kind.clone() })),
+        }),
+    };
+    ended.unwrap_or_else(|_| {
+        Err(Error::ConditionNotMet {
+            kind: kind.clone(),
+            key,
+            condition: condition.name().into_owned(),
+            timeout: limit,
+            last_seen: Box::new(last_seen),
+            source: problem.map(Box::new),
+        })
+    })
+}
+
+/// Returns whether a kind that cannot be read may be readable later without the help of an administrator: a server that
+/// starts, a kind with a definition that is not established yet.
+fn is_passing(error: &steersman_cache::Error) -> bool {
+    let unsynced = error.unsynced();
+    error.is_unavailable() && !unsynced.iter().any(|unsynced| unsynced.is_forbidden())
+}

@@ -1,0 +1,148 @@
+//! Handle: a watch for code outside reconcilers, over a cache of its own.
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use futures::stream::{self, BoxStream};
+use futures::{FutureExt as _, Stream, StreamExt as _};
+use steersman_api::Connection;
+use steersman_cache::internal::CacheInternals as _;
+use steersman_cache::{
+    ByObject, Cache, CacheOptions, Delivery, Reads, Settings, Subscription, Trouble,
+};
+use steersman_object::{Kind, Object, ResourceVersion, Selection};
+use tokio_util::sync::CancellationToken;
+
+use crate::error::Error;
+
+/// The selected objects of one kind and their changes, straight from the server: a list, and a watch that restarts
+/// itself. Made by [`Client::watch`](crate::Client::watch).
+///
+/// The stream delivers each present object as [`Event::Created`](steersman_cache::Event::Created), then
+/// [`Delivery::Synced`], then changes with the old and the new object. It resumes after a broken connection and after
+/// any number of 429 and 5xx, and lists again after a 410: objects that were deleted meanwhile are delivered as
+/// [`Event::Deleted`](steersman_cache::Event::Deleted), and an object that was deleted and created again as both.
+///
+/// The stream has an error at its end only, if the connection cannot make a client (its credentials are broken).
+/// Requests that fail, such as a 403, are repeated; [`trouble`](Self::trouble) returns the reason.
+///
+/// An object that does not decode as `K` is left out and logged. Events of a stream that is read slowly are coalesced
+/// by object beyond a bound (`FAN-2`). The watched objects are held in memory, packed, until the stream is dropped.
+///
+/// # Cancel safety
+///
+/// The watch begins when [`next`](Self::next) or the stream is polled for the first time. It runs in a task of its own,
+/// which is aborted when the stream is dropped. Dropping a future of `next` loses nothing.
+#[must_use = "a watch does nothing unless its stream is polled"]
+pub struct ObjectWatch<K> {
+    cache: Cache,
+    stream: BoxStream<'static, Result<Delivery<K>, Error>>,
+}
+
+/// A cache of the selected objects of one kind, and the future that runs it.
+pub(crate) struct PrivateCache<K> {
+    pub(crate) cache: Cache,
+    pub(crate) reads: Reads<K>,
+    pub(crate) run: BoxFuture<'static, Result<(), steersman_cache::Error>>,
+}
+
+impl<K: Object> PrivateCache<K> {
+    /// Makes a cache of the objects of a selection without index terms. Sends no request before `run` is polled.
+    pub(crate) fn new(
+        connection: &Connection,
+        kind: &Kind,
+        selection: &Selection,
+    ) -> Result<Self, Error> {
+        let mut settings = Settings::new();
+        if !selection.selected_labels().is_everything() {
+            settings = settings.labels(selection.selected_labels().to_string());
+        }
+        if !selection.selected_fields().is_everything() {
+            settings = settings.fields(selection.selected_fields().to_string());
+        }
+        let mut options = ByObject::new().settings(settings);
+        if let (true, Some(namespace)) = (kind.is_namespaced(), selection.selected_namespace()) {
+            options = options.namespaces([namespace]);
+        }
+        // The caller bounds the time.
+        let all = CacheOptions::new().sync_timeout(Duration::MAX);
+        let cache = Cache::new(all.by_kind(kind, options))?;
+        // CLIENT-9: the first list is the newest (RYOW-10), so that an object that was created just before is found.
+        cache.note_written(kind.gvk(), &ResourceVersion::unset());
+        let run = cache.run(connection.clone(), CancellationToken::new());
+        Ok(Self {
+            reads: cache.of(kind),
+            run: run.boxed(),
+            cache,
+        })
+    }
+}
+
+impl<K: Object> ObjectWatch<K> {
+    pub(crate) fn new(private: PrivateCache<K>) -> Result<Self, Error> {
+        let PrivateCache { cache, reads, run } = private;
+        let subscriptions = reads.informers()?.into_iter().map(|i| i.subscribe());
+        let subscriptions: Vec<Subscription<K>> = subscriptions.collect();
+        let events = stream::select_all(subscriptions.into_iter().map(deliveries));
+        let stream = stream::unfold(Some((run, events)), |running| async move {
+            let (mut run, mut events) = running?;
+            tokio::select! {
+                // The deliveries first, so that those before the end are not lost.
+                biased;
+                Some(delivery) = events.next() => Some((Ok(delivery), Some((run, events)))),
+                ended = &mut run => Some((Err(ended.err()?.into()), None)),
+            }
+        });
+        let stream = stream.boxed();
+        Ok(Self { cache, stream })
+    }
+}
+
+impl<K> ObjectWatch<K> {
+    /// Waits for the next delivery; `None` after an error.
+    ///
+    /// # Errors
+    ///
+    /// The error that ended the watch: see [`ObjectWatch`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses no delivery.
+    pub async fn next(&mut self) -> Option<Result<Delivery<K>, Error>> {
+        self.stream.next().await
+    }
+
+    /// Returns why the watch does not follow its server at the moment, with the remedy; empty if it does.
+    #[must_use]
+    pub fn trouble(&self) -> Vec<Trouble> {
+        self.cache.trouble()
+    }
+}
+
+impl<K> Stream for ObjectWatch<K> {
+    type Item = Result<Delivery<K>, Error>;
+
+    fn poll_next(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Delivery<K>, Error>>> {
+        self.stream.poll_next_unpin(context)
+    }
+}
+
+impl<K> fmt::Debug for ObjectWatch<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ObjectWatch").finish_non_exhaustive()
+    }
+}
+
+fn deliveries<K: Object>(subscription: Subscription<K>) -> BoxStream<'static, Delivery<K>> {
+    let next = |mut subscription: Subscription<K>| async move {
+        let delivery = subscription.next().await?;
+        Some((delivery, subscription))
+    };
+    stream::unfold(subscription, next).boxed()
+}
