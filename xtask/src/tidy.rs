@@ -19,6 +19,7 @@ mod path;
 mod invariants;
 mod wording;
 mod types;
+mod labels;
 mod glossary;
 
 use std::path::Path;
@@ -45,6 +46,7 @@ const RULES: &[(&str, Rule)] = &[
     (path::RULE, path::check),
     (invariants::RULE, invariants::check),
     (types::RULE, types::check),
+    (labels::RULE, labels::check),
     (wording::RULE, wording::check),
 ];
 

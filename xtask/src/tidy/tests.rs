@@ -48,6 +48,11 @@ fn every_manifest_is_complete() {
 }
 
 #[test]
+fn no_label_of_a_metric_holds_the_name_of_an_object() {
+    on_this_repository("labels");
+}
+
+#[test]
 fn no_test_is_ignored_and_no_work_is_postponed() {
     on_this_repository("hygiene");
 }

@@ -1,0 +1,149 @@
+//! The rule `labels`: labels of metrics come from a short list, so that none holds the name of an object.
+//!
+//! A label with names of objects makes one series per object, which Prometheus cannot hold. The rule reads the label
+//! names in production files that name the crate `prometheus`: slices of texts, such as `&["name", "verb"]`, and
+//! `const_label("name", …)`. The arguments of `with_label_values` are values and not checked.
+
+use super::lexer::{Source, line};
+use super::tree::{File, Tree, Violation};
+
+/// The name of this rule.
+pub(crate) const RULE: &str = "labels";
+
+/// The labels, each with a bounded number of values.
+const LABELS: &[&str] = &[
+    // The HTTP status of an answer, or `<error>`.
+    "code",
+    // The name of a controller.
+    "controller",
+    // The address of an api-server.
+    "host",
+    // The HTTP method of a request.
+    "method",
+    // The kind of an informer, or the name of a queue or lease.
+    "name",
+    // How a wait ended.
+    "outcome",
+    // Of the build.
+    "platform",
+    // One of a bounded number of priorities of a queue.
+    "priority",
+    // The class of a failure.
+    "reason",
+    // How a reconcile ended.
+    "result",
+    // The state of an informer.
+    "state",
+    // The type of an event.
+    "type",
+    // The verb of a read, or the HTTP method of a request.
+    "verb",
+    // Of the build.
+    "version",
+    // The path of a webhook.
+    "webhook",
+];
+
+/// Packages that read metrics of others, or define none of an operator.
+const EXEMPT: &[&str] = &["crates/steersman-testenv", "crates/steersman-bench"];
+
+/// Checks the labels of every production file that defines metrics.
+pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for file in tree.rust().filter(|file| defines_metrics(file)) {
+        let source = Source::of(&file.text);
+        for (at, label) in labels(&file.text) {
+            if source.in_test(at) || LABELS.contains(&label) {
+                continue;
+            }
+            found.push(Violation::new(
+                RULE,
+                &file.path,
+                line(&file.text, at),
+                format!("a metric has the label `{label}`"),
+                "use a label of the list in xtask/src/tidy/labels.rs; a label never holds the name of an object",
+            ));
+        }
+    }
+    found
+}
+
+fn defines_metrics(file: &File) -> bool {
+    let in_src = file.package().is_some_and(|package| {
+        package.starts_with("crates/")
+            && !EXEMPT.contains(&package)
+            && file.path[package.len()..].starts_with("/src/")
+    });
+    in_src && !file.is_test() && file.text.contains("prometheus::")
+}
+
+/// Returns the label names of a file with their offsets.
+fn labels(text: &str) -> Vec<(usize, &str)> {
+    let mut found = Vec::new();
+    for (start, opening) in text.match_indices("&[") {
+        let after = start + opening.len();
+        let values = text[..start].trim_end().ends_with("with_label_values(");
+        let is_texts = text[after..].trim_start().starts_with('"');
+        let Some(end) = text[after..].find(']').filter(|_| is_texts && !values) else {
+            continue;
+        };
+        // Names alone: another slice of texts, such as buckets of names with spaces, is no list of labels.
+        let slice = &text[after..after + end];
+        let mut offset = after;
+        for part in slice.split(',') {
+            let name = part.trim().trim_matches('"');
+            if !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c == '_') {
+                found.push((offset, name));
+            }
+            offset += part.len() + 1;
+        }
+    }
+    for (start, opening) in text.match_indices("const_label(\"") {
+        let name = start + opening.len();
+        if let Some(end) = text[name..].find('"') {
+            found.push((name, &text[name..name + end]));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Tree, check};
+
+    fn messages(text: &str) -> Vec<String> {
+        let tree = Tree::of(&[("crates/steersman-x/src/metrics.rs", text)]);
+        check(&tree).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_label_that_may_hold_the_name_of_an_object_fails() {
+        for (text, label) in [
+            (
+                "use prometheus::Opts;\nf(opts, &[\"name\", \"object\"]);",
+                "object",
+            ),
+            ("prometheus::f(opts, &[\n    \"key\",\n]);", "key"),
+            (
+                "prometheus::f(Opts::new(a, b).const_label(\"pod\", pod));",
+                "pod",
+            ),
+        ] {
+            let found = messages(text);
+            assert_eq!(found.len(), 1, "{text}: {found:?}");
+            assert!(found[0].contains(&format!("`{label}`")), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn listed_labels_values_and_tests_pass() {
+        for text in [
+            "prometheus::f(opts, &[\"name\", \"verb\"]).with_label_values(&[\"shop\"]);",
+            "prometheus::f(opts.const_label(\"controller\", name));",
+            "f(&[\"object\"]);",
+            "use prometheus::Opts;\n#[cfg(test)]\nmod tests {\n    fn f() { g(&[\"object\"]) }\n}\n",
+        ] {
+            assert_eq!(messages(text), Vec::<String>::new(), "{text}");
+        }
+    }
+}
