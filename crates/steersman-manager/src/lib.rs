@@ -48,8 +48,8 @@
 //! - [`manager`] has the handle, [`Manager`].
 //! - [`builder`] has [`ManagerBuilder`].
 //!
-//! Health probes and metrics are served by `http_server`, with the options of [`http_options`]. `built_in_checks` has
-//! the manager's own checks, `probes` runs all of them, and `process_metrics` reads the metrics of the process.
+//! Health probes and metrics are served by `http_server`, with the options of [`http_options`]. `probes` runs the checks, those of the manager
+//! included, and `process_metrics` reads the metrics of the process.
 
 pub mod order;
 pub mod error;
@@ -58,7 +58,6 @@ pub mod health;
 mod liveness;
 pub mod diagnostics;
 mod monitor;
-mod built_in_checks;
 pub mod runnable;
 pub mod shutdown;
 mod reminders;
@@ -68,7 +67,6 @@ mod supervision;
 mod supervisor;
 pub mod http_options;
 mod probes;
-mod process_stat;
 mod process_metrics;
 mod http_server;
 pub mod cluster;

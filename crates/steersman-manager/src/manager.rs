@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::future::Future;
 use std::mem::take;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,19 +18,19 @@ use tokio::sync::Notify;
 
 use crate::cluster::Cluster;
 use crate::clusters::{self, AddedClusters, ClusterMetrics};
-use crate::diagnostics::Diagnostics;
-use crate::error::{BoxError, Error};
+use crate::error::Error;
 use crate::health::Health;
-use crate::http_server::{HttpServers, ServerDeclarations};
+use crate::http_server::HttpServers;
 use crate::monitor::{Monitor, RunStage, WatchedKinds};
 use crate::options::ManagerOptions;
 use crate::order::Group;
-use crate::probes::BuiltIn;
 use crate::runnable::{Erased, Runnable, from_fn};
 use crate::shutdown::Shutdown;
 use crate::supervision::Supervision;
 use crate::supervisor::{Supervised, supervise};
 use crate::tasks::RunnableTasks;
+
+mod serving;
 
 /// Owns a cache, a client and controllers. Cheap to clone.
 ///
@@ -169,85 +168,6 @@ impl Manager {
     #[must_use]
     pub fn health(&self) -> Health {
         self.shared.monitor.health()
-    }
-
-    /// Adds a named check to `/livez` and `/healthz`. The kubelet restarts a Pod with a liveness probe that fails, so
-    /// the check should fail only if a restart helps.
-    ///
-    /// The check runs for each request, at the same time as other checks, and must not block its thread. A panic,
-    /// and more time than [`HealthServer::check_timeout`](crate::HealthServer::check_timeout), are failures.
-    ///
-    /// ```
-    /// # fn f(manager: &steersman_manager::Manager) -> Result<(), steersman_manager::Error> {
-    /// manager.add_health_check("disk", || async {
-    ///     std::fs::metadata("/var/lib/shop").map(drop)
-    /// })
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`Error::DuplicateCheck`], [`Error::CheckName`].
-    pub fn add_health_check<F, Fut, E>(
-        &self,
-        name: impl Into<String>,
-        check: F,
-    ) -> Result<(), Error>
-    where
-        F: Fn() -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<(), E>> + Send + 'static,
-        E: Into<BoxError>,
-    {
-        self.shared.http.live.add(BuiltIn::Live, name.into(), check)
-    }
-
-    /// Adds a named check to `/readyz`, with the rules of [`add_health_check`](Self::add_health_check). A Pod that is
-    /// not ready receives no requests for its Services, such as those of webhooks.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::DuplicateCheck`], [`Error::CheckName`].
-    pub fn add_ready_check<F, Fut, E>(&self, name: impl Into<String>, check: F) -> Result<(), Error>
-    where
-        F: Fn() -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<(), E>> + Send + 'static,
-        E: Into<BoxError>,
-    {
-        self.shared
-            .http
-            .ready
-            .add(BuiltIn::Ready, name.into(), check)
-    }
-
-    /// Returns the diagnostics, to which parts of the program add sections.
-    pub fn diagnostics(&self) -> &Diagnostics {
-        &self.shared.http.diagnostics
-    }
-
-    /// Returns the address of the server of health probes; `None` before it listens, or if there is none. With port 0
-    /// it has the port that the system chose.
-    #[must_use]
-    pub fn health_address(&self) -> Option<SocketAddr> {
-        self.shared.http.health_bound.get()
-    }
-
-    /// Returns the address of the metrics server; see [`health_address`](Self::health_address).
-    #[must_use]
-    pub fn metrics_address(&self) -> Option<SocketAddr> {
-        self.shared.http.metrics_bound.get()
-    }
-
-    /// Adds the servers of health probes and metrics.
-    pub(crate) fn add_servers(&self, servers: &ServerDeclarations) -> Result<(), Error> {
-        let shared = &self.shared;
-        let (connection, registry) = (self.connection(), self.metrics_registry());
-        for server in shared
-            .http
-            .declared(servers, &shared.monitor, connection, registry)?
-        {
-            self.add(server)?;
-        }
-        Ok(())
     }
 
     /// Adds a runnable. It starts with its group, or at once if the manager runs.

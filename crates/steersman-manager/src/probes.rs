@@ -20,6 +20,8 @@ use crate::health::Check;
 use crate::http_options::HealthServer;
 use crate::monitor::Monitor;
 
+mod built_in_checks;
+
 /// The named checks that a program added.
 #[derive(Clone, Default)]
 pub(crate) struct AddedChecks {

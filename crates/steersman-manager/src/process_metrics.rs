@@ -6,7 +6,9 @@ use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{Counter, Gauge, Opts, Registry};
 
-use crate::process_stat::{ProcessStat, boot_time, open_file_limit};
+mod stat;
+
+use self::stat::{ProcessStat, boot_time, open_file_limit};
 
 /// Reads `/proc` when metrics are collected. Elsewhere than on Linux there are no values.
 struct ProcessCollector {

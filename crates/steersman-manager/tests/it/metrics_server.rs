@@ -183,7 +183,7 @@ async fn an_operator_without_the_rules_of_the_reviews_answers_500() {
 }
 
 /// The metrics that the dashboards of kubebuilder's Grafana plugin query, with their labels, and those of the guide.
-const QUERIED: [(&str, &[&str]); 20] = [
+const QUERIED: [(&str, &[&str]); 21] = [
     ("controller_runtime_active_workers", &["controller"]),
     (
         "controller_runtime_max_concurrent_reconciles",
@@ -219,6 +219,7 @@ const QUERIED: [(&str, &[&str]); 20] = [
         &["controller", "name"],
     ),
     ("workqueue_retries_total", &["controller", "name"]),
+    ("rest_client_requests_total", &["code", "method", "host"]),
     ("process_cpu_seconds_total", &[]),
     ("process_resident_memory_bytes", &[]),
     ("process_virtual_memory_bytes", &[]),

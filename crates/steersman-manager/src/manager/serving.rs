@@ -1,0 +1,91 @@
+//! Handle: what the servers of a manager show: added checks, diagnostics and addresses.
+
+use std::future::Future;
+use std::net::SocketAddr;
+
+use super::Manager;
+use crate::diagnostics::Diagnostics;
+use crate::error::{BoxError, Error};
+use crate::http_server::ServerDeclarations;
+use crate::probes::BuiltIn;
+
+impl Manager {
+    /// Adds a named check to `/livez` and `/healthz`. The kubelet restarts a Pod with a liveness probe that fails, so
+    /// the check should fail only if a restart helps.
+    ///
+    /// The check runs for each request, at the same time as other checks, and must not block its thread. A panic,
+    /// and more time than [`HealthServer::check_timeout`](crate::HealthServer::check_timeout), are failures.
+    ///
+    /// ```
+    /// # fn f(manager: &steersman_manager::Manager) -> Result<(), steersman_manager::Error> {
+    /// manager.add_health_check("disk", || async {
+    ///     std::fs::metadata("/var/lib/shop").map(drop)
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DuplicateCheck`], [`Error::CheckName`].
+    pub fn add_health_check<F, Fut, E>(
+        &self,
+        name: impl Into<String>,
+        check: F,
+    ) -> Result<(), Error>
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<(), E>> + Send + 'static,
+        E: Into<BoxError>,
+    {
+        self.shared.http.live.add(BuiltIn::Live, name.into(), check)
+    }
+
+    /// Adds a named check to `/readyz`, with the rules of [`add_health_check`](Self::add_health_check). A Pod that is
+    /// not ready receives no requests for its Services, such as those of webhooks.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DuplicateCheck`], [`Error::CheckName`].
+    pub fn add_ready_check<F, Fut, E>(&self, name: impl Into<String>, check: F) -> Result<(), Error>
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<(), E>> + Send + 'static,
+        E: Into<BoxError>,
+    {
+        self.shared
+            .http
+            .ready
+            .add(BuiltIn::Ready, name.into(), check)
+    }
+
+    /// Returns the diagnostics, to which parts of the program add sections.
+    pub fn diagnostics(&self) -> &Diagnostics {
+        &self.shared.http.diagnostics
+    }
+
+    /// Returns the address of the server of health probes; `None` before it listens, or if there is none. With port 0
+    /// it has the port that the system chose.
+    #[must_use]
+    pub fn health_address(&self) -> Option<SocketAddr> {
+        self.shared.http.health_bound.get()
+    }
+
+    /// Returns the address of the metrics server; see [`health_address`](Self::health_address).
+    #[must_use]
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.shared.http.metrics_bound.get()
+    }
+
+    /// Adds the servers of health probes and metrics.
+    pub(crate) fn add_servers(&self, servers: &ServerDeclarations) -> Result<(), Error> {
+        let shared = &self.shared;
+        let (connection, registry) = (self.connection(), self.metrics_registry());
+        for server in shared
+            .http
+            .declared(servers, &shared.monitor, connection, registry)?
+        {
+            self.add(server)?;
+        }
+        Ok(())
+    }
+}
