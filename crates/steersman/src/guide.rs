@@ -11,11 +11,12 @@
 //! 7. [`manager`]: start, stop, health and metrics.
 //! 8. `configuration`: flags, variables, a file and logging (feature `cli`).
 //! 9. [`clusters`]: controllers of several clusters.
-//! 10. [`api_server`]: the embedded API server.
-//! 11. [`faults`]: failures on demand.
-//! 12. [`player`]: the controllers, scheduler and kubelets that it stands in for.
-//! 13. [`testing`]: tests of whole operators, in milliseconds.
-//! 14. [`troubleshooting`]: error messages, their causes and the remedy.
+//! 10. [`probes_and_metrics`]: probes of the kubelet, and what Prometheus reads.
+//! 11. [`api_server`]: the embedded API server.
+//! 12. [`faults`]: failures on demand.
+//! 13. [`player`]: the controllers, scheduler and kubelets that it stands in for.
+//! 14. [`testing`]: tests of whole operators, in milliseconds.
+//! 15. [`troubleshooting`]: error messages, their causes and the remedy.
 
 /// Declares one page. The links between pages get their targets here, because in the book they lead to files.
 macro_rules! page {
@@ -31,6 +32,7 @@ macro_rules! page {
         #[doc = "[manager]: crate::guide::manager"]
         #[doc = "[configuration]: crate::guide::configuration"]
         #[doc = "[clusters]: crate::guide::clusters"]
+        #[doc = "[probes-and-metrics]: crate::guide::probes_and_metrics"]
         #[doc = "[api-server]: crate::guide::api_server"]
         #[doc = "[faults]: crate::guide::faults"]
         #[doc = "[player]: crate::guide::player"]
@@ -50,6 +52,7 @@ page!(manager, "../guide/manager.md");
 #[cfg(feature = "cli")]
 page!(configuration, "../guide/configuration.md");
 page!(clusters, "../guide/clusters.md");
+page!(probes_and_metrics, "../guide/probes-and-metrics.md");
 page!(api_server, "../guide/api-server.md");
 page!(faults, "../guide/faults.md");
 page!(player, "../guide/player.md");
