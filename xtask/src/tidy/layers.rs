@@ -42,6 +42,7 @@ const APISERVER: &str = "steersman-apiserver";
 const API: &str = "steersman-api";
 const TESTENV: &str = "steersman-testenv";
 const SERVE: &str = "steersman-serve";
+const EVENTS: &str = "steersman-events";
 const INFORMER: &str = "steersman-informer";
 const CACHE: &str = "steersman-cache";
 const CLIENT: &str = "steersman-client";
@@ -130,6 +131,11 @@ const RANKS: &[Row] = &[
         never: &[],
     },
     Row {
+        name: EVENTS,
+        may: &[API, OBJECT],
+        never: &[],
+    },
+    Row {
         name: INFORMER,
         may: &[API, OBJECT],
         never: &[],
@@ -146,13 +152,13 @@ const RANKS: &[Row] = &[
     },
     Row {
         name: CONTROLLER,
-        may: &[CLIENT, CACHE, INFORMER, WORKQUEUE, OBJECT],
+        may: &[CLIENT, CACHE, INFORMER, EVENTS, WORKQUEUE, OBJECT],
         never: &[],
     },
     Row {
         name: MANAGER,
         may: &[
-            CONTROLLER, CLIENT, CACHE, INFORMER, SERVE, API, WORKQUEUE, OBJECT,
+            CONTROLLER, CLIENT, CACHE, INFORMER, EVENTS, SERVE, API, WORKQUEUE, OBJECT,
         ],
         never: &[],
     },
@@ -164,7 +170,7 @@ const RANKS: &[Row] = &[
     Row {
         name: FACADE,
         may: &[
-            CLI, MANAGER, CONTROLLER, CLIENT, CACHE, INFORMER, SERVE, API, WORKQUEUE, OBJECT,
+            CLI, MANAGER, CONTROLLER, CLIENT, CACHE, INFORMER, EVENTS, SERVE, API, WORKQUEUE, OBJECT,
         ],
         never: &[],
     },

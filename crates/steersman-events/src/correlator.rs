@@ -1,0 +1,480 @@
+//! Machine: turns events into few writes: series, combined Events, rate limits, and the queue of
+//! writes.
+
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use k8s_openapi::jiff::Timestamp;
+
+use crate::drop_reason::DropReason;
+use crate::event_group::Membership;
+use crate::event_type::EventType;
+use crate::names::{NOTE_LIMIT, cut, event_name};
+use crate::new_event::NewEvent;
+use crate::object_events::ObjectEvents;
+use crate::series::{EventBody, EventWrite, FINISH, Series, SeriesStage, Similarity, Subject};
+
+/// The most writes that wait (`maxQueuedEvents` of client-go).
+pub(crate) const QUEUE_LIMIT: usize = 1000;
+
+/// The number of attempts to write an Event (`maxTriesPerEvent` of client-go).
+const ATTEMPTS: u32 = 12;
+
+/// The pause after the server could not be reached (`defaultSleepDuration` of client-go), without
+/// the random part.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// The longest pause that the server can ask for with `Retry-After`.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// The pause before a write that found no room in the queue is tried again.
+const QUEUE_FULL_PAUSE: Duration = Duration::from_secs(10);
+
+/// The most objects that one call of [`Correlator::advance`] looks at.
+const ADVANCED: usize = 256;
+
+/// The beginning of the note of an Event that stands for several similar ones (client-go's text).
+const COMBINED: &str = "(combined from similar events): ";
+
+/// All recorded events that may still be repeated, and the writes that wait.
+///
+/// EVENT-6: the memory is bounded by the objects that events are about. An object has at most 25
+/// followed Events; an Event is followed until six minutes after its last occurrence, and an object
+/// until all tokens of its bucket are back, 125 minutes after its last new Event at the latest. No
+/// object displaces the state of another.
+#[derive(Debug)]
+pub(crate) struct Correlator {
+    objects: HashMap<Arc<Subject>, ObjectEvents>,
+    series: HashMap<u64, Series>,
+    /// The series that wait to be written.
+    queue: VecDeque<u64>,
+    in_flight: usize,
+    /// When to look at an object again.
+    timers: BTreeMap<(Instant, u64), Arc<Subject>>,
+    /// No write begins before this time.
+    paused_until: Option<Instant>,
+    closing: bool,
+    /// Numbers series and timers.
+    numbers: u64,
+    seed: u64,
+}
+
+/// What became of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Recorded {
+    /// A write waits for the event.
+    Queued,
+    /// The event was counted; a later write, or the end of the series, tells the server.
+    Counted,
+    /// The event was dropped.
+    Dropped(DropReason),
+}
+
+/// The server's answer to a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WriteAnswer {
+    /// The server has written the Event.
+    Written,
+    /// The Event that was created exists already.
+    Exists,
+    /// The Event that was patched does not exist.
+    Gone,
+    /// The server was not reached, or asks for another attempt, perhaps after a time.
+    Later(Option<Duration>),
+    /// The server refuses the write.
+    Refused(DropReason),
+}
+
+/// Events that were lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lost {
+    pub(crate) event_type: EventType,
+    pub(crate) reason: DropReason,
+    pub(crate) events: u64,
+}
+
+impl Correlator {
+    /// Makes an empty correlator; `seed` makes the names of its Events differ from those of other
+    /// processes.
+    pub(crate) fn new(seed: u64) -> Self {
+        Self {
+            objects: HashMap::new(),
+            series: HashMap::new(),
+            queue: VecDeque::new(),
+            in_flight: 0,
+            timers: BTreeMap::new(),
+            paused_until: None,
+            closing: false,
+            numbers: 0,
+            seed,
+        }
+    }
+
+    /// Records an event that occurred at `time`.
+    pub(crate) fn record(
+        &mut self,
+        subject: &Subject,
+        event: NewEvent,
+        now: Instant,
+        time: Timestamp,
+    ) -> Recorded {
+        if self.closing {
+            return Recorded::Dropped(DropReason::Stopped);
+        }
+        if event.reason.is_empty() || subject.regarding.name().is_empty() {
+            return Recorded::Dropped(DropReason::Incomplete);
+        }
+        let note = hash(&event.note);
+        let similarity = Similarity {
+            event_type: event.event_type,
+            reason: event.reason,
+            action: event.action,
+            related: event.related,
+        };
+        let membership = self.member(subject, &similarity, note, now);
+        if let Membership::Repeats(series) = membership {
+            return self.repeat(series, now, time);
+        }
+        if self.queue.len() >= QUEUE_LIMIT {
+            return Recorded::Dropped(DropReason::QueueFull);
+        }
+        let is_combined = membership == Membership::NewCombined;
+        let mut text = event.note;
+        if is_combined {
+            text.insert_str(0, COMBINED);
+            cut(&mut text, NOTE_LIMIT);
+        }
+        let subject = self.followed(subject, now);
+        let number = self.number();
+        let Some(object) = self.objects.get_mut(&subject) else {
+            // Cannot occur: `followed` has added the object.
+            return Recorded::Dropped(DropReason::QueueFull);
+        };
+        if !object.take_token(now) {
+            return Recorded::Dropped(DropReason::RateLimited);
+        }
+        let group = object.add(similarity, (!is_combined).then_some(note), number, now);
+        let unique = hash(&(self.seed, number, &*subject, time.as_nanosecond()));
+        let body = EventBody {
+            similarity: Arc::clone(&group.similarity),
+            note: text,
+            name: event_name(subject.regarding.name(), unique),
+            time,
+            subject,
+        };
+        let mut series = Series::new(body, now);
+        series.stage = SeriesStage::Queued;
+        self.series.insert(number, series);
+        self.queue.push_back(number);
+        Recorded::Queued
+    }
+
+    /// Decides whether an event repeats a followed Event.
+    fn member(
+        &mut self,
+        subject: &Subject,
+        similarity: &Similarity,
+        note: u64,
+        now: Instant,
+    ) -> Membership {
+        let Some((known, object)) = self.objects.get_key_value(subject) else {
+            return Membership::New;
+        };
+        if object.timer.0 <= now {
+            // Ends what has ended by now, even if nothing has called `advance` in time.
+            let known = Arc::clone(known);
+            self.look_at(&known, now);
+        }
+        let object = self.objects.get_mut(subject);
+        object.map_or(Membership::New, |object| {
+            object.member(similarity, note, now)
+        })
+    }
+
+    /// Counts another occurrence of a followed Event.
+    fn repeat(&mut self, number: u64, now: Instant, time: Timestamp) -> Recorded {
+        if let Some(series) = self.series.get_mut(&number) {
+            series.repeat(now, time);
+        }
+        if self.enqueue_if_wanted(number, now) {
+            return Recorded::Queued;
+        }
+        self.arm(number);
+        Recorded::Counted
+    }
+
+    /// Returns the subject as it is kept, with the events of its object.
+    fn followed(&mut self, subject: &Subject, now: Instant) -> Arc<Subject> {
+        if let Some((known, _)) = self.objects.get_key_value(subject) {
+            return Arc::clone(known);
+        }
+        let subject = Arc::new(subject.clone());
+        let timer = (now + FINISH, self.number());
+        self.timers.insert(timer, Arc::clone(&subject));
+        let object = ObjectEvents::new(timer, now);
+        self.objects.insert(Arc::clone(&subject), object);
+        subject
+    }
+
+    /// Begins the next write, if one waits and may be sent.
+    pub(crate) fn next_write(&mut self, now: Instant) -> Option<EventWrite> {
+        if self.paused_until.is_some_and(|until| now < until) {
+            return None;
+        }
+        self.paused_until = None;
+        loop {
+            let number = self.queue.pop_front()?;
+            if let Some(series) = self.series.get_mut(&number) {
+                self.in_flight += 1;
+                return Some(series.begin_write(number));
+            }
+        }
+    }
+
+    /// Notes the answer to a write, and returns the events that are lost with it (EVENT-9).
+    pub(crate) fn answered(
+        &mut self,
+        number: u64,
+        answer: WriteAnswer,
+        now: Instant,
+    ) -> Option<Lost> {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        let closing = self.closing;
+        let series = self.series.get_mut(&number)?;
+        match answer {
+            WriteAnswer::Written => series.written(now),
+            WriteAnswer::Exists => series.exists(now),
+            WriteAnswer::Refused(reason) => return self.lose(number, reason),
+            WriteAnswer::Gone | WriteAnswer::Later(_) => {
+                if answer == WriteAnswer::Gone {
+                    series.is_gone();
+                }
+                series.attempts += 1;
+                let is_last = series.attempts >= ATTEMPTS;
+                series.stage = SeriesStage::Queued;
+                let attempts = series.attempts;
+                if let WriteAnswer::Later(after) = answer {
+                    if is_last || closing {
+                        return self.lose(number, DropReason::Unreachable);
+                    }
+                    self.pause(after, attempts, now);
+                } else if is_last {
+                    return self.lose(number, DropReason::Refused);
+                }
+                self.queue.push_front(number);
+                return None;
+            }
+        }
+        if self.enqueue_if_wanted(number, now) {
+            return None;
+        }
+        if closing {
+            self.remove(number);
+        } else {
+            self.arm(number);
+        }
+        None
+    }
+
+    /// Looks at the objects with a timer that has fired: finishes and refreshes series, and forgets
+    /// objects without any. Looks at a bounded number of objects, so that recorders do not wait.
+    pub(crate) fn advance(&mut self, now: Instant) {
+        for _ in 0..ADVANCED {
+            let Some(first) = self.timers.first_entry() else {
+                return;
+            };
+            if first.key().0 > now {
+                return;
+            }
+            let subject = Arc::clone(first.get());
+            self.look_at(&subject, now);
+        }
+    }
+
+    /// Ends and refreshes the series of one object, and sets its timer anew, or forgets the object.
+    fn look_at(&mut self, subject: &Arc<Subject>, now: Instant) {
+        let Some(object) = self.objects.get(subject) else {
+            return;
+        };
+        let (timer, numbers): (_, Vec<u64>) = (object.timer, object.members().collect());
+        self.timers.remove(&timer);
+        let mut next: Option<Instant> = None;
+        for number in numbers {
+            let queued = self.enqueue_if_wanted(number, now);
+            let Some(series) = self.series.get(&number) else {
+                continue;
+            };
+            // The answer to a write sets the timer for a series that is written.
+            if queued || series.stage != SeriesStage::Idle {
+                continue;
+            }
+            if series.is_over(now) && series.unwritten() == 0 {
+                self.remove(number);
+                continue;
+            }
+            let at = match series.next_deadline() {
+                at if at > now => at,
+                // The queue has no room for the write that is due.
+                _ => now + QUEUE_FULL_PAUSE,
+            };
+            next = Some(next.map_or(at, |next| next.min(at)));
+        }
+        let number = self.number();
+        let Some(object) = self.objects.get_mut(subject) else {
+            return;
+        };
+        match object.expire(now) {
+            None => drop(self.objects.remove(subject)),
+            Some(end) => {
+                object.timer = (next.map_or(end, |next| next.min(end)), number);
+                self.timers.insert(object.timer, Arc::clone(subject));
+            }
+        }
+    }
+
+    /// Makes the timer of a series' object fire when the series ends or wants a write.
+    fn arm(&mut self, number: u64) {
+        let Some(series) = self.series.get(&number) else {
+            return;
+        };
+        let at = series.next_deadline();
+        let Some(object) = self.objects.get_mut(&series.body.subject) else {
+            return;
+        };
+        if at < object.timer.0 {
+            let subject = self.timers.remove(&object.timer);
+            object.timer.0 = at;
+            let subject = subject.unwrap_or_else(|| Arc::clone(&series.body.subject));
+            self.timers.insert(object.timer, subject);
+        }
+    }
+
+    fn number(&mut self) -> u64 {
+        self.numbers += 1;
+        self.numbers
+    }
+
+    /// Returns when to call [`advance`](Self::advance) or [`next_write`](Self::next_write) again.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        let timer = self.timers.keys().next().map(|(at, _)| *at);
+        let resumed = self.paused_until.filter(|_| !self.queue.is_empty());
+        match (timer, resumed) {
+            (Some(timer), Some(resumed)) => Some(timer.min(resumed)),
+            (one, other) => one.or(other),
+        }
+    }
+
+    /// Refuses further events, and queues the writes that tell the server all counts (EVENT-8).
+    pub(crate) fn close(&mut self, now: Instant) {
+        self.closing = true;
+        self.paused_until = None;
+        let wanting = self.series.iter_mut();
+        let mut wanting: Vec<u64> = wanting
+            .filter(|(_, s)| s.stage == SeriesStage::Idle && s.wants_write(now, true))
+            .map(|(number, series)| {
+                series.stage = SeriesStage::Queued;
+                *number
+            })
+            .collect();
+        wanting.sort_unstable();
+        self.queue.extend(wanting);
+    }
+
+    /// Returns whether the correlator is closed and has nothing left to write.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.closing && self.queue.is_empty() && self.in_flight == 0
+    }
+
+    /// Returns whether writes wait.
+    pub(crate) fn has_writes(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    /// Queues the writes again that were in flight when their task was dropped.
+    pub(crate) fn requeue_in_flight(&mut self) {
+        self.in_flight = 0;
+        for (number, series) in &mut self.series {
+            if let SeriesStage::InFlight { .. } = series.stage {
+                series.stage = SeriesStage::Queued;
+                self.queue.push_front(*number);
+            }
+        }
+    }
+
+    /// Forgets everything, and returns the events that the server does not know.
+    pub(crate) fn abandon(&mut self) -> Vec<Lost> {
+        self.closing = true;
+        let lost = self.series.drain().filter_map(|(_, series)| {
+            let events = u64::from(series.unwritten());
+            (events > 0).then(|| Lost {
+                event_type: series.body.similarity.event_type,
+                reason: DropReason::Stopped,
+                events,
+            })
+        });
+        let lost = lost.collect();
+        self.objects.clear();
+        self.timers.clear();
+        self.queue.clear();
+        self.in_flight = 0;
+        lost
+    }
+
+    fn pause(&mut self, after: Option<Duration>, attempts: u32, now: Instant) {
+        let number = self.number();
+        // Up to a quarter more, so that many processes do not come back at the same moment.
+        let quarter = u64::try_from(PAUSE.as_millis() / 4).unwrap_or(1);
+        let random = Duration::from_millis(hash(&(self.seed, number, attempts)) % quarter);
+        let pause = after.map_or(PAUSE + random, |after| after.min(LONGEST_PAUSE));
+        let until = now + pause;
+        self.paused_until = Some(self.paused_until.map_or(until, |before| before.max(until)));
+    }
+
+    /// Queues the write of a series that wants one now. Returns whether it was queued.
+    fn enqueue_if_wanted(&mut self, number: u64, now: Instant) -> bool {
+        let Some(series) = self.series.get_mut(&number) else {
+            return false;
+        };
+        let wanted = series.stage == SeriesStage::Idle && series.wants_write(now, self.closing);
+        // EVENT-2: a write that finds no room waits in its series, not in the queue.
+        let has_room = self.queue.len() < QUEUE_LIMIT || self.closing;
+        if wanted && has_room {
+            series.stage = SeriesStage::Queued;
+            self.queue.push_back(number);
+        }
+        wanted && has_room
+    }
+
+    /// Drops a series with the occurrences that the server does not know.
+    fn lose(&mut self, number: u64, reason: DropReason) -> Option<Lost> {
+        let series = self.series.get(&number)?;
+        let lost = Lost {
+            event_type: series.body.similarity.event_type,
+            reason,
+            events: u64::from(series.unwritten()),
+        };
+        self.remove(number);
+        Some(lost)
+    }
+
+    fn remove(&mut self, number: u64) {
+        let Some(series) = self.series.remove(&number) else {
+            return;
+        };
+        if let Some(object) = self.objects.get_mut(&series.body.subject) {
+            object.remove(number);
+        }
+    }
+}
+
+fn hash(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests;

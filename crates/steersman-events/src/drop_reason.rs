@@ -1,0 +1,81 @@
+//! Words: why an event was dropped.
+
+/// Why no Event on the server shows an event: the label `reason` of
+/// `steersman_events_dropped_total`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum DropReason {
+    /// The maximum of writes waited already.
+    QueueFull,
+    /// Too many different events were about one object.
+    RateLimited,
+    /// The event has no reason, or its object no name.
+    Incomplete,
+    /// The manager has stopped, or its stop left no time.
+    Stopped,
+    /// The server could not be reached in time.
+    Unreachable,
+    /// The server does not allow the write.
+    Forbidden,
+    /// The namespace of the event is being deleted.
+    NamespaceTerminating,
+    /// The namespace of the event does not exist.
+    NamespaceMissing,
+    /// The server refused the Event for another reason.
+    Refused,
+}
+
+impl DropReason {
+    pub(crate) const ALL: [Self; 9] = [
+        Self::QueueFull,
+        Self::RateLimited,
+        Self::Incomplete,
+        Self::Stopped,
+        Self::Unreachable,
+        Self::Forbidden,
+        Self::NamespaceTerminating,
+        Self::NamespaceMissing,
+        Self::Refused,
+    ];
+
+    /// Returns the value of the label.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::QueueFull => "queue_full",
+            Self::RateLimited => "rate_limited",
+            Self::Incomplete => "incomplete",
+            Self::Stopped => "stopped",
+            Self::Unreachable => "unreachable",
+            Self::Forbidden => "forbidden",
+            Self::NamespaceTerminating => "namespace_terminating",
+            Self::NamespaceMissing => "namespace_missing",
+            Self::Refused => "refused",
+        }
+    }
+
+    /// Returns what the drop means and what to do about it, for the log.
+    pub(crate) fn advice(self) -> &'static str {
+        match self {
+            Self::QueueFull => {
+                "1,000 writes of Events wait for the server: record fewer events, or look why the server is slow"
+            }
+            Self::RateLimited => {
+                "an object has more than 25 different events: repeat the same note, or record fewer events"
+            }
+            Self::Incomplete => {
+                "the event has neither reason nor action, or its object has no name: give it one"
+            }
+            Self::Stopped => {
+                "the event was recorded when the manager had stopped, or shortly before"
+            }
+            Self::Unreachable => "the server was not reached in 12 attempts",
+            Self::Forbidden => {
+                "grant the operator the verbs create and patch on events of the group events.k8s.io"
+            }
+            Self::NamespaceTerminating => {
+                "the namespace is being deleted, so no Event can be created in it"
+            }
+            Self::NamespaceMissing => "the namespace of the object does not exist",
+            Self::Refused => "the server refused the Event",
+        }
+    }
+}

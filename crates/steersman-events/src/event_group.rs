@@ -1,0 +1,89 @@
+//! Machine: the similar events of one object: which of them get an Event of their own.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::series::Similarity;
+
+/// The number of different notes that get Events of their own (`defaultAggregateMaxEvents` of
+/// client-go).
+pub(crate) const OWN_EVENTS: usize = 10;
+
+/// The time after which notes are counted anew if no similar event occurs
+/// (`defaultAggregateIntervalInSeconds` of client-go).
+pub(crate) const WINDOW: Duration = Duration::from_secs(600);
+
+/// Similar events of one object: they differ in their notes only.
+#[derive(Debug)]
+pub(crate) struct EventGroup {
+    pub(crate) similarity: Arc<Similarity>,
+    /// The hashes of the notes that got an Event of their own since the last pause.
+    notes: Vec<u64>,
+    /// The followed Events: the hash of the note, or `None` for the combined Event, and the series.
+    pub(crate) members: Vec<(Option<u64>, u64)>,
+    last: Instant,
+}
+
+/// What becomes of an event in its group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Membership {
+    /// The event repeats the Event of this series.
+    Repeats(u64),
+    /// The event is a new Event.
+    New,
+    /// The event is a new Event that stands for all further similar ones.
+    NewCombined,
+}
+
+impl EventGroup {
+    pub(crate) fn new(similarity: Similarity, now: Instant) -> Self {
+        Self {
+            similarity: Arc::new(similarity),
+            notes: Vec::new(),
+            members: Vec::new(),
+            last: now,
+        }
+    }
+
+    /// EVENT-4: decides whether a note gets an Event of its own.
+    pub(crate) fn member(&mut self, note: u64, now: Instant) -> Membership {
+        if now >= self.last + WINDOW {
+            self.notes.clear();
+        }
+        let followed = |wanted| self.members.iter().find(|(member, _)| *member == wanted);
+        if let Some((_, series)) = followed(Some(note)) {
+            return Membership::Repeats(*series);
+        }
+        if self.notes.len() < OWN_EVENTS || self.notes.contains(&note) {
+            return Membership::New;
+        }
+        match followed(None) {
+            Some((_, series)) => Membership::Repeats(*series),
+            None => Membership::NewCombined,
+        }
+    }
+
+    /// Notes an occurrence.
+    pub(crate) fn seen(&mut self, now: Instant) {
+        self.last = now;
+    }
+
+    /// Adds the series of a new Event; `note` is `None` for the combined Event.
+    pub(crate) fn add(&mut self, note: Option<u64>, series: u64) {
+        self.members.push((note, series));
+        if let Some(note) = note
+            && !self.notes.contains(&note)
+        {
+            self.notes.push(note);
+        }
+    }
+
+    pub(crate) fn remove(&mut self, series: u64) {
+        self.members.retain(|(_, member)| *member != series);
+    }
+
+    /// Returns the time at which the group is forgotten, if it follows no Event.
+    pub(crate) fn ends_at(&self) -> Option<Instant> {
+        self.members.is_empty().then(|| self.last + WINDOW)
+    }
+}

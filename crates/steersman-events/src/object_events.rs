@@ -1,0 +1,99 @@
+//! Machine: the events of one object: its groups of similar events, and its rate limit.
+
+use std::time::Instant;
+
+use crate::event_group::{EventGroup, Membership};
+use crate::series::Similarity;
+use crate::token_bucket::TokenBucket;
+
+/// The most Events of one object that are followed at the same time.
+pub(crate) const FOLLOWED_LIMIT: usize = 25;
+
+/// The events of one object.
+#[derive(Debug)]
+pub(crate) struct ObjectEvents {
+    groups: Vec<EventGroup>,
+    bucket: TokenBucket,
+    /// The timer of the object, at or before the time of the next change.
+    pub(crate) timer: (Instant, u64),
+}
+
+impl ObjectEvents {
+    pub(crate) fn new(timer: (Instant, u64), now: Instant) -> Self {
+        Self {
+            groups: Vec::new(),
+            bucket: TokenBucket::full(now),
+            timer,
+        }
+    }
+
+    /// Decides whether an event repeats a followed Event, and notes its time if it does.
+    pub(crate) fn member(
+        &mut self,
+        similarity: &Similarity,
+        note: u64,
+        now: Instant,
+    ) -> Membership {
+        let mut groups = self.groups.iter_mut();
+        let Some(group) = groups.find(|group| *group.similarity == *similarity) else {
+            return Membership::New;
+        };
+        let membership = group.member(note, now);
+        if let Membership::Repeats(_) = membership {
+            group.seen(now);
+        }
+        membership
+    }
+
+    /// EVENT-5: takes the right to send a new Event.
+    pub(crate) fn take_token(&mut self, now: Instant) -> bool {
+        self.members().count() < FOLLOWED_LIMIT && self.bucket.take(now)
+    }
+
+    /// Adds the series of a new Event, and returns its group. `note` is `None` for the combined Event.
+    pub(crate) fn add(
+        &mut self,
+        similarity: Similarity,
+        note: Option<u64>,
+        series: u64,
+        now: Instant,
+    ) -> &EventGroup {
+        let mut groups = self.groups.iter();
+        let at = groups.position(|group| *group.similarity == similarity);
+        let at = at.unwrap_or_else(|| {
+            self.groups.push(EventGroup::new(similarity, now));
+            self.groups.len() - 1
+        });
+        let group = &mut self.groups[at];
+        group.seen(now);
+        group.add(note, series);
+        group
+    }
+
+    pub(crate) fn remove(&mut self, series: u64) {
+        for group in &mut self.groups {
+            group.remove(series);
+        }
+    }
+
+    /// Returns the series of the followed Events.
+    pub(crate) fn members(&self) -> impl Iterator<Item = u64> {
+        let members = self.groups.iter().flat_map(|group| &group.members);
+        members.map(|(_, series)| *series)
+    }
+
+    /// Forgets groups that have ended. Returns when the next one ends, or the object as a whole:
+    /// `None` if the object can be forgotten now.
+    pub(crate) fn expire(&mut self, now: Instant) -> Option<Instant> {
+        self.groups
+            .retain(|group| group.ends_at().is_none_or(|end| end > now));
+        let ends = self.groups.iter().filter_map(EventGroup::ends_at).min();
+        let full = self.bucket.full_at();
+        match (ends, self.groups.is_empty()) {
+            (Some(end), _) => Some(end),
+            (None, true) => Some(full).filter(|full| *full > now),
+            // Every group follows an Event, and the deadlines of those Events count.
+            (None, false) => Some(now + crate::series::FINISH),
+        }
+    }
+}

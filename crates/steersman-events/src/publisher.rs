@@ -1,0 +1,183 @@
+//! Handle: the queue of the events of one program, and the task that sends them.
+
+use std::collections::hash_map::RandomState;
+use std::fmt;
+use std::hash::BuildHasher as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::jiff::Timestamp;
+use parking_lot::Mutex;
+use steersman_api::Connection;
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+use crate::correlator::{Correlator, Lost, Recorded};
+use crate::drop_log::DropLog;
+use crate::drop_reason::DropReason;
+use crate::metrics::EventMetrics;
+use crate::new_event::NewEvent;
+use crate::sender::send_events;
+use crate::series::Subject;
+use crate::shared::{Shared, State, now};
+
+/// Sends the events of all recorders of one program to one API server. Cheap to clone.
+///
+/// A manager has one. A program without a manager, or with a second cluster, makes its own. Its task
+/// starts with the first event; it ends with [`stop`](Self::stop), or when the last clone and the last
+/// recorder are gone, after it has sent what waits.
+#[derive(Clone)]
+#[must_use]
+pub struct EventPublisher {
+    guard: Arc<PublisherGuard>,
+}
+
+/// Ends the task of a publisher when it is dropped.
+struct PublisherGuard {
+    shared: Arc<Shared>,
+}
+
+impl EventPublisher {
+    /// Makes a publisher for the server of `connection`. It does no I/O.
+    pub fn new(connection: Connection) -> Self {
+        Self::with(connection, Timestamp::now, None)
+    }
+
+    /// Makes a publisher with another wall clock, which provides the times of events, and metrics. A
+    /// manager passes its own.
+    pub fn with(
+        connection: Connection,
+        clock: impl Fn() -> Timestamp + Send + Sync + 'static,
+        metrics: Option<EventMetrics>,
+    ) -> Self {
+        let state = State {
+            correlator: Correlator::new(RandomState::new().hash_one(0)),
+            drops: DropLog::default(),
+            task: None,
+        };
+        let shared = Shared {
+            connection,
+            wake: Notify::new(),
+            state: Mutex::new(state),
+            clock: Box::new(clock),
+            metrics,
+        };
+        let shared = Arc::new(shared);
+        Self {
+            guard: Arc::new(PublisherGuard { shared }),
+        }
+    }
+
+    /// Sends what waits, the final counts of all series included, for at most `bound`. Events that are
+    /// left, and later ones, are dropped and counted (`EVENT-8`).
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, the task goes on to send what waits, and tries each write once.
+    pub async fn stop(&self, bound: Duration) {
+        let shared = &self.guard.shared;
+        let task = {
+            let mut state = shared.state.lock();
+            state.correlator.close(now());
+            if state.correlator.has_writes() {
+                start_task(shared, &mut state);
+            }
+            state.task.take()
+        };
+        shared.wake.notify_one();
+        if let Some(mut task) = task
+            && timeout(bound, &mut task).await.is_err()
+        {
+            task.abort();
+        }
+        self.abort();
+    }
+
+    /// Ends the task at once. Events that wait, and later ones, are dropped and counted.
+    pub fn abort(&self) {
+        let shared = &self.guard.shared;
+        let lost = {
+            let mut state = shared.state.lock();
+            if let Some(task) = state.task.take() {
+                task.abort();
+            }
+            state.correlator.abandon()
+        };
+        for lost in lost {
+            shared.lost(lost, "");
+        }
+    }
+
+    /// Records an event; never waits (EVENT-1).
+    pub(crate) fn record(&self, subject: &Subject, event: NewEvent) {
+        let shared = &self.guard.shared;
+        let event_type = event.event_type;
+        if let Some(metrics) = &shared.metrics {
+            metrics.recorded(event_type);
+        }
+        let time = (shared.clock)();
+        let recorded = {
+            let mut state = shared.state.lock();
+            let recorded = state.correlator.record(subject, event, now(), time);
+            if recorded != Recorded::Dropped(DropReason::Stopped) {
+                start_task(shared, &mut state);
+            }
+            recorded
+        };
+        match recorded {
+            Recorded::Queued => shared.wake.notify_one(),
+            Recorded::Counted => {}
+            Recorded::Dropped(reason) => {
+                let lost = Lost {
+                    event_type,
+                    reason,
+                    events: 1,
+                };
+                shared.lost(lost, &subject.regarding.to_string());
+            }
+        }
+    }
+}
+
+impl Drop for PublisherGuard {
+    fn drop(&mut self) {
+        let shared = &self.shared;
+        let lost = {
+            let mut state = shared.state.lock();
+            state.correlator.close(now());
+            if state.correlator.has_writes() {
+                start_task(shared, &mut state);
+            }
+            // Without a runtime nothing can be sent any more.
+            match state.task {
+                Some(_) => Vec::new(),
+                None => state.correlator.abandon(),
+            }
+        };
+        for lost in lost {
+            shared.lost(lost, "");
+        }
+        shared.wake.notify_one();
+    }
+}
+
+impl fmt::Debug for EventPublisher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventPublisher")
+            .field("endpoint", &self.guard.shared.connection.endpoint())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Starts the task if it does not run. Outside a runtime the events wait for the next event.
+fn start_task(shared: &Arc<Shared>, state: &mut State) {
+    if state.task.as_ref().is_some_and(|task| !task.is_finished()) {
+        return;
+    }
+    if let Ok(runtime) = Handle::try_current() {
+        // An earlier task ended with its runtime, or by a panic.
+        state.correlator.requeue_in_flight();
+        state.task = Some(runtime.spawn(send_events(Arc::clone(shared))));
+    }
+}

@@ -1,0 +1,182 @@
+//! Machine: one Event on the server, or on its way there, and the occurrences that it counts.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use k8s_openapi::jiff::Timestamp;
+
+use crate::event_type::EventType;
+use crate::object_ref::ObjectRef;
+
+/// An Event without a further occurrence for this time is finished (`finishTime` of client-go).
+pub(crate) const FINISH: Duration = Duration::from_secs(6 * 60);
+
+/// The time between two writes of the count of an Event (`refreshTime` of client-go).
+pub(crate) const REFRESH: Duration = Duration::from_secs(30 * 60);
+
+/// The recorder of an event, and the object that the event is about.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Subject {
+    pub(crate) reporter: Arc<Reporter>,
+    pub(crate) regarding: ObjectRef,
+}
+
+/// The name of a recorder, in the two forms of an Event.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Reporter {
+    pub(crate) controller: String,
+    pub(crate) instance: String,
+}
+
+/// What similar events have in common: everything but subject, time and note.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Similarity {
+    pub(crate) event_type: EventType,
+    pub(crate) reason: String,
+    pub(crate) action: String,
+    pub(crate) related: Option<ObjectRef>,
+}
+
+/// The parts of an Event that never change.
+#[derive(Debug)]
+pub(crate) struct EventBody {
+    pub(crate) subject: Arc<Subject>,
+    pub(crate) similarity: Arc<Similarity>,
+    pub(crate) note: String,
+    /// The name of the Event.
+    pub(crate) name: String,
+    /// The time of the first occurrence.
+    pub(crate) time: Timestamp,
+}
+
+/// One Event, and the number of its occurrences.
+#[derive(Debug)]
+pub(crate) struct Series {
+    pub(crate) body: Arc<EventBody>,
+    count: u32,
+    /// The count that the server has; 0 if the server has no such Event.
+    written: u32,
+    written_at: Instant,
+    last: Instant,
+    last_time: Timestamp,
+    /// The number of attempts of the present write that failed.
+    pub(crate) attempts: u32,
+    pub(crate) stage: SeriesStage,
+}
+
+/// Whether a series waits to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SeriesStage {
+    Idle,
+    Queued,
+    InFlight {
+        /// The count that is being written.
+        count: u32,
+    },
+}
+
+/// One request to the server.
+#[derive(Clone, Debug)]
+pub(crate) struct EventWrite {
+    pub(crate) series: u64,
+    pub(crate) body: Arc<EventBody>,
+    pub(crate) verb: WriteVerb,
+    pub(crate) count: u32,
+    /// The time of the last occurrence.
+    pub(crate) last_time: Timestamp,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WriteVerb {
+    Create,
+    Patch,
+}
+
+impl Series {
+    pub(crate) fn new(body: EventBody, now: Instant) -> Self {
+        Self {
+            last_time: body.time,
+            body: Arc::new(body),
+            count: 1,
+            written: 0,
+            written_at: now,
+            last: now,
+            attempts: 0,
+            stage: SeriesStage::Idle,
+        }
+    }
+
+    /// Counts another occurrence.
+    pub(crate) fn repeat(&mut self, now: Instant, time: Timestamp) {
+        self.count = self.count.saturating_add(1);
+        self.last = now;
+        self.last_time = time;
+    }
+
+    /// Returns whether the server should learn of the count now (EVENT-3): a new Event and its first
+    /// repetition at once, later repetitions every 30 minutes and when the series ends.
+    pub(crate) fn wants_write(&self, now: Instant, closing: bool) -> bool {
+        let more = self.count > self.written;
+        let due = self.written < 2 || now >= self.written_at + REFRESH || self.is_over(now);
+        more && (due || closing)
+    }
+
+    /// Returns whether the series is idle and has had no occurrence for [`FINISH`].
+    pub(crate) fn is_over(&self, now: Instant) -> bool {
+        now >= self.last + FINISH
+    }
+
+    /// Returns when the series wants a write, or is over, if nothing happens until then.
+    pub(crate) fn next_deadline(&self) -> Instant {
+        let end = self.last + FINISH;
+        match self.count > self.written {
+            true => end.min(self.written_at + REFRESH),
+            false => end,
+        }
+    }
+
+    /// Begins the next write.
+    pub(crate) fn begin_write(&mut self, series: u64) -> EventWrite {
+        self.stage = SeriesStage::InFlight { count: self.count };
+        EventWrite {
+            series,
+            body: Arc::clone(&self.body),
+            verb: match self.written {
+                0 => WriteVerb::Create,
+                _ => WriteVerb::Patch,
+            },
+            count: self.count,
+            last_time: self.last_time,
+        }
+    }
+
+    /// Notes that the server has the count that was sent.
+    pub(crate) fn written(&mut self, now: Instant) {
+        if let SeriesStage::InFlight { count } = self.stage {
+            self.written = count;
+        }
+        self.settle(now);
+    }
+
+    /// Notes that an earlier attempt has created the Event, with a count that is not known.
+    pub(crate) fn exists(&mut self, now: Instant) {
+        self.written = 1;
+        self.settle(now);
+    }
+
+    /// Notes that the server no longer has the Event.
+    pub(crate) fn is_gone(&mut self) {
+        self.written = 0;
+    }
+
+    /// Returns the number of occurrences that the server does not know.
+    pub(crate) fn unwritten(&self) -> u32 {
+        self.count.saturating_sub(self.written)
+    }
+
+    fn settle(&mut self, now: Instant) {
+        self.written_at = now;
+        self.attempts = 0;
+        self.stage = SeriesStage::Idle;
+    }
+}

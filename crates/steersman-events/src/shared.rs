@@ -1,0 +1,78 @@
+//! Handle: what a publisher shares with its task: the correlator, the metrics and the log.
+
+use k8s_openapi::jiff::Timestamp;
+use parking_lot::Mutex;
+use steersman_api::Connection;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use crate::correlator::{Correlator, Lost};
+use crate::drop_log::DropLog;
+use crate::metrics::EventMetrics;
+
+/// What the publisher and its task share.
+pub(crate) struct Shared {
+    pub(crate) connection: Connection,
+    pub(crate) wake: Notify,
+    pub(crate) state: Mutex<State>,
+    pub(crate) clock: Box<dyn Fn() -> Timestamp + Send + Sync>,
+    pub(crate) metrics: Option<EventMetrics>,
+}
+
+/// The state under the lock of a publisher.
+pub(crate) struct State {
+    pub(crate) correlator: Correlator,
+    pub(crate) drops: DropLog,
+    pub(crate) task: Option<JoinHandle<()>>,
+}
+
+impl Shared {
+    /// Calls a function with the correlator and the present time. It must not block.
+    pub(crate) fn with_correlator<T>(
+        &self,
+        call: impl FnOnce(&mut Correlator, std::time::Instant) -> T,
+    ) -> T {
+        let now = now();
+        call(&mut self.state.lock().correlator, now)
+    }
+
+    /// Counts and logs lost events.
+    pub(crate) fn lost(&self, lost: Lost, detail: &str) {
+        let Lost {
+            event_type,
+            reason,
+            events,
+        } = lost;
+        if let Some(metrics) = &self.metrics {
+            metrics.dropped(event_type, reason, events);
+        }
+        let due = self.state.lock().drops.dropped(reason, events, now());
+        match due {
+            Some(dropped) => tracing::warn!(
+                reason = reason.as_str(),
+                dropped,
+                detail,
+                "events were dropped: {}; further ones are counted, and logged once per hour",
+                reason.advice()
+            ),
+            None => tracing::debug!(
+                reason = reason.as_str(),
+                events,
+                detail,
+                "events were dropped"
+            ),
+        }
+    }
+
+    pub(crate) fn written(&self, verb: &str, is_ok: bool) {
+        if let Some(metrics) = &self.metrics {
+            metrics.written(verb, is_ok);
+        }
+    }
+}
+
+/// Returns the present time of tokio's clock.
+pub(crate) fn now() -> std::time::Instant {
+    Instant::now().into_std()
+}
