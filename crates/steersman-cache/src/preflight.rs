@@ -1,12 +1,13 @@
 //! Driver: checks before the first list whether the server grants the permissions that the cache
 //! needs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
 };
+use k8s_openapi::api::events::v1::Event;
 use steersman_api::{Api, Connection, Mapper, kube_client};
 use steersman_informer::Reason;
 use steersman_object::Kind;
@@ -22,6 +23,12 @@ use crate::registry::InformerKey;
 /// a conflict.
 const VERBS: [&str; 3] = ["get", "list", "watch"];
 
+/// The verbs on Events that a recorder of events needs.
+const EVENT_VERBS: [&str; 2] = ["create", "patch"];
+
+/// The namespace of Events about cluster-scoped objects.
+const CLUSTER_EVENTS: &str = "default";
+
 impl Cache {
     /// Checks whether the server serves the declared kinds and whether the credentials of
     /// `connection` permit reading them in their cached namespaces. Sends one
@@ -33,6 +40,9 @@ impl Cache {
     ///
     /// The verbs are `list` and `watch` for informers, and `get` for live reads of one object, for
     /// example after a conflict. `get` may be missing if the program has no live reads.
+    ///
+    /// [`Preflight::advice`] has the permissions to record Kubernetes Events about the objects of
+    /// the declared kinds, which not every program needs.
     ///
     /// Declared kinds are the cached kinds of the options, and the kinds that a controller, an
     /// index or [`informer`](Self::informer) declared. A missing permission is not an error: an
@@ -69,6 +79,7 @@ impl Cache {
         let mapper = Mapper::new(connection.clone());
         let mut found = Preflight::default();
         let mut last: Option<Kind> = None;
+        let mut event_namespaces = BTreeSet::new();
         for (informer_key, advice) in self.declared_informers() {
             let kind = advice.coverage.kind();
             if last.as_ref() != Some(kind) {
@@ -83,6 +94,10 @@ impl Cache {
                 }
             }
             let namespace = informer_key.namespace.as_deref();
+            event_namespaces.insert(match kind.is_namespaced() {
+                true => namespace.map(ToOwned::to_owned),
+                false => Some(CLUSTER_EVENTS.to_owned()),
+            });
             // CACHE-14: the server authorizes a list under such a selector by this name.
             let name = advice.coverage.only_name(namespace);
             let asked = (namespace, name.as_deref());
@@ -106,6 +121,7 @@ impl Cache {
                 });
             }
         }
+        found.advice = missing_for_events(&client, event_namespaces).await?;
         Ok(found)
     }
 
@@ -138,6 +154,38 @@ impl Cache {
         }
         all
     }
+}
+
+/// Returns the missing permissions to record Events in these namespaces; `None` is all of them.
+async fn missing_for_events(
+    client: &kube_client::Client,
+    mut namespaces: BTreeSet<Option<String>>,
+) -> Result<Vec<MissingRule>, Error> {
+    if namespaces.contains(&None) {
+        namespaces.retain(Option::is_none);
+    }
+    let kind = Kind::of::<Event>();
+    let mut missing = Vec::new();
+    for namespace in namespaces {
+        let asked = (namespace.as_deref(), None);
+        let (create, patch) = tokio::try_join!(
+            allowed(client, &kind, asked, EVENT_VERBS[0]),
+            allowed(client, &kind, asked, EVENT_VERBS[1]),
+        )
+        .map_err(Error::Preflight)?;
+        let verbs = EVENT_VERBS.into_iter().zip([create, patch]);
+        let verbs = verbs.filter(|(_, may)| !may).map(|(verb, _)| verb);
+        let verbs: Vec<&str> = verbs.collect();
+        if !verbs.is_empty() {
+            missing.push(MissingRule {
+                kind: kind.clone(),
+                namespace,
+                name: None,
+                verbs,
+            });
+        }
+    }
+    Ok(missing)
 }
 
 async fn allowed(

@@ -16,6 +16,9 @@ pub struct Preflight {
     pub missing: Vec<MissingRule>,
     /// The kinds that the server does not serve, each with a remedy if one is known.
     pub not_served: Vec<(Kind, Option<String>)>,
+    /// Missing permissions that only some programs need: `create` and `patch` of Events, for programs
+    /// that record them. They do not affect [`is_ready`](Self::is_ready).
+    pub advice: Vec<MissingRule>,
 }
 
 /// The verbs on one kind that an informer, or a live read of its objects, needs and may not use.
@@ -29,7 +32,7 @@ pub struct MissingRule {
     /// The only object to read, if the kind is cached by a field selector that requires
     /// `metadata.name`; `None` for all objects.
     pub name: Option<String>,
-    /// The denied verbs of `get`, `list` and `watch`.
+    /// The denied verbs: of `get`, `list` and `watch` for an informer.
     pub verbs: Vec<&'static str>,
 }
 
@@ -40,14 +43,14 @@ impl Preflight {
         self.missing.is_empty() && self.not_served.is_empty()
     }
 
-    /// Returns the missing rules as YAML: one ClusterRole for cluster-wide access, and one Role per
-    /// namespace. Empty if no rule is missing.
+    /// Returns the missing rules as YAML, those of [`advice`](Self::advice) included: one ClusterRole for
+    /// cluster-wide access, and one Role per namespace. Empty if no rule is missing.
     ///
     /// Each role has the name `name` and grants the missing verbs only. No bindings are included.
     #[must_use]
     pub fn rules(&self, name: &str) -> String {
         let mut roles: BTreeMap<Option<&str>, Vec<&MissingRule>> = BTreeMap::new();
-        for rule in &self.missing {
+        for rule in self.missing.iter().chain(&self.advice) {
             let role = roles.entry(rule.namespace.as_deref()).or_default();
             role.push(rule);
         }
@@ -107,7 +110,11 @@ impl fmt::Display for MissingRule {
 impl fmt::Display for Preflight {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_ready() {
-            return f.write_str("the cache has all permissions that it needs");
+            f.write_str("the cache has all permissions that it needs")?;
+            for rule in &self.advice {
+                write!(f, "; not allowed: {rule}, for programs that record Events")?;
+            }
+            return Ok(());
         }
         for (kind, remedy) in &self.not_served {
             write!(f, "not served: {kind}")?;
@@ -119,7 +126,10 @@ impl fmt::Display for Preflight {
         for rule in &self.missing {
             writeln!(f, "not allowed: {rule}")?;
         }
-        if self.missing.is_empty() {
+        for rule in &self.advice {
+            writeln!(f, "not allowed: {rule}, for programs that record Events")?;
+        }
+        if self.missing.is_empty() && self.advice.is_empty() {
             return Ok(());
         }
         writeln!(f, "bind these roles to the operator's service account:")?;
@@ -153,6 +163,7 @@ mod tests {
                 missing::<ConfigMap>(Some("web"), &["get"]),
             ],
             not_served: Vec::new(),
+            advice: Vec::new(),
         };
         let expected = "\
 apiVersion: rbac.authorization.k8s.io/v1

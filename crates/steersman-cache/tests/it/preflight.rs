@@ -82,6 +82,10 @@ async fn preflight_reports_exactly_the_missing_verbs_of_each_informer() {
         "services are not cached"
     );
 
+    // Events are advice, and no reason not to be ready.
+    let advice: Vec<String> = found.advice.iter().map(ToString::to_string).collect();
+    assert_eq!(advice, ["create, patch events.events.k8s.io"]);
+
     // The rules in the message can be applied as they are.
     let rules = found.rules("more");
     assert_eq!(rules.matches("kind: ClusterRole\n").count(), 1, "{rules}");
@@ -150,7 +154,7 @@ async fn cache_14_a_cache_of_one_object_needs_a_rule_for_that_object_alone() {
     grant(&server, "ClusterRole", None, &rule("nodes", "node-1"));
     let granted = cache();
     let found = granted.preflight(&connection).await.unwrap();
-    assert!(found.is_ready(), "{found}");
+    assert!(found.is_ready() && found.advice.len() == 1, "{found}");
     let stop = CancellationToken::new();
     let run = tokio::spawn(granted.run(connection.clone(), stop.clone()));
     granted.get::<ConfigMap>(&key).await.unwrap();
@@ -170,6 +174,8 @@ async fn cache_14_a_cache_of_one_object_needs_a_rule_for_that_object_alone() {
     let found = all.preflight(&connection).await.unwrap();
     assert_eq!(found.missing.len(), 1, "{found}");
     assert_eq!(found.missing[0].name, None);
+    assert_eq!(found.advice.len(), 1, "{found}");
+    assert_eq!(found.advice[0].namespace.as_deref(), Some("default"));
 }
 
 #[tokio::test(start_paused = true)]
