@@ -1,4 +1,4 @@
-//! Handle: the surroundings of one reconcile: client, clock and cancellation.
+//! Handle: the surroundings of one reconcile: client, events, clock and cancellation.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use k8s_openapi::jiff::Timestamp;
 use parking_lot::Mutex;
 use steersman_client::{Client, RequestId};
+use steersman_events::{EventPublisher, EventRecorder};
 use tokio_util::sync::CancellationToken;
 
 use crate::clusters::ClusterMember;
@@ -30,6 +31,7 @@ pub struct Context {
 struct ContextShared {
     controller: Arc<str>,
     client: Client,
+    events: EventRecorder,
     clock: Clock,
     clusters: Clusters,
     /// The clients of this controller for other clusters, by the id of the cluster.
@@ -44,22 +46,28 @@ struct ClusterClient {
 
 impl Context {
     /// Makes a context without a controller, for calling a reconciler in a test: first attempt,
-    /// reconcile id 0, never cancelled.
+    /// reconcile id 0, never cancelled. Its events go to the server of the client.
     #[must_use]
     pub fn detached(controller: impl Into<String>, client: Client, clock: Clock) -> Self {
-        Self::with_clusters(controller, client, clock, Clusters::new())
+        let events = default_events(&client, &clock);
+        Self::with_clusters(controller, client, clock, Clusters::new(), &events)
     }
 
+    /// Makes the context of a controller before its first reconcile.
     pub(crate) fn with_clusters(
         controller: impl Into<String>,
         client: Client,
         clock: Clock,
         clusters: Clusters,
+        events: &EventPublisher,
     ) -> Self {
+        let controller = controller.into();
+        let events = events.recorder(&controller);
         Self {
             shared: Arc::new(ContextShared {
-                controller: controller.into().into(),
+                controller: controller.into(),
                 client,
+                events,
                 clock,
                 clusters,
                 cluster_clients: Mutex::default(),
@@ -97,6 +105,19 @@ impl Context {
             Some(request) => client.for_request(request.clone()),
             None => client,
         })
+    }
+
+    /// Returns the recorder of Kubernetes Events, which reports as this controller. Recording never
+    /// waits and never fails (`EVENT-1`).
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # fn f(ctx: &steersman_controller::Context, site: &ConfigMap, pages: usize) {
+    /// ctx.events().normal(site, "Published", "Publish", format_args!("published {pages} pages"));
+    /// # }
+    /// ```
+    pub fn events(&self) -> &EventRecorder {
+        &self.shared.events
     }
 
     /// Returns the name of the controller.
@@ -185,6 +206,12 @@ impl ContextShared {
         });
         used.client.clone()
     }
+}
+
+/// Returns a publisher of events for the server of a client, for a controller without a manager.
+pub(crate) fn default_events(client: &Client, clock: &Clock) -> EventPublisher {
+    let (connection, clock) = (client.connection().clone(), Arc::clone(clock));
+    EventPublisher::with(connection, move || clock(), None)
 }
 
 impl fmt::Debug for Context {

@@ -17,7 +17,7 @@ use steersman_workqueue::{Metrics as QueueMetrics, Queue, QueueOptions};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::context::Context;
+use crate::context::{Context, default_events};
 use crate::error::ControllerError;
 use crate::lifecycle::{Event, Lifecycle, Step};
 use crate::limit::LimitUser;
@@ -86,7 +86,9 @@ pub(crate) async fn run<R: RequestKey, C: Reconciler<R>>(
     let stop = start.cancel.child_token();
     // CTRL-9: a client that counts only the writes of this controller.
     let client = start.client.counting_apart();
-    let mut context = Context::with_clusters(&name, client, start.clock, start.clusters);
+    let events = start.events.as_ref();
+    let events = events.map_or_else(|| default_events(&client, &start.clock), Clone::clone);
+    let mut context = Context::with_clusters(&name, client, start.clock, start.clusters, &events);
     context.cancel_with(stop.clone());
     let work = Work {
         settings,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use prometheus::Registry;
 use steersman_cache::Cache;
 use steersman_client::Client;
+use steersman_events::EventPublisher;
 use tokio_util::sync::CancellationToken;
 
 use crate::clusters::Clusters;
@@ -22,6 +23,7 @@ pub struct StartContext {
     pub(crate) registry: Option<Registry>,
     pub(crate) defaults: ControllerDefaults,
     pub(crate) clusters: Clusters,
+    pub(crate) events: Option<EventPublisher>,
 }
 
 impl StartContext {
@@ -39,6 +41,7 @@ impl StartContext {
             registry: None,
             defaults: ControllerDefaults::new(),
             clusters: Clusters::new(),
+            events: None,
         }
     }
 
@@ -64,6 +67,14 @@ impl StartContext {
     /// and the limit that it shares with other controllers.
     pub fn defaults(mut self, defaults: ControllerDefaults) -> Self {
         self.defaults = defaults;
+        self
+    }
+
+    /// Sets the publisher of the events of [`Context::events`](crate::Context::events). By default the
+    /// controller has one of its own, for the server of its client, which sends what waits after the end
+    /// of the controller.
+    pub fn events(mut self, events: EventPublisher) -> Self {
+        self.events = Some(events);
         self
     }
 }

@@ -9,6 +9,7 @@ use steersman_api::{Connection, ConnectionMetrics};
 use steersman_cache::{Cache, CacheMetrics, CacheOptions};
 use steersman_client::{ClientMetrics, ClientOptions, check_field_manager};
 use steersman_controller::ControllerDefaults;
+use steersman_events::{EventMetrics, EventPublisher};
 
 use crate::cluster::Cluster;
 use crate::clusters::AddedClusters;
@@ -111,7 +112,7 @@ impl ManagerBuilder {
         self
     }
 
-    /// Sets the wall clock of reconcilers. The default is that of the system.
+    /// Sets the wall clock of reconcilers and of events. The default is that of the system.
     pub fn clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         self.options.clock = Arc::new(clock);
         self
@@ -174,9 +175,12 @@ impl ManagerBuilder {
         let metrics = Box::new(clusters.metrics.clone());
         let registered = self.options.registry.register(metrics);
         registered.map_err(Error::Metrics)?;
+        let metrics = EventMetrics::register(&self.options.registry).map_err(Error::Metrics)?;
+        let clock = Arc::clone(&self.options.clock);
+        let events = EventPublisher::with(connection.clone(), move || clock(), Some(metrics));
         let cluster = Cluster::with_client_options(connection, cache, client)?;
         let cluster = cluster.preflight(self.preflight);
-        let manager = Manager::new(cluster, clusters, self.options);
+        let manager = Manager::new(cluster, clusters, self.options, events);
         manager.add_servers(&self.servers)?;
         Ok(manager)
     }

@@ -19,7 +19,8 @@
 //! caches they read, and servers stay up until the end. The whole stop has a grace period (30 s), of which
 //! reconciles leave a part for the groups that stop after them. Runnables that still run at its end are
 //! dropped and named in the error. The remaining groups are then asked to stop, in order, and have two
-//! seconds (`MGR-3`). A second signal drops everything.
+//! seconds (`MGR-3`). A second signal drops everything. At the very end the Kubernetes Events that wait are
+//! sent, for two seconds at most (`EVENT-8`).
 //!
 //! Besides the request to stop, these end a manager:
 //!

@@ -14,6 +14,7 @@ use steersman_client::{Client, ClientMetrics, ClientOptions};
 use steersman_controller::{
     ClusterMember, ClusterName, Clusters, Controller, ControllerDefaults, StartContext,
 };
+use steersman_events::{EventPublisher, EventRecorder};
 use tokio::sync::Notify;
 
 use crate::cluster::Cluster;
@@ -60,6 +61,7 @@ struct Shared {
     monitor: Arc<Monitor>,
     clusters: AddedClusters,
     http: HttpServers,
+    events: EventPublisher,
     state: Mutex<State>,
     /// Notifies the supervisor of an added runnable.
     added: Notify,
@@ -97,11 +99,18 @@ impl Drop for StartedManager {
         };
         // Dropped outside the lock, because it drops values of user types.
         drop(waiting);
+        // After an orderly stop nothing waits any more.
+        self.manager.shared.events.abort();
     }
 }
 
 impl Manager {
-    pub(crate) fn new(cluster: Cluster, clusters: AddedClusters, options: ManagerOptions) -> Self {
+    pub(crate) fn new(
+        cluster: Cluster,
+        clusters: AddedClusters,
+        options: ManagerOptions,
+        events: EventPublisher,
+    ) -> Self {
         let state = State {
             phase: Phase::Declaring,
             waiting: vec![Erased::new(cluster.clone())],
@@ -115,6 +124,7 @@ impl Manager {
             cluster,
             clusters,
             options,
+            events,
             state: Mutex::new(state),
             added: Notify::new(),
         };
@@ -143,6 +153,16 @@ impl Manager {
     /// Returns the client that reads from the cache and writes to the server.
     pub fn client(&self) -> &Client {
         self.shared.cluster.client()
+    }
+
+    /// Returns a recorder of Kubernetes Events for a part of the program that is no controller: `name`
+    /// becomes their `reportingController`. A reconciler has that of its controller,
+    /// [`Context::events`](steersman_controller::Context::events).
+    ///
+    /// The events of all recorders of a manager are sent by one task, which starts with the first event
+    /// and stops last (`EVENT-8`). Events that are recorded later are dropped and counted.
+    pub fn events(&self, name: &str) -> EventRecorder {
+        self.shared.events.recorder(name)
     }
 
     /// Returns the registry of all metrics of this manager.
@@ -305,6 +325,7 @@ impl Manager {
         // Clones of the parts: a runnable that held the manager, which owns it, would never be freed.
         let (cluster, options) = (self.shared.cluster.clone(), self.shared.options.clone());
         let clusters = self.clusters().clone();
+        let events = self.shared.events.clone();
         self.add(from_fn(
             title(name),
             Group::LeaderElected,
@@ -320,7 +341,8 @@ impl Manager {
                 .grace(options.reconcile_grace().unwrap_or(A_LONG_TIME))
                 .registry(options.registry.clone())
                 .defaults(options.controllers.clone())
-                .clusters(clusters);
+                .clusters(clusters)
+                .events(events);
                 controller.start(start).await?;
                 context.note_end(&title);
                 Ok(())
@@ -360,7 +382,14 @@ impl Manager {
             let tasks = RunnableTasks::new(Arc::clone(&shared.monitor));
             let options = &shared.options;
             let supervision = Supervision::new(options.grace, options.last_moment());
-            Box::pin(supervise(&**shared, tasks, supervision, shutdown)).await
+            let ended = Box::pin(supervise(&**shared, tasks, supervision, shutdown)).await;
+            // EVENT-8: last, so that the events of the stop itself are sent too.
+            let bound = match &ended {
+                Err(Error::Aborted { .. }) => Duration::ZERO,
+                _ => options.last_moment(),
+            };
+            shared.events.stop(bound).await;
+            ended
         }
     }
 

@@ -10,13 +10,14 @@
 //! 6. [`client`]: writes, and errors to branch on.
 //! 7. [`manager`]: start, stop, health and metrics.
 //! 8. `configuration`: flags, variables, a file and logging (feature `cli`).
-//! 9. [`clusters`]: controllers of several clusters.
-//! 10. [`probes_and_metrics`]: probes of the kubelet, and what Prometheus reads.
-//! 11. [`api_server`]: the embedded API server.
-//! 12. [`faults`]: failures on demand.
-//! 13. [`player`]: the controllers, scheduler and kubelets that it stands in for.
-//! 14. [`testing`]: tests of whole operators, in milliseconds.
-//! 15. [`troubleshooting`]: error messages, their causes and the remedy.
+//! 9. [`events`]: what the operator tells people about its objects.
+//! 10. [`clusters`]: controllers of several clusters.
+//! 11. [`probes_and_metrics`]: probes of the kubelet, and what Prometheus reads.
+//! 12. [`api_server`]: the embedded API server.
+//! 13. [`faults`]: failures on demand.
+//! 14. [`player`]: the controllers, scheduler and kubelets that it stands in for.
+//! 15. [`testing`]: tests of whole operators, in milliseconds.
+//! 16. [`troubleshooting`]: error messages, their causes and the remedy.
 
 /// Declares one page. The links between pages get their targets here, because in the book they lead to files.
 macro_rules! page {
@@ -33,6 +34,7 @@ macro_rules! page {
         #[doc = "[configuration]: crate::guide::configuration"]
         #[doc = "[clusters]: crate::guide::clusters"]
         #[doc = "[probes-and-metrics]: crate::guide::probes_and_metrics"]
+        #[doc = "[events]: crate::guide::events"]
         #[doc = "[api-server]: crate::guide::api_server"]
         #[doc = "[faults]: crate::guide::faults"]
         #[doc = "[player]: crate::guide::player"]
@@ -53,6 +55,7 @@ page!(manager, "../guide/manager.md");
 page!(configuration, "../guide/configuration.md");
 page!(clusters, "../guide/clusters.md");
 page!(probes_and_metrics, "../guide/probes-and-metrics.md");
+page!(events, "../guide/events.md");
 page!(api_server, "../guide/api-server.md");
 page!(faults, "../guide/faults.md");
 page!(player, "../guide/player.md");

@@ -9,6 +9,7 @@ mod isolation;
 mod metrics;
 mod missing_kinds;
 mod preflight;
+mod events;
 mod controllers;
 mod clusters;
 mod declaring;

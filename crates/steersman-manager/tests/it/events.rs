@@ -1,0 +1,119 @@
+//! Events of reconcilers and of other parts of a program, and their end with the manager.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde_json::Value;
+use steersman_apiserver::ApiServer;
+use steersman_apiserver::faults::Verb;
+use steersman_controller::{
+    Action, Context, Controller, Error as ReconcileError, Request, reconcile,
+};
+use steersman_manager::{Group, runnable};
+use steersman_object::ObjectKey;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::world::{config_map, manager_of, soon, start};
+
+fn events(server: &ApiServer) -> Vec<Value> {
+    server.list("events.events.k8s.io", "default")
+}
+
+fn object() -> ConfigMap {
+    ConfigMap {
+        metadata: ObjectKey::namespaced("default", "a").to_meta(),
+        ..ConfigMap::default()
+    }
+}
+
+/// EVENT-1
+#[tokio::test(start_paused = true)]
+async fn a_reconcile_records_ten_thousand_events_in_no_time() {
+    let server = ApiServer::new();
+    server.create(config_map("a")).unwrap();
+    let slow = Duration::from_secs(5);
+    let delay = server.faults().delay(Verb::Create, "events", slow);
+    let manager = manager_of(&server).build().unwrap();
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let reconciler = reconcile::from_fn(move |ctx: Context, request: Request| {
+        let tell = tell.clone();
+        async move {
+            let object = ctx.client().get::<ConfigMap>(&request.key).await?;
+            let before = Instant::now();
+            for n in 0..10_000 {
+                ctx.events()
+                    .normal(&*object, "Looked", "Look", format_args!("{n} keys"));
+                tokio::task::yield_now().await;
+            }
+            tell.send(before.elapsed())?;
+            Ok::<_, ReconcileError>(Action::done())
+        }
+    });
+    let controller = Controller::builder::<ConfigMap>().name("looker");
+    manager
+        .add_controller(controller.build(reconciler).unwrap())
+        .unwrap();
+    let started = start(&manager);
+    assert_eq!(soon(told.recv()).await, Some(Duration::ZERO));
+    drop(delay);
+    tokio::time::sleep(slow).await;
+    started.stop().await.unwrap();
+    // Ten notes of their own, and one Event for all others (EVENT-4).
+    let events = events(&server);
+    assert_eq!(events.len(), 11, "{events:?}");
+    let combined = events.iter().find(|event| event["series"].is_object());
+    let combined = combined.unwrap();
+    assert_eq!(combined["series"]["count"], 9990);
+    assert_eq!(combined["reportingController"], "looker");
+    assert!(combined["regarding"]["uid"].is_string(), "{combined}");
+}
+
+/// EVENT-8: the events of the last group that stops are sent too.
+#[tokio::test(start_paused = true)]
+async fn a_manager_sends_the_events_of_its_stop() {
+    let server = ApiServer::new();
+    let manager = manager_of(&server).build().unwrap();
+    let recorder = manager.events("example.com/goodbye");
+    let farewell = runnable::from_fn("farewell", Group::HttpServers, |context| async move {
+        context.cancelled().await;
+        recorder.warning(&object(), "Stopped", "Stop", "the operator stops");
+        Ok(())
+    });
+    manager.add(farewell).unwrap();
+    start(&manager).stop().await.unwrap();
+    let sent = events(&server);
+    assert_eq!(sent.len(), 1);
+    assert_eq!(sent[0]["reportingController"], "example.com/goodbye");
+    assert_eq!(sent[0]["type"], "Warning");
+
+    // Later events are dropped, and counted.
+    manager.events("late").normal(&object(), "A", "B", "");
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(events(&server).len(), 1);
+    let families = manager.metrics_registry().gather();
+    let dropped = families
+        .iter()
+        .find(|family| family.name() == "steersman_events_dropped_total")
+        .unwrap();
+    let count: f64 = dropped
+        .get_metric()
+        .iter()
+        .map(|metric| metric.get_counter().get_value())
+        .sum();
+    assert!((count - 1.0).abs() < f64::EPSILON, "{count}");
+}
+
+/// EVENT-8, MGR-3
+#[tokio::test(start_paused = true)]
+async fn a_server_that_hangs_delays_the_stop_of_a_manager_by_two_seconds() {
+    let server = ApiServer::new();
+    let manager = manager_of(&server).build().unwrap();
+    let started = start(&manager);
+    manager.cache().settled().await;
+    let _hangs = server.faults().swallow_everything();
+    manager.events("a").normal(&object(), "A", "B", "");
+    let before = Instant::now();
+    started.stop().await.unwrap();
+    assert_eq!(before.elapsed(), Duration::from_secs(2));
+}
