@@ -3,7 +3,9 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
+use steersman::client::Ensured;
 use steersman::client::finalizer::{self, Stage};
+use steersman::events::NewEvent;
 use steersman::k8s_openapi::api::apps::v1::Deployment;
 use steersman::k8s_openapi::api::core::v1::{ConfigMap, Service};
 use steersman::object::{Object as _, TypedObject};
@@ -81,7 +83,7 @@ impl Reconciler for WebsiteReconciler {
             Stage::CleanUp => return clean_up(client, &site).await,
             Stage::Released => return Ok(Action::done()),
         }
-        let progress = match serve(client, &site).await {
+        let progress = match serve(ctx, &site).await {
             Err(error) => Progress::Refused {
                 why: refusal(error)?,
             },
@@ -90,6 +92,7 @@ impl Reconciler for WebsiteReconciler {
         if matches!(progress, Progress::Served { .. }) {
             enter_directory(client, &site).await?;
         }
+        announce(ctx, &site, &progress);
         let now = ctx.now();
         client
             .status()
@@ -106,6 +109,23 @@ impl Reconciler for WebsiteReconciler {
     }
 }
 
+/// Records an Event if the site has come to another stage: `kubectl describe website` shows it.
+fn announce(ctx: &Context, site: &Website, progress: &Progress) {
+    let reason = progress.reason();
+    if site.ready_condition().is_some_and(|c| c.reason == reason) {
+        return;
+    }
+    let note = progress.message();
+    match progress {
+        Progress::PagesMissing { .. } | Progress::Refused { .. } => {
+            ctx.events().warning(site, reason, "Serve", note);
+        }
+        Progress::RollingOut { .. } | Progress::Served { .. } => {
+            ctx.events().normal(site, reason, "Serve", note);
+        }
+    }
+}
+
 /// Returns the message of an error that only a user can resolve. All other errors are returned as
 /// errors.
 fn refusal(error: steersman::client::Error) -> Result<String, steersman::client::Error> {
@@ -118,7 +138,8 @@ fn refusal(error: steersman::client::Error) -> Result<String, steersman::client:
 }
 
 /// Creates or updates the children, and returns their progress.
-async fn serve(client: &Client, site: &Website) -> Result<Progress, steersman::client::Error> {
+async fn serve(ctx: &Context, site: &Website) -> Result<Progress, steersman::client::Error> {
+    let client = ctx.client();
     let key = site.key();
     let source = pages_key(site);
     let Some(source) = client.get_opt::<ConfigMap>(&source).await? else {
@@ -156,6 +177,11 @@ async fn serve(client: &Client, site: &Website) -> Result<Progress, steersman::c
     };
     let fill = |child: &mut Deployment| children::fill_deployment(&key, site, &pages, child);
     let deployment = client.ensure_owned(site, deployment, fill).await?;
+    if let Ensured::Created(created) = &deployment {
+        let event = NewEvent::normal("Created", "CreateDeployment").related(&**created);
+        ctx.events()
+            .publish(site, event.note("created the web servers"));
+    }
     Ok(Progress::of(deployment.object(), site.spec.replicas))
 }
 

@@ -71,7 +71,9 @@ impl Progress {
         }
     }
 
-    fn reason(&self) -> &'static str {
+    /// Returns the reason of the condition, and of the Event.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
         match self {
             Self::PagesMissing { .. } => PAGES_MISSING,
             Self::Refused { .. } => REFUSED,
@@ -80,7 +82,9 @@ impl Progress {
         }
     }
 
-    fn message(&self) -> String {
+    /// Returns the text of the condition, and of the Event.
+    #[must_use]
+    pub fn message(&self) -> String {
         match self {
             Self::PagesMissing { config_map } => format!(
                 "ConfigMap {config_map:?} does not exist: create it, or name another one in .spec.pages"

@@ -1,8 +1,10 @@
 //! The operator restores a site after every change of the site or of its children.
 
 use steersman::api::Patch;
+use steersman::cache::Selection;
 use steersman::k8s_openapi::api::apps::v1::Deployment;
 use steersman::k8s_openapi::api::core::v1::{ConfigMap, Service};
+use steersman::k8s_openapi::api::events::v1::Event;
 use steersman::object::Object as _;
 use steersman_testenv::{TestEnv, eventually};
 use website_operator::controller::DIRECTORY;
@@ -36,7 +38,25 @@ async fn converges(env: TestEnv) {
     missing_pages_are_reported(&world).await;
     a_scaled_site_follows(&world).await;
     a_deleted_site_leaves_nothing(&world).await;
+    events_tell_the_story(&world).await;
     world.stop().await;
+}
+
+async fn events_tell_the_story(world: &World) {
+    let told = eventually("the Events are there", || async {
+        let ours = Selection::new().namespace(&world.namespace);
+        let events = world.client.live().list::<Event>(&ours).await.unwrap();
+        let reasons: Vec<String> = events
+            .into_iter()
+            .filter_map(|event| event.reason)
+            .collect();
+        let expected = ["Created", "RollingOut", "Served", "PagesMissing"];
+        match expected.iter().all(|e| reasons.iter().any(|r| r == e)) {
+            true => Ok(()),
+            false => Err(format!("{reasons:?}")),
+        }
+    });
+    told.await.unwrap();
 }
 
 async fn a_deleted_child_comes_back(world: &World) {
