@@ -3,17 +3,17 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::OnceLock;
 
 use clap::{Arg, ArgMatches, Args as _, Command, CommandFactory, FromArgMatches, Parser};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use steersman_manager::ManagerBuilder;
 
 use crate::config::Config;
 use crate::error::ConfigError;
 use crate::flags::Flags;
 use crate::log::LogLevel;
-use crate::settings::{SETTINGS, Setting};
+use crate::settings::{OperatorSettings, SETTINGS, Setting};
 
 /// The flags of an operator without settings of its own in the configuration file.
 ///
@@ -49,7 +49,7 @@ pub type Args = OperatorArgs<NoSettings>;
 /// ```
 /// use clap::Parser;
 /// use serde::Deserialize;
-/// use steersman_cli::OperatorArgs;
+/// use steersman_cli::{OperatorArgs, OperatorSettings};
 ///
 /// #[derive(Deserialize)]
 /// #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -57,6 +57,8 @@ pub type Args = OperatorArgs<NoSettings>;
 ///     #[serde(default)]
 ///     default_image: Option<String>,
 /// }
+///
+/// impl OperatorSettings for WebsiteSettings {}
 ///
 /// # let file = std::env::temp_dir().join(format!("steersman-cli-{}.yaml", std::process::id()));
 /// # std::fs::write(&file, "log-format: json\noperator:\n  default-image: nginx:1.30\n").unwrap();
@@ -69,6 +71,8 @@ pub type Args = OperatorArgs<NoSettings>;
 /// ```
 pub struct OperatorArgs<T> {
     flags: Flags,
+    /// The level of the log that [`init_logging`](Self::init_logging) set up.
+    log: OnceLock<LogLevel>,
     operator: PhantomData<fn() -> T>,
 }
 
@@ -77,16 +81,15 @@ pub struct OperatorArgs<T> {
 #[serde(deny_unknown_fields)]
 pub struct NoSettings {}
 
-impl<T> OperatorArgs<T> {
+impl OperatorSettings for NoSettings {}
+
+impl<T: OperatorSettings> OperatorArgs<T> {
     /// Reads the environment and the file.
     ///
     /// # Errors
     ///
     /// [`ConfigError`] with the source, the key and the allowed values.
-    pub fn config(&self) -> Result<Config<T>, ConfigError>
-    where
-        T: DeserializeOwned,
-    {
+    pub fn config(&self) -> Result<Config<T>, ConfigError> {
         self.config_with(|name| std::env::var_os(name))
     }
 
@@ -98,11 +101,8 @@ impl<T> OperatorArgs<T> {
     pub fn config_with(
         &self,
         variable: impl Fn(&str) -> Option<OsString>,
-    ) -> Result<Config<T>, ConfigError>
-    where
-        T: DeserializeOwned,
-    {
-        Config::read(&self.flags, variable)
+    ) -> Result<Config<T>, ConfigError> {
+        Config::read(&self.flags, self.log.get().cloned(), variable)
     }
 
     /// Sets up the log of the process: lines to standard error, with the level and the form of the configuration.
@@ -110,12 +110,10 @@ impl<T> OperatorArgs<T> {
     /// # Errors
     ///
     /// As [`config`](Self::config), and [`ConfigError::Logging`] if the process has a subscriber already.
-    pub fn init_logging(&self) -> Result<LogLevel, ConfigError>
-    where
-        T: DeserializeOwned,
-    {
+    pub fn init_logging(&self) -> Result<LogLevel, ConfigError> {
         let config = self.config()?;
-        LogLevel::init(config.log_level(), config.log_format())
+        let level = LogLevel::init(config.log_level(), config.log_format())?;
+        Ok(self.log.get_or_init(|| level).clone())
     }
 
     /// Begins to declare a manager with every setting of the configuration: see [`Config::manager`].
@@ -127,33 +125,30 @@ impl<T> OperatorArgs<T> {
     /// # Cancel safety
     ///
     /// Cancel safe.
-    pub async fn manager(&self, name: &str) -> Result<ManagerBuilder, ConfigError>
-    where
-        T: DeserializeOwned,
-    {
+    pub async fn manager(&self, name: &str) -> Result<ManagerBuilder, ConfigError> {
         let config = self.config()?;
         config.manager(name).await
     }
 }
 
 /// Returns the flags with their defaults, variables and headings in the help.
-fn described() -> Vec<Arg> {
+fn described(of_program: &[(&str, &str)]) -> Vec<Arg> {
     let flags = Flags::augment_args(Command::new("flags"));
     let described = flags.get_arguments().map(|arg| {
         let key = arg.get_long().unwrap_or_default();
         match SETTINGS.iter().find(|setting| setting.key == key) {
-            Some(setting) => describe(arg.clone(), setting),
+            Some(setting) => describe(arg.clone(), setting, of_program),
             None => arg.clone(),
         }
     });
     described.collect()
 }
 
-fn describe(arg: Arg, setting: &Setting) -> Arg {
+fn describe(arg: Arg, setting: &Setting, of_program: &[(&str, &str)]) -> Arg {
     let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
-    let default = setting
-        .default
-        .map(|default| format!(" [default: {default}]"));
+    let own = of_program.iter().find(|(key, _)| *key == setting.key);
+    let default = own.map(|(_, default)| *default).or(setting.default);
+    let default = default.map(|default| format!(" [default: {default}]"));
     let help = format!(
         "{help}{} [env: {}]",
         default.unwrap_or_default(),
@@ -162,9 +157,9 @@ fn describe(arg: Arg, setting: &Setting) -> Arg {
     arg.help(help).help_heading(setting.group)
 }
 
-impl<T> clap::Args for OperatorArgs<T> {
+impl<T: OperatorSettings> clap::Args for OperatorArgs<T> {
     fn augment_args(command: Command) -> Command {
-        command.args(described())
+        command.args(described(T::DEFAULTS))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -176,6 +171,7 @@ impl<T> FromArgMatches for OperatorArgs<T> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         Ok(Self {
             flags: Flags::from_arg_matches(matches)?,
+            log: OnceLock::new(),
             operator: PhantomData,
         })
     }
@@ -187,7 +183,7 @@ impl<T> FromArgMatches for OperatorArgs<T> {
     }
 }
 
-impl<T> CommandFactory for OperatorArgs<T> {
+impl<T: OperatorSettings> CommandFactory for OperatorArgs<T> {
     fn command() -> Command {
         <Self as clap::Args>::augment_args(Command::new("operator"))
     }
@@ -197,12 +193,13 @@ impl<T> CommandFactory for OperatorArgs<T> {
     }
 }
 
-impl<T> Parser for OperatorArgs<T> {}
+impl<T: OperatorSettings> Parser for OperatorArgs<T> {}
 
 impl<T> Clone for OperatorArgs<T> {
     fn clone(&self) -> Self {
         Self {
             flags: self.flags.clone(),
+            log: self.log.clone(),
             operator: PhantomData,
         }
     }

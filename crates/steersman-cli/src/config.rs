@@ -4,7 +4,6 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde::de::DeserializeOwned;
 use steersman_api::{ConfigChoice, Connection};
 use steersman_cache::CacheOptions;
 use steersman_controller::{ControllerDefaults, ControllerSettings, ReconcileLimit};
@@ -14,7 +13,9 @@ use crate::controller_setting::{Backoff, NamedSetting, by_controller};
 use crate::error::ConfigError;
 use crate::file::{FileContent, read_operator, read_settings};
 use crate::flags::{Flags, LogFormat};
-use crate::layer::{defaults, layer, of_environment};
+use crate::layer::{defaults, layer, of_environment, of_program};
+use crate::log::LogLevel;
+use crate::settings::OperatorSettings;
 
 /// The configuration of an operator: for each setting the value of the first source that has one, of flag,
 /// environment variable, file and default. `T` is the type of the program's own settings in the file.
@@ -25,6 +26,7 @@ pub struct Config<T> {
     flags: Flags,
     kubeconfig: Option<PathBuf>,
     controllers: Vec<NamedSetting>,
+    log: Option<LogLevel>,
     /// The settings of the program itself, below `operator` in the file.
     pub operator: T,
 }
@@ -35,10 +37,11 @@ struct FileText {
     text: String,
 }
 
-impl<T: DeserializeOwned> Config<T> {
+impl<T: OperatorSettings> Config<T> {
     /// Reads the environment and the file.
     pub(crate) fn read(
         flags: &Flags,
+        log: Option<LogLevel>,
         variable: impl Fn(&str) -> Option<std::ffi::OsString>,
     ) -> Result<Self, ConfigError> {
         let environment = layer(&of_environment(&variable)?)?;
@@ -54,6 +57,7 @@ impl<T: DeserializeOwned> Config<T> {
             }
         };
         let from_file = layer(&content.given)?;
+        let defaults = layer(&of_program(T::DEFAULTS)?)?.or(defaults()?);
         // A connection reads KUBECONFIG itself, because it may name several files; it goes before the file's key.
         let has_variable = variable("KUBECONFIG").is_some_and(|value| !value.is_empty());
         let in_file = from_file.kubeconfig.clone().filter(|_| !has_variable);
@@ -64,9 +68,10 @@ impl<T: DeserializeOwned> Config<T> {
         controllers.extend(flags.controller.clone().unwrap_or_default());
         Ok(Self {
             // CONF-1
-            flags: flags.clone().or(environment).or(from_file).or(defaults()?),
+            flags: flags.clone().or(environment).or(from_file).or(defaults),
             kubeconfig,
             controllers,
+            log,
             operator,
         })
     }
@@ -83,6 +88,14 @@ impl<T> Config<T> {
     #[must_use]
     pub fn log_level(&self) -> &str {
         self.flags.log_level.as_deref().unwrap_or("info")
+    }
+
+    /// Returns the handle of the level of the log, if
+    /// [`OperatorArgs::init_logging`](crate::OperatorArgs::init_logging) set the log up before the configuration was
+    /// read.
+    #[must_use]
+    pub fn log(&self) -> Option<&LogLevel> {
+        self.log.as_ref()
     }
 
     /// Returns the form of log lines.

@@ -83,7 +83,7 @@ pub enum SettingSource {
         /// The line, from 1.
         line: u64,
     },
-    /// The table of defaults in this crate.
+    /// A default of this crate or of the program.
     Default,
 }
 

@@ -51,6 +51,29 @@ pub(crate) fn defaults() -> Result<Flags, ConfigError> {
     layer(&given.collect::<Vec<_>>())
 }
 
+/// Returns the defaults of a program.
+///
+/// # Errors
+///
+/// [`ConfigError::UnknownKey`] for a key that is no setting.
+pub(crate) fn of_program(defaults: &[(&str, &str)]) -> Result<Vec<Given>, ConfigError> {
+    let given = defaults.iter().map(|(key, value)| {
+        let setting = SETTINGS.iter().find(|setting| setting.key == *key);
+        let setting = setting.ok_or_else(|| ConfigError::UnknownKey {
+            place: SettingSource::Default,
+            key: (*key).to_owned(),
+            similar: None,
+            known: SETTINGS.iter().map(|known| known.key.to_owned()).collect(),
+        })?;
+        Ok(Given {
+            place: SettingSource::Default,
+            key: setting.key,
+            value: (*value).to_owned(),
+        })
+    });
+    given.collect()
+}
+
 /// Returns the values of the environment variables of the settings.
 ///
 /// # Errors

@@ -46,5 +46,6 @@ pub use controller_setting::CONTROLLER_KEYS;
 pub use error::{ConfigError, SettingSource};
 pub use flags::LogFormat;
 pub use log::{InvalidLogLevel, LogLevel};
+pub use settings::OperatorSettings;
 
 pub use clap;

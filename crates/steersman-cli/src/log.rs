@@ -32,7 +32,6 @@ const RETURNED: &str = "kube_client::client::builder=off";
 /// # let _ = subscriber;
 /// ```
 #[derive(Clone)]
-#[must_use]
 pub struct LogLevel {
     filter: reload::Handle<EnvFilter, Registry>,
     text: Arc<Mutex<String>>,

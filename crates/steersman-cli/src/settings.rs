@@ -1,5 +1,7 @@
 //! Words: the settings of an operator: their keys, defaults and groups.
 
+use serde::de::DeserializeOwned;
+
 /// One setting. Its key is the name of the flag and of the key in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -10,6 +12,29 @@ pub struct Setting {
     pub default: Option<&'static str>,
     /// The heading under which `--help` lists the flag.
     pub group: &'static str,
+}
+
+/// The settings of a program itself, which its configuration file holds below the key `operator`.
+///
+/// ```
+/// use serde::Deserialize;
+/// use steersman_cli::OperatorSettings;
+///
+/// #[derive(Deserialize)]
+/// #[serde(deny_unknown_fields)]
+/// struct WebsiteSettings {
+///     #[serde(default)]
+///     image: Option<String>,
+/// }
+///
+/// impl OperatorSettings for WebsiteSettings {
+///     const DEFAULTS: &'static [(&'static str, &'static str)] = &[("log-level", "warn")];
+/// }
+/// ```
+pub trait OperatorSettings: DeserializeOwned {
+    /// Keys of [`SETTINGS`] with the values that are their defaults in this program. `--help` shows them. A key that
+    /// is no setting, and a value that is not allowed, are errors when the configuration is read.
+    const DEFAULTS: &'static [(&'static str, &'static str)] = &[];
 }
 
 /// Every setting, in the order of `--help`.

@@ -12,13 +12,29 @@
 //! - [`website`] is the kind, as its users write it.
 //! - [`children`] makes the children; [`status`] computes the site's status.
 //! - [`controller`] is the reconciler with its watches, and the file to read if you read only one.
-//! - [`setup`] installs the kind and the sample; [`narrator`] prints what happens; [`once`] waits
-//!   until every site is ready.
+//! - [`narrator`] prints what happens; [`setup`] installs the kind and the sample; [`cluster`] finds the
+//!   cluster or starts a server; [`once`] waits until every site is ready.
+
+use steersman::cli::OperatorSettings;
 
 pub mod website;
 pub mod children;
 pub mod status;
 pub mod controller;
-pub mod setup;
 pub mod narrator;
+pub mod setup;
+pub mod cluster;
 pub mod once;
+
+/// The error of the program.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// The settings of this operator below the key `operator` of its configuration file: none.
+#[derive(Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {}
+
+impl OperatorSettings for Settings {
+    // What happens to websites is on standard output.
+    const DEFAULTS: &'static [(&'static str, &'static str)] = &[("log-level", "warn")];
+}

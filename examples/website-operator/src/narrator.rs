@@ -1,13 +1,17 @@
 //! Driver: prints what happens to websites and their children.
 
-use std::fmt::Write as _;
+use std::error::Error;
+use std::fmt::{Display, Write as _};
+use std::io::Write as _;
+use std::process::ExitCode;
 
-use steersman::Manager;
 use steersman::informer::{Delivery, Event, Origin, Subscription};
 use steersman::k8s_openapi::api::apps::v1::Deployment;
 use steersman::k8s_openapi::api::core::v1::{Pod, Service};
 use steersman::object::{Object as _, TypedObject};
+use steersman::{Manager, report};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use crate::website::Website;
 
@@ -49,6 +53,19 @@ impl Narrator {
         Ok(Self { lines })
     }
 
+    /// Prints each line with the seconds since this call, until the manager has stopped.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: a dropped future has printed whole lines.
+    pub async fn narrate(mut self) {
+        let start = Instant::now();
+        while let Some(line) = self.next().await {
+            let time = start.elapsed().as_secs_f64();
+            say(format_args!("{time:7.2}s  {line}"));
+        }
+    }
+
     /// Returns the next line, and `None` once the manager has stopped.
     ///
     /// # Cancel safety
@@ -57,6 +74,17 @@ impl Narrator {
     pub async fn next(&mut self) -> Option<String> {
         self.lines.recv().await
     }
+}
+
+/// Prints a line for the user. A closed standard output is no error.
+pub fn say(line: impl Display) {
+    let _ = writeln!(std::io::stdout(), "{line}");
+}
+
+/// Prints an error with its causes, and returns the exit code of a failure.
+pub fn complain(error: &(dyn Error + 'static)) -> ExitCode {
+    let _ = writeln!(std::io::stderr(), "error: {}", report(error));
+    ExitCode::FAILURE
 }
 
 fn tell<K: TypedObject>(

@@ -7,9 +7,10 @@ use std::time::Duration;
 use steersman::cache::Cache;
 use steersman::informer::{Delivery, Subscription};
 use steersman::object::Object as _;
-use steersman::{ObjectKey, cache};
+use steersman::{CancellationToken, Manager, ObjectKey, cache};
 use thiserror::Error;
 
+use crate::BoxError;
 use crate::status::{PAGES_MISSING, REFUSED};
 use crate::website::Website;
 
@@ -53,6 +54,32 @@ pub enum NotReady {
 /// The last seen state of each website.
 #[derive(Default)]
 struct Sites(BTreeMap<ObjectKey, Arc<Website>>);
+
+/// Starts the manager, and stops it once every website is ready.
+///
+/// # Errors
+///
+/// Why not every website became ready, or else the error of the manager.
+pub async fn run(manager: &Manager) -> Result<(), BoxError> {
+    let cache = manager.cache().clone();
+    let sites = cache.informer::<Website>()?.subscribe();
+    let stop = CancellationToken::new();
+    let done = stop.clone().drop_guard();
+    let running = manager.start(stop);
+    let outcome = tokio::spawn(async move {
+        let _done = done;
+        until_ready(&cache, sites).await
+    });
+    let stopped = running.await;
+    if stopped.is_err() && !outcome.is_finished() {
+        // The manager did not start, or ended by itself: there is nothing to wait for.
+        outcome.abort();
+        return Ok(stopped?);
+    }
+    // The reason of the stop comes before errors of the stop.
+    outcome.await??;
+    Ok(stopped?)
+}
 
 /// Waits until there are websites and every one is ready.
 ///

@@ -8,6 +8,7 @@ use steersman::object::{Object as _, TypedObject, WholeObject};
 use steersman::{Client, ObjectKey, Selection};
 use thiserror::Error;
 
+use crate::narrator::say;
 use crate::website::Website;
 
 /// The manifest of the sample.
@@ -34,6 +35,52 @@ pub enum SetupError {
     /// The server refused a request, or is unreachable.
     #[error(transparent)]
     Client(#[from] steersman::client::Error),
+}
+
+/// The flags for the definition and the sample.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub struct SetupArgs {
+    /// Install the definition of the Website kind first
+    #[arg(long)]
+    pub install: bool,
+    /// Create the sample website first
+    #[arg(long)]
+    pub sample: bool,
+    /// Print the definition of the Website kind as YAML, and exit
+    #[arg(long)]
+    pub print_crd: bool,
+}
+
+/// Returns the definition of the kind as YAML.
+///
+/// # Errors
+///
+/// An error if the definition cannot be written as YAML.
+pub fn definition() -> Result<String, serde_saphyr::ser::Error> {
+    serde_saphyr::to_string(&Website::crd())
+}
+
+/// Installs what the flags ask for, and on an embedded server both the definition and the sample.
+///
+/// # Errors
+///
+/// The error of the server, and [`SetupError::NotInstalled`].
+pub async fn prepare(
+    args: &SetupArgs,
+    client: &Client,
+    is_embedded: bool,
+) -> Result<(), SetupError> {
+    if args.install || is_embedded {
+        install(client).await?;
+        say("the definition websites.web.example.com is installed");
+    } else {
+        check(client).await?;
+    }
+    if args.sample || is_embedded {
+        let key = sample(client).await?;
+        say(format_args!("the sample Website {key} is there"));
+    }
+    Ok(())
 }
 
 /// Installs the definition of the kind, or updates it.

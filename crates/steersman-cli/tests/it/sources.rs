@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Parser;
+use clap::{CommandFactory as _, Parser};
 use serde::Deserialize;
 use steersman_api::Connection;
 use steersman_apiserver::ApiServer;
-use steersman_cli::{Args, Config, ConfigError, LogFormat, NoSettings, OperatorArgs};
+use steersman_cli::{
+    Args, Config, ConfigError, LogFormat, NoSettings, OperatorArgs, OperatorSettings,
+};
 use tempfile::TempDir;
 
 /// Reads the configuration of a command line, variables and a file.
@@ -44,10 +46,7 @@ impl Sources {
         self.read_as(flags)
     }
 
-    fn read_as<T: serde::de::DeserializeOwned>(
-        &self,
-        flags: &[&str],
-    ) -> Result<Config<T>, ConfigError> {
+    fn read_as<T: OperatorSettings>(&self, flags: &[&str]) -> Result<Config<T>, ConfigError> {
         let words = ["program"].iter().chain(flags);
         let args = OperatorArgs::<T>::try_parse_from(words).unwrap();
         args.config_with(|name| {
@@ -202,6 +201,18 @@ struct Own {
     image: Option<String>,
 }
 
+impl OperatorSettings for Own {
+    const DEFAULTS: &'static [(&'static str, &'static str)] = &[("log-level", "error")];
+}
+
+#[test]
+fn a_default_of_the_program_replaces_that_of_the_framework() {
+    let config = Sources::new().read_as::<Own>(&[]).unwrap();
+    assert_eq!(config.log_level(), "error");
+    let help = OperatorArgs::<Own>::command().render_help().to_string();
+    assert!(help.contains("[default: error]"), "{help}");
+}
+
 #[test]
 fn the_settings_of_the_program_are_read_as_its_own_type() {
     let sources = Sources::new().file("log-level: warn\noperator:\n  image: nginx\n");
@@ -233,6 +244,8 @@ struct Strict {
     #[expect(dead_code, reason = "only its absence is tested")]
     region: String,
 }
+
+impl OperatorSettings for Strict {}
 
 #[test]
 fn a_missing_setting_of_the_program_is_named() {

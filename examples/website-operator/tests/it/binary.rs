@@ -166,6 +166,44 @@ async fn configured() -> (TestEnv, TempDir) {
     (env, home)
 }
 
+/// Returns the exit of the binary with a configuration file, on the embedded server.
+async fn with_file(text: &str) -> Output {
+    let home = TempDir::new().unwrap();
+    std::fs::write(home.path().join("settings.yaml"), text).unwrap();
+    let mut command = operator(home.path());
+    command.args(["--once", "--config=settings.yaml"]);
+    command.output().await.unwrap()
+}
+
+#[tokio::test]
+async fn a_configuration_file_sets_the_controller_by_its_name() {
+    let output = with_file("controllers:\n  website:\n    max-concurrent-reconciles: 2\n").await;
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let output = with_file("log-format: json\ncontrollers:\n  wbsite:\n    backoff-base: 1s\n");
+    let error = error_of(&output.await);
+    assert!(
+        error.contains("\"wbsite\"") && error.contains("it has \"website\""),
+        "{error}"
+    );
+    let error = error_of(&with_file("log-format: json\nreplicas: 2\n").await);
+    assert!(
+        error.contains("settings.yaml:2: there is no setting \"replicas\""),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_wrong_variable_is_named() {
+    let home = TempDir::new().unwrap();
+    let mut command = operator(home.path());
+    command.env("STEERSMAN_LOG_FORMAT", "xml").arg("--once");
+    let error = error_of(&command.output().await.unwrap());
+    assert!(
+        error.contains("STEERSMAN_LOG_FORMAT") && error.contains("human, json"),
+        "{error}"
+    );
+}
+
 async fn run(home: &TempDir, arguments: &[&str]) -> Output {
     let mut command = operator(home.path());
     command.env("KUBECONFIG", "config").args(arguments);

@@ -1,0 +1,90 @@
+//! Driver: finds the cluster of the operator, or starts an API server in this process.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use steersman::Connection;
+use steersman::cli::Config;
+use steersman_testenv::apiserver::play::{Played, Speed};
+use steersman_testenv::apiserver::{ApiServer, Serving};
+
+use crate::narrator::say;
+use crate::{BoxError, Settings};
+
+/// The time that a Pod on the embedded API server takes to become ready.
+const STARTUP: Duration = Duration::from_secs(1);
+
+/// The embedded API server, and the kubeconfig that was written for it.
+#[derive(Debug)]
+pub struct Embedded {
+    serving: Serving,
+    kubeconfig: Option<PathBuf>,
+}
+
+/// Returns the configured cluster, or an API server in this process if none is configured. The server writes its
+/// kubeconfig into the file, if there is one.
+///
+/// # Errors
+///
+/// An error if the configuration cannot be used, or the server cannot start.
+pub async fn find(
+    config: &Config<Settings>,
+    kubeconfig: Option<PathBuf>,
+) -> Result<(Connection, Option<Embedded>), BoxError> {
+    match config.connect().await {
+        Ok(connection) => {
+            say(format_args!(
+                "using the cluster at {}",
+                connection.endpoint()
+            ));
+            Ok((connection, None))
+        }
+        Err(error) if error.is_no_config() => embedded(kubeconfig).await,
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn embedded(kubeconfig: Option<PathBuf>) -> Result<(Connection, Option<Embedded>), BoxError> {
+    let played = Played::everything().speed(Speed::brisk().start(STARTUP));
+    let server = ApiServer::builder().play(played).build();
+    let serving = server.serve("127.0.0.1:0").await?;
+    let url = serving.url();
+    say(format_args!(
+        "no cluster is configured: started an API server at {url}"
+    ));
+    let connection = Connection::in_process(server.service(), "default");
+    if let Some(path) = &kubeconfig {
+        serving.write_kubeconfig(path)?;
+        let file = path.display();
+        say("in another terminal:");
+        say(format_args!("  kubectl --kubeconfig {file} get websites"));
+        say(format_args!(
+            "  kubectl --kubeconfig {file} scale website hello --replicas 3"
+        ));
+        say(format_args!("  kubectl --kubeconfig {file} get pods -w"));
+    }
+    let embedded = Embedded {
+        serving,
+        kubeconfig,
+    };
+    Ok((connection, Some(embedded)))
+}
+
+/// Stops the server, and removes its kubeconfig unless another server has replaced the file.
+pub async fn stop(embedded: Option<Embedded>) {
+    let Some(Embedded {
+        serving,
+        kubeconfig,
+    }) = embedded
+    else {
+        return;
+    };
+    let ours = serving.kubeconfig();
+    if let Some(file) = kubeconfig
+        && std::fs::read_to_string(&file).is_ok_and(|text| text == ours)
+    {
+        // A file that stays names a closed port, which kubectl reports.
+        let _ = std::fs::remove_file(&file);
+    }
+    serving.stop().await;
+}
