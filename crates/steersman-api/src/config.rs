@@ -84,6 +84,8 @@ pub(crate) struct Found {
     pub(crate) config: kube_client::Config,
     /// The user of the credentials and where they are renewed, for people.
     pub(crate) credentials: String,
+    /// Whether the current context or the Pod names a namespace.
+    pub(crate) names_namespace: bool,
 }
 
 /// Returns the chosen configuration, or else that of this environment: `KUBECONFIG`, or else the service account of
@@ -130,6 +132,7 @@ fn of_pod(environment: &Environment) -> Result<Found, Error> {
         Ok(config) => Ok(Found {
             config,
             credentials: place,
+            names_namespace: true,
         }),
         Err(error) => Err(Error::Config {
             place,
@@ -210,6 +213,7 @@ pub(crate) async fn read(
         None => format!("the current context in kubeconfig {place}"),
     };
     let authority = authority_file(&merged);
+    let names_namespace = names_namespace(&merged);
     let current = KubeConfigOptions::default();
     let mut config = kube_client::Config::from_custom_kubeconfig(merged, &current)
         .await
@@ -225,7 +229,17 @@ pub(crate) async fn read(
     Ok(Found {
         config,
         credentials,
+        names_namespace,
     })
+}
+
+/// Returns whether the current context names a namespace.
+fn names_namespace(config: &Kubeconfig) -> bool {
+    let named = config.contexts.iter();
+    let mut named = named.filter(|c| Some(&c.name) == config.current_context.as_ref());
+    let context = named.next().and_then(|c| c.context.as_ref());
+    let namespace = context.and_then(|context| context.namespace.as_deref());
+    namespace.is_some_and(|namespace| !namespace.is_empty())
 }
 
 /// Returns the user that the current context names.

@@ -60,6 +60,8 @@ pub struct Connection {
     endpoint: Arc<str>,
     host: Arc<str>,
     default_namespace: Arc<str>,
+    /// Whether the kubeconfig, the Pod or the program names the namespace.
+    names_namespace: bool,
     credentials: Option<Arc<str>>,
     around: Middleware,
 }
@@ -70,6 +72,9 @@ enum Way {
     Network(Arc<Network>),
     InProcess(Arc<Make>),
 }
+
+/// The namespace of a configuration that names none.
+const UNNAMED_NAMESPACE: &str = "default";
 
 type Make = dyn Fn(&Middleware) -> Result<kube_client::Client, Error> + Send + Sync;
 
@@ -130,12 +135,14 @@ impl Connection {
         }
         let endpoint: Arc<str> = config.cluster_url.to_string().trim_end_matches('/').into();
         let host = host(&config.cluster_url).into();
-        let default_namespace = config.default_namespace.as_str().into();
+        let default_namespace: Arc<str> = config.default_namespace.as_str().into();
         let network = Network::new(config, Arc::clone(&endpoint));
         Self {
             way: Way::Network(Arc::new(network)),
             endpoint,
             host,
+            // The configuration's own default cannot be told from a namespace of that name.
+            names_namespace: &*default_namespace != UNNAMED_NAMESPACE,
             default_namespace,
             credentials: None,
             around: Middleware::new(agent),
@@ -166,6 +173,7 @@ impl Connection {
             endpoint: "an api-server in this process".into(),
             host: "in-process".into(),
             default_namespace,
+            names_namespace: true,
             credentials: None,
             around: Middleware::new(user_agent()),
         }
@@ -181,6 +189,18 @@ impl Connection {
         let ours = env!("CARGO_PKG_VERSION");
         let text = format!("{program}/{version} ({}) steersman/{ours}", platform());
         if let Ok(agent) = HeaderValue::from_str(&text) {
+            self.around.agent = agent;
+        }
+        self
+    }
+
+    /// Adds a part of the program to the `User-Agent`, as client-go's `AddUserAgent` does:
+    /// `website-operator/1.4.2 (linux/x86_64) steersman/0.1.0/leader-election`. A text that is no valid header changes
+    /// nothing.
+    #[must_use]
+    pub fn user_agent_suffix(mut self, part: &str) -> Self {
+        let agent = String::from_utf8_lossy(self.around.agent.as_bytes());
+        if let Ok(agent) = HeaderValue::from_str(&format!("{agent}/{part}")) {
             self.around.agent = agent;
         }
         self
@@ -350,6 +370,13 @@ impl Connection {
         &self.default_namespace
     }
 
+    /// Returns the namespace that the current context, the Pod, or the program names; `None` if none of them names
+    /// one, so that [`default_namespace`](Self::default_namespace) is `default` by default.
+    #[must_use]
+    pub fn namespace(&self) -> Option<&str> {
+        self.names_namespace.then_some(&*self.default_namespace)
+    }
+
     /// Returns the user of the credentials and where they are kept, for people: a user of a kubeconfig, or the
     /// service account of this Pod. `None` if the program itself made the configuration.
     #[must_use]
@@ -362,6 +389,7 @@ impl Connection {
         let runs_a_program = found.config.auth_info.exec.is_some();
         let mut connection = Self::from_config(found.config);
         connection.credentials = Some(found.credentials.into());
+        connection.names_namespace = found.names_namespace;
         if !runs_a_program {
             connection.client()?;
         }

@@ -55,6 +55,7 @@ async fn a_complete_kubeconfig_is_accepted() {
     let Found {
         config,
         credentials,
+        names_namespace,
     } = find(&kubeconfig(&path), &ConfigChoice::new())
         .await
         .unwrap();
@@ -63,7 +64,18 @@ async fn a_complete_kubeconfig_is_accepted() {
         format!("the user \"me\" in kubeconfig {}", path.display())
     );
     assert_eq!(config.default_namespace, "web");
+    assert!(names_namespace);
     assert_eq!(config.cluster_url.to_string(), "https://127.0.0.1:6443/");
+}
+
+#[tokio::test]
+async fn a_context_without_a_namespace_names_none() {
+    let dir = TempDir::new().unwrap();
+    let path = file(&dir, "config", &WHOLE.replace(", namespace: web", ""));
+    let found = find(&kubeconfig(&path), &ConfigChoice::new()).await;
+    let found = found.unwrap();
+    assert!(!found.names_namespace);
+    assert_eq!(found.config.default_namespace, "default");
 }
 
 #[tokio::test]

@@ -86,6 +86,7 @@ fn outside_a_runtime_a_client_is_an_error_and_not_a_panic() {
     let server = runtime.block_on(async { server.seed(1).build() });
     let connection = Connection::in_process(server.service(), "web");
     assert_eq!(connection.default_namespace(), "web");
+    assert_eq!(connection.namespace(), Some("web"));
     let error = connection.client().err().unwrap();
     assert!(error.is_config(), "{error}");
     let _guard = runtime.enter();

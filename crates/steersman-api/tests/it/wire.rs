@@ -112,7 +112,9 @@ async fn the_user_agent_names_the_program() {
     let connection = Connection::in_process(server.service(), "default");
     let named = connection.clone().user_agent("website-operator", "1.4.2");
     assert_eq!(named.program(), "website-operator");
-    for connection in [&connection, &named] {
+    let part = named.clone().user_agent_suffix("leader-election");
+    assert_eq!(part.program(), "website-operator");
+    for connection in [&connection, &named, &part] {
         let api: Api<ConfigMap> = Api::typed(connection.client().unwrap());
         assert!(api.get_opt(&key("a")).await.unwrap().is_none());
     }
@@ -123,6 +125,11 @@ async fn the_user_agent_names_the_program() {
             && all[1].user_agent.contains(") steersman/"),
         "{}",
         all[1].user_agent
+    );
+    assert!(
+        all[2].user_agent.ends_with("/leader-election"),
+        "{}",
+        all[2]
     );
     // It is the server's default name of the field manager.
     let api: Api<ConfigMap> = Api::typed(named.client().unwrap());
