@@ -43,6 +43,7 @@ const API: &str = "steersman-api";
 const TESTENV: &str = "steersman-testenv";
 const SERVE: &str = "steersman-serve";
 const EVENTS: &str = "steersman-events";
+const LEASE: &str = "steersman-lease";
 const INFORMER: &str = "steersman-informer";
 const CACHE: &str = "steersman-cache";
 const CLIENT: &str = "steersman-client";
@@ -136,6 +137,11 @@ const RANKS: &[Row] = &[
         never: &[],
     },
     Row {
+        name: LEASE,
+        may: &[API, OBJECT],
+        never: &[],
+    },
+    Row {
         name: INFORMER,
         may: &[API, OBJECT],
         never: &[],
@@ -158,7 +164,7 @@ const RANKS: &[Row] = &[
     Row {
         name: MANAGER,
         may: &[
-            CONTROLLER, CLIENT, CACHE, INFORMER, EVENTS, SERVE, API, WORKQUEUE, OBJECT,
+            CONTROLLER, CLIENT, CACHE, INFORMER, EVENTS, LEASE, SERVE, API, WORKQUEUE, OBJECT,
         ],
         never: &[],
     },
@@ -170,7 +176,8 @@ const RANKS: &[Row] = &[
     Row {
         name: FACADE,
         may: &[
-            CLI, MANAGER, CONTROLLER, CLIENT, CACHE, INFORMER, EVENTS, SERVE, API, WORKQUEUE, OBJECT,
+            CLI, MANAGER, CONTROLLER, CLIENT, CACHE, INFORMER, EVENTS, LEASE, SERVE, API,
+            WORKQUEUE, OBJECT,
         ],
         never: &[],
     },

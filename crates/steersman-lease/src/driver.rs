@@ -1,0 +1,278 @@
+//! Driver: runs the machine of one candidate: its requests, its timers and its commands.
+
+use std::future::{Future, pending};
+use std::pin::Pin;
+use std::time::Instant;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use steersman_api::Api;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{sleep_until, timeout_at};
+use tracing::{debug, error, info, warn};
+
+use crate::machine::{Command, ElectionMachine, LeaseRequest, Reply, Standing, Step};
+use crate::metrics::ElectionMetrics;
+use crate::options::ElectionOptions;
+use crate::record::LeaseRecord;
+use crate::requests::LeaseRequests;
+use crate::status::{ElectionChange, Ending, Overrun};
+
+/// What the driver publishes after each step.
+#[derive(Clone, Debug)]
+pub(crate) struct Published {
+    pub(crate) standing: Standing,
+    pub(crate) record: Option<LeaseRecord>,
+    pub(crate) changed: Option<Instant>,
+    pub(crate) last_error: Option<String>,
+    pub(crate) is_started: bool,
+}
+
+/// The request in flight.
+type InFlight = Pin<Box<dyn Future<Output = Reply> + Send>>;
+
+/// One candidate: its machine and its surroundings.
+pub(crate) struct ElectionDriver {
+    pub(crate) options: ElectionOptions,
+    pub(crate) requests: LeaseRequests,
+    pub(crate) metrics: Option<ElectionMetrics>,
+    pub(crate) published: watch::Sender<Published>,
+    pub(crate) commands: mpsc::UnboundedReceiver<Command>,
+}
+
+impl Published {
+    /// The state before the start.
+    pub(crate) fn initial() -> Self {
+        Self {
+            standing: Standing::Standby,
+            record: None,
+            changed: None,
+            last_error: None,
+            is_started: false,
+        }
+    }
+}
+
+impl ElectionDriver {
+    /// Runs the candidate until its election ends.
+    pub(crate) async fn run(mut self) {
+        let options = self.options.clone();
+        let mut machine = ElectionMachine::new(
+            options.key.clone(),
+            options.identity.clone(),
+            options.given.labels.clone(),
+            options.given.timing,
+            options.given.seed,
+            now(),
+        )
+        .aborts(options.given.aborts)
+        .releases(options.given.releases);
+        let mut in_flight: Option<InFlight> = None;
+        let mut api: Option<Api<Lease>> = None;
+        loop {
+            let step = machine.step(now(), (options.given.clock)());
+            self.publish(&machine);
+            match step {
+                Step::End(_) => return,
+                Step::Abort => self.abort(),
+                Step::Wait(until) => {
+                    in_flight = None;
+                    let command = self.next_command(until, machine.works_from(now())).await;
+                    self.carry_out(&mut machine, command);
+                }
+                Step::Send(request, deadline) => {
+                    if api.is_none() {
+                        api = self.connect(deadline, &mut machine).await;
+                    }
+                    if let Some(api) = &api {
+                        let requests = self.requests.clone();
+                        in_flight = Some(send(requests, api.clone(), request, deadline));
+                    }
+                }
+                Step::AwaitReply => {
+                    let Some(request) = &mut in_flight else {
+                        // Unreachable: the machine awaits the replies of sent requests only.
+                        machine.on_reply(Reply::Failed("no request was sent".to_owned()), now());
+                        continue;
+                    };
+                    let works_from = machine.works_from(now());
+                    tokio::select! {
+                        biased;
+                        reply = request => {
+                            in_flight = None;
+                            log_failure(&options, &reply);
+                            machine.on_reply(reply, now());
+                        }
+                        command = next(&mut self.commands, None, works_from) => {
+                            self.carry_out(&mut machine, command);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Makes the client, within the deadline of the request that needs it. A failure is that of the request.
+    async fn connect(
+        &self,
+        deadline: Instant,
+        machine: &mut ElectionMachine,
+    ) -> Option<Api<Lease>> {
+        let problem = match timeout_at(deadline.into(), self.requests.connect()).await {
+            Ok(Ok(api)) => return Some(api),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "the client was not ready in time".to_owned(),
+        };
+        let reply = Reply::Failed(problem);
+        log_failure(&self.options, &reply);
+        machine.on_reply(reply, now());
+        None
+    }
+
+    async fn next_command(
+        &mut self,
+        until: Option<Instant>,
+        works_from: Option<Instant>,
+    ) -> Option<Command> {
+        next(&mut self.commands, until, works_from).await
+    }
+
+    fn carry_out(&self, machine: &mut ElectionMachine, command: Option<Command>) {
+        if let Some(command) = command {
+            debug!(lease = %self.options.key, ?command, "the elector was told");
+            machine.on_command(command, now());
+        }
+    }
+
+    /// Publishes the state of the machine, and reports what has changed to the log, the metrics and the hook.
+    fn publish(&self, machine: &ElectionMachine) {
+        let before = self.published.borrow().clone();
+        let after = Published {
+            standing: machine.standing(now()),
+            record: machine.record().cloned(),
+            changed: machine.changed(),
+            last_error: machine.last_error().map(str::to_owned),
+            is_started: true,
+        };
+        if let Some(metrics) = &self.metrics {
+            let is_leader = matches!(after.standing, Standing::Leader(_));
+            metrics.set(self.options.key.name(), is_leader, machine.slow_paths());
+        }
+        // The state is visible before the hook is called, which may read it.
+        self.published.send_replace(after.clone());
+        for change in self.changes(&before, &after) {
+            self.report(&change);
+        }
+    }
+
+    fn changes(&self, before: &Published, after: &Published) -> Vec<ElectionChange> {
+        let identity = self.options.identity.clone();
+        let holder = |published: &Published| {
+            let holder = published.record.as_ref().map(|record| &record.holder);
+            holder.filter(|holder| !holder.is_empty()).cloned()
+        };
+        let mut changes = Vec::new();
+        let next = holder(after);
+        if holder(before) != next && next.as_ref() != Some(&identity) {
+            changes.push(ElectionChange::NewHolder { holder: next });
+        }
+        let led = matches!(before.standing, Standing::Leader(_));
+        match &after.standing {
+            Standing::Leader(_) if !led => changes.push(ElectionChange::Elected { identity }),
+            Standing::Lost(Some(reason)) if before.standing != after.standing => {
+                let reason = reason.clone();
+                changes.push(ElectionChange::Lost { identity, reason });
+            }
+            Standing::Ended(Ending::Released) if before.standing != after.standing => {
+                changes.push(ElectionChange::Released { identity });
+            }
+            _ => {}
+        }
+        changes
+    }
+
+    fn report(&self, change: &ElectionChange) {
+        let lease = self.options.key.to_string();
+        match change {
+            ElectionChange::NewHolder { holder } => {
+                let holder = holder.as_deref().unwrap_or("no replica");
+                info!(lease, holder, "the lease has another holder");
+            }
+            ElectionChange::Elected { identity } => {
+                info!(lease, identity, "this replica leads");
+            }
+            ElectionChange::Lost { identity, reason } => {
+                error!(lease, identity, %reason, "this replica lost the lease: its work stops");
+            }
+            ElectionChange::Released { identity } => {
+                info!(lease, identity, "the lease was released");
+            }
+        }
+        if let Some(hook) = &self.options.given.on_change {
+            hook(change);
+        }
+    }
+
+    /// LEASE-4
+    fn abort(&self) {
+        let overrun = Overrun {
+            lease: self.options.key.to_string(),
+            limit: self.options.given.timing.stop_limit(),
+        };
+        error!(
+            lease = overrun.lease,
+            limit = ?overrun.limit,
+            "work still runs after the loss of the lease, and another replica may take the lease soon: the process aborts"
+        );
+        (self.options.given.abort)(&overrun);
+    }
+}
+
+/// Sends a request. LEASE-6: the deadline covers all of it, from the connection to the end of the response.
+fn send(
+    requests: LeaseRequests,
+    api: Api<Lease>,
+    request: LeaseRequest,
+    deadline: Instant,
+) -> InFlight {
+    Box::pin(async move {
+        let sent = timeout_at(deadline.into(), requests.send(&api, request)).await;
+        sent.unwrap_or_else(|_| Reply::Failed("no response in time".to_owned()))
+    })
+}
+
+/// Waits for a command; `None` at the first of the instants. Cancel safe.
+async fn next(
+    commands: &mut mpsc::UnboundedReceiver<Command>,
+    until: Option<Instant>,
+    works_from: Option<Instant>,
+) -> Option<Command> {
+    let until = until.into_iter().chain(works_from).min();
+    tokio::select! {
+        biased;
+        command = commands.recv() => Some(command.unwrap_or(Command::Abandon)),
+        () = at(until) => None,
+    }
+}
+
+fn log_failure(options: &ElectionOptions, reply: &Reply) {
+    match reply {
+        Reply::Failed(error) => {
+            warn!(lease = %options.key, error, "a request of the leader election failed");
+        }
+        Reply::Outdated(error) => {
+            debug!(lease = %options.key, error, "the lease has changed meanwhile");
+        }
+        Reply::Lease(_) | Reply::Absent => {}
+    }
+}
+
+fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
+}
+
+async fn at(until: Option<Instant>) {
+    match until {
+        Some(until) => sleep_until(until.into()).await,
+        None => pending().await,
+    }
+}

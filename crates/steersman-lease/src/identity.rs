@@ -1,0 +1,55 @@
+//! Words: the identity of a replica.
+
+use std::hash::{BuildHasher as _, RandomState};
+
+/// Returns the name of the machine, an underscore and a random UUID: controller-runtime's default identity
+/// (`pkg/leaderelection`, `os.Hostname() + "_" + uuid`). In a Pod the name of the machine is that of the Pod.
+pub(crate) fn hostname_uuid() -> String {
+    format!("{}_{}", hostname(), uuid())
+}
+
+#[cfg(unix)]
+fn hostname() -> String {
+    let name = rustix::system::uname();
+    name.nodename().to_string_lossy().into_owned()
+}
+
+#[cfg(not(unix))]
+fn hostname() -> String {
+    let name = std::env::var("COMPUTERNAME").or_else(|_| std::env::var("HOSTNAME"));
+    name.unwrap_or_else(|_| "unknown".to_owned())
+}
+
+/// Returns a random UUID of version 4. The keys of std's hasher are random.
+fn uuid() -> String {
+    let random = || u128::from(RandomState::new().hash_one("steersman-lease"));
+    let bits = (random() << 64) | random();
+    let version = (bits & !(0xf << 76)) | (0x4 << 76);
+    let variant = (version & !(0b11 << 62)) | (0b10 << 62);
+    let hex = format!("{variant:032x}");
+    format!(
+        "{}-{}-{}-{}-{}",
+        &hex[..8],
+        &hex[8..12],
+        &hex[12..16],
+        &hex[16..20],
+        &hex[20..]
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_identity_is_a_host_and_a_random_uuid() {
+        let (one, other) = (hostname_uuid(), hostname_uuid());
+        assert_ne!(one, other);
+        let (host, uuid) = one.rsplit_once('_').unwrap();
+        assert!(!host.is_empty());
+        let parts: Vec<usize> = uuid.split('-').map(str::len).collect();
+        assert_eq!(parts, [8, 4, 4, 4, 12]);
+        assert_eq!(&uuid[14..15], "4");
+        assert!("89ab".contains(&uuid[19..20]), "{uuid}");
+    }
+}

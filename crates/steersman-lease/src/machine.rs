@@ -1,0 +1,377 @@
+//! Machine: one candidate of an election: what it requests and when, when it leads, and when it loses.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::jiff::Timestamp;
+use steersman_object::ObjectKey;
+
+use crate::candidacy::{Candidacy, Claim};
+use crate::jitter::Jitter;
+use crate::record::{LeaseRecord, add_labels, empty_lease};
+use crate::status::{Ending, LossReason};
+use crate::timing::Timing;
+
+mod replies;
+mod ending;
+
+/// One candidate of an election.
+///
+/// The driver carries out each [`Step`], and reports replies and commands.
+#[derive(Debug)]
+pub(crate) struct ElectionMachine {
+    key: ObjectKey,
+    labels: BTreeMap<String, String>,
+    timing: Timing,
+    policy: Policy,
+    jitter: Jitter,
+    candidacy: Candidacy,
+    stage: Stage,
+    /// The request in flight.
+    sent: Option<Sent>,
+    /// The next instant at which the candidate sends a request of its own accord.
+    next: Instant,
+    attempt: Attempt,
+    /// Whether the Lease may name this candidate: a write that does so was sent.
+    may_hold: bool,
+    /// Whether such a write failed, so that it may be executed later.
+    has_lost_write: bool,
+    /// The number of renewals that needed a read first.
+    slow_paths: u64,
+    last_error: Option<String>,
+}
+
+/// What the owner of a candidate wants at its end.
+#[derive(Clone, Copy, Debug)]
+struct Policy {
+    /// Whether the process is aborted if work outlives its lease.
+    aborts: bool,
+    /// Whether the Lease is released after the work.
+    releases: bool,
+}
+
+/// The progress of an attempt to take or renew the Lease.
+#[derive(Clone, Copy, Debug)]
+struct Attempt {
+    /// When the attempt that is under way began.
+    began: Option<Instant>,
+    /// Whether its next request is a read, because the observed Lease may be outdated.
+    must_read: bool,
+    /// Whether a renewal is past its first write.
+    is_slow: bool,
+}
+
+/// What a candidate does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Stage {
+    Standby,
+    Leading(Term),
+    /// The lease was lost, or work was left behind: no renewal is sent, and work may still run.
+    Stopping {
+        reason: Option<LossReason>,
+        abort_at: Option<Instant>,
+        /// The end of a release, well before another candidate can take the lease.
+        release_until: Instant,
+    },
+    Releasing {
+        until: Instant,
+    },
+    Ended(Ending),
+}
+
+/// The time in which a candidate leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Term {
+    /// When the last successful write was sent.
+    pub(crate) renewed: Instant,
+    /// When work may begin.
+    pub(crate) works_from: Instant,
+}
+
+/// A request in flight.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    at: Instant,
+    is_write: bool,
+}
+
+/// What the driver does next.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Step {
+    /// Waits for a command, until the instant.
+    Wait(Option<Instant>),
+    /// Sends a request, and reports its reply, or a failure at the deadline.
+    Send(LeaseRequest, Instant),
+    /// Waits for the reply to the request in flight, until the deadline.
+    AwaitReply,
+    /// Aborts the process, because work outlived its lease.
+    Abort,
+    /// The election is over.
+    End(Ending),
+}
+
+/// A request for the Lease.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum LeaseRequest {
+    Read,
+    Create(Box<Lease>),
+    /// Replaces the Lease, at the version in its metadata.
+    Replace(Box<Lease>),
+}
+
+/// The reply to a request.
+#[derive(Clone, Debug)]
+pub(crate) enum Reply {
+    /// The Lease as it was read or written.
+    Lease(Box<Lease>),
+    /// A read found no Lease.
+    Absent,
+    /// A write changed nothing, because the Lease is another one than the candidate knew.
+    Outdated(String),
+    /// The request failed; a write may have been executed.
+    Failed(String),
+}
+
+/// What the owner of the elector tells a candidate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    /// No work runs: releases the Lease and ends.
+    Release,
+    /// Work may run on: does not renew and does not release.
+    LeaveBehind,
+    /// The owner is gone: ends without a release.
+    Abandon,
+}
+
+/// What a candidate is, for those that wait for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    Standby,
+    /// Leads until the instant, unless a renewal succeeds.
+    Leader(Instant),
+    /// Leads no more; `None` if it was stopped.
+    Lost(Option<LossReason>),
+    Ended(Ending),
+}
+
+impl ElectionMachine {
+    pub(crate) fn new(
+        key: ObjectKey,
+        identity: String,
+        labels: BTreeMap<String, String>,
+        timing: Timing,
+        seed: u64,
+        now: Instant,
+    ) -> Self {
+        Self {
+            key,
+            labels,
+            timing,
+            policy: Policy {
+                aborts: true,
+                releases: true,
+            },
+            jitter: Jitter::new(seed),
+            candidacy: Candidacy::new(identity),
+            stage: Stage::Standby,
+            sent: None,
+            next: now,
+            attempt: Attempt {
+                began: None,
+                must_read: true,
+                is_slow: false,
+            },
+            may_hold: false,
+            has_lost_write: false,
+            slow_paths: 0,
+            last_error: None,
+        }
+    }
+
+    pub(crate) fn aborts(mut self, aborts: bool) -> Self {
+        self.policy.aborts = aborts;
+        self
+    }
+
+    pub(crate) fn releases(mut self, releases: bool) -> Self {
+        self.policy.releases = releases;
+        self
+    }
+
+    /// Returns what the driver does at `now`. `wall` is the time for the Lease.
+    pub(crate) fn step(&mut self, now: Instant, wall: Timestamp) -> Step {
+        self.check_deadline(now);
+        match &mut self.stage {
+            Stage::Ended(ending) => Step::End(*ending),
+            Stage::Stopping { abort_at, .. } => match abort_at.take() {
+                Some(at) if at <= now => Step::Abort,
+                at => {
+                    *abort_at = at;
+                    Step::Wait(at)
+                }
+            },
+            Stage::Releasing { until } if *until <= now => self.end(Ending::Kept),
+            Stage::Standby | Stage::Leading(_) | Stage::Releasing { .. } => {
+                if self.sent.is_some() {
+                    return Step::AwaitReply;
+                }
+                if self.next > now {
+                    return Step::Wait(Some(self.wake_at()));
+                }
+                self.send(now, wall)
+            }
+        }
+    }
+
+    /// Returns the next instant at which `step` decides anew while no request is in flight.
+    fn wake_at(&self) -> Instant {
+        match self.stage {
+            Stage::Leading(term) => self.next.min(self.lost_at(term)),
+            Stage::Releasing { until } => self.next.min(until),
+            _ => self.next,
+        }
+    }
+
+    fn send(&mut self, now: Instant, wall: Timestamp) -> Step {
+        let request = match self.request(now, wall) {
+            Ok(request) => request,
+            Err(wait) => return wait,
+        };
+        let is_write = request != LeaseRequest::Read;
+        self.sent = Some(Sent { at: now, is_write });
+        self.attempt.began.get_or_insert(now);
+        let mut deadline = now + self.timing.request_limit();
+        match self.stage {
+            // LEASE-1, LEASE-6: no request outlives the time in which its reply can still be used.
+            Stage::Leading(term) => deadline = deadline.min(self.lost_at(term)),
+            Stage::Releasing { until } => deadline = deadline.min(until),
+            _ => {}
+        }
+        Step::Send(request, deadline)
+    }
+
+    /// Returns the request that is due, or the wait for a lease that is held.
+    fn request(&mut self, now: Instant, wall: Timestamp) -> Result<LeaseRequest, Step> {
+        if self.attempt.must_read {
+            return Ok(LeaseRequest::Read);
+        }
+        match self.stage {
+            Stage::Releasing { .. } => match self.candidacy.observed() {
+                Some(observed) if self.candidacy.is_holder() => {
+                    let released = observed.record.released(wall);
+                    Ok(self.replace(&released))
+                }
+                // The Lease is absent or another candidate's: nothing is left to release.
+                _ => Err(self.end(Ending::NotHeld)),
+            },
+            Stage::Leading(_) => Ok(self.write(&self.renewal(wall))),
+            _ => match self.candidacy.claim(now) {
+                Claim::Free => {
+                    self.may_hold = true;
+                    Ok(self.write(&self.acquisition(wall)))
+                }
+                Claim::HeldUntil(until) => {
+                    self.pause(now, until);
+                    Err(Step::Wait(Some(self.next)))
+                }
+            },
+        }
+    }
+
+    /// Returns the request that writes a record: a create if the Lease is absent.
+    fn write(&self, record: &LeaseRecord) -> LeaseRequest {
+        if self.candidacy.observed().is_some() {
+            return self.replace(record);
+        }
+        let mut lease = empty_lease(&self.key);
+        add_labels(&mut lease, &self.labels);
+        record.write(&mut lease);
+        LeaseRequest::Create(Box::new(lease))
+    }
+
+    fn replace(&self, record: &LeaseRecord) -> LeaseRequest {
+        let observed = self.candidacy.observed().map(|o| o.lease.clone());
+        let mut lease = observed.unwrap_or_else(|| empty_lease(&self.key));
+        add_labels(&mut lease, &self.labels);
+        record.write(&mut lease);
+        LeaseRequest::Replace(Box::new(lease))
+    }
+
+    /// Returns the record with which a standby takes the Lease.
+    fn acquisition(&self, wall: Timestamp) -> LeaseRecord {
+        let before = self.candidacy.observed().map(|o| &o.record);
+        // A write of this candidate that was executed without a reply has counted its transition.
+        let is_ours = self.candidacy.is_holder();
+        let transitions = before.map_or(0, |before| {
+            before.transitions.saturating_add(i32::from(!is_ours))
+        });
+        self.own_record(wall, Some(wall), transitions)
+    }
+
+    /// Returns the record with which the leader renews the Lease.
+    fn renewal(&self, wall: Timestamp) -> LeaseRecord {
+        let before = self.candidacy.observed().map(|o| &o.record);
+        let acquired = before.and_then(|before| before.acquired).or(Some(wall));
+        let transitions = before.map_or(0, |before| before.transitions);
+        self.own_record(wall, acquired, transitions)
+    }
+
+    fn own_record(
+        &self,
+        wall: Timestamp,
+        acquired: Option<Timestamp>,
+        transitions: i32,
+    ) -> LeaseRecord {
+        LeaseRecord {
+            holder: self.candidacy.identity().to_owned(),
+            seconds: self.timing.lease_seconds(),
+            acquired,
+            renewed: Some(wall),
+            transitions,
+        }
+    }
+
+    // ----- the state for others -----
+
+    pub(crate) fn standing(&self, now: Instant) -> Standing {
+        match &self.stage {
+            Stage::Leading(term) if term.works_from <= now => Standing::Leader(self.lost_at(*term)),
+            Stage::Standby | Stage::Leading(_) | Stage::Releasing { .. } => Standing::Standby,
+            Stage::Stopping { reason, .. } => Standing::Lost(reason.clone()),
+            Stage::Ended(ending) => Standing::Ended(*ending),
+        }
+    }
+
+    /// Returns the instant at which work may begin, if it is to come.
+    pub(crate) fn works_from(&self, now: Instant) -> Option<Instant> {
+        match self.stage {
+            Stage::Leading(term) if term.works_from > now => Some(term.works_from),
+            _ => None,
+        }
+    }
+
+    /// Returns the record that was last read or written.
+    pub(crate) fn record(&self) -> Option<&LeaseRecord> {
+        self.candidacy.observed().map(|observed| &observed.record)
+    }
+
+    /// Returns the instant at which the leader sent its last renewal, or at which a standby saw the Lease change.
+    pub(crate) fn changed(&self) -> Option<Instant> {
+        match self.stage {
+            Stage::Leading(term) => Some(term.renewed),
+            _ => self.candidacy.observed().map(|observed| observed.changed),
+        }
+    }
+
+    pub(crate) fn slow_paths(&self) -> u64 {
+        self.slow_paths
+    }
+
+    pub(crate) fn last_error(&self) -> Option<&str> {
+        self.last_error.as_deref()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+//! Machine: what the reply to each request means for a candidate.
+
+use std::time::{Duration, Instant};
+
+use super::{ElectionMachine, Reply, Sent, Stage, Term};
+use crate::record::LeaseRecord;
+use crate::status::{Ending, LossReason};
+
+impl ElectionMachine {
+    /// Records the reply to the request in flight.
+    pub(crate) fn on_reply(&mut self, reply: Reply, now: Instant) {
+        let Some(sent) = self.sent.take() else {
+            return;
+        };
+        self.last_error = match &reply {
+            Reply::Outdated(error) | Reply::Failed(error) => Some(error.clone()),
+            Reply::Lease(_) | Reply::Absent => None,
+        };
+        // A reply that arrives after the renew deadline changes nothing for a leader.
+        self.check_deadline(now);
+        match self.stage {
+            Stage::Standby => self.on_standby_reply(reply, sent, now),
+            Stage::Leading(term) => self.on_leader_reply(reply, sent, term, now),
+            Stage::Releasing { .. } => self.on_release_reply(reply, sent, now),
+            Stage::Stopping { .. } | Stage::Ended(_) => {}
+        }
+    }
+
+    pub(super) fn on_standby_reply(&mut self, reply: Reply, sent: Sent, now: Instant) {
+        let created = sent.is_write && !self.candidacy.has_seen_lease();
+        match reply {
+            Reply::Lease(lease) => {
+                self.candidacy.observe(*lease, now);
+                if sent.is_write {
+                    self.begin_term(sent.at, created);
+                } else {
+                    // Decided at once, by `request`.
+                    self.attempt.must_read = false;
+                    self.next = now;
+                }
+            }
+            Reply::Absent => {
+                self.candidacy.observe_absence(now);
+                self.attempt.must_read = false;
+                self.next = now;
+            }
+            Reply::Outdated(_) => {
+                // Another candidate was faster.
+                self.may_hold = self.has_lost_write;
+                self.pause(now, None);
+            }
+            Reply::Failed(_) => {
+                self.has_lost_write |= sent.is_write;
+                self.pause(now, None);
+            }
+        }
+    }
+
+    pub(super) fn begin_term(&mut self, sent: Instant, created: bool) {
+        // LEASE-3: the Lease may have been deleted under a leader that this candidate knows nothing of. That leader
+        // notices it with its next renewal.
+        let hold = if created {
+            self.timing.creation_hold()
+        } else {
+            Duration::ZERO
+        };
+        self.stage = Stage::Leading(Term {
+            renewed: sent,
+            works_from: sent + hold,
+        });
+        self.may_hold = true;
+        self.renew_later(sent);
+    }
+
+    /// Ends a successful attempt of a leader.
+    pub(super) fn renew_later(&mut self, sent: Instant) {
+        self.attempt.must_read = false;
+        self.attempt.is_slow = false;
+        self.attempt.began = None;
+        self.next = sent + self.timing.retry_period;
+    }
+
+    pub(super) fn on_leader_reply(&mut self, reply: Reply, sent: Sent, term: Term, now: Instant) {
+        match reply {
+            Reply::Lease(lease) if sent.is_write => {
+                self.candidacy.observe(*lease, now);
+                // LEASE-1: other candidates see this renewal later than it was sent.
+                self.stage = Stage::Leading(Term {
+                    renewed: sent.at,
+                    ..term
+                });
+                self.renew_later(sent.at);
+            }
+            Reply::Lease(lease) => {
+                let before = self.candidacy.observed().map(|o| o.record.transitions);
+                let found = LeaseRecord::of(&lease);
+                self.candidacy.observe(*lease, now);
+                let is_cleared = found.holder.is_empty() && before == Some(found.transitions);
+                if self.candidacy.is_holder() || is_cleared {
+                    self.renew_slowly(now);
+                } else {
+                    self.lose(
+                        LossReason::Taken {
+                            holder: found.holder,
+                        },
+                        now,
+                    );
+                }
+            }
+            Reply::Absent => {
+                self.candidacy.observe_absence(now);
+                self.renew_slowly(now);
+            }
+            // LEASE-5: the fast path falls back to a read at once.
+            Reply::Outdated(_) | Reply::Failed(_) if sent.is_write && !self.attempt.is_slow => {
+                self.attempt.must_read = true;
+                self.attempt.is_slow = true;
+                self.next = now;
+            }
+            Reply::Outdated(_) | Reply::Failed(_) => {
+                self.attempt.must_read = true;
+                let began = self.attempt.began.take().unwrap_or(sent.at);
+                self.next = now.max(began + self.timing.retry_period);
+            }
+        }
+    }
+
+    pub(super) fn renew_slowly(&mut self, now: Instant) {
+        self.slow_paths += 1;
+        self.attempt.is_slow = true;
+        self.attempt.must_read = false;
+        self.next = now;
+    }
+
+    pub(super) fn on_release_reply(&mut self, reply: Reply, sent: Sent, now: Instant) {
+        match reply {
+            Reply::Lease(lease) => {
+                self.candidacy.observe(*lease, now);
+                if sent.is_write && !self.candidacy.is_holder() {
+                    self.stage = Stage::Ended(Ending::Released);
+                }
+                // Else a read, or the late reply of a write that made this candidate the holder.
+                self.attempt.must_read = false;
+                self.next = now;
+            }
+            Reply::Absent => self.stage = Stage::Ended(Ending::NotHeld),
+            Reply::Outdated(_) => {
+                self.attempt.must_read = true;
+                self.next = now;
+            }
+            Reply::Failed(_) => {
+                self.attempt.must_read = true;
+                self.next = now + self.timing.retry_period / 4;
+            }
+        }
+    }
+
+    /// Sets the next look of a standby: after a pause with jitter, or when the lease expires if that is sooner.
+    pub(super) fn pause(&mut self, now: Instant, expiry: Option<Instant>) {
+        self.attempt.must_read = true;
+        self.attempt.began = None;
+        let pause = now + self.jitter.pause(self.timing.retry_period);
+        self.next = expiry.map_or(pause, |expiry| pause.min(expiry));
+    }
+}

@@ -1,0 +1,50 @@
+//! Words: the metrics of elections, by the names of client-go and controller-runtime.
+
+use prometheus::{IntCounterVec, IntGaugeVec, Opts, Registry};
+
+/// The metrics of all elections of one registry. Cheap to clone.
+///
+/// The label `name` is the name of the Lease.
+#[derive(Clone, Debug)]
+pub struct ElectionMetrics {
+    leads: IntGaugeVec,
+    slow_paths: IntCounterVec,
+}
+
+impl ElectionMetrics {
+    /// Creates and registers `leader_election_master_status` and `leader_election_slowpath_total`
+    /// (controller-runtime, `pkg/metrics/leaderelection.go`).
+    ///
+    /// # Errors
+    ///
+    /// If the registry has metrics of these names: create one set per registry, and clone it.
+    pub fn register(registry: &Registry) -> prometheus::Result<Self> {
+        let metrics = Self {
+            leads: IntGaugeVec::new(
+                Opts::new(
+                    "leader_election_master_status",
+                    "Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates master. 'name' is the string used to identify the lease. Please make sure to group by name.",
+                ),
+                &["name"],
+            )?,
+            slow_paths: IntCounterVec::new(
+                Opts::new(
+                    "leader_election_slowpath_total",
+                    "Total number of slow path exercised in renewing leader leases. 'name' is the string used to identify the lease. Please make sure to group by name.",
+                ),
+                &["name"],
+            )?,
+        };
+        registry.register(Box::new(metrics.leads.clone()))?;
+        registry.register(Box::new(metrics.slow_paths.clone()))?;
+        Ok(metrics)
+    }
+
+    /// Sets whether the candidate leads, and the number of its slow renewals.
+    pub(crate) fn set(&self, lease: &str, is_leader: bool, slow_paths: u64) {
+        let leads = self.leads.with_label_values(&[lease]);
+        leads.set(i64::from(is_leader));
+        let counter = self.slow_paths.with_label_values(&[lease]);
+        counter.inc_by(slow_paths.saturating_sub(counter.get()));
+    }
+}

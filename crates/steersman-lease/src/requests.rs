@@ -1,0 +1,67 @@
+//! Driver: sends the requests of an election through a client of its own.
+
+use k8s_openapi::api::coordination::v1::Lease;
+use steersman_api::{Api, Connection, Error, WriteOptions};
+use steersman_object::ObjectKey;
+
+use crate::machine::{LeaseRequest, Reply};
+use crate::timing::Timing;
+
+/// The last part of the `User-Agent` of the elector's requests, as in controller-runtime.
+const AGENT: &str = "leader-election";
+
+/// Sends requests for one Lease. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct LeaseRequests {
+    connection: Connection,
+    key: ObjectKey,
+    timing: Timing,
+}
+
+impl LeaseRequests {
+    /// Makes the sender. Its client shares no HTTP connection with the clients of the program, and notices a dead
+    /// one in time for another renewal (LEASE-6).
+    pub(crate) fn new(connection: &Connection, key: ObjectKey, timing: Timing) -> Self {
+        let connection = connection
+            .clone()
+            .user_agent_suffix(AGENT)
+            .ping_interval(timing.retry_period)
+            .ping_timeout(timing.retry_period);
+        Self {
+            connection,
+            key,
+            timing,
+        }
+    }
+
+    /// Makes the client of the current runtime. Its clones share its connections.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Config`] if the credentials cannot be used now.
+    pub(crate) async fn connect(&self) -> Result<Api<Lease>, Error> {
+        let client = self.connection.connect().await?;
+        Ok(Api::typed(client).request_timeout(self.timing.request_limit()))
+    }
+
+    /// Sends one request, once.
+    pub(crate) async fn send(&self, api: &Api<Lease>, request: LeaseRequest) -> Reply {
+        let options = WriteOptions::default();
+        let (sent, is_write) = match request {
+            LeaseRequest::Read => (api.get(&self.key).await, false),
+            LeaseRequest::Create(lease) => (api.create(&*lease, &options).await, true),
+            LeaseRequest::Replace(lease) => (api.update(&*lease, &options).await, true),
+        };
+        match sent {
+            Ok(lease) => Reply::Lease(Box::new(lease)),
+            Err(error) if is_write && is_outdated(&error) => Reply::Outdated(error.to_string()),
+            Err(error) if error.is_not_found() => Reply::Absent,
+            Err(error) => Reply::Failed(error.to_string()),
+        }
+    }
+}
+
+/// Returns whether a write was refused because the Lease has changed, exists or is absent.
+fn is_outdated(error: &Error) -> bool {
+    error.is_conflict() || error.is_already_exists() || error.is_not_found()
+}

@@ -1,0 +1,148 @@
+//! Words: the state of an election as other parts of a program see it.
+
+use std::fmt;
+use std::time::Duration;
+
+use k8s_openapi::jiff::Timestamp;
+
+/// The state of an election at one moment, as one candidate knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LeaseStatus {
+    /// The Lease, as `namespace/name`.
+    pub lease: String,
+    /// The identity of this candidate.
+    pub identity: String,
+    /// Whether this candidate leads, and may work.
+    pub is_leader: bool,
+    /// The identity in the Lease when the candidate last read or wrote it; `None` if there was none.
+    pub holder: Option<String>,
+    /// The time at which the holder acquired the Lease, by the clock of the holder.
+    pub since: Option<Timestamp>,
+    /// The time of the holder's last renewal, by the clock of the holder.
+    pub last_renewal: Option<Timestamp>,
+    /// The number of changes of the holder that the Lease counts.
+    pub transitions: i32,
+    /// The time since the Lease was last seen to change, or, for the leader, since it sent its last renewal. `None`
+    /// before the first response.
+    pub age: Option<Duration>,
+    /// The lease duration of this candidate.
+    pub lease_duration: Duration,
+    /// The error of the last request; `None` after a success.
+    pub last_error: Option<String>,
+    /// Whether the elector runs.
+    pub is_running: bool,
+}
+
+/// Why a leader no longer leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LossReason {
+    /// No renewal succeeded within the renew deadline.
+    RenewDeadline {
+        /// The renew deadline.
+        deadline: Duration,
+        /// The error of the last attempt.
+        last_error: Option<String>,
+    },
+    /// Another identity is in the Lease, although this one was renewed in time: a third party wrote it.
+    Taken {
+        /// The other identity; empty if the Lease names none.
+        holder: String,
+    },
+    /// The thread of the elector has ended.
+    ElectorEnded,
+}
+
+/// How an election ended for one candidate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Ending {
+    /// The Lease was released: another candidate can take it at once.
+    Released,
+    /// The candidate did not hold the Lease.
+    NotHeld,
+    /// The Lease still names this candidate, and expires: the release failed, or work was left behind.
+    Kept,
+}
+
+/// Work that still ran when half of the time between the renew deadline and the expiry of the lease had passed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Overrun {
+    /// The Lease, as `namespace/name`.
+    pub lease: String,
+    /// How long the work may take to stop after the loss.
+    pub limit: Duration,
+}
+
+/// A change that a hook is told of; see [`LeaderElection::on_change`](crate::LeaderElection::on_change).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ElectionChange {
+    /// Another identity, or none, holds the Lease.
+    NewHolder {
+        /// The identity; `None` after a release or a deletion.
+        holder: Option<String>,
+    },
+    /// This candidate leads.
+    Elected {
+        /// The identity of this candidate.
+        identity: String,
+    },
+    /// This candidate lost the Lease while it led.
+    Lost {
+        /// The identity of this candidate.
+        identity: String,
+        /// The reason.
+        reason: LossReason,
+    },
+    /// This candidate released the Lease.
+    Released {
+        /// The identity of this candidate.
+        identity: String,
+    },
+}
+
+impl LeaseStatus {
+    /// Checks that a leader has renewed its lease within the lease duration plus `tolerance`, as client-go's
+    /// `HealthzAdaptor` does. Passes for a standby, and before the start. Fails if the elector, which would have
+    /// reported the loss itself, does not run any more or is stuck.
+    ///
+    /// # Errors
+    ///
+    /// A sentence that names the lease and the time since its last renewal.
+    pub fn check(&self, tolerance: Duration) -> Result<(), String> {
+        let limit = self.lease_duration.saturating_add(tolerance);
+        let is_ours = self.holder.as_deref() == Some(&self.identity);
+        match self.age {
+            Some(age) if self.is_running && is_ours && age > limit => Err(format!(
+                "the leader {} has not renewed the lease {} for {age:.1?}: the process should be restarted",
+                self.identity, self.lease
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for LossReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::RenewDeadline {
+                deadline,
+                last_error,
+            } => {
+                write!(f, "no renewal succeeded within {deadline:?}")?;
+                match last_error {
+                    Some(error) => write!(f, " (last error: {error})"),
+                    None => Ok(()),
+                }
+            }
+            Self::Taken { holder } if holder.is_empty() => {
+                f.write_str("another program cleared the holder of the Lease")
+            }
+            Self::Taken { holder } => write!(f, "{holder} holds the Lease"),
+            Self::ElectorEnded => f.write_str("the thread of the elector has ended"),
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! Electors over the embedded api-server: in process on a paused clock, and on threads of their own over HTTPS.
+#![expect(clippy::unwrap_used, reason = "tests say what is wrong by failing")]
+
+mod world;
+mod electing;
+mod losing;
+mod client_go;
+mod threads;

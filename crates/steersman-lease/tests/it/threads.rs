@@ -1,0 +1,72 @@
+//! Electors on threads of their own, over HTTPS, in real time.
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use steersman_api::Connection;
+use steersman_apiserver::ApiServer;
+use steersman_lease::{Elector, Ending, LeaderElection, LossReason};
+
+/// A server on a runtime with threads of its own, and the way to it.
+fn serve() -> (
+    tokio::runtime::Runtime,
+    ApiServer,
+    Connection,
+    steersman_apiserver::Serving,
+) {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let server = ApiServer::new();
+    let serving = runtime.block_on(server.serve("127.0.0.1:0")).unwrap();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    serving.write_kubeconfig(file.path()).unwrap();
+    let connection = runtime
+        .block_on(Connection::from_kubeconfig(file.path()))
+        .unwrap();
+    (runtime, server, connection, serving)
+}
+
+fn options() -> LeaderElection {
+    LeaderElection::new("demo").namespace("default").timing(
+        Duration::from_secs(3),
+        Duration::from_secs(2),
+        Duration::from_millis(500),
+    )
+}
+
+/// LEASE-4, LEASE-6: this thread and its runtime, which would run the work, are blocked from the election on.
+#[test]
+fn a_loss_aborts_the_process_although_the_runtime_of_the_work_is_blocked() {
+    let (runtime, server, connection, _serving) = serve();
+    let (abort, aborted) = mpsc::channel();
+    let options = options().abort_with(move |overrun| {
+        let _ = abort.send(overrun.clone());
+    });
+    let mut elector = Elector::new(options, &connection).unwrap();
+    elector.start().unwrap();
+    let leadership = elector.leadership();
+    runtime.block_on(leadership.elected());
+    let hole = server.faults().swallow_everything();
+    let overrun = aborted.recv_timeout(Duration::from_secs(60)).unwrap();
+    assert_eq!(overrun.limit, Duration::from_millis(500));
+    let reason = runtime.block_on(leadership.lost());
+    assert!(
+        matches!(reason, LossReason::RenewDeadline { .. }),
+        "{reason:?}"
+    );
+    drop(hole);
+}
+
+#[test]
+fn an_elector_on_its_own_thread_leads_and_releases() {
+    let (runtime, server, connection, _serving) = serve();
+    let mut elector = Elector::new(options(), &connection).unwrap();
+    elector.start().unwrap();
+    runtime.block_on(elector.leadership().elected());
+    let agents = server.requests().all();
+    assert!(
+        agents
+            .iter()
+            .all(|request| request.user_agent.ends_with("/leader-election"))
+    );
+    assert_eq!(runtime.block_on(elector.release()), Ending::Released);
+}
