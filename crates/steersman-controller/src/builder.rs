@@ -64,6 +64,7 @@ pub struct ControllerBuilder<P: Subject> {
     filter_all: Option<FilterAll>,
     options: Options<P::Key>,
     field_manager: Option<String>,
+    on_every_replica: bool,
 }
 
 /// Makes the watch of a primary kind.
@@ -198,6 +199,7 @@ impl<P: Subject> ControllerBuilder<P> {
             filter_all: None,
             options: Options::default(),
             field_manager: None,
+            on_every_replica: false,
         }
     }
 
@@ -300,6 +302,13 @@ impl<P: Subject> ControllerBuilder<P> {
         self
     }
 
+    /// Runs the controller on every replica, leader or not (controller-runtime: `NeedLeaderElection: false`). It must
+    /// not write what another replica writes. By default a manager with leader election runs it on the leader only.
+    pub fn on_every_replica(mut self) -> Self {
+        self.on_every_replica = true;
+        self
+    }
+
     /// Sets the field manager of the writes that reconciles make with
     /// [`Context::client`](crate::Context::client) where a manager runs the controller.
     ///
@@ -352,7 +361,8 @@ impl<P: Subject> ControllerBuilder<P> {
             options: self.options,
             reconciler,
         };
-        Ok(Controller::new(parts, field_manager))
+        let on_every_replica = self.on_every_replica;
+        Ok(Controller::new(parts, field_manager, on_every_replica))
     }
 }
 

@@ -22,6 +22,7 @@ use crate::status::ControllerStatus;
 pub struct Controller {
     name: String,
     field_manager: Option<String>,
+    on_every_replica: bool,
     kinds: Vec<Kind>,
     cluster_kinds: Vec<Kind>,
     status: ControllerStatus,
@@ -44,10 +45,12 @@ impl Controller {
     pub(crate) fn new<R: RequestKey, C: Reconciler<R>>(
         parts: Parts<R, C>,
         field_manager: Option<String>,
+        on_every_replica: bool,
     ) -> Self {
         Self {
             name: parts.name.clone(),
             field_manager,
+            on_every_replica,
             kinds: parts
                 .watches
                 .iter()
@@ -74,6 +77,13 @@ impl Controller {
     #[must_use]
     pub fn field_manager(&self) -> Option<&str> {
         self.field_manager.as_deref()
+    }
+
+    /// Returns whether the controller runs on every replica; see
+    /// [`ControllerBuilder::on_every_replica`](crate::ControllerBuilder::on_every_replica).
+    #[must_use]
+    pub fn runs_on_every_replica(&self) -> bool {
+        self.on_every_replica
     }
 
     /// Returns the watched kinds in the order of their declaration, the primary kind first.

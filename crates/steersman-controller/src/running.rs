@@ -16,6 +16,7 @@ use steersman_object::Kind;
 use steersman_workqueue::{Metrics as QueueMetrics, Queue, QueueOptions};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::context::{Context, default_events};
 use crate::error::ControllerError;
@@ -59,6 +60,8 @@ struct Running<R: RequestKey> {
 struct Work<C> {
     settings: ResolvedSettings,
     limit: Option<LimitUser>,
+    /// Tells the manager when no worker runs.
+    tracker: TaskTracker,
     worker: WorkerParts<C>,
 }
 
@@ -93,6 +96,7 @@ pub(crate) async fn run<R: RequestKey, C: Reconciler<R>>(
     let work = Work {
         settings,
         limit,
+        tracker: start.workers,
         worker: WorkerParts {
             context,
             reconciler: Arc::new(parts.reconciler),
@@ -273,7 +277,8 @@ impl<R: RequestKey> Running<R> {
             "every watch has synced, the workers start"
         );
         for _ in 0..workers {
-            self.tasks.workers.spawn(work.worker(&self.queue).run());
+            let worker = work.worker(&self.queue).run();
+            self.tasks.workers.spawn(work.tracker.track_future(worker));
         }
     }
 }

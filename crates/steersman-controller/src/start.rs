@@ -8,6 +8,7 @@ use steersman_cache::Cache;
 use steersman_client::Client;
 use steersman_events::EventPublisher;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::clusters::Clusters;
 use crate::options::{Clock, ControllerDefaults};
@@ -21,6 +22,7 @@ pub struct StartContext {
     pub(crate) clock: Clock,
     pub(crate) grace: Duration,
     pub(crate) registry: Option<Registry>,
+    pub(crate) workers: TaskTracker,
     pub(crate) defaults: ControllerDefaults,
     pub(crate) clusters: Clusters,
     pub(crate) events: Option<EventPublisher>,
@@ -39,6 +41,7 @@ impl StartContext {
             clock,
             grace: Duration::from_secs(30),
             registry: None,
+            workers: TaskTracker::new(),
             defaults: ControllerDefaults::new(),
             clusters: Clusters::new(),
             events: None,
@@ -54,6 +57,13 @@ impl StartContext {
     /// Sets the clusters that the controller watches besides that of `cache`. The default is an empty set.
     pub fn clusters(mut self, clusters: Clusters) -> Self {
         self.clusters = clusters;
+        self
+    }
+
+    /// Sets the tracker of the worker tasks. It is empty when no reconcile runs any more, which may be later than the
+    /// end of a controller that is dropped.
+    pub fn workers(mut self, workers: TaskTracker) -> Self {
+        self.workers = workers;
         self
     }
 
