@@ -95,6 +95,8 @@ pub(crate) enum Worlds {
     Caches,
     /// Request keys that read their own writes.
     Writes,
+    /// Replicas of one operator with leader election.
+    Leaders,
 }
 
 /// Flags of `cargo xtask bench`.

@@ -18,7 +18,12 @@ pub(crate) fn run(root: &Path, of: Option<Worlds>, seeds: &Range<u64>) -> Result
     let sorts = match of {
         Some(sort) => vec![sort],
         // Simulations of crowds are large and slow; a few of them are enough.
-        None => vec![Worlds::Informers, Worlds::Caches, Worlds::Writes],
+        None => vec![
+            Worlds::Informers,
+            Worlds::Caches,
+            Worlds::Writes,
+            Worlds::Leaders,
+        ],
     };
     for sort in sorts {
         let variables = [(SEEDS.to_owned(), range.clone().into())];
@@ -40,6 +45,10 @@ fn test(sort: Worlds) -> OneTest {
         Worlds::Writes => OneTest {
             package: "steersman-client",
             test: "seeds::no_read_of_a_key_shows_a_state_before_its_own_write",
+        },
+        Worlds::Leaders => OneTest {
+            package: "steersman-manager",
+            test: "seeds::no_reconcile_of_a_new_leader_begins_before_the_last_one_of_the_old_leader_has_ended",
         },
         Worlds::Caches => OneTest {
             package: "steersman-cache",

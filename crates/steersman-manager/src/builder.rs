@@ -10,6 +10,7 @@ use steersman_cache::{Cache, CacheMetrics, CacheOptions};
 use steersman_client::{ClientMetrics, ClientOptions, check_field_manager};
 use steersman_controller::ControllerDefaults;
 use steersman_events::{EventMetrics, EventPublisher};
+use steersman_lease::{ElectionMetrics, Elector, LeaderElection};
 
 use crate::cluster::Cluster;
 use crate::clusters::AddedClusters;
@@ -29,6 +30,7 @@ pub struct ManagerBuilder {
     preflight: bool,
     options: ManagerOptions,
     servers: ServerDeclarations,
+    leader_election: Option<LeaderElection>,
 }
 
 impl Manager {
@@ -48,6 +50,7 @@ impl Manager {
             preflight: false,
             options,
             servers: ServerDeclarations::default(),
+            leader_election: None,
         }
     }
 }
@@ -112,6 +115,18 @@ impl ManagerBuilder {
         self
     }
 
+    /// Lets only one replica at a time run the controllers and the other runnables of
+    /// [`Group::LeaderElected`](crate::Group::LeaderElected): the one that holds the Lease. Without leader election
+    /// every replica runs them.
+    ///
+    /// A standby starts all other groups: its cache is warm, and it serves health and metrics. A leader that loses its
+    /// lease drops everything at once, and [`Manager::start`] returns
+    /// [`Error::LeadershipLost`]: the process should exit.
+    pub fn leader_election(mut self, options: LeaderElection) -> Self {
+        self.leader_election = Some(options);
+        self
+    }
+
     /// Sets the wall clock of reconcilers and of events. The default is that of the system.
     pub fn clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         self.options.clock = Arc::new(clock);
@@ -141,8 +156,8 @@ impl ManagerBuilder {
     /// # Errors
     ///
     /// [`Error::CacheOptions`]; [`Error::Controller`] if the settings of controllers cannot work;
-    /// [`Error::FieldManager`]; [`Error::Metrics`] if the registry belongs to
-    /// another manager; [`Error::Server`] if an address or a limit of a server cannot work.
+    /// [`Error::FieldManager`]; [`Error::LeaderElection`] if its options cannot work; [`Error::Metrics`] if the registry
+    /// belongs to another manager; [`Error::Server`] if an address or a limit of a server cannot work.
     pub fn build(mut self) -> Result<Manager, Error> {
         // CACHE-13: checked before metrics are registered, so that the registry can serve a corrected try.
         self.options.controllers.check()?;
@@ -151,6 +166,13 @@ impl ManagerBuilder {
         if let Some(name) = self.client.given_field_manager() {
             check_field_manager(name).map_err(Error::FieldManager)?;
             self.options.field_manager = Some(name.to_owned());
+        }
+        let elector = self.leader_election.take();
+        let elector = elector.map(|options| Elector::new(options, &self.connection));
+        let mut elector = elector.transpose().map_err(Error::LeaderElection)?;
+        if let Some(candidate) = elector.take() {
+            let metrics = ElectionMetrics::register(&self.options.registry);
+            elector = Some(candidate.metrics(metrics.map_err(Error::Metrics)?));
         }
         let cache = if self.cache.has_metrics() {
             self.cache
@@ -180,7 +202,7 @@ impl ManagerBuilder {
         let events = EventPublisher::with(connection.clone(), move || clock(), Some(metrics));
         let cluster = Cluster::with_client_options(connection, cache, client)?;
         let cluster = cluster.preflight(self.preflight);
-        let manager = Manager::new(cluster, clusters, self.options, events);
+        let manager = Manager::new(cluster, clusters, self.options, events, elector);
         manager.add_servers(&self.servers)?;
         Ok(manager)
     }

@@ -3,6 +3,7 @@
 use std::error::Error as StdError;
 use std::time::Duration;
 
+use steersman_lease::LossReason;
 use thiserror::Error as ThisError;
 
 use crate::order::Group;
@@ -73,6 +74,16 @@ pub enum Error {
         /// The name.
         name: String,
     },
+    /// The leader election cannot work as declared, or its thread could not be started.
+    #[error("the leader election of the manager cannot work")]
+    LeaderElection(#[source] steersman_lease::Error),
+    /// This replica lost its lease while it led, which ended the manager: the process should exit and be started
+    /// again.
+    #[error("this replica no longer leads, so the manager has stopped: {reason}")]
+    LeadershipLost {
+        /// The reason.
+        reason: LossReason,
+    },
     /// The process cannot listen to the signals that stop the manager.
     #[error("SIGINT and SIGTERM cannot be listened to")]
     Signals(#[source] std::io::Error),
@@ -128,6 +139,12 @@ impl Error {
     #[must_use]
     pub fn is_unclean_stop(&self) -> bool {
         matches!(self, Self::StopTimeout { .. } | Self::Aborted { .. })
+    }
+
+    /// Returns whether the manager ended because this replica lost its lease.
+    #[must_use]
+    pub fn is_leadership_lost(&self) -> bool {
+        matches!(self, Self::LeadershipLost { .. })
     }
 
     /// Returns the name of the runnable that ended the manager, if one did.

@@ -10,7 +10,7 @@
 //! | 2 | webhooks | 1 | listing a kind may need this process's own conversion webhook |
 //! | 3 | caches | 2 | ready when each declared kind has synced, or its first list has failed |
 //! | 4 | others | 3 | they may read from the cache |
-//! | 5 | leader-elected | 4 | controllers, which write |
+//! | 5 | leader-elected | 4, and the lease if there is a leader election | controllers, which write |
 //!
 //! A group is ready when all of it has started and each runnable that promised to say when it is ready has
 //! done so; the log names the runnables that the manager waits for (`MGR-4`).
@@ -19,8 +19,8 @@
 //! caches they read, and servers stay up until the end. The whole stop has a grace period (30 s), of which
 //! reconciles leave a part for the groups that stop after them. Runnables that still run at its end are
 //! dropped and named in the error. The remaining groups are then asked to stop, in order, and have two
-//! seconds (`MGR-3`). A second signal drops everything. At the very end the Kubernetes Events that wait are
-//! sent, for two seconds at most (`EVENT-8`).
+//! seconds (`MGR-3`). A second signal drops everything. The lease of a leader is released after all of them
+//! (`LEASE-8`). At the very end the Kubernetes Events that wait are sent, for two seconds at most (`EVENT-8`).
 //!
 //! Besides the request to stop, these end a manager:
 //!
@@ -28,6 +28,8 @@
 //!   everything else is stopped in order, with its grace (`MGR-5`).
 //! - A controller with [`require_sync`](steersman_controller::ControllerBuilder::require_sync), if one of its
 //!   kinds does not sync in that time.
+//!
+//! - The loss of the lease, if the manager has [leader election](ManagerBuilder::leader_election) (`LEASE-1`).
 //!
 //! These do not: a kind that is missing or forbidden, for which its controllers wait with a log line each
 //! minute (`CTRL-7`), and a panic of a reconciler, predicate, handler or hook (`CTRL-2`, `CTRL-6`, `MGR-7`).

@@ -8,17 +8,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use steersman_api::{Connection, ConnectionMetrics};
-use steersman_cache::{Cache, CacheMetrics, CacheOptions};
-use steersman_client::{Client, ClientMetrics, ClientOptions};
-use steersman_controller::{
-    ClusterMember, ClusterName, Clusters, Controller, ControllerDefaults, StartContext,
-};
+use steersman_api::Connection;
+use steersman_cache::Cache;
+use steersman_client::Client;
+use steersman_controller::{Controller, ControllerDefaults, StartContext};
 use steersman_events::{EventPublisher, EventRecorder};
+use steersman_lease::Elector;
 use tokio::sync::Notify;
 
 use crate::cluster::Cluster;
-use crate::clusters::{self, AddedClusters, ClusterMetrics};
+use crate::clusters::AddedClusters;
 use crate::error::Error;
 use crate::health::Health;
 use crate::http_server::HttpServers;
@@ -28,10 +27,13 @@ use crate::order::Group;
 use crate::runnable::{Erased, Runnable, from_fn};
 use crate::shutdown::Shutdown;
 use crate::supervision::Supervision;
+use crate::supervisor::campaign::ManagerElection;
 use crate::supervisor::{Supervised, supervise};
 use crate::tasks::RunnableTasks;
 
 mod serving;
+mod leadership;
+mod other_clusters;
 
 /// Owns a cache, a client and controllers. Cheap to clone.
 ///
@@ -65,6 +67,7 @@ struct Shared {
     state: Mutex<State>,
     /// Notifies the supervisor of an added runnable.
     added: Notify,
+    election: ManagerElection,
 }
 
 /// The grace of a controller if its manager has no time limit for the stop.
@@ -110,6 +113,7 @@ impl Manager {
         clusters: AddedClusters,
         options: ManagerOptions,
         events: EventPublisher,
+        elector: Option<Elector>,
     ) -> Self {
         let state = State {
             phase: Phase::Declaring,
@@ -127,6 +131,7 @@ impl Manager {
             events,
             state: Mutex::new(state),
             added: Notify::new(),
+            election: ManagerElection::new(elector),
         };
         Self {
             shared: Arc::new(shared),
@@ -190,6 +195,11 @@ impl Manager {
         self.shared.monitor.health()
     }
 
+    /// Returns the part of the manager in its leader election.
+    pub(crate) fn election(&self) -> &ManagerElection {
+        &self.shared.election
+    }
+
     /// Adds a runnable. It starts with its group, or at once if the manager runs.
     ///
     /// # Errors
@@ -197,81 +207,6 @@ impl Manager {
     /// [`Error::Stopping`].
     pub fn add(&self, runnable: impl Runnable) -> Result<(), Error> {
         self.add_erased(Erased::new(runnable))
-    }
-
-    /// Returns the clusters that were added with [`add_cluster`](Self::add_cluster).
-    #[must_use]
-    pub fn clusters(&self) -> &Clusters {
-        &self.shared.clusters.set
-    }
-
-    /// Adds a cluster besides the manager's own, also while the manager runs. Its cache starts with the other
-    /// caches, or at once, and controllers that
-    /// [watch each cluster](steersman_controller::ControllerBuilder::watches_in_clusters) begin to watch it.
-    /// Its metrics of cache, client and requests have the label `cluster`.
-    ///
-    /// A cluster that cannot be reached delays no other one (CTRL-12); [`health`](Self::health) names it.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Cluster`] if the name is taken or the cache refuses a kind that a controller watches;
-    /// [`Error::CacheOptions`]; [`Error::Metrics`] if the name cannot be a label; [`Error::Stopping`].
-    pub fn add_cluster(
-        &self,
-        name: impl Into<ClusterName>,
-        connection: Connection,
-        options: CacheOptions,
-    ) -> Result<ClusterMember, Error> {
-        let (name, added) = (name.into(), &self.shared.clusters);
-        let registry = ClusterMetrics::registry_of(&name).map_err(Error::Metrics)?;
-        let cache_metrics = CacheMetrics::register(&registry).map_err(Error::Metrics)?;
-        let client_metrics = ClientMetrics::register(&registry).map_err(Error::Metrics)?;
-        let requests = ConnectionMetrics::register(&registry).map_err(Error::Metrics)?;
-        let cluster = Cluster::with_client_options(
-            connection.metrics(requests),
-            options.metrics(cache_metrics),
-            ClientOptions::new().metrics(client_metrics),
-        )?
-        .preflight(self.shared.cluster.has_preflight())
-        .named(name.clone());
-        let (cache, client) = (cluster.cache().clone(), cluster.client().clone());
-        let member = added.set.add(name.clone(), cache, client)?;
-        added.metrics.add(name.clone(), registry);
-        if let Err(error) = self.add(added.run(cluster, &member)) {
-            added.forget(&name);
-            return Err(error);
-        }
-        Ok(member)
-    }
-
-    /// Removes a cluster that was added, and waits until its cache has ended. Controllers stop watching it, and
-    /// requests for its objects that wait in queues find no client. Returns whether there was such a cluster.
-    ///
-    /// # Cancel safety
-    ///
-    /// The cluster is removed by the call. Dropping the future gives up the wait for the end of its cache.
-    pub fn remove_cluster(
-        &self,
-        name: impl Into<ClusterName>,
-    ) -> impl Future<Output = bool> + Send + 'static {
-        let name = name.into();
-        let ended = self.shared.clusters.forget(&name);
-        // A cluster that has not started yet.
-        let never_run = {
-            let (mut state, title) = (self.shared.state.lock(), clusters::title(&name));
-            let is_it = |waiting: &mut Erased| waiting.name == title;
-            state.waiting.extract_if(.., is_it).collect::<Vec<_>>()
-        };
-        drop(never_run);
-        async move {
-            match ended {
-                Some(ended) => {
-                    ended.cancelled().await;
-                    true
-                }
-                None => false,
-            }
-        }
     }
 
     /// Adds a controller, which starts in its turn. Its kinds are declared in the cache at once.
@@ -322,32 +257,35 @@ impl Manager {
             own: controller.kinds().to_vec(),
             in_clusters: controller.cluster_kinds().to_vec(),
         };
+        let group = if controller.runs_on_every_replica() {
+            Group::Others
+        } else {
+            Group::LeaderElected
+        };
+        let workers = self.shared.election.workers();
         // Clones of the parts: a runnable that held the manager, which owns it, would never be freed.
         let (cluster, options) = (self.shared.cluster.clone(), self.shared.options.clone());
         let clusters = self.clusters().clone();
         let events = self.shared.events.clone();
-        self.add(from_fn(
-            title(name),
-            Group::LeaderElected,
-            move |context| async move {
-                let title = title(controller.name());
-                let cancel = context.cancellation();
-                let start = StartContext::new(
-                    cluster.cache().clone(),
-                    client,
-                    cancel,
-                    Arc::clone(&options.clock),
-                )
-                .grace(options.reconcile_grace().unwrap_or(A_LONG_TIME))
-                .registry(options.registry.clone())
-                .defaults(options.controllers.clone())
-                .clusters(clusters)
-                .events(events);
-                controller.start(start).await?;
-                context.note_end(&title);
-                Ok(())
-            },
-        ))?;
+        self.add(from_fn(title(name), group, move |context| async move {
+            let title = title(controller.name());
+            let cancel = context.cancellation();
+            let start = StartContext::new(
+                cluster.cache().clone(),
+                client,
+                cancel,
+                Arc::clone(&options.clock),
+            )
+            .grace(options.reconcile_grace().unwrap_or(A_LONG_TIME))
+            .registry(options.registry.clone())
+            .defaults(options.controllers.clone())
+            .clusters(clusters)
+            .workers(workers)
+            .events(events);
+            controller.start(start).await?;
+            context.note_end(&title);
+            Ok(())
+        }))?;
         // CACHE-13: a refused controller is not part of the health.
         self.shared.monitor.add_controller(watched);
         Ok(())
@@ -364,7 +302,8 @@ impl Manager {
     ///
     /// [`Error::Failed`] or [`Error::Panicked`] with the name of the runnable that ended the manager;
     /// [`Error::StopTimeout`] or [`Error::Aborted`] if a runnable had to be dropped;
-    /// [`Error::AlreadyStarted`]; [`Error::UnknownControllers`] if [settings](crate::ManagerBuilder::controllers)
+    /// [`Error::LeadershipLost`] if this replica lost its lease while it led, and [`Error::LeaderElection`] if the
+    /// elector could not be started; [`Error::AlreadyStarted`]; [`Error::UnknownControllers`] if [settings](crate::ManagerBuilder::controllers)
     /// name a controller that was not added before the start.
     ///
     /// # Cancel safety
@@ -379,10 +318,12 @@ impl Manager {
         async move {
             let begun = begun?;
             let shared = &begun.manager.shared;
-            let tasks = RunnableTasks::new(Arc::clone(&shared.monitor));
+            let tasks = RunnableTasks::new(Arc::clone(&shared.monitor), shared.election.workers());
+            let campaign = shared.election.campaign();
             let options = &shared.options;
             let supervision = Supervision::new(options.grace, options.last_moment());
-            let ended = Box::pin(supervise(&**shared, tasks, supervision, shutdown)).await;
+            let run = supervise(&**shared, tasks, campaign, supervision, shutdown);
+            let ended = Box::pin(run).await;
             // EVENT-8: last, so that the events of the stop itself are sent too.
             let bound = match &ended {
                 Err(Error::Aborted { .. }) => Duration::ZERO,
@@ -461,6 +402,10 @@ impl Supervised for Shared {
     fn refuse(&self) {
         self.monitor.reach(RunStage::Stopping);
         self.state.lock().phase = Phase::Stopping;
+    }
+
+    fn leads(&self) {
+        self.election.leads();
     }
 }
 

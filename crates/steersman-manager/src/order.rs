@@ -18,7 +18,7 @@ pub enum Group {
     Caches,
     /// Runnables of every replica, leader or not.
     Others,
-    /// Runnables that run only on the leader, such as controllers.
+    /// Runnables that run only on the leader, such as controllers. Without leader election every replica is a leader.
     LeaderElected,
 }
 

@@ -4,6 +4,7 @@ use std::error::Error as _;
 use std::time::{Duration, Instant};
 
 use steersman_controller::ControllerError;
+use steersman_lease::LossReason;
 use tracing::error;
 
 use crate::error::Error;
@@ -30,6 +31,8 @@ pub(crate) struct Supervision {
 enum Stage {
     /// The group at this position of `START` is starting.
     Starting(usize),
+    /// Every group of all replicas is ready, and the lease is not held yet.
+    Electing,
     Running,
     /// The group at this position of `STOP` is stopping.
     Stopping {
@@ -52,6 +55,10 @@ enum Cut {
 pub(crate) enum Event {
     /// The group that is starting is ready.
     Ready,
+    /// This replica leads. A manager without leader election leads when every other group is ready.
+    Elected,
+    /// This replica has lost its lease.
+    LeadershipLost(LossReason),
     /// A runnable was added.
     Added,
     /// A runnable returned an error or panicked.
@@ -77,9 +84,11 @@ pub(crate) enum Step {
     Wait,
     /// Starts the runnables of one group.
     Start(Group),
+    /// Begins to request the lease, and starts the runnables that were added in the meantime for all replicas.
+    Campaign,
     /// Every group is ready: starts the runnables that were added in the meantime.
     AllStarted,
-    /// Starts what was added.
+    /// Starts what was added and may run.
     StartAdded,
     /// Refuses further runnables, and logs why the manager stops.
     BeginStop,
@@ -112,9 +121,11 @@ impl Supervision {
     pub(crate) fn on(&mut self, event: Event, now: Instant) -> Step {
         match self.stage {
             Stage::Stopping { position, .. } => self.on_stopping(position, event, now),
-            Stage::Starting(_) | Stage::Running => match event {
+            Stage::Starting(_) | Stage::Electing | Stage::Running => match event {
                 Event::Ready => self.start_next(),
-                Event::Added if self.stage == Stage::Running => Step::StartAdded,
+                Event::Elected => self.start_elected(),
+                Event::LeadershipLost(reason) => self.lose(reason),
+                Event::Added if !self.is_starting() => Step::StartAdded,
                 Event::StopRequested => self.begin_stop(),
                 Event::Failed(failure) => {
                     self.failure = Some(failure);
@@ -129,7 +140,7 @@ impl Supervision {
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match self.stage {
             Stage::Stopping { deadline, .. } => deadline,
-            Stage::Starting(_) | Stage::Running => None,
+            Stage::Starting(_) | Stage::Electing | Stage::Running => None,
         }
     }
 
@@ -137,8 +148,23 @@ impl Supervision {
     pub(crate) fn stopping(&self) -> Option<Group> {
         match self.stage {
             Stage::Stopping { position, .. } => STOP.get(position).copied(),
-            Stage::Starting(_) | Stage::Running => None,
+            Stage::Starting(_) | Stage::Electing | Stage::Running => None,
         }
+    }
+
+    /// Returns whether the manager waits for the lease.
+    pub(crate) fn is_electing(&self) -> bool {
+        self.stage == Stage::Electing
+    }
+
+    /// Returns whether an added runnable of this group may start: that of the leader only on the leader.
+    pub(crate) fn may_start(&self, group: Group) -> bool {
+        group != Group::LeaderElected || self.stage == Stage::Running
+    }
+
+    /// Returns whether a second request cut the stop short.
+    pub(crate) fn is_insisted(&self) -> bool {
+        self.cut == Some(Cut::Insisted)
     }
 
     /// Returns whether a group is starting, so that its readiness counts.
@@ -180,6 +206,11 @@ impl Supervision {
             return Step::Wait;
         };
         match START.get(position + 1) {
+            // LEASE-7: what only the leader runs waits for the lease.
+            Some(Group::LeaderElected) => {
+                self.stage = Stage::Electing;
+                Step::Campaign
+            }
             Some(group) => {
                 self.stage = Stage::Starting(position + 1);
                 Step::Start(*group)
@@ -189,6 +220,24 @@ impl Supervision {
                 Step::AllStarted
             }
         }
+    }
+
+    fn start_elected(&mut self) -> Step {
+        if self.stage != Stage::Electing {
+            return Step::Wait;
+        }
+        let last = START.len() - 1;
+        self.stage = Stage::Starting(last);
+        Step::Start(START[last])
+    }
+
+    /// LEASE-1: a leader that lost its lease drops everything, without the order and the grace of a stop.
+    fn lose(&mut self, reason: LossReason) -> Step {
+        let lost = Error::LeadershipLost { reason };
+        if let Some(failure) = self.failure.replace(lost) {
+            error!(error = %failure, "the manager stopped because of this error when it lost its lease");
+        }
+        Step::DropAll
     }
 
     fn begin_stop(&mut self) -> Step {
@@ -228,12 +277,17 @@ impl Supervision {
                 Step::DropLate
             }
             Event::DeadlinePassed => Step::DropAll,
+            Event::LeadershipLost(reason) => self.lose(reason),
             Event::Insisted => {
                 self.cut = Some(Cut::Insisted);
                 Step::DropLate
             }
             Event::LateDropped if self.cut == Some(Cut::Insisted) => Step::DropAll,
-            Event::LateDropped | Event::Ready | Event::Added | Event::StopRequested => Step::Wait,
+            Event::LateDropped
+            | Event::Ready
+            | Event::Elected
+            | Event::Added
+            | Event::StopRequested => Step::Wait,
         }
     }
 

@@ -14,6 +14,10 @@ use crate::shutdown::Shutdown;
 use crate::supervision::{Event, Step, Supervision};
 use crate::tasks::RunnableTasks;
 
+pub(crate) mod campaign;
+
+use self::campaign::Campaign;
+
 /// The functions of a manager that its supervisor calls.
 pub(crate) trait Supervised {
     /// Takes the added runnables that `which` selects.
@@ -27,12 +31,16 @@ pub(crate) trait Supervised {
 
     /// Refuses further runnables.
     fn refuse(&self);
+
+    /// Reports that the runnables of the leader start.
+    fn leads(&self);
 }
 
 /// Runs the runnables of a manager, from the start of the first group until everything has stopped.
 pub(crate) async fn supervise(
     manager: &impl Supervised,
     mut tasks: RunnableTasks,
+    mut campaign: Campaign,
     mut supervision: Supervision,
     mut shutdown: Shutdown,
 ) -> Result<(), Error> {
@@ -44,16 +52,26 @@ pub(crate) async fn supervise(
             Step::Wait => None,
             Step::Start(group) => {
                 manager.reached(group);
+                if group == Group::LeaderElected {
+                    manager.leads();
+                }
                 let runnables = manager.take_waiting(|waiting| waiting.group == group);
                 readiness = Some(tasks.start(runnables));
                 None
             }
-            Step::AllStarted | Step::StartAdded => {
+            Step::Campaign | Step::AllStarted | Step::StartAdded => {
                 if step == Step::AllStarted {
                     info!("the manager has started");
                 }
-                drop(tasks.start(manager.take_waiting(|_| true)));
-                None
+                let may_start = |waiting: &Erased| supervision.may_start(waiting.group);
+                drop(tasks.start(manager.take_waiting(may_start)));
+                match step {
+                    Step::Campaign => {
+                        manager.reached(Group::LeaderElected);
+                        campaign.start().err().map(Event::Failed)
+                    }
+                    _ => None,
+                }
             }
             Step::BeginStop => {
                 match supervision.failure() {
@@ -63,6 +81,9 @@ pub(crate) async fn supervise(
                     None => info!("the manager stops on request"),
                 }
                 manager.refuse();
+                if !tasks.has_started(Group::LeaderElected) {
+                    campaign.withdraw();
+                }
                 Some(Event::StopBegun)
             }
             Step::Stop(group) => {
@@ -81,6 +102,7 @@ pub(crate) async fn supervise(
                 next_event(
                     manager,
                     &mut tasks,
+                    &campaign,
                     &supervision,
                     &mut readiness,
                     &mut shutdown,
@@ -90,29 +112,36 @@ pub(crate) async fn supervise(
         };
         step = supervision.on(event, Instant::now().into_std());
     }
-    let late = tasks.drop_all().await;
-    supervision.finish(late)
+    manager.refuse();
+    let dropped = tasks.drop_all().await;
+    campaign
+        .end(dropped.left_behind, supervision.is_insisted())
+        .await;
+    supervision.finish(dropped.late)
 }
 
 /// Waits for the next event that matters in the current stage.
 async fn next_event(
     manager: &impl Supervised,
     tasks: &mut RunnableTasks,
+    campaign: &Campaign,
     supervision: &Supervision,
     readiness: &mut Option<Readiness>,
     shutdown: &mut Shutdown,
 ) -> Event {
     if supervision.stopping().is_some() {
-        return next_event_of_stop(tasks, supervision, shutdown).await;
+        return next_event_of_stop(tasks, campaign, supervision, shutdown).await;
     }
     loop {
         tokio::select! {
             biased;
+            reason = campaign.lost() => return Event::LeadershipLost(reason),
             () = shutdown.requested() => return Event::StopRequested,
             ended = tasks.ended() => if let Err(failure) = ended {
                 return Event::Failed(failure);
             },
             () = reached(readiness), if supervision.is_starting() => return Event::Ready,
+            () = campaign.elected(), if supervision.is_electing() => return Event::Elected,
             () = manager.added(), if !supervision.is_starting() => return Event::Added,
         }
     }
@@ -120,6 +149,7 @@ async fn next_event(
 
 async fn next_event_of_stop(
     tasks: &mut RunnableTasks,
+    campaign: &Campaign,
     supervision: &Supervision,
     shutdown: &mut Shutdown,
 ) -> Event {
@@ -133,6 +163,7 @@ async fn next_event_of_stop(
         tokio::select! {
             // A group that has stopped is not late.
             biased;
+            reason = campaign.lost() => return Event::LeadershipLost(reason),
             ended = tasks.ended() => if let Err(failure) = ended {
                 return Event::Failed(failure);
             },

@@ -1,6 +1,6 @@
 //! Driver: the tasks of a manager's runnables.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +9,7 @@ use steersman_object::task_panic_text;
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use tracing::{debug, error};
 
 use crate::error::{BoxError, Error};
@@ -30,6 +31,19 @@ pub(crate) struct RunnableTasks {
     /// The names of runnables that were dropped because they did not stop when asked.
     late: Vec<String>,
     monitor: Arc<Monitor>,
+    /// The groups with a runnable that was started.
+    started: HashSet<Group>,
+    /// The workers of all controllers, which end later than a controller that is dropped.
+    workers: TaskTracker,
+}
+
+/// What remained when every runnable was dropped.
+#[derive(Debug)]
+pub(crate) struct DroppedTasks {
+    /// The names of the late runnables.
+    pub(crate) late: Vec<String>,
+    /// Whether a task still runs, because it blocks its thread.
+    pub(crate) left_behind: bool,
 }
 
 #[derive(Debug)]
@@ -40,7 +54,8 @@ struct RunningTask {
 }
 
 impl RunnableTasks {
-    pub(crate) fn new(monitor: Arc<Monitor>) -> Self {
+    /// `workers` tracks the workers of the manager's controllers.
+    pub(crate) fn new(monitor: Arc<Monitor>, workers: TaskTracker) -> Self {
         let cancels = START
             .into_iter()
             .map(|group| (group, CancellationToken::new()))
@@ -51,6 +66,8 @@ impl RunnableTasks {
             cancels,
             late: Vec::new(),
             monitor,
+            started: HashSet::new(),
+            workers,
         }
     }
 
@@ -69,6 +86,7 @@ impl RunnableTasks {
             let context = RunContext::new(cancel, ready, Arc::clone(&self.monitor));
             debug!(runnable = name, %group, "starting");
             self.monitor.note_task(&name, group);
+            self.started.insert(group);
             let task = self.tasks.spawn(runnable.run(context));
             self.running
                 .insert(task.id(), RunningTask { name, group, task });
@@ -95,6 +113,11 @@ impl RunnableTasks {
         }
     }
 
+    /// Returns whether a runnable of this group was started.
+    pub(crate) fn has_started(&self, group: Group) -> bool {
+        self.started.contains(&group)
+    }
+
     /// Returns whether a runnable of this group runs.
     pub(crate) fn any_in(&self, group: Group) -> bool {
         self.running.values().any(|running| running.group == group)
@@ -115,17 +138,27 @@ impl RunnableTasks {
         });
     }
 
-    /// Drops every runnable and returns the names of the late ones. A task that blocks its thread cannot
-    /// be dropped, and is left behind (MGR-3).
-    pub(crate) async fn drop_all(mut self) -> Vec<String> {
+    /// Asks every runnable to stop, drops it, and waits until it and the workers of controllers have ended. A
+    /// task that blocks its thread cannot be dropped, and is left behind (MGR-3).
+    pub(crate) async fn drop_all(mut self) -> DroppedTasks {
         self.running.clear();
-        if timeout(ABORT_GRACE, self.tasks.shutdown()).await.is_err() {
+        self.cancels.values().for_each(CancellationToken::cancel);
+        self.workers.close();
+        let ended = async {
+            self.tasks.shutdown().await;
+            self.workers.wait().await;
+        };
+        let left_behind = timeout(ABORT_GRACE, ended).await.is_err();
+        if left_behind {
             error!(
-                tasks = self.tasks.len(),
+                tasks = self.tasks.len() + self.workers.len(),
                 "left behind tasks that block their threads and so cannot be dropped"
             );
         }
-        self.late
+        DroppedTasks {
+            late: self.late,
+            left_behind,
+        }
     }
 
     fn end_of(

@@ -9,15 +9,16 @@
 //! 5. [`memory`]: what the cache holds, and how to hold less.
 //! 6. [`client`]: writes, and errors to branch on.
 //! 7. [`manager`]: start, stop, health and metrics.
-//! 8. `configuration`: flags, variables, a file and logging (feature `cli`).
-//! 9. [`events`]: what the operator tells people about its objects.
-//! 10. [`clusters`]: controllers of several clusters.
-//! 11. [`probes_and_metrics`]: probes of the kubelet, and what Prometheus reads.
-//! 12. [`api_server`]: the embedded API server.
-//! 13. [`faults`]: failures on demand.
-//! 14. [`player`]: the controllers, scheduler and kubelets that it stands in for.
-//! 15. [`testing`]: tests of whole operators, in milliseconds.
-//! 16. [`troubleshooting`]: error messages, their causes and the remedy.
+//! 8. [`leader_election`]: one replica works at a time.
+//! 9. `configuration`: flags, variables, a file and logging (feature `cli`).
+//! 10. [`events`]: what the operator tells people about its objects.
+//! 11. [`clusters`]: controllers of several clusters.
+//! 12. [`probes_and_metrics`]: probes of the kubelet, and what Prometheus reads.
+//! 13. [`api_server`]: the embedded API server.
+//! 14. [`faults`]: failures on demand.
+//! 15. [`player`]: the controllers, scheduler and kubelets that it stands in for.
+//! 16. [`testing`]: tests of whole operators, in milliseconds.
+//! 17. [`troubleshooting`]: error messages, their causes and the remedy.
 
 /// Declares one page. The links between pages get their targets here, because in the book they lead to files.
 macro_rules! page {
@@ -35,6 +36,7 @@ macro_rules! page {
         #[doc = "[clusters]: crate::guide::clusters"]
         #[doc = "[probes-and-metrics]: crate::guide::probes_and_metrics"]
         #[doc = "[events]: crate::guide::events"]
+        #[doc = "[leader-election]: crate::guide::leader_election"]
         #[doc = "[api-server]: crate::guide::api_server"]
         #[doc = "[faults]: crate::guide::faults"]
         #[doc = "[player]: crate::guide::player"]
@@ -56,6 +58,7 @@ page!(configuration, "../guide/configuration.md");
 page!(clusters, "../guide/clusters.md");
 page!(probes_and_metrics, "../guide/probes-and-metrics.md");
 page!(events, "../guide/events.md");
+page!(leader_election, "../guide/leader-election.md");
 page!(api_server, "../guide/api-server.md");
 page!(faults, "../guide/faults.md");
 page!(player, "../guide/player.md");

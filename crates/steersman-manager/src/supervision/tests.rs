@@ -19,10 +19,19 @@ fn failed(name: &str) -> Event {
 
 /// Makes a run in which all groups are ready.
 fn running(grace: Option<Duration>) -> Supervision {
+    let mut run = electing(grace);
+    run.on(Event::Elected, start());
+    run.on(Event::Ready, start());
+    run
+}
+
+/// Makes a run in which all groups of all replicas are ready.
+fn electing(grace: Option<Duration>) -> Supervision {
     let mut run = Supervision::new(grace, LAST_MOMENT);
-    for _ in START {
+    for _ in 1..START.len() {
         run.on(Event::Ready, start());
     }
+    assert!(run.is_electing());
     run
 }
 
@@ -42,11 +51,51 @@ fn each_group_starts_when_the_one_before_it_is_ready() {
     let mut steps = vec![Supervision::first_step()];
     // A runnable that is added during the start of the groups starts after the last group.
     assert_eq!(run.on(Event::Added, now), Step::Wait);
-    steps.extend(START.map(|_| run.on(Event::Ready, now)));
+    steps.extend((1..START.len()).map(|_| run.on(Event::Ready, now)));
+    steps.extend([Event::Elected, Event::Ready].map(|event| run.on(event, now)));
     let mut expected: Vec<Step> = START.map(Step::Start).to_vec();
+    expected.insert(START.len() - 1, Step::Campaign);
     expected.push(Step::AllStarted);
     assert_eq!(steps, expected);
     assert_eq!(run.on(Event::Added, now), Step::StartAdded);
+}
+
+/// LEASE-7: only an added runnable of every replica starts on a standby.
+#[test]
+fn a_standby_starts_what_every_replica_runs() {
+    let mut run = electing(None);
+    assert_eq!(run.on(Event::Added, start()), Step::StartAdded);
+    for group in START {
+        assert_eq!(run.may_start(group), group != Group::LeaderElected);
+    }
+    run.on(Event::Elected, start());
+    assert!(
+        !run.may_start(Group::LeaderElected),
+        "the group starts once"
+    );
+    run.on(Event::Ready, start());
+    assert!(run.may_start(Group::LeaderElected));
+}
+
+/// LEASE-7
+#[test]
+fn a_standby_that_stops_and_wins_starts_nothing() {
+    let mut run = electing(Some(GRACE));
+    assert_eq!(run.on(Event::StopRequested, start()), Step::BeginStop);
+    assert_eq!(run.on(Event::StopBegun, start()), Step::Stop(STOP[0]));
+    assert_eq!(run.on(Event::Elected, start()), Step::Wait);
+    assert_eq!(run.stopping(), Some(STOP[0]));
+}
+
+/// LEASE-1
+#[test]
+fn a_lost_lease_drops_everything_and_is_the_result() {
+    let reason = LossReason::ElectorEnded;
+    for mut run in [running(Some(GRACE)), stopping(Some(GRACE), start())] {
+        let lost = Event::LeadershipLost(reason.clone());
+        assert_eq!(run.on(lost, start()), Step::DropAll);
+        assert!(run.finish(Vec::new()).unwrap_err().is_leadership_lost());
+    }
 }
 
 /// MGR-1
@@ -71,6 +120,7 @@ fn the_first_failure_stops_the_manager_and_is_its_result() {
         let mut run = Supervision::new(Some(GRACE), LAST_MOMENT);
         for _ in 0..ready {
             run.on(Event::Ready, now);
+            run.on(Event::Elected, now);
         }
         assert_eq!(run.on(failed("first"), now), Step::BeginStop);
         assert_eq!(run.on(Event::StopBegun, now), Step::Stop(STOP[0]));

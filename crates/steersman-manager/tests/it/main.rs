@@ -15,5 +15,9 @@ mod clusters;
 mod declaring;
 mod probes;
 mod metrics_server;
+mod leading;
+mod seeds;
 #[cfg(unix)]
 mod signals;
+#[cfg(unix)]
+mod processes;

@@ -1,0 +1,89 @@
+//! Handle: the clusters of a manager besides its own.
+
+use steersman_api::{Connection, ConnectionMetrics};
+use steersman_cache::{CacheMetrics, CacheOptions};
+use steersman_client::{ClientMetrics, ClientOptions};
+use steersman_controller::{ClusterMember, ClusterName, Clusters};
+
+use super::Manager;
+use crate::cluster::Cluster;
+use crate::clusters::{self, ClusterMetrics};
+use crate::error::Error;
+use crate::runnable::Erased;
+
+impl Manager {
+    /// Returns the clusters that were added with [`add_cluster`](Self::add_cluster).
+    #[must_use]
+    pub fn clusters(&self) -> &Clusters {
+        &self.shared.clusters.set
+    }
+
+    /// Adds a cluster besides the manager's own, also while the manager runs. Its cache starts with the other
+    /// caches, or at once, and controllers that
+    /// [watch each cluster](steersman_controller::ControllerBuilder::watches_in_clusters) begin to watch it.
+    /// Its metrics of cache, client and requests have the label `cluster`.
+    ///
+    /// A cluster that cannot be reached delays no other one (CTRL-12); [`health`](Self::health) names it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cluster`] if the name is taken or the cache refuses a kind that a controller watches;
+    /// [`Error::CacheOptions`]; [`Error::Metrics`] if the name cannot be a label; [`Error::Stopping`].
+    pub fn add_cluster(
+        &self,
+        name: impl Into<ClusterName>,
+        connection: Connection,
+        options: CacheOptions,
+    ) -> Result<ClusterMember, Error> {
+        let (name, added) = (name.into(), &self.shared.clusters);
+        let registry = ClusterMetrics::registry_of(&name).map_err(Error::Metrics)?;
+        let cache_metrics = CacheMetrics::register(&registry).map_err(Error::Metrics)?;
+        let client_metrics = ClientMetrics::register(&registry).map_err(Error::Metrics)?;
+        let requests = ConnectionMetrics::register(&registry).map_err(Error::Metrics)?;
+        let cluster = Cluster::with_client_options(
+            connection.metrics(requests),
+            options.metrics(cache_metrics),
+            ClientOptions::new().metrics(client_metrics),
+        )?
+        .preflight(self.shared.cluster.has_preflight())
+        .named(name.clone());
+        let (cache, client) = (cluster.cache().clone(), cluster.client().clone());
+        let member = added.set.add(name.clone(), cache, client)?;
+        added.metrics.add(name.clone(), registry);
+        if let Err(error) = self.add(added.run(cluster, &member)) {
+            added.forget(&name);
+            return Err(error);
+        }
+        Ok(member)
+    }
+
+    /// Removes a cluster that was added, and waits until its cache has ended. Controllers stop watching it, and
+    /// requests for its objects that wait in queues find no client. Returns whether there was such a cluster.
+    ///
+    /// # Cancel safety
+    ///
+    /// The cluster is removed by the call. Dropping the future gives up the wait for the end of its cache.
+    pub fn remove_cluster(
+        &self,
+        name: impl Into<ClusterName>,
+    ) -> impl Future<Output = bool> + Send + 'static {
+        let name = name.into();
+        let ended = self.shared.clusters.forget(&name);
+        // A cluster that has not started yet.
+        let never_run = {
+            let (mut state, title) = (self.shared.state.lock(), clusters::title(&name));
+            let is_it = |waiting: &mut Erased| waiting.name == title;
+            state.waiting.extract_if(.., is_it).collect::<Vec<_>>()
+        };
+        drop(never_run);
+        async move {
+            match ended {
+                Some(ended) => {
+                    ended.cancelled().await;
+                    true
+                }
+                None => false,
+            }
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Driver: the candidacy of a manager in its leader election.
+
+use std::future::pending;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use steersman_lease::{Elector, Ending, Leadership, LossReason};
+use tokio::sync::watch;
+use tokio::time::timeout;
+use tokio_util::task::TaskTracker;
+use tracing::{error, info, warn};
+
+use crate::error::Error;
+
+/// How long the release may take after a second request to stop.
+const LAST_RELEASE: Duration = Duration::from_secs(1);
+
+/// The candidacy of one manager, or none: a manager without leader election leads from the start.
+#[derive(Debug, Default)]
+pub(crate) struct Campaign {
+    elector: Option<Elector>,
+    leadership: Option<Leadership>,
+    is_started: bool,
+}
+
+/// The part of a manager in its leader election that its handles share.
+pub(crate) struct ManagerElection {
+    /// The candidate, until the manager starts.
+    elector: Mutex<Option<Elector>>,
+    leadership: Option<Leadership>,
+    /// Whether the runnables of the leader were started.
+    leads: watch::Sender<bool>,
+    /// The workers of all controllers.
+    workers: TaskTracker,
+}
+
+impl ManagerElection {
+    pub(crate) fn new(elector: Option<Elector>) -> Self {
+        Self {
+            leadership: elector.as_ref().map(Elector::leadership),
+            elector: Mutex::new(elector),
+            leads: watch::Sender::new(false),
+            workers: TaskTracker::new(),
+        }
+    }
+
+    /// Returns the candidacy, once.
+    pub(crate) fn campaign(&self) -> Campaign {
+        Campaign::new(self.elector.lock().take())
+    }
+
+    /// Returns the view of the election; `None` without leader election.
+    pub(crate) fn leadership(&self) -> Option<&Leadership> {
+        self.leadership.as_ref()
+    }
+
+    /// Notes that the runnables of the leader start.
+    pub(crate) fn leads(&self) {
+        self.leads.send_replace(true);
+    }
+
+    /// Returns whether the runnables of the leader were started.
+    pub(crate) fn started(&self) -> watch::Receiver<bool> {
+        self.leads.subscribe()
+    }
+
+    /// Returns the tracker of the workers of all controllers.
+    pub(crate) fn workers(&self) -> TaskTracker {
+        self.workers.clone()
+    }
+}
+
+impl Campaign {
+    fn new(elector: Option<Elector>) -> Self {
+        Self {
+            leadership: elector.as_ref().map(Elector::leadership),
+            elector,
+            is_started: false,
+        }
+    }
+
+    /// Begins to request the lease.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LeaderElection`] if the thread of the elector cannot be started.
+    pub(crate) fn start(&mut self) -> Result<(), Error> {
+        if let Some(elector) = &mut self.elector {
+            elector.start().map_err(Error::LeaderElection)?;
+            self.is_started = true;
+            info!(
+                lease = elector.leadership().status().lease,
+                identity = elector.leadership().identity(),
+                "this replica is a candidate: what only the leader runs starts when it holds the lease"
+            );
+        }
+        Ok(())
+    }
+
+    /// Waits until this replica leads. Cancel safe.
+    pub(crate) async fn elected(&self) {
+        if let Some(leadership) = &self.leadership {
+            leadership.elected().await;
+        }
+    }
+
+    /// Waits until this replica has lost the lease. Cancel safe.
+    pub(crate) async fn lost(&self) -> LossReason {
+        match &self.leadership {
+            Some(leadership) if self.is_started => leadership.lost().await,
+            _ => pending().await,
+        }
+    }
+
+    /// LEASE-7: ends the candidacy of a standby at the beginning of a stop, without waiting.
+    pub(crate) fn withdraw(&self) {
+        if let Some(elector) = self.elector.as_ref().filter(|_| self.is_started) {
+            elector.withdraw();
+        }
+    }
+
+    /// LEASE-8: releases the lease after everything has stopped, unless tasks were left behind.
+    pub(crate) async fn end(self, left_behind: bool, is_urgent: bool) {
+        let Some(elector) = self.elector.filter(|_| self.is_started) else {
+            return;
+        };
+        let lease = elector.leadership().status().lease;
+        if left_behind {
+            error!(
+                lease,
+                "the lease is not released, because tasks were left behind that may still work"
+            );
+            elector.leave_behind();
+            return;
+        }
+        let limit = if is_urgent {
+            LAST_RELEASE
+        } else {
+            Duration::MAX
+        };
+        match timeout(limit, elector.release()).await {
+            Ok(Ending::Released) => info!(lease, "the lease was released last of all"),
+            Ok(Ending::Kept) | Err(_) => warn!(
+                lease,
+                "the lease was not released: another replica takes it over when it has expired"
+            ),
+            Ok(_) => {}
+        }
+    }
+}

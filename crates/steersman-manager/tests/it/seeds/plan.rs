@@ -1,0 +1,94 @@
+//! The events of one world, made from its seed.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use steersman_apiserver::faults::{Answer, Effect, FaultSpec};
+use steersman_testenv::seeds::Dice;
+
+pub(super) const REPLICAS: usize = 3;
+
+#[derive(Clone, Debug)]
+pub(super) enum Act {
+    Sleep(u64),
+    /// Requests of a replica, or of all, fail in some way.
+    Meet(Option<usize>, Box<FaultSpec>),
+    /// The process of a replica is killed.
+    Crash(usize),
+    /// A replica is asked to stop.
+    Stop(usize),
+    /// An administrator deletes the Lease.
+    Delete,
+    /// Another program writes the Lease without a version.
+    Overwrite(Value),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) seed: u64,
+    /// By how many seconds the clock of each replica is wrong.
+    pub(super) skews: [i64; REPLICAS],
+    /// How long a reconcile takes; it does not look at its cancellation.
+    pub(super) work: Duration,
+    /// The pause between two reconciles.
+    pub(super) pause: Duration,
+    pub(super) acts: Vec<Act>,
+}
+
+impl Plan {
+    pub(super) fn of(seed: u64) -> Self {
+        let mut dice = Dice::new(seed ^ 0x1ea5_e000);
+        let skew = |dice: &mut Dice| dice.pick(&[0, 0, 17, -17, 86_400, -86_400]);
+        let skews = [skew(&mut dice), skew(&mut dice), skew(&mut dice)];
+        let work = Duration::from_millis(dice.below(6_000));
+        let pause = Duration::from_millis(200 + dice.below(1_800));
+        let mut acts = vec![Act::Sleep(dice.below(20_000))];
+        for _ in 0..4 + dice.below(8) {
+            acts.push(act(&mut dice));
+            acts.push(Act::Sleep(dice.below(12_000)));
+        }
+        Self {
+            seed,
+            skews,
+            work,
+            pause,
+            acts,
+        }
+    }
+}
+
+fn act(dice: &mut Dice) -> Act {
+    let slot = dice.index(REPLICAS);
+    match dice.below(10) {
+        0..=2 => Act::Meet(Some(slot), Box::new(fault(dice))),
+        3 => Act::Meet(None, Box::new(fault(dice))),
+        4 | 5 => Act::Crash(slot),
+        6 => Act::Stop(slot),
+        7 => Act::Delete,
+        8 => Act::Overwrite(json!({"holderIdentity": "thief", "leaseTransitions": dice.below(5)})),
+        // As an administrator does to force a failover.
+        _ => Act::Overwrite(json!({"holderIdentity": ""})),
+    }
+}
+
+fn fault(dice: &mut Dice) -> FaultSpec {
+    let lasts = dice.pick(&[1_000, 5_000, 12_000, 20_000, 40_000]);
+    let spec = match dice.below(6) {
+        0..=2 => FaultSpec::new(Effect::Swallow),
+        3 => FaultSpec::new(Effect::Delay {
+            millis: dice.below(7_000),
+            jitter_millis: 500,
+        }),
+        4 => FaultSpec::new(Effect::Cut {
+            commit: dice.chance(50),
+        }),
+        _ if dice.chance(50) => FaultSpec::from(Answer::code(500).after_commit()),
+        _ => FaultSpec::from(Answer::code(429)),
+    };
+    let spec = if dice.chance(40) {
+        spec.probability(0.5)
+    } else {
+        spec
+    };
+    spec.for_millis(lasts)
+}
