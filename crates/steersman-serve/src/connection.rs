@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{Request, Response};
 use hyper::body::Incoming;
@@ -37,6 +38,8 @@ pub(crate) struct ConnectionServer {
 /// The response to a client that speaks HTTP without TLS, as that of Go's servers.
 const NO_TLS: &[u8] =
     b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
+/// How long a stopping server leaves a connection without a request to send its last response and to close.
+const QUIET: Duration = Duration::from_secs(1);
 /// The number of requests at a time of one HTTP/2 connection.
 const STREAMS: u32 = 32;
 
@@ -169,6 +172,19 @@ async fn serve_request(
     Ok(response.map(|body| ResponseBody::new(body, in_progress)))
 }
 
+/// Waits until the connection has had no request in progress for a while. A client that is gone would otherwise delay
+/// the stop, because its protocol waits for the client to close (SERVE-3).
+async fn quiet(connection: &TrackedConnection) {
+    loop {
+        tokio::time::sleep(QUIET).await;
+        let since = connection.waiting_since();
+        let now = tokio::time::Instant::now().into_std();
+        if since.is_some_and(|since| now.saturating_duration_since(since) >= QUIET) {
+            return;
+        }
+    }
+}
+
 /// Runs the protocol of a connection to its end.
 async fn drive<C>(protocol: C, connection: &TrackedConnection, server: &ConnectionServer)
 where
@@ -188,6 +204,7 @@ where
             }
             () = connection.close.cancelled() => return,
             () = connection.overdue() => return,
+            () = quiet(connection), if is_stopping => return,
             () = server.stop.cancelled(), if !is_stopping => {
                 if connection.is_without_request() {
                     return;

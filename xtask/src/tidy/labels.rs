@@ -14,6 +14,8 @@ pub(crate) const RULE: &str = "labels";
 const LABELS: &[&str] = &[
     // The HTTP status of an answer, or `<error>`.
     "code",
+    // The name of a cluster besides the manager's own.
+    "cluster",
     // The name of a controller.
     "controller",
     // The address of an api-server.

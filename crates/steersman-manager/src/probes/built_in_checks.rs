@@ -55,7 +55,9 @@ impl Monitor {
         let mut stalls = Vec::new();
         for status in self.controllers() {
             let name = status.controller();
-            if let Some(stall) = self.liveness().observe(name, status.work(), now) {
+            // Read without the lock, because the queue has a lock of its own.
+            let work = status.work();
+            if let Some(stall) = self.liveness().observe(name, work, now) {
                 stalls.push(format!(
                     "{name}: {} keys are ready, and none was taken or finished for {} s ({} of {} workers reconcile)",
                     stall.ready,

@@ -2,14 +2,19 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
+use bytes::Bytes;
+use http::{Request, StatusCode, Version};
+use http_body_util::Empty;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use prometheus::Registry;
 use rcgen::{CertificateParams, KeyPair};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
 use steersman_serve::{
-    CertificateMetrics, Error, ListenAddress, Server, ServerOptions, TlsOptions,
+    CertificateMetrics, Error, Limits, ListenAddress, Server, ServerOptions, TlsOptions,
 };
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -151,6 +156,29 @@ async fn the_default_certificate_is_made_by_the_server() {
     let stream = connect(&server, &["h2", "http/1.1"]).await;
     assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"http/1.1"[..]));
     drop(stream);
+    server.stopped().await;
+}
+
+/// SERVE-3
+#[tokio::test]
+async fn requests_over_http2_are_answered_and_a_client_that_is_gone_delays_no_stop() {
+    let limits = Limits::new().shutdown_timeout(Duration::MAX);
+    let tls = TlsOptions::self_signed().http2(true);
+    let server = serve(ServerOptions::new().tls(tls).limits(limits), routes()).await;
+    let stream = TokioIo::new(connect(&server, &["h2"]).await);
+    let shaken = hyper::client::conn::http2::handshake(TokioExecutor::new(), stream).await;
+    let (mut sender, connection) = shaken.unwrap();
+    let mut connection = std::pin::pin!(connection);
+    let request = Request::get("https://localhost/hello").body(Empty::<Bytes>::new());
+    let response = tokio::select! {
+        response = sender.send_request(request.unwrap()) => response.unwrap(),
+        _ = connection.as_mut() => unreachable!("the connection is open"),
+    };
+    assert_eq!(
+        (response.status(), response.version()),
+        (StatusCode::OK, Version::HTTP_2)
+    );
+    // From here on the client neither reads nor closes.
     server.stopped().await;
 }
 

@@ -128,3 +128,25 @@ async fn a_connection_with_a_request_makes_no_room() {
     soon(server.task).await.unwrap();
     assert_eq!(rest(&mut busy).await, "");
 }
+
+/// SERVE-3
+#[tokio::test]
+async fn a_client_that_does_not_read_its_response_delays_no_stop() {
+    let mut routes = routes();
+    let (told, mut answered) = tokio::sync::mpsc::unbounded_channel();
+    let large = Route::get("/large", move |_| {
+        told.send(()).unwrap();
+        // More than the buffers of two sockets.
+        std::future::ready(crate::world::ok(vec![b'x'; 32 << 20]))
+    });
+    routes.add(large).unwrap();
+    let server = serve(with(Limits::new().shutdown_timeout(Duration::MAX)), routes).await;
+    let mut stream = server.connect().await;
+    stream
+        .write_all(b"GET /large HTTP/1.1\r\nHost: test\r\n\r\n")
+        .await
+        .unwrap();
+    soon(answered.recv()).await.unwrap();
+    server.stopped().await;
+    drop(stream);
+}
