@@ -38,10 +38,11 @@ struct ContextShared {
     cluster_clients: Mutex<HashMap<u64, ClusterClient>>,
 }
 
-/// The client of one controller for one cluster.
+/// The client and the recorder of one controller for one cluster.
 struct ClusterClient {
     member: ClusterMember,
     client: Client,
+    events: EventRecorder,
 }
 
 impl Context {
@@ -100,7 +101,7 @@ impl Context {
             return Some(self.client().clone());
         }
         let member = self.shared.clusters.get(cluster)?;
-        let client = self.shared.client_of(member);
+        let client = self.shared.of_cluster(member, |used| used.client.clone());
         Some(match &self.request {
             Some(request) => client.for_request(request.clone()),
             None => client,
@@ -118,6 +119,18 @@ impl Context {
     /// ```
     pub fn events(&self) -> &EventRecorder {
         &self.shared.events
+    }
+
+    /// Returns the recorder for objects of another cluster of the manager, which works like
+    /// [`events`](Self::events). For [`ClusterName::local`] it is that recorder. `None` means that the
+    /// cluster was removed.
+    #[must_use]
+    pub fn events_in(&self, cluster: &ClusterName) -> Option<EventRecorder> {
+        if *cluster == ClusterName::local() {
+            return Some(self.events().clone());
+        }
+        let member = self.shared.clusters.get(cluster)?;
+        Some(self.shared.of_cluster(member, |used| used.events.clone()))
     }
 
     /// Returns the name of the controller.
@@ -188,9 +201,9 @@ impl Context {
 }
 
 impl ContextShared {
-    /// Returns the client of this controller for a cluster, with the field manager of its own client and a
-    /// count of its own writes (CTRL-9).
-    fn client_of(&self, member: ClusterMember) -> Client {
+    /// Reads from the client and the recorder of this controller for a cluster. The client has the field
+    /// manager of the controller's own client and a count of its own writes (CTRL-9).
+    fn of_cluster<T>(&self, member: ClusterMember, read: impl FnOnce(&ClusterClient) -> T) -> T {
         let mut clients = self.cluster_clients.lock();
         clients.retain(|_, used| !used.member.is_removed());
         let used = clients.entry(member.id).or_insert_with(|| {
@@ -200,11 +213,12 @@ impl ContextShared {
                 None => client.for_controller(&self.controller),
             };
             ClusterClient {
+                events: self.events.for_connection(client.connection().clone()),
                 client: client.counting_apart(),
                 member,
             }
         });
-        used.client.clone()
+        read(used)
     }
 }
 

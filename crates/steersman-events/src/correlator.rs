@@ -388,6 +388,11 @@ impl Correlator {
         self.closing && self.queue.is_empty() && self.in_flight == 0
     }
 
+    /// Returns whether further events are refused.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing
+    }
+
     /// Returns whether writes wait.
     pub(crate) fn has_writes(&self) -> bool {
         !self.queue.is_empty()

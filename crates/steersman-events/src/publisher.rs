@@ -6,15 +6,13 @@ use std::hash::BuildHasher as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::join_all;
 use k8s_openapi::jiff::Timestamp;
-use parking_lot::Mutex;
 use steersman_api::Connection;
 use tokio::runtime::Handle;
-use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use crate::correlator::{Correlator, Lost, Recorded};
-use crate::drop_log::DropLog;
+use crate::correlator::{Lost, Recorded};
 use crate::drop_reason::DropReason;
 use crate::metrics::EventMetrics;
 use crate::new_event::NewEvent;
@@ -51,19 +49,33 @@ impl EventPublisher {
         clock: impl Fn() -> Timestamp + Send + Sync + 'static,
         metrics: Option<EventMetrics>,
     ) -> Self {
-        let state = State {
-            correlator: Correlator::new(RandomState::new().hash_one(0)),
-            drops: DropLog::default(),
-            task: None,
-        };
-        let shared = Shared {
+        let seed = RandomState::new().hash_one(0);
+        let shared = Shared::new(connection, Arc::new(clock), metrics, seed);
+        Self {
+            guard: Arc::new(PublisherGuard { shared }),
+        }
+    }
+
+    /// Makes a publisher for another server, with the clock and the metrics of this one. It stops with
+    /// this one at the latest.
+    pub fn for_connection(&self, connection: Connection) -> Self {
+        let own = &self.guard.shared;
+        let seed = RandomState::new().hash_one(0);
+        let shared = Shared::new(
             connection,
-            wake: Notify::new(),
-            state: Mutex::new(state),
-            clock: Box::new(clock),
-            metrics,
+            Arc::clone(&own.clock),
+            own.metrics.clone(),
+            seed,
+        );
+        let has_stopped = {
+            let mut state = own.state.lock();
+            state.others.retain(|other| other.strong_count() > 0);
+            state.others.push(Arc::downgrade(&shared));
+            state.correlator.is_closing()
         };
-        let shared = Arc::new(shared);
+        if has_stopped {
+            abort(&shared);
+        }
         Self {
             guard: Arc::new(PublisherGuard { shared }),
         }
@@ -76,37 +88,13 @@ impl EventPublisher {
     ///
     /// If the future is dropped, the task goes on to send what waits, and tries each write once.
     pub async fn stop(&self, bound: Duration) {
-        let shared = &self.guard.shared;
-        let task = {
-            let mut state = shared.state.lock();
-            state.correlator.close(now());
-            if state.correlator.has_writes() {
-                start_task(shared, &mut state);
-            }
-            state.task.take()
-        };
-        shared.wake.notify_one();
-        if let Some(mut task) = task
-            && timeout(bound, &mut task).await.is_err()
-        {
-            task.abort();
-        }
-        self.abort();
+        let all = self.guard.shared.with_others();
+        join_all(all.iter().map(|shared| stop(shared, bound))).await;
     }
 
     /// Ends the task at once. Events that wait, and later ones, are dropped and counted.
     pub fn abort(&self) {
-        let shared = &self.guard.shared;
-        let lost = {
-            let mut state = shared.state.lock();
-            if let Some(task) = state.task.take() {
-                task.abort();
-            }
-            state.correlator.abandon()
-        };
-        for lost in lost {
-            shared.lost(lost, "");
-        }
+        self.guard.shared.with_others().iter().for_each(abort);
     }
 
     /// Records an event; never waits (EVENT-1).
@@ -167,6 +155,39 @@ impl fmt::Debug for EventPublisher {
         f.debug_struct("EventPublisher")
             .field("endpoint", &self.guard.shared.connection.endpoint())
             .finish_non_exhaustive()
+    }
+}
+
+/// Sends what waits for at most `bound`, and counts the rest.
+async fn stop(shared: &Arc<Shared>, bound: Duration) {
+    let task = {
+        let mut state = shared.state.lock();
+        state.correlator.close(now());
+        if state.correlator.has_writes() {
+            start_task(shared, &mut state);
+        }
+        state.task.take()
+    };
+    shared.wake.notify_one();
+    if let Some(mut task) = task
+        && timeout(bound, &mut task).await.is_err()
+    {
+        task.abort();
+    }
+    abort(shared);
+}
+
+/// Ends the task at once, and counts the events that wait.
+fn abort(shared: &Arc<Shared>) {
+    let lost = {
+        let mut state = shared.state.lock();
+        if let Some(task) = state.task.take() {
+            task.abort();
+        }
+        state.correlator.abandon()
+    };
+    for lost in lost {
+        shared.lost(lost, "");
     }
 }
 

@@ -4,6 +4,8 @@ use std::fmt;
 use std::fmt::Display;
 use std::sync::Arc;
 
+use steersman_api::Connection;
+
 use crate::names::{reporting_controller, reporting_instance};
 use crate::new_event::NewEvent;
 use crate::object_ref::Regarding;
@@ -86,6 +88,14 @@ impl EventRecorder {
             regarding: regarding.reference(),
         };
         self.publisher.record(&subject, event);
+    }
+
+    /// Returns a recorder of the same name for another server; see [`EventPublisher::for_connection`].
+    pub fn for_connection(&self, connection: Connection) -> Self {
+        Self {
+            publisher: self.publisher.for_connection(connection),
+            reporter: Arc::clone(&self.reporter),
+        }
     }
 
     /// Returns the `reportingController` of the events.

@@ -1,5 +1,7 @@
 //! Handle: what a publisher shares with its task: the correlator, the metrics and the log.
 
+use std::sync::{Arc, Weak};
+
 use k8s_openapi::jiff::Timestamp;
 use parking_lot::Mutex;
 use steersman_api::Connection;
@@ -16,7 +18,7 @@ pub(crate) struct Shared {
     pub(crate) connection: Connection,
     pub(crate) wake: Notify,
     pub(crate) state: Mutex<State>,
-    pub(crate) clock: Box<dyn Fn() -> Timestamp + Send + Sync>,
+    pub(crate) clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     pub(crate) metrics: Option<EventMetrics>,
 }
 
@@ -25,9 +27,40 @@ pub(crate) struct State {
     pub(crate) correlator: Correlator,
     pub(crate) drops: DropLog,
     pub(crate) task: Option<JoinHandle<()>>,
+    /// The publishers for other servers that stop with this one.
+    pub(crate) others: Vec<Weak<Shared>>,
 }
 
 impl Shared {
+    /// Makes what a publisher shares with its task; `seed` is that of its correlator.
+    pub(crate) fn new(
+        connection: Connection,
+        clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+        metrics: Option<EventMetrics>,
+        seed: u64,
+    ) -> Arc<Self> {
+        let state = State {
+            correlator: Correlator::new(seed),
+            drops: DropLog::default(),
+            task: None,
+            others: Vec::new(),
+        };
+        Arc::new(Self {
+            connection,
+            wake: Notify::new(),
+            state: Mutex::new(state),
+            clock,
+            metrics,
+        })
+    }
+
+    /// Returns this publisher and those for other servers that stop with it.
+    pub(crate) fn with_others(self: &Arc<Self>) -> Vec<Arc<Self>> {
+        let state = self.state.lock();
+        let others = state.others.iter().filter_map(Weak::upgrade);
+        [Arc::clone(self)].into_iter().chain(others).collect()
+    }
+
     /// Calls a function with the correlator and the present time. It must not block.
     pub(crate) fn with_correlator<T>(
         &self,

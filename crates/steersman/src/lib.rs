@@ -76,8 +76,8 @@
 //!
 //! The names that a first operator needs are at the root. All others are in the modules of their crates, here in
 //! the order in which an event passes through them: [`object`], [`api`], [`informer`], [`cache`], [`client`],
-//! [`workqueue`], [`controller`], [`events`], [`lease`], [`manager`]. The feature `cli` adds the module `cli`: flags, environment variables, a
-//! configuration file and logging for the `main` of an operator.
+//! [`workqueue`], [`controller`], [`events`], [`lease`], [`manager`]. The feature `cli` adds the module `cli`: flags,
+//! environment variables, a configuration file and logging for the `main` of an operator.
 #![doc = include_str!("guide/derive.md")]
 
 pub mod guide;

@@ -4,10 +4,13 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::Value;
+use steersman_api::Connection;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::Verb;
+use steersman_cache::CacheOptions;
 use steersman_controller::{
-    Action, Context, Controller, Error as ReconcileError, Request, reconcile,
+    Action, ClusterRequest, Context, Controller, Error as ReconcileError, Request, handler,
+    reconcile,
 };
 use steersman_manager::{Group, runnable};
 use steersman_object::ObjectKey;
@@ -116,4 +119,47 @@ async fn a_server_that_hangs_delays_the_stop_of_a_manager_by_two_seconds() {
     let before = Instant::now();
     started.stop().await.unwrap();
     assert_eq!(before.elapsed(), Duration::from_secs(2));
+}
+
+/// EVENT-8: the events about objects of every cluster are sent to its own server before the manager ends.
+#[tokio::test(start_paused = true)]
+async fn events_about_objects_of_another_cluster_go_to_its_server() {
+    let (own, west) = (ApiServer::new(), ApiServer::new());
+    west.create(config_map("a")).unwrap();
+    let manager = manager_of(&own).build().unwrap();
+    let connection = Connection::in_process(west.service(), "default");
+    manager
+        .add_cluster("west", connection, CacheOptions::new())
+        .unwrap();
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let reconciler = reconcile::from_fn(move |ctx: Context, request: ClusterRequest| {
+        let tell = tell.clone();
+        async move {
+            let Some(events) = ctx.events_in(&request.cluster) else {
+                return Ok(Action::done());
+            };
+            events.normal(&object(), "Looked", "Look", "at west");
+            ctx.events().normal(&object(), "Looked", "Look", "at home");
+            assert!(ctx.events_in(&"nowhere".into()).is_none());
+            tell.send(())?;
+            Ok::<_, ReconcileError>(Action::done())
+        }
+    });
+    let controller = Controller::keyed::<ClusterRequest>("looker")
+        .watches_in_clusters::<ConfigMap>(handler::itself())
+        .build(reconciler)
+        .unwrap();
+    manager.add_controller(controller).unwrap();
+    let started = start(&manager);
+    soon(told.recv()).await.unwrap();
+    started.stop().await.unwrap();
+    let notes = |server: &ApiServer| -> Vec<Value> {
+        let looked = events(server);
+        looked
+            .into_iter()
+            .map(|mut event| event["note"].take())
+            .collect()
+    };
+    assert_eq!(notes(&west), ["at west"]);
+    assert_eq!(notes(&own), ["at home"]);
 }
