@@ -7,13 +7,15 @@ use std::time::Duration;
 use steersman_api::{ConfigChoice, Connection};
 use steersman_cache::CacheOptions;
 use steersman_controller::{ControllerDefaults, ControllerSettings, ReconcileLimit};
-use steersman_manager::{Manager, ManagerBuilder};
+use steersman_manager::{Manager, ManagerBuilder, MetricsServer};
+use steersman_serve::{ListenAddress, TlsOptions};
 
 use crate::controller_setting::{Backoff, NamedSetting, by_controller};
 use crate::error::ConfigError;
 use crate::file::{FileContent, read_operator, read_settings};
 use crate::flags::{Flags, LogFormat};
 use crate::layer::{defaults, layer, of_environment, of_program};
+use crate::level_route::level_route;
 use crate::log::LogLevel;
 use crate::settings::OperatorSettings;
 
@@ -190,7 +192,38 @@ impl<T> Config<T> {
         if let Some(grace) = flags.graceful_shutdown_timeout {
             builder = builder.graceful_shutdown_timeout(grace);
         }
-        builder
+        if let Some(address) = &flags.health_probe_bind_address {
+            builder = builder.health(address.as_str());
+        }
+        match self.metrics_server() {
+            Some(server) => builder.metrics(server),
+            None => builder,
+        }
+    }
+
+    /// Returns the server of `/metrics` with its certificate and its access; `None` without an address. A secure
+    /// server also shows and changes the level of the log, below `/debug/log-level`.
+    fn metrics_server(&self) -> Option<MetricsServer> {
+        let flags = &self.flags;
+        let address =
+            ListenAddress::from(flags.metrics_bind_address.as_deref().unwrap_or_default());
+        if address.is_off() {
+            return None;
+        }
+        // Every client could change the level of a server without access control.
+        if flags.metrics_secure == Some(false) {
+            return Some(MetricsServer::new(address));
+        }
+        let mut server = MetricsServer::secure(address);
+        if let Some(folder) = &flags.metrics_cert_path {
+            let chain = flags.metrics_cert_name.as_deref().unwrap_or("tls.crt");
+            let key = flags.metrics_cert_key.as_deref().unwrap_or("tls.key");
+            server = server.tls(TlsOptions::files(folder.join(chain), folder.join(key)));
+        }
+        Some(match &self.log {
+            Some(level) => server.route(level_route(level.clone())),
+            None => server,
+        })
     }
 }
 

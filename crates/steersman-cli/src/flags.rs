@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use steersman_serve::ListenAddress;
 
 use crate::controller_setting::{NamedSetting, parse_named};
 use crate::duration::parse_duration;
@@ -41,6 +42,24 @@ pub(crate) struct Flags {
     /// How long a stop may take; 0s does not wait
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub(crate) graceful_shutdown_timeout: Option<Duration>,
+    /// The address of /healthz, /livez and /readyz; 0 is no server
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
+    pub(crate) health_probe_bind_address: Option<String>,
+    /// The address of /metrics, such as :8443; 0 is no server
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
+    pub(crate) metrics_bind_address: Option<String>,
+    /// Serve metrics with HTTPS, to clients that the API server knows and permits, with diagnostics and the log level
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(crate) metrics_secure: Option<bool>,
+    /// The folder of the certificate of the metrics server; without it, the server signs one itself
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) metrics_cert_path: Option<PathBuf>,
+    /// The file of the certificate in the folder
+    #[arg(long, value_name = "NAME")]
+    pub(crate) metrics_cert_name: Option<String>,
+    /// The file of the private key in the folder
+    #[arg(long, value_name = "NAME")]
+    pub(crate) metrics_cert_key: Option<String>,
     /// How many requests each controller reconciles at the same time, unless its code says otherwise
     #[arg(long, value_name = "NUMBER", value_parser = parse_workers)]
     pub(crate) max_concurrent_reconciles: Option<usize>,
@@ -82,6 +101,14 @@ impl Flags {
             graceful_shutdown_timeout: self
                 .graceful_shutdown_timeout
                 .or(lower.graceful_shutdown_timeout),
+            health_probe_bind_address: self
+                .health_probe_bind_address
+                .or(lower.health_probe_bind_address),
+            metrics_bind_address: self.metrics_bind_address.or(lower.metrics_bind_address),
+            metrics_secure: self.metrics_secure.or(lower.metrics_secure),
+            metrics_cert_path: self.metrics_cert_path.or(lower.metrics_cert_path),
+            metrics_cert_name: self.metrics_cert_name.or(lower.metrics_cert_name),
+            metrics_cert_key: self.metrics_cert_key.or(lower.metrics_cert_key),
             max_concurrent_reconciles: self
                 .max_concurrent_reconciles
                 .or(lower.max_concurrent_reconciles),
@@ -94,6 +121,17 @@ impl Flags {
             log_level: self.log_level.or(lower.log_level),
             log_format: self.log_format.or(lower.log_format),
         }
+    }
+}
+
+/// Checks the address of a server.
+fn parse_address(text: &str) -> Result<String, String> {
+    match ListenAddress::from(text).check() {
+        Ok(()) => Ok(text.to_owned()),
+        Err(_) => Err(
+            "an address is host:port, such as :8081, 127.0.0.1:8081 or [::1]:8081; 0 is no server"
+                .to_owned(),
+        ),
     }
 }
 

@@ -27,6 +27,7 @@
 //! - `flags` are the flags, and `layer` reads variables and files with their parsers.
 //! - `file` reads the file.
 //! - [`log`] has [`LogLevel`].
+//! - `level_route` shows and changes the level over HTTP.
 //! - [`config`] has [`Config`], and [`args`] the command line.
 
 mod duration;
@@ -37,6 +38,7 @@ mod flags;
 mod layer;
 mod file;
 pub mod log;
+mod level_route;
 pub mod config;
 pub mod args;
 

@@ -45,6 +45,12 @@ pub const SETTINGS: &[Setting] = &[
     none("namespace", CLUSTER),
     with("preflight", "false", CLUSTER),
     with("graceful-shutdown-timeout", "30s", CLUSTER),
+    with("health-probe-bind-address", ":8081", SERVERS),
+    with("metrics-bind-address", "0", SERVERS),
+    with("metrics-secure", "true", SERVERS),
+    none("metrics-cert-path", SERVERS),
+    with("metrics-cert-name", "tls.crt", SERVERS),
+    with("metrics-cert-key", "tls.key", SERVERS),
     with("max-concurrent-reconciles", "1", CONTROLLERS),
     with("max-total-reconciles", "0", CONTROLLERS),
     with("reconcile-timeout", "0", CONTROLLERS),
@@ -57,6 +63,7 @@ pub const SETTINGS: &[Setting] = &[
 ];
 
 const CLUSTER: &str = "Cluster";
+const SERVERS: &str = "Probes and metrics";
 const CONTROLLERS: &str = "Controllers";
 const LOGGING: &str = "Logging";
 

@@ -6,3 +6,4 @@
 
 mod sources;
 mod help;
+mod servers;

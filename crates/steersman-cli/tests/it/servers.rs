@@ -1,0 +1,104 @@
+//! The servers that flags set up.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use clap::Parser as _;
+use steersman_api::Connection;
+use steersman_apiserver::ApiServer;
+use steersman_cli::{Args, Config, NoSettings};
+use steersman_manager::{Group, Shutdown, runnable};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+fn config(flags: &[&str]) -> Config<NoSettings> {
+    let words = ["program"].iter().chain(flags);
+    let args = Args::try_parse_from(words).unwrap();
+    args.config_with(|_| None).unwrap()
+}
+
+/// Returns the first line of the response to a GET, and its text.
+async fn get(address: SocketAddr, path: &str) -> (String, String) {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut text = String::new();
+    let read = timeout(Duration::from_secs(60), stream.read_to_string(&mut text));
+    read.await.unwrap().unwrap();
+    let first = text.lines().next().unwrap_or_default().to_owned();
+    (first, text)
+}
+
+#[tokio::test]
+async fn flags_set_up_probes_and_metrics() {
+    let server = ApiServer::new();
+    let connection = Connection::in_process(server.service(), "default");
+    let flags = [
+        "--health-probe-bind-address=127.0.0.1:0",
+        "--metrics-bind-address=127.0.0.1:0",
+        "--metrics-secure=false",
+    ];
+    let manager = config(&flags)
+        .manager_over(connection, "program")
+        .build()
+        .unwrap();
+    let (tell, started) = oneshot::channel();
+    let last = runnable::from_fn("last", Group::Others, |context| async move {
+        let _ = tell.send(());
+        context.cancelled().await;
+        Ok(())
+    });
+    manager.add(last).unwrap();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let running = tokio::spawn(manager.start(Shutdown::when(async move {
+        let _ = stopped.await;
+    })));
+    timeout(Duration::from_secs(60), started)
+        .await
+        .unwrap()
+        .unwrap();
+    let (health, metrics) = (manager.health_address(), manager.metrics_address());
+    assert!(get(health.unwrap(), "/livez").await.0.contains("200"));
+    let (status, text) = get(metrics.unwrap(), "/metrics").await;
+    assert!(
+        status.contains("200") && text.contains("process_open_fds"),
+        "{text}"
+    );
+    // Every client could change the level on a server without access control.
+    assert!(
+        get(metrics.unwrap(), "/debug/log-level")
+            .await
+            .0
+            .contains("404")
+    );
+    drop(stop);
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_missing_certificate_ends_the_start_with_the_file() {
+    let server = ApiServer::new();
+    let connection = Connection::in_process(server.service(), "default");
+    let flags = [
+        "--health-probe-bind-address=0",
+        "--metrics-bind-address=127.0.0.1:0",
+        "--metrics-cert-path=/nowhere",
+        "--metrics-cert-name=chain.pem",
+    ];
+    let manager = config(&flags)
+        .manager_over(connection, "program")
+        .build()
+        .unwrap();
+    let failed = manager.start(Shutdown::never()).await.unwrap_err();
+    let source = std::error::Error::source(&failed).unwrap().to_string();
+    assert!(source.contains("/nowhere/chain.pem"), "{failed}: {source}");
+}
+
+#[test]
+fn an_address_without_a_port_is_refused() {
+    let words = ["program", "--metrics-bind-address=8443"];
+    let error = Args::try_parse_from(words).unwrap_err().to_string();
+    assert!(error.contains(":8081"), "{error}");
+}
