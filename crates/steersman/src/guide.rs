@@ -14,11 +14,12 @@
 //! 10. [`events`]: what the operator tells people about its objects.
 //! 11. [`clusters`]: controllers of several clusters.
 //! 12. [`probes_and_metrics`]: probes of the kubelet, and what Prometheus reads.
-//! 13. [`api_server`]: the embedded API server.
-//! 14. [`faults`]: failures on demand.
-//! 15. [`player`]: the controllers, scheduler and kubelets that it stands in for.
-//! 16. [`testing`]: tests of whole operators, in milliseconds.
-//! 17. [`troubleshooting`]: error messages, their causes and the remedy.
+//! 13. `production`: a Deployment, its permissions, alerts and tuning (feature `cli`).
+//! 14. [`api_server`]: the embedded API server.
+//! 15. [`faults`]: failures on demand.
+//! 16. [`player`]: the controllers, scheduler and kubelets that it stands in for.
+//! 17. [`testing`]: tests of whole operators, in milliseconds.
+//! 18. [`troubleshooting`]: error messages, their causes and the remedy.
 
 /// Declares one page. The links between pages get their targets here, because in the book they lead to files.
 macro_rules! page {
@@ -37,6 +38,7 @@ macro_rules! page {
         #[doc = "[probes-and-metrics]: crate::guide::probes_and_metrics"]
         #[doc = "[events]: crate::guide::events"]
         #[doc = "[leader-election]: crate::guide::leader_election"]
+        #[doc = "[production]: crate::guide::production"]
         #[doc = "[api-server]: crate::guide::api_server"]
         #[doc = "[faults]: crate::guide::faults"]
         #[doc = "[player]: crate::guide::player"]
@@ -59,6 +61,8 @@ page!(clusters, "../guide/clusters.md");
 page!(probes_and_metrics, "../guide/probes-and-metrics.md");
 page!(events, "../guide/events.md");
 page!(leader_election, "../guide/leader-election.md");
+#[cfg(feature = "cli")]
+page!(production, "../guide/production.md");
 page!(api_server, "../guide/api-server.md");
 page!(faults, "../guide/faults.md");
 page!(player, "../guide/player.md");

@@ -1,6 +1,6 @@
 //! The help of the flags, word for word, and the table of the guide.
 
-use clap::{Arg, CommandFactory as _};
+use clap::{Arg, CommandFactory as _, Parser as _};
 use steersman_cli::Args;
 use steersman_cli::settings::{SETTINGS, Setting};
 
@@ -74,5 +74,40 @@ fn the_table_of_the_guide_lists_every_setting() {
             true => text.replace("TABLE\n", &table),
             false => text.replace(&found(text), &table),
         },
+    );
+}
+
+/// The Deployment of the guide starts: its flags and its file are right.
+#[test]
+fn the_deployment_of_the_guide_has_flags_and_settings_that_exist() {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../steersman/guide/production.md"
+    );
+    let page = std::fs::read_to_string(path).unwrap();
+    let flags = page
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("- --"));
+    let flags: Vec<String> = flags.map(|flag| format!("--{flag}")).collect();
+    assert!(flags.len() > 1, "{flags:?}");
+    let (_, rest) = page.split_once("  settings.yaml: |\n").unwrap();
+    let lines = rest.lines().take_while(|line| line.starts_with("    "));
+    let settings: Vec<&str> = lines.map(str::trim_end).map(|line| &line[4..]).collect();
+    let folder = tempfile::TempDir::new().unwrap();
+    let file = folder.path().join("settings.yaml");
+    std::fs::write(&file, settings.join("\n")).unwrap();
+    let file = format!("--config={}", file.display());
+    let flags = flags
+        .iter()
+        .map(|flag| match flag.starts_with("--config=") {
+            true => &file,
+            false => flag,
+        });
+    let words = ["program".to_owned()].into_iter().chain(flags.cloned());
+    let args = Args::try_parse_from(words).unwrap();
+    let config = args.config_with(|_| None).unwrap();
+    assert_eq!(
+        config.controllers().names().collect::<Vec<_>>(),
+        ["website"]
     );
 }
