@@ -35,6 +35,8 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 pub struct Settings {}
 
 impl OperatorSettings for Settings {
-    // What happens to websites is on standard output.
-    const DEFAULTS: &'static [(&'static str, &'static str)] = &[("log-level", "warn")];
+    // A first run on a laptop prints what happens to websites, and needs no free port. The flags of a Deployment
+    // set up the probes.
+    const DEFAULTS: &'static [(&'static str, &'static str)] =
+        &[("log-level", "warn"), ("health-probe-bind-address", "0")];
 }
