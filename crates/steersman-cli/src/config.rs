@@ -7,6 +7,7 @@ use std::time::Duration;
 use steersman_api::{ConfigChoice, Connection};
 use steersman_cache::CacheOptions;
 use steersman_controller::{ControllerDefaults, ControllerSettings, ReconcileLimit};
+use steersman_lease::LeaderElection;
 use steersman_manager::{Manager, ManagerBuilder, MetricsServer};
 use steersman_serve::{ListenAddress, TlsOptions};
 
@@ -195,9 +196,33 @@ impl<T> Config<T> {
         if let Some(address) = &flags.health_probe_bind_address {
             builder = builder.health(address.as_str());
         }
+        if flags.leader_elect == Some(true) {
+            builder = builder.leader_election(self.leader_election(name));
+        }
         match self.metrics_server() {
             Some(server) => builder.metrics(server),
             None => builder,
+        }
+    }
+
+    /// Returns the options of an election over the Lease of the configuration, or else over the one with the name of
+    /// the program.
+    fn leader_election(&self, name: &str) -> LeaderElection {
+        let flags = &self.flags;
+        let lease = flags.leader_election_id.as_deref().unwrap_or(name);
+        let mut election = LeaderElection::new(lease);
+        if let Some(namespace) = &flags.leader_election_namespace {
+            election = election.namespace(namespace);
+        }
+        let durations = (
+            flags.leader_election_lease_duration,
+            flags.leader_election_renew_deadline,
+            flags.leader_election_retry_period,
+        );
+        match durations {
+            (Some(lease), Some(renew), Some(retry)) => election.timing(lease, renew, retry),
+            // Each of them has a default.
+            _ => election,
         }
     }
 

@@ -60,6 +60,24 @@ pub(crate) struct Flags {
     /// The file of the private key in the folder
     #[arg(long, value_name = "NAME")]
     pub(crate) metrics_cert_key: Option<String>,
+    /// Elect a leader on a Lease; other replicas stand by
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(crate) leader_elect: Option<bool>,
+    /// The name of the Lease; without it, the name of the program
+    #[arg(long, value_name = "NAME")]
+    pub(crate) leader_election_id: Option<String>,
+    /// The namespace of the Lease; without it, that of the Pod or of the context
+    #[arg(long, value_name = "NAME")]
+    pub(crate) leader_election_namespace: Option<String>,
+    /// How long a standby waits after the last renewal that it saw; a number of whole seconds
+    #[arg(long, value_name = "DURATION", value_parser = parse_delay)]
+    pub(crate) leader_election_lease_duration: Option<Duration>,
+    /// How long a leader works after its last renewal
+    #[arg(long, value_name = "DURATION", value_parser = parse_delay)]
+    pub(crate) leader_election_renew_deadline: Option<Duration>,
+    /// The pause between two renewals, or two attempts
+    #[arg(long, value_name = "DURATION", value_parser = parse_delay)]
+    pub(crate) leader_election_retry_period: Option<Duration>,
     /// How many requests each controller reconciles at the same time, unless its code says otherwise
     #[arg(long, value_name = "NUMBER", value_parser = parse_workers)]
     pub(crate) max_concurrent_reconciles: Option<usize>,
@@ -109,6 +127,20 @@ impl Flags {
             metrics_cert_path: self.metrics_cert_path.or(lower.metrics_cert_path),
             metrics_cert_name: self.metrics_cert_name.or(lower.metrics_cert_name),
             metrics_cert_key: self.metrics_cert_key.or(lower.metrics_cert_key),
+            leader_elect: self.leader_elect.or(lower.leader_elect),
+            leader_election_id: self.leader_election_id.or(lower.leader_election_id),
+            leader_election_namespace: self
+                .leader_election_namespace
+                .or(lower.leader_election_namespace),
+            leader_election_lease_duration: self
+                .leader_election_lease_duration
+                .or(lower.leader_election_lease_duration),
+            leader_election_renew_deadline: self
+                .leader_election_renew_deadline
+                .or(lower.leader_election_renew_deadline),
+            leader_election_retry_period: self
+                .leader_election_retry_period
+                .or(lower.leader_election_retry_period),
             max_concurrent_reconciles: self
                 .max_concurrent_reconciles
                 .or(lower.max_concurrent_reconciles),

@@ -51,6 +51,12 @@ pub const SETTINGS: &[Setting] = &[
     none("metrics-cert-path", SERVERS),
     with("metrics-cert-name", "tls.crt", SERVERS),
     with("metrics-cert-key", "tls.key", SERVERS),
+    with("leader-elect", "false", ELECTION),
+    none("leader-election-id", ELECTION),
+    none("leader-election-namespace", ELECTION),
+    with("leader-election-lease-duration", "15s", ELECTION),
+    with("leader-election-renew-deadline", "10s", ELECTION),
+    with("leader-election-retry-period", "2s", ELECTION),
     with("max-concurrent-reconciles", "1", CONTROLLERS),
     with("max-total-reconciles", "0", CONTROLLERS),
     with("reconcile-timeout", "0", CONTROLLERS),
@@ -64,6 +70,7 @@ pub const SETTINGS: &[Setting] = &[
 
 const CLUSTER: &str = "Cluster";
 const SERVERS: &str = "Probes and metrics";
+const ELECTION: &str = "Leader election";
 const CONTROLLERS: &str = "Controllers";
 const LOGGING: &str = "Logging";
 

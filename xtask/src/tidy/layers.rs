@@ -170,7 +170,7 @@ const RANKS: &[Row] = &[
     },
     Row {
         name: CLI,
-        may: &[MANAGER, CONTROLLER, CACHE, SERVE, API],
+        may: &[MANAGER, CONTROLLER, CACHE, LEASE, SERVE, API],
         never: &[],
     },
     Row {

@@ -78,6 +78,42 @@ async fn flags_set_up_probes_and_metrics() {
 }
 
 #[tokio::test]
+async fn a_flag_elects_a_leader_on_the_lease_of_the_program() {
+    let server = ApiServer::new();
+    let flags = [
+        "--health-probe-bind-address=0",
+        "--leader-elect",
+        "--leader-election-namespace=default",
+    ];
+    let manager_of = |flags: &[&str]| {
+        let connection = Connection::in_process(server.service(), "default");
+        config(flags).manager_over(connection, "program").build()
+    };
+    let manager = manager_of(&flags).unwrap();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let running = tokio::spawn(manager.start(Shutdown::when(async move {
+        let _ = stopped.await;
+    })));
+    timeout(Duration::from_secs(60), manager.elected())
+        .await
+        .unwrap();
+    let leases = server.list("leases.coordination.k8s.io", "default");
+    let spec = &leases[0]["spec"];
+    assert_eq!(
+        (leases.len(), &leases[0]["metadata"]["name"]),
+        (1, &"program".into())
+    );
+    assert_eq!(spec["leaseDurationSeconds"], 15);
+    drop(stop);
+    running.await.unwrap().unwrap();
+    // Durations that contradict each other are refused when the manager is built.
+    let wrong = [&flags[..], &["--leader-election-renew-deadline=20s"]].concat();
+    let error = manager_of(&wrong).unwrap_err();
+    let source = std::error::Error::source(&error).unwrap().to_string();
+    assert!(source.contains("15s") && source.contains("20s"), "{source}");
+}
+
+#[tokio::test]
 async fn a_missing_certificate_ends_the_start_with_the_file() {
     let server = ApiServer::new();
     let connection = Connection::in_process(server.service(), "default");

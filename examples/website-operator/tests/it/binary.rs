@@ -193,6 +193,26 @@ async fn a_configuration_file_sets_the_controller_by_its_name() {
 }
 
 #[tokio::test]
+async fn the_flags_of_a_deployment_elect_a_leader_and_serve_probes_and_metrics() {
+    let home = TempDir::new().unwrap();
+    let mut command = operator(home.path());
+    command.args([
+        "--once",
+        "--leader-elect",
+        "--health-probe-bind-address=127.0.0.1:0",
+        "--metrics-bind-address=127.0.0.1:0",
+        "--log-level=info",
+        "--log-format=json",
+    ]);
+    let output = command.output().await.unwrap();
+    let log = text(&output.stderr);
+    assert!(output.status.success(), "{log}");
+    assert!(log.lines().all(|line| line.starts_with('{')), "{log}");
+    let listening = log.matches("the server listens").count();
+    assert_eq!(listening, 2, "{log}");
+}
+
+#[tokio::test]
 async fn a_wrong_variable_is_named() {
     let home = TempDir::new().unwrap();
     let mut command = operator(home.path());
