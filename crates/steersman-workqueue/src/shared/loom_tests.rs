@@ -41,6 +41,23 @@ fn loom_an_add_wakes_a_worker_that_is_about_to_park() {
     });
 }
 
+/// WQ-7, WQ-10
+#[test]
+fn loom_a_worker_that_needs_a_permit_misses_no_add() {
+    loom::model(|| {
+        let queue = queue();
+        let worker = spawn(&queue, |queue| {
+            let taken = block_on(queue.next_with(|| std::future::ready(7)));
+            let (taken, permit) = taken.ok()?;
+            queue.release(taken.slot, Verdict::Forget);
+            Some((*taken.key, permit))
+        });
+        add(&queue, 1);
+        assert_eq!(worker.join().unwrap(), Some((1, 7)));
+        assert!(queue.read(Machine::idle));
+    });
+}
+
 /// WQ-7
 #[test]
 fn loom_adds_of_two_threads_reach_one_worker() {
