@@ -150,22 +150,31 @@ fn parts(asked: &Bench) -> Result<Vec<Part>, String> {
 }
 
 fn cargo(root: &Path, arguments: &[&str]) -> Result<(), String> {
-    match Command::new("cargo")
-        .current_dir(root)
-        .args(arguments)
-        .status()
-    {
+    match cargo_command(root).args(arguments).status() {
         Ok(status) if status.success() => Ok(()),
         Ok(_) => Err(format!("`cargo {}` failed", arguments.join(" "))),
         Err(error) => Err(format!("cargo could not be started: {error}")),
     }
 }
 
+/// Returns a call of cargo without the variables that the running cargo set for this program: the build script of
+/// `ring` depends on them, and every crate above it would be compiled again.
+fn cargo_command(root: &Path) -> Command {
+    let mut command = Command::new("cargo");
+    command.current_dir(root);
+    let inherited = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    for name in inherited
+        .filter(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"))
+    {
+        command.env_remove(name);
+    }
+    command
+}
+
 fn measure(root: &Path, part: Part, asked: &Bench) -> Result<Measured, String> {
     let name = part.name();
-    let mut command = Command::new("cargo");
+    let mut command = cargo_command(root);
     command
-        .current_dir(root)
         .args(["run", "--release", "--locked", "--quiet"])
         .args(["--package", "steersman-bench", "--", name])
         .args(asked.quick.then_some("--quick"))
