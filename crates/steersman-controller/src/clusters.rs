@@ -157,14 +157,16 @@ impl Clusters {
         })
     }
 
-    /// Declares a kind in every present and future cluster.
-    pub(crate) fn declare(&self, declaration: Declaration) -> Result<(), ClusterError> {
+    /// Declares kinds in every present and future cluster: all of them, or none in future clusters.
+    pub(crate) fn declare(&self, kinds: Vec<Declaration>) -> Result<(), ClusterError> {
         let mut declarations = self.shared.declarations.lock();
         for member in self.list() {
-            let declared = (declaration.declare)(member.cache());
-            declared.map_err(|source| declaration.refused(member.name(), source))?;
+            for declaration in &kinds {
+                let declared = (declaration.declare)(member.cache());
+                declared.map_err(|source| declaration.refused(member.name(), source))?;
+            }
         }
-        declarations.push(declaration);
+        declarations.extend(kinds);
         Ok(())
     }
 }
@@ -239,6 +241,12 @@ impl ClusterMember {
     #[must_use]
     pub fn removed(&self) -> CancellationToken {
         self.removed.child_token()
+    }
+
+    /// Returns whether both are one cluster, and not two that had one name after each other.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.id == other.id && self.cache.is_same(&other.cache)
     }
 
     pub(crate) fn is_removed(&self) -> bool {

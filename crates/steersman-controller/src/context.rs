@@ -100,8 +100,9 @@ impl Context {
         if *cluster == ClusterName::local() {
             return Some(self.client().clone());
         }
-        let member = self.shared.clusters.get(cluster)?;
-        let client = self.shared.of_cluster(member, |used| used.client.clone());
+        let client = self
+            .shared
+            .of_cluster(cluster, |used| used.client.clone())?;
         Some(match &self.request {
             Some(request) => client.for_request(request.clone()),
             None => client,
@@ -129,8 +130,7 @@ impl Context {
         if *cluster == ClusterName::local() {
             return Some(self.events().clone());
         }
-        let member = self.shared.clusters.get(cluster)?;
-        Some(self.shared.of_cluster(member, |used| used.events.clone()))
+        self.shared.of_cluster(cluster, |used| used.events.clone())
     }
 
     /// Returns the name of the controller.
@@ -203,9 +203,14 @@ impl Context {
 impl ContextShared {
     /// Reads from the client and the recorder of this controller for a cluster. The client has the field
     /// manager of the controller's own client and a count of its own writes (CTRL-9).
-    fn of_cluster<T>(&self, member: ClusterMember, read: impl FnOnce(&ClusterClient) -> T) -> T {
+    fn of_cluster<T>(
+        &self,
+        cluster: &ClusterName,
+        read: impl FnOnce(&ClusterClient) -> T,
+    ) -> Option<T> {
         let mut clients = self.cluster_clients.lock();
         clients.retain(|_, used| !used.member.is_removed());
+        let member = self.clusters.get(cluster)?;
         let used = clients.entry(member.id).or_insert_with(|| {
             let client = member.client().clone();
             let client = match self.client.given_field_manager() {
@@ -218,7 +223,7 @@ impl ContextShared {
                 member,
             }
         });
-        read(used)
+        Some(read(used))
     }
 }
 

@@ -14,6 +14,7 @@ use crate::request::RequestKey;
 use crate::running::{Parts, refused, run};
 use crate::start::StartContext;
 use crate::status::ControllerStatus;
+use crate::watch::in_clusters::AnyClusterWatch;
 
 /// A controller: watches that cause requests, and workers that reconcile them.
 ///
@@ -176,19 +177,19 @@ impl<R: RequestKey, C: Reconciler<R>> AnyParts for Parts<R, C> {
     }
 
     fn declare_in(&self, clusters: &Clusters) -> Result<(), ControllerError> {
-        for watch in &self.cluster_watches {
+        let declaration = |watch: &Arc<dyn AnyClusterWatch<R>>| {
             let shared = Arc::clone(watch);
-            let declaration = Declaration {
+            Declaration {
                 kind: watch.kind().clone(),
                 declare: Arc::new(move |cache| shared.declare(cache)),
-            };
-            let declared = clusters.declare(declaration);
-            declared.map_err(|source| ControllerError::Cluster {
-                controller: self.name.clone(),
-                source: Box::new(source),
-            })?;
-        }
-        Ok(())
+            }
+        };
+        let kinds = self.cluster_watches.iter().map(declaration).collect();
+        let declared = clusters.declare(kinds);
+        declared.map_err(|source| ControllerError::Cluster {
+            controller: self.name.clone(),
+            source: Box::new(source),
+        })
     }
 
     fn run(

@@ -39,6 +39,7 @@ impl Manager {
         let options = ManagerOptions {
             grace: Some(DEFAULT_GRACE),
             registry: Registry::new(),
+            client: ClientOptions::new(),
             field_manager: None,
             clock: Arc::new(Timestamp::now),
             controllers: ControllerDefaults::new(),
@@ -180,6 +181,7 @@ impl ManagerBuilder {
             let metrics = CacheMetrics::register(&self.options.registry);
             self.cache.metrics(metrics.map_err(Error::Metrics)?)
         };
+        self.options.client = self.client.clone();
         let client = if self.client.has_metrics() {
             self.client
         } else {

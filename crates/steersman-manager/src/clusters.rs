@@ -2,12 +2,16 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{IntGauge, Registry};
-use steersman_controller::{ClusterMember, ClusterName, Clusters};
+use steersman_controller::{ClusterError, ClusterMember, ClusterName, Clusters};
+use steersman_object::report;
+use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::cluster::Cluster;
@@ -15,12 +19,22 @@ use crate::error::BoxError;
 use crate::order::Group;
 use crate::runnable::{RunContext, Runnable};
 
-/// The clusters that were added to a manager.
+/// The clusters that were added to a manager. Cheap to clone; all clones are one table.
+#[derive(Clone)]
 pub(crate) struct AddedClusters {
     pub(crate) set: Clusters,
     pub(crate) metrics: ClusterMetrics,
-    /// One token per cluster, cancelled once no task of the cluster runs.
-    pub(crate) ended: Mutex<HashMap<ClusterName, CancellationToken>>,
+    /// Locked while a cluster is added or removed, so that set, metrics and table agree.
+    table: Arc<Mutex<HashMap<ClusterName, AddedCluster>>>,
+}
+
+/// A cluster that was added, and the progress of its run.
+#[derive(Clone)]
+pub(crate) struct AddedCluster {
+    member: ClusterMember,
+    has_started: Arc<AtomicBool>,
+    /// Cancelled once no task of the cluster runs.
+    ended: CancellationToken,
 }
 
 /// Collects the metrics of each cluster, which have the label `cluster`, when the registry of the manager is
@@ -34,9 +48,16 @@ pub(crate) struct ClusterMetrics {
 /// Runs the cache of a cluster until the cluster is removed.
 pub(crate) struct MemberRun {
     cluster: Cluster,
-    member: ClusterMember,
-    ended: DropGuard,
+    added: AddedCluster,
+    clusters: AddedClusters,
+    _ended: DropGuard,
 }
+
+/// The pause after the first failure to make a client for a cluster. It doubles up to [`LONGEST_PAUSE`].
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+
+/// The longest pause between two tries to make a client for a cluster.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 // === impl AddedClusters ===
 
@@ -51,27 +72,65 @@ impl AddedClusters {
                     "Clusters of the manager besides its own",
                 )?,
             },
-            ended: Mutex::default(),
+            table: Arc::default(),
         })
     }
 
-    /// MGR-9: removes a cluster from the set and from the metrics. Returns the token of its end, if there was such a
-    /// cluster.
-    pub(crate) fn forget(&self, name: &ClusterName) -> Option<CancellationToken> {
-        self.set.remove(name)?;
-        self.metrics.remove(name);
-        self.ended.lock().remove(name)
+    /// Adds a cluster and returns its runnable.
+    pub(crate) fn add(
+        &self,
+        name: ClusterName,
+        cluster: Cluster,
+        registry: Registry,
+    ) -> Result<(ClusterMember, MemberRun), ClusterError> {
+        let mut table = self.table.lock();
+        let (cache, client) = (cluster.cache().clone(), cluster.client().clone());
+        let member = self.set.add(name.clone(), cache, client)?;
+        self.metrics.add(name.clone(), registry);
+        let ended = CancellationToken::new();
+        let added = AddedCluster {
+            member: member.clone(),
+            has_started: Arc::default(),
+            ended: ended.clone(),
+        };
+        table.insert(name, added.clone());
+        let run = MemberRun {
+            cluster,
+            added,
+            clusters: self.clone(),
+            _ended: ended.drop_guard(),
+        };
+        Ok((member, run))
     }
 
-    /// Makes the runnable of a cluster.
-    pub(crate) fn run(&self, cluster: Cluster, member: &ClusterMember) -> MemberRun {
-        let ended = CancellationToken::new();
-        let name = member.name().clone();
-        self.ended.lock().insert(name, ended.clone());
-        MemberRun {
-            cluster,
-            member: member.clone(),
-            ended: ended.drop_guard(),
+    /// MGR-9: removes a cluster from the set and from the metrics. Returns `None` if no cluster has the name.
+    pub(crate) fn remove(&self, name: &ClusterName) -> Option<AddedCluster> {
+        let mut table = self.table.lock();
+        let added = table.remove(name)?;
+        self.set.remove(name);
+        self.metrics.remove(name);
+        Some(added)
+    }
+
+    /// Removes one cluster, and no later one of its name.
+    pub(crate) fn remove_member(&self, member: &ClusterMember) {
+        let mut table = self.table.lock();
+        let present = table.get(member.name());
+        if present.is_some_and(|added| added.member.is_same(member)) {
+            table.remove(member.name());
+            self.set.remove(member.name());
+            self.metrics.remove(member.name());
+        }
+    }
+}
+
+impl AddedCluster {
+    /// Waits until no task of the cluster runs. A cluster that has not started never will, because it was removed.
+    ///
+    /// Cancel safe.
+    pub(crate) async fn ended(&self) {
+        if self.has_started.load(Ordering::Acquire) {
+            self.ended.cancelled().await;
         }
     }
 }
@@ -112,9 +171,29 @@ impl Collector for ClusterMetrics {
 
 // === impl MemberRun ===
 
+impl MemberRun {
+    /// Waits until a client can be made. CTRL-12: credentials that cannot be used concern this cluster alone.
+    async fn connectable(&self, context: &RunContext) {
+        let connection = self.cluster.connection();
+        let mut pause = FIRST_PAUSE;
+        while let Err(error) = connection.connect().await {
+            // Later groups do not wait for this cluster.
+            context.ready();
+            tracing::error!(
+                cluster = %self.added.member.name(),
+                error = %report(&error),
+                retry_after = ?pause,
+                "no client can be made for the cluster: correct its credentials; other clusters go on"
+            );
+            sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+}
+
 impl Runnable for MemberRun {
     fn name(&self) -> String {
-        title(self.member.name())
+        format!("cluster {}", self.added.member.name())
     }
 
     fn group(&self) -> Group {
@@ -130,24 +209,28 @@ impl Runnable for MemberRun {
     }
 
     async fn run(self, context: RunContext) -> Result<(), BoxError> {
+        self.added.has_started.store(true, Ordering::Release);
+        let removed = self.added.member.removed();
+        let stopped = context.cancellation();
+        tokio::select! {
+            biased;
+            () = removed.cancelled() => return Ok(()),
+            () = stopped.cancelled() => return Ok(()),
+            () = self.connectable(&context) => {}
+        }
         let Self {
             cluster,
-            member,
-            ended,
+            added,
+            clusters,
+            _ended,
         } = self;
-        let removed = member.removed();
         let result = tokio::select! {
             biased;
             () = removed.cancelled() => Ok(()),
             result = cluster.run(context) => result,
         };
-        // Only now, because the future of `run` was dropped above.
-        drop(ended);
+        // The set itself may have removed the cluster.
+        clusters.remove_member(&added.member);
         result
     }
-}
-
-/// Returns the name of a cluster among the runnables of a manager.
-pub(crate) fn title(cluster: &ClusterName) -> String {
-    format!("cluster {cluster}")
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use steersman_client::ClientOptions;
 use steersman_controller::{Clock, ControllerDefaults};
 
 /// The options of a manager, from its [`ManagerBuilder`](crate::ManagerBuilder).
@@ -11,6 +12,8 @@ pub(crate) struct ManagerOptions {
     pub(crate) grace: Option<Duration>,
     /// The registry of the metrics of controllers, caches and queues.
     pub(crate) registry: prometheus::Registry,
+    /// The options of the manager's client, which those of added clusters share.
+    pub(crate) client: ClientOptions,
     /// The field manager of controllers that were declared without one.
     pub(crate) field_manager: Option<String>,
     /// The wall clock of reconcilers.

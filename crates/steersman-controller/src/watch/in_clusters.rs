@@ -90,6 +90,7 @@ async fn follow_one<R: RequestKey>(
     };
     let removed = member.removed();
     tokio::select! {
+        biased;
         () = removed.cancelled() => {
             tracing::debug!(%cluster, %kind, "the cluster was removed, its watch ends");
         }

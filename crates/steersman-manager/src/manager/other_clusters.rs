@@ -2,14 +2,13 @@
 
 use steersman_api::{Connection, ConnectionMetrics};
 use steersman_cache::{CacheMetrics, CacheOptions};
-use steersman_client::{ClientMetrics, ClientOptions};
+use steersman_client::ClientMetrics;
 use steersman_controller::{ClusterMember, ClusterName, Clusters};
 
 use super::Manager;
 use crate::cluster::Cluster;
-use crate::clusters::{self, ClusterMetrics};
+use crate::clusters::ClusterMetrics;
 use crate::error::Error;
-use crate::runnable::Erased;
 
 impl Manager {
     /// Returns the clusters that were added with [`add_cluster`](Self::add_cluster).
@@ -21,7 +20,8 @@ impl Manager {
     /// Adds a cluster besides the manager's own, also while the manager runs. Its cache starts with the other
     /// caches, or at once, and controllers that
     /// [watch each cluster](steersman_controller::ControllerBuilder::watches_in_clusters) begin to watch it.
-    /// Its metrics of cache, client and requests have the label `cluster`.
+    /// Its client has the options of the manager's client, and its metrics of cache, client and requests have the
+    /// label `cluster`.
     ///
     /// A cluster that cannot be reached delays no other one (CTRL-12); [`health`](Self::health) names it.
     ///
@@ -37,21 +37,26 @@ impl Manager {
     ) -> Result<ClusterMember, Error> {
         let (name, added) = (name.into(), &self.shared.clusters);
         let registry = ClusterMetrics::registry_of(&name).map_err(Error::Metrics)?;
-        let cache_metrics = CacheMetrics::register(&registry).map_err(Error::Metrics)?;
         let client_metrics = ClientMetrics::register(&registry).map_err(Error::Metrics)?;
-        let requests = ConnectionMetrics::register(&registry).map_err(Error::Metrics)?;
-        let cluster = Cluster::with_client_options(
-            connection.metrics(requests),
-            options.metrics(cache_metrics),
-            ClientOptions::new().metrics(client_metrics),
-        )?
-        .preflight(self.shared.cluster.has_preflight())
-        .named(name.clone());
-        let (cache, client) = (cluster.cache().clone(), cluster.client().clone());
-        let member = added.set.add(name.clone(), cache, client)?;
-        added.metrics.add(name.clone(), registry);
-        if let Err(error) = self.add(added.run(cluster, &member)) {
-            added.forget(&name);
+        let client = self.shared.options.client.clone().metrics(client_metrics);
+        let connection = if connection.has_metrics() {
+            connection
+        } else {
+            let requests = ConnectionMetrics::register(&registry);
+            connection.metrics(requests.map_err(Error::Metrics)?)
+        };
+        let options = if options.has_metrics() {
+            options
+        } else {
+            let metrics = CacheMetrics::register(&registry);
+            options.metrics(metrics.map_err(Error::Metrics)?)
+        };
+        let cluster = Cluster::with_client_options(connection, options, client)?
+            .preflight(self.shared.cluster.has_preflight())
+            .named(name.clone());
+        let (member, run) = added.add(name, cluster, registry)?;
+        if let Err(error) = self.add(run) {
+            added.remove_member(&member);
             return Err(error);
         }
         Ok(member)
@@ -68,18 +73,11 @@ impl Manager {
         name: impl Into<ClusterName>,
     ) -> impl Future<Output = bool> + Send + 'static {
         let name = name.into();
-        let ended = self.shared.clusters.forget(&name);
-        // A cluster that has not started yet.
-        let never_run = {
-            let (mut state, title) = (self.shared.state.lock(), clusters::title(&name));
-            let is_it = |waiting: &mut Erased| waiting.name == title;
-            state.waiting.extract_if(.., is_it).collect::<Vec<_>>()
-        };
-        drop(never_run);
+        let removed = self.shared.clusters.remove(&name);
         async move {
-            match ended {
-                Some(ended) => {
-                    ended.cancelled().await;
+            match removed {
+                Some(removed) => {
+                    removed.ended().await;
                     true
                 }
                 None => false,

@@ -10,6 +10,7 @@ use steersman_api::Connection;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{Answer, Verb};
 use steersman_cache::CacheOptions;
+use steersman_client::ClientOptions;
 use steersman_controller::{
     Action, ClusterError, ClusterName, ClusterRequest, Context, Controller,
     Error as ReconcileError, Reconciler, handler,
@@ -17,6 +18,7 @@ use steersman_controller::{
 use steersman_manager::{Error, Manager};
 use steersman_object::ObjectKey;
 use steersman_testenv::eventually;
+use steersman_testenv::log::capture;
 use tokio::sync::mpsc;
 
 use crate::world::{Notes, Tell, add, config_map, manager_of, soon, start};
@@ -245,6 +247,68 @@ async fn an_unreachable_cluster_delays_no_other_one() {
     marker.notes.reach(3).await;
     assert_eq!(marker.notes.all()[2], "west/default/b");
     until("health", || manager.health().is_ok()).await;
+    started.stop().await.unwrap();
+}
+
+/// CTRL-12: a cluster without usable credentials ends neither the manager nor the work for other clusters.
+#[tokio::test(start_paused = true)]
+async fn a_cluster_without_credentials_is_tried_again_and_can_be_removed() {
+    let own = server_with(&["a"]);
+    let (manager, marker) = marking(&own);
+    let log = capture();
+    let mut config =
+        steersman_api::kube_client::Config::new("https://127.0.0.1:1".parse().unwrap());
+    config.auth_info.token_file = Some("/nowhere/token".to_owned());
+    let unusable = Connection::from_config(config);
+    manager
+        .add_cluster("west", unusable, CacheOptions::new())
+        .unwrap();
+    let started = start(&manager);
+    marker.notes.reach(1).await;
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert!(!started.task.is_finished());
+    let tries = log
+        .text()
+        .matches("no client can be made for the cluster")
+        .count();
+    assert!((10..20).contains(&tries), "{tries}");
+    assert!(soon(manager.remove_cluster("west")).await);
+    started.stop().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_added_cluster_has_the_client_options_of_the_manager() {
+    let (own, west) = (server_with(&[]), server_with(&["b"]));
+    let builder = manager_of(&own).client(ClientOptions::new().dry_run(true));
+    let manager = builder.build().unwrap();
+    let member = manager
+        .add_cluster("west", connection(&west), CacheOptions::new())
+        .unwrap();
+    let started = start(&manager);
+    let map = ConfigMap {
+        metadata: ObjectKey::namespaced("default", "dry").to_meta(),
+        ..ConfigMap::default()
+    };
+    member.client().create(&map).await.unwrap();
+    assert!(west.get("configmaps", "default", "dry").is_none());
+    started.stop().await.unwrap();
+}
+
+/// MGR-9: what was removed through the set leaves no metrics behind.
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_the_set_removed_leaves_the_metrics_too() {
+    let (own, west) = (server_with(&["a"]), server_with(&["b"]));
+    let (manager, marker) = marking(&own);
+    manager
+        .add_cluster("west", connection(&west), CacheOptions::new())
+        .unwrap();
+    let started = start(&manager);
+    marker.notes.reach(2).await;
+    assert!(manager.clusters().remove(&"west".into()).is_some());
+    until("the end", || {
+        metrics(&manager).contains("steersman_clusters 0")
+    })
+    .await;
     started.stop().await.unwrap();
 }
 
