@@ -10,7 +10,7 @@ use tokio::process::Command;
 
 use crate::world::player;
 
-fn operator(home: &Path) -> Command {
+pub(crate) fn operator(home: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_website-operator"));
     command
         .env_clear()
@@ -117,12 +117,6 @@ async fn once_prints_the_obstacle_that_a_user_must_remove_instead_of_waiting() {
         "{}",
         text(&output.stderr)
     );
-    let site = |name: &str, pages: &str| {
-        serde_json::json!({
-            "apiVersion": "web.example.com/v1", "kind": "Website",
-            "metadata": {"name": name, "namespace": "default"}, "spec": {"pages": pages},
-        })
-    };
     server.create(site("empty", "nowhere")).unwrap();
     let error = error_of(&run(&home, &["--once"]).await);
     assert!(
@@ -159,7 +153,7 @@ async fn the_definition_in_the_manifests_equals_the_definition_in_the_code() {
 
 /// Starts an api-server over HTTPS that plays workloads, and a home with a KUBECONFIG that leads
 /// to it.
-async fn configured() -> (TestEnv, TempDir) {
+pub(crate) async fn configured() -> (TestEnv, TempDir) {
     let env = TestEnv::https(player()).await.unwrap();
     let home = TempDir::new().unwrap();
     std::fs::write(home.path().join("config"), env.kubeconfig().unwrap()).unwrap();
@@ -228,6 +222,14 @@ async fn run(home: &TempDir, arguments: &[&str]) -> Output {
     let mut command = operator(home.path());
     command.env("KUBECONFIG", "config").args(arguments);
     command.output().await.unwrap()
+}
+
+/// Returns a website of the namespace `default`.
+pub(crate) fn site(name: &str, pages: &str) -> serde_json::Value {
+    serde_json::json!({
+        "apiVersion": "web.example.com/v1", "kind": "Website",
+        "metadata": {"name": name, "namespace": "default"}, "spec": {"pages": pages},
+    })
 }
 
 fn kubeconfig(server: &str) -> String {

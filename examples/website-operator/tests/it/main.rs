@@ -11,3 +11,4 @@ mod outage;
 mod others;
 mod sharing;
 mod binary;
+mod failover;

@@ -1,0 +1,119 @@
+//! A failover of the program: three processes with one API server over HTTPS, of which the test kills the leader.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use steersman::kube_core::CustomResourceExt as _;
+use steersman_testenv::apiserver::ApiServer;
+use steersman_testenv::assert::Unmet;
+use steersman_testenv::eventually;
+use tokio::process::Child;
+use website_operator::website::Website;
+
+use crate::binary::{configured, operator, site};
+
+/// One process of the operator, with the file of its log. Dropping it kills the process.
+struct Replica {
+    process: Child,
+    log: PathBuf,
+}
+
+impl Replica {
+    fn start(home: &Path, name: &str) -> Self {
+        let log = home.join(format!("{name}.log"));
+        let mut command = operator(home);
+        command
+            .env("KUBECONFIG", "config")
+            .args([
+                "--leader-elect",
+                "--leader-election-namespace=default",
+                "--leader-election-lease-duration=3s",
+                "--leader-election-renew-deadline=2s",
+                "--leader-election-retry-period=500ms",
+                "--health-probe-bind-address=127.0.0.1:0",
+                "--log-level=info",
+                "--log-format=json",
+            ])
+            .stdout(File::create(home.join(format!("{name}.out"))).unwrap())
+            .stderr(File::create(&log).unwrap());
+        let process = command.spawn().unwrap();
+        Self { process, log }
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap()
+    }
+
+    /// Returns whether the log says that the replica was elected under this identity.
+    fn leads_as(&self, identity: &str) -> bool {
+        let is_elected =
+            |line: &str| line.contains("this replica leads") && line.contains(identity);
+        self.log().lines().any(is_elected)
+    }
+}
+
+/// Creates a website with its pages, and waits until it is ready.
+async fn serve_site(server: &ApiServer, name: &str, replicas: &[Replica]) {
+    let pages = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": "default"}, "data": {"index.html": "hi"},
+    });
+    server.create(pages).unwrap();
+    server.create(site(name, name)).unwrap();
+    let ready = eventually("the website is ready", || async move {
+        let site = server
+            .get("websites.web.example.com", "default", name)
+            .unwrap();
+        let site: Website = serde_json::from_value(site).unwrap();
+        match site.is_ready() {
+            true => Ok(()),
+            false => Err(format!("{:?}", site.status)),
+        }
+    });
+    ready.await.unwrap_or_else(|error| fail(&error, replicas));
+}
+
+/// Waits until one of the replicas holds the Lease, and returns its index and its identity.
+async fn leader(server: &ApiServer, replicas: &[Replica]) -> (usize, String) {
+    let elected = eventually("a replica leads", || async move {
+        let lease = server.get("leases.coordination.k8s.io", "default", "website-operator");
+        let lease = lease.ok_or("there is no Lease")?;
+        let identity = lease["spec"]["holderIdentity"].as_str().unwrap_or_default();
+        let leads = |replica: &Replica| !identity.is_empty() && replica.leads_as(identity);
+        let at = replicas
+            .iter()
+            .position(leads)
+            .ok_or_else(|| lease.to_string())?;
+        Ok((at, identity.to_owned()))
+    });
+    elected.await.unwrap_or_else(|error| fail(&error, replicas))
+}
+
+/// Fails the test, and shows the logs of the replicas.
+fn fail(error: &Unmet, replicas: &[Replica]) -> ! {
+    let logs: Vec<String> = replicas.iter().map(Replica::log).collect();
+    panic!("{error}\n{}", logs.join("\n"));
+}
+
+/// The leases are of 3 s, 2 s and 0.5 s.
+#[tokio::test]
+async fn a_standby_serves_new_websites_after_the_leader_was_killed() {
+    let (env, home) = configured().await;
+    let server = env.server().unwrap();
+    let definition = serde_json::to_value(Website::crd()).unwrap();
+    server.install_crd(definition).unwrap();
+    let start = |name| Replica::start(home.path(), name);
+    let mut replicas: Vec<Replica> = ["one", "two", "three"].map(start).into();
+
+    let (at, first) = leader(server, &replicas).await;
+    serve_site(server, "before", &replicas).await;
+
+    let mut killed = replicas.remove(at);
+    // SIGKILL on Unix.
+    killed.process.kill().await.unwrap();
+
+    serve_site(server, "after", &replicas).await;
+    let (_, second) = leader(server, &replicas).await;
+    assert_ne!(first, second);
+}
