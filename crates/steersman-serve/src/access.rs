@@ -17,7 +17,7 @@ use steersman_api::kube_client::Client;
 use steersman_api::{Api, Connection};
 use steersman_object::{TypedObject, report};
 use tokio::sync::{OnceCell, Semaphore};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout_at};
 use tracing::{debug, error};
 
 use crate::review_cache::ReviewCache;
@@ -64,8 +64,9 @@ const USER_KEPT: Duration = Duration::from_secs(60);
 const PERMISSION_KEPT: Duration = Duration::from_secs(300);
 /// How long a refused permission is kept.
 const REFUSAL_KEPT: Duration = Duration::from_secs(30);
-/// How long one review with its retries may take.
-const LONGEST_REVIEW: Duration = Duration::from_secs(10);
+/// How long both reviews of a request with their retries may take. The client of a scrape leaves after 10 s, by
+/// default of Prometheus; with a limit below that, the failure is logged and the client gets its response.
+const REVIEW_LIMIT: Duration = Duration::from_secs(8);
 /// The pause before the first retry of a review; each later pause is longer by half.
 const FIRST_RETRY: Duration = Duration::from_millis(500);
 /// The number of kept answers of each sort.
@@ -117,13 +118,14 @@ impl AccessControl for ReviewedAccess {
         let Some(token) = bearer(&head.headers) else {
             return Err(unauthorized());
         };
-        let Some(user) = self.shared.user(token).await? else {
+        let deadline = Instant::now() + REVIEW_LIMIT;
+        let Some(user) = self.shared.user(token, deadline).await? else {
             return Err(unauthorized());
         };
         let verb = head.method.as_str().to_ascii_lowercase();
         if self
             .shared
-            .is_permitted(&user, &verb, head.uri.path())
+            .is_permitted(&user, &verb, head.uri.path(), deadline)
             .await?
         {
             return Ok(());
@@ -138,7 +140,7 @@ impl AccessControl for ReviewedAccess {
 
 impl AccessShared {
     /// Returns the user of a token, or `None` if the server refuses the token.
-    async fn user(&self, token: &str) -> Result<Option<Arc<UserInfo>>, Refused> {
+    async fn user(&self, token: &str, deadline: Instant) -> Result<Option<Arc<UserInfo>>, Refused> {
         let question = token.to_owned();
         if let Some(known) = self.users.lock().get(&question, now()) {
             return Ok(known);
@@ -150,7 +152,7 @@ impl AccessShared {
             },
             ..TokenReview::default()
         };
-        let review = self.review(&review).await;
+        let review = self.review(&review, deadline).await;
         let Some(answer) = review else {
             return Err(failed("Authentication failed"));
         };
@@ -167,7 +169,13 @@ impl AccessShared {
     }
 
     /// Returns whether a user may send a request.
-    async fn is_permitted(&self, user: &UserInfo, verb: &str, path: &str) -> Result<bool, Refused> {
+    async fn is_permitted(
+        &self,
+        user: &UserInfo,
+        verb: &str,
+        path: &str,
+        deadline: Instant,
+    ) -> Result<bool, Refused> {
         let spec = SubjectAccessReviewSpec {
             extra: user.extra.clone(),
             groups: user.groups.clone(),
@@ -188,7 +196,7 @@ impl AccessShared {
             spec,
             ..SubjectAccessReview::default()
         };
-        let Some(answer) = self.review(&review).await else {
+        let Some(answer) = self.review(&review, deadline).await else {
             return Err(failed("Authorization failed"));
         };
         let status = answer.status.unwrap_or_default();
@@ -203,11 +211,11 @@ impl AccessShared {
     }
 
     /// Sends a review, again after failures that may pass. Failures are logged, and `None` is returned.
-    async fn review<K: TypedObject>(&self, review: &K) -> Option<K> {
+    async fn review<K: TypedObject>(&self, review: &K, deadline: Instant) -> Option<K> {
         let tries = async {
             let _turn = self.turns.acquire().await;
             let client = self.client.get_or_try_init(|| self.connection.connect());
-            let api = Api::<K>::typed(client.await?.clone()).request_timeout(LONGEST_REVIEW);
+            let api = Api::<K>::typed(client.await?.clone()).request_timeout(REVIEW_LIMIT);
             let mut pause = FIRST_RETRY;
             loop {
                 match api.review(review).await {
@@ -220,10 +228,10 @@ impl AccessShared {
                 }
             }
         };
-        match timeout(LONGEST_REVIEW, tries).await {
+        match timeout_at(deadline, tries).await {
             Ok(Ok(answer)) => return Some(answer),
             Ok(Err(error)) => self.log(&report(&error)),
-            Err(_) => self.log(&"no answer within 10 s"),
+            Err(_) => self.log(&format_args!("no answer within {REVIEW_LIMIT:?}")),
         }
         None
     }

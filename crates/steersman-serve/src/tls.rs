@@ -17,7 +17,8 @@ use crate::error::Error;
 /// The TLS settings of a server: where its certificate comes from.
 ///
 /// Files are compared with what the server uses before each handshake, so that a handshake uses the files as
-/// they are (`SERVE-4`). Files that cannot be used keep the former certificate in use and cost one warning.
+/// they are (`SERVE-4`). Files that cannot be used keep the former certificate in use and cost one warning; the
+/// metrics count each failed read, so that an alert lasts as long as the problem.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct TlsOptions {
@@ -39,10 +40,16 @@ pub(crate) struct Certificates {
 }
 
 struct Current {
-    pair: PemPair,
+    pair: Arc<PemPair>,
     config: Arc<ServerConfig>,
     /// The problem that was logged last.
     problem: Option<String>,
+}
+
+/// Files with another certificate than the present one, and the settings with it.
+struct ChangedPair {
+    pair: Arc<PemPair>,
+    config: Arc<ServerConfig>,
 }
 
 /// The metrics of certificate files, under the names of controller-runtime's certificate watcher. Cheap to clone;
@@ -93,7 +100,7 @@ impl TlsOptions {
         self
     }
 
-    /// Counts changed files, and files that could not be used.
+    /// Counts changed files, and each failed read of files that cannot be used.
     pub fn metrics(mut self, metrics: CertificateMetrics) -> Self {
         self.metrics = Some(metrics);
         self
@@ -130,7 +137,7 @@ impl Certificates {
         Ok(Self {
             options,
             current: Mutex::new(Current {
-                pair,
+                pair: Arc::new(pair),
                 config,
                 problem: None,
             }),
@@ -141,10 +148,11 @@ impl Certificates {
     pub(crate) async fn current(&self) -> Arc<ServerConfig> {
         if let CertificateOrigin::Files { chain, key } = &self.options.source {
             let (chain, key) = (chain.clone(), key.clone());
-            let read = spawn_blocking(move || read_files(&chain, &key));
-            match timeout(LONGEST_READ, read).await {
-                Ok(Ok(Ok(pair))) => self.take(pair),
-                Ok(Ok(Err(error))) => self.keep(&steersman_object::report(&error).to_string()),
+            let (present, http2) = (Arc::clone(&self.current.lock().pair), self.options.http2);
+            let read = move || changed_pair(&present, http2, || read_files(&chain, &key));
+            match timeout(LONGEST_READ, spawn_blocking(read)).await {
+                Ok(Ok(Ok(changed))) => self.take(changed),
+                Ok(Ok(Err(problem))) => self.keep(&problem),
                 Ok(Err(error)) => self.keep(&error.to_string()),
                 Err(_) => self.keep("reading the files takes too long"),
             }
@@ -152,46 +160,37 @@ impl Certificates {
         Arc::clone(&self.current.lock().config)
     }
 
-    /// Uses the certificate from now on if it differs from the present one and is valid.
-    fn take(&self, pair: PemPair) {
-        if self.current.lock().pair == pair {
-            // The files are as they were before they could not be used.
-            self.current.lock().problem = None;
+    /// Uses the changed certificate from now on. Without one the files are as they were before they could not be
+    /// used.
+    fn take(&self, changed: Option<ChangedPair>) {
+        let mut current = self.current.lock();
+        current.problem = None;
+        let Some(ChangedPair { pair, config }) = changed else {
             return;
+        };
+        (current.pair, current.config) = (pair, config);
+        drop(current);
+        if let Some(metrics) = &self.options.metrics {
+            metrics.reads.inc();
         }
-        match pair.server_config(self.options.http2) {
-            Ok(config) => {
-                let mut current = self.current.lock();
-                *current = Current {
-                    pair,
-                    config,
-                    problem: None,
-                };
-                drop(current);
-                if let Some(metrics) = &self.options.metrics {
-                    metrics.reads.inc();
-                }
-                info!(
-                    place = self.options.place(),
-                    "new connections use the changed certificate"
-                );
-            }
-            Err(problem) => self.keep(&problem),
-        }
+        info!(
+            place = self.options.place(),
+            "new connections use the changed certificate"
+        );
     }
 
-    /// SERVE-4: keeps the present certificate, and logs each problem once.
+    /// SERVE-4: keeps the present certificate, counts each failed read, and logs each problem once.
     fn keep(&self, problem: &str) {
+        if let Some(metrics) = &self.options.metrics {
+            metrics.reads.inc();
+            metrics.errors.inc();
+        }
         let mut current = self.current.lock();
         if current.problem.as_deref() == Some(problem) {
             return;
         }
         current.problem = Some(problem.to_owned());
         drop(current);
-        if let Some(metrics) = &self.options.metrics {
-            metrics.reads.inc();
-            metrics.errors.inc();
-        }
         warn!(
             place = self.options.place(),
             problem,
@@ -223,12 +222,12 @@ impl CertificateMetrics {
                 reads: counter(
                     registry,
                     "certwatcher_read_certificate_total",
-                    "Changed certificate files that were read",
+                    "Reads of certificate files that had changed, or that could not be used",
                 )?,
                 errors: counter(
                     registry,
                     "certwatcher_read_certificate_errors_total",
-                    "Changed certificate files that could not be used",
+                    "Reads of certificate files that could not be used",
                 )?,
             })
         };
@@ -240,6 +239,27 @@ fn counter(registry: &Registry, name: &str, help: &str) -> Result<IntCounter, pr
     let counter = IntCounter::with_opts(Opts::new(name, help))?;
     registry.register(Box::new(counter.clone()))?;
     Ok(counter)
+}
+
+/// Returns the pair in the files if it differs from the present one and is valid, else the problem.
+///
+/// SERVE-4: files that cannot be used are read once more, because a Secret may have been replaced between the reads
+/// of the two files.
+fn changed_pair(
+    present: &Arc<PemPair>,
+    http2: bool,
+    read: impl Fn() -> Result<PemPair, Error>,
+) -> Result<Option<ChangedPair>, String> {
+    let once = || {
+        let pair = read().map_err(|error| steersman_object::report(&error).to_string())?;
+        if pair == **present {
+            return Ok(None);
+        }
+        let config = pair.server_config(http2)?;
+        let pair = Arc::new(pair);
+        Ok(Some(ChangedPair { pair, config }))
+    };
+    once().or_else(|_problem: String| once())
 }
 
 fn read_files(chain: &Path, key: &Path) -> Result<PemPair, Error> {
@@ -260,5 +280,40 @@ impl std::fmt::Debug for Certificates {
         f.debug_struct("Certificates")
             .field("options", &self.options)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    fn read_of(reads: Vec<PemPair>) -> impl Fn() -> Result<PemPair, Error> {
+        let reads = RefCell::new(reads.into_iter());
+        move || Ok(reads.borrow_mut().next().unwrap())
+    }
+
+    /// SERVE-4
+    #[test]
+    fn files_that_were_replaced_between_two_reads_are_read_once_more() {
+        let (old, new) = (
+            PemPair::self_signed().unwrap(),
+            PemPair::self_signed().unwrap(),
+        );
+        let mixed = PemPair {
+            chain: old.chain.clone(),
+            key: new.key.clone(),
+        };
+        let present = Arc::new(old.clone());
+        let changed = |reads: &[&PemPair]| {
+            let reads = reads.iter().map(|pair| (*pair).clone()).collect();
+            changed_pair(&present, false, read_of(reads))
+        };
+        let found = changed(&[&mixed, &new]).unwrap().unwrap();
+        assert!(*found.pair == new);
+        assert!(changed(&[&old]).unwrap().is_none());
+        assert!(changed(&[&mixed, &old]).unwrap().is_none());
+        assert!(changed(&[&mixed, &mixed]).is_err());
     }
 }
