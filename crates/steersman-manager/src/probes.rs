@@ -12,7 +12,7 @@ use futures::future::{BoxFuture, join_all};
 use parking_lot::Mutex;
 use steersman_object::panic_text;
 use steersman_serve::{CheckResult, Error as ServeError, ProbeQuery, Route, Routes, text_response};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tracing::{info, warn};
 
 use crate::error::{BoxError, Error};
@@ -49,6 +49,15 @@ struct Endpoint {
     failed: Mutex<HashMap<String, String>>,
 }
 
+/// The checks that a request waits for. If the request is dropped, because its client has left, it logs those that
+/// are slow (HEALTH-4).
+struct AwaitedChecks<'a> {
+    endpoint: &'a Endpoint,
+    began: Instant,
+    /// The names of the checks without a result.
+    names: Mutex<Vec<String>>,
+}
+
 /// The checks of the manager itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BuiltIn {
@@ -58,6 +67,9 @@ pub(crate) enum BuiltIn {
 
 /// The check that only says that the process answers.
 const PING: &str = "ping";
+/// The time after which a check is slow: half of the kubelet's default timeout of a probe. A client that leaves
+/// earlier tells nothing about the checks.
+const SLOW: Duration = Duration::from_millis(500);
 
 impl BuiltIn {
     /// Returns the names of the manager's checks, in order.
@@ -72,7 +84,7 @@ impl BuiltIn {
         match self {
             Self::Ready => monitor.ready_checks().into(),
             Self::Live => {
-                let now = tokio::time::Instant::now().into_std();
+                let now = Instant::now().into_std();
                 monitor.live_checks(now).into()
             }
         }
@@ -167,7 +179,15 @@ impl Endpoint {
                 .map(|check| CheckResult::with_findings(check.name, check.is_ok, check.findings)),
         );
         let added = added.iter().filter(|check| is_selected(&check.name));
-        results.extend(join_all(added.map(|check| check.result(self.limit))).await);
+        let added: Vec<&AddedCheck> = added.collect();
+        let awaited = AwaitedChecks::new(self, &added);
+        let awaited = &awaited;
+        let running = added.into_iter().map(|check| async move {
+            let result = check.result(self.limit).await;
+            awaited.remove(&check.name);
+            result
+        });
+        results.extend(join_all(running).await);
         results
     }
 
@@ -178,16 +198,53 @@ impl Endpoint {
             let check = result.name();
             let known = self.failed.lock().contains_key(check);
             match (result.is_ok(), known) {
-                (false, false) => {
-                    let reason = result.explanation();
-                    self.failed.lock().insert(check.to_owned(), reason.clone());
-                    warn!(endpoint, check, reason, "a health check fails");
-                }
+                (false, false) => self.log_failure(check, result.explanation()),
                 (true, true) => {
                     self.failed.lock().remove(check);
                     info!(endpoint, check, "the health check passes again");
                 }
                 (true, false) | (false, true) => {}
+            }
+        }
+    }
+
+    fn log_failure(&self, check: &str, reason: String) {
+        let endpoint = self.name;
+        warn!(endpoint, check, reason, "a health check fails");
+        self.failed.lock().insert(check.to_owned(), reason);
+    }
+}
+
+impl<'a> AwaitedChecks<'a> {
+    fn new(endpoint: &'a Endpoint, checks: &[&AddedCheck]) -> Self {
+        let names = checks.iter().map(|check| check.name.clone());
+        Self {
+            endpoint,
+            began: Instant::now(),
+            names: Mutex::new(names.collect()),
+        }
+    }
+
+    /// Removes a check that has a result.
+    fn remove(&self, check: &str) {
+        self.names.lock().retain(|name| name != check);
+    }
+}
+
+impl Drop for AwaitedChecks<'_> {
+    fn drop(&mut self) {
+        let took = self.began.elapsed();
+        if took < SLOW {
+            return;
+        }
+        for check in self.names.get_mut().drain(..) {
+            let is_known = self.endpoint.failed.lock().contains_key(&check);
+            if !is_known {
+                let reason = format!(
+                    "the client left after {took:.1?}, before the check had ended: make the check faster, or raise \
+                     timeoutSeconds of the probe"
+                );
+                self.endpoint.log_failure(&check, reason);
             }
         }
     }

@@ -9,6 +9,8 @@ use kube_core::CustomResourceExt as _;
 use steersman_apiserver::ApiServer;
 use steersman_controller::{Action, Context, Error as ReconcileError, Reconciler, Request};
 use steersman_manager::{Error, Group, HealthServer, Manager, runnable};
+use steersman_testenv::eventually;
+use steersman_testenv::log::capture;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot};
@@ -197,6 +199,47 @@ async fn checks_of_the_program_run_by_name() {
     assert_eq!(get(address, "/livez/").await.0, 500);
     fails.store(false, Ordering::Relaxed);
     assert_eq!(get(address, "/readyz/db").await.0, 200);
+    started.stop().await.unwrap();
+}
+
+/// HEALTH-4
+#[tokio::test]
+async fn a_slow_check_is_logged_although_its_client_has_left() {
+    let log = capture();
+    let server = ApiServer::new();
+    let manager = manager_of(&server).health("127.0.0.1:0").build().unwrap();
+    let (told, mut is_slow) = mpsc::unbounded_channel();
+    let slow = move || {
+        let told = told.clone();
+        async move {
+            // As long as a check that a probe of the kubelet does not wait for.
+            tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+            told.send(()).unwrap();
+            std::future::pending::<Result<(), Error>>().await
+        }
+    };
+    manager.add_ready_check("slow", slow).unwrap();
+    let listens = listening(&manager);
+    let started = start(&manager);
+    soon(listens).await.unwrap();
+    let mut kubelet = TcpStream::connect(manager.health_address().unwrap())
+        .await
+        .unwrap();
+    let request = b"GET /readyz HTTP/1.1\r\nHost: test\r\n\r\n";
+    kubelet.write_all(request).await.unwrap();
+    soon(is_slow.recv()).await.unwrap();
+    drop(kubelet);
+    let logged = eventually("the slow check is logged", || async {
+        let text = log.text();
+        let line = text
+            .lines()
+            .find(|line| line.contains("a health check fails"));
+        match line.is_some_and(|line| line.contains("slow") && line.contains("the client left")) {
+            true => Ok(()),
+            false => Err(text),
+        }
+    });
+    logged.await.unwrap();
     started.stop().await.unwrap();
 }
 
