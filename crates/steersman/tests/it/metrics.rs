@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use prometheus::{IntCounter, Registry};
 use serde_json::json;
 use steersman::controller::{ControllerDefaults, ReconcileLimit};
+use steersman::lease::LeaderElection;
 use steersman::manager::Shutdown;
 use steersman::{Action, Connection, Context, Controller, Error, Manager, Reconciler, Request};
 use steersman_apiserver::ApiServer;
@@ -47,6 +48,11 @@ async fn the_guide_tells_every_metric_and_none_that_is_not_there() {
     let registry = Registry::new();
     let manager = Manager::builder(Connection::in_process(server.service(), "default"))
         .metrics_registry(registry.clone())
+        .leader_election(
+            LeaderElection::new("shop")
+                .namespace("default")
+                .on_callers_runtime(),
+        )
         // The metrics of permits exist only with a limit.
         .controllers(
             ControllerDefaults::new().reconcile_limit(ReconcileLimit::new(NonZeroUsize::MIN)),

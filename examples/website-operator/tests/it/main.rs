@@ -12,3 +12,4 @@ mod others;
 mod sharing;
 mod binary;
 mod failover;
+mod production;
