@@ -13,11 +13,13 @@ use crate::record::LeaseRecord;
 #[derive(Debug)]
 pub(crate) struct Candidacy {
     identity: String,
+    /// The lease duration of this candidate, in seconds, which holds for a Lease without one.
+    own_seconds: i32,
     observed: Option<ObservedLease>,
     /// The instant until which the holder of a deleted or overwritten Lease may work.
     displaced_until: Option<Instant>,
-    /// Whether the candidate ever read or wrote the Lease.
-    has_seen_lease: bool,
+    /// Whether the Lease is absent, and named another holder when it was last read.
+    is_holder_deleted: bool,
 }
 
 /// The Lease as it was last read or written.
@@ -39,12 +41,13 @@ pub(crate) enum Claim {
 }
 
 impl Candidacy {
-    pub(crate) fn new(identity: String) -> Self {
+    pub(crate) fn new(identity: String, own_seconds: i32) -> Self {
         Self {
             identity,
+            own_seconds,
             observed: None,
             displaced_until: None,
-            has_seen_lease: false,
+            is_holder_deleted: false,
         }
     }
 
@@ -56,9 +59,14 @@ impl Candidacy {
         self.observed.as_ref()
     }
 
-    /// Returns whether the candidate ever read or wrote the Lease.
-    pub(crate) fn has_seen_lease(&self) -> bool {
-        self.has_seen_lease
+    /// Returns whether the Lease was deleted under a holder that this candidate knew, and so waits for.
+    pub(crate) fn is_holder_deleted(&self) -> bool {
+        self.is_holder_deleted
+    }
+
+    /// Returns the record of a Lease as this candidate reads it.
+    pub(crate) fn read(&self, lease: &Lease) -> LeaseRecord {
+        LeaseRecord::of(lease, self.own_seconds)
     }
 
     /// Returns whether this candidate is the holder in the observed Lease.
@@ -69,27 +77,26 @@ impl Candidacy {
 
     /// Records a Lease that was read, or that this candidate wrote, at `now`.
     pub(crate) fn observe(&mut self, lease: Lease, now: Instant) {
-        let record = LeaseRecord::of(&lease);
-        let changed = match self.observed.take() {
+        let record = self.read(&lease);
+        let before = self.observed.take();
+        let changed = match &before {
             // Labels and annotations may change without a renewal.
             Some(before) if before.record == record => before.changed,
-            Some(before) => {
-                let same_holder = before.record.holder == record.holder;
-                if !same_holder && !before.record.is_released_by(&record) {
+            _ => {
+                if let Some(before) = &before
+                    && !before.record.is_renewed_or_released_by(&record)
+                {
                     self.displace(&before.record, now);
                 }
-                now
-            }
-            None => {
-                // A holder that was cleared before the first look is unknown. It may work as long as the Lease says;
-                // the Lease of a holder that released it says one second.
-                if !self.has_seen_lease && record.holder.is_empty() && record.seconds > 1 {
+                // LEASE-3: a holder that was cleared between two reads is unknown. It may work as long as the Lease
+                // says; the Lease of a holder that released it says one second.
+                if record.holder.is_empty() && !record.is_released() {
                     self.displaced_until = later(self.displaced_until, now, record.duration());
                 }
                 now
             }
         };
-        self.has_seen_lease = true;
+        self.is_holder_deleted = false;
         self.observed = Some(ObservedLease {
             lease,
             record,
@@ -100,13 +107,19 @@ impl Candidacy {
     /// Records at `now` that the Lease is absent.
     pub(crate) fn observe_absence(&mut self, now: Instant) {
         if let Some(before) = self.observed.take() {
+            self.is_holder_deleted = self.is_another(&before.record.holder);
             self.displace(&before.record, now);
         }
     }
 
+    /// Returns whether a holder is another candidate.
+    fn is_another(&self, holder: &str) -> bool {
+        !holder.is_empty() && holder != self.identity
+    }
+
     /// LEASE-3: a holder that did not release the Lease may have renewed it until just before `now`.
     fn displace(&mut self, before: &LeaseRecord, now: Instant) {
-        if !before.holder.is_empty() && before.holder != self.identity {
+        if self.is_another(&before.holder) {
             self.displaced_until = later(self.displaced_until, now, before.duration());
         }
     }
@@ -116,7 +129,7 @@ impl Candidacy {
         let held_until = match &self.observed {
             Some(ObservedLease {
                 record, changed, ..
-            }) if !record.holder.is_empty() && record.holder != self.identity => {
+            }) if self.is_another(&record.holder) => {
                 // LEASE-2: a duration beyond the clock never expires.
                 match changed.checked_add(record.duration()) {
                     None => return Claim::HeldUntil(None),

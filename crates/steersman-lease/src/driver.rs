@@ -1,11 +1,15 @@
 //! Driver: runs the machine of one candidate: its requests, its timers and its commands.
 
-use std::future::{Future, pending};
-use std::pin::Pin;
-use std::time::Instant;
+use std::future::{Future, pending, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::task::Poll;
+use std::time::{Duration, Instant};
 
 use k8s_openapi::api::coordination::v1::Lease;
 use steersman_api::Api;
+use steersman_object::panic_text;
+use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep_until, timeout_at};
 use tracing::{debug, error, info, warn};
@@ -15,7 +19,7 @@ use crate::metrics::ElectionMetrics;
 use crate::options::ElectionOptions;
 use crate::record::LeaseRecord;
 use crate::requests::LeaseRequests;
-use crate::status::{ElectionChange, Ending, Overrun};
+use crate::status::{ElectionChange, Ending, LossReason, Overrun};
 
 /// What the driver publishes after each step.
 #[derive(Clone, Debug)]
@@ -29,6 +33,9 @@ pub(crate) struct Published {
 
 /// The request in flight.
 type InFlight = Pin<Box<dyn Future<Output = Reply> + Send>>;
+
+/// How long a log that does not take the reason of an abort may delay it.
+const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// One candidate: its machine and its surroundings.
 pub(crate) struct ElectionDriver {
@@ -53,8 +60,67 @@ impl Published {
 }
 
 impl ElectionDriver {
-    /// Runs the candidate until its election ends.
+    /// Runs the candidate until its election ends. A panic, such as one of the given clock, is a loss.
     pub(crate) async fn run(mut self) {
+        let panic = {
+            let mut election = pin!(self.elect());
+            poll_fn(|cx| {
+                // The election is not polled again after a panic.
+                match catch_unwind(AssertUnwindSafe(|| election.as_mut().poll(cx))) {
+                    Ok(polled) => polled.map(|()| None),
+                    Err(payload) => Poll::Ready(Some(panic_text(&*payload).to_owned())),
+                }
+            })
+            .await
+        };
+        if let Some(panic) = panic {
+            self.end_after_panic(&panic).await;
+        }
+    }
+
+    /// Reports the loss, and aborts the process if the owner's work does not end (LEASE-4).
+    async fn end_after_panic(&mut self, panic: &str) {
+        let reason = LossReason::ElectorEnded;
+        let mut lost = self.published.borrow().clone();
+        let was_leader = matches!(lost.standing, Standing::Leader(_));
+        let work_ends = match lost.standing {
+            Standing::Leader(until) => Some(until.min(now())),
+            Standing::Lost(_) => Some(now()),
+            Standing::Standby | Standing::Ended(_) => None,
+        };
+        lost.standing = Standing::Lost(Some(reason.clone()));
+        self.published.send_replace(lost.clone());
+        if let Some(metrics) = &self.metrics {
+            metrics.set(self.options.key.name(), false, 0);
+        }
+        let given = &self.options.given;
+        let work_ends = work_ends.filter(|_| given.aborts);
+        let mut abort_at = work_ends.map(|at| at + given.timing.stop_limit());
+        let lease = self.options.key.to_string();
+        error!(
+            lease,
+            panic, "the elector panicked: this replica leads no more"
+        );
+        if was_leader {
+            let identity = self.options.identity.clone();
+            self.report(&ElectionChange::Lost { identity, reason });
+        }
+        loop {
+            match next(&mut self.commands, abort_at, None).await {
+                Some(Command::LeaveBehind) => {}
+                Some(Command::Release | Command::Abandon) => break,
+                None => {
+                    abort_at = None;
+                    self.abort();
+                }
+            }
+        }
+        // Without a release: nothing is known about the last request.
+        lost.standing = Standing::Ended(Ending::Kept);
+        self.published.send_replace(lost);
+    }
+
+    async fn elect(&mut self) {
         let options = self.options.clone();
         let mut machine = ElectionMachine::new(
             options.key.clone(),
@@ -73,7 +139,16 @@ impl ElectionDriver {
             self.publish(&machine);
             match step {
                 Step::End(_) => return,
-                Step::Abort => self.abort(),
+                Step::Abort => match self.commands.try_recv() {
+                    // The work ended while the thread of the elector was blocked.
+                    Ok(command @ (Command::Release | Command::Abandon)) => {
+                        self.carry_out(&mut machine, Some(command));
+                    }
+                    Err(TryRecvError::Disconnected) => {
+                        self.carry_out(&mut machine, Some(Command::Abandon));
+                    }
+                    Ok(Command::LeaveBehind) | Err(TryRecvError::Empty) => self.abort(),
+                },
                 Step::Wait(until) => {
                     in_flight = None;
                     let command = self.next_command(until, machine.works_from(now())).await;
@@ -207,8 +282,16 @@ impl ElectionDriver {
                 info!(lease, identity, "the lease was released");
             }
         }
-        if let Some(hook) = &self.options.given.on_change {
-            hook(change);
+        // MGR-7: a hook that panics ends no election.
+        if let Some(hook) = &self.options.given.on_change
+            && let Err(payload) = catch_unwind(AssertUnwindSafe(|| hook(change)))
+        {
+            let panic = panic_text(&*payload);
+            error!(
+                lease,
+                panic,
+                "the hook of the leader election panicked; the election goes on: correct the hook"
+            );
         }
     }
 
@@ -218,12 +301,30 @@ impl ElectionDriver {
             lease: self.options.key.to_string(),
             limit: self.options.given.timing.stop_limit(),
         };
-        error!(
-            lease = overrun.lease,
-            limit = ?overrun.limit,
-            "work still runs after the loss of the lease, and another replica may take the lease soon: the process aborts"
-        );
+        log_overrun(&overrun);
         (self.options.given.abort)(&overrun);
+    }
+}
+
+/// Logs the reason of an abort, on a thread of its own: a log that blocks, as a full pipe does, must not keep the
+/// process alive.
+fn log_overrun(overrun: &Overrun) {
+    let (lease, limit) = (overrun.lease.clone(), overrun.limit);
+    let (tell, told) = std::sync::mpsc::channel::<()>();
+    let subscriber = tracing::dispatcher::get_default(Clone::clone);
+    let words = std::thread::Builder::new().spawn(move || {
+        tracing::dispatcher::with_default(&subscriber, || {
+            error!(
+                lease,
+                ?limit,
+                "work still runs after the loss of the lease, and another replica may take the lease soon: the process aborts"
+            );
+        });
+        drop(tell);
+    });
+    if words.is_ok() {
+        // Ends when the thread has logged, or at the limit.
+        let _ = told.recv_timeout(LAST_WORDS);
     }
 }
 
@@ -270,7 +371,8 @@ fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }
 
-async fn at(until: Option<Instant>) {
+/// Waits until an instant; for ever without one. Cancel safe.
+pub(crate) async fn at(until: Option<Instant>) {
     match until {
         Some(until) => sleep_until(until.into()).await,
         None => pending().await,

@@ -6,15 +6,19 @@ use std::time::Duration;
 
 use steersman_api::Connection;
 use tokio::sync::{mpsc, watch};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
-use crate::driver::{ElectionDriver, Published};
+use crate::driver::{ElectionDriver, Published, at};
 use crate::error::Error;
 use crate::machine::{Command, Standing};
 use crate::metrics::ElectionMetrics;
 use crate::options::{ElectionOptions, LeaderElection};
 use crate::requests::LeaseRequests;
 use crate::status::{Ending, LeaseStatus, LossReason};
+use crate::timing::Timing;
+
+/// How long, after the end of the last request of a release, its outcome is waited for.
+const RELEASE_MARGIN: Duration = Duration::from_secs(1);
 
 /// A candidate of an election.
 ///
@@ -40,7 +44,7 @@ pub struct Leadership {
     published: watch::Receiver<Published>,
     lease: Arc<str>,
     identity: Arc<str>,
-    lease_duration: Duration,
+    timing: Timing,
 }
 
 impl Elector {
@@ -57,7 +61,7 @@ impl Elector {
             published,
             lease: options.key.to_string().into(),
             identity: options.identity.as_str().into(),
-            lease_duration: options.given.timing.lease_duration,
+            timing: options.given.timing,
         };
         Ok(Self {
             options,
@@ -125,7 +129,8 @@ impl Elector {
     /// Releases the Lease if this candidate holds it, and ends the candidacy. Call it when no work runs any more
     /// (`LEASE-8`): another replica may lead before this function returns.
     ///
-    /// A release that fails is repeated for at most the renew deadline; then the lease expires by itself.
+    /// A release that fails is repeated for at most the renew deadline; then the lease expires by itself. The
+    /// function returns a second later at the latest, also if the thread of the elector is blocked.
     ///
     /// # Cancel safety
     ///
@@ -153,11 +158,12 @@ impl Elector {
             return Ending::NotHeld;
         }
         let mut published = self.leadership.published.clone();
-        let ended = published
-            .wait_for(|published| matches!(published.standing, Standing::Ended(_)))
-            .await;
-        match ended.map(|published| published.standing.clone()) {
-            Ok(Standing::Ended(ending)) => ending,
+        let limit = self.leadership.timing.renew_deadline + RELEASE_MARGIN;
+        let ended =
+            published.wait_for(|published| matches!(published.standing, Standing::Ended(_)));
+        let ended = timeout(limit, ended).await;
+        match ended.map(|ended| ended.map(|published| published.standing.clone())) {
+            Ok(Ok(Standing::Ended(ending))) => ending,
             _ => Ending::Kept,
         }
     }
@@ -183,7 +189,9 @@ impl Leadership {
         }
     }
 
-    /// Waits until this replica has lost the Lease while it led, and returns the reason.
+    /// Waits until this replica has lost the Lease while it led, and returns the reason. If the thread of the elector
+    /// is blocked at the renew deadline and reports nothing, the wait ends a tenth of the time later in which work
+    /// must stop (`LEASE-4`), with [`LossReason::ElectorBlocked`].
     ///
     /// # Cancel safety
     ///
@@ -191,14 +199,22 @@ impl Leadership {
     pub async fn lost(&self) -> LossReason {
         let mut published = self.published.clone();
         loop {
-            let reason = match &published.borrow_and_update().standing {
-                Standing::Lost(reason) => reason.clone(),
+            let standing = published.borrow_and_update().standing.clone();
+            let blocked_at = match standing {
+                Standing::Lost(Some(reason)) => return reason,
+                // LEASE-1: a little after the renew deadline, at which the elector reports the loss with its reason.
+                Standing::Leader(until) => Some(until + self.timing.stop_limit() / 10),
                 _ => None,
             };
-            if let Some(reason) = reason {
-                return reason;
-            }
-            if published.changed().await.is_err() {
+            let changed = tokio::select! {
+                biased;
+                changed = published.changed() => changed,
+                () = at(blocked_at) => {
+                    let deadline = self.timing.renew_deadline;
+                    return LossReason::ElectorBlocked { deadline };
+                }
+            };
+            if changed.is_err() {
                 // The thread of a started elector ends with a standing that says so, unless it panicked.
                 let standing = published.borrow().standing.clone();
                 if matches!(standing, Standing::Standby | Standing::Leader(_)) {
@@ -234,7 +250,7 @@ impl Leadership {
             age: published
                 .changed
                 .map(|changed| now.saturating_duration_since(changed)),
-            lease_duration: self.lease_duration,
+            lease_duration: self.timing.lease_duration,
             last_error: published.last_error.clone(),
             is_running: published.is_started && !matches!(published.standing, Standing::Ended(_)),
         }

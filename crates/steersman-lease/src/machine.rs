@@ -37,6 +37,11 @@ pub(crate) struct ElectionMachine {
     may_hold: bool,
     /// Whether such a write failed, so that it may be executed later.
     has_lost_write: bool,
+    /// Whether a create was sent that may have replaced the Lease of an unknown leader, and no later read told its
+    /// outcome.
+    has_sent_create: bool,
+    /// The instant before which a new leader does not work, because it created the Lease (LEASE-3).
+    hold_until: Instant,
     /// The number of renewals that needed a read first.
     slow_paths: u64,
     last_error: Option<String>,
@@ -173,7 +178,7 @@ impl ElectionMachine {
                 releases: true,
             },
             jitter: Jitter::new(seed),
-            candidacy: Candidacy::new(identity),
+            candidacy: Candidacy::new(identity, timing.lease_seconds()),
             stage: Stage::Standby,
             sent: None,
             next: now,
@@ -184,6 +189,8 @@ impl ElectionMachine {
             },
             may_hold: false,
             has_lost_write: false,
+            has_sent_create: false,
+            hold_until: now,
             slow_paths: 0,
             last_error: None,
         }
@@ -269,6 +276,8 @@ impl ElectionMachine {
             _ => match self.candidacy.claim(now) {
                 Claim::Free => {
                     self.may_hold = true;
+                    let is_create = self.candidacy.observed().is_none();
+                    self.has_sent_create |= is_create && !self.candidacy.is_holder_deleted();
                     Ok(self.write(&self.acquisition(wall)))
                 }
                 Claim::HeldUntil(until) => {

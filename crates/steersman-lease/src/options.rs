@@ -145,7 +145,7 @@ impl LeaderElection {
     }
 
     /// Calls `hook` for each change of the election, such as to write Events. It runs on the elector's thread, where
-    /// it delays renewals: it must not block. A panic of the hook ends the election.
+    /// it delays renewals: it must not block. A panic of the hook is logged, and the election goes on.
     pub fn on_change(mut self, hook: impl Fn(&ElectionChange) + Send + Sync + 'static) -> Self {
         self.on_change = Some(Arc::new(hook));
         self
@@ -200,6 +200,13 @@ impl LeaderElection {
                 "the identity of the candidate is empty: leave it out or set a unique one",
             );
         }
+        let is_label =
+            |(key, value): (&String, &String)| is_label_key(key) && is_label_value(value);
+        if !self.labels.iter().all(is_label) {
+            return refused(
+                "a key of its labels must be a name of at most 63 letters, digits, `-`, `_` and `.`, with an optional subdomain and `/` before it, and a value such a name or empty",
+            );
+        }
         let namespace = self.namespace.as_deref().or(fallback);
         let Some(namespace) = namespace.filter(|namespace| !namespace.is_empty()) else {
             return Err(Error::NoNamespace { lease });
@@ -222,6 +229,25 @@ fn is_subdomain(name: &str) -> bool {
             && bytes.iter().all(|byte| inner(*byte) || *byte == b'-')
     };
     name.len() <= 253 && name.split('.').all(is_label)
+}
+
+/// Returns whether a text can be the key of a label (Kubernetes, `IsQualifiedName`).
+fn is_label_key(key: &str) -> bool {
+    let (prefix, name) = match key.split_once('/') {
+        Some((prefix, name)) => (Some(prefix), name),
+        None => (None, key),
+    };
+    prefix.is_none_or(is_subdomain) && !name.is_empty() && is_label_value(name)
+}
+
+/// Returns whether a text can be the value of a label (Kubernetes, `IsValidLabelValue`).
+fn is_label_value(value: &str) -> bool {
+    let bytes = value.as_bytes();
+    let ends = bytes.first().into_iter().chain(bytes.last());
+    let is_inner = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
+    value.len() <= 63
+        && bytes.iter().all(is_inner)
+        && ends.into_iter().all(u8::is_ascii_alphanumeric)
 }
 
 impl fmt::Debug for LeaderElection {

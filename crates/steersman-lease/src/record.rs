@@ -24,15 +24,19 @@ pub(crate) struct LeaseRecord {
 const RELEASED_SECONDS: i32 = 1;
 
 impl LeaseRecord {
-    /// Reads the record of a Lease; fields that are absent are empty or zero.
-    pub(crate) fn of(lease: &Lease) -> Self {
+    /// Reads the record of a Lease; fields that are absent are empty or zero. A Lease without a lease duration has
+    /// that of the reader, `own_seconds`: with zero, its holder would be taken over at once.
+    pub(crate) fn of(lease: &Lease, own_seconds: i32) -> Self {
         let Some(spec) = &lease.spec else {
-            return Self::default();
+            return Self {
+                seconds: own_seconds,
+                ..Self::default()
+            };
         };
         let time = |time: &Option<MicroTime>| time.as_ref().map(|time| time.0);
         Self {
             holder: spec.holder_identity.clone().unwrap_or_default(),
-            seconds: spec.lease_duration_seconds.unwrap_or_default(),
+            seconds: spec.lease_duration_seconds.unwrap_or(own_seconds),
             acquired: time(&spec.acquire_time),
             renewed: time(&spec.renew_time),
             transitions: spec.lease_transitions.unwrap_or_default(),
@@ -50,12 +54,19 @@ impl LeaseRecord {
         }
     }
 
-    /// Returns whether a holder with this record released the Lease by writing `next`: another program that takes
-    /// the Lease counts a transition, and one that only clears the holder leaves the lease duration.
-    pub(crate) fn is_released_by(&self, next: &Self) -> bool {
-        next.holder.is_empty()
-            && next.seconds == RELEASED_SECONDS
-            && next.transitions == self.transitions
+    /// Returns whether this is the record of a released Lease: one that lost its holder in another way keeps the
+    /// lease duration.
+    pub(crate) fn is_released(&self) -> bool {
+        self.holder.is_empty() && self.seconds == RELEASED_SECONDS
+    }
+
+    /// Returns whether a holder with this record may have written `next`, as its renewal or its release. Another
+    /// program that takes the Lease counts a transition, and no renewal shortens the lease duration.
+    pub(crate) fn is_renewed_or_released_by(&self, next: &Self) -> bool {
+        if next.holder == self.holder {
+            return next.seconds >= self.seconds;
+        }
+        next.is_released() && next.transitions == self.transitions
     }
 
     /// Returns how long the lease is valid after this record was observed to change.

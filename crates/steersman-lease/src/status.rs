@@ -50,8 +50,13 @@ pub enum LossReason {
         /// The other identity; empty if the Lease names none.
         holder: String,
     },
-    /// The thread of the elector has ended.
+    /// The thread of the elector has ended, by a panic.
     ElectorEnded,
+    /// The thread of the elector was blocked at the renew deadline, by a hook, a layer of the connection or a log.
+    ElectorBlocked {
+        /// The renew deadline.
+        deadline: Duration,
+    },
 }
 
 /// How an election ended for one candidate.
@@ -143,6 +148,10 @@ impl fmt::Display for LossReason {
             }
             Self::Taken { holder } => write!(f, "{holder} holds the Lease"),
             Self::ElectorEnded => f.write_str("the thread of the elector has ended"),
+            Self::ElectorBlocked { deadline } => write!(
+                f,
+                "the thread of the elector reported neither a renewal nor a loss within {deadline:?}: a hook, a layer of the connection or a log blocks it"
+            ),
         }
     }
 }

@@ -1,9 +1,8 @@
 //! Machine: what the reply to each request means for a candidate.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::{ElectionMachine, Reply, Sent, Stage, Term};
-use crate::record::LeaseRecord;
 use crate::status::{Ending, LossReason};
 
 impl ElectionMachine {
@@ -27,12 +26,16 @@ impl ElectionMachine {
     }
 
     pub(super) fn on_standby_reply(&mut self, reply: Reply, sent: Sent, now: Instant) {
-        let created = sent.is_write && !self.candidacy.has_seen_lease();
         match reply {
             Reply::Lease(lease) => {
                 self.candidacy.observe(*lease, now);
+                // LEASE-3: the Lease may have been deleted under a leader that this candidate knows nothing of. That
+                // leader notices it with its next renewal. The response to the create may have been lost.
+                if std::mem::take(&mut self.has_sent_create) && self.candidacy.is_holder() {
+                    self.hold_until = now + self.timing.creation_hold();
+                }
                 if sent.is_write {
-                    self.begin_term(sent.at, created);
+                    self.begin_term(sent.at);
                 } else {
                     // Decided at once, by `request`.
                     self.attempt.must_read = false;
@@ -56,17 +59,10 @@ impl ElectionMachine {
         }
     }
 
-    pub(super) fn begin_term(&mut self, sent: Instant, created: bool) {
-        // LEASE-3: the Lease may have been deleted under a leader that this candidate knows nothing of. That leader
-        // notices it with its next renewal.
-        let hold = if created {
-            self.timing.creation_hold()
-        } else {
-            Duration::ZERO
-        };
+    pub(super) fn begin_term(&mut self, sent: Instant) {
         self.stage = Stage::Leading(Term {
             renewed: sent,
-            works_from: sent + hold,
+            works_from: sent.max(self.hold_until),
         });
         self.may_hold = true;
         self.renew_later(sent);
@@ -93,7 +89,7 @@ impl ElectionMachine {
             }
             Reply::Lease(lease) => {
                 let before = self.candidacy.observed().map(|o| o.record.transitions);
-                let found = LeaseRecord::of(&lease);
+                let found = self.candidacy.read(&lease);
                 self.candidacy.observe(*lease, now);
                 let is_cleared = found.holder.is_empty() && before == Some(found.transitions);
                 if self.candidacy.is_holder() || is_cleared {

@@ -6,6 +6,8 @@ use k8s_openapi::api::coordination::v1::Lease;
 
 use super::*;
 
+mod unseen_holders;
+
 const LEASE: Duration = Duration::from_secs(15);
 const DEADLINE: Duration = Duration::from_secs(10);
 const RETRY: Duration = Duration::from_secs(2);
@@ -64,7 +66,7 @@ impl World {
     fn write(&mut self, now: Instant) -> LeaseRecord {
         match self.step(now) {
             Step::Send(LeaseRequest::Create(lease) | LeaseRequest::Replace(lease), _) => {
-                let record = LeaseRecord::of(&lease);
+                let record = LeaseRecord::of(&lease, 15);
                 self.machine.on_reply(Reply::Lease(lease), now);
                 record
             }

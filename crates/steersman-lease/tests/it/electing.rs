@@ -177,6 +177,17 @@ fn options_that_cannot_work_are_refused_with_the_remedy() {
         );
     }
     assert!(with(demo().identity(""), "default").is_some());
+    assert_eq!(with(demo().label("a.example/B_c", ""), "default"), None);
+    for (key, value) in [
+        ("", "a"),
+        ("a/", "b"),
+        ("A/b", "c"),
+        ("a", "b c"),
+        ("a", "-"),
+    ] {
+        let text = with(demo().label(key, value), "default").unwrap_or_default();
+        assert!(text.contains("labels"), "{key:?} {value:?}: {text}");
+    }
     let second = Duration::from_secs(1);
     let text = with(demo().timing(second * 10, second * 10, second), "default").unwrap();
     assert!(text.contains("longer than the renew deadline"), "{text}");

@@ -7,12 +7,13 @@ use std::time::Duration;
 use serde_json::json;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::Verb;
-use steersman_lease::{ElectionChange, LossReason};
+use steersman_lease::{ElectionChange, ElectionMetrics, Elector, Ending, LossReason};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
 use crate::world::{
-    DEADLINE, LEASE, LEASES, RETRY, blackhole, candidate, leader, lease, options, soon, start,
+    DEADLINE, LEASE, LEASES, RETRY, blackhole, candidate, connect, leader, lease, options, soon,
+    start,
 };
 
 /// LEASE-1
@@ -172,4 +173,52 @@ async fn a_slow_server_costs_no_leader_its_lease_before_the_deadline() {
         "{reason}"
     );
     drop(slower);
+}
+
+/// MGR-7
+#[tokio::test(start_paused = true)]
+async fn a_hook_that_panics_ends_no_election() {
+    let server = ApiServer::new();
+    let options = options("a", 1).on_change(|_| panic!("broken hook"));
+    let elector = start(options, &server, "a");
+    soon(elector.leadership().elected()).await;
+    sleep(Duration::from_secs(60)).await;
+    assert!(elector.leadership().is_leader());
+}
+
+/// LEASE-4: a panic of the elector is a loss, and the abort of work that does not end remains.
+#[tokio::test(start_paused = true)]
+async fn an_elector_that_panics_reports_the_loss_and_still_aborts() {
+    let server = ApiServer::new();
+    let (is_broken, aborted) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (broken, counter) = (Arc::clone(&is_broken), Arc::clone(&aborted));
+    let options = options("a", 1)
+        .clock(move || {
+            assert_eq!(broken.load(Ordering::Relaxed), 0, "broken clock");
+            k8s_openapi::jiff::Timestamp::now()
+        })
+        .abort_with(move |_| {
+            counter.fetch_add(1, Ordering::Relaxed);
+        });
+    let registry = prometheus::Registry::new();
+    let metrics = ElectionMetrics::register(&registry).unwrap();
+    let mut elector = Elector::new(options, &connect(&server, "a"))
+        .unwrap()
+        .metrics(metrics);
+    elector.start().unwrap();
+    let leadership = elector.leadership();
+    soon(leadership.elected()).await;
+    is_broken.store(1, Ordering::Relaxed);
+    assert_eq!(soon(leadership.lost()).await, LossReason::ElectorEnded);
+    assert!(!leadership.is_leader());
+    let families = registry.gather();
+    let leads = families
+        .iter()
+        .find(|family| family.name() == "leader_election_master_status")
+        .unwrap();
+    assert!(leads.get_metric()[0].get_gauge().get_value() < 0.5);
+    assert_eq!(aborted.load(Ordering::Relaxed), 0);
+    sleep(Duration::from_millis(2_501)).await;
+    assert_eq!(aborted.load(Ordering::Relaxed), 1);
+    assert_eq!(soon(elector.release()).await, Ending::Kept);
 }

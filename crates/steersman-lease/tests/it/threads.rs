@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use steersman_api::Connection;
 use steersman_apiserver::ApiServer;
-use steersman_lease::{Elector, Ending, LeaderElection, LossReason};
+use steersman_lease::{ElectionChange, Elector, Ending, LeaderElection, LossReason};
 
 /// A server on a runtime with threads of its own, and the way to it.
 fn serve() -> (
@@ -69,4 +69,29 @@ fn an_elector_on_its_own_thread_leads_and_releases() {
             .all(|request| request.user_agent.ends_with("/leader-election"))
     );
     assert_eq!(runtime.block_on(elector.release()), Ending::Released);
+}
+
+/// LEASE-1, LEASE-5: the hook blocks the thread of the elector from the election on.
+#[test]
+fn a_blocked_elector_delays_neither_the_loss_nor_the_end_of_a_release() {
+    let (runtime, _server, connection, _serving) = serve();
+    let (unblock, blocked) = mpsc::channel::<()>();
+    let blocked = std::sync::Mutex::new(blocked);
+    let options = options().on_change(move |change| {
+        if matches!(change, ElectionChange::Elected { .. }) {
+            let _ = blocked.lock().unwrap().recv();
+        }
+    });
+    let mut elector = Elector::new(options, &connection).unwrap();
+    elector.start().unwrap();
+    let leadership = elector.leadership();
+    runtime.block_on(leadership.elected());
+    let reason = runtime.block_on(leadership.lost());
+    assert!(
+        matches!(reason, LossReason::ElectorBlocked { .. }),
+        "{reason:?}"
+    );
+    assert!(!leadership.is_leader());
+    assert_eq!(runtime.block_on(elector.release()), Ending::Kept);
+    drop(unblock);
 }
