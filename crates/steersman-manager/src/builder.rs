@@ -168,12 +168,9 @@ impl ManagerBuilder {
             check_field_manager(name).map_err(Error::FieldManager)?;
             self.options.field_manager = Some(name.to_owned());
         }
-        let elector = self.leader_election.take();
-        let elector = elector.map(|options| Elector::new(options, &self.connection));
-        let mut elector = elector.transpose().map_err(Error::LeaderElection)?;
-        if let Some(candidate) = elector.take() {
-            let metrics = ElectionMetrics::register(&self.options.registry);
-            elector = Some(candidate.metrics(metrics.map_err(Error::Metrics)?));
+        if let Some(options) = self.leader_election.clone() {
+            let checked = Elector::new(options, &self.connection);
+            drop(checked.map_err(Error::LeaderElection)?);
         }
         let cache = if self.cache.has_metrics() {
             self.cache
@@ -194,6 +191,16 @@ impl ManagerBuilder {
             let metrics = ConnectionMetrics::register(&self.options.registry);
             self.connection.metrics(metrics.map_err(Error::Metrics)?)
         };
+        // CONN-6: made with the metrics of the connection, so that its requests are counted.
+        let elector = match self.leader_election.take() {
+            Some(options) => {
+                let candidate = Elector::new(options, &connection);
+                let candidate = candidate.map_err(Error::LeaderElection)?;
+                let metrics = ElectionMetrics::register(&self.options.registry);
+                Some(candidate.metrics(metrics.map_err(Error::Metrics)?))
+            }
+            None => None,
+        };
         register_build_info(&self.options.registry).map_err(Error::Metrics)?;
         let clusters = AddedClusters::new().map_err(Error::Metrics)?;
         let metrics = Box::new(clusters.metrics.clone());
@@ -205,6 +212,7 @@ impl ManagerBuilder {
         let cluster = Cluster::with_client_options(connection, cache, client)?;
         let cluster = cluster.preflight(self.preflight);
         let manager = Manager::new(cluster, clusters, self.options, events, elector);
+        manager.describe_election();
         manager.add_servers(&self.servers)?;
         Ok(manager)
     }

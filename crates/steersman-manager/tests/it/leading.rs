@@ -382,6 +382,11 @@ async fn a_standby_keeps_a_warm_cache_and_runs_the_controllers_of_every_replica(
     let status = manager.lease_status().unwrap();
     assert_eq!(status.holder.as_deref(), Some("alpha"));
     assert!(!status.is_leader && leading.lease_status().unwrap().is_leader);
+    let section = manager.diagnostics().section("lease").unwrap();
+    assert_eq!(
+        (&section["holder"], &section["isLeader"]),
+        (&json!("alpha"), &json!(false))
+    );
     let families = manager.metrics_registry().gather();
     let leads = families
         .iter()
