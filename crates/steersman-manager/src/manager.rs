@@ -7,11 +7,12 @@ use std::mem::take;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::join_all;
 use parking_lot::Mutex;
 use steersman_api::Connection;
 use steersman_cache::Cache;
 use steersman_client::Client;
-use steersman_controller::{Controller, ControllerDefaults, StartContext};
+use steersman_controller::{ClusterMember, Controller, ControllerDefaults, StartContext};
 use steersman_events::{EventPublisher, EventRecorder};
 use steersman_lease::Elector;
 use tokio::sync::Notify;
@@ -406,6 +407,13 @@ impl Supervised for Shared {
 
     fn leads(&self) {
         self.election.leads();
+    }
+
+    async fn writes_finished(&self) {
+        let members = self.clusters.set.list();
+        let clients = members.iter().map(ClusterMember::client);
+        let clients = clients.chain([self.cluster.client()]);
+        join_all(clients.map(Client::writes_finished)).await;
     }
 }
 

@@ -1,6 +1,7 @@
 //! Driver: starts, supervises and stops the runnables of a manager in order.
 
 use std::future::pending;
+use std::time::Duration;
 
 use steersman_object::report;
 use tokio::time::{Instant, sleep_until};
@@ -16,7 +17,10 @@ use crate::tasks::RunnableTasks;
 
 pub(crate) mod campaign;
 
-use self::campaign::Campaign;
+use self::campaign::{Campaign, WorkAtEnd};
+
+/// How long writes in flight are awaited at least before the lease is released.
+const LAST_WRITES: Duration = Duration::from_secs(1);
 
 /// The functions of a manager that its supervisor calls.
 pub(crate) trait Supervised {
@@ -34,6 +38,9 @@ pub(crate) trait Supervised {
 
     /// Reports that the runnables of the leader start.
     fn leads(&self);
+
+    /// Waits until no write of the manager's clients is in flight. Cancel safe.
+    async fn writes_finished(&self);
 }
 
 /// Runs the runnables of a manager, from the start of the first group until everything has stopped.
@@ -46,6 +53,7 @@ pub(crate) async fn supervise(
 ) -> Result<(), Error> {
     shutdown.install().map_err(Error::Signals)?;
     let mut readiness = None;
+    let mut has_led = false;
     let mut step = Supervision::first_step();
     loop {
         let done = match step {
@@ -53,6 +61,7 @@ pub(crate) async fn supervise(
             Step::Start(group) => {
                 manager.reached(group);
                 if group == Group::LeaderElected {
+                    has_led = true;
                     manager.leads();
                 }
                 let runnables = manager.take_waiting(|waiting| waiting.group == group);
@@ -81,7 +90,8 @@ pub(crate) async fn supervise(
                     None => info!("the manager stops on request"),
                 }
                 manager.refuse();
-                if !tasks.has_started(Group::LeaderElected) {
+                // Work of other groups may wait for the lead too, so the runnables of the leader do not tell.
+                if !has_led {
                     campaign.withdraw();
                 }
                 Some(Event::StopBegun)
@@ -114,10 +124,43 @@ pub(crate) async fn supervise(
     }
     manager.refuse();
     let dropped = tasks.drop_all().await;
-    campaign
-        .end(dropped.left_behind, supervision.is_insisted())
-        .await;
+    let mut is_urgent = supervision.is_insisted();
+    let mut work = WorkAtEnd {
+        has_led,
+        tasks: dropped.left_behind,
+        writes: false,
+    };
+    if has_led && campaign.is_candidate() {
+        // LEASE-8: a write outlives the task that sent it.
+        let limit = write_limit(&supervision);
+        let finished = tokio::select! {
+            biased;
+            () = manager.writes_finished() => true,
+            () = at(limit) => false,
+            () = shutdown.insisted(), if !is_urgent => {
+                is_urgent = true;
+                false
+            }
+        };
+        work.writes = !finished;
+    }
+    campaign.end(work, is_urgent, &mut shutdown).await;
     supervision.finish(dropped.late)
+}
+
+/// Returns the instant until which the writes in flight are awaited before the release: the end of the stop, and at
+/// least a moment; after a loss now, because the lease expires.
+fn write_limit(supervision: &Supervision) -> Option<std::time::Instant> {
+    let now = Instant::now().into_std();
+    let is_lost = supervision.failure().is_some_and(Error::is_leadership_lost);
+    if is_lost {
+        return Some(now);
+    }
+    let least = now + LAST_WRITES;
+    if supervision.is_insisted() {
+        return Some(least);
+    }
+    supervision.deadline().map(|deadline| deadline.max(least))
 }
 
 /// Waits for the next event that matters in the current stage.

@@ -1,6 +1,6 @@
 //! Driver: the tasks of a manager's runnables.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,8 +31,6 @@ pub(crate) struct RunnableTasks {
     /// The names of runnables that were dropped because they did not stop when asked.
     late: Vec<String>,
     monitor: Arc<Monitor>,
-    /// The groups with a runnable that was started.
-    started: HashSet<Group>,
     /// The workers of all controllers, which end later than a controller that is dropped.
     workers: TaskTracker,
 }
@@ -66,7 +64,6 @@ impl RunnableTasks {
             cancels,
             late: Vec::new(),
             monitor,
-            started: HashSet::new(),
             workers,
         }
     }
@@ -86,7 +83,6 @@ impl RunnableTasks {
             let context = RunContext::new(cancel, ready, Arc::clone(&self.monitor));
             debug!(runnable = name, %group, "starting");
             self.monitor.note_task(&name, group);
-            self.started.insert(group);
             let task = self.tasks.spawn(runnable.run(context));
             self.running
                 .insert(task.id(), RunningTask { name, group, task });
@@ -111,11 +107,6 @@ impl RunnableTasks {
         if let Some(cancel) = self.cancels.get(&group) {
             cancel.cancel();
         }
-    }
-
-    /// Returns whether a runnable of this group was started.
-    pub(crate) fn has_started(&self, group: Group) -> bool {
-        self.started.contains(&group)
     }
 
     /// Returns whether a runnable of this group runs.

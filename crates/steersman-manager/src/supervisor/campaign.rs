@@ -11,9 +11,21 @@ use tokio_util::task::TaskTracker;
 use tracing::{error, info, warn};
 
 use crate::error::Error;
+use crate::shutdown::Shutdown;
 
 /// How long the release may take after a second request to stop.
 const LAST_RELEASE: Duration = Duration::from_secs(1);
+
+/// The work of a replica that remains at the end of its stop.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WorkAtEnd {
+    /// Whether the runnables of the leader were started.
+    pub(crate) has_led: bool,
+    /// Whether tasks were left behind.
+    pub(crate) tasks: bool,
+    /// Whether writes are in flight.
+    pub(crate) writes: bool,
+}
 
 /// The candidacy of one manager, or none: a manager without leader election leads from the start.
 #[derive(Debug, Default)]
@@ -119,16 +131,24 @@ impl Campaign {
         }
     }
 
-    /// LEASE-8: releases the lease after everything has stopped, unless tasks were left behind.
-    pub(crate) async fn end(self, left_behind: bool, is_urgent: bool) {
+    /// Returns whether the lease is requested.
+    pub(crate) fn is_candidate(&self) -> bool {
+        self.elector.is_some() && self.is_started
+    }
+
+    /// LEASE-8: releases the lease after everything has stopped, unless work of a leader remains. A further request to
+    /// stop ends the wait for the release.
+    pub(crate) async fn end(self, work: WorkAtEnd, is_urgent: bool, shutdown: &mut Shutdown) {
         let Some(elector) = self.elector.filter(|_| self.is_started) else {
             return;
         };
         let lease = elector.leadership().status().lease;
-        if left_behind {
+        if work.has_led && (work.tasks || work.writes) {
             error!(
                 lease,
-                "the lease is not released, because tasks were left behind that may still work"
+                tasks = work.tasks,
+                writes = work.writes,
+                "the lease is not released, because tasks were left behind or writes are in flight"
             );
             elector.leave_behind();
             return;
@@ -138,13 +158,18 @@ impl Campaign {
         } else {
             Duration::MAX
         };
-        match timeout(limit, elector.release()).await {
-            Ok(Ending::Released) => info!(lease, "the lease was released last of all"),
-            Ok(Ending::Kept) | Err(_) => warn!(
+        let ending = tokio::select! {
+            biased;
+            ending = timeout(limit, elector.release()) => ending.unwrap_or(Ending::Kept),
+            () = shutdown.insisted() => Ending::Kept,
+        };
+        match ending {
+            Ending::Released => info!(lease, "the lease was released last of all"),
+            Ending::Kept => warn!(
                 lease,
                 "the lease was not released: another replica takes it over when it has expired"
             ),
-            Ok(_) => {}
+            _ => {}
         }
     }
 }

@@ -15,6 +15,7 @@ mod clusters;
 mod declaring;
 mod probes;
 mod metrics_server;
+mod ending_leads;
 mod leading;
 mod seeds;
 #[cfg(unix)]
