@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
-use serde_json::json;
+use serde_json::{Value, json};
 use steersman_api::Connection;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::FaultSpec;
@@ -26,12 +26,15 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use self::ledger::Ledger;
-use self::plan::{Act, Plan, REPLICAS};
+use self::plan::{Act, Fault, Plan, REPLICAS};
 use crate::world::config_map;
 
 const LEASES: &str = "leases.coordination.k8s.io";
 /// The lease duration, and the longest pauses of a standby before it sees the last renewal and after the expiry.
 const FAILOVER: Duration = Duration::from_millis(23_800);
+
+/// The longest request of an elector.
+const REQUEST: Duration = Duration::from_secs(5);
 
 /// A replica that runs.
 struct Replica {
@@ -48,6 +51,8 @@ struct Sim {
     replicas: [Option<Replica>; REPLICAS],
     runs: u64,
     ledger: Ledger,
+    /// When the last failure, and the requests that met it, have ended.
+    faults_until: Instant,
 }
 
 impl Sim {
@@ -64,6 +69,7 @@ impl Sim {
             replicas: [None, None, None],
             runs: 0,
             ledger: Ledger::default(),
+            faults_until: Instant::now(),
         }
     }
 
@@ -125,8 +131,14 @@ impl Sim {
                     replica.stop.cancel();
                 }
             }
-            Act::Delete if self.every_replica_knows_the_lease() => {
+            Act::Delete if self.every_replica_knows_the_holder() => {
                 drop(self.server.delete(LEASES, "default", "shop"));
+            }
+            // LEASE-3: a candidate that knows no holder waits until the leader, which the server answers, has noticed
+            // it with its next renewal.
+            Act::Delete if self.faults_until <= Instant::now() => {
+                drop(self.server.delete(LEASES, "default", "shop"));
+                sleep(Duration::from_secs(5)).await;
             }
             Act::Delete => {}
             Act::Overwrite(spec) => {
@@ -136,10 +148,13 @@ impl Sim {
         }
     }
 
-    fn meet(&self, slot: Option<usize>, fault: &FaultSpec) {
+    fn meet(&mut self, slot: Option<usize>, fault: &Fault) {
+        let until = Instant::now() + fault.lasts + REQUEST;
+        self.faults_until = self.faults_until.max(until);
+        let spec = FaultSpec::clone(&fault.spec);
         let fault = match slot {
-            Some(slot) => fault.clone().user_agent(&format!("replica-{slot}/")),
-            None => fault.clone(),
+            Some(slot) => spec.user_agent(&format!("replica-{slot}/")),
+            None => spec,
         };
         self.server.faults().add(fault).unwrap().keep();
     }
@@ -163,10 +178,14 @@ impl Sim {
         replicas.any(|replica| !replica.task.is_finished())
     }
 
-    fn every_replica_knows_the_lease(&self) -> bool {
+    /// A replica that last read a released Lease knows no holder, although another one may have taken it since.
+    fn every_replica_knows_the_holder(&self) -> bool {
+        let lease = self.server.get(LEASES, "default", "shop");
+        let holder = lease.map(|lease| lease["spec"]["holderIdentity"].clone());
         self.replicas.iter().flatten().all(|replica| {
             let status = replica.manager.lease_status();
-            replica.task.is_finished() || status.is_some_and(|status| status.age.is_some())
+            let known = status.and_then(|status| status.age.and(status.holder));
+            replica.task.is_finished() || known.map(Value::from) == holder
         })
     }
 

@@ -12,7 +12,7 @@ pub(super) const REPLICAS: usize = 3;
 pub(super) enum Act {
     Sleep(u64),
     /// Requests of a replica, or of all, fail in some way.
-    Meet(Option<usize>, Box<FaultSpec>),
+    Meet(Option<usize>, Fault),
     /// The process of a replica is killed.
     Crash(usize),
     /// A replica is asked to stop.
@@ -21,6 +21,13 @@ pub(super) enum Act {
     Delete,
     /// Another program writes the Lease without a version.
     Overwrite(Value),
+}
+
+/// A failure of requests.
+#[derive(Clone, Debug)]
+pub(super) struct Fault {
+    pub(super) spec: Box<FaultSpec>,
+    pub(super) lasts: Duration,
 }
 
 #[derive(Clone, Debug)]
@@ -60,8 +67,8 @@ impl Plan {
 fn act(dice: &mut Dice) -> Act {
     let slot = dice.index(REPLICAS);
     match dice.below(10) {
-        0..=2 => Act::Meet(Some(slot), Box::new(fault(dice))),
-        3 => Act::Meet(None, Box::new(fault(dice))),
+        0..=2 => Act::Meet(Some(slot), fault(dice)),
+        3 => Act::Meet(None, fault(dice)),
         4 | 5 => Act::Crash(slot),
         6 => Act::Stop(slot),
         7 => Act::Delete,
@@ -71,7 +78,7 @@ fn act(dice: &mut Dice) -> Act {
     }
 }
 
-fn fault(dice: &mut Dice) -> FaultSpec {
+fn fault(dice: &mut Dice) -> Fault {
     let lasts = dice.pick(&[1_000, 5_000, 12_000, 20_000, 40_000]);
     let spec = match dice.below(6) {
         0..=2 => FaultSpec::new(Effect::Swallow),
@@ -90,5 +97,8 @@ fn fault(dice: &mut Dice) -> FaultSpec {
     } else {
         spec
     };
-    spec.for_millis(lasts)
+    Fault {
+        spec: Box::new(spec.for_millis(lasts)),
+        lasts: Duration::from_millis(lasts),
+    }
 }
