@@ -63,6 +63,8 @@ pub struct Connection {
     /// Whether the kubeconfig, the Pod or the program names the namespace.
     names_namespace: bool,
     credentials: Option<Arc<str>>,
+    /// Whether the program or its configuration set the `User-Agent`.
+    names_program: bool,
     around: Middleware,
 }
 
@@ -127,11 +129,13 @@ impl Connection {
     pub fn from_config(mut config: kube_client::Config) -> Self {
         // The middleware names the program; a name in the configuration is moved there.
         let mut agent = user_agent();
+        let mut names_program = false;
         for (_, given) in config
             .headers
             .extract_if(.., |(name, _)| *name == USER_AGENT)
         {
             agent = given;
+            names_program = true;
         }
         let endpoint: Arc<str> = config.cluster_url.to_string().trim_end_matches('/').into();
         let host = host(&config.cluster_url).into();
@@ -145,6 +149,7 @@ impl Connection {
             names_namespace: &*default_namespace != UNNAMED_NAMESPACE,
             default_namespace,
             credentials: None,
+            names_program,
             around: Middleware::new(agent),
         }
     }
@@ -175,6 +180,7 @@ impl Connection {
             default_namespace,
             names_namespace: true,
             credentials: None,
+            names_program: false,
             around: Middleware::new(user_agent()),
         }
     }
@@ -190,6 +196,7 @@ impl Connection {
         let text = format!("{program}/{version} ({}) steersman/{ours}", platform());
         if let Ok(agent) = HeaderValue::from_str(&text) {
             self.around.agent = agent;
+            self.names_program = true;
         }
         self
     }
@@ -349,6 +356,13 @@ impl Connection {
     pub fn program(&self) -> String {
         let agent = String::from_utf8_lossy(self.around.agent.as_bytes());
         agent.split('/').next().unwrap_or_default().to_owned()
+    }
+
+    /// Returns whether [`user_agent`](Self::user_agent), or a configuration with a `User-Agent`, named the program;
+    /// otherwise its name is that of the binary.
+    #[must_use]
+    pub fn names_program(&self) -> bool {
+        self.names_program
     }
 
     /// Returns the address of the API server, for people.

@@ -5,13 +5,16 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::OnceLock;
 
-use clap::{Arg, ArgMatches, Args as _, Command, CommandFactory, FromArgMatches, Parser};
+use clap::{
+    Arg, ArgAction, ArgMatches, Args as _, Command, CommandFactory, FromArgMatches, Parser,
+};
 use serde::Deserialize;
 use steersman_manager::ManagerBuilder;
 
 use crate::config::Config;
 use crate::error::ConfigError;
 use crate::flags::Flags;
+use crate::kubebuilder::KubebuilderFlags;
 use crate::log::LogLevel;
 use crate::settings::{OperatorSettings, SETTINGS, Setting};
 
@@ -71,6 +74,7 @@ pub type Args = OperatorArgs<NoSettings>;
 /// ```
 pub struct OperatorArgs<T> {
     flags: Flags,
+    kubebuilder: KubebuilderFlags,
     /// The level of the log that [`init_logging`](Self::init_logging) set up.
     log: OnceLock<LogLevel>,
     operator: PhantomData<fn() -> T>,
@@ -102,7 +106,8 @@ impl<T: OperatorSettings> OperatorArgs<T> {
         &self,
         variable: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Config<T>, ConfigError> {
-        Config::read(&self.flags, self.log.get().cloned(), variable)
+        let flags = self.kubebuilder.apply(self.flags.clone());
+        Config::read(&flags, self.log.get().cloned(), variable)
     }
 
     /// Sets up the log of the process: lines to standard error, with the level and the form of the configuration.
@@ -113,6 +118,11 @@ impl<T: OperatorSettings> OperatorArgs<T> {
     pub fn init_logging(&self) -> Result<LogLevel, ConfigError> {
         let config = self.config()?;
         let level = LogLevel::init(config.log_level(), config.log_format())?;
+        let without_effect = self.kubebuilder.without_effect();
+        if !without_effect.is_empty() {
+            let flags = without_effect.join("; ");
+            tracing::warn!(flags, "flags of kubebuilder have no effect");
+        }
         Ok(self.log.get_or_init(|| level).clone())
     }
 
@@ -133,15 +143,27 @@ impl<T: OperatorSettings> OperatorArgs<T> {
 
 /// Returns the flags with their defaults, variables and headings in the help.
 fn described(of_program: &[(&str, &str)]) -> Vec<Arg> {
-    let flags = Flags::augment_args(Command::new("flags"));
+    let flags = KubebuilderFlags::augment_args(Flags::augment_args(Command::new("flags")));
     let described = flags.get_arguments().map(|arg| {
         let key = arg.get_long().unwrap_or_default();
+        let arg = last_wins(arg.clone());
         match SETTINGS.iter().find(|setting| setting.key == key) {
-            Some(setting) => describe(arg.clone(), setting, of_program),
-            None => arg.clone(),
+            Some(setting) => describe(arg, setting, of_program),
+            None => arg,
         }
     });
     described.collect()
+}
+
+/// Lets the last value of a flag count, as in Go; the values of a list add up.
+fn last_wins(arg: Arg) -> Arg {
+    match arg.get_action() {
+        ArgAction::Set => {
+            let id = arg.get_id().clone();
+            arg.overrides_with(id)
+        }
+        _ => arg,
+    }
 }
 
 fn describe(arg: Arg, setting: &Setting, of_program: &[(&str, &str)]) -> Arg {
@@ -171,6 +193,7 @@ impl<T> FromArgMatches for OperatorArgs<T> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         Ok(Self {
             flags: Flags::from_arg_matches(matches)?,
+            kubebuilder: KubebuilderFlags::from_arg_matches(matches)?,
             log: OnceLock::new(),
             operator: PhantomData,
         })
@@ -179,6 +202,8 @@ impl<T> FromArgMatches for OperatorArgs<T> {
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
         let newer = Flags::from_arg_matches(matches)?;
         self.flags = newer.or(std::mem::take(&mut self.flags));
+        let newer = KubebuilderFlags::from_arg_matches(matches)?;
+        self.kubebuilder = newer.or(std::mem::take(&mut self.kubebuilder));
         Ok(())
     }
 }
@@ -199,6 +224,7 @@ impl<T> Clone for OperatorArgs<T> {
     fn clone(&self) -> Self {
         Self {
             flags: self.flags.clone(),
+            kubebuilder: self.kubebuilder.clone(),
             log: self.log.clone(),
             operator: PhantomData,
         }

@@ -30,6 +30,8 @@ pub struct Config<T> {
     kubeconfig: Option<PathBuf>,
     controllers: Vec<NamedSetting>,
     log: Option<LogLevel>,
+    /// The version of the program, if it stated one.
+    version: Option<String>,
     /// The settings of the program itself, below `operator` in the file.
     pub operator: T,
 }
@@ -65,19 +67,41 @@ impl<T: OperatorSettings> Config<T> {
         let has_variable = variable("KUBECONFIG").is_some_and(|value| !value.is_empty());
         let in_file = from_file.kubeconfig.clone().filter(|_| !has_variable);
         let kubeconfig = flags.kubeconfig.clone().or(in_file);
+        let kubeconfig = kubeconfig.filter(|path| !path.as_os_str().is_empty());
         // Settings of controllers add up: of several values of one setting the last counts.
         let mut controllers = content.controllers;
         controllers.extend(environment.controller.clone().unwrap_or_default());
         controllers.extend(flags.controller.clone().unwrap_or_default());
         Ok(Self {
             // CONF-1
-            flags: flags.clone().or(environment).or(from_file).or(defaults),
+            flags: without_empty_values(flags.clone().or(environment).or(from_file).or(defaults)),
             kubeconfig,
             controllers,
             log,
+            version: None,
             operator,
         })
     }
+}
+
+/// Removes empty values after the last source is known: an empty namespace is all namespaces, and an empty name or
+/// path is none.
+fn without_empty_values(mut flags: Flags) -> Flags {
+    if let Some(namespaces) = &mut flags.namespace {
+        namespaces.retain(|namespace| !namespace.is_empty());
+    }
+    for name in [
+        &mut flags.context,
+        &mut flags.leader_election_id,
+        &mut flags.leader_election_namespace,
+        &mut flags.metrics_cert_name,
+        &mut flags.metrics_cert_key,
+    ] {
+        name.take_if(|name| name.is_empty());
+    }
+    let folder = &mut flags.metrics_cert_path;
+    folder.take_if(|folder| folder.as_os_str().is_empty());
+    flags
 }
 
 impl<T> Config<T> {
@@ -143,6 +167,14 @@ impl<T> Config<T> {
         }
     }
 
+    /// Sets the version of the program in the `User-Agent` of the manager's requests. `env!("CARGO_PKG_VERSION")` is a
+    /// good value. By default it is `steersman-` with the version of this framework.
+    #[must_use]
+    pub fn version(mut self, version: impl Into<String>) -> Self {
+        self.version = Some(version.into());
+        self
+    }
+
     /// Connects to the API server that the configuration names: `--kubeconfig` and `--context`, or else as
     /// [`Connection::infer`] does.
     ///
@@ -183,15 +215,23 @@ impl<T> Config<T> {
         Ok(self.manager_over(self.connect().await?, name))
     }
 
-    /// Begins to declare a manager like [`manager`](Self::manager), over a connection of the caller's choice.
+    /// Begins to declare a manager like [`manager`](Self::manager), over a connection of the caller's choice. A
+    /// connection that [names its program](Connection::names_program) keeps its `User-Agent`.
     pub fn manager_over(&self, connection: Connection, name: &str) -> ManagerBuilder {
         let flags = &self.flags;
-        let mut builder = Manager::builder(connection.user_agent(name, FRAMEWORK))
+        let connection = match connection.names_program() {
+            true => connection,
+            false => connection.user_agent(name, self.version.as_deref().unwrap_or(FRAMEWORK)),
+        };
+        let mut builder = Manager::builder(connection)
             .cache(self.cache_options())
             .controllers(self.controllers())
             .preflight(flags.preflight.unwrap_or_default());
         if let Some(grace) = flags.graceful_shutdown_timeout {
-            builder = builder.graceful_shutdown_timeout(grace);
+            builder = match grace {
+                Duration::MAX => builder.graceful_shutdown_without_timeout(),
+                grace => builder.graceful_shutdown_timeout(grace),
+            };
         }
         if let Some(address) = &flags.health_probe_bind_address {
             builder = builder.health(address.as_str());
@@ -239,12 +279,16 @@ impl<T> Config<T> {
         if flags.metrics_secure == Some(false) {
             return Some(MetricsServer::new(address));
         }
-        let mut server = MetricsServer::secure(address);
-        if let Some(folder) = &flags.metrics_cert_path {
-            let chain = flags.metrics_cert_name.as_deref().unwrap_or("tls.crt");
-            let key = flags.metrics_cert_key.as_deref().unwrap_or("tls.key");
-            server = server.tls(TlsOptions::files(folder.join(chain), folder.join(key)));
-        }
+        let tls = match &flags.metrics_cert_path {
+            Some(folder) => {
+                let chain = flags.metrics_cert_name.as_deref().unwrap_or("tls.crt");
+                let key = flags.metrics_cert_key.as_deref().unwrap_or("tls.key");
+                TlsOptions::files(folder.join(chain), folder.join(key))
+            }
+            None => TlsOptions::self_signed(),
+        };
+        let http2 = flags.enable_http2.unwrap_or_default();
+        let server = MetricsServer::secure(address).tls(tls.http2(http2));
         Some(match &self.log {
             Some(level) => server.route(level_route(level.clone())),
             None => server,

@@ -24,9 +24,7 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     if text == "0" {
         return Ok(Duration::ZERO);
     }
-    let wrong = || {
-        "a duration is a number with a unit, such as 500ms, 30s, 5m or 1h30m; 0 is none".to_owned()
-    };
+    let wrong = || "a duration is a number with a unit, such as 500ms, 30s, 5m or 1h30m".to_owned();
     let mut rest = text;
     let mut sum = Duration::ZERO;
     if rest.is_empty() {

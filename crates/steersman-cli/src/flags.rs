@@ -4,10 +4,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use steersman_serve::ListenAddress;
 
 use crate::controller_setting::{NamedSetting, parse_named};
 use crate::duration::parse_duration;
+use crate::log_filter::{ALLOWED, log_filter};
+use crate::named_value::{parse_bool, parse_namespace};
 
 /// The form of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -24,23 +27,23 @@ pub enum LogFormat {
 /// One source of settings: the command line, the environment, the file, or the defaults.
 #[derive(Debug, Clone, Default, PartialEq, clap::Args)]
 pub(crate) struct Flags {
-    /// The YAML file with further settings; its keys are the names of these flags
+    /// The YAML file with settings; its keys are the names of these flags
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// The kubeconfig file. Without it, the service account of the Pod if one is mounted, or else ~/.kube/config
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = OsStringValueParser::new().map(PathBuf::from))]
     pub(crate) kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig, instead of its current one
     #[arg(long, value_name = "NAME")]
     pub(crate) context: Option<String>,
-    /// The namespaces to watch, separated by commas, instead of all
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    /// The namespaces to watch, separated by commas; an empty value is all of them
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = parse_namespace)]
     pub(crate) namespace: Option<Vec<String>>,
     /// Ask the server at the start what the cache may read, and log missing RBAC rules
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = parse_bool)]
     pub(crate) preflight: Option<bool>,
-    /// How long a stop may take; 0s does not wait
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    /// How long a stop may take; 0s does not wait, and unlimited or a negative duration has no limit
+    #[arg(long, value_name = "DURATION", value_parser = parse_grace, allow_hyphen_values = true)]
     pub(crate) graceful_shutdown_timeout: Option<Duration>,
     /// The address of /healthz, /livez and /readyz; 0 is no server
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
@@ -49,10 +52,10 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
     pub(crate) metrics_bind_address: Option<String>,
     /// Serve metrics with HTTPS, to clients that the API server knows and permits, with diagnostics and the log level
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = parse_bool)]
     pub(crate) metrics_secure: Option<bool>,
     /// The folder of the certificate of the metrics server; without it, the server signs one itself
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", value_parser = OsStringValueParser::new().map(PathBuf::from))]
     pub(crate) metrics_cert_path: Option<PathBuf>,
     /// The file of the certificate in the folder
     #[arg(long, value_name = "NAME")]
@@ -60,8 +63,11 @@ pub(crate) struct Flags {
     /// The file of the private key in the folder
     #[arg(long, value_name = "NAME")]
     pub(crate) metrics_cert_key: Option<String>,
+    /// Serve metrics over HTTP/2, too, if they are served with HTTPS
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = parse_bool)]
+    pub(crate) enable_http2: Option<bool>,
     /// Elect a leader on a Lease; other replicas stand by
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = parse_bool)]
     pub(crate) leader_elect: Option<bool>,
     /// The name of the Lease; without it, the name of the program
     #[arg(long, value_name = "NAME")]
@@ -100,7 +106,7 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "NAME.KEY=VALUE", value_delimiter = ',', value_parser = parse_named)]
     pub(crate) controller: Option<Vec<NamedSetting>>,
     /// The least level of log lines: error, warn, info, debug or trace, or directives such as info,steersman=debug
-    #[arg(long, value_name = "LEVEL", alias = "zap-log-level", value_parser = parse_level)]
+    #[arg(long, value_name = "LEVEL", value_parser = parse_level)]
     pub(crate) log_level: Option<String>,
     /// The form of log lines
     #[arg(long, value_name = "FORMAT", alias = "zap-encoder")]
@@ -127,6 +133,7 @@ impl Flags {
             metrics_cert_path: self.metrics_cert_path.or(lower.metrics_cert_path),
             metrics_cert_name: self.metrics_cert_name.or(lower.metrics_cert_name),
             metrics_cert_key: self.metrics_cert_key.or(lower.metrics_cert_key),
+            enable_http2: self.enable_http2.or(lower.enable_http2),
             leader_elect: self.leader_elect.or(lower.leader_elect),
             leader_election_id: self.leader_election_id.or(lower.leader_election_id),
             leader_election_namespace: self
@@ -183,14 +190,24 @@ pub(crate) fn parse_delay(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Checks directives of a log filter.
-fn parse_level(text: &str) -> Result<String, String> {
-    match tracing_subscriber::EnvFilter::try_new(text) {
-        Ok(_) if !text.trim().is_empty() => Ok(text.to_owned()),
-        _ => Err(
-            "a level is error, warn, info, debug, trace or off, or a list of them with targets, such as \
-             info,steersman_cache=debug"
-                .to_owned(),
-        ),
+/// Checks a level, or directives of a log filter.
+pub(crate) fn parse_level(text: &str) -> Result<String, String> {
+    match log_filter(text) {
+        Some(_) => Ok(text.trim().to_owned()),
+        None => Err(ALLOWED.to_owned()),
+    }
+}
+
+/// Reads the time of a stop. A negative duration is unlimited, as in Go.
+fn parse_grace(text: &str) -> Result<Duration, String> {
+    match text.trim() {
+        "unlimited" | "-1" => Ok(Duration::MAX),
+        text => match text.strip_prefix('-') {
+            Some(duration) => Ok(match parse_duration(duration)? {
+                Duration::ZERO => Duration::ZERO,
+                _ => Duration::MAX,
+            }),
+            None => parse_duration(text).map_err(|problem| format!("{problem}; or unlimited")),
+        },
     }
 }

@@ -153,7 +153,7 @@ mod tests {
     fn a_refused_value_names_its_source_and_the_allowed_values() {
         for (key, value, problem) in [
             ("log-format", "xml", "the allowed values are human, json"),
-            ("preflight", "maybe", "the allowed values are true, false"),
+            ("preflight", "maybe", "the allowed values are true, t, 1"),
             ("max-concurrent-reconciles", "0", "at least 1"),
             ("max-total-reconciles", "-3", "invalid digit"),
             ("reconcile-timeout", "5", "500ms"),
@@ -165,6 +165,8 @@ mod tests {
                 "max-concurrent-reconciles, reconcile-timeout",
             ),
             ("log-level", "steersman=loud", "error, warn, info"),
+            ("log-level", "warning", "error, warn, info"),
+            ("namespace", "a,B", "lower-case"),
         ] {
             let error = layer(&[given(key, value)]).unwrap_err().to_string();
             assert!(error.contains(problem), "{error}");

@@ -65,6 +65,8 @@ mod tests {
             (200, "debug,h2=warn".to_owned())
         );
         assert_eq!(ask(Method::PUT, "h2=loud").0, 400);
+        // Not the target of this name, which would silence every other line.
+        assert_eq!(ask(Method::PUT, "warning").0, 400);
         assert_eq!(ask(Method::PUT, "").0, 400);
         assert_eq!(ask(Method::POST, "info").0, 405);
         assert_eq!(ask(Method::GET, ""), (200, "debug,h2=warn".to_owned()));

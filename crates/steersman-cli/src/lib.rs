@@ -24,7 +24,8 @@
 //! - [`settings`] lists the settings with their defaults and variables.
 //! - `controller_setting` reads settings of single controllers.
 //! - [`error`] has [`ConfigError`].
-//! - `flags` are the flags, and `layer` reads variables and files with their parsers.
+//! - `log_filter` reads levels, and `named_value` booleans and namespaces.
+//! - `flags` are the flags, `kubebuilder` those of kubebuilder with another name or form, and `layer` reads variables and files with their parsers.
 //! - `file` reads the file.
 //! - [`log`] has [`LogLevel`].
 //! - `level_route` shows and changes the level over HTTP.
@@ -34,7 +35,10 @@ mod duration;
 pub mod settings;
 mod controller_setting;
 pub mod error;
+mod log_filter;
+mod named_value;
 mod flags;
+mod kubebuilder;
 mod layer;
 mod file;
 pub mod log;

@@ -11,9 +11,7 @@ use tracing_subscriber::{EnvFilter, Registry, fmt as log, reload};
 
 use crate::error::ConfigError;
 use crate::flags::LogFormat;
-
-/// The target of log lines about errors that the framework returns to its callers.
-const RETURNED: &str = "kube_client::client::builder=off";
+use crate::log_filter::{ALLOWED, log_filter};
 
 /// The level of the log, which can be changed while the process runs. Cheap to clone; clones share one level.
 ///
@@ -39,10 +37,7 @@ pub struct LogLevel {
 
 /// A level or a list of directives that is not a filter of log lines.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "{level:?} is not a log level: write error, warn, info, debug, trace or off, or a list of levels with targets, \
-     such as info,steersman_cache=debug"
-)]
+#[error("{level:?} is not a log level: {ALLOWED}")]
 pub struct InvalidLogLevel {
     level: String,
 }
@@ -114,13 +109,8 @@ impl fmt::Debug for LogLevel {
     }
 }
 
-/// Returns the filter of these directives. A directive for the same target replaces the one that is added here.
 fn filter(level: &str) -> Result<EnvFilter, InvalidLogLevel> {
-    let invalid = || InvalidLogLevel {
+    log_filter(level).ok_or_else(|| InvalidLogLevel {
         level: level.to_owned(),
-    };
-    if level.trim().is_empty() {
-        return Err(invalid());
-    }
-    EnvFilter::try_new(format!("{RETURNED},{}", level.trim())).map_err(|_| invalid())
+    })
 }

@@ -51,6 +51,7 @@ pub const SETTINGS: &[Setting] = &[
     none("metrics-cert-path", SERVERS),
     with("metrics-cert-name", "tls.crt", SERVERS),
     with("metrics-cert-key", "tls.key", SERVERS),
+    with("enable-http2", "false", SERVERS),
     with("leader-elect", "false", ELECTION),
     none("leader-election-id", ELECTION),
     none("leader-election-namespace", ELECTION),

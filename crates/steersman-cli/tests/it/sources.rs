@@ -4,12 +4,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{CommandFactory as _, Parser};
+use k8s_openapi::api::core::v1::ConfigMap;
 use serde::Deserialize;
 use steersman_api::Connection;
 use steersman_apiserver::ApiServer;
 use steersman_cli::{
     Args, Config, ConfigError, LogFormat, NoSettings, OperatorArgs, OperatorSettings,
 };
+use steersman_manager::ManagerBuilder;
+use steersman_object::ObjectKey;
 use tempfile::TempDir;
 
 /// Reads the configuration of a command line, variables and a file.
@@ -103,12 +106,146 @@ fn without_any_source_the_defaults_apply() {
 #[test]
 fn names_of_kubebuilder_are_accepted() {
     let config = Sources::new()
-        .read(&["--zap-log-level=debug", "--zap-encoder=console"])
+        .read(&["--zap-log-level=2", "--zap-encoder=console"])
         .unwrap();
+    assert_eq!(
+        (config.log_level(), config.log_format()),
+        ("trace", LogFormat::Human)
+    );
+    let sources = Sources::new().file("log-level: warn\nlog-format: json\n");
+    let config = sources.read(&["--zap-devel"]).unwrap();
     assert_eq!(
         (config.log_level(), config.log_format()),
         ("debug", LogFormat::Human)
     );
+    let config = sources.read(&["--zap-devel=false"]).unwrap();
+    assert_eq!(
+        (config.log_level(), config.log_format()),
+        ("warn", LogFormat::Json)
+    );
+}
+
+#[test]
+fn the_flags_of_a_deployment_of_kubebuilder_are_accepted() {
+    let config = Sources::new().read(&[
+        "--leader-elect",
+        "--health-probe-bind-address=:8081",
+        "--metrics-bind-address=:8443",
+        "--metrics-cert-path=",
+        "--enable-http2=false",
+        "--webhook-cert-path=/tmp/k8s-webhook-server/serving-certs",
+        "--webhook-cert-name=tls.crt",
+        "--webhook-cert-key=tls.key",
+        "--zap-devel=true",
+        "--zap-stacktrace-level=panic",
+        "--zap-time-encoding=rfc3339",
+    ]);
+    assert_eq!(config.unwrap().log_level(), "debug");
+}
+
+#[test]
+fn a_level_that_does_not_exist_is_refused_by_every_source() {
+    for level in ["warning", "inof", "mycrate", "1"] {
+        let flag = format!("--log-level={level}");
+        let error = Args::try_parse_from(["program", &flag]).unwrap_err();
+        assert!(error.to_string().contains("error, warn, info"), "{error}");
+        let error = Sources::new().variable("RUST_LOG", level).error();
+        let named = error.contains("RUST_LOG") && error.contains("error, warn, info");
+        assert!(named, "{error}");
+    }
+}
+
+#[test]
+fn of_a_flag_that_is_given_twice_the_last_value_counts() {
+    let flags = [
+        "--log-level=debug",
+        "--log-level=warn",
+        "--preflight",
+        "--preflight=0",
+    ];
+    let config = Sources::new().read(&flags).unwrap();
+    assert_eq!(config.log_level(), "warn");
+    // The values of lists add up.
+    let config = Sources::new()
+        .read(&["--namespace=a", "--namespace=b"])
+        .unwrap();
+    assert_eq!(config.namespaces(), ["a", "b"]);
+}
+
+#[test]
+fn an_empty_namespace_is_all_namespaces_and_names_are_trimmed_and_checked() {
+    let sources = Sources::new().variable("STEERSMAN_NAMESPACE", "web, shop");
+    assert_eq!(sources.read(&[]).unwrap().namespaces(), ["web", "shop"]);
+    let all = sources.read(&["--namespace="]).unwrap();
+    assert!(all.namespaces().is_empty());
+    let file = Sources::new().file("namespace: \"\"\n").read(&[]).unwrap();
+    assert!(file.namespaces().is_empty());
+    let error = Sources::new()
+        .variable("STEERSMAN_NAMESPACE", "web,Shop")
+        .error();
+    let named = error.contains("STEERSMAN_NAMESPACE") && error.contains("lower-case");
+    assert!(named, "{error}");
+    let error = Sources::new().file("\nnamespace: a/b\n").error();
+    assert!(
+        error.contains("settings.yaml:2: namespace is \"a/b\""),
+        "{error}"
+    );
+    let error = Args::try_parse_from(["program", "--namespace=web,-"]).unwrap_err();
+    assert!(error.to_string().contains("--namespace"), "{error}");
+}
+
+#[tokio::test]
+async fn empty_names_and_paths_count_as_not_given() {
+    let flags = [
+        "--leader-elect",
+        "--leader-election-namespace=",
+        "--leader-election-id=",
+        "--kubeconfig=",
+        "--context=",
+    ];
+    let server = ApiServer::new();
+    let connection = Connection::in_process(server.service(), "default");
+    let config = Sources::new().read(&flags).unwrap();
+    assert!(config.manager_over(connection, "program").build().is_ok());
+}
+
+#[test]
+fn a_stop_may_be_unlimited() {
+    for flag in [
+        "--graceful-shutdown-timeout=unlimited",
+        "--graceful-shutdown-timeout=-1s",
+        "--graceful-shutdown-timeout=-1",
+    ] {
+        assert!(Sources::new().read(&[flag]).is_ok(), "{flag}");
+    }
+    let flags = ["--graceful-shutdown-timeout", "-1s"];
+    assert!(Sources::new().read(&flags).is_ok());
+    let error = Sources::new()
+        .variable("STEERSMAN_GRACEFUL_SHUTDOWN_TIMEOUT", "never")
+        .error();
+    assert!(error.contains("unlimited"), "{error}");
+}
+
+#[tokio::test]
+async fn the_user_agent_has_the_version_of_the_program() {
+    let server = ApiServer::new();
+    let connect = || Connection::in_process(server.service(), "default");
+    let config = || Sources::new().read(&[]).unwrap();
+    let agent_of = async |manager: ManagerBuilder| {
+        let manager = manager.build().unwrap();
+        let key = ObjectKey::namespaced("default", "none");
+        let none = manager.client().live().get_opt::<ConfigMap>(&key).await;
+        assert!(none.unwrap().is_none());
+        server.requests().all().last().unwrap().user_agent.clone()
+    };
+    let agent = agent_of(config().version("1.4.2").manager_over(connect(), "web")).await;
+    assert!(agent.starts_with("web/1.4.2 "), "{agent}");
+    let agent = agent_of(config().manager_over(connect(), "web")).await;
+    assert!(agent.starts_with("web/steersman-"), "{agent}");
+    // A connection that names the program keeps its name.
+    let named = connect().user_agent("other", "2.0");
+    let agent = agent_of(config().version("1.4.2").manager_over(named, "web")).await;
+    assert!(agent.starts_with("other/2.0 "), "{agent}");
 }
 
 // CONF-2
@@ -174,7 +311,7 @@ fn a_refused_value_is_named_with_its_place_and_the_allowed_values() {
     let error = Sources::new()
         .variable("STEERSMAN_PREFLIGHT", "maybe")
         .error();
-    let expected = "the environment variable STEERSMAN_PREFLIGHT: preflight is \"maybe\": the allowed values are true, false";
+    let expected = "the environment variable STEERSMAN_PREFLIGHT: preflight is \"maybe\": the allowed values are true, t, 1, false, f and 0";
     assert_eq!(error, expected);
     // Another source decides, and the value is wrong all the same.
     let sources = Sources::new().variable("STEERSMAN_PREFLIGHT", "maybe");

@@ -1,0 +1,120 @@
+//! Words: the flags of kubebuilder's `main.go` that have another name or form here, or no effect.
+
+use crate::flags::{Flags, LogFormat, parse_level};
+use crate::named_value::parse_bool;
+
+/// The flags of kubebuilder that a Deployment may hold. `--help` does not list them.
+#[derive(Debug, Clone, Default, PartialEq, clap::Args)]
+pub(crate) struct KubebuilderFlags {
+    /// The log level in the form of zap
+    #[arg(long, hide = true, value_name = "LEVEL", value_parser = parse_zap_level)]
+    pub(crate) zap_log_level: Option<String>,
+    /// Log at the level debug, as text
+    #[arg(long, hide = true, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = parse_bool)]
+    pub(crate) zap_devel: Option<bool>,
+    /// No effect
+    #[arg(long, hide = true, value_name = "LEVEL")]
+    pub(crate) zap_stacktrace_level: Option<String>,
+    /// No effect
+    #[arg(long, hide = true, value_name = "ENCODING")]
+    pub(crate) zap_time_encoding: Option<String>,
+    /// Reserved
+    #[arg(long, hide = true, value_name = "FOLDER")]
+    pub(crate) webhook_cert_path: Option<String>,
+    /// Reserved
+    #[arg(long, hide = true, value_name = "NAME")]
+    pub(crate) webhook_cert_name: Option<String>,
+    /// Reserved
+    #[arg(long, hide = true, value_name = "NAME")]
+    pub(crate) webhook_cert_key: Option<String>,
+}
+
+impl KubebuilderFlags {
+    /// Returns these values, and those of `lower` where these have none.
+    pub(crate) fn or(self, lower: Self) -> Self {
+        Self {
+            zap_log_level: self.zap_log_level.or(lower.zap_log_level),
+            zap_devel: self.zap_devel.or(lower.zap_devel),
+            zap_stacktrace_level: self.zap_stacktrace_level.or(lower.zap_stacktrace_level),
+            zap_time_encoding: self.zap_time_encoding.or(lower.zap_time_encoding),
+            webhook_cert_path: self.webhook_cert_path.or(lower.webhook_cert_path),
+            webhook_cert_name: self.webhook_cert_name.or(lower.webhook_cert_name),
+            webhook_cert_key: self.webhook_cert_key.or(lower.webhook_cert_key),
+        }
+    }
+
+    /// Returns the flags with the level and the form of the log of these flags, where they have none.
+    pub(crate) fn apply(&self, mut flags: Flags) -> Flags {
+        let is_devel = self.zap_devel == Some(true);
+        let devel = is_devel.then(|| "debug".to_owned());
+        flags.log_level = flags.log_level.or(self.zap_log_level.clone()).or(devel);
+        flags.log_format = flags.log_format.or(is_devel.then_some(LogFormat::Human));
+        flags
+    }
+
+    /// Returns the flags that were given and have no effect, each with the reason; empty if there are none.
+    pub(crate) fn without_effect(&self) -> Vec<&'static str> {
+        let is_set = |value: &Option<String>| value.as_deref().is_some_and(|text| !text.is_empty());
+        let webhook = [
+            &self.webhook_cert_path,
+            &self.webhook_cert_name,
+            &self.webhook_cert_key,
+        ];
+        let known = [
+            (
+                is_set(&self.zap_stacktrace_level),
+                "--zap-stacktrace-level (log lines have no stack traces; --log-level=debug logs more)",
+            ),
+            (
+                is_set(&self.zap_time_encoding),
+                "--zap-time-encoding (log lines have the time in RFC 3339, with --log-format human and json)",
+            ),
+            (
+                webhook.into_iter().any(is_set),
+                "--webhook-cert-path, --webhook-cert-name and --webhook-cert-key (reserved: a program with a \
+                 webhook server has flags of its own for the certificate)",
+            ),
+        ];
+        let given = known.into_iter().filter(|(is_given, _)| *is_given);
+        given.map(|(_, text)| text).collect()
+    }
+}
+
+/// Reads a level of zap: `debug`, `info`, `error`, `panic`, or the verbosity as a number from 1. Other levels and
+/// directives of `--log-level` are levels here, too.
+fn parse_zap_level(text: &str) -> Result<String, String> {
+    let level = text.trim().to_ascii_lowercase();
+    match (level.as_str(), level.parse::<u32>()) {
+        ("panic", _) => Ok("error".to_owned()),
+        (_, Ok(0)) => {
+            Err("the verbosity is at least 1: 1 is debug, 2 and more are trace".to_owned())
+        }
+        (_, Ok(1)) => Ok("debug".to_owned()),
+        (_, Ok(_)) => Ok("trace".to_owned()),
+        (_, Err(_)) => parse_level(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_of_zap_have_a_level_here() {
+        for (zap, level) in [
+            ("debug", "debug"),
+            ("info", "info"),
+            ("error", "error"),
+            ("panic", "error"),
+            ("1", "debug"),
+            ("2", "trace"),
+            ("10", "trace"),
+            ("warn", "warn"),
+        ] {
+            assert_eq!(parse_zap_level(zap).as_deref(), Ok(level), "{zap}");
+        }
+        for zap in ["0", "-1", "fatal", ""] {
+            assert!(parse_zap_level(zap).is_err(), "{zap}");
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Words: booleans and names of namespaces, as flags write them.
+
+/// The longest name of a namespace, in bytes: a DNS label (RFC 1123).
+const LONGEST: usize = 63;
+
+/// Reads a boolean in the forms of Go's `strconv.ParseBool`.
+///
+/// # Errors
+///
+/// A text with the allowed values.
+pub(crate) fn parse_bool(text: &str) -> Result<bool, String> {
+    match text.trim() {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
+        _ => Err("the allowed values are true, t, 1, false, f and 0".to_owned()),
+    }
+}
+
+/// Reads the name of a namespace; an empty name stands for all namespaces.
+///
+/// # Errors
+///
+/// A text with the rule of the names.
+pub(crate) fn parse_namespace(text: &str) -> Result<String, String> {
+    let name = text.trim();
+    let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let is_label = name.len() <= LONGEST
+        && name.chars().all(is_inner)
+        && !name.starts_with('-')
+        && !name.ends_with('-');
+    match is_label {
+        true => Ok(name.to_owned()),
+        false => Err(format!(
+            "a namespace has at most {LONGEST} lower-case letters, digits and dashes, and begins and ends with a \
+             letter or a digit"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn booleans_are_read_as_go_reads_them() {
+        for text in ["1", "t", "T", "true", "TRUE", "True"] {
+            assert_eq!(parse_bool(text), Ok(true), "{text}");
+        }
+        for text in ["0", "f", "F", "false", "FALSE", "False"] {
+            assert_eq!(parse_bool(text), Ok(false), "{text}");
+        }
+        for text in ["", "yes", "tRUE", "2"] {
+            assert!(parse_bool(text).unwrap_err().contains("true"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_namespace_is_a_dns_label() {
+        for (text, name) in [("web", "web"), (" shop ", "shop"), ("a-1", "a-1"), ("", "")] {
+            assert_eq!(parse_namespace(text).as_deref(), Ok(name), "{text}");
+        }
+        let long = "a".repeat(64);
+        for text in ["Web", "-a", "a-", "a.b", "a b", "a/b", "ä", &long] {
+            assert!(parse_namespace(text).is_err(), "{text}");
+        }
+    }
+}
