@@ -1,6 +1,6 @@
 //! Driver: finds the cluster of the operator, or starts an API server in this process.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use steersman::Connection;
@@ -21,16 +21,20 @@ pub struct Embedded {
     kubeconfig: Option<PathBuf>,
 }
 
-/// Returns the configured cluster, or an API server in this process if none is configured. The server writes its
-/// kubeconfig into the file, if there is one.
+/// Returns the configured cluster, or an API server in this process if none is configured or `is_embedded` asks for
+/// the server. The server writes its kubeconfig into the file, if there is one.
 ///
 /// # Errors
 ///
 /// An error if the configuration cannot be used, or the server cannot start.
 pub async fn find(
     config: &Config<Settings>,
-    kubeconfig: Option<PathBuf>,
+    is_embedded: bool,
+    kubeconfig: Option<&Path>,
 ) -> Result<(Connection, Option<Embedded>), BoxError> {
+    if is_embedded {
+        return embedded("", kubeconfig).await;
+    }
     match config.connect().await {
         Ok(connection) => {
             say(format_args!(
@@ -39,21 +43,25 @@ pub async fn find(
             ));
             Ok((connection, None))
         }
-        Err(error) if error.is_no_config() => embedded(kubeconfig).await,
+        Err(error) if error.is_no_config() => {
+            embedded("no cluster is configured: ", kubeconfig).await
+        }
         Err(error) => Err(error.into()),
     }
 }
 
-async fn embedded(kubeconfig: Option<PathBuf>) -> Result<(Connection, Option<Embedded>), BoxError> {
+/// Starts the server, and says so after the reason for it.
+async fn embedded(
+    reason: &str,
+    kubeconfig: Option<&Path>,
+) -> Result<(Connection, Option<Embedded>), BoxError> {
     let played = Played::everything().speed(Speed::brisk().start(STARTUP));
     let server = ApiServer::builder().play(played).build();
     let serving = server.serve("127.0.0.1:0").await?;
     let url = serving.url();
-    say(format_args!(
-        "no cluster is configured: started an API server at {url}"
-    ));
+    say(format_args!("{reason}started an API server at {url}"));
     let connection = Connection::in_process(server.service(), "default");
-    if let Some(path) = &kubeconfig {
+    if let Some(path) = kubeconfig {
         serving.write_kubeconfig(path)?;
         let file = path.display();
         say("in another terminal:");
@@ -65,7 +73,7 @@ async fn embedded(kubeconfig: Option<PathBuf>) -> Result<(Connection, Option<Emb
     }
     let embedded = Embedded {
         serving,
-        kubeconfig,
+        kubeconfig: kubeconfig.map(Path::to_path_buf),
     };
     Ok((connection, Some(embedded)))
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use steersman::client::Ensured;
 use steersman::client::finalizer::{self, Stage};
 use steersman::events::NewEvent;
+use steersman::informer::Store;
 use steersman::k8s_openapi::api::apps::v1::Deployment;
 use steersman::k8s_openapi::api::core::v1::{ConfigMap, Service};
 use steersman::object::{Object as _, TypedObject};
@@ -43,11 +44,14 @@ pub struct WebsiteReconciler;
 pub fn declare(manager: &Manager) -> Result<(), steersman::manager::Error> {
     let cache = manager.cache();
     cache.index_field::<Website>(BY_PAGES, |site| Some(pages_key(site).to_string()))?;
-    let sites = cache.informer::<Website>()?.store();
+    // A kind has one informer, or one per namespace of --namespace.
+    let informers = cache.informers::<Website>()?;
+    let stores: Vec<_> = informers.iter().map(|informer| informer.store()).collect();
     let sites_using = move |config_map: &ConfigMap| -> Vec<ObjectKey> {
         let key = config_map.key().to_string();
-        let sites = sites.by_index(BY_PAGES, &key).unwrap_or_default();
-        sites.iter().map(|site| site.key()).collect()
+        let of_store = |store: &Store<Website>| store.by_index(BY_PAGES, &key).unwrap_or_default();
+        let sites = stores.iter().flat_map(of_store);
+        sites.map(|site| site.key()).collect()
     };
     let controller = Controller::builder::<Website>()
         .name("website")

@@ -5,7 +5,8 @@ use std::fmt::{Display, Write as _};
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use steersman::informer::{Delivery, Event, Origin, Subscription};
+use steersman::cache::Cache;
+use steersman::informer::{Delivery, Event, Origin};
 use steersman::k8s_openapi::api::apps::v1::Deployment;
 use steersman::k8s_openapi::api::core::v1::{Pod, Service};
 use steersman::object::{Object as _, TypedObject};
@@ -34,22 +35,10 @@ impl Narrator {
     pub fn listen(manager: &Manager) -> Result<Self, steersman::cache::Error> {
         let (told, lines) = mpsc::channel(64);
         let cache = manager.cache();
-        tell(
-            cache.informer::<Website>()?.subscribe(),
-            told.clone(),
-            website,
-        );
-        tell(
-            cache.informer::<Deployment>()?.subscribe(),
-            told.clone(),
-            child("Deployment"),
-        );
-        tell(
-            cache.informer::<Service>()?.subscribe(),
-            told.clone(),
-            child("Service"),
-        );
-        tell(cache.informer::<Pod>()?.subscribe(), told, pod);
+        tell::<Website, _>(cache, &told, website)?;
+        tell::<Deployment, _>(cache, &told, child("Deployment"))?;
+        tell::<Service, _>(cache, &told, child("Service"))?;
+        tell::<Pod, _>(cache, &told, pod)?;
         Ok(Self { lines })
     }
 
@@ -87,21 +76,30 @@ pub fn complain(error: &(dyn Error + 'static)) -> ExitCode {
     ExitCode::FAILURE
 }
 
-fn tell<K: TypedObject>(
-    mut events: Subscription<K>,
-    told: mpsc::Sender<String>,
-    line_of: impl Fn(&Event<K>) -> Option<String> + Send + 'static,
-) {
-    tokio::spawn(async move {
-        while let Some(delivery) = events.next().await {
-            if let Delivery::Event(event) = delivery
-                && let Some(line) = line_of(&event)
-                && told.send(line).await.is_err()
-            {
-                return;
+/// Sends the lines about a kind, from each of its informers: there is one per namespace of --namespace.
+fn tell<K: TypedObject, F>(
+    cache: &Cache,
+    told: &mpsc::Sender<String>,
+    line_of: F,
+) -> Result<(), steersman::cache::Error>
+where
+    F: Fn(&Event<K>) -> Option<String> + Clone + Send + 'static,
+{
+    for informer in cache.informers::<K>()? {
+        let mut events = informer.subscribe();
+        let (told, line_of) = (told.clone(), line_of.clone());
+        tokio::spawn(async move {
+            while let Some(delivery) = events.next().await {
+                if let Delivery::Event(event) = delivery
+                    && let Some(line) = line_of(&event)
+                    && told.send(line).await.is_err()
+                {
+                    return;
+                }
             }
-        }
-    });
+        });
+    }
+    Ok(())
 }
 
 /// Returns the condition of a site, after each change of its reason or message.
@@ -136,7 +134,9 @@ fn says(site: &Website) -> String {
 }
 
 /// Returns a line when a child is created or deleted; its changes show in the site's condition.
-fn child<K: TypedObject>(kind: &'static str) -> impl Fn(&Event<K>) -> Option<String> + Send {
+fn child<K: TypedObject>(
+    kind: &'static str,
+) -> impl Fn(&Event<K>) -> Option<String> + Clone + Send {
     move |event| {
         let key = event.entry().key();
         match (event.old(), event.current()) {

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steersman::cache::Cache;
-use steersman::informer::{Delivery, Subscription};
+use steersman::futures::StreamExt as _;
+use steersman::futures::stream::{self, BoxStream};
+use steersman::informer::{Delivery, Informer, Subscription};
 use steersman::object::Object as _;
 use steersman::{CancellationToken, Manager, ObjectKey, cache};
 use thiserror::Error;
@@ -62,13 +64,13 @@ struct Sites(BTreeMap<ObjectKey, Arc<Website>>);
 /// Why not every website became ready, or else the error of the manager.
 pub async fn run(manager: &Manager) -> Result<(), BoxError> {
     let cache = manager.cache().clone();
-    let sites = cache.informer::<Website>()?.subscribe();
+    let informers = cache.informers::<Website>()?;
     let stop = CancellationToken::new();
     let done = stop.clone().drop_guard();
     let running = manager.start(stop);
     let outcome = tokio::spawn(async move {
         let _done = done;
-        until_ready(&cache, sites).await
+        until_ready(&cache, &informers).await
     });
     let stopped = running.await;
     if stopped.is_err() && !outcome.is_finished() {
@@ -81,12 +83,13 @@ pub async fn run(manager: &Manager) -> Result<(), BoxError> {
     Ok(stopped?)
 }
 
-/// Waits until there are websites and every one is ready.
+/// Waits until there are websites and every one is ready. A kind has one informer, or one per namespace.
 ///
 /// # Errors
 ///
 /// As soon as waiting cannot help, and after 90 s.
-pub async fn until_ready(cache: &Cache, mut events: Subscription<Website>) -> Result<(), NotReady> {
+pub async fn until_ready(cache: &Cache, informers: &[Informer<Website>]) -> Result<(), NotReady> {
+    let mut events = stream::select_all(informers.iter().map(deliveries));
     cache.settled().await;
     let unseen = cache.all_unsynced();
     if !unseen.is_empty() {
@@ -94,15 +97,17 @@ pub async fn until_ready(cache: &Cache, mut events: Subscription<Website>) -> Re
             unseen.iter().map(ToString::to_string).collect(),
         ));
     }
-    let malformed = cache.informer::<Website>()?.store().malformed();
+    let malformed = informers.iter().flat_map(|i| i.store().malformed());
+    let malformed: Vec<_> = malformed.collect();
     if !malformed.is_empty() {
         let named = malformed.iter().map(|m| format!("{}: {}", m.key, m.error));
         return Err(NotReady::Malformed(named.collect()));
     }
     let mut sites = Sites::default();
     let all_ready = async {
-        let mut synced = false;
+        let mut unsynced = informers.len();
         loop {
+            let synced = unsynced == 0;
             let delivery = if synced && sites.are_stuck() {
                 match tokio::time::timeout(GRACE, events.next()).await {
                     Ok(delivery) => delivery,
@@ -119,8 +124,10 @@ pub async fn until_ready(cache: &Cache, mut events: Subscription<Website>) -> Re
                         None => sites.0.remove(event.key()),
                     };
                 }
-                Some(_) => synced = true,
+                Some(Delivery::Synced) => unsynced -= 1,
+                Some(_) => {}
             }
+            let synced = unsynced == 0;
             if synced && sites.0.is_empty() {
                 return Err(NotReady::NoWebsite);
             }
@@ -131,6 +138,13 @@ pub async fn until_ready(cache: &Cache, mut events: Subscription<Website>) -> Re
     };
     let timely = tokio::time::timeout(PATIENCE, all_ready).await;
     timely.unwrap_or_else(|_| Err(NotReady::TooLong(sites.waiting())))
+}
+
+/// Returns the events of one informer as a stream.
+fn deliveries(informer: &Informer<Website>) -> BoxStream<'static, Delivery<Website>> {
+    let next =
+        |mut events: Subscription<Website>| async move { Some((events.next().await?, events)) };
+    stream::unfold(informer.subscribe(), next).boxed()
 }
 
 impl Sites {

@@ -60,7 +60,8 @@ pub fn definition() -> Result<String, serde_saphyr::ser::Error> {
     serde_saphyr::to_string(&Website::crd())
 }
 
-/// Installs what the flags ask for, and on an embedded server both the definition and the sample.
+/// Installs what the flags ask for, and on an embedded server both the definition and the sample. The operator
+/// reads websites in `namespaces`, or in all of them if there are none.
 ///
 /// # Errors
 ///
@@ -68,13 +69,14 @@ pub fn definition() -> Result<String, serde_saphyr::ser::Error> {
 pub async fn prepare(
     args: &SetupArgs,
     client: &Client,
+    namespaces: &[String],
     is_embedded: bool,
 ) -> Result<(), SetupError> {
     if args.install || is_embedded {
-        install(client).await?;
+        install(client, namespaces).await?;
         say("the definition websites.web.example.com is installed");
     } else {
-        check(client).await?;
+        check(client, namespaces).await?;
     }
     if args.sample || is_embedded {
         let key = sample(client).await?;
@@ -83,12 +85,13 @@ pub async fn prepare(
     Ok(())
 }
 
-/// Installs the definition of the kind, or updates it.
+/// Installs the definition of the kind, or updates it, and waits until the server serves the kind in `namespaces`,
+/// as [`check`] does.
 ///
 /// # Errors
 ///
 /// The error of the server.
-pub async fn install(client: &Client) -> Result<(), SetupError> {
+pub async fn install(client: &Client, namespaces: &[String]) -> Result<(), SetupError> {
     let wanted = Website::crd();
     create_if_absent(client, &wanted).await?;
     let present: CustomResourceDefinition = client.live().get(&wanted.key()).await?;
@@ -104,7 +107,7 @@ pub async fn install(client: &Client) -> Result<(), SetupError> {
             .clone_from(&wanted.spec.names.categories);
     };
     client.modify(&present, update).await?;
-    wait_until_served(client).await
+    wait_until_served(client, namespaces).await
 }
 
 /// Creates those objects of the sample that do not exist.
@@ -121,13 +124,24 @@ pub async fn sample(client: &Client) -> Result<ObjectKey, SetupError> {
     Ok(site.key())
 }
 
-/// Checks that the server is reachable and serves the kind.
+/// Checks that the server is reachable and serves the kind in `namespaces`, or in all of them if there are none:
+/// with Roles only, a list of all namespaces is forbidden.
 ///
 /// # Errors
 ///
 /// [`SetupError::NotInstalled`] if it does not serve the kind; otherwise the error of the request.
-pub async fn check(client: &Client) -> Result<(), SetupError> {
-    match client.live().list::<Website>(&Selection::new()).await {
+pub async fn check(client: &Client, namespaces: &[String]) -> Result<(), SetupError> {
+    if namespaces.is_empty() {
+        return check_in(client, &Selection::new()).await;
+    }
+    for namespace in namespaces {
+        check_in(client, &Selection::new().namespace(namespace)).await?;
+    }
+    Ok(())
+}
+
+async fn check_in(client: &Client, selection: &Selection) -> Result<(), SetupError> {
+    match client.live().list::<Website>(selection).await {
         Ok(_) => Ok(()),
         Err(source) if is_not_served(&source) => Err(SetupError::NotInstalled {
             endpoint: client.connection().endpoint(),
@@ -139,12 +153,12 @@ pub async fn check(client: &Client) -> Result<(), SetupError> {
 
 /// Waits until the server serves the kind, which happens shortly after it has accepted the
 /// definition.
-async fn wait_until_served(client: &Client) -> Result<(), SetupError> {
+async fn wait_until_served(client: &Client, namespaces: &[String]) -> Result<(), SetupError> {
     let patience = std::time::Duration::from_secs(30);
     let interval = std::time::Duration::from_millis(100);
     let served = async {
         loop {
-            match check(client).await {
+            match check(client, namespaces).await {
                 Err(SetupError::NotInstalled { .. }) => tokio::time::sleep(interval).await,
                 other => return other,
             }
@@ -153,7 +167,7 @@ async fn wait_until_served(client: &Client) -> Result<(), SetupError> {
     match tokio::time::timeout(patience, served).await {
         Ok(result) => result,
         // Checked again for the error with the reason.
-        Err(_) => check(client).await,
+        Err(_) => check(client, namespaces).await,
     }
 }
 

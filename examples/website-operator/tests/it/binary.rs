@@ -21,11 +21,11 @@ pub(crate) fn operator(home: &Path) -> Command {
     command
 }
 
-fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-fn error_of(output: &Output) -> String {
+pub(crate) fn error_of(output: &Output) -> String {
     assert!(
         !output.status.success(),
         "it should have failed: {}",

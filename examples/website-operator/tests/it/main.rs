@@ -13,3 +13,4 @@ mod sharing;
 mod binary;
 mod failover;
 mod production;
+mod namespaces;
