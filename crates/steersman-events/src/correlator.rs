@@ -30,6 +30,10 @@ const PAUSE: Duration = Duration::from_secs(10);
 /// The longest pause that the server can ask for with `Retry-After`.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
+/// The shortest pause that the server can ask for: with `Retry-After: 0` all attempts of a write would otherwise be
+/// made at once.
+const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
+
 /// The pause before a write that found no room in the queue is tried again.
 const QUEUE_FULL_PAUSE: Duration = Duration::from_secs(10);
 
@@ -433,7 +437,9 @@ impl Correlator {
         // Up to a quarter more, so that many processes do not come back at the same moment.
         let quarter = u64::try_from(PAUSE.as_millis() / 4).unwrap_or(1);
         let random = Duration::from_millis(hash(&(self.seed, number, attempts)) % quarter);
-        let pause = after.map_or(PAUSE + random, |after| after.min(LONGEST_PAUSE));
+        let pause = after.map_or(PAUSE + random, |after| {
+            after.clamp(SHORTEST_PAUSE, LONGEST_PAUSE)
+        });
         let until = now + pause;
         self.paused_until = Some(self.paused_until.map_or(until, |before| before.max(until)));
     }

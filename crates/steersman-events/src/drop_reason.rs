@@ -14,7 +14,7 @@ pub(crate) enum DropReason {
     Stopped,
     /// The server could not be reached in time.
     Unreachable,
-    /// The server does not allow the write.
+    /// The authorizers of the server do not allow the write.
     Forbidden,
     /// The namespace of the event is being deleted.
     NamespaceTerminating,
@@ -75,7 +75,7 @@ impl DropReason {
                 "the namespace is being deleted, so no Event can be created in it"
             }
             Self::NamespaceMissing => "the namespace of the object does not exist",
-            Self::Refused => "the server refused the Event",
+            Self::Refused => "the server refused the Event: see the detail",
         }
     }
 }

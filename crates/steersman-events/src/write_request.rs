@@ -82,7 +82,7 @@ pub(crate) fn meaning(error: &Error, verb: WriteVerb) -> WriteAnswer {
             false => WriteAnswer::Gone,
         };
     }
-    if error.is_forbidden() {
+    if error.is_forbidden() && lacks_permission(error) {
         return WriteAnswer::Refused(DropReason::Forbidden);
     }
     if error.is_decode() {
@@ -103,4 +103,12 @@ pub(crate) fn meaning(error: &Error, verb: WriteVerb) -> WriteAnswer {
         return WriteAnswer::Later(error.retry_after());
     }
     WriteAnswer::Refused(DropReason::Refused)
+}
+
+/// Returns whether a 403 is that of the authorizers, which a rule would heal: its message is "… is forbidden: User
+/// "op" cannot create resource …" (apiserver, `forbiddenMessage`). Admission answers 403 as well, such as a plugin
+/// for a quota that is exceeded, or a webhook.
+fn lacks_permission(error: &Error) -> bool {
+    let status = error.status();
+    status.is_some_and(|status| status.message.contains("\" cannot "))
 }

@@ -71,6 +71,18 @@ async fn forbidden_events_are_counted_and_later_ones_are_sent_once_the_rule_is_g
 
 /// EVENT-9
 #[tokio::test(start_paused = true)]
+async fn events_that_admission_refuses_are_not_counted_as_a_missing_rule() {
+    let world = World::new();
+    let message = "events.events.k8s.io \"site.1\" is forbidden: exceeded quota: few";
+    let answer = Answer::code(403).message(message);
+    let _refused = world.server.faults().answer(None, "events", answer);
+    world.recorder.normal(&config("site"), "A", "B", "hi");
+    until_dropped(&world, "refused", 1).await;
+    assert_eq!(world.dropped("forbidden"), 0);
+}
+
+/// EVENT-9
+#[tokio::test(start_paused = true)]
 async fn events_in_a_missing_namespace_are_counted_and_not_repeated() {
     let world = World::new();
     let mut site: ConfigMap = config("site");
