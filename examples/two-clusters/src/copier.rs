@@ -31,6 +31,7 @@ impl Reconciler<ClusterRequest> for Copier {
                     let labels = copy.metadata.labels.get_or_insert_default();
                     labels.insert(LABEL.0.to_owned(), LABEL.1.to_owned());
                     copy.data.clone_from(&original.data);
+                    copy.binary_data.clone_from(&original.binary_data);
                 };
                 target.ensure(empty, copy).await?;
             }

@@ -1,6 +1,11 @@
-//! The demo on a paused clock, in process.
+//! The demo and the copier on a paused clock, in process.
 
+use serde_json::json;
+use steersman::manager::Shutdown;
+use steersman::{CancellationToken, Connection, Manager};
 use steersman_testenv::apiserver::ApiServer;
+use steersman_testenv::eventually;
+use two_clusters::copier;
 use two_clusters::demo::{self, BoxError};
 
 #[tokio::test(start_paused = true)]
@@ -9,5 +14,34 @@ async fn every_step_of_the_demo_has_its_effect() -> Result<(), BoxError> {
     let mut out = Vec::new();
     demo::run(&mut out, &hub, &west).await?;
     assert_eq!(String::from_utf8(out)?.lines().count(), 6);
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn binary_data_is_copied_with_the_texts() -> Result<(), BoxError> {
+    let (hub, west) = (ApiServer::new(), ApiServer::new());
+    let connection = |server: &ApiServer| Connection::in_process(server.service(), "default");
+    let manager = Manager::builder(connection(&hub))
+        .cache(copier::cache())
+        .build()?;
+    copier::add(&manager)?;
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(manager.start(Shutdown::from(stop.clone())));
+    manager.add_cluster("west", connection(&west), copier::cache())?;
+    let original = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "logo", "namespace": "default", "labels": {"copy": "yes"}},
+        "data": {"name": "logo"}, "binaryData": {"logo.png": "iVBORw=="},
+    });
+    let created = hub.create(original);
+    created.map_err(|status| status.to_string())?;
+    let copied = eventually("west has the copy", || async {
+        let copy = west.get("configmaps", "default", "logo");
+        copy.ok_or_else(|| "there is none".to_owned())
+    });
+    let copy = copied.await?;
+    assert_eq!(copy["binaryData"], json!({"logo.png": "iVBORw=="}));
+    stop.cancel();
+    running.await??;
     Ok(())
 }
