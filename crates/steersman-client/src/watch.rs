@@ -34,8 +34,9 @@ use crate::error::Error;
 ///
 /// # Cancel safety
 ///
-/// The watch begins when [`next`](Self::next) or the stream is polled for the first time. It runs in a task of its own,
-/// which is aborted when the stream is dropped. Dropping a future of `next` loses nothing.
+/// The watch begins when [`next`](Self::next) or the stream is polled for the first time. Polling
+/// starts the informers of the watch in tasks of their own, and notices their end; dropping the stream aborts these
+/// tasks. Dropping a future of `next` loses nothing.
 #[must_use = "a watch does nothing unless its stream is polled"]
 pub struct ObjectWatch<K> {
     cache: Cache,

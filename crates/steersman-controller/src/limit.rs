@@ -22,8 +22,8 @@ use self::turns::{Turns, UserNumber, WaiterNumber};
 /// take turns: each controller that waits gets one permit before another gets its second (CTRL-10).
 ///
 /// [`ControllerDefaults::reconcile_limit`](crate::ControllerDefaults::reconcile_limit) gives a limit to the
-/// controllers of a manager; several managers of one process may share it. A reconcile must not wait for
-/// another reconcile to run, because the other one may wait for a permit.
+/// controllers of a manager; several managers of one process may share it. A reconcile must not
+/// wait for another reconcile, which may itself wait for a permit: if all reconciles with permits do so, none ends.
 ///
 /// ```
 /// use std::num::NonZeroUsize;
