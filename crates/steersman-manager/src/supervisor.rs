@@ -53,7 +53,7 @@ pub(crate) async fn supervise(
 ) -> Result<(), Error> {
     shutdown.install().map_err(Error::Signals)?;
     let mut readiness = None;
-    let mut has_led = false;
+    let mut work = WorkAtEnd::default();
     let mut step = Supervision::first_step();
     loop {
         let done = match step {
@@ -61,7 +61,7 @@ pub(crate) async fn supervise(
             Step::Start(group) => {
                 manager.reached(group);
                 if group == Group::LeaderElected {
-                    has_led = true;
+                    work.has_led = true;
                     manager.leads();
                 }
                 let runnables = manager.take_waiting(|waiting| waiting.group == group);
@@ -91,7 +91,7 @@ pub(crate) async fn supervise(
                 }
                 manager.refuse();
                 // Work of other groups may wait for the lead too, so the runnables of the leader do not tell.
-                if !has_led {
+                if !work.has_led {
                     campaign.withdraw();
                 }
                 Some(Event::StopBegun)
@@ -124,28 +124,40 @@ pub(crate) async fn supervise(
     }
     manager.refuse();
     let dropped = tasks.drop_all().await;
-    let mut is_urgent = supervision.is_insisted();
-    let mut work = WorkAtEnd {
-        has_led,
-        tasks: dropped.left_behind,
-        writes: false,
-    };
-    if has_led && campaign.is_candidate() {
-        // LEASE-8: a write outlives the task that sent it.
-        let limit = write_limit(&supervision);
-        let finished = tokio::select! {
-            biased;
-            () = manager.writes_finished() => true,
-            () = at(limit) => false,
-            () = shutdown.insisted(), if !is_urgent => {
-                is_urgent = true;
-                false
-            }
-        };
-        work.writes = !finished;
-    }
-    campaign.end(work, is_urgent, &mut shutdown).await;
+    work.tasks = dropped.left_behind;
+    end_candidacy(manager, campaign, work, &supervision, &mut shutdown).await;
     supervision.finish(dropped.late)
+}
+
+/// Ends the candidacy after everything else has stopped.
+async fn end_candidacy(
+    manager: &impl Supervised,
+    campaign: Campaign,
+    mut work: WorkAtEnd,
+    supervision: &Supervision,
+    shutdown: &mut Shutdown,
+) {
+    let mut is_urgent = supervision.is_insisted();
+    if work.has_led && campaign.is_candidate() {
+        (work.writes, is_urgent) = writes_remain(manager, supervision, shutdown).await;
+    }
+    campaign.end(work, is_urgent, shutdown).await;
+}
+
+/// LEASE-8: waits for the writes in flight, because a write outlives the task that sent it. Returns whether some
+/// remain, and whether a second request asked to stop at once.
+async fn writes_remain(
+    manager: &impl Supervised,
+    supervision: &Supervision,
+    shutdown: &mut Shutdown,
+) -> (bool, bool) {
+    let is_urgent = supervision.is_insisted();
+    tokio::select! {
+        biased;
+        () = manager.writes_finished() => (false, is_urgent),
+        () = at(write_limit(supervision)) => (true, is_urgent),
+        () = shutdown.insisted(), if !is_urgent => (true, true),
+    }
 }
 
 /// Returns the instant until which the writes in flight are awaited before the release: the end of the stop, and at

@@ -76,10 +76,10 @@ fn an_elector_on_its_own_thread_leads_and_releases() {
 fn a_blocked_elector_delays_neither_the_loss_nor_the_end_of_a_release() {
     let (runtime, _server, connection, _serving) = serve();
     let (unblock, blocked) = mpsc::channel::<()>();
-    let blocked = std::sync::Mutex::new(blocked);
+    let blocked = parking_lot::Mutex::new(blocked);
     let options = options().on_change(move |change| {
         if matches!(change, ElectionChange::Elected { .. }) {
-            let _ = blocked.lock().unwrap().recv();
+            let _ = blocked.lock().recv();
         }
     });
     let mut elector = Elector::new(options, &connection).unwrap();

@@ -17,7 +17,7 @@ use crate::shutdown::Shutdown;
 const LAST_RELEASE: Duration = Duration::from_secs(1);
 
 /// The work of a replica that remains at the end of its stop.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct WorkAtEnd {
     /// Whether the runnables of the leader were started.
     pub(crate) has_led: bool,
