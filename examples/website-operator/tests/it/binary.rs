@@ -218,6 +218,20 @@ async fn a_wrong_variable_is_named() {
     );
 }
 
+#[tokio::test]
+async fn flags_of_kubebuilder_without_effect_are_named_in_one_warning() {
+    let home = TempDir::new().unwrap();
+    let mut command = operator(home.path());
+    command.args(["--print-crd", "--zap-time-encoding=epoch"]);
+    command.arg("--webhook-cert-path=/certs");
+    let output = command.output().await.unwrap();
+    let log = text(&output.stderr);
+    assert!(output.status.success(), "{log}");
+    assert_eq!(log.matches("have no effect").count(), 1, "{log}");
+    let named = log.contains("--zap-time-encoding") && log.contains("--webhook-cert-path");
+    assert!(named && log.contains("--log-format"), "{log}");
+}
+
 async fn run(home: &TempDir, arguments: &[&str]) -> Output {
     let mut command = operator(home.path());
     command.env("KUBECONFIG", "config").args(arguments);
