@@ -308,3 +308,28 @@ impl FileText {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    #[test]
+    fn http2_is_off_unless_the_flag_enables_it_with_either_certificate() {
+        for (flags, expected) in [
+            (&[][..], "http2: false"),
+            (&["--enable-http2"], "http2: true"),
+            (&["--enable-http2=f"], "http2: false"),
+            (
+                &["--enable-http2", "--metrics-cert-path=/certs"],
+                "http2: true",
+            ),
+        ] {
+            let words = ["program", "--metrics-bind-address=:8443"];
+            let words = words.iter().chain(flags);
+            let args = crate::Args::try_parse_from(words).unwrap();
+            let config = args.config_with(|_| None).unwrap();
+            let server = format!("{:?}", config.metrics_server().unwrap());
+            assert!(server.contains(expected), "{flags:?}: {server}");
+        }
+    }
+}
