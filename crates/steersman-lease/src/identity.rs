@@ -8,16 +8,9 @@ pub(crate) fn hostname_uuid() -> String {
     format!("{}_{}", hostname(), uuid())
 }
 
-#[cfg(unix)]
 fn hostname() -> String {
-    let name = rustix::system::uname();
-    name.nodename().to_string_lossy().into_owned()
-}
-
-#[cfg(not(unix))]
-fn hostname() -> String {
-    let name = std::env::var("COMPUTERNAME").or_else(|_| std::env::var("HOSTNAME"));
-    name.unwrap_or_else(|_| "unknown".to_owned())
+    let name = hostname::get().unwrap_or_default();
+    name.to_string_lossy().into_owned()
 }
 
 /// Returns a random UUID of version 4. The keys of std's hasher are random.

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 use prometheus::{IntGauge, Opts, Registry};
-use steersman_api::{Connection, ConnectionMetrics};
-use steersman_cache::{Cache, CacheMetrics, CacheOptions};
-use steersman_client::{ClientMetrics, ClientOptions, check_field_manager};
+use steersman_api::Connection;
+use steersman_cache::{Cache, CacheOptions};
+use steersman_client::{ClientOptions, check_field_manager};
 use steersman_controller::ControllerDefaults;
 use steersman_events::{EventMetrics, EventPublisher};
 use steersman_lease::{ElectionMetrics, Elector, LeaderElection};
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, with_metrics};
 use crate::clusters::AddedClusters;
 use crate::error::Error;
 use crate::http_options::{HealthServer, MetricsServer};
@@ -172,25 +172,10 @@ impl ManagerBuilder {
             let checked = Elector::new(options, &self.connection);
             drop(checked.map_err(Error::LeaderElection)?);
         }
-        let cache = if self.cache.has_metrics() {
-            self.cache
-        } else {
-            let metrics = CacheMetrics::register(&self.options.registry);
-            self.cache.metrics(metrics.map_err(Error::Metrics)?)
-        };
         self.options.client = self.client.clone();
-        let client = if self.client.has_metrics() {
-            self.client
-        } else {
-            let metrics = ClientMetrics::register(&self.options.registry);
-            self.client.metrics(metrics.map_err(Error::Metrics)?)
-        };
-        let connection = if self.connection.has_metrics() {
-            self.connection
-        } else {
-            let metrics = ConnectionMetrics::register(&self.options.registry);
-            self.connection.metrics(metrics.map_err(Error::Metrics)?)
-        };
+        let registry = &self.options.registry;
+        let measured = with_metrics(registry, self.connection, self.cache, self.client);
+        let (connection, cache, client) = measured.map_err(Error::Metrics)?;
         // CONN-6: made with the metrics of the connection, so that its requests are counted.
         let elector = match self.leader_election.take() {
             Some(options) => {

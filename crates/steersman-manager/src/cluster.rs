@@ -4,9 +4,10 @@ use std::convert::Infallible;
 use std::future::pending;
 use std::time::Duration;
 
-use steersman_api::Connection;
-use steersman_cache::{Begun, Cache, CacheOptions};
-use steersman_client::{Client, ClientOptions};
+use prometheus::Registry;
+use steersman_api::{Connection, ConnectionMetrics};
+use steersman_cache::{Begun, Cache, CacheMetrics, CacheOptions};
+use steersman_client::{Client, ClientMetrics, ClientOptions};
 use steersman_controller::ClusterName;
 use steersman_object::report;
 use tokio::time::timeout;
@@ -198,4 +199,29 @@ impl Runnable for Cluster {
             never = asking => match never {},
         }
     }
+}
+
+/// Registers the metrics of a cluster's requests, cache and client in a registry. What has metrics already keeps them.
+pub(crate) fn with_metrics(
+    registry: &Registry,
+    connection: Connection,
+    cache: CacheOptions,
+    client: ClientOptions,
+) -> prometheus::Result<(Connection, CacheOptions, ClientOptions)> {
+    let connection = if connection.has_metrics() {
+        connection
+    } else {
+        connection.metrics(ConnectionMetrics::register(registry)?)
+    };
+    let cache = if cache.has_metrics() {
+        cache
+    } else {
+        cache.metrics(CacheMetrics::register(registry)?)
+    };
+    let client = if client.has_metrics() {
+        client
+    } else {
+        client.metrics(ClientMetrics::register(registry)?)
+    };
+    Ok((connection, cache, client))
 }

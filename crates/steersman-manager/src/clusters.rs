@@ -189,6 +189,16 @@ impl MemberRun {
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
+
+    async fn run_cache(self, context: RunContext) -> Result<(), BoxError> {
+        let stopped = context.cancellation();
+        tokio::select! {
+            biased;
+            () = stopped.cancelled() => return Ok(()),
+            () = self.connectable(&context) => {}
+        }
+        self.cluster.run(context).await
+    }
 }
 
 impl Runnable for MemberRun {
@@ -210,27 +220,15 @@ impl Runnable for MemberRun {
 
     async fn run(self, context: RunContext) -> Result<(), BoxError> {
         self.added.has_started.store(true, Ordering::Release);
-        let removed = self.added.member.removed();
-        let stopped = context.cancellation();
-        tokio::select! {
-            biased;
-            () = removed.cancelled() => return Ok(()),
-            () = stopped.cancelled() => return Ok(()),
-            () = self.connectable(&context) => {}
-        }
-        let Self {
-            cluster,
-            added,
-            clusters,
-            _ended,
-        } = self;
+        let (clusters, member) = (self.clusters.clone(), self.added.member.clone());
+        let removed = member.removed();
         let result = tokio::select! {
             biased;
             () = removed.cancelled() => Ok(()),
-            result = cluster.run(context) => result,
+            result = self.run_cache(context) => result,
         };
-        // The set itself may have removed the cluster.
-        clusters.remove_member(&added.member);
+        // MGR-9: the set itself may have removed the cluster.
+        clusters.remove_member(&member);
         result
     }
 }

@@ -1,12 +1,12 @@
 //! Handle: the clusters of a manager besides its own.
 
-use steersman_api::{Connection, ConnectionMetrics};
-use steersman_cache::{CacheMetrics, CacheOptions};
+use steersman_api::Connection;
+use steersman_cache::CacheOptions;
 use steersman_client::ClientMetrics;
 use steersman_controller::{ClusterMember, ClusterName, Clusters};
 
 use super::Manager;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, with_metrics};
 use crate::clusters::ClusterMetrics;
 use crate::error::Error;
 
@@ -39,18 +39,8 @@ impl Manager {
         let registry = ClusterMetrics::registry_of(&name).map_err(Error::Metrics)?;
         let client_metrics = ClientMetrics::register(&registry).map_err(Error::Metrics)?;
         let client = self.shared.options.client.clone().metrics(client_metrics);
-        let connection = if connection.has_metrics() {
-            connection
-        } else {
-            let requests = ConnectionMetrics::register(&registry);
-            connection.metrics(requests.map_err(Error::Metrics)?)
-        };
-        let options = if options.has_metrics() {
-            options
-        } else {
-            let metrics = CacheMetrics::register(&registry);
-            options.metrics(metrics.map_err(Error::Metrics)?)
-        };
+        let measured = with_metrics(&registry, connection, options, client);
+        let (connection, options, client) = measured.map_err(Error::Metrics)?;
         let cluster = Cluster::with_client_options(connection, options, client)?
             .preflight(self.shared.cluster.has_preflight())
             .named(name.clone());

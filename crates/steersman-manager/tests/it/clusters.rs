@@ -261,7 +261,7 @@ async fn a_cluster_without_credentials_is_tried_again_and_can_be_removed() {
     config.auth_info.token_file = Some("/nowhere/token".to_owned());
     let unusable = Connection::from_config(config);
     manager
-        .add_cluster("west", unusable, CacheOptions::new())
+        .add_cluster("west", unusable.clone(), CacheOptions::new())
         .unwrap();
     let started = start(&manager);
     marker.notes.reach(1).await;
@@ -273,6 +273,15 @@ async fn a_cluster_without_credentials_is_tried_again_and_can_be_removed() {
         .count();
     assert!((10..20).contains(&tries), "{tries}");
     assert!(soon(manager.remove_cluster("west")).await);
+
+    // MGR-9: the metrics lose a cluster that the set removes, too.
+    let again = manager.add_cluster("west", unusable, CacheOptions::new());
+    again.unwrap();
+    assert!(manager.clusters().remove(&"west".into()).is_some());
+    until("the end", || {
+        metrics(&manager).contains("steersman_clusters 0")
+    })
+    .await;
     started.stop().await.unwrap();
 }
 
