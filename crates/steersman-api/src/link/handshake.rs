@@ -23,7 +23,6 @@ const STREAM_WINDOW: u32 = 4 << 20;
 /// The number of bytes that all streams of a link may send before they are read, as in Go's client.
 ///
 /// CONN-3: as much as 256 streams can fill, which is more than kube-apiserver allows (250), so that unread streams
-/// take no window from the others.
 /// take no window from the other streams.
 const LINK_WINDOW: u32 = 1 << 30;
 /// The largest frame that the server may send, in bytes. With the default of 16 KiB, each frame costs a header and a
