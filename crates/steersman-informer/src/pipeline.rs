@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
 use steersman_api::ListWatch;
-use steersman_object::{Kind, Object, ObjectKey};
+use steersman_object::{Jitter, Kind, Object, ObjectKey};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -37,7 +37,6 @@ use crate::pipeline::problem_log::ProblemLog;
 use crate::pipeline::sink::ReflectorSink;
 use crate::queue::QueueBounds;
 use crate::queue::channel::channel;
-use crate::reflector::backoff::Jitter;
 use crate::reflector::driver::Reflector;
 use crate::reflector::request_metrics::RequestMetrics;
 use crate::reflector::step::Problem;

@@ -46,7 +46,6 @@
 //! - [`status`] has [`LeaseStatus`], [`LossReason`] and [`ElectionChange`].
 //! - [`metrics`] has [`ElectionMetrics`].
 //! - `record` has the content of a Lease.
-//! - `jitter` has the random part of pauses.
 //! - `candidacy` decides when a candidate may take the lease.
 //! - `machine` decides each request, the loss and the release.
 //! - `requests` sends the requests of the machine.
@@ -60,7 +59,6 @@ pub mod status;
 pub mod options;
 pub mod metrics;
 mod record;
-mod jitter;
 mod candidacy;
 mod machine;
 mod requests;

@@ -5,10 +5,9 @@ use std::time::Instant;
 
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::jiff::Timestamp;
-use steersman_object::ObjectKey;
+use steersman_object::{Jitter, ObjectKey};
 
 use crate::candidacy::{Candidacy, Claim};
-use crate::jitter::Jitter;
 use crate::record::{LeaseRecord, add_labels, empty_lease};
 use crate::status::{Ending, LossReason};
 use crate::timing::Timing;

@@ -67,6 +67,12 @@ impl Timing {
         (self.lease_duration - self.renew_deadline) / 2
     }
 
+    /// Returns the time until the next attempt of a standby: from 1 to 2.2 retry periods, for a fraction in `[0, 1)`
+    /// (client-go, `acquire`, `JitterFactor` 1.2).
+    pub(crate) fn standby_pause(&self, fraction: f64) -> Duration {
+        self.retry_period.mul_f64(1.0 + 1.2 * fraction)
+    }
+
     /// Returns how long the creator of a Lease waits before it works (LEASE-3).
     pub(crate) fn creation_hold(&self) -> Duration {
         self.retry_period * 2
@@ -88,6 +94,14 @@ mod tests {
             renew_deadline: Duration::from_millis(renew),
             retry_period: Duration::from_millis(retry),
         }
+    }
+
+    #[test]
+    fn pauses_of_standbys_last_one_to_two_and_a_fifth_periods() {
+        let timing = timing(15_000, 10_000, 2_000);
+        assert_eq!(timing.standby_pause(0.0), Duration::from_millis(2_000));
+        assert_eq!(timing.standby_pause(0.5), Duration::from_millis(3_200));
+        assert_eq!(timing.standby_pause(1.0), Duration::from_millis(4_400));
     }
 
     #[test]

@@ -18,6 +18,7 @@
 //! - [`selection`] contains [`Selection`], the objects that a list selects.
 //! - [`owner`] finds and builds owner references.
 //! - [`decode_json`] decodes the JSON of an object, with errors that name the field.
+//! - [`Jitter`] returns random fractions, for pauses that must not coincide.
 //! - [`report()`] formats an error and its causes in one line; [`panic_text`] returns the text of a panic.
 
 pub mod kind;
@@ -32,10 +33,12 @@ pub mod field_selector;
 pub mod selection;
 pub mod owner;
 mod json;
+mod jitter;
 mod report;
 mod panics;
 
 pub use field_selector::FieldSelector;
+pub use jitter::Jitter;
 pub use json::{decode_json, json_error_position};
 pub use key::ObjectKey;
 pub use kind::{Gvk, Gvr, Kind, Scope};

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use steersman_object::Jitter;
+
 /// The first delay, as in client-go's reflector.
 const FIRST: Duration = Duration::from_millis(800);
 /// The longest delay.
@@ -26,12 +28,6 @@ pub(crate) struct Backoff {
     /// The end of the last delay.
     until: Option<Instant>,
     jitter: Jitter,
-}
-
-/// A small seeded random number generator (SplitMix64) for jitter.
-#[derive(Debug)]
-pub(crate) struct Jitter {
-    state: u64,
 }
 
 impl Backoff {
@@ -78,24 +74,6 @@ impl Backoff {
 
     pub(crate) fn jitter(&mut self) -> &mut Jitter {
         &mut self.jitter
-    }
-}
-
-impl Jitter {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self { state: seed }
-    }
-
-    /// Returns the next number in `[0, 1)`.
-    pub(crate) fn fraction(&mut self) -> f64 {
-        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^= z >> 31;
-        // 32 bits fit a float exactly.
-        let high = u32::try_from(z >> 32).unwrap_or(0);
-        f64::from(high) / (f64::from(u32::MAX) + 1.0)
     }
 }
 

@@ -155,7 +155,7 @@ impl ElectionMachine {
     pub(super) fn pause(&mut self, now: Instant, expiry: Option<Instant>) {
         self.attempt.must_read = true;
         self.attempt.began = None;
-        let pause = now + self.jitter.pause(self.timing.retry_period);
+        let pause = now + self.timing.standby_pause(self.jitter.fraction());
         self.next = expiry.map_or(pause, |expiry| pause.min(expiry));
     }
 }
