@@ -18,13 +18,16 @@ use tower::BoxError;
 
 use super::dial::Io;
 
-/// The number of bytes that one stream may send before they are read, as in Go's client.
-const STREAM_WINDOW: u32 = 4 << 20;
-/// The number of bytes that all streams of a link may send before they are read, as in Go's client.
+/// The number of bytes that one stream may send before they are read.
+///
+/// Go's client allows 4 MiB. What a server sends ahead during a list is memory that the allocator keeps afterwards:
+/// 4 MiB cost a cache of 50,000 Pods 3.9 MB more than 1 MiB. A round trip of 100 ms still allows 10 MB/s.
+const STREAM_WINDOW: u32 = 1 << 20;
+/// The number of bytes that all streams of a link may send before they are read.
 ///
 /// CONN-3: as much as 256 streams can fill, which is more than kube-apiserver allows (250), so that unread streams
 /// take no window from the other streams.
-const LINK_WINDOW: u32 = 1 << 30;
+const LINK_WINDOW: u32 = 256 << 20;
 /// The largest frame that the server may send, in bytes. With the default of 16 KiB, each frame costs a header and a
 /// wake-up.
 const FRAME: u32 = 256 << 10;
