@@ -1,6 +1,8 @@
 //! Machine: sets owner references between typed objects.
 
-pub use steersman_object::owner::{OwnerError, controller_of, set_controller};
+pub use steersman_object::owner::{
+    OwnerError, controller_of, is_controlled_by, is_owned_by, set_controller,
+};
 use steersman_object::{Kind, Object, TypedObject, owner};
 
 /// Makes `owner` the controller of `object`: the garbage collector deletes the object after its owner, and events of
@@ -12,7 +14,6 @@ use steersman_object::{Kind, Object, TypedObject, owner};
 ///
 /// If the owner has no uid, if another object is the controller already, or if a namespaced owner is in another
 /// namespace than the object.
-/// owner and the object are not in one namespace.
 ///
 /// # Examples
 ///
@@ -46,4 +47,12 @@ pub fn add_owner_reference<O: TypedObject, K: Object>(
     object: &mut K,
 ) -> Result<(), OwnerError> {
     owner::add_owner(owner, &Kind::of::<O>(), object)
+}
+
+/// Removes the reference to `owner`, whatever its uid and version; returns whether there was one. Changes the local
+/// copy only.
+///
+/// If all of the remaining owners are gone, the garbage collector deletes the object; without owners it is left alone.
+pub fn remove_owner_reference<O: TypedObject, K: Object>(owner: &O, object: &mut K) -> bool {
+    owner::remove_owner(owner, &Kind::of::<O>(), object)
 }

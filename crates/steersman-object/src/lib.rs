@@ -16,6 +16,7 @@
 //! - [`selector`] contains [`LabelSelector`], parsed from the syntax of kubectl.
 //! - [`field_selector`] contains [`FieldSelector`], in the syntax of the API server.
 //! - [`selection`] contains [`Selection`], the objects that a list selects.
+//! - [`status_conditions`] sets and finds the conditions of a status.
 //! - [`owner`] finds and builds owner references.
 //! - [`decode_json`] decodes the JSON of an object, with errors that name the field.
 //! - [`Jitter`] returns random fractions, for pauses that must not coincide.
@@ -32,6 +33,7 @@ pub mod selector;
 pub mod field_selector;
 pub mod selection;
 pub mod owner;
+pub mod status_conditions;
 mod json;
 mod jitter;
 mod report;

@@ -43,6 +43,18 @@ pub enum OwnerError {
         /// The key of the object to be owned.
         object: ObjectKey,
     },
+    /// The object is not controlled by this owner, so the owner may not delete it.
+    #[error(
+        "{object} is not controlled by {owner} (uid {uid:?}): it is left alone; delete it, or rename the owner"
+    )]
+    NotOwn {
+        /// The owner's key.
+        owner: ObjectKey,
+        /// The owner's uid.
+        uid: String,
+        /// The key of the object.
+        object: ObjectKey,
+    },
     /// A namespaced owner cannot own objects outside its namespace; the garbage collector would
     /// delete them.
     #[error(
@@ -128,6 +140,42 @@ pub fn add_owner<O: Object, K: Object>(
     let reference = reference_to(owner, owner_kind, object.key())?;
     upsert(object.meta_mut(), reference);
     Ok(())
+}
+
+/// Removes the reference to `owner`, whatever its uid and version; returns whether there was one.
+///
+/// If all of the remaining owners are gone, the garbage collector deletes the object; without owners it is left alone.
+pub fn remove_owner<O: Object, K: Object>(owner: &O, owner_kind: &Kind, object: &mut K) -> bool {
+    let name = owner.key().name().to_owned();
+    let meta = object.meta_mut();
+    let Some(references) = &mut meta.owner_references else {
+        return false;
+    };
+    let before = references.len();
+    references.retain(|present| !(refers_to_kind(present, owner_kind) && present.name == name));
+    let is_removed = references.len() < before;
+    if references.is_empty() {
+        meta.owner_references = None;
+    }
+    is_removed
+}
+
+/// Returns whether `owner` itself, and no other object of its name, is an owner of `object`: whether a reference has
+/// its uid.
+#[must_use]
+pub fn is_owned_by<O: Object, K: Object>(object: &K, owner: &O) -> bool {
+    let mut references = object.meta().owner_references.iter().flatten();
+    let uid = owner.uid_str();
+    !uid.is_empty() && references.any(|reference| reference.uid == uid)
+}
+
+/// Returns whether `owner` itself, and no other object of its name, is the controller of `object`
+/// (`metav1.IsControlledBy`).
+#[must_use]
+pub fn is_controlled_by<O: Object, K: Object>(object: &K, owner: &O) -> bool {
+    let uid = owner.uid_str();
+    let controller = controller_of(object.meta());
+    !uid.is_empty() && controller.is_some_and(|controller| controller.uid == uid)
 }
 
 fn reference_to<O: Object>(
@@ -233,6 +281,27 @@ mod tests {
         );
         add_owner(&other, &kind(), &mut owned).unwrap();
         assert_eq!(owned.metadata.owner_references.unwrap().len(), 2);
+    }
+
+    #[test]
+    fn an_owner_is_known_by_its_uid_and_removed_by_its_name() {
+        let mut owned = replica_set("a");
+        let (first, second) = (deployment("a", "web", "u1"), deployment("a", "web", "u2"));
+        let other = deployment("a", "other", "u3");
+        set_controller(&first, &kind(), &mut owned).unwrap();
+        add_owner(&other, &kind(), &mut owned).unwrap();
+        assert!(is_controlled_by(&owned, &first) && is_owned_by(&owned, &first));
+        assert!(!is_controlled_by(&owned, &second) && !is_owned_by(&owned, &second));
+        assert!(!is_controlled_by(&owned, &other) && is_owned_by(&owned, &other));
+        let unborn = deployment("a", "web", "");
+        assert!(!is_controlled_by(&owned, &unborn) && !is_owned_by(&owned, &unborn));
+
+        assert!(!remove_owner(&first, &Kind::of::<ReplicaSet>(), &mut owned));
+        assert!(remove_owner(&second, &kind(), &mut owned));
+        assert!(!remove_owner(&second, &kind(), &mut owned));
+        assert_eq!(controller_of(&owned.metadata), None);
+        assert!(remove_owner(&other, &kind(), &mut owned));
+        assert_eq!(owned.metadata.owner_references, None);
     }
 
     #[test]

@@ -3,8 +3,9 @@
 use jiff::Timestamp;
 use steersman::k8s_openapi::api::apps::v1::Deployment;
 use steersman::k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use steersman::status_conditions::{self, FALSE, READY, TRUE};
 
-use crate::website::{READY, Website, WebsiteStatus};
+use crate::website::{Website, WebsiteStatus};
 
 /// The reason of a condition that waits for the site's ConfigMap.
 pub const PAGES_MISSING: &str = "PagesMissing";
@@ -110,29 +111,21 @@ impl Progress {
 
 /// Returns the status of `site` at `now`.
 ///
-/// The transition time changes only with the condition's status, so that unchanged children give an
-/// unchanged status and no request.
+/// Unchanged children give an unchanged status, and no request.
 #[must_use]
 pub fn status(site: &Website, progress: &Progress, now: Timestamp) -> WebsiteStatus {
-    let ready = matches!(progress, Progress::Served { .. });
-    let status = if ready { "True" } else { "False" };
-    let since = site
-        .ready_condition()
-        .filter(|before| before.status == status)
-        .map_or_else(|| Time(now), |before| before.last_transition_time.clone());
-    let mut conditions: Vec<Condition> = site
-        .status
-        .iter()
-        .flat_map(|s| s.conditions.iter().filter(|c| c.type_ != READY).cloned())
-        .collect();
-    conditions.push(Condition {
+    let is_ready = matches!(progress, Progress::Served { .. });
+    let before = site.status.as_ref();
+    let mut conditions = before.map_or_else(Vec::new, |status| status.conditions.clone());
+    let ready = Condition {
         type_: READY.to_owned(),
-        status: status.to_owned(),
+        status: if is_ready { TRUE } else { FALSE }.to_owned(),
         reason: progress.reason().to_owned(),
         message: progress.message(),
-        last_transition_time: since,
+        last_transition_time: Time(now),
         observed_generation: site.metadata.generation,
-    });
+    };
+    status_conditions::set(&mut conditions, ready);
     WebsiteStatus {
         observed_generation: site.metadata.generation,
         ready_replicas: progress.ready(),

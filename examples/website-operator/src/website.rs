@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use steersman::CustomResource;
 use steersman::k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use steersman::status_conditions::{self, READY};
 
 /// A site to serve: pages from a ConfigMap, by a number of web servers.
 #[derive(CustomResource, Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
@@ -70,9 +71,6 @@ pub struct WebsiteStatus {
     pub conditions: Vec<Condition>,
 }
 
-/// The name of the condition that says whether a [`Website`] is served.
-pub const READY: &str = "Ready";
-
 /// The finalizer of every [`Website`], until the operator has removed the site from the directory.
 pub const FINALIZER: &str = "web.example.com/directory";
 
@@ -82,10 +80,8 @@ impl Website {
     /// Returns the `Ready` condition, once there is one.
     #[must_use]
     pub fn ready_condition(&self) -> Option<&Condition> {
-        self.status
-            .iter()
-            .flat_map(|s| &s.conditions)
-            .find(|c| c.type_ == READY)
+        let status = self.status.as_ref()?;
+        status_conditions::find(&status.conditions, READY)
     }
 
     /// Returns whether the present spec is served.

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::panic::Location;
 
-use steersman_object::{Kind, Object, TypedObject, WholeObject};
+use steersman_object::{Kind, Object, ObjectKey, TypedObject, WholeObject};
 
 use super::Client;
 use crate::ensure::Ensured;
@@ -11,7 +11,7 @@ use crate::error::{Error, absent_is_none};
 use crate::finalizer;
 use crate::kinds::KindSource;
 use crate::options::Lock;
-use crate::owner::{OwnerError, controller_of, set_controller};
+use crate::owner::{OwnerError, controller_of, is_controlled_by, set_controller};
 use crate::patch::change::Part;
 
 /// Changes by difference: a copy is mutated, and the difference is sent.
@@ -123,6 +123,62 @@ impl<S> Client<S> {
         S: KindSource<K>,
     {
         self.ensure_owned_from((owner, owner_kind), initial, mutate, Location::caller())
+    }
+
+    /// Deletes the object of `key` if it exists and `owner` controls it: the counterpart of
+    /// [`ensure_owned`](Self::ensure_owned). Returns whether the object is absent afterwards.
+    ///
+    /// `false` means that finalizers delay the deletion; its end is an event, which reconciles the owner where the
+    /// controller owns the kind. Nothing is sent if the object is absent or is being deleted already.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Owner`] if another owner, or none, controls the object, which is left alone then. The owner is known by
+    /// its uid: an object of its predecessor is not its own. [`is_conflict`](Error::is_conflict) if another object has
+    /// taken the name meanwhile. Otherwise the errors of a read and of the server.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # use k8s_openapi::api::{apps::v1::Deployment, core::v1::Service};
+    /// # async fn f(client: steersman_client::Client, deployment: Deployment) -> Result<(), steersman_client::Error> {
+    /// use steersman_object::Object as _;
+    ///
+    /// if !client.ensure_absent::<Service>(&deployment, &deployment.key()).await? {
+    ///     return Ok(()); // Its end reconciles the Deployment again.
+    /// }
+    /// # Ok(()) }
+    /// ```
+    #[track_caller]
+    pub fn ensure_absent<K: Object>(
+        &self,
+        owner: &impl Object,
+        key: &ObjectKey,
+    ) -> impl Future<Output = Result<bool, Error>> + Send
+    where
+        S: KindSource<K>,
+    {
+        let caller = Location::caller();
+        async move {
+            let Some(object) = absent_is_none(self.read::<K>(key, caller).await)? else {
+                return Ok(true);
+            };
+            if !is_controlled_by(&*object, owner) {
+                let (owner, uid) = (owner.key(), owner.uid_str().to_owned());
+                let object = object.key();
+                return Err(OwnerError::NotOwn { owner, uid, object }.into());
+            }
+            if object.meta().deletion_timestamp.is_some() {
+                return Ok(false);
+            }
+            match self.delete(&*object).await {
+                Err(refused) if !refused.is_not_found() => return Err(refused),
+                _ => {}
+            }
+            // The read waits until the cache has seen the deletion.
+            let left = absent_is_none(self.read::<K>(key, caller).await)?;
+            Ok(left.is_none_or(|left| left.uid_str() != object.uid_str()))
+        }
     }
 
     /// Changes this object; nothing is sent if `mutate` changes nothing.

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use steersman_client::owner::{OwnerError, controller_of};
-use steersman_client::{Ensured, Error};
+use steersman_client::{Ensured, Error, finalizer};
 
 use crate::world::{World, config, key, set, until};
 
@@ -84,4 +84,57 @@ async fn nothing_is_created_for_an_owner_that_was_never_created() {
         .await;
     assert!(matches!(refused, Err(Error::Owner(_))), "{refused:?}");
     assert!(world.writes().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_is_deleted_once_and_its_end_is_told() {
+    let world = World::new();
+    let mut events = world.cached::<ConfigMap>().await;
+    let client = &world.client;
+    let owner = client.create(&config("owner")).await.unwrap();
+    let held = |child: &mut ConfigMap| {
+        finalizer::add(child, "example.com/hold");
+    };
+    for (name, is_held) in [("free", false), ("held", true)] {
+        let mutate = |child: &mut ConfigMap| {
+            if is_held {
+                held(child)
+            }
+        };
+        let ensured = client.ensure_owned(&owner, config(name), mutate);
+        ensured.await.unwrap();
+        until(&mut events, &key(name), |_| true).await;
+        let child = key(name);
+        let gone = client.ensure_absent::<ConfigMap>(&owner, &child);
+        assert_eq!(gone.await.unwrap(), !is_held, "{name}");
+        let writes = world.writes().len();
+        let gone = client.ensure_absent::<ConfigMap>(&owner, &child);
+        assert_eq!(gone.await.unwrap(), !is_held, "{name}");
+        assert_eq!(world.writes().len(), writes, "nothing was sent");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_controller_itself_deletes_a_child() {
+    let world = World::new();
+    let mut events = world.cached::<ConfigMap>().await;
+    let client = &world.client;
+    let owner = client.create(&config("owner")).await.unwrap();
+    let other = client.create(&config("other")).await.unwrap();
+    let ensured = client.ensure_owned(&owner, config("child"), |_| {});
+    ensured.await.unwrap();
+    until(&mut events, &key("child"), |_| true).await;
+    client.create(&config("free")).await.unwrap();
+    until(&mut events, &key("free"), |_| true).await;
+    let mut successor = owner.clone();
+    successor.metadata.uid = Some("another".to_owned());
+    let writes = world.writes().len();
+    for (owner, name) in [(&other, "child"), (&successor, "child"), (&owner, "free")] {
+        let child = key(name);
+        let refused = client.ensure_absent::<ConfigMap>(owner, &child);
+        let refused = refused.await.unwrap_err();
+        let is_not_own = matches!(refused, Error::Owner(OwnerError::NotOwn { .. }));
+        assert!(is_not_own, "{refused}");
+    }
+    assert_eq!(world.writes().len(), writes, "nothing was sent");
 }
