@@ -92,7 +92,8 @@ impl ManagerBuilder {
     /// controllers. The default is a new one.
     ///
     /// A connection, cache or client that has metrics keeps them: two clusters of one manager count together
-    /// if both are given clones of one [`ConnectionMetrics`], [`CacheMetrics`] and [`ClientMetrics`].
+    /// if both are given clones of one [`ConnectionMetrics`](steersman_api::ConnectionMetrics),
+    /// [`CacheMetrics`](steersman_cache::CacheMetrics) and [`ClientMetrics`](steersman_client::ClientMetrics).
     pub fn metrics_registry(mut self, registry: Registry) -> Self {
         self.options.registry = registry;
         self
