@@ -1,6 +1,6 @@
 //! Words: the conditions that programs wait for most, as in `kube_runtime::wait::conditions`.
 
-use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -65,7 +65,8 @@ pub fn is_deployment_completed() -> impl Condition<Deployment> {
         let Some(deployment) = deployment else {
             return false;
         };
-        let (Some(spec), Some(status)) = (&deployment.spec, &deployment.status) else {
+        let spec: Option<&DeploymentSpec> = present(&deployment.spec);
+        let (Some(spec), Some(status)) = (spec, &deployment.status) else {
             return false;
         };
         let updated = status.updated_replicas.unwrap_or(0);
@@ -75,4 +76,10 @@ pub fn is_deployment_completed() -> impl Condition<Deployment> {
             && status.available_replicas.unwrap_or(0) >= updated
     };
     is_completed.named("is rolled out")
+}
+
+/// Returns a field that is optional in some versions of the Kubernetes API and required in others: the `spec` of a
+/// Deployment is required from 1.37 on.
+fn present<'a, T>(field: impl Into<Option<&'a T>>) -> Option<&'a T> {
+    field.into()
 }

@@ -145,13 +145,14 @@ impl AccessShared {
         if let Some(known) = self.users.lock().get(&question, now()) {
             return Ok(known);
         }
-        let review = TokenReview {
+        let mut review = TokenReview {
             spec: TokenReviewSpec {
-                token: question.clone(),
                 audiences: self.audiences.clone(),
+                ..TokenReviewSpec::default()
             },
             ..TokenReview::default()
         };
+        set(&mut review.spec.token, question.clone());
         let review = self.review(&review, deadline).await;
         let Some(answer) = review else {
             return Err(failed("Authentication failed"));
@@ -300,6 +301,12 @@ impl fmt::Debug for ReviewedAccess {
             .field("audiences", &self.shared.audiences)
             .finish_non_exhaustive()
     }
+}
+
+/// Sets a field that is required in some versions of the Kubernetes API and optional in others: the token of a
+/// `TokenReviewSpec` is required from 1.36 on.
+fn set<T: From<String>>(field: &mut T, value: String) {
+    *field = value.into();
 }
 
 #[cfg(test)]
