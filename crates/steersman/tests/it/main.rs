@@ -5,3 +5,4 @@ mod operator;
 mod compile;
 mod derive;
 mod metrics;
+mod any_server;
