@@ -26,6 +26,8 @@ use crate::status::{ElectionChange, Ending, LossReason, Overrun};
 pub(crate) struct Published {
     pub(crate) standing: Standing,
     pub(crate) record: Option<LeaseRecord>,
+    /// The uid of the Lease.
+    pub(crate) uid: Option<String>,
     pub(crate) changed: Option<Instant>,
     pub(crate) last_error: Option<String>,
     pub(crate) is_started: bool,
@@ -52,6 +54,7 @@ impl Published {
         Self {
             standing: Standing::Standby,
             record: None,
+            uid: None,
             changed: None,
             last_error: None,
             is_started: false,
@@ -224,6 +227,7 @@ impl ElectionDriver {
         let after = Published {
             standing: machine.standing(now()),
             record: machine.record().cloned(),
+            uid: machine.uid().map(str::to_owned),
             changed: machine.changed(),
             last_error: machine.last_error().map(str::to_owned),
             is_started: true,

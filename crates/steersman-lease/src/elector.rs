@@ -239,6 +239,7 @@ impl Leadership {
         let record = published.record.as_ref();
         LeaseStatus {
             lease: self.lease.to_string(),
+            uid: published.uid.clone(),
             identity: self.identity.to_string(),
             is_leader: leads(&published),
             holder: record

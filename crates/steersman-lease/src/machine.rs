@@ -364,6 +364,12 @@ impl ElectionMachine {
         self.candidacy.observed().map(|observed| &observed.record)
     }
 
+    /// Returns the uid of the Lease that was last read or written.
+    pub(crate) fn uid(&self) -> Option<&str> {
+        let observed = self.candidacy.observed();
+        observed.and_then(|observed| observed.lease.metadata.uid.as_deref())
+    }
+
     /// Returns the instant at which the leader sent its last renewal, or at which a standby saw the Lease change.
     pub(crate) fn changed(&self) -> Option<Instant> {
         match self.stage {

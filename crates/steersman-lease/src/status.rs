@@ -11,6 +11,8 @@ use k8s_openapi::jiff::Timestamp;
 pub struct LeaseStatus {
     /// The Lease, as `namespace/name`.
     pub lease: String,
+    /// The uid of the Lease; `None` before the first response, and while there is no Lease.
+    pub uid: Option<String>,
     /// The identity of this candidate.
     pub identity: String,
     /// Whether this candidate leads, and may work.

@@ -28,7 +28,7 @@ use crate::order::Group;
 use crate::runnable::{Erased, Runnable, from_fn};
 use crate::shutdown::Shutdown;
 use crate::supervision::Supervision;
-use crate::supervisor::campaign::ManagerElection;
+use crate::supervisor::campaign::{ManagerElection, RECORDER};
 use crate::supervisor::{Supervised, supervise};
 use crate::tasks::RunnableTasks;
 
@@ -123,6 +123,7 @@ impl Manager {
         };
         let monitor = Monitor::new(&cluster.connection().endpoint(), cluster.cache().clone());
         let monitor = Arc::new(monitor);
+        let recorder = events.recorder(RECORDER);
         let shared = Shared {
             http: HttpServers::new(&monitor),
             monitor,
@@ -132,7 +133,7 @@ impl Manager {
             events,
             state: Mutex::new(state),
             added: Notify::new(),
-            election: ManagerElection::new(elector),
+            election: ManagerElection::new(elector, recorder),
         };
         Self {
             shared: Arc::new(shared),
@@ -407,6 +408,10 @@ impl Supervised for Shared {
 
     fn leads(&self) {
         self.election.leads();
+    }
+
+    fn stops_leading(&self) {
+        self.election.stops_leading();
     }
 
     async fn writes_finished(&self) {

@@ -39,6 +39,9 @@ pub(crate) trait Supervised {
     /// Reports that the runnables of the leader start.
     fn leads(&self);
 
+    /// Reports that the runnables of the leader have ended.
+    fn stops_leading(&self);
+
     /// Waits until no write of the manager's clients is in flight. Cancel safe.
     async fn writes_finished(&self);
 }
@@ -125,6 +128,9 @@ pub(crate) async fn supervise(
     manager.refuse();
     let dropped = tasks.drop_all().await;
     work.tasks = dropped.left_behind;
+    if work.has_led {
+        manager.stops_leading();
+    }
     end_candidacy(manager, campaign, work, &supervision, &mut shutdown).await;
     supervision.finish(dropped.late)
 }

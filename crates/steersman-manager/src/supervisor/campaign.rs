@@ -3,8 +3,11 @@
 use std::future::pending;
 use std::time::Duration;
 
+use k8s_openapi::api::coordination::v1::Lease;
 use parking_lot::Mutex;
+use steersman_events::EventRecorder;
 use steersman_lease::{Elector, Ending, Leadership, LossReason};
+use steersman_object::ObjectKey;
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
@@ -15,6 +18,10 @@ use crate::shutdown::Shutdown;
 
 /// How long the release may take after a second request to stop.
 const LAST_RELEASE: Duration = Duration::from_secs(1);
+/// The name of the recorder of the Events about the Lease.
+pub(crate) const RECORDER: &str = "leader-election";
+/// The reason of these Events, as client-go has it.
+const REASON: &str = "LeaderElection";
 
 /// The work of a replica that remains at the end of its stop.
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,11 +51,14 @@ pub(crate) struct ManagerElection {
     leads: watch::Sender<bool>,
     /// The workers of all controllers.
     workers: TaskTracker,
+    recorder: EventRecorder,
 }
 
 impl ManagerElection {
-    pub(crate) fn new(elector: Option<Elector>) -> Self {
+    /// `recorder` records the Events about the Lease.
+    pub(crate) fn new(elector: Option<Elector>, recorder: EventRecorder) -> Self {
         Self {
+            recorder,
             leadership: elector.as_ref().map(Elector::leadership),
             elector: Mutex::new(elector),
             leads: watch::Sender::new(false),
@@ -68,7 +78,35 @@ impl ManagerElection {
 
     /// Notes that the runnables of the leader start.
     pub(crate) fn leads(&self) {
+        self.record("BecomeLeader", "became leader");
         self.leads.send_replace(true);
+    }
+
+    /// Notes that the runnables of the leader have ended.
+    pub(crate) fn stops_leading(&self) {
+        self.record("StopLeading", "stopped leading");
+    }
+
+    /// Records an Event about the Lease, with the reason and the note of client-go (`resourcelock`, `RecordEvent`).
+    ///
+    /// The task of the manager records it: a hook of the election would start the task that sends Events on the
+    /// elector's thread.
+    fn record(&self, action: &str, what: &str) {
+        let Some(leadership) = &self.leadership else {
+            return;
+        };
+        let status = leadership.status();
+        let Ok(key) = status.lease.parse::<ObjectKey>() else {
+            return;
+        };
+        let mut lease = Lease {
+            metadata: key.to_meta(),
+            ..Lease::default()
+        };
+        // kubectl describe selects Events by the uid.
+        lease.metadata.uid = status.uid;
+        let note = format_args!("{} {what}", status.identity);
+        self.recorder.normal(&lease, REASON, action, note);
     }
 
     /// Returns whether the runnables of the leader were started.

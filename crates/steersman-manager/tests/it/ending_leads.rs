@@ -115,7 +115,8 @@ async fn a_second_request_cuts_the_release_short() {
     assert!(!running.is_finished());
     ask.send(()).unwrap();
     soon(running).await.unwrap().unwrap();
-    assert!(stopped.elapsed() <= Duration::from_secs(4));
+    // The Event about the end is sent for two seconds at most.
+    assert!(stopped.elapsed() <= Duration::from_secs(5));
 }
 
 /// CONN-6

@@ -12,7 +12,8 @@ use steersman_controller::{
     Action, ClusterRequest, Context, Controller, Error as ReconcileError, Request, handler,
     reconcile,
 };
-use steersman_manager::{Group, runnable};
+use steersman_lease::LeaderElection;
+use steersman_manager::{Group, Manager, runnable};
 use steersman_object::ObjectKey;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -162,4 +163,36 @@ async fn events_about_objects_of_another_cluster_go_to_its_server() {
     };
     assert_eq!(notes(&west), ["at west"]);
     assert_eq!(notes(&own), ["at home"]);
+}
+
+fn replica(server: &ApiServer, name: &str) -> Manager {
+    let options = LeaderElection::new("shop").identity(name);
+    let builder = manager_of(server).leader_election(options.on_callers_runtime());
+    builder.build().unwrap()
+}
+
+/// The Events of client-go, which `kubectl describe lease` shows. EVENT-8: the last one is sent before the manager ends.
+#[tokio::test(start_paused = true)]
+async fn a_leader_records_about_its_lease_that_it_leads_and_that_it_stops() {
+    let server = ApiServer::new();
+    let (leader, standby) = (replica(&server, "alpha"), replica(&server, "beta"));
+    let leads = start(&leader);
+    soon(leader.elected()).await;
+    let waits = start(&standby);
+    let lease = server.get("leases.coordination.k8s.io", "default", "shop");
+    let lease = lease.unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    waits.stop().await.unwrap();
+    leads.stop().await.unwrap();
+    let recorded = events(&server);
+    let mut notes = Vec::new();
+    for event in &recorded {
+        assert_eq!(event["reason"], "LeaderElection");
+        assert_eq!(event["regarding"]["kind"], "Lease");
+        assert_eq!(event["regarding"]["name"], "shop");
+        assert_eq!(event["regarding"]["uid"], lease["metadata"]["uid"]);
+        notes.push(event["note"].as_str().unwrap());
+    }
+    notes.sort_unstable();
+    assert_eq!(notes, ["alpha became leader", "alpha stopped leading"]);
 }

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::events::v1::Event;
 use serde_json::json;
-use steersman::Manager;
 use steersman::api::Patch;
 use steersman::lease::LeaderElection;
+use steersman::object::FieldSelector;
+use steersman::{Manager, Selection};
 use steersman_testenv::eventually;
 
 use super::world::{Running, World, connection_of, soon};
@@ -16,10 +18,13 @@ const NAME: &str = "shop";
 
 /// A replica with the permissions that the guide lists.
 async fn replica(world: &World, name: &str) -> (Manager, Running) {
-    let verbs = ["get", "create", "update"];
-    let user = world.user(name, &verbs, "leases.coordination.k8s.io");
+    let (here, leases) = (&*world.namespace, ["leases.coordination.k8s.io"]);
+    let user = world.env.user(format!("{name}-of-{here}"));
+    let user = user.allow_in(here, ["get", "create", "update"], leases);
+    let user = user.allow_in(here, ["create", "patch"], ["events.events.k8s.io"]);
+    let user = user.create().await.unwrap();
     let election = LeaderElection::new(NAME)
-        .namespace(&*world.namespace)
+        .namespace(here)
         .identity(name)
         .label("app.kubernetes.io/name", "shop")
         .timing(
@@ -29,7 +34,7 @@ async fn replica(world: &World, name: &str) -> (Manager, Running) {
         )
         // All tests share this process.
         .abort_with(|_| {});
-    let manager = Manager::builder(connection_of(&user.await))
+    let manager = Manager::builder(connection_of(&user))
         .leader_election(election)
         .build()
         .unwrap();
@@ -83,6 +88,21 @@ async fn a_standby_follows_a_leader_that_stops() {
     assert_eq!(holder(&world).await, ("beta".to_owned(), 1));
     standby.stop().await;
     assert_eq!(holder(&world).await, (String::new(), 1));
+
+    let about_the_lease = FieldSelector::new().equals("regarding.name", NAME);
+    let selected = Selection::new().namespace(&*world.namespace);
+    let selected = selected.fields(about_the_lease);
+    let events: Vec<Event> = world.client.live().list(&selected).await.unwrap();
+    let notes = events.into_iter().filter_map(|event| event.note);
+    let mut notes: Vec<String> = notes.collect();
+    notes.sort_unstable();
+    let expected = [
+        "alpha became leader",
+        "alpha stopped leading",
+        "beta became leader",
+        "beta stopped leading",
+    ];
+    assert_eq!(notes, expected);
 }
 
 /// LEASE-2
