@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use k8s_openapi::api::coordination::v1::Lease;
 use steersman_api::Api;
-use steersman_object::panic_text;
+use steersman_object::{panic_text, report};
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep_until, timeout_at};
@@ -197,7 +197,7 @@ impl ElectionDriver {
     ) -> Option<Api<Lease>> {
         let problem = match timeout_at(deadline.into(), self.requests.connect()).await {
             Ok(Ok(api)) => return Some(api),
-            Ok(Err(error)) => error.to_string(),
+            Ok(Err(error)) => report(&error).to_string(),
             Err(_) => "the client was not ready in time".to_owned(),
         };
         let reply = Reply::Failed(problem);

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::coordination::v1::Lease;
 use steersman_api::{Api, Connection, Error, WriteOptions};
-use steersman_object::ObjectKey;
+use steersman_object::{ObjectKey, report};
 
 use crate::machine::{LeaseRequest, Reply};
 use crate::timing::Timing;
@@ -47,21 +47,25 @@ impl LeaseRequests {
     /// Sends one request, once.
     pub(crate) async fn send(&self, api: &Api<Lease>, request: LeaseRequest) -> Reply {
         let options = WriteOptions::default();
-        let (sent, is_write) = match request {
-            LeaseRequest::Read => (api.get(&self.key).await, false),
-            LeaseRequest::Create(lease) => (api.create(&*lease, &options).await, true),
-            LeaseRequest::Replace(lease) => (api.update(&*lease, &options).await, true),
-        };
-        match sent {
-            Ok(lease) => Reply::Lease(Box::new(lease)),
-            Err(error) if is_write && is_outdated(&error) => Reply::Outdated(error.to_string()),
-            Err(error) if error.is_not_found() => Reply::Absent,
-            Err(error) => Reply::Failed(error.to_string()),
+        let failed = |error: &Error| Reply::Failed(report(error).to_string());
+        let outdated = |error: &Error| Reply::Outdated(report(error).to_string());
+        match request {
+            LeaseRequest::Read => match api.get(&self.key).await {
+                Ok(lease) => Reply::Lease(Box::new(lease)),
+                Err(error) if error.is_not_found() => Reply::Absent,
+                Err(error) => failed(&error),
+            },
+            LeaseRequest::Create(lease) => match api.create(&*lease, &options).await {
+                Ok(lease) => Reply::Lease(Box::new(lease)),
+                Err(error) if error.is_already_exists() || error.is_conflict() => outdated(&error),
+                // A 404 means that the namespace does not exist: the log names it.
+                Err(error) => failed(&error),
+            },
+            LeaseRequest::Replace(lease) => match api.update(&*lease, &options).await {
+                Ok(lease) => Reply::Lease(Box::new(lease)),
+                Err(error) if error.is_conflict() || error.is_not_found() => outdated(&error),
+                Err(error) => failed(&error),
+            },
         }
     }
-}
-
-/// Returns whether a write was refused because the Lease has changed, exists or is absent.
-fn is_outdated(error: &Error) -> bool {
-    error.is_conflict() || error.is_already_exists() || error.is_not_found()
 }

@@ -7,6 +7,7 @@ use steersman_api::Connection;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{Answer, Verb};
 use steersman_lease::{ElectionMetrics, Elector, Ending, Error, LeaderElection};
+use steersman_testenv::log::capture;
 use tokio::time::{Instant, sleep};
 
 use crate::world::{LEASE, LEASES, RETRY, candidate, connect, leader, lease, options, soon, start};
@@ -198,4 +199,19 @@ async fn an_elector_starts_once() {
     let server = ApiServer::new();
     let mut elector = candidate(&server, "a", 1);
     assert!(matches!(elector.start(), Err(Error::AlreadyStarted { .. })));
+}
+
+/// No candidate can create a Lease in such a namespace, and each would stand by for ever without a word.
+#[tokio::test(start_paused = true)]
+async fn the_log_names_the_namespace_of_the_lease_if_it_does_not_exist() {
+    let (server, log) = (ApiServer::new(), capture());
+    let elector = start(options("a", 1).namespace("nowhere"), &server, "a");
+    sleep(Duration::from_secs(60)).await;
+    let status = elector.leadership().status();
+    assert!(!status.is_leader && status.is_running);
+    let error = status.last_error.unwrap_or_default();
+    assert!(error.contains("nowhere"), "{error:?}");
+    let failures = "a request of the leader election failed";
+    assert!(log.text().contains(failures), "{}", log.text());
+    assert_eq!(soon(elector.release()).await, Ending::NotHeld);
 }
