@@ -4,7 +4,7 @@ use std::future::{Future, pending, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use k8s_openapi::api::coordination::v1::Lease;
 use steersman_api::Api;
@@ -14,12 +14,13 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep_until, timeout_at};
 use tracing::{debug, error, info, warn};
 
+use crate::abort::abort;
 use crate::machine::{Command, ElectionMachine, LeaseRequest, Reply, Standing, Step};
 use crate::metrics::ElectionMetrics;
 use crate::options::ElectionOptions;
 use crate::record::LeaseRecord;
 use crate::requests::LeaseRequests;
-use crate::status::{ElectionChange, Ending, LossReason, Overrun};
+use crate::status::{ElectionChange, Ending, LossReason};
 
 /// What the driver publishes after each step.
 #[derive(Clone, Debug)]
@@ -31,13 +32,12 @@ pub(crate) struct Published {
     pub(crate) changed: Option<Instant>,
     pub(crate) last_error: Option<String>,
     pub(crate) is_started: bool,
+    /// The instant at which the process is aborted if work runs (LEASE-4).
+    pub(crate) work_limit: Option<Instant>,
 }
 
 /// The request in flight.
 type InFlight = Pin<Box<dyn Future<Output = Reply> + Send>>;
-
-/// How long a log that does not take the reason of an abort may delay it.
-const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// One candidate: its machine and its surroundings.
 pub(crate) struct ElectionDriver {
@@ -58,6 +58,7 @@ impl Published {
             changed: None,
             last_error: None,
             is_started: false,
+            work_limit: None,
         }
     }
 }
@@ -91,14 +92,15 @@ impl ElectionDriver {
             Standing::Lost(_) => Some(now()),
             Standing::Standby | Standing::Ended(_) => None,
         };
+        let given = &self.options.given;
+        let work_ends = work_ends.filter(|_| given.aborts);
+        let mut abort_at = work_ends.map(|at| at + given.timing.stop_limit());
         lost.standing = Standing::Lost(Some(reason.clone()));
+        lost.work_limit = abort_at;
         self.published.send_replace(lost.clone());
         if let Some(metrics) = &self.metrics {
             metrics.set(self.options.key.name(), false, 0);
         }
-        let given = &self.options.given;
-        let work_ends = work_ends.filter(|_| given.aborts);
-        let mut abort_at = work_ends.map(|at| at + given.timing.stop_limit());
         let lease = self.options.key.to_string();
         error!(
             lease,
@@ -114,11 +116,14 @@ impl ElectionDriver {
                 Some(Command::Release | Command::Abandon) => break,
                 None => {
                     abort_at = None;
-                    self.abort();
+                    lost.work_limit = None;
+                    self.published.send_replace(lost.clone());
+                    abort(&self.options);
                 }
             }
         }
         // Without a release: nothing is known about the last request.
+        lost.work_limit = None;
         lost.standing = Standing::Ended(Ending::Kept);
         self.published.send_replace(lost);
     }
@@ -150,7 +155,7 @@ impl ElectionDriver {
                     Err(TryRecvError::Disconnected) => {
                         self.carry_out(&mut machine, Some(Command::Abandon));
                     }
-                    Ok(Command::LeaveBehind) | Err(TryRecvError::Empty) => self.abort(),
+                    Ok(Command::LeaveBehind) | Err(TryRecvError::Empty) => abort(&self.options),
                 },
                 Step::Wait(until) => {
                     in_flight = None;
@@ -231,6 +236,7 @@ impl ElectionDriver {
             changed: machine.changed(),
             last_error: machine.last_error().map(str::to_owned),
             is_started: true,
+            work_limit: machine.work_limit(now()),
         };
         if let Some(metrics) = &self.metrics {
             let is_leader = matches!(after.standing, Standing::Leader(_));
@@ -297,38 +303,6 @@ impl ElectionDriver {
                 "the hook of the leader election panicked; the election goes on: correct the hook"
             );
         }
-    }
-
-    /// LEASE-4
-    fn abort(&self) {
-        let overrun = Overrun {
-            lease: self.options.key.to_string(),
-            limit: self.options.given.timing.stop_limit(),
-        };
-        log_overrun(&overrun);
-        (self.options.given.abort)(&overrun);
-    }
-}
-
-/// Logs the reason of an abort, on a thread of its own: a log that blocks, as a full pipe does, must not keep the
-/// process alive.
-fn log_overrun(overrun: &Overrun) {
-    let (lease, limit) = (overrun.lease.clone(), overrun.limit);
-    let (tell, told) = std::sync::mpsc::channel::<()>();
-    let subscriber = tracing::dispatcher::get_default(Clone::clone);
-    let words = std::thread::Builder::new().spawn(move || {
-        tracing::dispatcher::with_default(&subscriber, || {
-            error!(
-                lease,
-                ?limit,
-                "work still runs after the loss of the lease, and another replica may take the lease soon: the process aborts"
-            );
-        });
-        drop(tell);
-    });
-    if words.is_ok() {
-        // Ends when the thread has logged, or at the limit.
-        let _ = told.recv_timeout(LAST_WORDS);
     }
 }
 

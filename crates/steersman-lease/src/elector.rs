@@ -16,6 +16,7 @@ use crate::options::{ElectionOptions, LeaderElection};
 use crate::requests::LeaseRequests;
 use crate::status::{Ending, LeaseStatus, LossReason};
 use crate::timing::Timing;
+use crate::watchdog::{OwnersWork, Watchdog};
 
 /// How long, after the end of the last request of a release, its outcome is waited for.
 const RELEASE_MARGIN: Duration = Duration::from_secs(1);
@@ -34,6 +35,7 @@ pub struct Elector {
     commands: mpsc::UnboundedSender<Command>,
     /// The ends of the channels for the driver, until it starts.
     driver_ends: Option<(watch::Sender<Published>, mpsc::UnboundedReceiver<Command>)>,
+    work: OwnersWork,
 }
 
 /// A view of an election: whether this replica leads, and the state of the Lease. Cheap to clone; it keeps no
@@ -70,6 +72,7 @@ impl Elector {
             leadership,
             commands,
             driver_ends: Some((publish, received)),
+            work: OwnersWork::default(),
         })
     }
 
@@ -86,11 +89,12 @@ impl Elector {
     }
 
     /// Starts the candidate, on a thread and a runtime of its own, or on the current runtime after
-    /// [`LeaderElection::on_callers_runtime`].
+    /// [`LeaderElection::on_callers_runtime`]. A second thread aborts the process if the first one is blocked while work
+    /// outlives the lease (`LEASE-4`), unless [`LeaderElection::abort_on_overrun`] is off.
     ///
     /// # Errors
     ///
-    /// [`Error::Thread`] if the thread cannot be started; [`Error::AlreadyStarted`].
+    /// [`Error::Thread`] if a thread cannot be started; [`Error::AlreadyStarted`].
     ///
     /// # Panics
     ///
@@ -112,18 +116,15 @@ impl Elector {
             tokio::spawn(driver.run());
             return Ok(());
         }
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build();
-        let thread = runtime.and_then(|runtime| {
-            std::thread::Builder::new()
-                .name("leader-election".to_owned())
-                .spawn(move || runtime.block_on(driver.run()))
-        });
-        match thread {
-            Ok(_) => Ok(()),
-            Err(source) => Err(Error::Thread { lease, source }),
-        }
+        let watched = self.leadership.published.clone();
+        let watchdog = Watchdog::new(watched, self.options.clone(), &self.work);
+        // The watchdog first: it ends by itself if the elector cannot be started.
+        let watching = match self.options.given.aborts {
+            true => run_on_a_thread("lease-watchdog", watchdog.run()),
+            false => Ok(()),
+        };
+        let started = watching.and_then(|()| run_on_a_thread("leader-election", driver.run()));
+        started.map_err(|source| Error::Thread { lease, source })
     }
 
     /// Releases the Lease if this candidate holds it, and ends the candidacy. Call it when no work runs any more
@@ -142,6 +143,7 @@ impl Elector {
     /// Ends the candidacy of a replica that does no work, without waiting: call [`release`](Self::release) for that
     /// later. If it has just become the leader, the Lease is released.
     pub fn withdraw(&self) {
+        self.work.end();
         let _ = self.commands.send(Command::Release);
     }
 
@@ -151,9 +153,11 @@ impl Elector {
         let _ = self.commands.send(Command::LeaveBehind);
         // The process is what ends this election: an abandoned one would not abort it.
         std::mem::forget(self.commands);
+        std::mem::forget(self.work);
     }
 
     async fn end(self, command: Command) -> Ending {
+        self.work.end();
         if self.driver_ends.is_some() || self.commands.send(command).is_err() {
             return Ending::NotHeld;
         }
@@ -256,6 +260,19 @@ impl Leadership {
             is_running: published.is_started && !matches!(published.standing, Standing::Ended(_)),
         }
     }
+}
+
+/// Runs a future on a thread and a runtime of its own.
+fn run_on_a_thread(
+    name: &str,
+    run: impl Future<Output = ()> + Send + 'static,
+) -> std::io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let thread = std::thread::Builder::new().name(name.to_owned());
+    thread.spawn(move || runtime.block_on(run))?;
+    Ok(())
 }
 
 /// LEASE-1

@@ -49,7 +49,8 @@
 //! - `candidacy` decides when a candidate may take the lease.
 //! - `machine` decides each request, the loss and the release.
 //! - `requests` sends the requests of the machine.
-//! - `driver` runs the machine.
+//! - `driver` runs the machine, `abort` aborts the process, and `watchdog` does so if the thread of the driver is
+//!   blocked.
 //! - [`elector`] has [`Elector`] and [`Leadership`].
 
 pub mod error;
@@ -62,7 +63,9 @@ mod record;
 mod candidacy;
 mod machine;
 mod requests;
+mod abort;
 mod driver;
+mod watchdog;
 pub mod elector;
 
 pub use elector::{Elector, Leadership};

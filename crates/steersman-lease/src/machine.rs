@@ -359,6 +359,18 @@ impl ElectionMachine {
         }
     }
 
+    /// Returns the instant at which the process is aborted if work runs, while work may run (LEASE-4).
+    pub(crate) fn work_limit(&self, now: Instant) -> Option<Instant> {
+        match self.stage {
+            Stage::Leading(term) if term.works_from <= now => {
+                let limit = self.lost_at(term) + self.timing.stop_limit();
+                self.policy.aborts.then_some(limit)
+            }
+            Stage::Stopping { abort_at, .. } => abort_at,
+            _ => None,
+        }
+    }
+
     /// Returns the record that was last read or written.
     pub(crate) fn record(&self) -> Option<&LeaseRecord> {
         self.candidacy.observed().map(|observed| &observed.record)

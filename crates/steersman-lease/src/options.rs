@@ -138,7 +138,8 @@ impl LeaderElection {
         self
     }
 
-    /// Replaces the abort of the process, for tests. The hook runs on the elector's thread.
+    /// Replaces the abort of the process, for tests. The hook runs on the elector's thread, or on another one if that
+    /// thread is blocked.
     pub fn abort_with(mut self, abort: impl Fn(&Overrun) + Send + Sync + 'static) -> Self {
         self.abort = Arc::new(abort);
         self

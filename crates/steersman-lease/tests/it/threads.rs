@@ -77,7 +77,7 @@ fn a_blocked_elector_delays_neither_the_loss_nor_the_end_of_a_release() {
     let (runtime, _server, connection, _serving) = serve();
     let (unblock, blocked) = mpsc::channel::<()>();
     let blocked = parking_lot::Mutex::new(blocked);
-    let options = options().on_change(move |change| {
+    let options = options().abort_with(|_| {}).on_change(move |change| {
         if matches!(change, ElectionChange::Elected { .. }) {
             let _ = blocked.lock().recv();
         }
@@ -93,5 +93,29 @@ fn a_blocked_elector_delays_neither_the_loss_nor_the_end_of_a_release() {
     );
     assert!(!leadership.is_leader());
     assert_eq!(runtime.block_on(elector.release()), Ending::Kept);
+    drop(unblock);
+}
+
+/// LEASE-4: the hook blocks the thread of the elector, and the work, which this thread does, goes on.
+#[test]
+fn a_blocked_elector_does_not_prevent_the_abort() {
+    let (runtime, _server, connection, _serving) = serve();
+    let (unblock, blocked) = mpsc::channel::<()>();
+    let blocked = parking_lot::Mutex::new(blocked);
+    let (abort, aborted) = mpsc::channel();
+    let options = options()
+        .on_change(move |change| {
+            if matches!(change, ElectionChange::Elected { .. }) {
+                let _ = blocked.lock().recv();
+            }
+        })
+        .abort_with(move |overrun| {
+            let _ = abort.send(overrun.clone());
+        });
+    let mut elector = Elector::new(options, &connection).unwrap();
+    elector.start().unwrap();
+    runtime.block_on(elector.leadership().elected());
+    let overrun = aborted.recv_timeout(Duration::from_secs(60)).unwrap();
+    assert_eq!(overrun.limit, Duration::from_millis(500));
     drop(unblock);
 }
