@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use steersman_informer::{Reason, State};
 
 use crate::coverage::Coverage;
+use crate::server_problem::ServerProblem;
 use crate::settings::Settings;
 use crate::unsynced::{Unsynced, UnsyncedReason};
 
@@ -15,12 +16,19 @@ pub(crate) struct Advice {
     pub(crate) namespace: Option<Arc<str>>,
     /// A description of the cache's credentials; set when the cache runs.
     pub(crate) credentials: Arc<OnceLock<String>>,
+    /// The problem of the server; an informer that meets a failure itself knows more.
+    pub(crate) server: ServerProblem,
 }
 
 impl Advice {
     /// Builds the report of an informer in `state` that has not synced.
     pub(crate) fn unsynced(&self, state: &State) -> Unsynced {
+        let problem = self.server.get();
         let (reason, why) = match state {
+            State::Declared | State::Syncing if problem.is_some() => (
+                UnsyncedReason::Failing(Reason::Network),
+                problem.as_deref().unwrap_or_default(),
+            ),
             State::Declared => (
                 UnsyncedReason::NotStarted,
                 "its informer has not been started",
@@ -152,6 +160,7 @@ mod tests {
             coverage: Arc::new(Coverage::of(kind, options)),
             namespace: namespace.map(Into::into),
             credentials: Arc::default(),
+            server: ServerProblem::default(),
         }
     }
 

@@ -384,6 +384,7 @@ mod tests {
     use super::*;
     use crate::coverage::Coverage;
     use crate::options::CacheOptions;
+    use crate::server_problem::ServerProblem;
 
     /// CACHE-8: a use between the check and the removal keeps the informer.
     #[test]
@@ -393,6 +394,7 @@ mod tests {
             coverage: Arc::new(Coverage::of(&kind, &CacheOptions::new())),
             namespace: None,
             credentials: Arc::default(),
+            server: ServerProblem::default(),
         };
         let entry = InformerEntry::new(
             advice,

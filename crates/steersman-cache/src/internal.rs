@@ -3,7 +3,8 @@
 //!
 //! `steersman-client` waits until the cache has seen a write, so it needs the informer that holds
 //! an object and the resource version of that informer. It also reads on behalf of its own caller,
-//! which the warning about undeclared informers names.
+//! which the warning about undeclared informers names. `steersman-manager` notes that a cluster
+//! cannot be reached.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -22,7 +23,7 @@ use crate::registry::InformerKey;
 pub use crate::coverage::Membership;
 pub use crate::live_reads::{LiveIdentity, LiveList, LiveObject, LiveReads};
 
-/// The methods of a [`Cache`] that `steersman-client` calls.
+/// The methods of a [`Cache`] that `steersman-client` and `steersman-manager` call.
 pub trait CacheInternals {
     /// Returns an object if it is in memory, decoded, and may be read as [`Cache::get`] reads it. Never waits, and
     /// starts no informer; `None` does not mean that the object is absent.
@@ -48,6 +49,10 @@ pub trait CacheInternals {
     /// response contained none. The first list of an informer that starts later is at least as new
     /// (RYOW-10). Running informers are not affected.
     fn note_written(&self, gvk: &Gvk, version: &ResourceVersion);
+
+    /// Notes why the server cannot be reached, or that it can (`None`). Until it can, a read of a kind that has not
+    /// synced fails with this reason instead of waiting, and [`Cache::trouble`] names it. Informers are not affected.
+    fn note_server_problem(&self, problem: Option<&str>);
 }
 
 /// The methods of [`Reads`] that `steersman-client` calls.
@@ -103,6 +108,10 @@ impl CacheInternals for Cache {
 
     fn note_written(&self, gvk: &Gvk, version: &ResourceVersion) {
         self.shared.written_versions.raise(gvk, version);
+    }
+
+    fn note_server_problem(&self, problem: Option<&str>) {
+        self.shared.server_problem.set(problem);
     }
 }
 

@@ -39,6 +39,7 @@
 //! - [`options`] contains [`CacheOptions`] and [`ByObject`].
 //! - [`listed`] contains [`Listed`], the result of a list, and [`Versions`], its resource versions.
 //! - `coverage`: decides which informers a kind gets and which objects they hold.
+//! - `server_problem`: why the whole server cannot be reached, as the owner of the cache knows it.
 //! - `failure_advice`: the remedy for a kind that does not sync.
 //! - `type_map`: the typed handles of one informer; contains the only `Any` downcast.
 //! - `registry`: one entry per kind and namespace, started once.
@@ -63,6 +64,7 @@ pub mod watch_error;
 pub mod options;
 pub mod listed;
 mod coverage;
+mod server_problem;
 mod failure_advice;
 mod type_map;
 mod registry;

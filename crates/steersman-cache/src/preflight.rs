@@ -137,6 +137,7 @@ impl Cache {
                 coverage: Arc::clone(coverage),
                 namespace,
                 credentials: Arc::default(),
+                server: self.shared.server_problem.clone(),
             };
             all.insert(informer_key, advice);
         };

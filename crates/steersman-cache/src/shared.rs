@@ -22,6 +22,7 @@ use crate::informer_entry::{InformerEntry, Readable, UseGuard, settled};
 use crate::metrics::{Outcome, ReadCounts, Verb};
 use crate::options::CacheOptions;
 use crate::registry::{InformerKey, Phase, Registry};
+use crate::server_problem::ServerProblem;
 use crate::type_map::ByType;
 use crate::watch_error::WatchError;
 use crate::written_versions::WrittenVersions;
@@ -44,6 +45,8 @@ pub(crate) struct Shared {
     budget: Budget,
     /// The health of the server, shared by all informers (REFL-9).
     health: ServerHealth,
+    /// A problem of the server that the owner of the cache has noted.
+    pub(crate) server_problem: ServerProblem,
     /// The versions that this process wrote, for first lists (RYOW-10).
     pub(crate) written_versions: Arc<WrittenVersions>,
     /// Wakes the supervisor when an informer was declared.
@@ -73,6 +76,7 @@ impl Shared {
             reads: Mutex::default(),
             typed: RwLock::default(),
             credentials: Arc::default(),
+            server_problem: ServerProblem::default(),
             written_versions: Arc::default(),
             declared: Notify::new(),
             phase: watch::Sender::new(Phase::Declaring),
@@ -239,13 +243,16 @@ impl Shared {
         }
     }
 
-    /// Waits until an informer has synced, fails, or the cache stops, at most for the sync timeout.
+    /// Waits until an informer has synced, fails, or the cache stops, at most for the sync timeout, and not for a server
+    /// with a known problem.
     async fn outcome(&self, read: &impl Readable) -> Outcome {
         let settled = tokio::select! {
             // The informer's own outcome wins over a simultaneous stop.
             biased;
             settled = timeout(self.options.sync_timeout, settled(read)) => settled,
             () = self.reaches(|phase| *phase == Phase::Stopped) => return Outcome::Stopped,
+            // CACHE-2
+            () = self.server_problem.occurs() => Ok(false),
         };
         match settled {
             // CACHE-10: informers end before the cache does, so the phase decides.
@@ -337,6 +344,7 @@ impl Shared {
                     coverage: Arc::clone(&coverage),
                     namespace,
                     credentials: Arc::clone(&self.credentials),
+                    server: self.server_problem.clone(),
                 };
                 let options = self.informer_options(&advice, &informer_key);
                 let mirror = Mirror::new(kind.clone(), options);

@@ -1,17 +1,24 @@
 //! Driver: the clusters of a manager besides its own: their metrics, their run and their removal.
 
 use std::collections::{BTreeMap, HashMap};
+use std::convert::Infallible;
+use std::future::pending;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::ConfigMap;
 use parking_lot::Mutex;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{IntGauge, Registry};
+use steersman_api::kube_client::Client;
+use steersman_api::{ApiListWatch, Error as ConnectError, ListWatch as _};
+use steersman_cache::internal::CacheInternals as _;
 use steersman_controller::{ClusterError, ClusterMember, ClusterName, Clusters};
-use steersman_object::report;
-use tokio::time::sleep;
+use steersman_object::{Kind, report};
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::cluster::Cluster;
@@ -58,6 +65,12 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
 /// The longest pause between two tries to make a client for a cluster.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// How long a cluster may take to answer its first request before reads of it fail (CTRL-12).
+const FIRST_ANSWER: Duration = Duration::from_secs(5);
+
+/// The pause between two requests to a cluster that has not answered yet.
+const ASK_AGAIN: Duration = Duration::from_secs(5);
 
 // === impl AddedClusters ===
 
@@ -173,12 +186,17 @@ impl Collector for ClusterMetrics {
 
 impl MemberRun {
     /// Waits until a client can be made. CTRL-12: credentials that cannot be used concern this cluster alone.
-    async fn connectable(&self, context: &RunContext) {
-        let connection = self.cluster.connection();
+    async fn connectable(&self, context: &RunContext) -> Client {
         let mut pause = FIRST_PAUSE;
-        while let Err(error) = connection.connect().await {
-            // Later groups do not wait for this cluster.
+        loop {
+            let error = match self.connect().await {
+                Ok(client) => return client,
+                Err(error) => error,
+            };
+            // Neither later groups nor readers wait for this cluster.
             context.ready();
+            let problem = format!("no client can be made: {}", report(&error));
+            self.cluster.cache().note_server_problem(Some(&problem));
             tracing::error!(
                 cluster = %self.added.member.name(),
                 error = %report(&error),
@@ -190,14 +208,61 @@ impl MemberRun {
         }
     }
 
+    /// Makes a client. A credential plugin may hang, and readers do not wait for it.
+    async fn connect(&self) -> Result<Client, ConnectError> {
+        let mut connecting = pin!(self.cluster.connection().connect());
+        if let Ok(connected) = timeout(FIRST_ANSWER, &mut connecting).await {
+            return connected;
+        }
+        let problem = format!("no client was made within {FIRST_ANSWER:?}");
+        self.cluster.cache().note_server_problem(Some(&problem));
+        connecting.await
+    }
+
     async fn run_cache(self, context: RunContext) -> Result<(), BoxError> {
         let stopped = context.cancellation();
-        tokio::select! {
+        let client = tokio::select! {
             biased;
             () = stopped.cancelled() => return Ok(()),
-            () = self.connectable(&context) => {}
+            client = self.connectable(&context) => client,
+        };
+        let cluster = self.cluster.clone();
+        let name = self.added.member.name().clone();
+        let answering = async {
+            first_answer(&cluster, &name, client).await;
+            pending::<Infallible>().await
+        };
+        tokio::select! {
+            ended = self.cluster.run(context) => ended,
+            never = answering => match never {},
         }
-        self.cluster.run(context).await
+    }
+}
+
+/// Waits until a cluster answers a request. CTRL-12: until then, a reader of the cluster that waited for a first list
+/// would hold a worker for the time limit of that list.
+async fn first_answer(cluster: &Cluster, name: &ClusterName, client: Client) {
+    let requests = ApiListWatch::new(client, Kind::of::<ConfigMap>(), None);
+    let mut is_known = false;
+    loop {
+        let problem = match timeout(FIRST_ANSWER, requests.ready()).await {
+            Ok(Some(Err(error))) if error.code().is_none() => report(&error).to_string(),
+            Ok(_) => break,
+            Err(_) => format!("the server has not answered within {FIRST_ANSWER:?}"),
+        };
+        cluster.cache().note_server_problem(Some(&problem));
+        if !std::mem::replace(&mut is_known, true) {
+            tracing::warn!(
+                cluster = %name,
+                problem,
+                "the cluster does not answer, and its objects cannot be read until it does; other clusters go on"
+            );
+        }
+        sleep(ASK_AGAIN).await;
+    }
+    cluster.cache().note_server_problem(None);
+    if is_known {
+        tracing::info!(cluster = %name, "the cluster answers");
     }
 }
 

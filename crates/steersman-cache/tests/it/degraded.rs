@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 use steersman_api::{Connection, kube_client};
 use steersman_apiserver::faults::Answer;
+use steersman_cache::internal::CacheInternals as _;
 use steersman_cache::{ByObject, Cache, CacheOptions, Error, Reason, Selection, Unsynced};
 use tokio::time::Instant;
 
@@ -325,4 +326,34 @@ async fn the_error_hook_receives_each_attempt_with_kind_scope_and_reason() {
     let last = told.lock().last().cloned().unwrap();
     assert_eq!((last.2, last.3), (Reason::Server, 1));
     world.stop().await.unwrap();
+}
+
+/// CACHE-2
+#[tokio::test(start_paused = true)]
+async fn readers_do_not_wait_for_a_server_that_is_known_to_be_unreachable() {
+    let mut world = World::new(CacheOptions::new());
+    world.config_map("a", "c", &json!({}));
+    world.cache.informer::<ConfigMap>().unwrap();
+    let hangs = world.server.faults().swallow_everything();
+    world.start();
+    let (name, before) = (key("a", "c"), Instant::now());
+    let waiting = world.cache.get::<ConfigMap>(&name);
+    let noting = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let problem = Some("no client can be made");
+        world.cache.note_server_problem(problem);
+    };
+    let error = tokio::join!(waiting, noting).0.unwrap_err();
+    assert!(error.is_unavailable(), "{error}");
+    assert!(error.to_string().contains("no client"), "{error}");
+    let again = world.cache.get::<ConfigMap>(&name).await.unwrap_err();
+    assert!(again.is_unavailable(), "{again}");
+    assert_eq!(before.elapsed(), Duration::from_secs(1));
+    let trouble = world.cache.trouble();
+    assert!(trouble[0].to_string().contains("no client"), "{trouble:?}");
+
+    drop(hangs);
+    world.cache.note_server_problem(None);
+    soon(world.cache.wait_for_sync()).await.unwrap();
+    world.cache.get::<ConfigMap>(&name).await.unwrap();
 }

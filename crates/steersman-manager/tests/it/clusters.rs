@@ -66,11 +66,19 @@ impl Reconciler<ClusterRequest> for Marker {
     }
 }
 
-fn connection(server: &ApiServer) -> Connection {
+pub(crate) fn connection(server: &ApiServer) -> Connection {
     Connection::in_process(server.service(), "default")
 }
 
-fn server_with(names: &[&str]) -> ApiServer {
+/// Returns a connection for which no client can be made.
+pub(crate) fn unusable() -> Connection {
+    let mut config =
+        steersman_api::kube_client::Config::new("https://127.0.0.1:1".parse().unwrap());
+    config.auth_info.token_file = Some("/nowhere/token".to_owned());
+    Connection::from_config(config)
+}
+
+pub(crate) fn server_with(names: &[&str]) -> ApiServer {
     let server = ApiServer::new();
     for name in names {
         server.create(config_map(name)).unwrap();
@@ -91,7 +99,7 @@ fn marking(own: &ApiServer) -> (Manager, Marker) {
 }
 
 /// Waits until `condition` is true.
-async fn until(what: &str, condition: impl Fn() -> bool) {
+pub(crate) async fn until(what: &str, condition: impl Fn() -> bool) {
     let check = || {
         let reached = condition()
             .then_some(())
@@ -256,10 +264,7 @@ async fn a_cluster_without_credentials_is_tried_again_and_can_be_removed() {
     let own = server_with(&["a"]);
     let (manager, marker) = marking(&own);
     let log = capture();
-    let mut config =
-        steersman_api::kube_client::Config::new("https://127.0.0.1:1".parse().unwrap());
-    config.auth_info.token_file = Some("/nowhere/token".to_owned());
-    let unusable = Connection::from_config(config);
+    let unusable = unusable();
     manager
         .add_cluster("west", unusable.clone(), CacheOptions::new())
         .unwrap();

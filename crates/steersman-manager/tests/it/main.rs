@@ -12,6 +12,7 @@ mod preflight;
 mod events;
 mod controllers;
 mod clusters;
+mod unreachable_clusters;
 mod declaring;
 mod probes;
 mod metrics_server;

@@ -1,0 +1,40 @@
+//! Handle: a problem of the whole server that the owner of a cache knows, and no informer can meet itself.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+/// Why no informer of a cache can sync at the moment, whatever its kind; for example because no client can be made.
+/// Clones share it.
+#[derive(Clone)]
+pub(crate) struct ServerProblem(Arc<watch::Sender<Option<Arc<str>>>>);
+
+impl Default for ServerProblem {
+    fn default() -> Self {
+        Self(Arc::new(watch::Sender::new(None)))
+    }
+}
+
+impl ServerProblem {
+    pub(crate) fn get(&self) -> Option<Arc<str>> {
+        self.0.borrow().clone()
+    }
+
+    pub(crate) fn set(&self, problem: Option<&str>) {
+        self.0.send_replace(problem.map(Into::into));
+    }
+
+    /// Waits until there is a problem. Cancel safe.
+    pub(crate) async fn occurs(&self) {
+        let mut changes = self.0.subscribe();
+        // This handle owns the sender, so the wait cannot fail.
+        let _problem = changes.wait_for(Option::is_some).await;
+    }
+}
+
+impl fmt::Debug for ServerProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ServerProblem").field(&self.get()).finish()
+    }
+}
