@@ -1,16 +1,17 @@
 //! Driver: finds and reads a kubeconfig, and explains its problems.
 
 pub(crate) mod plugin;
+pub(crate) mod proxy;
 
 use std::ffi::OsString;
 use std::io::IsTerminal as _;
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use kube_client::config::{KubeConfigOptions, Kubeconfig, KubeconfigError, LoadDataError};
+use kube_client::config::{Cluster, KubeConfigOptions, Kubeconfig, KubeconfigError, LoadDataError};
 
 use crate::error::{Error, chain};
 use plugin::settle;
+use proxy::{ProxyVariables, parse_proxy};
 
 /// The places of a configuration. A value, so that tests do not need environment variables.
 #[derive(Debug, Default)]
@@ -24,6 +25,7 @@ pub(crate) struct Environment {
     pub(crate) service_port: Option<OsString>,
     /// The folder in which a Pod's service account is mounted.
     pub(crate) service_account: PathBuf,
+    pub(crate) proxies: ProxyVariables,
 }
 
 impl Environment {
@@ -39,6 +41,7 @@ impl Environment {
             service_host: std::env::var_os("KUBERNETES_SERVICE_HOST"),
             service_port: std::env::var_os("KUBERNETES_SERVICE_PORT"),
             service_account: PathBuf::from("/var/run/secrets/kubernetes.io/serviceaccount"),
+            proxies: ProxyVariables::read(|name| std::env::var(name).ok()),
         }
     }
 }
@@ -93,14 +96,15 @@ pub(crate) struct Found {
 pub(crate) async fn find(environment: &Environment, choice: &ConfigChoice) -> Result<Found, Error> {
     let context = choice.context.as_deref();
     if let Some(path) = &choice.kubeconfig {
-        return read(std::slice::from_ref(path), context, "it was asked for").await;
+        let path = std::slice::from_ref(path);
+        return read(path, context, environment, "it was asked for").await;
     }
     let named = environment.kubeconfig.as_deref().unwrap_or_default();
     let paths: Vec<PathBuf> = std::env::split_paths(named)
         .filter(|path| !path.as_os_str().is_empty())
         .collect();
     if !paths.is_empty() {
-        return read(&paths, context, "KUBECONFIG names it").await;
+        return read(&paths, context, environment, "KUBECONFIG names it").await;
     }
     if context.is_none() && environment.has_service_account() {
         return of_pod(environment);
@@ -110,7 +114,7 @@ pub(crate) async fn find(environment: &Environment, choice: &ConfigChoice) -> Re
         .as_ref()
         .map(|home| home.join(".kube").join("config"));
     if let Some(path) = default.filter(|path| path.exists()) {
-        return read(&[path], context, "it is the default").await;
+        return read(&[path], context, environment, "it is the default").await;
     }
     if context.is_none() && environment.service_host.is_some() {
         // The error names the missing part of the service account.
@@ -128,16 +132,18 @@ fn of_pod(environment: &Environment) -> Result<Found, Error> {
         place: place.clone(),
         problem,
     })?;
-    match kube_client::Config::incluster() {
+    let found = kube_client::Config::incluster().map_err(|error| chain(&error));
+    let found = found.and_then(|mut config| {
+        config.proxy_url = environment.proxies.proxy_of(&config.cluster_url)?;
+        Ok(config)
+    });
+    match found {
         Ok(config) => Ok(Found {
             config,
             credentials: place,
             names_namespace: true,
         }),
-        Err(error) => Err(Error::Config {
-            place,
-            problem: chain(&error),
-        }),
+        Err(problem) => Err(Error::Config { place, problem }),
     }
 }
 
@@ -177,6 +183,7 @@ fn check_pod(environment: &Environment) -> Result<(), String> {
 pub(crate) async fn read(
     paths: &[PathBuf],
     context: Option<&str>,
+    environment: &Environment,
     why: &str,
 ) -> Result<Found, Error> {
     let place = paths
@@ -213,6 +220,7 @@ pub(crate) async fn read(
         None => format!("the current context in kubeconfig {place}"),
     };
     let authority = authority_file(&merged);
+    let proxy = proxy_url(&merged);
     let names_namespace = names_namespace(&merged);
     let current = KubeConfigOptions::default();
     let mut config = kube_client::Config::from_custom_kubeconfig(merged, &current)
@@ -222,10 +230,18 @@ pub(crate) async fn read(
     if let Some(exec) = &mut config.auth_info.exec {
         settle(exec, std::io::stdin().is_terminal()).map_err(config_error)?;
     }
-    if is_loopback(config.cluster_url.host().unwrap_or_default()) {
-        // HTTPS_PROXY is not meant for this server.
-        config.proxy_url = None;
-    }
+    config.proxy_url = match proxy {
+        Some(proxy) => {
+            let proxy = parse_proxy(&proxy);
+            let named = |problem| config_error(format!("proxy-url: {problem}"));
+            Some(proxy.map_err(named)?)
+        }
+        // Not as kube-client chooses it, which reads no NO_PROXY.
+        None => {
+            let proxy = environment.proxies.proxy_of(&config.cluster_url);
+            proxy.map_err(config_error)?
+        }
+    };
     Ok(Found {
         config,
         credentials,
@@ -250,22 +266,27 @@ fn user(config: &Kubeconfig) -> Option<&str> {
     user.filter(|user| !user.is_empty())
 }
 
-/// Returns the file of the certificate authority of the current context's cluster; `None` if the authority is inline.
-fn authority_file(config: &Kubeconfig) -> Option<PathBuf> {
+/// Returns the cluster of the current context.
+fn cluster(config: &Kubeconfig) -> Option<&Cluster> {
     let current = config.current_context.as_deref()?;
     let context = config.contexts.iter().find(|c| c.name == current)?;
     let name = &context.context.as_ref()?.cluster;
     let named = config.clusters.iter().find(|c| c.name == *name)?;
-    let cluster = named.cluster.as_ref()?;
+    named.cluster.as_ref()
+}
+
+/// Returns the file of the certificate authority of the current context's cluster; `None` if the authority is inline.
+fn authority_file(config: &Kubeconfig) -> Option<PathBuf> {
+    let cluster = cluster(config)?;
     let file = cluster.certificate_authority.as_ref();
     file.filter(|_| cluster.certificate_authority_data.is_none())
         .map(PathBuf::from)
 }
 
-fn is_loopback(host: &str) -> bool {
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    let address: Option<IpAddr> = host.parse().ok();
-    host == "localhost" || address.is_some_and(|address| address.is_loopback())
+/// Returns the proxy that the current context's cluster names. It goes before the variables, and has no exceptions.
+fn proxy_url(config: &Kubeconfig) -> Option<String> {
+    let named = cluster(config)?.proxy_url.clone();
+    named.filter(|proxy| !proxy.is_empty())
 }
 
 /// Checks that the entries exist that the current context names, or the chosen one.
@@ -363,16 +384,10 @@ fn without_advice(text: &str) -> String {
         )
 }
 
-/// Returns the problem with a proxy, without its address, which may hold a password.
-pub(crate) const PROXY: &str = "a proxy is set (HTTPS_PROXY, or proxy-url of the cluster), and connections do not go \
-                                through proxies: unset it";
-
 /// Returns the problem with credentials that are only checked when a client is made.
 pub(crate) fn explain_client(error: &kube_client::Error) -> String {
     match error {
         kube_client::Error::InferKubeconfig(error) => explain(error),
-        kube_client::Error::ProxyProtocolDisabled { .. }
-        | kube_client::Error::ProxyProtocolUnsupported { .. } => PROXY.to_owned(),
         other => one_line(&chain(other)),
     }
 }

@@ -14,6 +14,7 @@ use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 use tower::{BoxError, Layer, Service};
 
+use crate::config::proxy::is_local;
 use crate::config::{ConfigChoice, Environment, Found, find};
 use crate::error::Error;
 use crate::link::{LinkOptions, Network};
@@ -85,6 +86,10 @@ impl Connection {
     /// service account of the Pod if one is mounted, or else `~/.kube/config`. This is the order of
     /// controller-runtime.
     ///
+    /// Connections go through the http proxy that the cluster's `proxy-url` names, or else `HTTPS_PROXY` with the
+    /// exceptions of `NO_PROXY`, by the rules of Go's clients; never for a server on this machine, unless `proxy-url`
+    /// says so.
+    ///
     /// # Errors
     ///
     /// [`Error::NoConfig`] if none of them exists, [`Error::Config`] if the first that exists cannot be used. Both
@@ -124,9 +129,17 @@ impl Connection {
     }
 
     /// Connects to the API server of a configuration. Its options `read_timeout`, `write_timeout` and `default_retry`
-    /// have no effect: see [`ping_interval`](Self::ping_interval), and the time limits of requests.
+    /// have no effect: see [`ping_interval`](Self::ping_interval), and the time limits of requests. `proxy_url` has no
+    /// effect for a server on this machine, because kube-client sets it from `HTTPS_PROXY` there, too.
     #[must_use]
     pub fn from_config(mut config: kube_client::Config) -> Self {
+        if is_local(&config.cluster_url) {
+            config.proxy_url = None;
+        }
+        Self::of_config(config)
+    }
+
+    fn of_config(mut config: kube_client::Config) -> Self {
         // The middleware names the program; a name in the configuration is moved there.
         let mut agent = user_agent();
         let mut names_program = false;
@@ -401,7 +414,7 @@ impl Connection {
     /// Checks that the credentials can be read. Credentials from a plugin are left to the first client.
     fn checked(found: Found) -> Result<Self, Error> {
         let runs_a_program = found.config.auth_info.exec.is_some();
-        let mut connection = Self::from_config(found.config);
+        let mut connection = Self::of_config(found.config);
         connection.credentials = Some(found.credentials.into());
         connection.names_namespace = found.names_namespace;
         if !runs_a_program {

@@ -21,7 +21,8 @@
 //!   an answer is about.
 //! - `pages` joins the pages of a list.
 //! - [`list_watch`] has the [`ListWatch`] trait that drives reflectors.
-//! - `config` finds and checks a kubeconfig; `config::plugin` explains the problems of credential plugins.
+//! - `config` finds and checks a kubeconfig; `config::plugin` explains the problems of credential plugins, and
+//!   `config::proxy` chooses the proxy of a server.
 //! - [`metrics`] has [`ConnectionMetrics`], the metrics of requests.
 //! - [`wire`] has the middleware of a connection.
 //! - `link` has the HTTP connections to a server.

@@ -4,6 +4,7 @@ mod options;
 mod table;
 mod form;
 mod credentials;
+mod tunnel;
 mod dial;
 mod signing;
 mod handshake;

@@ -30,7 +30,7 @@ pub(crate) struct Flags {
     /// The YAML file with settings; its keys are the names of these flags
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// The kubeconfig file. Without it, the service account of the Pod if one is mounted, or else ~/.kube/config
+    /// The kubeconfig file. Without it, the service account of the Pod if one is mounted, or else ~/.kube/config. HTTPS_PROXY and NO_PROXY choose a proxy
     #[arg(long, value_name = "FILE", value_parser = OsStringValueParser::new().map(PathBuf::from))]
     pub(crate) kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig, instead of its current one

@@ -200,29 +200,39 @@ async fn a_pod_without_its_service_account_names_the_missing_part() {
 }
 
 #[tokio::test]
-async fn a_proxy_is_named_without_its_password_and_not_used_for_localhost() {
+async fn the_proxy_of_a_cluster_goes_before_the_variables_and_those_have_exceptions() {
     let dir = TempDir::new().unwrap();
     let proxied = WHOLE.replace(
         "server:",
         "proxy-url: \"http://me:hunter2@proxy:3128\", server:",
     );
-    let path = file(&dir, "config", &proxied);
-    let config = find(&kubeconfig(&path), &ConfigChoice::new())
-        .await
-        .unwrap()
-        .config;
-    assert!(config.proxy_url.is_none());
-    let path = file(&dir, "config", &proxied.replace("127.0.0.1", "10.0.0.1"));
-    let config = find(&kubeconfig(&path), &ConfigChoice::new())
-        .await
-        .unwrap()
-        .config;
-    let connection = crate::Connection::from_config(config);
-    let text = connection.client().err().unwrap().to_string();
-    assert!(
-        text.contains("proxy") && !text.contains("hunter2"),
-        "{text}"
-    );
+    let remote = |text: &str| text.replace("127.0.0.1", "10.0.0.1");
+    let variables = |name: &str| match name {
+        "HTTPS_PROXY" => Some("http://other:3128".to_owned()),
+        "NO_PROXY" => Some("10.0.0.0/8".to_owned()),
+        _ => None,
+    };
+    let only_proxy = |name: &str| variables(name).filter(|_| name != "NO_PROXY");
+    let of = async |text: &str, proxies: ProxyVariables| {
+        let path = file(&dir, "config", text);
+        let mut environment = kubeconfig(&path);
+        environment.proxies = proxies;
+        let found = find(&environment, &ConfigChoice::new()).await;
+        found.map(|found| found.config.proxy_url.map(|proxy| proxy.to_string()))
+    };
+    let both = ProxyVariables::read(variables);
+    let named = of(&remote(&proxied), both.clone()).await.unwrap();
+    assert_eq!(named.as_deref(), Some("http://me:hunter2@proxy:3128/"));
+    assert_eq!(of(&remote(WHOLE), both).await.unwrap(), None);
+    let proxy = ProxyVariables::read(only_proxy);
+    let chosen = of(&remote(WHOLE), proxy.clone()).await.unwrap();
+    assert_eq!(chosen.as_deref(), Some("http://other:3128/"));
+    assert_eq!(of(WHOLE, proxy.clone()).await.unwrap(), None);
+
+    let socks = proxied.replace("http://me", "socks5://me");
+    let text = of(&socks, proxy).await.unwrap_err().to_string();
+    let explained = text.contains("proxy-url") && text.contains("socks5");
+    assert!(explained && !text.contains("hunter2"), "{text}");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Driver: opens a link: TCP, TLS, and the choice between HTTP/1.1 and HTTP/2.
+//! Driver: opens a link: TCP, the tunnel of a proxy, TLS, and the choice between HTTP/1.1 and HTTP/2.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +22,8 @@ use tower::{BoxError, ServiceExt as _};
 use super::credentials::Credentials;
 use super::options::LinkOptions;
 use super::table::Protocol;
+use super::tunnel::Proxy;
+use crate::error::chain;
 
 /// The number of unanswered probes after which the system gives up a TCP connection.
 const PROBES: u32 = 3;
@@ -52,6 +54,8 @@ pub(super) type Dial = dyn Fn(bool) -> BoxFuture<'static, Result<Dialed, BoxErro
 pub(super) struct Dialer {
     connector: HttpConnector,
     server: Uri,
+    /// The proxy that leads to the server.
+    proxy: Option<Proxy>,
     /// The name that the server's certificate must have; `None` without TLS.
     name: Option<ServerName<'static>>,
     credentials: Arc<Credentials>,
@@ -75,6 +79,7 @@ impl Dialer {
         Ok(Self {
             connector: connector(options),
             server: config.cluster_url.clone(),
+            proxy: config.proxy_url.as_ref().map(Proxy::new).transpose()?,
             name,
             credentials,
             limit: config.connect_timeout,
@@ -114,9 +119,7 @@ impl Dialer {
 
     async fn once(&self, http1: bool) -> Result<Dialed, BoxError> {
         let (tls, generation) = self.credentials.tls();
-        let attempt = || self.connector.clone().oneshot(self.server.clone());
-        let stream: TokioIo<TcpStream> = first_to_connect(attempt).await?;
-        let stream = stream.into_inner();
+        let stream = self.connect().await?;
         let (Some(name), Some(tls)) = (&self.name, tls) else {
             return Ok(Dialed {
                 io: Box::new(stream),
@@ -140,6 +143,39 @@ impl Dialer {
             generation,
         })
     }
+}
+
+impl Dialer {
+    /// Connects to the server over TCP, or through the tunnel of a proxy.
+    async fn connect(&self) -> Result<TcpStream, BoxError> {
+        let Some(proxy) = &self.proxy else {
+            return self.tcp(&self.server).await;
+        };
+        let stream = self.tcp(proxy.address()).await;
+        let mut stream = stream.map_err(|error| {
+            let address = proxy.address().authority();
+            let address = address.map_or("", |address| address.as_str());
+            format!("the proxy {address} cannot be reached: {}", chain(&*error))
+        })?;
+        proxy.tunnel(&mut stream, &target(&self.server)).await?;
+        Ok(stream)
+    }
+
+    async fn tcp(&self, to: &Uri) -> Result<TcpStream, BoxError> {
+        let attempt = || self.connector.clone().oneshot(to.clone());
+        let stream: TokioIo<TcpStream> = first_to_connect(attempt).await?;
+        Ok(stream.into_inner())
+    }
+}
+
+/// Returns the host of a server with its port.
+fn target(server: &Uri) -> String {
+    let default = match server.scheme_str() {
+        Some("https") => 443,
+        _ => 80,
+    };
+    let port = server.port_u16().unwrap_or(default);
+    format!("{}:{port}", server.host().unwrap_or_default())
 }
 
 /// Connects over TCP; the first successful attempt wins.

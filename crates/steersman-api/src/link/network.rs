@@ -18,7 +18,7 @@ use super::dial::Dialer;
 use super::options::LinkOptions;
 use super::pool::Links;
 use super::signing::Signer;
-use crate::config::{PROXY, explain_client};
+use crate::config::explain_client;
 use crate::error::{Error, Unreachable};
 use crate::wire::Middleware;
 
@@ -93,9 +93,6 @@ impl Network {
 
     fn open(&self, runtime: Handle) -> Result<Access, Error> {
         let config = &self.config;
-        if config.proxy_url.is_some() {
-            return Err(self.problem(PROXY.to_owned()));
-        }
         if config.accept_invalid_certs {
             self.unchecked.call_once(|| {
                 warn!(

@@ -7,6 +7,7 @@ mod discovery;
 mod links;
 mod metrics;
 mod plugins;
+mod proxies;
 mod verbs;
 mod watching;
 mod wire;
