@@ -129,7 +129,8 @@ impl MetricsServer {
             .reviewed_access()
     }
 
-    /// Serves HTTPS.
+    /// Serves HTTPS. With [`TlsOptions::client_ca`], only clients with a certificate of that authority are let in, and
+    /// [`new`](Self::new) serves them diagnostics, too.
     pub fn tls(mut self, tls: TlsOptions) -> Self {
         self.tls = Some(tls);
         self
@@ -195,7 +196,8 @@ impl MetricsServer {
 
     /// Returns whether every client may read.
     pub(crate) fn is_open(&self) -> bool {
-        matches!(self.access, Access::Open)
+        let needs_certificate = self.tls.as_ref().is_some_and(TlsOptions::has_client_ca);
+        matches!(self.access, Access::Open) && !needs_certificate
     }
 
     /// Returns the options of the server. Counts changed certificate files in the registry.

@@ -3,15 +3,20 @@
 use std::sync::Arc;
 
 use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, KeyPair, KeyUsagePurpose};
-use rustls::ServerConfig;
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::{RootCertStore, ServerConfig};
 
-/// A certificate chain and its key, in PEM.
-#[derive(Clone, PartialEq, Eq)]
+/// A certificate chain and its key, in PEM, and the authorities of clients.
+#[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct PemPair {
     pub(crate) chain: Vec<u8>,
     pub(crate) key: Vec<u8>,
+    /// The authorities of which each client needs a certificate; without them, clients need none.
+    pub(crate) client_authorities: Option<Vec<u8>>,
 }
 
 /// The names and addresses in a generated certificate.
@@ -32,6 +37,7 @@ impl PemPair {
             Ok(Self {
                 chain: certificate.pem().into_bytes(),
                 key: key.serialize_pem().into_bytes(),
+                client_authorities: None,
             })
         };
         generate().map_err(|error: rcgen::Error| error.to_string())
@@ -47,11 +53,15 @@ impl PemPair {
         let key = PrivateKeyDer::from_pem_slice(&self.key)
             .map_err(|error| format!("the key is no PEM: {error}"))?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let clients = match &self.client_authorities {
+            Some(authorities) => verifier(authorities, &provider)?,
+            None => WebPkiClientVerifier::no_client_auth(),
+        };
         let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| error.to_string())?;
         let mut config = config
-            .with_no_client_auth()
+            .with_client_cert_verifier(clients)
             .with_single_cert(chain, key)
             .map_err(|error| error.to_string())?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -60,6 +70,24 @@ impl PemPair {
         }
         Ok(Arc::new(config))
     }
+}
+
+/// Returns the verifier of clients with certificates of these authorities.
+fn verifier(
+    authorities: &[u8],
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<dyn ClientCertVerifier>, String> {
+    let mut roots = RootCertStore::empty();
+    for authority in CertificateDer::pem_slice_iter(authorities) {
+        let authority =
+            authority.map_err(|error| format!("the authority of clients is no PEM: {error}"))?;
+        let added = roots.add(authority);
+        added.map_err(|error| format!("the authority of clients cannot be used: {error}"))?;
+    }
+    let builder =
+        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
+    let verifier = builder.build();
+    verifier.map_err(|error| format!("the authority of clients cannot be used: {error}"))
 }
 
 impl std::fmt::Debug for PemPair {
@@ -81,8 +109,8 @@ mod tests {
         );
         assert!(one.server_config(true).is_ok());
         let mixed = PemPair {
-            chain: one.chain,
             key: other.key,
+            ..one
         };
         assert!(mixed.server_config(true).is_err());
     }
@@ -99,14 +127,19 @@ mod tests {
         for text in texts {
             let chain = PemPair {
                 chain: text.to_vec(),
-                key: good.key.clone(),
+                ..good.clone()
             };
             assert!(chain.server_config(false).is_err());
             let key = PemPair {
-                chain: good.chain.clone(),
                 key: text.to_vec(),
+                ..good.clone()
             };
             assert!(key.server_config(false).is_err());
+            let clients = PemPair {
+                client_authorities: Some(text.to_vec()),
+                ..good.clone()
+            };
+            assert!(clients.server_config(false).is_err());
         }
     }
 }

@@ -23,6 +23,7 @@ use crate::error::Error;
 #[must_use]
 pub struct TlsOptions {
     source: CertificateOrigin,
+    client_ca: Option<PathBuf>,
     http2: bool,
     metrics: Option<CertificateMetrics>,
 }
@@ -88,9 +89,24 @@ impl TlsOptions {
     fn new(source: CertificateOrigin) -> Self {
         Self {
             source,
+            client_ca: None,
             http2: false,
             metrics: None,
         }
+    }
+
+    /// Lets in only clients with a certificate that an authority in this PEM file has signed; the handshake of all
+    /// others fails. The file is read again like those of the server's own certificate. By default clients need no
+    /// certificate.
+    pub fn client_ca(mut self, file: impl Into<PathBuf>) -> Self {
+        self.client_ca = Some(file.into());
+        self
+    }
+
+    /// Returns whether clients need a certificate.
+    #[must_use]
+    pub fn has_client_ca(&self) -> bool {
+        self.client_ca.is_some()
     }
 
     /// Sets whether clients may use HTTP/2. Off by default, as in the programs that kubebuilder generates,
@@ -117,15 +133,17 @@ impl Certificates {
     /// Reads or generates the first certificate.
     pub(crate) async fn new(options: TlsOptions) -> Result<Self, Error> {
         let place = options.place();
-        let source = options.source.clone();
-        let read = spawn_blocking(move || match &source {
-            CertificateOrigin::SelfSigned => {
-                PemPair::self_signed().map_err(|problem| Error::Certificate {
-                    place: "the server itself".to_owned(),
-                    problem,
-                })
-            }
-            CertificateOrigin::Files { chain, key } => read_files(chain, key),
+        let given = options.clone();
+        let read = spawn_blocking(move || {
+            let generated = match &given.source {
+                CertificateOrigin::SelfSigned => PemPair::self_signed(),
+                CertificateOrigin::Files { .. } => Ok(PemPair::default()),
+            };
+            let generated = generated.map_err(|problem| Error::Certificate {
+                place: "the server itself".to_owned(),
+                problem,
+            })?;
+            given.read(&generated)
         });
         let pair = read.await.map_err(|error| Error::Certificate {
             place: place.clone(),
@@ -146,10 +164,10 @@ impl Certificates {
 
     /// Returns the settings for the next handshake.
     pub(crate) async fn current(&self) -> Arc<ServerConfig> {
-        if let CertificateOrigin::Files { chain, key } = &self.options.source {
-            let (chain, key) = (chain.clone(), key.clone());
-            let (present, http2) = (Arc::clone(&self.current.lock().pair), self.options.http2);
-            let read = move || changed_pair(&present, http2, || read_files(&chain, &key));
+        if self.options.has_files() {
+            let options = self.options.clone();
+            let present = Arc::clone(&self.current.lock().pair);
+            let read = move || changed_pair(&present, options.http2, || options.read(&present));
             match timeout(LONGEST_READ, spawn_blocking(read)).await {
                 Ok(Ok(Ok(changed))) => self.take(changed),
                 Ok(Ok(Err(problem))) => self.keep(&problem),
@@ -200,12 +218,35 @@ impl Certificates {
 }
 
 impl TlsOptions {
+    fn has_files(&self) -> bool {
+        matches!(self.source, CertificateOrigin::Files { .. }) || self.client_ca.is_some()
+    }
+
+    /// Reads the files as they are now. A certificate that the server has signed itself stays.
+    fn read(&self, present: &PemPair) -> Result<PemPair, Error> {
+        let mut pair = match &self.source {
+            CertificateOrigin::SelfSigned => present.clone(),
+            CertificateOrigin::Files { chain, key } => PemPair {
+                chain: read_file(chain)?,
+                key: read_file(key)?,
+                client_authorities: None,
+            },
+        };
+        let authorities = self.client_ca.as_deref().map(read_file);
+        pair.client_authorities = authorities.transpose()?;
+        Ok(pair)
+    }
+
     fn place(&self) -> String {
-        match &self.source {
+        let own = match &self.source {
             CertificateOrigin::SelfSigned => "the server itself".to_owned(),
             CertificateOrigin::Files { chain, key } => {
                 format!("{} and {}", chain.display(), key.display())
             }
+        };
+        match &self.client_ca {
+            Some(file) => format!("{own}, for clients of {}", file.display()),
+            None => own,
         }
     }
 }
@@ -262,16 +303,10 @@ fn changed_pair(
     once().or_else(|_problem: String| once())
 }
 
-fn read_files(chain: &Path, key: &Path) -> Result<PemPair, Error> {
-    let read = |path: &Path| {
-        std::fs::read(path).map_err(|source| Error::CertificateFile {
-            path: path.to_owned(),
-            source,
-        })
-    };
-    Ok(PemPair {
-        chain: read(chain)?,
-        key: read(key)?,
+fn read_file(path: &Path) -> Result<Vec<u8>, Error> {
+    std::fs::read(path).map_err(|source| Error::CertificateFile {
+        path: path.to_owned(),
+        source,
     })
 }
 
@@ -302,8 +337,8 @@ mod tests {
             PemPair::self_signed().unwrap(),
         );
         let mixed = PemPair {
-            chain: old.chain.clone(),
             key: new.key.clone(),
+            ..old.clone()
         };
         let present = Arc::new(old.clone());
         let changed = |reads: &[&PemPair]| {

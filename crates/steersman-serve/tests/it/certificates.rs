@@ -10,12 +10,14 @@ use http_body_util::Empty;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use prometheus::Registry;
 use rcgen::{CertificateParams, KeyPair};
+use rustls::client::WantsClientCert;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{ClientConfig, ConfigBuilder, DigitallySignedStruct, SignatureScheme};
 use steersman_serve::{
     CertificateMetrics, Error, Limits, ListenAddress, Server, ServerOptions, TlsOptions,
 };
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -64,14 +66,18 @@ impl ServerCertVerifier for AcceptAll {
     }
 }
 
-pub(crate) async fn connect(server: &Running, alpn: &[&str]) -> TlsStream<TcpStream> {
+/// Returns the settings of a client that accepts each certificate of a server, without its own certificate.
+fn accepting() -> ConfigBuilder<ClientConfig, WantsClientCert> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = ClientConfig::builder_with_provider(provider)
+    ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(AcceptAll))
-        .with_no_client_auth();
+}
+
+pub(crate) async fn connect(server: &Running, alpn: &[&str]) -> TlsStream<TcpStream> {
+    let mut config = accepting().with_no_client_auth();
     config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
     let name = ServerName::try_from("localhost").unwrap();
     let connector = TlsConnector::from(Arc::new(config));
@@ -197,4 +203,78 @@ async fn files_that_are_missing_at_the_start_are_an_error_that_names_them() {
     write(directory.path());
     std::fs::write(directory.path().join("tls.key"), "no key").unwrap();
     assert!(matches!(bind().await, Err(Error::Certificate { .. })));
+}
+
+/// A certificate that signs itself, and so is its own authority, with its key.
+struct ClientCertificate {
+    pem: String,
+    der: CertificateDer<'static>,
+    key: KeyPair,
+}
+
+impl ClientCertificate {
+    fn make() -> Self {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(vec!["client".to_owned()]).unwrap();
+        let certificate = params.self_signed(&key).unwrap();
+        Self {
+            pem: certificate.pem(),
+            der: certificate.der().clone(),
+            key,
+        }
+    }
+}
+
+/// Returns the status of a GET by a client with or without a certificate; 0 if the server ends the connection.
+async fn asked_by(server: &Running, client: Option<&ClientCertificate>) -> u16 {
+    let config = match client {
+        None => accepting().with_no_client_auth(),
+        Some(client) => {
+            let key = PrivateKeyDer::try_from(client.key.serialize_der()).unwrap();
+            let chain = vec![client.der.clone()];
+            accepting().with_client_auth_cert(chain, key).unwrap()
+        }
+    };
+    let name = ServerName::try_from("localhost").unwrap();
+    let connector = TlsConnector::from(Arc::new(config));
+    let asking = async {
+        // The server may refuse the client in the handshake, or with the first bytes behind it.
+        let stream = connector.connect(name, server.connect().await).await;
+        let mut stream = stream.ok()?;
+        let request = b"GET /hello HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n";
+        stream.write_all(request).await.ok()?;
+        let mut response = Vec::new();
+        stream.read_to_end(&mut response).await.ok()?;
+        Some(status(&String::from_utf8_lossy(&response)))
+    };
+    soon(asking).await.unwrap_or_default()
+}
+
+/// SERVE-4: the authority of clients is read again, too.
+#[tokio::test]
+async fn a_client_needs_a_certificate_of_the_authority_in_the_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let authority = directory.path().join("ca.crt");
+    let (one, other) = (ClientCertificate::make(), ClientCertificate::make());
+    std::fs::write(&authority, &one.pem).unwrap();
+    write(directory.path());
+    for tls in [
+        TlsOptions::self_signed(),
+        TlsOptions::directory(directory.path()),
+    ] {
+        std::fs::write(&authority, &one.pem).unwrap();
+        let tls = tls.client_ca(&authority);
+        let server = serve(ServerOptions::new().tls(tls), routes()).await;
+        assert_eq!(asked_by(&server, Some(&one)).await, 200);
+        assert_eq!(asked_by(&server, Some(&other)).await, 0);
+        assert_eq!(asked_by(&server, None).await, 0);
+        // Files that cannot be used keep the former authority.
+        std::fs::write(&authority, "no PEM").unwrap();
+        assert_eq!(asked_by(&server, None).await, 0);
+        assert_eq!(asked_by(&server, Some(&one)).await, 200);
+        std::fs::write(&authority, &other.pem).unwrap();
+        assert_eq!(asked_by(&server, Some(&other)).await, 200);
+        assert_eq!(asked_by(&server, Some(&one)).await, 0);
+        server.stopped().await;
+    }
 }
