@@ -11,11 +11,12 @@ use k8s_openapi::jiff::Timestamp;
 
 use crate::drop_reason::DropReason;
 use crate::event_group::Membership;
+use crate::event_limits::EventLimits;
 use crate::event_type::EventType;
 use crate::names::{NOTE_LIMIT, cut, event_name};
 use crate::new_event::NewEvent;
 use crate::object_events::ObjectEvents;
-use crate::series::{EventBody, EventWrite, FINISH, Series, SeriesStage, Similarity, Subject};
+use crate::series::{EventBody, EventWrite, Series, SeriesStage, Similarity, Subject};
 
 /// The most writes that wait (`maxQueuedEvents` of client-go).
 pub(crate) const QUEUE_LIMIT: usize = 1000;
@@ -64,6 +65,7 @@ pub(crate) struct Correlator {
     /// Numbers series and timers.
     numbers: u64,
     seed: u64,
+    limits: EventLimits,
 }
 
 /// What became of an event.
@@ -103,7 +105,7 @@ pub(crate) struct Lost {
 impl Correlator {
     /// Makes an empty correlator; `seed` makes the names of its Events differ from those of other
     /// processes.
-    pub(crate) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64, limits: EventLimits) -> Self {
         Self {
             objects: HashMap::new(),
             series: HashMap::new(),
@@ -114,6 +116,7 @@ impl Correlator {
             closing: false,
             numbers: 0,
             seed,
+            limits,
         }
     }
 
@@ -157,7 +160,7 @@ impl Correlator {
             // Cannot occur: `followed` has added the object.
             return Recorded::Dropped(DropReason::QueueFull);
         };
-        if !object.take_token(now) {
+        if !object.take_token(now, &self.limits) {
             return Recorded::Dropped(DropReason::RateLimited);
         }
         let group = object.add(similarity, (!is_combined).then_some(note), number, now);
@@ -192,9 +195,10 @@ impl Correlator {
             let known = Arc::clone(known);
             self.look_at(&known, now);
         }
+        let limits = self.limits;
         let object = self.objects.get_mut(subject);
         object.map_or(Membership::New, |object| {
-            object.member(similarity, note, now)
+            object.member(similarity, note, now, &limits)
         })
     }
 
@@ -216,9 +220,9 @@ impl Correlator {
             return Arc::clone(known);
         }
         let subject = Arc::new(subject.clone());
-        let timer = (now + FINISH, self.number());
+        let timer = (now + self.limits.finish, self.number());
         self.timers.insert(timer, Arc::clone(&subject));
-        let object = ObjectEvents::new(timer, now);
+        let object = ObjectEvents::new(timer, now, &self.limits);
         self.objects.insert(Arc::clone(&subject), object);
         subject
     }
@@ -315,11 +319,11 @@ impl Correlator {
             if queued || series.stage != SeriesStage::Idle {
                 continue;
             }
-            if series.is_over(now) && series.unwritten() == 0 {
+            if series.is_over(now, &self.limits) && series.unwritten() == 0 {
                 self.remove(number);
                 continue;
             }
-            let at = match series.next_deadline() {
+            let at = match series.next_deadline(&self.limits) {
                 at if at > now => at,
                 // The queue has no room for the write that is due.
                 _ => now + QUEUE_FULL_PAUSE,
@@ -330,7 +334,7 @@ impl Correlator {
         let Some(object) = self.objects.get_mut(subject) else {
             return;
         };
-        match object.expire(now) {
+        match object.expire(now, &self.limits) {
             None => drop(self.objects.remove(subject)),
             Some(end) => {
                 object.timer = (next.map_or(end, |next| next.min(end)), number);
@@ -344,7 +348,7 @@ impl Correlator {
         let Some(series) = self.series.get(&number) else {
             return;
         };
-        let at = series.next_deadline();
+        let at = series.next_deadline(&self.limits);
         let Some(object) = self.objects.get_mut(&series.body.subject) else {
             return;
         };
@@ -375,9 +379,9 @@ impl Correlator {
     pub(crate) fn close(&mut self, now: Instant) {
         self.closing = true;
         self.paused_until = None;
-        let wanting = self.series.iter_mut();
+        let (wanting, limits) = (self.series.iter_mut(), &self.limits);
         let mut wanting: Vec<u64> = wanting
-            .filter(|(_, s)| s.stage == SeriesStage::Idle && s.wants_write(now, true))
+            .filter(|(_, s)| s.stage == SeriesStage::Idle && s.wants_write(now, true, limits))
             .map(|(number, series)| {
                 series.stage = SeriesStage::Queued;
                 *number
@@ -449,7 +453,8 @@ impl Correlator {
         let Some(series) = self.series.get_mut(&number) else {
             return false;
         };
-        let wanted = series.stage == SeriesStage::Idle && series.wants_write(now, self.closing);
+        let wants_write = series.wants_write(now, self.closing, &self.limits);
+        let wanted = series.stage == SeriesStage::Idle && wants_write;
         // EVENT-2: a write that finds no room waits in its series, not in the queue.
         let has_room = self.queue.len() < QUEUE_LIMIT || self.closing;
         if wanted && has_room {

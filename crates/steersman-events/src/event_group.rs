@@ -1,17 +1,10 @@
 //! Machine: the similar events of one object: which of them get an Event of their own.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use crate::event_limits::EventLimits;
 use crate::series::Similarity;
-
-/// The number of different notes that get Events of their own (`defaultAggregateMaxEvents` of
-/// client-go).
-pub(crate) const OWN_EVENTS: usize = 10;
-
-/// The time after which notes are counted anew if no similar event occurs
-/// (`defaultAggregateIntervalInSeconds` of client-go).
-pub(crate) const WINDOW: Duration = Duration::from_secs(600);
 
 /// Similar events of one object: they differ in their notes only.
 #[derive(Debug)]
@@ -46,15 +39,15 @@ impl EventGroup {
     }
 
     /// EVENT-4: decides whether a note gets an Event of its own.
-    pub(crate) fn member(&mut self, note: u64, now: Instant) -> Membership {
-        if now >= self.last + WINDOW {
+    pub(crate) fn member(&mut self, note: u64, now: Instant, limits: &EventLimits) -> Membership {
+        if now >= self.last + limits.window {
             self.notes.clear();
         }
         let followed = |wanted| self.members.iter().find(|(member, _)| *member == wanted);
         if let Some((_, series)) = followed(Some(note)) {
             return Membership::Repeats(*series);
         }
-        if self.notes.len() < OWN_EVENTS || self.notes.contains(&note) {
+        if self.notes.len() < limits.own_notes || self.notes.contains(&note) {
             return Membership::New;
         }
         match followed(None) {
@@ -83,7 +76,8 @@ impl EventGroup {
     }
 
     /// Returns the time at which the group is forgotten, if it follows no Event.
-    pub(crate) fn ends_at(&self) -> Option<Instant> {
-        self.members.is_empty().then(|| self.last + WINDOW)
+    pub(crate) fn ends_at(&self, limits: &EventLimits) -> Option<Instant> {
+        let end = self.last + limits.window;
+        self.members.is_empty().then_some(end)
     }
 }

@@ -43,11 +43,11 @@
 //!   refused write is not repeated; an Event that is gone is created anew.
 //!
 //! The numbers are those of client-go (`tools/events` and `tools/record`), except that the state per
-//! object replaces its cache of 4,096 entries.
+//! object replaces its cache of 4,096 entries; [`EventLimits`] changes those of EVENT-3 to EVENT-5.
 //!
 //! Modules, words first:
 //!
-//! - [`event_type`] has [`EventType`], [`object_ref`] [`ObjectRef`] and [`Regarding`], [`new_event`]
+//! - [`event_type`] has [`EventType`], [`event_limits`] [`EventLimits`], [`object_ref`] [`ObjectRef`] and [`Regarding`], [`new_event`]
 //!   [`NewEvent`].
 //! - `names` makes names and texts valid.
 //! - `drop_reason` and `drop_log`: why events are dropped, and when the log says so; [`metrics`] has
@@ -59,6 +59,7 @@
 //! - [`publisher`] has [`EventPublisher`], [`recorder`] [`EventRecorder`].
 
 pub mod event_type;
+pub mod event_limits;
 mod names;
 pub mod object_ref;
 pub mod new_event;
@@ -76,6 +77,7 @@ mod sender;
 pub mod publisher;
 pub mod recorder;
 
+pub use event_limits::EventLimits;
 pub use event_type::EventType;
 pub use metrics::EventMetrics;
 pub use new_event::NewEvent;

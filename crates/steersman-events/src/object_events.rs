@@ -3,11 +3,9 @@
 use std::time::Instant;
 
 use crate::event_group::{EventGroup, Membership};
+use crate::event_limits::EventLimits;
 use crate::series::Similarity;
 use crate::token_bucket::TokenBucket;
-
-/// The most Events of one object that are followed at the same time.
-pub(crate) const FOLLOWED_LIMIT: usize = 25;
 
 /// The events of one object.
 #[derive(Debug)]
@@ -19,10 +17,10 @@ pub(crate) struct ObjectEvents {
 }
 
 impl ObjectEvents {
-    pub(crate) fn new(timer: (Instant, u64), now: Instant) -> Self {
+    pub(crate) fn new(timer: (Instant, u64), now: Instant, limits: &EventLimits) -> Self {
         Self {
             groups: Vec::new(),
-            bucket: TokenBucket::full(now),
+            bucket: TokenBucket::full(now, limits),
             timer,
         }
     }
@@ -33,21 +31,23 @@ impl ObjectEvents {
         similarity: &Similarity,
         note: u64,
         now: Instant,
+        limits: &EventLimits,
     ) -> Membership {
         let mut groups = self.groups.iter_mut();
         let Some(group) = groups.find(|group| *group.similarity == *similarity) else {
             return Membership::New;
         };
-        let membership = group.member(note, now);
+        let membership = group.member(note, now, limits);
         if let Membership::Repeats(_) = membership {
             group.seen(now);
         }
         membership
     }
 
-    /// EVENT-5: takes the right to send a new Event.
-    pub(crate) fn take_token(&mut self, now: Instant) -> bool {
-        self.members().count() < FOLLOWED_LIMIT && self.bucket.take(now)
+    /// EVENT-5: takes the right to send a new Event. No more Events are followed than may be sent at once.
+    pub(crate) fn take_token(&mut self, now: Instant, limits: &EventLimits) -> bool {
+        let followed = u32::try_from(self.members().count()).unwrap_or(u32::MAX);
+        followed < limits.burst && self.bucket.take(now, limits)
     }
 
     /// Adds the series of a new Event, and returns its group. `note` is `None` for the combined Event.
@@ -84,16 +84,16 @@ impl ObjectEvents {
 
     /// Forgets groups that have ended. Returns when the next one ends, or the object as a whole:
     /// `None` if the object can be forgotten now.
-    pub(crate) fn expire(&mut self, now: Instant) -> Option<Instant> {
-        self.groups
-            .retain(|group| group.ends_at().is_none_or(|end| end > now));
-        let ends = self.groups.iter().filter_map(EventGroup::ends_at).min();
-        let full = self.bucket.full_at();
+    pub(crate) fn expire(&mut self, now: Instant, limits: &EventLimits) -> Option<Instant> {
+        let goes_on = |group: &EventGroup| group.ends_at(limits).is_none_or(|end| end > now);
+        self.groups.retain(goes_on);
+        let ends = self.groups.iter().filter_map(|group| group.ends_at(limits));
+        let (ends, full) = (ends.min(), self.bucket.full_at(limits));
         match (ends, self.groups.is_empty()) {
             (Some(end), _) => Some(end),
             (None, true) => Some(full).filter(|full| *full > now),
             // Every group follows an Event, and the deadlines of those Events count.
-            (None, false) => Some(now + crate::series::FINISH),
+            (None, false) => Some(now + limits.finish),
         }
     }
 }

@@ -14,6 +14,7 @@ use tokio::time::timeout;
 
 use crate::correlator::{Lost, Recorded};
 use crate::drop_reason::DropReason;
+use crate::event_limits::EventLimits;
 use crate::metrics::EventMetrics;
 use crate::new_event::NewEvent;
 use crate::sender::send_events;
@@ -49,14 +50,24 @@ impl EventPublisher {
         clock: impl Fn() -> Timestamp + Send + Sync + 'static,
         metrics: Option<EventMetrics>,
     ) -> Self {
+        Self::with_limits(connection, clock, metrics, EventLimits::new())
+    }
+
+    /// Makes a publisher like [`with`](Self::with), with other limits than the default ones.
+    pub fn with_limits(
+        connection: Connection,
+        clock: impl Fn() -> Timestamp + Send + Sync + 'static,
+        metrics: Option<EventMetrics>,
+        limits: EventLimits,
+    ) -> Self {
         let seed = RandomState::new().hash_one(0);
-        let shared = Shared::new(connection, Arc::new(clock), metrics, seed);
+        let shared = Shared::new(connection, Arc::new(clock), metrics, seed, limits);
         Self {
             guard: Arc::new(PublisherGuard { shared }),
         }
     }
 
-    /// Makes a publisher for another server, with the clock and the metrics of this one. It stops with
+    /// Makes a publisher for another server, with the clock, the metrics and the limits of this one. It stops with
     /// this one at the latest.
     pub fn for_connection(&self, connection: Connection) -> Self {
         let own = &self.guard.shared;
@@ -66,6 +77,7 @@ impl EventPublisher {
             Arc::clone(&own.clock),
             own.metrics.clone(),
             seed,
+            own.limits,
         );
         let has_stopped = {
             let mut state = own.state.lock();

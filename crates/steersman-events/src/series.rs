@@ -1,18 +1,13 @@
 //! Machine: one Event on the server, or on its way there, and the occurrences that it counts.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use k8s_openapi::jiff::Timestamp;
 
+use crate::event_limits::EventLimits;
 use crate::event_type::EventType;
 use crate::object_ref::ObjectRef;
-
-/// An Event without a further occurrence for this time is finished (`finishTime` of client-go).
-pub(crate) const FINISH: Duration = Duration::from_secs(6 * 60);
-
-/// The time between two writes of the count of an Event (`refreshTime` of client-go).
-pub(crate) const REFRESH: Duration = Duration::from_secs(30 * 60);
 
 /// The recorder of an event, and the object that the event is about.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -115,22 +110,23 @@ impl Series {
 
     /// Returns whether the server should learn of the count now (EVENT-3): a new Event and its first
     /// repetition at once, later repetitions every 30 minutes and when the series ends.
-    pub(crate) fn wants_write(&self, now: Instant, closing: bool) -> bool {
+    pub(crate) fn wants_write(&self, now: Instant, closing: bool, limits: &EventLimits) -> bool {
         let more = self.count > self.written;
-        let due = self.written < 2 || now >= self.written_at + REFRESH || self.is_over(now);
+        let refresh = self.written_at + limits.refresh;
+        let due = self.written < 2 || now >= refresh || self.is_over(now, limits);
         more && (due || closing)
     }
 
-    /// Returns whether the series is idle and has had no occurrence for [`FINISH`].
-    pub(crate) fn is_over(&self, now: Instant) -> bool {
-        now >= self.last + FINISH
+    /// Returns whether the series has had no occurrence for the time after which an Event is finished.
+    pub(crate) fn is_over(&self, now: Instant, limits: &EventLimits) -> bool {
+        now >= self.last + limits.finish
     }
 
     /// Returns when the series wants a write, or is over, if nothing happens until then.
-    pub(crate) fn next_deadline(&self) -> Instant {
-        let end = self.last + FINISH;
+    pub(crate) fn next_deadline(&self, limits: &EventLimits) -> Instant {
+        let end = self.last + limits.finish;
         match self.count > self.written {
-            true => end.min(self.written_at + REFRESH),
+            true => end.min(self.written_at + limits.refresh),
             false => end,
         }
     }

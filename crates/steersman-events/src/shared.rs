@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use crate::correlator::{Correlator, Lost};
 use crate::drop_log::DropLog;
+use crate::event_limits::EventLimits;
 use crate::metrics::EventMetrics;
 
 /// What the publisher and its task share.
@@ -20,6 +21,7 @@ pub(crate) struct Shared {
     pub(crate) state: Mutex<State>,
     pub(crate) clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     pub(crate) metrics: Option<EventMetrics>,
+    pub(crate) limits: EventLimits,
 }
 
 /// The state under the lock of a publisher.
@@ -32,15 +34,16 @@ pub(crate) struct State {
 }
 
 impl Shared {
-    /// Makes what a publisher shares with its task; `seed` is that of its correlator.
+    /// Makes what a publisher shares with its task; `seed` and `limits` are those of its correlator.
     pub(crate) fn new(
         connection: Connection,
         clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
         metrics: Option<EventMetrics>,
         seed: u64,
+        limits: EventLimits,
     ) -> Arc<Self> {
         let state = State {
-            correlator: Correlator::new(seed),
+            correlator: Correlator::new(seed, limits),
             drops: DropLog::default(),
             task: None,
             others: Vec::new(),
@@ -51,6 +54,7 @@ impl Shared {
             state: Mutex::new(state),
             clock,
             metrics,
+            limits,
         })
     }
 

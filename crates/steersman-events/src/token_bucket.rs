@@ -1,12 +1,8 @@
 //! Machine: a token bucket: how many new Events of one object may be sent.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// The most tokens that a bucket holds (`defaultSpamBurst` of client-go's `tools/record`).
-pub(crate) const BURST: u32 = 25;
-
-/// The time in which a bucket gains one token (`defaultSpamQPS` of client-go: one per 300 s).
-pub(crate) const REFILL: Duration = Duration::from_secs(300);
+use crate::event_limits::EventLimits;
 
 /// The tokens of one object. A full bucket is like a new one.
 #[derive(Debug)]
@@ -17,16 +13,16 @@ pub(crate) struct TokenBucket {
 }
 
 impl TokenBucket {
-    pub(crate) fn full(now: Instant) -> Self {
+    pub(crate) fn full(now: Instant, limits: &EventLimits) -> Self {
         Self {
-            tokens: BURST,
+            tokens: limits.burst,
             counted: now,
         }
     }
 
     /// Takes a token, and returns whether there was one.
-    pub(crate) fn take(&mut self, now: Instant) -> bool {
-        self.gain(now);
+    pub(crate) fn take(&mut self, now: Instant, limits: &EventLimits) -> bool {
+        self.gain(now, limits);
         if self.tokens == 0 {
             return false;
         }
@@ -35,33 +31,39 @@ impl TokenBucket {
     }
 
     /// Returns the time at which the bucket is full.
-    pub(crate) fn full_at(&self) -> Instant {
-        self.counted + REFILL * (BURST - self.tokens)
+    pub(crate) fn full_at(&self, limits: &EventLimits) -> Instant {
+        self.counted + limits.refill * limits.burst.saturating_sub(self.tokens)
     }
 
-    fn gain(&mut self, now: Instant) {
-        if now >= self.full_at() {
-            *self = Self::full(now);
+    fn gain(&mut self, now: Instant, limits: &EventLimits) {
+        if now >= self.full_at(limits) {
+            *self = Self::full(now, limits);
             return;
         }
-        // At most 25 rounds, because a full bucket has returned above.
-        while now.saturating_duration_since(self.counted) >= REFILL {
+        // At most one round per token, because a full bucket has returned above.
+        while now.saturating_duration_since(self.counted) >= limits.refill {
             self.tokens += 1;
-            self.counted += REFILL;
+            self.counted += limits.refill;
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     /// EVENT-5
     #[test]
     fn a_bucket_gives_25_tokens_at_once_and_one_more_every_five_minutes() {
         let start = tokio::time::Instant::now().into_std();
-        let mut bucket = TokenBucket::full(start);
-        let takes = |bucket: &mut TokenBucket, now| (0..100).filter(|_| bucket.take(now)).count();
+        let limits = EventLimits::new();
+        let mut bucket = TokenBucket::full(start, &limits);
+        let takes = |bucket: &mut TokenBucket, now| {
+            let taken = (0..100).filter(|_| bucket.take(now, &limits));
+            taken.count()
+        };
         assert_eq!(takes(&mut bucket, start), 25);
         let second = Duration::from_secs(1);
         assert_eq!(takes(&mut bucket, start + second * 299), 0);
@@ -69,7 +71,7 @@ mod tests {
         // The time since the last whole token counts.
         assert_eq!(takes(&mut bucket, start + second * 899), 1);
         assert_eq!(takes(&mut bucket, start + second * 900), 1);
-        assert_eq!(bucket.full_at(), start + second * (900 + 25 * 300));
+        assert_eq!(bucket.full_at(&limits), start + second * (900 + 25 * 300));
         assert_eq!(takes(&mut bucket, start + second * 1_000_000), 25);
     }
 }

@@ -9,7 +9,7 @@ use steersman_api::Connection;
 use steersman_cache::{Cache, CacheOptions};
 use steersman_client::{ClientOptions, check_field_manager};
 use steersman_controller::ControllerDefaults;
-use steersman_events::{EventMetrics, EventPublisher};
+use steersman_events::{EventLimits, EventMetrics, EventPublisher};
 use steersman_lease::{ElectionMetrics, Elector, LeaderElection};
 
 use crate::cluster::{Cluster, with_metrics};
@@ -31,6 +31,7 @@ pub struct ManagerBuilder {
     options: ManagerOptions,
     servers: ServerDeclarations,
     leader_election: Option<LeaderElection>,
+    event_limits: EventLimits,
 }
 
 impl Manager {
@@ -52,6 +53,7 @@ impl Manager {
             options,
             servers: ServerDeclarations::default(),
             leader_election: None,
+            event_limits: EventLimits::new(),
         }
     }
 }
@@ -129,6 +131,13 @@ impl ManagerBuilder {
         self
     }
 
+    /// Sets how many Kubernetes Events the events of one object become, and when the server learns of repetitions, for
+    /// all recorders of the manager. The defaults are the numbers of client-go: see [`EventLimits`].
+    pub fn event_limits(mut self, limits: EventLimits) -> Self {
+        self.event_limits = limits;
+        self
+    }
+
     /// Sets the wall clock of reconcilers and of events. The default is that of the system.
     pub fn clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         self.options.clock = Arc::new(clock);
@@ -194,7 +203,8 @@ impl ManagerBuilder {
         registered.map_err(Error::Metrics)?;
         let metrics = EventMetrics::register(&self.options.registry).map_err(Error::Metrics)?;
         let clock = Arc::clone(&self.options.clock);
-        let events = EventPublisher::with(connection.clone(), move || clock(), Some(metrics));
+        let (clock, limits) = (move || clock(), self.event_limits);
+        let events = EventPublisher::with_limits(connection.clone(), clock, Some(metrics), limits);
         let cluster = Cluster::with_client_options(connection, cache, client)?;
         let cluster = cluster.preflight(self.preflight);
         let manager = Manager::new(cluster, clusters, self.options, events, elector);

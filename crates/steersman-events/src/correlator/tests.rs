@@ -27,7 +27,7 @@ impl Bench {
             instance: "website-pod".to_owned(),
         };
         Self {
-            correlator: Correlator::new(7),
+            correlator: Correlator::new(7, EventLimits::new()),
             start,
             now: start,
             reporter: Arc::new(reporter),
@@ -452,4 +452,33 @@ fn an_event_without_a_reason_or_a_named_object_is_dropped() {
     let event = NewEvent::warning("", "Scale");
     assert_eq!((&*event.reason, &*event.action), ("Scale", "Scale"));
     assert!(bench.is_empty());
+}
+
+/// EVENT-3, EVENT-4, EVENT-5
+#[test]
+fn other_limits_than_the_default_ones_apply() {
+    let mut bench = Bench::new();
+    let limits = EventLimits::new()
+        .rate(3, SECOND * 10)
+        .combined(2, MINUTE)
+        .series(MINUTE, MINUTE * 2);
+    bench.correlator = Correlator::new(7, limits);
+    let write_all = |bench: &mut Bench| {
+        while let Some(write) = bench.correlator.next_write(bench.now) {
+            let answer = WriteAnswer::Written;
+            bench.correlator.answered(write.series, answer, bench.now);
+        }
+    };
+    // Two notes of their own, and one Event for all others.
+    let recorded = ["a", "b", "c", "d"].map(|note| bench.record("site", "Slow", note));
+    let counted = Recorded::Counted;
+    let queued = Recorded::Queued;
+    assert_eq!(recorded, [queued, queued, queued, counted]);
+    let limited = Recorded::Dropped(DropReason::RateLimited);
+    assert_eq!(bench.record("site", "Other", ""), limited);
+    write_all(&mut bench);
+    bench.at(MINUTE * 2);
+    write_all(&mut bench);
+    // The Events of two minutes ago are finished, and do not count any more.
+    assert_eq!(bench.record("site", "Other", ""), queued);
 }
