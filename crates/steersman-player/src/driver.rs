@@ -13,19 +13,19 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::actions::world::Now;
+use super::actions::turn_context::TurnTime;
 use super::handle::{Player, Shared};
-use super::machine::Next;
+use super::machine::NextTurn;
 
 /// Approximate maximum of the player's writes per turn, after which other tasks get access to the
 /// store (PLAY-7).
-const BUDGET: usize = 64;
+const WRITES_PER_TURN: usize = 64;
 
 /// Minimum number of replaced objects that are dropped on a blocking thread.
-const MANY: usize = 16;
+const BACKGROUND_DROP_MIN: usize = 16;
 
 /// After this many turns in a row that panicked, the next turn waits for a change.
-const PANICS: u32 = 16;
+const MAX_PANICS: u32 = 16;
 
 /// What the player needs of the server in which it plays.
 pub trait PlayedServer: Send + Sync + 'static {
@@ -42,49 +42,49 @@ pub trait PlayedServer: Send + Sync + 'static {
 /// starts the task.
 pub fn start<S: PlayedServer>(player: &Player, server: &Arc<S>, stop: &CancellationToken) {
     let shared = &player.shared;
-    if !shared.wanted || shared.driven.load(Ordering::Acquire) {
+    if !shared.needs_task || shared.is_driven.load(Ordering::Acquire) {
         return;
     }
     let Ok(runtime) = tokio::runtime::Handle::try_current() else {
         return;
     };
-    if shared.driven.swap(true, Ordering::AcqRel) {
+    if shared.is_driven.swap(true, Ordering::AcqRel) {
         return;
     }
     // A task of another runtime may have driven the player before; the clock continues from there.
-    let driven = Driven {
+    let driver = DriverGuard {
         shared: Arc::clone(shared),
         base: shared.machine.lock().tick(),
         started: Instant::now(),
     };
-    runtime.spawn(run(driven, Arc::downgrade(server), stop.clone()));
+    runtime.spawn(run(driver, Arc::downgrade(server), stop.clone()));
 }
 
 /// A task's exclusive right to drive the player. When the task's runtime ends, a task of another
 /// runtime may take over.
-struct Driven {
+struct DriverGuard {
     shared: Arc<Shared>,
     /// The player's clock when this task took over.
     base: Duration,
     started: Instant,
 }
 
-impl Driven {
+impl DriverGuard {
     /// Returns the player's clock, which stands still while no task drives the player.
     fn tick(&self) -> Duration {
         self.base.saturating_add(self.started.elapsed())
     }
 }
 
-impl Drop for Driven {
+impl Drop for DriverGuard {
     fn drop(&mut self) {
-        self.shared.machine.lock().note(self.tick());
-        self.shared.driven.store(false, Ordering::Release);
+        self.shared.machine.lock().advance_clock(self.tick());
+        self.shared.is_driven.store(false, Ordering::Release);
     }
 }
 
-async fn run<S: PlayedServer>(driven: Driven, server: Weak<S>, stop: CancellationToken) {
-    let shared = &driven.shared;
+async fn run<S: PlayedServer>(driver: DriverGuard, server: Weak<S>, stop: CancellationToken) {
+    let shared = &driver.shared;
     let Some(mut changed) = server.upgrade().map(|server| server.changes()) else {
         return;
     };
@@ -96,28 +96,28 @@ async fn run<S: PlayedServer>(driven: Driven, server: Weak<S>, stop: Cancellatio
         };
         // The object that was looked at when a turn panicked (the panic message names it) is
         // ignored until it changes; all others continue to be played (PLAY-6).
-        let played = catch_unwind(AssertUnwindSafe(|| turn(shared, &*now, driven.tick())));
+        let played = catch_unwind(AssertUnwindSafe(|| turn(shared, &*now, driver.tick())));
         drop(now);
         panics = if played.is_ok() { 0 } else { panics + 1 };
         let next = match played {
-            Ok((next, spent)) => {
-                take_down(spent);
+            Ok((next, replaced)) => {
+                drop_replaced(replaced);
                 next
             }
-            Err(_) if panics < PANICS => Next::Again,
-            Err(_) => Next::Change,
+            Err(_) if panics < MAX_PANICS => NextTurn::Again,
+            Err(_) => NextTurn::Change,
         };
         let due = match next {
-            Next::Again => {
+            NextTurn::Again => {
                 tokio::task::yield_now().await;
                 continue;
             }
-            Next::At(tick) => driven.started.checked_add(tick.saturating_sub(driven.base)),
-            Next::Change => None,
+            NextTurn::At(tick) => driver.started.checked_add(tick.saturating_sub(driver.base)),
+            NextTurn::Change => None,
         };
         tokio::select! {
             () = stop.cancelled() => return,
-            () = shared.poked.notified() => {}
+            () = shared.wake_up.notified() => {}
             // No sender is left: the server was dropped.
             seen = changed.changed() => if seen.is_err() { return },
             () = wait(due) => {}
@@ -126,28 +126,32 @@ async fn run<S: PlayedServer>(driven: Driven, server: Weak<S>, stop: Cancellatio
 }
 
 /// Plays one turn. Returns when the next turn is due, and the objects that this turn replaced.
-fn turn<S: PlayedServer>(shared: &Shared, server: &S, tick: Duration) -> (Next, Vec<Arc<Stored>>) {
-    let manners = shared.manners.lock().clone();
+fn turn<S: PlayedServer>(
+    shared: &Shared,
+    server: &S,
+    tick: Duration,
+) -> (NextTurn, Vec<Arc<Stored>>) {
+    let settings = shared.settings.lock().clone();
     let mut machine = shared.machine.lock();
     if shared.reconsider.swap(false, Ordering::AcqRel) {
         machine.reconsider_pods();
     }
-    let now = Now {
+    let now = TurnTime {
         wall: server.now(),
         tick,
     };
     server.locked(|registry| {
-        let next = machine.turn(registry, &manners, now, BUDGET);
+        let next = machine.turn(registry, &settings, now, WRITES_PER_TURN);
         (next, registry.take_spent())
     })
 }
 
 /// Drops objects on a blocking thread while the player continues. A paused clock does not advance
 /// before the drop is finished.
-fn take_down(spent: Vec<Arc<Stored>>) {
-    if spent.len() >= MANY {
+fn drop_replaced(replaced: Vec<Arc<Stored>>) {
+    if replaced.len() >= BACKGROUND_DROP_MIN {
         // The task need not be awaited.
-        drop(tokio::task::spawn_blocking(move || drop(spent)));
+        drop(tokio::task::spawn_blocking(move || drop(replaced)));
     }
 }
 

@@ -9,7 +9,7 @@ use steersman_text::selector::LabelSelector;
 use steersman_text::status::Status;
 use tokio::sync::Notify;
 
-use super::actions::world::{Manners, Wish};
+use super::actions::turn_context::{PlayerSettings, TroubleRequest};
 use super::machine::Machine;
 use super::options::{Played, Speed, Trouble};
 
@@ -24,13 +24,13 @@ pub struct Player {
 pub(super) struct Shared {
     /// The player itself. It stands still while no task drives it.
     pub(super) machine: Mutex<Machine>,
-    pub(super) manners: Mutex<Manners>,
+    pub(super) settings: Mutex<PlayerSettings>,
     /// Wakes the task without a change in the store.
-    pub(super) poked: Notify,
+    pub(super) wake_up: Notify,
     /// Whether a task drives the machine.
-    pub(super) driven: AtomicBool,
+    pub(super) is_driven: AtomicBool,
     /// Whether any played part needs a task.
-    pub(super) wanted: bool,
+    pub(super) needs_task: bool,
     /// Whether every Pod must be looked at again.
     pub(super) reconsider: AtomicBool,
 }
@@ -47,17 +47,17 @@ impl Player {
     /// Returns a player that acts once a task [drives](crate::start) it.
     #[must_use]
     pub fn new(played: &Played, seed: u64) -> Self {
-        let manners = Manners {
+        let settings = PlayerSettings {
             speed: played.speed,
             seed,
             troubles: Vec::new(),
         };
         let shared = Shared {
             machine: Mutex::new(Machine::new(played.clone())),
-            manners: Mutex::new(manners),
-            poked: Notify::new(),
-            driven: AtomicBool::new(false),
-            wanted: played.workloads || played.pods || played.endpoints,
+            settings: Mutex::new(settings),
+            wake_up: Notify::new(),
+            is_driven: AtomicBool::new(false),
+            needs_task: played.workloads || played.pods || played.endpoints,
             reconsider: AtomicBool::new(false),
         };
         Self {
@@ -78,15 +78,15 @@ impl Player {
         trouble: Trouble,
     ) -> Result<TroubleGuard, Status> {
         let selector = LabelSelector::parse(selector)?;
-        let mut manners = self.shared.manners.lock();
-        let id = manners.troubles.last().map_or(0, |last| last.id + 1);
-        manners.troubles.push(Wish {
+        let mut settings = self.shared.settings.lock();
+        let id = settings.troubles.last().map_or(0, |last| last.id + 1);
+        settings.troubles.push(TroubleRequest {
             id,
             namespace: namespace.to_owned(),
             selector,
             trouble,
         });
-        drop(manners);
+        drop(settings);
         self.reconsider();
         Ok(TroubleGuard {
             player: self.clone(),
@@ -97,13 +97,13 @@ impl Player {
 
     /// Changes how long the steps of Pods take, including steps that have begun.
     pub fn set_speed(&self, speed: Speed) {
-        self.shared.manners.lock().speed = speed;
+        self.shared.settings.lock().speed = speed;
         self.reconsider();
     }
 
     fn reconsider(&self) {
         self.shared.reconsider.store(true, Ordering::Release);
-        self.shared.poked.notify_one();
+        self.shared.wake_up.notify_one();
     }
 }
 
@@ -121,10 +121,10 @@ impl Drop for TroubleGuard {
         }
         self.player
             .shared
-            .manners
+            .settings
             .lock()
             .troubles
-            .retain(|wish| wish.id != self.id);
+            .retain(|request| request.id != self.id);
         self.player.reconsider();
     }
 }
@@ -132,7 +132,7 @@ impl Drop for TroubleGuard {
 impl fmt::Debug for Player {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Player")
-            .field("driven", &self.shared.driven)
+            .field("driven", &self.shared.is_driven)
             .finish_non_exhaustive()
     }
 }

@@ -1,12 +1,12 @@
-//! Machine: the player: reads the changes of the store, looks at the objects that they concern, and
-//! says when to look again.
+//! Machine: the player: reads the changes of the store, processes the objects that they concern,
+//! and returns when its next turn is due.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use steersman_registry::Registry;
 
-use super::actions::world::{Manners, Notes, Now, World};
+use super::actions::turn_context::{PlayerMemory, PlayerSettings, TurnContext, TurnTime};
 use super::options::Played;
 use super::state::facts::{Key, Kind};
 use super::state::kinds::Kinds;
@@ -15,7 +15,7 @@ use super::state::work_queue::WorkQueue;
 
 /// When the player needs its next turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum NextTurn {
     /// At once, after other tasks had access to the store.
     Again,
     /// At this time of the player's clock, or at the next change.
@@ -32,7 +32,7 @@ pub(super) struct Machine {
     view: View,
     work_queue: WorkQueue,
     timers: BTreeSet<(Duration, Key)>,
-    notes: Notes,
+    memory: PlayerMemory,
     has_nodes: bool,
     /// The player's clock at its last turn.
     tick: Duration,
@@ -46,7 +46,7 @@ impl Machine {
             view: View::default(),
             work_queue: WorkQueue::default(),
             timers: BTreeSet::new(),
-            notes: Notes::default(),
+            memory: PlayerMemory::default(),
             has_nodes: false,
             tick: Duration::ZERO,
         }
@@ -59,11 +59,11 @@ impl Machine {
     }
 
     /// Records the player's clock.
-    pub(super) fn note(&mut self, tick: Duration) {
+    pub(super) fn advance_clock(&mut self, tick: Duration) {
         self.tick = self.tick.max(tick);
     }
 
-    /// Schedules a look at every Pod, because troubles or the speed changed.
+    /// Queues every Pod, because troubles or the speed changed.
     pub(super) fn reconsider_pods(&mut self) {
         for (namespace, name) in self.view.pods.keys() {
             self.work_queue.add(Key::new(Kind::Pod, namespace, name));
@@ -74,16 +74,16 @@ impl Machine {
     pub(super) fn turn(
         &mut self,
         registry: &mut Registry,
-        manners: &Manners,
-        now: Now,
+        settings: &PlayerSettings,
+        now: TurnTime,
         budget: usize,
-    ) -> Next {
-        self.note(now.tick);
+    ) -> NextTurn {
+        self.advance_clock(now.tick);
         let kinds = self.kinds.take().or_else(|| Kinds::of_registry(registry));
         let Some(kinds) = kinds else {
-            return Next::Change;
+            return NextTurn::Change;
         };
-        let next = self.play(registry, &kinds, manners, now, budget);
+        let next = self.play(registry, &kinds, settings, now, budget);
         self.kinds = Some(kinds);
         next
     }
@@ -92,10 +92,10 @@ impl Machine {
         &mut self,
         registry: &mut Registry,
         kinds: &Kinds,
-        manners: &Manners,
-        now: Now,
+        settings: &PlayerSettings,
+        now: TurnTime,
         budget: usize,
-    ) -> Next {
+    ) -> NextTurn {
         let mut writes = 0;
         let mut seen = None;
         while writes < budget {
@@ -104,52 +104,52 @@ impl Machine {
             if seen != Some(registry.revision()) {
                 seen = Some(registry.revision());
                 self.view
-                    .absorb(registry, kinds, now.tick, &mut self.work_queue);
+                    .read_changes(registry, kinds, now.tick, &mut self.work_queue);
             }
-            self.ring(now.tick);
+            self.queue_due_objects(now.tick);
             let key = self.work_queue.pop();
             if key.is_none() && (self.has_nodes || !self.played.pods) {
                 break;
             }
-            let mut world = World {
+            let mut context = TurnContext {
                 registry: &mut *registry,
                 view: &self.view,
                 kinds,
-                manners,
+                settings,
                 work_queue: &mut self.work_queue,
                 timers: &mut self.timers,
-                notes: &mut self.notes,
+                memory: &mut self.memory,
                 writes_events: self.played.events,
-                binding: self.played.volumes,
+                binds_volumes: self.played.volumes,
                 now,
                 acting: key.as_ref().map_or(Kind::Node, |key| key.kind),
                 writes: 0,
-                room: budget - writes,
+                write_limit: budget - writes,
             };
             if !self.has_nodes && self.played.pods {
                 self.has_nodes = true;
-                world.make_nodes(self.played.nodes);
+                context.create_nodes(self.played.nodes);
             }
             if let Some(key) = key {
-                look(&mut world, &self.played, &key);
-                if key.kind == Kind::Pod && !world.exists(&key) {
-                    world.notes.hindered.remove(&key);
-                    world.notes.stopping.remove(&key);
+                reconcile(&mut context, &self.played, &key);
+                if key.kind == Kind::Pod && !context.exists(&key) {
+                    context.memory.made_unready.remove(&key);
+                    context.memory.stopping.remove(&key);
                 }
-                world.forget_events();
+                context.delete_old_events();
             }
-            writes += world.writes;
+            writes += context.writes;
         }
         if writes >= budget || !self.work_queue.is_empty() {
-            return Next::Again;
+            return NextTurn::Again;
         }
         self.timers
             .first()
-            .map_or(Next::Change, |(at, _)| Next::At(*at))
+            .map_or(NextTurn::Change, |(at, _)| NextTurn::At(*at))
     }
 
     /// Moves the objects that are due from the timers to the work queue.
-    fn ring(&mut self, tick: Duration) {
+    fn queue_due_objects(&mut self, tick: Duration) {
         while let Some((at, _)) = self.timers.first()
             && *at <= tick
         {
@@ -160,29 +160,29 @@ impl Machine {
     }
 }
 
-fn look(world: &mut World<'_>, played: &Played, key: &Key) {
+fn reconcile(context: &mut TurnContext<'_>, played: &Played, key: &Key) {
     match key.kind {
         Kind::Node => {}
         Kind::Pod => {
             if played.workloads {
-                world.free_pod_of_lost_job(key);
+                context.remove_finalizer_of_lost_job(key);
             }
             if played.pods {
-                world.pod(key);
+                context.reconcile_pod(key);
             }
         }
-        Kind::Service if played.endpoints => world.service(key),
-        Kind::Claim if played.volumes => world.volume_claim(key),
-        Kind::Volume if played.volumes => world.volume(key),
+        Kind::Service if played.endpoints => context.reconcile_service(key),
+        Kind::Claim if played.volumes => context.reconcile_volume_claim(key),
+        Kind::Volume if played.volumes => context.reconcile_volume(key),
         Kind::Service | Kind::Claim | Kind::Volume | Kind::Class => {}
         _ if !played.workloads => {}
-        Kind::ReplicaSet => world.replica_set(key),
-        Kind::StatefulSet => world.stateful_set(key),
-        Kind::DaemonSet => world.daemon_set(key),
-        Kind::Job => world.job(key),
-        Kind::CronJob => world.cron_job(key),
-        Kind::Budget => world.budget(key),
-        Kind::Deployment => world.deployment(key),
+        Kind::ReplicaSet => context.reconcile_replica_set(key),
+        Kind::StatefulSet => context.reconcile_stateful_set(key),
+        Kind::DaemonSet => context.reconcile_daemon_set(key),
+        Kind::Job => context.reconcile_job(key),
+        Kind::CronJob => context.reconcile_cron_job(key),
+        Kind::Budget => context.reconcile_budget(key),
+        Kind::Deployment => context.reconcile_deployment(key),
     }
 }
 

@@ -272,8 +272,8 @@ impl Speed {
         self
     }
 
-    /// Returns a time varied by the jitter; `draw` is a pseudo-random number.
-    pub(super) fn vary(&self, time: Duration, draw: u64) -> Duration {
+    /// Returns a time varied by the jitter; `random` is a pseudo-random number.
+    pub(super) fn vary(&self, time: Duration, random: u64) -> Duration {
         if self.jitter == 0.0 || time.is_zero() {
             return time;
         }
@@ -281,7 +281,7 @@ impl Speed {
             clippy::cast_precision_loss,
             reason = "a fraction of the range; its last bits do not matter"
         )]
-        let share = draw as f64 / u64::MAX as f64;
+        let share = random as f64 / u64::MAX as f64;
         time.mul_f64(1.0 + self.jitter * (2.0 * share - 1.0))
     }
 }

@@ -1,4 +1,4 @@
-//! Room: what the player remembers of the objects in the store, and which of them it must look at.
+//! Room: what the player remembers of the objects in the store, and which of them it must process.
 
 pub(crate) mod facts;
 pub(crate) mod kinds;

@@ -9,17 +9,17 @@ use std::time::Duration;
 use crate::state::facts::NamespacedName;
 
 /// Number of different messages of one reason that get Events of their own.
-const SIMILAR: usize = 10;
+const MAX_SIMILAR: usize = 10;
 /// Time during which similar messages are aggregated.
-const SIMILAR_FOR: Duration = Duration::from_secs(600);
+const AGGREGATION_INTERVAL: Duration = Duration::from_secs(600);
 /// Number of Events that a source may write about one object at once, and the interval after which
 /// it may write one more.
 const BURST: u32 = 25;
 const REFILL: Duration = Duration::from_secs(300);
 /// Maximum number of entries that a recorder remembers in each map.
-const REMEMBERED: usize = 4096;
+const MAX_ENTRIES: usize = 4096;
 /// Time after which an Event is deleted.
-pub(crate) const KEPT: Duration = Duration::from_secs(3600);
+pub(crate) const EVENT_TTL: Duration = Duration::from_secs(3600);
 
 /// The component that reports an Event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -48,9 +48,9 @@ pub(crate) struct EventContent {
 /// The recorded Events: client-go's `EventCorrelator`.
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
-    similar: Bounded<Group, Similar>,
-    counted: Bounded<CountKey, Arc<str>>,
-    allowed: Bounded<(Arc<str>, Source), Allowance>,
+    similar: BoundedMap<AggregationKey, SimilarMessages>,
+    counted: BoundedMap<CountKey, Arc<str>>,
+    allowed: BoundedMap<(Arc<str>, Source), TokenBucket>,
     /// When to check the age of each Event, the earliest first.
     kept: VecDeque<(Duration, NamespacedName)>,
     /// Makes Event names unique even if the clock stands still.
@@ -58,33 +58,33 @@ pub(crate) struct Recorder {
 }
 
 /// The aggregation key: uid of the object, source, whether it is a warning, reason, and container.
-pub(crate) type Group = (Arc<str>, Source, bool, &'static str, String);
+pub(crate) type AggregationKey = (Arc<str>, Source, bool, &'static str, String);
 
 /// A token bucket: the number of Events that a source may still write about an object, and since
 /// when it is below the maximum.
 #[derive(Debug)]
-struct Allowance {
+struct TokenBucket {
     since: Duration,
     left: u32,
 }
 
 /// The key of the messages that one Event counts.
-pub(crate) type CountKey = (Group, String);
+pub(crate) type CountKey = (AggregationKey, String);
 
 #[derive(Debug, Default)]
-struct Similar {
+struct SimilarMessages {
     at: Duration,
     messages: HashSet<String>,
 }
 
 /// A map of bounded size that drops its oldest entry.
 #[derive(Debug)]
-struct Bounded<K, V> {
+struct BoundedMap<K, V> {
     known: HashMap<K, V>,
     order: VecDeque<K>,
 }
 
-impl<K, V> Default for Bounded<K, V> {
+impl<K, V> Default for BoundedMap<K, V> {
     fn default() -> Self {
         Self {
             known: HashMap::new(),
@@ -93,11 +93,11 @@ impl<K, V> Default for Bounded<K, V> {
     }
 }
 
-impl<K: Hash + Eq + Clone, V> Bounded<K, V> {
+impl<K: Hash + Eq + Clone, V> BoundedMap<K, V> {
     fn entry(&mut self, key: &K, new: impl FnOnce() -> V) -> &mut V {
         if !self.known.contains_key(key) {
             self.order.push_back(key.clone());
-            if self.order.len() > REMEMBERED
+            if self.order.len() > MAX_ENTRIES
                 && let Some(first) = self.order.pop_front()
             {
                 self.known.remove(&first);
@@ -166,13 +166,13 @@ impl Recorder {
             content.reason,
             content.field.clone(),
         );
-        let similar = self.similar.entry(&group, Similar::default);
-        if tick > similar.at.saturating_add(SIMILAR_FOR) {
-            *similar = Similar::default();
+        let similar = self.similar.entry(&group, SimilarMessages::default);
+        if tick > similar.at.saturating_add(AGGREGATION_INTERVAL) {
+            *similar = SimilarMessages::default();
         }
         similar.at = tick;
         let single =
-            similar.messages.len() < SIMILAR || similar.messages.contains(&content.message);
+            similar.messages.len() < MAX_SIMILAR || similar.messages.contains(&content.message);
         let (message, key) = if single {
             similar.messages.insert(content.message.clone());
             (content.message.clone(), content.message.clone())
@@ -182,7 +182,7 @@ impl Recorder {
         };
         let allowed = self
             .allowed
-            .entry(&(Arc::clone(uid), source), || Allowance {
+            .entry(&(Arc::clone(uid), source), || TokenBucket {
                 since: tick,
                 left: BURST,
             });
@@ -203,14 +203,14 @@ impl Recorder {
     }
 
     /// Records the Event that counts this key.
-    pub(crate) fn note(&mut self, counted: &CountKey, event: NamespacedName, tick: Duration) {
+    pub(crate) fn remember(&mut self, counted: &CountKey, event: NamespacedName, tick: Duration) {
         let name = &event.1;
         *self.counted.entry(counted, || Arc::clone(name)) = Arc::clone(name);
-        self.kept.push_back((tick.saturating_add(KEPT), event));
+        self.kept.push_back((tick.saturating_add(EVENT_TTL), event));
     }
 
     /// Returns a number that no Event has yet.
-    pub(crate) fn number(&mut self) -> u64 {
+    pub(crate) fn next_serial(&mut self) -> u64 {
         self.serial += 1;
         self.serial
     }

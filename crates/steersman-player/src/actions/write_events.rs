@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use steersman_registry::Subresource;
 use steersman_registry::store::Stored;
 
-use super::event_correlator::{EventContent, KEPT, Source};
-use super::world::{Part, World};
+use super::event_correlator::{EVENT_TTL, EventContent, Source};
+use super::turn_context::{Component, TurnContext};
 use crate::state::facts::{text, time};
 
-impl World<'_> {
+impl TurnContext<'_> {
     /// Records an Event about an object: creates one, or counts it in an existing one.
     pub(crate) fn event(&mut self, about: &Stored, source: Source, content: &EventContent) {
         if !self.writes_events {
@@ -18,7 +18,7 @@ impl World<'_> {
         }
         let uid: Arc<str> = about.meta("uid").into();
         let tick = self.now.tick;
-        let recorder = &mut self.notes.recorder;
+        let recorder = &mut self.memory.recorder;
         let Some((message, counted)) = recorder.correlate(&uid, source, content, tick) else {
             return;
         };
@@ -33,17 +33,17 @@ impl World<'_> {
             event["count"] = json!(event["count"].as_i64().unwrap_or(0).saturating_add(1));
             event["lastTimestamp"] = json!(self.wall());
             event["message"] = json!(message);
-            self.update(&kind, (part_of(source), Subresource::Main), event)
+            self.update(&kind, (component_of(source), Subresource::Main), event)
         } else {
             let event = self.new_event(about, source, content, &message);
-            self.create_as(part_of(source), &kind, &about.namespace, event)
+            self.create_as(component_of(source), &kind, &about.namespace, event)
                 .ok()
         };
         let Some(written) = written else {
             return;
         };
         let name = (Arc::clone(&written.namespace), Arc::clone(&written.name));
-        self.notes.recorder.note(&counted, name, tick);
+        self.memory.recorder.remember(&counted, name, tick);
     }
 
     fn new_event(
@@ -54,7 +54,7 @@ impl World<'_> {
         message: &str,
     ) -> Value {
         let nanos = u64::try_from(self.now.wall.as_nanosecond()).unwrap_or_default();
-        let number = nanos.wrapping_add(self.notes.recorder.number());
+        let number = nanos.wrapping_add(self.memory.recorder.next_serial());
         let mut object = json!({
             "apiVersion": about.lean()["apiVersion"],
             "kind": about.lean()["kind"],
@@ -108,10 +108,10 @@ impl World<'_> {
     }
 
     /// Deletes old Events, as many as the turn's writes allow.
-    pub(crate) fn forget_events(&mut self) {
+    pub(crate) fn delete_old_events(&mut self) {
         let kind = Arc::clone(&self.kinds.events);
-        while !self.spent() {
-            let Some((namespace, name)) = self.notes.recorder.next_old(self.now.tick) else {
+        while !self.is_at_write_limit() {
+            let Some((namespace, name)) = self.memory.recorder.next_old(self.now.tick) else {
                 return;
             };
             let event = self.registry.stored(&kind.storage, &namespace, &name);
@@ -123,7 +123,7 @@ impl World<'_> {
             let now = self.now.wall.as_second();
             let age = last.map_or(i64::MAX, |last| now.saturating_sub(last.as_second()));
             // An Event that was counted again has a later entry in the queue.
-            if age.unsigned_abs() >= KEPT.as_secs() {
+            if age.unsigned_abs() >= EVENT_TTL.as_secs() {
                 self.delete(&kind, &event, None);
             }
         }
@@ -131,10 +131,10 @@ impl World<'_> {
 }
 
 /// Returns the component that writes the Events of a source.
-fn part_of(source: Source) -> Part {
+fn component_of(source: Source) -> Component {
     match source {
-        Source::Scheduler => Part::Scheduler,
-        Source::Kubelet => Part::Kubelet,
-        _ => Part::Controllers,
+        Source::Scheduler => Component::Scheduler,
+        Source::Kubelet => Component::Kubelet,
+        _ => Component::Controllers,
     }
 }

@@ -21,16 +21,16 @@ fn create(registry: &mut Registry, (group, plural): (&str, &str), object: serde_
         .unwrap();
 }
 
-fn manners() -> Manners {
-    Manners {
+fn settings() -> PlayerSettings {
+    PlayerSettings {
         speed: super::super::options::Speed::instant(),
         seed: 0,
         troubles: Vec::new(),
     }
 }
 
-fn now() -> Now {
-    Now {
+fn now() -> TurnTime {
+    TurnTime {
         wall: NOW.parse().unwrap(),
         tick: Duration::ZERO,
     }
@@ -66,11 +66,11 @@ fn a_turn_writes_no_more_than_its_budget() {
     let mut turns = 0;
     loop {
         let before = registry.revision();
-        let next = machine.turn(&mut registry, &manners(), now(), 64);
+        let next = machine.turn(&mut registry, &settings(), now(), 64);
         let written = registry.revision() - before;
         assert!(written <= 64 + 16, "{written} writes in one turn");
         turns += 1;
-        if next != Next::Again {
+        if next != NextTurn::Again {
             break;
         }
     }
@@ -98,12 +98,13 @@ fn the_player_leaves_old_pods_undecoded() {
             }},
         }),
     );
-    while machine.turn(&mut registry, &manners(), now(), 64) == Next::Again {}
+    while machine.turn(&mut registry, &settings(), now(), 64) == NextTurn::Again {}
     machine.reconsider_pods();
-    while machine.turn(&mut registry, &manners(), now(), 64) == Next::Again {}
+    while machine.turn(&mut registry, &settings(), now(), 64) == NextTurn::Again {}
     let pods = registry.resource("", "v1", "pods").unwrap();
     let all: Vec<_> = registry.all_stored(&pods.storage, None).collect();
-    let ready = |pod: &Arc<Stored>| super::super::state::facts::holds(&pod.look(), "Ready");
+    let ready =
+        |pod: &Arc<Stored>| super::super::state::facts::is_condition_true(&pod.look(), "Ready");
     assert!(all.len() == 200 && all.iter().all(|pod| ready(pod)));
     let decoded = all.iter().filter(|pod| pod.is_decoded()).count();
     assert!(decoded < 50, "{decoded} of 200 Pods are decoded");
@@ -155,9 +156,10 @@ fn a_workload_stops_writing_when_a_quota_refuses_its_pods() {
         );
     }
     let mut turns = 0..100;
-    let rests = turns.any(|_| machine.turn(&mut registry, &manners(), now(), 64) != Next::Again);
+    let rests =
+        turns.any(|_| machine.turn(&mut registry, &settings(), now(), 64) != NextTurn::Again);
     let before = registry.revision();
-    machine.turn(&mut registry, &manners(), now(), 64);
+    machine.turn(&mut registry, &settings(), now(), 64);
     assert!(rests && registry.revision() == before);
 
     let failure = |plural: &str| {
@@ -171,19 +173,19 @@ fn a_workload_stops_writing_when_a_quota_refuses_its_pods() {
         })
         .unwrap()
     };
-    let told = failure("deployments");
+    let condition = failure("deployments");
     assert_eq!(
-        (&told["status"], &told["reason"]),
+        (&condition["status"], &condition["reason"]),
         (&json!("True"), &json!("FailedCreate"))
     );
     assert!(
-        told["message"]
+        condition["message"]
             .as_str()
             .unwrap()
             .contains("exceeded quota: few")
     );
     assert_eq!(
-        told["lastUpdateTime"],
+        condition["lastUpdateTime"],
         failure("replicasets")["lastTransitionTime"]
     );
 }
@@ -230,7 +232,7 @@ fn a_budget_counts_by_the_scale_of_custom_controllers() {
         create(&mut registry, (group, plural), owner);
         let resource = registry.resource(group, "v1", plural).unwrap();
         let owner = registry.stored(&resource.storage, "default", "a").unwrap();
-        let reference = json!({"apiVersion": version, "kind": kind, "name": "a",
+        let owner = json!({"apiVersion": version, "kind": kind, "name": "a",
             "uid": owner.meta("uid"), "controller": true});
         let name = kind.to_lowercase();
         let labels = json!({"of": kind});
@@ -238,7 +240,7 @@ fn a_budget_counts_by_the_scale_of_custom_controllers() {
             &mut registry,
             ("", "pods"),
             json!({"apiVersion": "v1", "kind": "Pod", "spec": pod,
-                "metadata": {"name": name, "labels": labels, "ownerReferences": [reference]}}),
+                "metadata": {"name": name, "labels": labels, "ownerReferences": [owner]}}),
         );
         create(
             &mut registry,
@@ -249,7 +251,7 @@ fn a_budget_counts_by_the_scale_of_custom_controllers() {
         );
     }
     for _ in 0..20 {
-        machine.turn(&mut registry, &manners(), now(), 64);
+        machine.turn(&mut registry, &settings(), now(), 64);
     }
     let resource = registry
         .resource("policy", "v1", "poddisruptionbudgets")
@@ -281,13 +283,13 @@ fn a_recreated_node_counts_the_pods_bound_to_it() {
             "containers": [{"name": "c", "image": "i:1"}],
         }})
     };
-    let settle = |machine: &mut Machine, registry: &mut Registry| {
-        while machine.turn(registry, &manners(), now(), 64) == Next::Again {}
+    let run_until_idle = |machine: &mut Machine, registry: &mut Registry| {
+        while machine.turn(registry, &settings(), now(), 64) == NextTurn::Again {}
     };
-    settle(&mut machine, &mut registry);
+    run_until_idle(&mut machine, &mut registry);
     for name in ["a", "b"] {
         create(&mut registry, ("", "pods"), pod(name));
-        settle(&mut machine, &mut registry);
+        run_until_idle(&mut machine, &mut registry);
     }
     let nodes = registry.resource("", "v1", "nodes").unwrap();
     let wall: Timestamp = NOW.parse().unwrap();
@@ -295,7 +297,7 @@ fn a_recreated_node_counts_the_pods_bound_to_it() {
     registry
         .delete(Target::object(&nodes, None, "node-1"), &gone, wall)
         .unwrap();
-    settle(&mut machine, &mut registry);
+    run_until_idle(&mut machine, &mut registry);
     create(
         &mut registry,
         ("", "nodes"),
@@ -303,8 +305,8 @@ fn a_recreated_node_counts_the_pods_bound_to_it() {
             "apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-1"},
         }),
     );
-    settle(&mut machine, &mut registry);
-    assert_eq!(machine.view.crowds.get("node-1"), Some(&1));
+    run_until_idle(&mut machine, &mut registry);
+    assert_eq!(machine.view.pods_per_node.get("node-1"), Some(&1));
     let pods = registry.resource("", "v1", "pods").unwrap();
     let now_gone = steersman_registry::DeleteOptions {
         grace_period_seconds: Some(0),
@@ -319,6 +321,10 @@ fn a_recreated_node_counts_the_pods_bound_to_it() {
             )
             .unwrap();
     }
-    settle(&mut machine, &mut registry);
-    assert!(machine.view.crowds.is_empty(), "{:?}", machine.view.crowds);
+    run_until_idle(&mut machine, &mut registry);
+    assert!(
+        machine.view.pods_per_node.is_empty(),
+        "{:?}",
+        machine.view.pods_per_node
+    );
 }

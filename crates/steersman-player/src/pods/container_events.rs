@@ -3,20 +3,20 @@
 use serde_json::Value;
 use steersman_registry::store::Stored;
 
-use super::statuses::Doing;
+use super::statuses::ContainersState;
 use crate::actions::event_correlator::{EventContent, Source};
-use crate::actions::world::World;
+use crate::actions::turn_context::TurnContext;
 use crate::state::facts::text;
 
-impl World<'_> {
+impl TurnContext<'_> {
     /// Writes the Events about containers that started or failed to start.
-    pub(crate) fn tell_started(&mut self, pod: &Stored, doing: Doing) {
-        if !self.writes_events || doing == Doing::Creating {
+    pub(crate) fn record_started(&mut self, pod: &Stored, containers_state: ContainersState) {
+        if !self.writes_events || containers_state == ContainersState::Creating {
             return;
         }
         for container in containers(pod.lean(), "containers") {
             let (name, image) = (text(container, "name"), text(container, "image"));
-            if doing == Doing::ImagePull {
+            if containers_state == ContainersState::ImagePull {
                 for content in refused_image(image) {
                     self.event(pod, Source::Kubelet, &content.of(name));
                 }
@@ -34,13 +34,13 @@ impl World<'_> {
                 self.event(pod, Source::Kubelet, &content.of(name));
             }
         }
-        if matches!(doing, Doing::CrashLoop(_)) {
-            self.tell_back_off(pod);
+        if matches!(containers_state, ContainersState::CrashLoop(_)) {
+            self.record_back_off(pod);
         }
     }
 
     /// Writes the Event about containers that wait before they are restarted.
-    pub(crate) fn tell_back_off(&mut self, pod: &Stored) {
+    pub(crate) fn record_back_off(&mut self, pod: &Stored) {
         for container in containers(pod.lean(), "containers") {
             let name = text(container, "name");
             let message = format!(
@@ -55,7 +55,7 @@ impl World<'_> {
     }
 
     /// Writes the Event about containers that are being stopped.
-    pub(crate) fn tell_stopping(&mut self, pod: &Stored) {
+    pub(crate) fn record_stopping(&mut self, pod: &Stored) {
         for container in containers(pod.lean(), "containers") {
             let name = text(container, "name");
             let content = EventContent::normal("Killing", format!("Stopping container {name}"));

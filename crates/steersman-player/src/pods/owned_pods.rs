@@ -11,13 +11,15 @@ use steersman_text::selector::LabelSelector;
 use steersman_text::status::Status;
 
 use crate::actions::event_correlator::{EventContent, Source};
-use crate::actions::world::World;
-use crate::state::facts::{Key, Kind, NamespacedName, PodFacts, PodStage, reference, stage_of};
+use crate::actions::turn_context::TurnContext;
+use crate::state::facts::{
+    Key, Kind, NamespacedName, PodFacts, PodStage, controller_reference, stage_of,
+};
 
 /// How long a controller waits after the server refused one of its Pods.
-const REFUSED: Duration = Duration::from_secs(1);
+const RETRY_AFTER_REFUSAL: Duration = Duration::from_secs(1);
 
-impl<'a> World<'a> {
+impl<'a> TurnContext<'a> {
     /// Builds a Pod from a template, owned by `owner`; its name starts with the owner's name.
     pub(crate) fn pod_of(owner: &Stored, template: &Value) -> Value {
         let empty = Map::new();
@@ -30,7 +32,10 @@ impl<'a> World<'a> {
         }
         let prefix = format!("{}-", owner.name);
         metadata.insert("generateName".to_owned(), Value::String(prefix));
-        metadata.insert("ownerReferences".to_owned(), json!([reference(owner)]));
+        metadata.insert(
+            "ownerReferences".to_owned(),
+            json!([controller_reference(owner)]),
+        );
         let mut pod = Map::new();
         pod.insert("apiVersion".to_owned(), json!("v1"));
         pod.insert("kind".to_owned(), json!("Pod"));
@@ -39,7 +44,7 @@ impl<'a> World<'a> {
         Value::Object(pod)
     }
 
-    /// Creates a Pod for an owner. After a refusal schedules another look at the owner.
+    /// Creates a Pod for an owner. After a refusal requeues the owner.
     ///
     /// # Errors
     /// Returns the server's refusal.
@@ -76,7 +81,10 @@ impl<'a> World<'a> {
         match made {
             Ok(_) => Ok(()),
             Err(refusal) => {
-                self.later(key.clone(), self.now.tick.saturating_add(REFUSED));
+                self.requeue_at(
+                    key.clone(),
+                    self.now.tick.saturating_add(RETRY_AFTER_REFUSAL),
+                );
                 Err(refusal)
             }
         }
@@ -102,9 +110,9 @@ impl<'a> World<'a> {
     ///
     /// Upstream: `PodControllerRefManager.ClaimPods`.
     pub(crate) fn claim_pods(&mut self, key: &Key, owner: &Stored) -> bool {
-        let suspects = self.work_queue.take_suspects(key);
-        let loose = self.view.loose(Kind::Pod, &owner.namespace);
-        if loose.is_empty() && suspects.is_empty() {
+        let release_candidates = self.work_queue.take_release_candidates(key);
+        let orphans = self.view.orphans(Kind::Pod, &owner.namespace);
+        if orphans.is_empty() && release_candidates.is_empty() {
             return false;
         }
         let Some(selector) = selector_of(owner.lean()) else {
@@ -120,12 +128,12 @@ impl<'a> World<'a> {
         };
         // A ReplicaSet ignores finished Pods.
         let concerns = |pod: &Stored| match stage_of(pod.lean()) {
-            PodStage::Leaving => false,
-            PodStage::Over => key.kind != Kind::ReplicaSet,
+            PodStage::Terminating => false,
+            PodStage::Finished => key.kind != Kind::ReplicaSet,
             PodStage::Unscheduled | PodStage::Scheduled | PodStage::Running => true,
         };
         let before = self.registry.revision();
-        for name in suspects {
+        for name in release_candidates {
             let Some(pod) = self.get(Kind::Pod, &name.0, &name.1) else {
                 continue;
             };
@@ -137,20 +145,20 @@ impl<'a> World<'a> {
             if own.is_none_or(|own| *own.uid != *owner.meta("uid")) {
                 continue;
             }
-            if self.spent() {
-                self.work_queue.suspect(key.clone(), name);
-                self.again(key);
+            if self.is_at_write_limit() {
+                self.work_queue.add_release_candidate(key.clone(), name);
+                self.requeue(key);
             } else if concerns(&pod) {
                 self.disown(Kind::Pod, &pod, owner);
             }
         }
-        for at in loose {
+        for at in orphans {
             let Some(pod) = self.get(Kind::Pod, &at.namespace, &at.name) else {
                 continue;
             };
             if fits(&pod) && concerns(&pod) {
-                if self.spent() {
-                    self.again(key);
+                if self.is_at_write_limit() {
+                    self.requeue(key);
                     break;
                 }
                 self.adopt(Kind::Pod, &pod, owner);
@@ -165,8 +173,8 @@ impl<'a> World<'a> {
         self.view.pods.get(&name)
     }
 
-    /// Returns whether a Pod has been ready for this many seconds. If not, schedules a look at the
-    /// owner at that time.
+    /// Returns whether a Pod has been ready for this many seconds. If not, requeues the owner
+    /// at that time.
     pub(crate) fn is_available(&mut self, owner: &Key, pod: &PodFacts, seconds: i64) -> bool {
         if !pod.ready {
             return false;
@@ -174,28 +182,28 @@ impl<'a> World<'a> {
         let seconds = Duration::from_secs(seconds.max(0).unsigned_abs());
         let at = pod.ready_at.saturating_add(seconds);
         if at > self.now.tick {
-            self.later(owner.clone(), at);
+            self.requeue_at(owner.clone(), at);
         }
         at <= self.now.tick
     }
 
     /// Returns `many` active Pods of an owner in the order of deletion: Pods without a node, not
     /// running or not ready first, then by deletion cost, then the youngest.
-    pub(crate) fn victims(&self, owner: &Stored, many: usize) -> Vec<Arc<Stored>> {
+    pub(crate) fn pods_to_delete(&self, owner: &Stored, many: usize) -> Vec<Arc<Stored>> {
         let view = self.view;
         let active = view.own(owner.meta("uid")).filter_map(|(name, facts)| {
             let rank = match facts.stage {
                 PodStage::Unscheduled => 0,
                 PodStage::Scheduled => 1,
                 PodStage::Running => 2,
-                PodStage::Over | PodStage::Leaving => return None,
+                PodStage::Finished | PodStage::Terminating => return None,
             };
             Some(((rank, facts.ready, facts.cost), name))
         });
         let stored = |name: &NamespacedName| self.get(Kind::Pod, &name.0, &name.1);
         if self.view.tally(owner.meta("uid")).active <= i64::try_from(many).unwrap_or(i64::MAX) {
             // All active Pods are deleted, so the order does not matter.
-            let some = active.take(self.room.max(1));
+            let some = active.take(self.write_limit.max(1));
             return some.filter_map(|(_, name)| stored(name)).collect();
         }
         let ranked = active.filter_map(|(rank, name)| {

@@ -7,16 +7,16 @@ use serde_json::json;
 use steersman_registry::Subresource;
 use steersman_registry::store::Stored;
 
-use super::statuses::{self, Doing};
+use super::statuses::{self, ContainersState};
 use crate::actions::event_correlator::{EventContent, Source};
-use crate::actions::world::{Part, World};
+use crate::actions::turn_context::{Component, TurnContext};
 use crate::options::Trouble;
 use crate::state::facts::{Key, Kind, PodFacts, PodStage, number, text};
 use crate::state::nodes;
 
-impl World<'_> {
-    /// Takes the step that is due for a Pod, or schedules a look at the time when one will be.
-    pub(crate) fn pod(&mut self, key: &Key) {
+impl TurnContext<'_> {
+    /// Takes the step that is due for a Pod, or requeues the Pod for the time when one will be.
+    pub(crate) fn reconcile_pod(&mut self, key: &Key) {
         let Some(pod) = self.get(Kind::Pod, &key.namespace, &key.name) else {
             return;
         };
@@ -28,34 +28,34 @@ impl World<'_> {
             return;
         };
         let facts = facts.clone();
-        let trouble = self.trouble_of(&pod);
-        let speed = self.manners.speed;
+        let trouble = self.trouble(&pod);
+        let speed = self.settings.speed;
         match facts.stage {
-            PodStage::Over => {}
+            PodStage::Finished => {}
             PodStage::Unscheduled => {
-                let takes = self.takes("schedule", speed.schedule, &pod);
-                if self.due(key, &facts, takes) {
-                    self.place(&pod, trouble);
+                let duration = self.step_duration("schedule", speed.schedule, &pod);
+                if self.is_due(key, &facts, duration) {
+                    self.schedule(&pod, trouble);
                 }
             }
             PodStage::Scheduled => self.start(key, &pod, &facts, trouble),
             PodStage::Running => self.run(key, &pod, &facts, trouble),
-            PodStage::Leaving => self.end(key, &pod, &facts, trouble),
+            PodStage::Terminating => self.end(key, &pod, &facts, trouble),
         }
     }
 
-    /// Returns whether `takes` has passed since the Pod reached its stage. If not, schedules a look
+    /// Returns whether `duration` has passed since the Pod reached its stage. If not, requeues the Pod
     /// at that time.
-    fn due(&mut self, key: &Key, facts: &PodFacts, takes: Duration) -> bool {
-        let at = facts.since.saturating_add(takes);
+    fn is_due(&mut self, key: &Key, facts: &PodFacts, duration: Duration) -> bool {
+        let at = facts.since.saturating_add(duration);
         let due = at <= self.now.tick;
         if !due {
-            self.later(key.clone(), at);
+            self.requeue_at(key.clone(), at);
         }
         due
     }
 
-    fn place(&mut self, pod: &Stored, trouble: Option<Trouble>) {
+    fn schedule(&mut self, pod: &Stored, trouble: Option<Trouble>) {
         let scheduler = text(&pod.lean()["spec"], "schedulerName");
         let gated = pod.lean()["spec"]["schedulingGates"].as_array();
         if gated.is_some_and(|gates| !gates.is_empty())
@@ -63,8 +63,8 @@ impl World<'_> {
         {
             return;
         }
-        let waits = if self.binding {
-            self.waits_for_claims(pod)
+        let waits = if self.binds_volumes {
+            self.claim_wait_message(pod)
         } else {
             None
         };
@@ -76,7 +76,7 @@ impl World<'_> {
             (_, Some(why)) => Err(nodes::Unschedulable(format!(
                 "0/{total} nodes are available: {why}."
             ))),
-            _ => nodes::choose(&self.view.nodes, &self.view.crowds, pod.lean()),
+            _ => nodes::choose(&self.view.nodes, &self.view.pods_per_node, pod.lean()),
         };
         match chosen {
             Ok(node) => {
@@ -116,85 +116,92 @@ impl World<'_> {
                     .filter(|one| one["type"] != "PodScheduled");
                 let conditions: Vec<_> = others.chain([condition]).collect();
                 status["conditions"] = json!(conditions);
-                self.report(Kind::Pod, Part::Scheduler, pod, status);
+                self.write_status(Kind::Pod, Component::Scheduler, pod, status);
             }
         }
     }
 
     fn start(&mut self, key: &Key, pod: &Stored, facts: &PodFacts, trouble: Option<Trouble>) {
-        let takes = self.takes("start", self.manners.speed.start, pod);
-        if !self.due(key, facts, takes) {
+        let duration = self.step_duration("start", self.settings.speed.start, pod);
+        if !self.is_due(key, facts, duration) {
             if pod.lean()["status"]["containerStatuses"].is_null() {
-                self.tell(pod, Doing::Creating);
+                self.report_containers(pod, ContainersState::Creating);
             }
             return;
         }
-        let doing = match trouble {
-            Some(Trouble::ImagePull) => Doing::ImagePull,
-            Some(Trouble::CrashLoop) => Doing::CrashLoop(0),
-            Some(Trouble::Failed) => Doing::ended(pod.lean(), 1),
-            Some(Trouble::NeverReady) => Doing::Unready,
-            Some(Trouble::Unschedulable | Trouble::Unstoppable) | None => Doing::Running,
+        let containers_state = match trouble {
+            Some(Trouble::ImagePull) => ContainersState::ImagePull,
+            Some(Trouble::CrashLoop) => ContainersState::CrashLoop(0),
+            Some(Trouble::Failed) => ContainersState::ended(pod.lean(), 1),
+            Some(Trouble::NeverReady) => ContainersState::Unready,
+            Some(Trouble::Unschedulable | Trouble::Unstoppable) | None => ContainersState::Running,
         };
-        if doing == Doing::ImagePull && statuses::waiting_for(pod.lean()) == "ImagePullBackOff" {
+        if containers_state == ContainersState::ImagePull
+            && statuses::waiting_reason(pod.lean()) == "ImagePullBackOff"
+        {
             return;
         }
-        if matches!(doing, Doing::CrashLoop(_) | Doing::Unready) {
-            self.notes.hindered.insert(key.clone());
+        if matches!(
+            containers_state,
+            ContainersState::CrashLoop(_) | ContainersState::Unready
+        ) {
+            self.memory.made_unready.insert(key.clone());
         }
-        if doing == Doing::CrashLoop(0) {
+        if containers_state == ContainersState::CrashLoop(0) {
             let wait = Duration::from_secs(statuses::crash_delay(0).unsigned_abs());
-            self.later(key.clone(), self.now.tick.saturating_add(wait));
+            self.requeue_at(key.clone(), self.now.tick.saturating_add(wait));
         }
-        self.tell(pod, doing);
-        self.tell_started(pod, doing);
+        self.report_containers(pod, containers_state);
+        self.record_started(pod, containers_state);
     }
 
     fn run(&mut self, key: &Key, pod: &Stored, facts: &PodFacts, trouble: Option<Trouble>) {
         // The player only undoes its own changes to a Pod; statuses that a client reports stay.
-        let hindered = self.notes.hindered.contains(key);
+        let made_unready = self.memory.made_unready.contains(key);
         match trouble {
-            Some(Trouble::Failed) => self.tell(pod, Doing::ended(pod.lean(), 1)),
+            Some(Trouble::Failed) => {
+                self.report_containers(pod, ContainersState::ended(pod.lean(), 1))
+            }
             Some(Trouble::CrashLoop) => self.crash(key, pod, facts),
             Some(Trouble::NeverReady) => {
                 if facts.ready {
-                    self.notes.hindered.insert(key.clone());
-                    self.tell(pod, Doing::Unready);
+                    self.memory.made_unready.insert(key.clone());
+                    self.report_containers(pod, ContainersState::Unready);
                 }
             }
-            _ if hindered => {
-                self.notes.hindered.remove(key);
-                self.tell(pod, Doing::Running);
+            _ if made_unready => {
+                self.memory.made_unready.remove(key);
+                self.report_containers(pod, ContainersState::Running);
             }
             _ => {
                 let ends = ends_by_itself(pod.lean(), facts);
-                let takes = self.takes("complete", self.manners.speed.complete, pod);
-                if ends && self.due(key, facts, takes) {
-                    self.tell(pod, Doing::ended(pod.lean(), 0));
+                let duration = self.step_duration("complete", self.settings.speed.complete, pod);
+                if ends && self.is_due(key, facts, duration) {
+                    self.report_containers(pod, ContainersState::ended(pod.lean(), 0));
                 }
             }
         }
     }
 
     fn crash(&mut self, key: &Key, pod: &Stored, facts: &PodFacts) {
-        let crashing = statuses::waiting_for(pod.lean()) == "CrashLoopBackOff";
-        self.notes.hindered.insert(key.clone());
+        let crashing = statuses::waiting_reason(pod.lean()) == "CrashLoopBackOff";
+        self.memory.made_unready.insert(key.clone());
         let wait = |count: i64| Duration::from_secs(statuses::crash_delay(count).unsigned_abs());
         let count = statuses::restarts(pod.lean());
         if !crashing {
-            self.later(key.clone(), self.now.tick.saturating_add(wait(count)));
-            self.tell(pod, Doing::CrashLoop(count));
-            return self.tell_back_off(pod);
+            self.requeue_at(key.clone(), self.now.tick.saturating_add(wait(count)));
+            self.report_containers(pod, ContainersState::CrashLoop(count));
+            return self.record_back_off(pod);
         }
         // The next failure happens when all delays up to now are over.
         let over = (0..=count.min(1_000)).map(wait);
         let at = over.fold(facts.since, Duration::saturating_add);
         if at > self.now.tick {
-            return self.later(key.clone(), at);
+            return self.requeue_at(key.clone(), at);
         }
-        self.later(key.clone(), self.now.tick.saturating_add(wait(count + 1)));
-        self.tell(pod, Doing::CrashLoop(count + 1));
-        self.tell_started(pod, Doing::CrashLoop(count + 1));
+        self.requeue_at(key.clone(), self.now.tick.saturating_add(wait(count + 1)));
+        self.report_containers(pod, ContainersState::CrashLoop(count + 1));
+        self.record_started(pod, ContainersState::CrashLoop(count + 1));
     }
 
     fn end(&mut self, key: &Key, pod: &Stored, facts: &PodFacts, trouble: Option<Trouble>) {
@@ -204,33 +211,33 @@ impl World<'_> {
             return;
         }
         let runs = facts.ready || !text(&pod.lean()["status"], "podIP").is_empty();
-        if runs && self.notes.stopping.insert(key.clone()) {
-            self.tell_stopping(pod);
+        if runs && self.memory.stopping.insert(key.clone()) {
+            self.record_stopping(pod);
         }
         let grace = Duration::from_secs(grace.unsigned_abs());
-        let takes = self.takes("stop", self.manners.speed.stop, pod);
-        let takes = match trouble {
+        let duration = self.step_duration("stop", self.settings.speed.stop, pod);
+        let duration = match trouble {
             Some(Trouble::Unstoppable) => grace,
-            _ => takes.min(grace),
+            _ => duration.min(grace),
         };
-        if self.due(key, facts, takes) {
+        if self.is_due(key, facts, duration) {
             let pods = Arc::clone(self.kinds.of(Kind::Pod));
             let held = pod.lean()["metadata"]["finalizers"].as_array();
             let over = matches!(text(&pod.lean()["status"], "phase"), "Succeeded" | "Failed");
             if held.is_some_and(|held| !held.is_empty()) && !over {
                 // The clients that hold the Pod by finalizers see how it ended.
-                self.tell(pod, Doing::Killed);
+                self.report_containers(pod, ContainersState::Killed);
             }
             self.delete(&pods, pod, Some(0));
         }
     }
 
     /// Writes the status that a kubelet reports for the Pod's containers.
-    fn tell(&mut self, pod: &Stored, doing: Doing) {
+    fn report_containers(&mut self, pod: &Stored, containers_state: ContainersState) {
         let known = text(&pod.lean()["status"], "podIP");
         let own = if known.is_empty() {
-            self.notes.addresses = self.notes.addresses.wrapping_add(1);
-            statuses::pod_address(self.notes.addresses)
+            self.memory.addresses = self.memory.addresses.wrapping_add(1);
+            statuses::pod_address(self.memory.addresses)
         } else {
             known.to_owned()
         };
@@ -248,8 +255,8 @@ impl World<'_> {
         } else {
             &own
         };
-        let status = statuses::status(pod.lean(), doing, (host, own), &self.wall());
-        self.report(Kind::Pod, Part::Kubelet, pod, status);
+        let status = statuses::status(pod.lean(), containers_state, (host, own), &self.wall());
+        self.write_status(Kind::Pod, Component::Kubelet, pod, status);
     }
 
     /// Returns the wall time as objects write it.
@@ -258,7 +265,7 @@ impl World<'_> {
     }
 
     /// Creates the nodes that were asked for.
-    pub(crate) fn make_nodes(&mut self, nodes: u32) {
+    pub(crate) fn create_nodes(&mut self, nodes: u32) {
         let kind = Arc::clone(self.kinds.of(Kind::Node));
         for number in 1..=nodes {
             let name = format!("node-{number}");
@@ -272,7 +279,7 @@ impl World<'_> {
             };
             let mut object = node.lean().clone();
             object["status"] = nodes::node_status(number, &self.wall());
-            let Some(node) = self.update(&kind, (Part::Kubelet, Subresource::Status), object)
+            let Some(node) = self.update(&kind, (Component::Kubelet, Subresource::Status), object)
             else {
                 continue;
             };

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::state::facts::{annotation, draw, number, text};
+use crate::state::facts::{annotation, number, pseudo_random, text};
 
 /// The state of a Pod's containers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Doing {
+pub(crate) enum ContainersState {
     /// About to start.
     Creating,
     /// Running and ready.
@@ -25,7 +25,7 @@ pub(crate) enum Doing {
     ImagePull,
 }
 
-impl Doing {
+impl ContainersState {
     /// Returns the end state with the exit code of the Pod's annotation, or else with this one.
     pub(crate) fn ended(pod: &Value, code: i64) -> Self {
         match exit_code(pod).unwrap_or(code) {
@@ -54,21 +54,26 @@ pub(crate) fn pod_address(number: u32) -> String {
 }
 
 /// Builds the status of a Pod with containers in this state.
-pub(crate) fn status(pod: &Value, doing: Doing, addresses: (&str, &str), now: &str) -> Value {
+pub(crate) fn status(
+    pod: &Value,
+    containers_state: ContainersState,
+    addresses: (&str, &str),
+    now: &str,
+) -> Value {
     let (host, own) = addresses;
     let old = &pod["status"];
     let mut status = old.as_object().cloned().unwrap_or_default();
-    let (phase, ready) = match doing {
-        Doing::Creating | Doing::ImagePull => ("Pending", false),
-        Doing::Running => ("Running", true),
-        Doing::Unready | Doing::CrashLoop(_) => ("Running", false),
-        Doing::Succeeded => ("Succeeded", false),
-        Doing::Failed(_) | Doing::Killed => ("Failed", false),
+    let (phase, ready) = match containers_state {
+        ContainersState::Creating | ContainersState::ImagePull => ("Pending", false),
+        ContainersState::Running => ("Running", true),
+        ContainersState::Unready | ContainersState::CrashLoop(_) => ("Running", false),
+        ContainersState::Succeeded => ("Succeeded", false),
+        ContainersState::Failed(_) | ContainersState::Killed => ("Failed", false),
     };
     status.insert("phase".to_owned(), json!(phase));
     status.insert("hostIP".to_owned(), json!(host));
     status.insert("hostIPs".to_owned(), json!([{"ip": host}]));
-    if doing != Doing::Creating {
+    if containers_state != ContainersState::Creating {
         status.insert("podIP".to_owned(), json!(own));
         status.insert("podIPs".to_owned(), json!([{"ip": own}]));
     }
@@ -77,22 +82,25 @@ pub(crate) fn status(pod: &Value, doing: Doing, addresses: (&str, &str), now: &s
     if !generation.is_null() {
         status.insert("observedGeneration".to_owned(), generation.clone());
     }
-    status.insert("conditions".to_owned(), conditions(pod, doing, ready, now));
+    status.insert(
+        "conditions".to_owned(),
+        conditions(pod, containers_state, ready, now),
+    );
     for (list, field, init) in [
         ("containers", "containerStatuses", false),
         ("initContainers", "initContainerStatuses", true),
     ] {
         let containers = pod["spec"][list].as_array().into_iter().flatten();
-        let reported: Vec<Value> = containers
+        let container_statuses: Vec<Value> = containers
             .map(|container| {
                 let known = old[field].as_array().into_iter().flatten();
                 let mut known = known.filter(|one| one["name"] == container["name"]);
                 let known = known.next().unwrap_or(&Value::Null);
-                container_status(pod, container, known, (doing, init), now)
+                container_status(pod, container, known, (containers_state, init), now)
             })
             .collect();
-        if !reported.is_empty() {
-            status.insert(field.to_owned(), Value::Array(reported));
+        if !container_statuses.is_empty() {
+            status.insert(field.to_owned(), Value::Array(container_statuses));
         }
     }
     Value::Object(status)
@@ -100,7 +108,7 @@ pub(crate) fn status(pod: &Value, doing: Doing, addresses: (&str, &str), now: &s
 
 /// Builds the conditions of a Pod. Conditions of other writers stay, and an unchanged condition
 /// keeps its transition time.
-fn conditions(pod: &Value, doing: Doing, ready: bool, now: &str) -> Value {
+fn conditions(pod: &Value, containers_state: ContainersState, ready: bool, now: &str) -> Value {
     let names: Vec<&str> = pod["spec"]["containers"]
         .as_array()
         .into_iter()
@@ -108,31 +116,31 @@ fn conditions(pod: &Value, doing: Doing, ready: bool, now: &str) -> Value {
         .map(|container| text(container, "name"))
         .collect();
     let unready = format!("containers with unready status: [{}]", names.join(" "));
-    let (reason, message) = match doing {
-        Doing::Succeeded => ("PodCompleted", ""),
-        Doing::Failed(_) | Doing::Killed => ("PodFailed", ""),
+    let (reason, message) = match containers_state {
+        ContainersState::Succeeded => ("PodCompleted", ""),
+        ContainersState::Failed(_) | ContainersState::Killed => ("PodFailed", ""),
         _ => ("ContainersNotReady", unready.as_str()),
     };
-    let begun = doing != Doing::Creating;
+    let begun = containers_state != ContainersState::Creating;
     let gates = pod["spec"]["readinessGates"].as_array();
     let gates_open = gates
         .into_iter()
         .flatten()
-        .all(|gate| crate::state::facts::holds(pod, text(gate, "conditionType")));
-    let told = |holds: bool, reason: &'static str, message: &str| {
-        if holds {
+        .all(|gate| crate::state::facts::is_condition_true(pod, text(gate, "conditionType")));
+    let condition_state = |is_true: bool, reason: &'static str, message: &str| {
+        if is_true {
             (true, "", String::new())
         } else {
             (false, reason, message.to_owned())
         }
     };
-    let ready_told = if ready && !gates_open {
+    let ready_state = if ready && !gates_open {
         let why = "the status of pod readiness gate is not \"True\", but False";
         (false, "ReadinessGatesNotReady", why.to_owned())
     } else {
-        told(ready, reason, message)
+        condition_state(ready, reason, message)
     };
-    let initialized = if doing == Doing::Succeeded {
+    let initialized = if containers_state == ContainersState::Succeeded {
         (true, "PodCompleted", String::new())
     } else {
         (true, "", String::new())
@@ -140,21 +148,21 @@ fn conditions(pod: &Value, doing: Doing, ready: bool, now: &str) -> Value {
     let all = [
         (
             "PodReadyToStartContainers",
-            told(begun && !doing.is_over(), "", ""),
+            condition_state(begun && !containers_state.is_over(), "", ""),
         ),
         ("Initialized", initialized),
-        ("Ready", ready_told),
-        ("ContainersReady", told(ready, reason, message)),
+        ("Ready", ready_state),
+        ("ContainersReady", condition_state(ready, reason, message)),
         ("PodScheduled", (true, "", String::new())),
     ];
     let known = pod["status"]["conditions"].as_array();
     let known: Vec<&Value> = known.into_iter().flatten().collect();
     let mut list: Vec<Value> = Vec::with_capacity(all.len() + known.len());
-    for (kind, (holds, reason, message)) in &all {
+    for (kind, (is_true, reason, message)) in &all {
         let before = known.iter().find(|one| one["type"] == **kind).copied();
         let generation = &pod["metadata"]["generation"];
-        let told = (*holds, *reason, message.as_str());
-        list.push(condition(kind, told, before, generation, now));
+        let state = (*is_true, *reason, message.as_str());
+        list.push(condition(kind, state, before, generation, now));
     }
     let others = known
         .into_iter()
@@ -166,19 +174,19 @@ fn conditions(pod: &Value, doing: Doing, ready: bool, now: &str) -> Value {
 /// Builds one condition; its time is kept if the status is as `before`.
 fn condition(
     kind: &str,
-    (holds, reason, message): (bool, &str, &str),
+    (is_true, reason, message): (bool, &str, &str),
     before: Option<&Value>,
     generation: &Value,
     now: &str,
 ) -> Value {
-    let holds = if holds { "True" } else { "False" };
-    let same = before.filter(|one| one["status"] == holds);
+    let status = if is_true { "True" } else { "False" };
+    let same = before.filter(|one| one["status"] == status);
     let since = same.and_then(|one| one["lastTransitionTime"].as_str());
     let mut condition = json!({"type": kind});
     if !generation.is_null() {
         condition["observedGeneration"] = generation.clone();
     }
-    condition["status"] = json!(holds);
+    condition["status"] = json!(status);
     condition["lastProbeTime"] = Value::Null;
     condition["lastTransitionTime"] = json!(since.unwrap_or(now));
     for (field, text) in [("reason", reason), ("message", message)] {
@@ -193,18 +201,24 @@ fn container_status(
     pod: &Value,
     container: &Value,
     known: &Value,
-    (doing, init): (Doing, bool),
+    (containers_state, init): (ContainersState, bool),
     now: &str,
 ) -> Value {
     let (name, image) = (text(container, "name"), text(container, "image"));
     let uid = text(&pod["metadata"], "uid");
-    let (high, low) = (draw(&[uid, name]), draw(&[name, uid]));
+    let (high, low) = (pseudo_random(&[uid, name]), pseudo_random(&[name, uid]));
     let id = format!("containerd://{high:016x}{low:016x}");
     let begun = known["state"]["running"]["startedAt"].as_str();
     let times = (begun.unwrap_or(now), now);
-    let state = state(pod, container, known, (doing, init), (&id, times));
-    let crash = match doing {
-        Doing::CrashLoop(count) if !init => {
+    let state = state(
+        pod,
+        container,
+        known,
+        (containers_state, init),
+        (&id, times),
+    );
+    let crash = match containers_state {
+        ContainersState::CrashLoop(count) if !init => {
             let code = exit_code(pod).filter(|code| *code != 0).unwrap_or(1);
             Some((count, ended(code, &id, times)))
         }
@@ -215,9 +229,9 @@ fn container_status(
         let last = Value::Object(last.unwrap_or_default());
         (number(&known["restartCount"], 0), last)
     });
-    let made = match doing {
-        Doing::Creating => false,
-        Doing::ImagePull => init,
+    let made = match containers_state {
+        ContainersState::Creating => false,
+        ContainersState::ImagePull => init,
         _ => true,
     };
     let image_id = if made {
@@ -225,7 +239,11 @@ fn container_status(
     } else {
         String::new()
     };
-    let ready = if init { made } else { doing == Doing::Running };
+    let ready = if init {
+        made
+    } else {
+        containers_state == ContainersState::Running
+    };
     let mut status = json!({
         "name": name,
         "state": state,
@@ -234,7 +252,7 @@ fn container_status(
         "restartCount": restarts,
         "image": image,
         "imageID": image_id,
-        "started": !init && matches!(doing, Doing::Running | Doing::Unready),
+        "started": !init && matches!(containers_state, ContainersState::Running | ContainersState::Unready),
     });
     if made {
         status["containerID"] = json!(id);
@@ -256,19 +274,21 @@ fn state(
     pod: &Value,
     container: &Value,
     known: &Value,
-    (doing, init): (Doing, bool),
+    (containers_state, init): (ContainersState, bool),
     (id, times): (&str, (&str, &str)),
 ) -> Value {
-    match doing {
-        Doing::Creating if init => json!({"waiting": {"reason": "PodInitializing"}}),
-        Doing::Creating => json!({"waiting": {"reason": "ContainerCreating"}}),
+    match containers_state {
+        ContainersState::Creating if init => json!({"waiting": {"reason": "PodInitializing"}}),
+        ContainersState::Creating => json!({"waiting": {"reason": "ContainerCreating"}}),
         _ if init && known["state"]["terminated"].is_object() => known["state"].clone(),
         _ if init => ended(0, id, times),
-        Doing::Running | Doing::Unready => json!({"running": {"startedAt": times.0}}),
-        Doing::Succeeded => ended(0, id, times),
-        Doing::Failed(code) => ended(code, id, times),
-        Doing::Killed => ended(143, id, times),
-        Doing::CrashLoop(count) => {
+        ContainersState::Running | ContainersState::Unready => {
+            json!({"running": {"startedAt": times.0}})
+        }
+        ContainersState::Succeeded => ended(0, id, times),
+        ContainersState::Failed(code) => ended(code, id, times),
+        ContainersState::Killed => ended(143, id, times),
+        ContainersState::CrashLoop(count) => {
             let seconds = crash_delay(count);
             let wait = if seconds < 60 {
                 format!("{seconds}s")
@@ -283,7 +303,7 @@ fn state(
             );
             json!({"waiting": {"reason": "CrashLoopBackOff", "message": message}})
         }
-        Doing::ImagePull => {
+        ContainersState::ImagePull => {
             let message = format!("Back-off pulling image \"{}\"", text(container, "image"));
             json!({"waiting": {"reason": "ImagePullBackOff", "message": message}})
         }
@@ -303,12 +323,12 @@ pub(crate) fn restarts(pod: &Value) -> i64 {
 
 /// Returns a fake image digest, always the same for the same image.
 fn digest(image: &str) -> String {
-    let parts = ["a", "b", "c", "d"].map(|salt| draw(&[salt, image]));
+    let parts = ["a", "b", "c", "d"].map(|salt| pseudo_random(&[salt, image]));
     parts.iter().map(|part| format!("{part:016x}")).collect()
 }
 
 /// Returns the reason for which the containers of a Pod wait; empty if they do not wait.
-pub(crate) fn waiting_for(pod: &Value) -> &str {
+pub(crate) fn waiting_reason(pod: &Value) -> &str {
     text(
         &pod["status"]["containerStatuses"][0]["state"]["waiting"],
         "reason",

@@ -9,7 +9,7 @@ use steersman_text::quantity::Quantity;
 use steersman_text::selector::LabelSelector;
 
 use crate::actions::event_correlator::{EventContent, Source};
-use crate::actions::world::{MAIN, Part, World};
+use crate::actions::turn_context::{Component, MAIN, TurnContext};
 use crate::state::facts::{Key, Kind, annotation, text};
 
 /// The provisioner of volumes of a class that names none.
@@ -17,27 +17,27 @@ const PROVISIONER: &str = "play.steersman";
 const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
 
 /// What the player needs of a StorageClass.
-struct Class {
+struct ClassSettings {
     provisioner: String,
     reclaim: String,
     /// Whether a volume is provisioned only when a Pod uses the claim (`WaitForFirstConsumer`).
     waits: bool,
 }
 
-impl World<'_> {
+impl TurnContext<'_> {
     /// Binds an unbound claim, or reclaims the volume of a deleted claim.
-    pub(crate) fn volume_claim(&mut self, key: &Key) {
+    pub(crate) fn reconcile_volume_claim(&mut self, key: &Key) {
         let Some(claim) = self.get(Kind::Claim, &key.namespace, &key.name) else {
-            let place = (Arc::clone(&key.namespace), Arc::clone(&key.name));
-            if let Some(volume) = self.notes.bound.remove(&place) {
+            let name = (Arc::clone(&key.namespace), Arc::clone(&key.name));
+            if let Some(volume) = self.memory.bound.remove(&name) {
                 self.reclaim(&volume);
             }
             return;
         };
         let volume = text(&claim.lean()["spec"], "volumeName");
         if !volume.is_empty() {
-            let place = (Arc::clone(&key.namespace), Arc::clone(&key.name));
-            self.notes.bound.insert(place, volume.into());
+            let name = (Arc::clone(&key.namespace), Arc::clone(&key.name));
+            self.memory.bound.insert(name, volume.into());
         }
         if !claim.meta("deletionTimestamp").is_empty()
             || text(&claim.lean()["status"], "phase") == "Bound"
@@ -45,7 +45,8 @@ impl World<'_> {
             return;
         }
         let volume = if volume.is_empty() {
-            self.fitting(&claim).or_else(|| self.provision(&claim))
+            self.matching_volume(&claim)
+                .or_else(|| self.provision(&claim))
         } else {
             let storage = &self.kinds.of(Kind::Volume).storage;
             let named = self.registry.stored(storage, "", volume).cloned();
@@ -57,7 +58,7 @@ impl World<'_> {
     }
 
     /// Marks an unclaimed volume as available, and reclaims the volume of a deleted claim.
-    pub(crate) fn volume(&mut self, key: &Key) {
+    pub(crate) fn reconcile_volume(&mut self, key: &Key) {
         let Some(volume) = self.get(Kind::Volume, "", &key.name) else {
             return;
         };
@@ -70,12 +71,12 @@ impl World<'_> {
         } else if phase != "Available" {
             let mut status = volume.lean()["status"].clone();
             status["phase"] = json!("Available");
-            self.report(Kind::Volume, Part::Controllers, &volume, status);
+            self.write_status(Kind::Volume, Component::Controllers, &volume, status);
         }
     }
 
     /// Returns the scheduler's message if a Pod must wait for its claims.
-    pub(crate) fn waits_for_claims(&mut self, pod: &Stored) -> Option<String> {
+    pub(crate) fn claim_wait_message(&mut self, pod: &Stored) -> Option<String> {
         let volumes = pod.lean()["spec"]["volumes"].as_array()?;
         let mut waits = None;
         for volume in volumes {
@@ -86,7 +87,7 @@ impl World<'_> {
                 None => waits = Some(format!("persistentvolumeclaim \"{name}\" not found")),
                 Some(claim) if text(&claim.lean()["status"], "phase") != "Bound" => {
                     // The claim waits for its first Pod, and this is it.
-                    self.again(&Key::of(Kind::Claim, &claim));
+                    self.requeue(&Key::of(Kind::Claim, &claim));
                     let why = "pod has unbound immediate PersistentVolumeClaims";
                     waits = Some(why.to_owned());
                 }
@@ -97,7 +98,7 @@ impl World<'_> {
     }
 
     /// Returns the smallest available volume that fits a claim.
-    fn fitting(&self, claim: &Stored) -> Option<Arc<Stored>> {
+    fn matching_volume(&self, claim: &Stored) -> Option<Arc<Stored>> {
         let spec = &claim.lean()["spec"];
         let wanted = size(&spec["resources"]["requests"]["storage"]);
         let selector = spec["selector"].is_object().then(|| {
@@ -140,7 +141,7 @@ impl World<'_> {
                 return None;
             }
         };
-        if class.waits && !self.is_wanted(claim) {
+        if class.waits && !self.has_consumer(claim) {
             let message = "waiting for first consumer to be created before binding";
             let content = EventContent::normal("WaitForFirstConsumer", message.to_owned());
             self.event(claim, Source::Volumes, &content);
@@ -183,9 +184,9 @@ impl World<'_> {
     ///
     /// # Errors
     /// Returns the Event about a class that does not exist.
-    fn class_of(&self, claim: &Stored) -> Result<Option<Class>, EventContent> {
+    fn class_of(&self, claim: &Stored) -> Result<Option<ClassSettings>, EventContent> {
         let Some(name) = claim.lean()["spec"]["storageClassName"].as_str() else {
-            return Ok(Some(Class {
+            return Ok(Some(ClassSettings {
                 provisioner: PROVISIONER.to_owned(),
                 reclaim: "Delete".to_owned(),
                 waits: false,
@@ -206,7 +207,7 @@ impl World<'_> {
             return Ok(None);
         }
         let reclaim = class.lean()["reclaimPolicy"].as_str().unwrap_or("Delete");
-        Ok(Some(Class {
+        Ok(Some(ClassSettings {
             provisioner: provisioner.to_owned(),
             reclaim: reclaim.to_owned(),
             waits: class.lean()["volumeBindingMode"] == "WaitForFirstConsumer",
@@ -214,7 +215,7 @@ impl World<'_> {
     }
 
     /// Returns whether a Pod of the namespace uses a claim.
-    fn is_wanted(&self, claim: &Stored) -> bool {
+    fn has_consumer(&self, claim: &Stored) -> bool {
         let storage = &self.kinds.of(Kind::Pod).storage;
         let mut pods = self.registry.all_stored(storage, Some(&claim.namespace));
         pods.any(|pod| {
@@ -240,7 +241,7 @@ impl World<'_> {
             object = written.lean().clone();
         }
         object["status"]["phase"] = json!("Bound");
-        let status = (Part::Controllers, Subresource::Status);
+        let status = (Component::Controllers, Subresource::Status);
         if self.update(&kind, status, object).is_none() {
             return;
         }
@@ -260,7 +261,7 @@ impl World<'_> {
                 "accessModes": volume.lean()["spec"]["accessModes"],
                 "capacity": volume.lean()["spec"]["capacity"],
             });
-            self.report(Kind::Claim, Part::Controllers, &claim, status);
+            self.write_status(Kind::Claim, Component::Controllers, &claim, status);
         }
     }
 
@@ -282,7 +283,7 @@ impl World<'_> {
         }
         let mut object = volume.lean().clone();
         object["status"]["phase"] = json!("Released");
-        self.update(&kind, (Part::Controllers, Subresource::Status), object);
+        self.update(&kind, (Component::Controllers, Subresource::Status), object);
     }
 }
 

@@ -10,17 +10,19 @@ use serde_json::{Map, Value, json};
 use steersman_registry::store::Stored;
 use steersman_registry::{GetOptions, Subresource, Target};
 
-use crate::actions::world::{Part, World};
+use crate::actions::turn_context::{Component, TurnContext};
 use crate::pods::owned_pods::set_condition;
-use crate::state::facts::{Controller, Key, Kind, controller_of, holds, number, share, text, time};
+use crate::state::facts::{
+    Controller, Key, Kind, controller_of, is_condition_true, number, scaled_value, text, time,
+};
 use crate::state::view::selects_by;
 
 /// Seconds after which an evicted Pod that still exists counts as available again.
-const PATIENCE: i64 = 120;
+const EVICTION_TIMEOUT_SECONDS: i64 = 120;
 
 /// How many Pods a budget expects, and how many of them must be healthy.
 #[derive(Debug, Clone, Copy)]
-struct Wanted {
+struct BudgetTarget {
     expected: i64,
     healthy: i64,
 }
@@ -28,14 +30,14 @@ struct Wanted {
 /// The uid of a controller of Pods, and its number of replicas.
 type Scale = (Arc<str>, i64);
 
-impl World<'_> {
+impl TurnContext<'_> {
     /// Writes the status of a budget: how many Pods are healthy and how many may be evicted.
-    pub(crate) fn budget(&mut self, key: &Key) {
+    pub(crate) fn reconcile_budget(&mut self, key: &Key) {
         let Some(budget) = self.get(Kind::Budget, &key.namespace, &key.name) else {
             return;
         };
-        let place = (Arc::clone(&key.namespace), Arc::clone(&key.name));
-        let Some(selector) = self.view.budgets.get(&place) else {
+        let name = (Arc::clone(&key.namespace), Arc::clone(&key.name));
+        let Some(selector) = self.view.budgets.get(&name) else {
             return;
         };
         let storage = &self.kinds.of(Kind::Pod).storage;
@@ -52,10 +54,10 @@ impl World<'_> {
             Ok(wanted) => wanted,
             Err(why) => {
                 status.insert("disruptionsAllowed".to_owned(), json!(0));
-                let told = ("False", "SyncFailed", why.as_str());
-                self.put_allowed(&mut conditions, told, &old["observedGeneration"]);
+                let state = ("False", "SyncFailed", why.as_str());
+                self.set_disruption_allowed(&mut conditions, state, &old["observedGeneration"]);
                 status.insert("conditions".to_owned(), Value::Array(conditions));
-                self.report(Kind::Budget, Part::Controllers, &budget, status.into());
+                self.write_status(Kind::Budget, Component::Controllers, &budget, status.into());
                 return;
             }
         };
@@ -63,7 +65,7 @@ impl World<'_> {
         let healthy = pods.iter().filter(|pod| {
             pod.meta("deletionTimestamp").is_empty()
                 && !disrupted.contains_key(&*pod.name)
-                && holds(pod.lean(), "Ready")
+                && is_condition_true(pod.lean(), "Ready")
         });
         let healthy = i64::try_from(healthy.count()).unwrap_or(i64::MAX);
         let spare = (healthy - wanted.healthy).max(0);
@@ -82,30 +84,31 @@ impl World<'_> {
             status.insert("disruptedPods".to_owned(), Value::Object(disrupted));
         }
         status.insert("observedGeneration".to_owned(), generation.clone());
-        let told = if allowed > 0 {
+        let state = if allowed > 0 {
             ("True", "SufficientPods", "")
         } else {
             ("False", "InsufficientPods", "")
         };
-        self.put_allowed(&mut conditions, told, generation);
+        self.set_disruption_allowed(&mut conditions, state, generation);
         status.insert("conditions".to_owned(), Value::Array(conditions));
-        self.report(Kind::Budget, Part::Controllers, &budget, status.into());
+        self.write_status(Kind::Budget, Component::Controllers, &budget, status.into());
     }
 
-    fn put_allowed(
+    fn set_disruption_allowed(
         &self,
         conditions: &mut Vec<Value>,
-        (holds, reason, message): (&str, &str, &str),
+        (condition_status, reason, message): (&str, &str, &str),
         generation: &Value,
     ) {
         let mut known = conditions.iter();
-        let known = known.find(|one| one["type"] == "DisruptionAllowed" && one["status"] == holds);
+        let known = known
+            .find(|one| one["type"] == "DisruptionAllowed" && one["status"] == condition_status);
         let since = known.map_or_else(
             || json!(self.wall()),
             |known| known["lastTransitionTime"].clone(),
         );
         let condition = json!({
-            "type": "DisruptionAllowed", "status": holds, "reason": reason, "message": message,
+            "type": "DisruptionAllowed", "status": condition_status, "reason": reason, "message": message,
             "lastTransitionTime": since, "observedGeneration": generation,
         });
         set_condition(conditions, condition);
@@ -115,24 +118,24 @@ impl World<'_> {
     ///
     /// # Errors
     /// Fails with the reason why the number cannot be computed.
-    fn wanted(&self, budget: &Value, pods: &[Arc<Stored>]) -> Result<Wanted, String> {
+    fn wanted(&self, budget: &Value, pods: &[Arc<Stored>]) -> Result<BudgetTarget, String> {
         let spec = &budget["spec"];
         let (most, least) = (&spec["maxUnavailable"], &spec["minAvailable"]);
         if !most.is_null() {
             let expected = self.expected(pods)?;
-            let healthy = (expected - share(most, expected, true)).max(0);
-            return Ok(Wanted { expected, healthy });
+            let healthy = (expected - scaled_value(most, expected, true)).max(0);
+            return Ok(BudgetTarget { expected, healthy });
         }
         if let Some(healthy) = least.as_i64() {
             let expected = i64::try_from(pods.len()).unwrap_or(i64::MAX);
-            return Ok(Wanted { expected, healthy });
+            return Ok(BudgetTarget { expected, healthy });
         }
         if least.is_string() {
             let expected = self.expected(pods)?;
-            let healthy = share(least, expected, true);
-            return Ok(Wanted { expected, healthy });
+            let healthy = scaled_value(least, expected, true);
+            return Ok(BudgetTarget { expected, healthy });
         }
-        Ok(Wanted {
+        Ok(BudgetTarget {
             expected: 0,
             healthy: 0,
         })
@@ -212,7 +215,8 @@ impl World<'_> {
         Ok(Some((Arc::clone(&controller.uid), replicas)))
     }
 
-    /// Returns the Pods that were evicted within the last [`PATIENCE`] and still exist.
+    /// Returns the Pods that were evicted within the last [`EVICTION_TIMEOUT_SECONDS`] and still
+    /// exist.
     fn disrupted(&mut self, key: &Key, old: &Value, pods: &[Arc<Stored>]) -> Map<String, Value> {
         let mut kept = Map::new();
         for (name, since) in old["disruptedPods"].as_object().into_iter().flatten() {
@@ -223,11 +227,11 @@ impl World<'_> {
                 let now = self.now.wall.as_second();
                 now.saturating_sub(since.as_second())
             });
-            let left = PATIENCE.saturating_sub(passed);
+            let left = EVICTION_TIMEOUT_SECONDS.saturating_sub(passed);
             if there && left > 0 {
                 kept.insert(name.clone(), since.clone());
                 let left = Duration::from_secs(left.unsigned_abs());
-                self.later(key.clone(), self.now.tick.saturating_add(left));
+                self.requeue_at(key.clone(), self.now.tick.saturating_add(left));
             }
         }
         kept

@@ -6,21 +6,23 @@ use serde_json::{Value, json};
 use steersman_registry::store::Stored;
 use steersman_schema::resource::Resource;
 
-use crate::actions::world::{MAIN, World};
-use crate::state::facts::{Key, Kind, PodStage, holds, label, reference, stage_of, text};
+use crate::actions::turn_context::{MAIN, TurnContext};
+use crate::state::facts::{
+    Key, Kind, PodStage, controller_reference, is_condition_true, label, stage_of, text,
+};
 use crate::state::view::selects;
 
 /// Maximum number of endpoints per EndpointSlice.
-const SLICE: usize = 100;
+const ENDPOINTS_PER_SLICE: usize = 100;
 /// Maximum number of addresses in an Endpoints object.
-const MOST: usize = 1000;
-const SERVICE: &str = "kubernetes.io/service-name";
+const MAX_ADDRESSES: usize = 1000;
+const SERVICE_NAME: &str = "kubernetes.io/service-name";
 const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
 const CONTROLLER: &str = "endpointslice-controller.k8s.io";
 
-impl World<'_> {
+impl TurnContext<'_> {
     /// Writes the EndpointSlices and the Endpoints of a Service.
-    pub(crate) fn service(&mut self, key: &Key) {
+    pub(crate) fn reconcile_service(&mut self, key: &Key) {
         let Some(service) = self.get(Kind::Service, &key.namespace, &key.name) else {
             // The garbage collector removes the slices with their owner; Endpoints have no owner.
             let kind = Arc::clone(&self.kinds.endpoints);
@@ -46,7 +48,7 @@ impl World<'_> {
             .filter(|pod| {
                 selects(selector, pod)
                     && !text(&pod.lean()["status"], "podIP").is_empty()
-                    && stage_of(pod.lean()) != PodStage::Over
+                    && stage_of(pod.lean()) != PodStage::Finished
             })
             .cloned()
             .collect();
@@ -62,7 +64,9 @@ impl World<'_> {
         let ports = ports_of(service, pods.first().map(|pod| pod.lean()));
         let mut known = known.into_iter();
         let empty: &[Arc<Stored>] = &[];
-        let chunks = pods.chunks(SLICE).chain((pods.is_empty()).then_some(empty));
+        let chunks = pods
+            .chunks(ENDPOINTS_PER_SLICE)
+            .chain((pods.is_empty()).then_some(empty));
         for chunk in chunks {
             let endpoints: Vec<Value> = chunk.iter().map(|pod| endpoint(pod, publish)).collect();
             let slice = json!({
@@ -71,14 +75,14 @@ impl World<'_> {
                 "metadata": {
                     "generateName": format!("{}-", service.name),
                     "namespace": *service.namespace,
-                    "labels": {MANAGED_BY: CONTROLLER, SERVICE: *service.name},
-                    "ownerReferences": [reference(service)],
+                    "labels": {MANAGED_BY: CONTROLLER, SERVICE_NAME: *service.name},
+                    "ownerReferences": [controller_reference(service)],
                 },
                 "addressType": "IPv4",
                 "endpoints": endpoints,
                 "ports": ports,
             });
-            self.put(&kind, known.next(), slice, &["endpoints", "ports"]);
+            self.create_or_update(&kind, known.next(), slice, &["endpoints", "ports"]);
         }
         for left in known {
             self.delete(&kind, &left, None);
@@ -90,15 +94,15 @@ impl World<'_> {
         let publish = service.lean()["spec"]["publishNotReadyAddresses"] == true;
         let live = pods
             .iter()
-            .filter(|pod| stage_of(pod.lean()) != PodStage::Leaving);
+            .filter(|pod| stage_of(pod.lean()) != PodStage::Terminating);
         let (mut ready, mut unready) = (Vec::new(), Vec::new());
-        for pod in live.take(MOST) {
+        for pod in live.take(MAX_ADDRESSES) {
             let address = json!({
                 "ip": pod.lean()["status"]["podIP"],
                 "nodeName": pod.lean()["spec"]["nodeName"],
-                "targetRef": target(pod),
+                "targetRef": target_reference(pod),
             });
-            if publish || holds(pod.lean(), "Ready") {
+            if publish || is_condition_true(pod.lean(), "Ready") {
                 ready.push(address);
             } else {
                 unready.push(address);
@@ -126,11 +130,11 @@ impl World<'_> {
             .registry
             .stored(&kind.storage, &service.namespace, &service.name);
         let known = known.cloned();
-        self.put(&kind, known, endpoints, &["subsets"]);
+        self.create_or_update(&kind, known, endpoints, &["subsets"]);
     }
 
     /// Creates an object, or updates these members of the existing one.
-    fn put(
+    fn create_or_update(
         &mut self,
         kind: &Resource,
         known: Option<Arc<Stored>>,
@@ -160,18 +164,18 @@ impl World<'_> {
 }
 
 fn endpoint(pod: &Stored, publish: bool) -> Value {
-    let leaving = stage_of(pod.lean()) == PodStage::Leaving;
-    let serving = holds(pod.lean(), "Ready");
-    let ready = publish || (serving && !leaving);
+    let terminating = stage_of(pod.lean()) == PodStage::Terminating;
+    let serving = is_condition_true(pod.lean(), "Ready");
+    let ready = publish || (serving && !terminating);
     json!({
         "addresses": [pod.lean()["status"]["podIP"]],
-        "conditions": {"ready": ready, "serving": serving, "terminating": leaving},
+        "conditions": {"ready": ready, "serving": serving, "terminating": terminating},
         "nodeName": pod.lean()["spec"]["nodeName"],
-        "targetRef": target(pod),
+        "targetRef": target_reference(pod),
     })
 }
 
-fn target(pod: &Stored) -> Value {
+fn target_reference(pod: &Stored) -> Value {
     json!({
         "kind": "Pod",
         "name": *pod.name,

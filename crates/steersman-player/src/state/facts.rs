@@ -60,9 +60,9 @@ pub(crate) enum PodStage {
     /// Running, ready or not.
     Running,
     /// Succeeded or failed.
-    Over,
+    Finished,
     /// Has a deletion timestamp.
-    Leaving,
+    Terminating,
 }
 
 /// The facts that the player remembers of a Pod.
@@ -90,7 +90,7 @@ pub(crate) struct Tally {
     /// Active and ready.
     pub(crate) ready: i64,
     /// Terminating, and not finished.
-    pub(crate) leaving: i64,
+    pub(crate) terminating: i64,
 }
 
 impl Kind {
@@ -159,17 +159,17 @@ impl Key {
 impl PodFacts {
     /// Returns the contribution of the Pod to the counts of its controller.
     pub(crate) fn tally(&self) -> Tally {
-        let active = !matches!(self.stage, PodStage::Over | PodStage::Leaving);
+        let active = !matches!(self.stage, PodStage::Finished | PodStage::Terminating);
         Tally {
             active: i64::from(active),
             ready: i64::from(active && self.ready),
-            leaving: i64::from(self.stage == PodStage::Leaving),
+            terminating: i64::from(self.stage == PodStage::Terminating),
         }
     }
 
     /// Returns the uid of the controller that still has to handle the Pod.
     pub(crate) fn belongs(&self) -> Option<&Arc<str>> {
-        let open = self.tracked || self.stage != PodStage::Over;
+        let open = self.tracked || self.stage != PodStage::Finished;
         let controller = self.controller.as_ref().filter(|_| open);
         controller.map(|controller| &controller.uid)
     }
@@ -179,13 +179,13 @@ impl Tally {
     pub(crate) fn add(&mut self, other: Self) {
         self.active += other.active;
         self.ready += other.ready;
-        self.leaving += other.leaving;
+        self.terminating += other.terminating;
     }
 
     pub(crate) fn take(&mut self, other: Self) {
         self.active -= other.active;
         self.ready -= other.ready;
-        self.leaving -= other.leaving;
+        self.terminating -= other.terminating;
     }
 }
 
@@ -206,9 +206,9 @@ pub(crate) fn controller_of(object: &Value) -> Option<Controller> {
 pub(crate) fn stage_of(pod: &Value) -> PodStage {
     let phase = pod["status"]["phase"].as_str().unwrap_or_default();
     if !pod["metadata"]["deletionTimestamp"].is_null() {
-        PodStage::Leaving
+        PodStage::Terminating
     } else if matches!(phase, "Succeeded" | "Failed") {
-        PodStage::Over
+        PodStage::Finished
     } else if text(&pod["spec"], "nodeName").is_empty() {
         PodStage::Unscheduled
     } else if phase == "Running" {
@@ -225,7 +225,7 @@ pub(crate) fn is_tracked(pod: &Value) -> bool {
 }
 
 /// Returns whether a condition of this type is `True`.
-pub(crate) fn holds(object: &Value, condition: &str) -> bool {
+pub(crate) fn is_condition_true(object: &Value, condition: &str) -> bool {
     let conditions = object["status"]["conditions"].as_array();
     let mut all = conditions.into_iter().flatten();
     all.any(|one| one["type"] == condition && one["status"] == "True")
@@ -261,7 +261,7 @@ pub(crate) fn time(value: &Value) -> Option<Timestamp> {
 }
 
 /// Builds an owner reference that names `owner` as the controller.
-pub(crate) fn reference(owner: &Stored) -> Value {
+pub(crate) fn controller_reference(owner: &Stored) -> Value {
     json!({
         "apiVersion": owner.lean()["apiVersion"],
         "kind": owner.lean()["kind"],
@@ -273,7 +273,7 @@ pub(crate) fn reference(owner: &Stored) -> Value {
 }
 
 /// Returns a number, or a percentage of `total` rounded up or down; at least zero.
-pub(crate) fn share(value: &Value, total: i64, up: bool) -> i64 {
+pub(crate) fn scaled_value(value: &Value, total: i64, up: bool) -> i64 {
     if let Some(number) = value.as_i64() {
         return number.max(0);
     }
@@ -288,7 +288,7 @@ pub(crate) fn share(value: &Value, total: i64, up: bool) -> i64 {
 }
 
 /// Derives a pseudo-random number from texts (FNV-1a with a final mix).
-pub(crate) fn draw(texts: &[&str]) -> u64 {
+pub(crate) fn pseudo_random(texts: &[&str]) -> u64 {
     let mut hasher = Fnv(0xcbf2_9ce4_8422_2325);
     for text in texts {
         hasher.write(text.as_bytes());
@@ -304,7 +304,7 @@ pub(crate) fn draw(texts: &[&str]) -> u64 {
 /// real controller, which hashes Go structs in memory, but is as stable.
 pub(crate) fn template_hash(template: &Value, collisions: i64) -> String {
     const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
-    let number = draw(&[&template.to_string(), &collisions.to_string()]) & 0xffff_ffff;
+    let number = pseudo_random(&[&template.to_string(), &collisions.to_string()]) & 0xffff_ffff;
     let digits = number.to_string();
     let letter = |digit: u8| char::from(LETTERS[usize::from(digit) % LETTERS.len()]);
     digits.bytes().map(letter).collect()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::facts::{holds, text};
+use super::facts::{is_condition_true, text};
 
 /// The facts that the player remembers of a node.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -114,24 +114,25 @@ fn tolerates(spec: &Value, taint: &Value) -> bool {
     })
 }
 
-/// Returns the node with the fewest Pods among those that fit the Pod; `crowds` holds the number of
-/// Pods per node.
+/// Returns the node with the fewest Pods among those that fit the Pod.
 ///
 /// # Errors
 /// Fails with the reason why no node fits.
 pub(crate) fn choose(
     nodes: &BTreeMap<Arc<str>, NodeFacts>,
-    crowds: &HashMap<Arc<str>, i64>,
+    pods_per_node: &HashMap<Arc<str>, i64>,
     pod: &Value,
 ) -> Result<Arc<str>, Unschedulable> {
     let spec = &pod["spec"];
     let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
     let mut best: Option<(i64, &Arc<str>)> = None;
     for (name, node) in nodes {
-        let crowd = crowds.get(name).copied().unwrap_or(0);
+        let pod_count = pods_per_node.get(name).copied().unwrap_or(0);
         match node.refuses(spec) {
             Some(why) => *reasons.entry(why).or_default() += 1,
-            None if best.is_none_or(|(least, _)| crowd < least) => best = Some((crowd, name)),
+            None if best.is_none_or(|(least, _)| pod_count < least) => {
+                best = Some((pod_count, name))
+            }
             None => {}
         }
     }
@@ -207,5 +208,5 @@ pub(crate) fn node_address(number: u32) -> String {
 
 /// Returns whether a node has the condition Ready.
 pub(crate) fn is_ready(node: &Value) -> bool {
-    holds(node, "Ready")
+    is_condition_true(node, "Ready")
 }

@@ -12,7 +12,7 @@ use steersman_text::selector::LabelSelector;
 
 use super::facts::{
     Controller, Key, Kind, NamespacedName, PodFacts, PodStage, Tally, annotation, controller_of,
-    holds, is_tracked, stage_of, text,
+    is_condition_true, is_tracked, stage_of, text,
 };
 use super::kinds::Kinds;
 use super::nodes::NodeFacts;
@@ -24,7 +24,7 @@ pub(crate) struct View {
     pub(crate) pods: HashMap<NamespacedName, PodFacts>,
     pub(crate) nodes: BTreeMap<Arc<str>, NodeFacts>,
     /// The number of Pods per node, including nodes that do not exist.
-    pub(crate) crowds: HashMap<Arc<str>, i64>,
+    pub(crate) pods_per_node: HashMap<Arc<str>, i64>,
     /// The numbers of Pods by the uid of their controller.
     tallies: HashMap<Arc<str>, Tally>,
     /// The Pods of each controller, by the controller's uid, that the controller still has to
@@ -37,7 +37,7 @@ pub(crate) struct View {
     /// Pods without a node.
     unscheduled: BTreeSet<NamespacedName>,
     /// Pods and ReplicaSets without a controller.
-    loose: BTreeSet<Key>,
+    orphans: BTreeSet<Key>,
     /// All other objects that the player has seen.
     seen: BTreeSet<Key>,
     /// The revision up to which the changes of each kind were read; `None` before the first read.
@@ -52,17 +52,17 @@ impl View {
     /// Returns the Pods that a controller still has to handle, in the order of their names.
     pub(crate) fn own(&self, uid: &str) -> impl Iterator<Item = (&NamespacedName, &PodFacts)> {
         let all = self.own.get(uid).into_iter().flatten();
-        all.filter_map(|place| Some((place, self.pods.get(place)?)))
+        all.filter_map(|name| Some((name, self.pods.get(name)?)))
     }
 
     /// Returns the Pods or ReplicaSets of a namespace that have no controller.
-    pub(crate) fn loose(&self, kind: Kind, namespace: &Arc<str>) -> Vec<Key> {
+    pub(crate) fn orphans(&self, kind: Kind, namespace: &Arc<str>) -> Vec<Key> {
         let first = Key {
             kind,
             namespace: Arc::clone(namespace),
             name: "".into(),
         };
-        let from = self.loose.range(first..);
+        let from = self.orphans.range(first..);
         from.take_while(|key| key.kind == kind && key.namespace == *namespace)
             .cloned()
             .collect()
@@ -70,7 +70,7 @@ impl View {
 
     /// Reads the changes since the last call, or every object if the store has compacted those
     /// changes (PLAY-3).
-    pub(crate) fn absorb(
+    pub(crate) fn read_changes(
         &mut self,
         registry: &Registry,
         kinds: &Kinds,
@@ -88,25 +88,25 @@ impl View {
                         continue;
                     }
                     if let Some(old) = &change.old {
-                        self.see_old(kind, &change.new, old, work_queue);
+                        self.observe_old(kind, &change.new, old, work_queue);
                     }
                     // A later change of the same object follows and is processed instead, so no
                     // other code reads this state.
                     let (namespace, name) = (&change.new.namespace, &change.new.name);
                     let newest = registry.stored(storage, namespace, name);
                     if let Some(new) = newest.filter(|new| new.revision == change.revision) {
-                        self.see(kind, new, tick, work_queue);
+                        self.observe(kind, new, tick, work_queue);
                     }
                 }
             } else {
-                self.look_again(registry, kind, kinds, tick, work_queue);
+                self.relist(registry, kind, kinds, tick, work_queue);
             }
             self.positions[at] = Some(registry.revision());
         }
     }
 
     /// Queues every object of a kind, and every known object that no longer exists.
-    fn look_again(
+    fn relist(
         &mut self,
         registry: &Registry,
         kind: Kind,
@@ -136,29 +136,35 @@ impl View {
             }
         }
         for stored in registry.all_stored(storage, None) {
-            self.see(kind, stored, tick, work_queue);
+            self.observe(kind, stored, tick, work_queue);
             if kind == Kind::Pod {
                 // The labels of the object may have changed in a missed change.
-                suspect(controller_of(&stored.look()).as_ref(), stored, work_queue);
+                add_release_candidate(controller_of(&stored.look()).as_ref(), stored, work_queue);
             }
         }
     }
 
-    fn see(&mut self, kind: Kind, new: &Arc<Stored>, tick: Duration, work_queue: &mut WorkQueue) {
+    fn observe(
+        &mut self,
+        kind: Kind,
+        new: &Arc<Stored>,
+        tick: Duration,
+        work_queue: &mut WorkQueue,
+    ) {
         let key = Key::of(kind, new);
         // The difference of a known Pod is determined below.
         if kind != Kind::Pod {
             self.seen.insert(key.clone());
         }
         match kind {
-            Kind::Pod => self.see_pod(new, tick, work_queue),
+            Kind::Pod => self.observe_pod(new, tick, work_queue),
             Kind::ReplicaSet => {
                 let controller = controller_of(new.lean());
-                self.set_loose(&key, controller.is_none());
+                self.set_orphan(&key, controller.is_none());
                 if controller.is_none() {
-                    self.wake_all(Kind::Budget, &new.namespace, work_queue);
+                    self.queue_namespace(Kind::Budget, &new.namespace, work_queue);
                 }
-                wake(controller, &new.namespace, work_queue);
+                queue_controller(controller, &new.namespace, work_queue);
             }
             Kind::Node => {
                 let facts = NodeFacts::of(new.lean());
@@ -166,7 +172,7 @@ impl View {
                 let changed = known != Some(&facts);
                 self.nodes.insert(Arc::clone(&new.name), facts);
                 if changed {
-                    self.wake_all_unscheduled(work_queue);
+                    self.queue_after_node_change(work_queue);
                 }
             }
             Kind::Service => {
@@ -175,25 +181,25 @@ impl View {
                     Arc::clone(new),
                 );
             }
-            Kind::Job => wake(controller_of(new.lean()), &new.namespace, work_queue),
-            Kind::Claim => self.wake_unscheduled(&new.namespace, work_queue),
+            Kind::Job => queue_controller(controller_of(new.lean()), &new.namespace, work_queue),
+            Kind::Claim => self.queue_unscheduled(&new.namespace, work_queue),
             Kind::Volume => {
                 // A claim may be waiting for an unbound volume.
                 if text(&new.lean()["spec"]["claimRef"], "uid").is_empty() {
-                    self.wake_claims(work_queue);
+                    self.queue_claims(work_queue);
                 }
             }
-            Kind::Class => self.wake_claims(work_queue),
+            Kind::Class => self.queue_claims(work_queue),
             Kind::Budget => {
                 let selector = &new.lean()["spec"]["selector"];
                 let selector = selector.is_object().then(|| {
                     LabelSelector::parse(&steersman_registry::selector_text(selector)).ok()
                 });
-                let place = (Arc::clone(&new.namespace), Arc::clone(&new.name));
-                self.budgets.insert(place, selector.flatten());
+                let name = (Arc::clone(&new.namespace), Arc::clone(&new.name));
+                self.budgets.insert(name, selector.flatten());
             }
             Kind::StatefulSet | Kind::Deployment => {
-                self.wake_all(Kind::Budget, &new.namespace, work_queue);
+                self.queue_namespace(Kind::Budget, &new.namespace, work_queue);
             }
             Kind::DaemonSet | Kind::CronJob => {}
         }
@@ -201,13 +207,15 @@ impl View {
     }
 
     /// Queues the objects that only the earlier state of an object concerns.
-    fn see_old(&self, kind: Kind, new: &Stored, old: &Stored, work_queue: &mut WorkQueue) {
+    fn observe_old(&self, kind: Kind, new: &Stored, old: &Stored, work_queue: &mut WorkQueue) {
         match kind {
             Kind::Pod if !old.labelled_as(new) => {
-                self.wake_selecting(old, work_queue);
-                suspect(controller_of(&new.look()).as_ref(), new, work_queue);
+                self.queue_selecting(old, work_queue);
+                add_release_candidate(controller_of(&new.look()).as_ref(), new, work_queue);
             }
-            Kind::ReplicaSet => wake(controller_of(&old.look()), &old.namespace, work_queue),
+            Kind::ReplicaSet => {
+                queue_controller(controller_of(&old.look()), &old.namespace, work_queue)
+            }
             _ => {}
         }
     }
@@ -215,31 +223,31 @@ impl View {
     fn forget(&mut self, kind: Kind, gone: &Stored, work_queue: &mut WorkQueue) {
         let key = Key::of(kind, gone);
         self.seen.remove(&key);
-        self.loose.remove(&key);
-        let place = (Arc::clone(&gone.namespace), Arc::clone(&gone.name));
+        self.orphans.remove(&key);
+        let name = (Arc::clone(&gone.namespace), Arc::clone(&gone.name));
         match kind {
             Kind::Pod => {
-                if let Some(facts) = self.pods.remove(&place) {
-                    self.settle_own(&place, facts.belongs(), false);
-                    self.settle(&place, &facts, false);
-                    wake(facts.controller, &gone.namespace, work_queue);
+                if let Some(facts) = self.pods.remove(&name) {
+                    self.index_owned_pod(&name, facts.belongs(), false);
+                    self.count_pod(&name, &facts, false);
+                    queue_controller(facts.controller, &gone.namespace, work_queue);
                 }
-                self.wake_selecting(gone, work_queue);
+                self.queue_selecting(gone, work_queue);
             }
             Kind::ReplicaSet | Kind::Job => {
-                wake(controller_of(&gone.look()), &gone.namespace, work_queue);
+                queue_controller(controller_of(&gone.look()), &gone.namespace, work_queue);
             }
             Kind::Node => {
                 self.nodes.remove(&gone.name);
-                self.wake_all_unscheduled(work_queue);
+                self.queue_after_node_change(work_queue);
             }
             Kind::Service => {
-                self.services.remove(&place);
+                self.services.remove(&name);
                 work_queue.add(key);
             }
             Kind::Claim => work_queue.add(key),
             Kind::Budget => {
-                self.budgets.remove(&place);
+                self.budgets.remove(&name);
             }
             Kind::StatefulSet
             | Kind::DaemonSet
@@ -250,15 +258,15 @@ impl View {
         }
     }
 
-    fn see_pod(&mut self, new: &Arc<Stored>, tick: Duration, work_queue: &mut WorkQueue) {
+    fn observe_pod(&mut self, new: &Arc<Stored>, tick: Duration, work_queue: &mut WorkQueue) {
         let pod = new.look();
-        let place = (Arc::clone(&new.namespace), Arc::clone(&new.name));
-        let known = self.pods.remove(&place);
+        let name = (Arc::clone(&new.namespace), Arc::clone(&new.name));
+        let known = self.pods.remove(&name);
         let mut facts = PodFacts {
             controller: controller_of(&pod),
             stage: stage_of(&pod),
             since: tick,
-            ready: holds(&pod, "Ready"),
+            ready: is_condition_true(&pod, "Ready"),
             ready_at: tick,
             node: text(&pod["spec"], "nodeName").into(),
             tracked: is_tracked(&pod),
@@ -268,20 +276,20 @@ impl View {
         };
         let same = known.as_ref().map(|known| &known.controller) == Some(&facts.controller);
         if !same {
-            suspect(facts.controller.as_ref(), new, work_queue);
+            add_release_candidate(facts.controller.as_ref(), new, work_queue);
         }
         let belongs = known.as_ref().and_then(PodFacts::belongs);
         if belongs != facts.belongs() {
             let before = belongs.cloned();
-            self.settle_own(&place, before.as_ref(), false);
-            self.settle_own(&place, facts.belongs(), true);
+            self.index_owned_pod(&name, before.as_ref(), false);
+            self.index_owned_pod(&name, facts.belongs(), true);
         }
         let key = Key::of(Kind::Pod, new);
         if known.is_none() {
             self.seen.insert(key.clone());
         }
         if let Some(known) = known {
-            self.settle(&place, &known, false);
+            self.count_pod(&name, &known, false);
             if known.stage == facts.stage {
                 facts.since = known.since;
             }
@@ -289,11 +297,11 @@ impl View {
                 facts.ready_at = known.ready_at;
             }
             if known.controller != facts.controller {
-                wake(known.controller, &new.namespace, work_queue);
+                queue_controller(known.controller, &new.namespace, work_queue);
             }
         }
-        self.settle(&place, &facts, true);
-        self.set_loose(&key, facts.controller.is_none());
+        self.count_pod(&name, &facts, true);
+        self.set_orphan(&key, facts.controller.is_none());
         if facts.controller.is_none() {
             // The selector of an object of these kinds may match the Pod.
             for kind in [
@@ -302,19 +310,19 @@ impl View {
                 Kind::DaemonSet,
                 Kind::Job,
             ] {
-                self.wake_all(kind, &new.namespace, work_queue);
+                self.queue_namespace(kind, &new.namespace, work_queue);
             }
         }
-        wake(facts.controller.clone(), &new.namespace, work_queue);
-        self.pods.insert(place, facts);
-        self.wake_selecting(new, work_queue);
+        queue_controller(facts.controller.clone(), &new.namespace, work_queue);
+        self.pods.insert(name, facts);
+        self.queue_selecting(new, work_queue);
     }
 
-    /// Adds a Pod to the counts of the view (`comes`), or removes it.
-    fn settle(&mut self, place: &NamespacedName, facts: &PodFacts, comes: bool) {
+    /// Adds a Pod to the counts of the view (`is_added`), or removes it.
+    fn count_pod(&mut self, name: &NamespacedName, facts: &PodFacts, is_added: bool) {
         if let Some(controller) = &facts.controller {
             let tally = self.tallies.entry(Arc::clone(&controller.uid)).or_default();
-            if comes {
+            if is_added {
                 tally.add(facts.tally());
             } else {
                 tally.take(facts.tally());
@@ -324,46 +332,54 @@ impl View {
             }
         }
         if facts.stage == PodStage::Unscheduled {
-            if comes {
-                self.unscheduled.insert(place.clone());
+            if is_added {
+                self.unscheduled.insert(name.clone());
             } else {
-                self.unscheduled.remove(place);
+                self.unscheduled.remove(name);
             }
         }
-        if facts.stage != PodStage::Over && !facts.node.is_empty() {
-            let crowd = self.crowds.entry(Arc::clone(&facts.node)).or_default();
-            *crowd += if comes { 1 } else { -1 };
-            if *crowd == 0 {
-                self.crowds.remove(&facts.node);
+        if facts.stage != PodStage::Finished && !facts.node.is_empty() {
+            let pod_count = self
+                .pods_per_node
+                .entry(Arc::clone(&facts.node))
+                .or_default();
+            *pod_count += if is_added { 1 } else { -1 };
+            if *pod_count == 0 {
+                self.pods_per_node.remove(&facts.node);
             }
         }
     }
 
-    /// Adds a Pod to the Pods of its controller (`comes`), or removes it.
-    fn settle_own(&mut self, place: &NamespacedName, controller: Option<&Arc<str>>, comes: bool) {
+    /// Adds a Pod to the Pods of its controller (`is_added`), or removes it.
+    fn index_owned_pod(
+        &mut self,
+        name: &NamespacedName,
+        controller: Option<&Arc<str>>,
+        is_added: bool,
+    ) {
         let Some(uid) = controller else {
             return;
         };
         let own = self.own.entry(Arc::clone(uid)).or_default();
-        if comes {
-            own.insert(place.clone());
+        if is_added {
+            own.insert(name.clone());
         } else {
-            own.remove(place);
+            own.remove(name);
             if own.is_empty() {
                 self.own.remove(uid);
             }
         }
     }
 
-    fn set_loose(&mut self, key: &Key, loose: bool) {
-        if loose {
-            self.loose.insert(key.clone());
+    fn set_orphan(&mut self, key: &Key, is_orphan: bool) {
+        if is_orphan {
+            self.orphans.insert(key.clone());
         } else {
-            self.loose.remove(key);
+            self.orphans.remove(key);
         }
     }
 
-    fn wake_all(&self, kind: Kind, namespace: &Arc<str>, work_queue: &mut WorkQueue) {
+    fn queue_namespace(&self, kind: Kind, namespace: &Arc<str>, work_queue: &mut WorkQueue) {
         let first = Key {
             kind,
             namespace: Arc::clone(namespace),
@@ -375,7 +391,7 @@ impl View {
         }
     }
 
-    fn wake_selecting(&self, pod: &Stored, work_queue: &mut WorkQueue) {
+    fn queue_selecting(&self, pod: &Stored, work_queue: &mut WorkQueue) {
         let first = (Arc::clone(&pod.namespace), Arc::from(""));
         for ((namespace, name), service) in self.services.range(first..) {
             if *namespace != pod.namespace {
@@ -396,7 +412,7 @@ impl View {
         }
     }
 
-    fn wake_unscheduled(&self, namespace: &Arc<str>, work_queue: &mut WorkQueue) {
+    fn queue_unscheduled(&self, namespace: &Arc<str>, work_queue: &mut WorkQueue) {
         let first = (Arc::clone(namespace), Arc::from(""));
         let from = self.unscheduled.range(first..);
         for (_, name) in from.take_while(|(own, _)| own == namespace) {
@@ -404,7 +420,7 @@ impl View {
         }
     }
 
-    fn wake_claims(&self, work_queue: &mut WorkQueue) {
+    fn queue_claims(&self, work_queue: &mut WorkQueue) {
         let first = Key {
             kind: Kind::Claim,
             namespace: "".into(),
@@ -418,7 +434,7 @@ impl View {
 
     /// Queues objects after a change of nodes: unscheduled Pods may fit now, and DaemonSets may
     /// need other nodes.
-    fn wake_all_unscheduled(&self, work_queue: &mut WorkQueue) {
+    fn queue_after_node_change(&self, work_queue: &mut WorkQueue) {
         for (namespace, name) in &self.unscheduled {
             work_queue.add(Key::new(Kind::Pod, namespace, name));
         }
@@ -428,7 +444,11 @@ impl View {
     }
 }
 
-fn wake(controller: Option<Controller>, namespace: &Arc<str>, work_queue: &mut WorkQueue) {
+fn queue_controller(
+    controller: Option<Controller>,
+    namespace: &Arc<str>,
+    work_queue: &mut WorkQueue,
+) {
     if let Some(controller) = controller
         && let Some(kind) = controller.kind
     {
@@ -437,12 +457,16 @@ fn wake(controller: Option<Controller>, namespace: &Arc<str>, work_queue: &mut W
 }
 
 /// Makes a controller check whether its selector still matches a Pod.
-fn suspect(controller: Option<&Controller>, pod: &Stored, work_queue: &mut WorkQueue) {
+fn add_release_candidate(
+    controller: Option<&Controller>,
+    pod: &Stored,
+    work_queue: &mut WorkQueue,
+) {
     if let Some(controller) = controller
         && let Some(kind) = controller.kind
     {
         let key = Key::new(kind, &pod.namespace, &controller.name);
-        work_queue.suspect(key, (Arc::clone(&pod.namespace), Arc::clone(&pod.name)));
+        work_queue.add_release_candidate(key, (Arc::clone(&pod.namespace), Arc::clone(&pod.name)));
     }
 }
 

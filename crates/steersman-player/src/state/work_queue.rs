@@ -6,7 +6,7 @@ use super::facts::{Key, Kind, NamespacedName};
 
 /// The number of consecutive Pods before an object of another kind is processed: about the number
 /// of Pods that a controller creates in one turn.
-const RUN: usize = 256;
+const PODS_IN_A_ROW: usize = 256;
 
 /// The objects to process, without duplicates, in the order in which they were added. An object
 /// that is added again goes to the end, so it never delays other objects (PLAY-5).
@@ -22,7 +22,7 @@ pub(crate) struct WorkQueue {
     known: HashSet<Key>,
     /// For each controller, the Pods that were added to it or changed their labels since it was
     /// last processed. Its selector may no longer match them.
-    suspects: HashMap<Key, BTreeSet<NamespacedName>>,
+    release_candidates: HashMap<Key, BTreeSet<NamespacedName>>,
 }
 
 impl WorkQueue {
@@ -37,7 +37,7 @@ impl WorkQueue {
     }
 
     pub(crate) fn pop(&mut self) -> Option<Key> {
-        let turn = self.run < RUN || self.others.is_empty();
+        let turn = self.run < PODS_IN_A_ROW || self.others.is_empty();
         let pod = turn.then(|| self.pods.pop_front()).flatten();
         self.run = if pod.is_some() { self.run + 1 } else { 0 };
         let key = pod.or_else(|| self.others.pop_front())?;
@@ -49,13 +49,18 @@ impl WorkQueue {
         self.known.is_empty()
     }
 
-    pub(crate) fn suspect(&mut self, controller: Key, pod: NamespacedName) {
-        self.suspects.entry(controller).or_default().insert(pod);
+    pub(crate) fn add_release_candidate(&mut self, controller: Key, pod: NamespacedName) {
+        self.release_candidates
+            .entry(controller)
+            .or_default()
+            .insert(pod);
     }
 
     /// Removes and returns the suspect Pods of a controller.
-    pub(crate) fn take_suspects(&mut self, controller: &Key) -> BTreeSet<NamespacedName> {
-        self.suspects.remove(controller).unwrap_or_default()
+    pub(crate) fn take_release_candidates(&mut self, controller: &Key) -> BTreeSet<NamespacedName> {
+        self.release_candidates
+            .remove(controller)
+            .unwrap_or_default()
     }
 }
 
@@ -77,7 +82,7 @@ mod tests {
         }
         // The first Pod is added again each time it is processed.
         let mut looked = Vec::new();
-        while looked.len() < RUN + 2 {
+        while looked.len() < PODS_IN_A_ROW + 2 {
             let next = work_queue.pop().unwrap();
             if next == key(Kind::Pod, 0) {
                 work_queue.add(next.clone());
@@ -85,9 +90,9 @@ mod tests {
             looked.push(next);
         }
         assert_eq!(looked[1], key(Kind::Pod, 1));
-        assert_eq!(looked[RUN - 1], key(Kind::Pod, 0));
-        assert_eq!(looked[RUN], key(Kind::Job, 0));
-        assert_eq!(looked[RUN + 1], key(Kind::Pod, 0));
+        assert_eq!(looked[PODS_IN_A_ROW - 1], key(Kind::Pod, 0));
+        assert_eq!(looked[PODS_IN_A_ROW], key(Kind::Job, 0));
+        assert_eq!(looked[PODS_IN_A_ROW + 1], key(Kind::Pod, 0));
         assert!(!work_queue.is_empty());
     }
 }

@@ -14,19 +14,19 @@ use steersman_text::zones;
 
 use super::job::finished;
 use crate::actions::event_correlator::{EventContent, Source};
-use crate::actions::world::{Part, World};
-use crate::state::facts::{Key, Kind, holds, reference, text, time};
+use crate::actions::turn_context::{Component, TurnContext};
+use crate::state::facts::{Key, Kind, controller_reference, is_condition_true, text, time};
 
 /// The annotation of a Job with the time it was scheduled for.
-const DUE: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
+const SCHEDULED_AT: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 /// An Event reports missed times only beyond this number.
-const MANY: i64 = 100;
+const MANY_MISSED: i64 = 100;
 /// How long a CronJob waits after the server refused its Job.
-const REFUSED: Duration = Duration::from_secs(10);
+const RETRY_AFTER_REFUSAL: Duration = Duration::from_secs(10);
 
 /// The times at which a CronJob was or will be due.
 #[derive(Debug, PartialEq, Eq)]
-struct Due {
+struct DueTimes {
     /// The latest past time without a Job.
     missed: Option<Timestamp>,
     /// Whether many times were missed.
@@ -41,9 +41,10 @@ struct CronSchedule {
     zone: TimeZone,
 }
 
-impl World<'_> {
-    /// Starts the Job that is due, records which Jobs ended, and schedules a look at the next time.
-    pub(crate) fn cron_job(&mut self, key: &Key) {
+impl TurnContext<'_> {
+    /// Starts the Job that is due, records which Jobs ended, and requeues the CronJob for the next
+    /// time.
+    pub(crate) fn reconcile_cron_job(&mut self, key: &Key) {
         let Some(cron) = self.get(Kind::CronJob, &key.namespace, &key.name) else {
             return;
         };
@@ -54,11 +55,11 @@ impl World<'_> {
             status = json!({});
         }
         let mut active: Vec<Value> = status["active"].as_array().cloned().unwrap_or_default();
-        self.follow_jobs(&cron, &jobs, (&mut status, &mut active));
+        self.record_finished_jobs(&cron, &jobs, (&mut status, &mut active));
         if cron.meta("deletionTimestamp").is_empty() {
             self.run_due(key, &cron, (&mut status, &mut active));
         }
-        self.forget_jobs(&cron, &jobs, &mut active);
+        self.delete_old_jobs(&cron, &jobs, &mut active);
         if active.is_empty() {
             if let Some(fields) = status.as_object_mut() {
                 fields.remove("active");
@@ -66,11 +67,11 @@ impl World<'_> {
         } else {
             status["active"] = Value::Array(active);
         }
-        self.report(Kind::CronJob, Part::Controllers, &cron, status);
+        self.write_status(Kind::CronJob, Component::Controllers, &cron, status);
     }
 
     /// Removes the Jobs that ended or were deleted from the list of active Jobs.
-    fn follow_jobs(
+    fn record_finished_jobs(
         &mut self,
         cron: &Stored,
         jobs: &[Arc<Stored>],
@@ -90,7 +91,7 @@ impl World<'_> {
                 }
                 continue;
             }
-            let complete = holds(job.lean(), "Complete");
+            let complete = is_condition_true(job.lean(), "Complete");
             if listed {
                 active.retain(|one| one["uid"] != uid);
                 let end = if complete { "Complete" } else { "Failed" };
@@ -132,7 +133,7 @@ impl World<'_> {
         let now = self.now.wall;
         let deadline = spec["startingDeadlineSeconds"].as_i64();
         let due = terms.due(cron, now, deadline);
-        let Ok(Due { missed, many, .. }) = due else {
+        let Ok(DueTimes { missed, many, .. }) = due else {
             let schedule = text(spec, "schedule");
             let why = "time difference between two schedules is less than 1 second";
             let message = format!("invalid schedule: {schedule} : {why}");
@@ -153,7 +154,7 @@ impl World<'_> {
         if let Some(next) = terms.schedule.next(from.max(now), &terms.zone) {
             let left = next.duration_since(now);
             let left = Duration::try_from(left).unwrap_or_default();
-            self.later(key.clone(), self.now.tick.saturating_add(left));
+            self.requeue_at(key.clone(), self.now.tick.saturating_add(left));
         }
     }
 
@@ -214,7 +215,10 @@ impl World<'_> {
                     let message = format!("Error creating job: {}", refusal.message);
                     let content = EventContent::warning("FailedCreate", message);
                     self.event(cron, Source::CronJobs, &content);
-                    return self.later(key.clone(), self.now.tick.saturating_add(REFUSED));
+                    return self.requeue_at(
+                        key.clone(),
+                        self.now.tick.saturating_add(RETRY_AFTER_REFUSAL),
+                    );
                 }
             }
         };
@@ -239,7 +243,7 @@ impl World<'_> {
     }
 
     /// Deletes the oldest finished Jobs beyond the history limits.
-    fn forget_jobs(&mut self, cron: &Stored, jobs: &[Arc<Stored>], active: &mut Vec<Value>) {
+    fn delete_old_jobs(&mut self, cron: &Stored, jobs: &[Arc<Stored>], active: &mut Vec<Value>) {
         for (limit, end) in [
             ("successfulJobsHistoryLimit", "Complete"),
             ("failedJobsHistoryLimit", "Failed"),
@@ -247,7 +251,7 @@ impl World<'_> {
             let Some(keep) = cron.lean()["spec"][limit].as_u64() else {
                 continue;
             };
-            let ended = jobs.iter().filter(|job| holds(job.lean(), end));
+            let ended = jobs.iter().filter(|job| is_condition_true(job.lean(), end));
             let mut ended: Vec<&Arc<Stored>> = ended.collect();
             ended.sort_by_key(|job| {
                 let began = text(&job.lean()["status"], "startTime");
@@ -291,7 +295,7 @@ impl CronSchedule {
     ///
     /// # Errors
     /// Fails for a schedule without times.
-    fn due(&self, cron: &Stored, now: Timestamp, deadline: Option<i64>) -> Result<Due, ()> {
+    fn due(&self, cron: &Stored, now: Timestamp, deadline: Option<i64>) -> Result<DueTimes, ()> {
         let created = cron.meta("creationTimestamp").parse().unwrap_or(now);
         let last = time(&cron.lean()["status"]["lastScheduleTime"]);
         let mut since = last.unwrap_or(created);
@@ -300,7 +304,7 @@ impl CronSchedule {
             since = since.max(bound.unwrap_or(Timestamp::MIN));
         }
         let next = |at: Timestamp| self.schedule.next(at, &self.zone);
-        let due = |missed, many| Due {
+        let due = |missed, many| DueTimes {
             missed,
             many,
             since,
@@ -324,7 +328,7 @@ impl CronSchedule {
             recent = time;
             at = time;
         }
-        Ok(due(Some(recent), missed > MANY))
+        Ok(due(Some(recent), missed > MANY_MISSED))
     }
 }
 
@@ -341,12 +345,12 @@ fn new_job(cron: &Stored, name: &str, terms: &CronSchedule, at: Timestamp) -> Va
     } else {
         local.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
     };
-    annotations[DUE] = json!(stamp);
+    annotations[SCHEDULED_AT] = json!(stamp);
     let mut metadata = json!({
         "name": name,
         "namespace": *cron.namespace,
         "annotations": annotations,
-        "ownerReferences": [reference(cron)],
+        "ownerReferences": [controller_reference(cron)],
     });
     if let Some(labels) = template["metadata"].get("labels") {
         metadata["labels"] = labels.clone();

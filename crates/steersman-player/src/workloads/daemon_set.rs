@@ -8,8 +8,8 @@ use steersman_registry::store::Stored;
 
 use super::revisions;
 use crate::actions::event_correlator::{EventContent, Source};
-use crate::actions::world::{Part, World};
-use crate::state::facts::{Key, Kind, PodStage, number, share, stage_of, text};
+use crate::actions::turn_context::{Component, TurnContext};
+use crate::state::facts::{Key, Kind, PodStage, number, scaled_value, stage_of, text};
 
 /// Taints that daemon Pods tolerate, with their effects.
 const TOLERATED: &[(&str, &str)] = &[
@@ -38,15 +38,15 @@ struct Daemons {
     pods: BTreeMap<String, Vec<Arc<Stored>>>,
 }
 
-impl World<'_> {
+impl TurnContext<'_> {
     /// Creates the Pod of each node, replaces outdated Pods within the rollout's bounds, and writes
     /// the status.
-    pub(crate) fn daemon_set(&mut self, key: &Key) {
+    pub(crate) fn reconcile_daemon_set(&mut self, key: &Key) {
         let Some(set) = self.get(Kind::DaemonSet, &key.namespace, &key.name) else {
             return;
         };
-        let leaving = !set.meta("deletionTimestamp").is_empty();
-        if !leaving && self.claim_pods(key, &set) {
+        let terminating = !set.meta("deletionTimestamp").is_empty();
+        if !terminating && self.claim_pods(key, &set) {
             return;
         }
         let revision = self.revision(&set);
@@ -86,25 +86,26 @@ impl World<'_> {
         }
         for pod in daemons.pods.into_values().flatten() {
             let stage = stage_of(pod.lean());
-            numbers.misscheduled += i64::from(!matches!(stage, PodStage::Over | PodStage::Leaving));
-            if leaving || stage == PodStage::Leaving {
+            numbers.misscheduled +=
+                i64::from(!matches!(stage, PodStage::Finished | PodStage::Terminating));
+            if terminating || stage == PodStage::Terminating {
                 continue;
             }
-            if self.spent() {
-                self.again(key);
+            if self.is_at_write_limit() {
+                self.requeue(key);
             } else {
                 self.delete_pod(key, &set, &pod);
             }
         }
         let wanted = i64::try_from(nodes.len()).unwrap_or(i64::MAX);
-        if !leaving {
+        if !terminating {
             self.replace(key, &set, replaceable, (wanted, wanted - numbers.available));
         }
         self.report_daemons(&set, wanted, &numbers);
     }
 
     /// Returns the active Pod of a node. If the node has none, and none is terminating, creates
-    /// one, which counts from the next look on.
+    /// one, which counts from the next sync on.
     fn daemon(
         &mut self,
         key: &Key,
@@ -113,12 +114,12 @@ impl World<'_> {
         daemons: &mut Daemons,
     ) -> Option<Arc<Stored>> {
         let deleted = !set.meta("deletionTimestamp").is_empty();
-        let (mut live, mut leaving) = (None, deleted);
+        let (mut live, mut terminating) = (None, deleted);
         for pod in daemons.pods.remove(node).unwrap_or_default() {
             match stage_of(pod.lean()) {
-                PodStage::Leaving => leaving = true,
-                PodStage::Over if deleted || self.spent() => {}
-                PodStage::Over => {
+                PodStage::Terminating => terminating = true,
+                PodStage::Finished if deleted || self.is_at_write_limit() => {}
+                PodStage::Finished => {
                     let (namespace, name) = (&pod.namespace, &pod.name);
                     let content = if text(&pod.lean()["status"], "phase") == "Failed" {
                         let why = "will try to kill it";
@@ -139,9 +140,9 @@ impl World<'_> {
                 PodStage::Unscheduled | PodStage::Scheduled | PodStage::Running => live = Some(pod),
             }
         }
-        if live.is_none() && !leaving && self.spent() {
-            self.again(key);
-        } else if live.is_none() && !leaving {
+        if live.is_none() && !terminating && self.is_at_write_limit() {
+            self.requeue(key);
+        } else if live.is_none() && !terminating {
             let mut pod = Self::pod_of(set, &set.lean()["spec"]["template"]);
             pod["spec"] = daemons.spec.clone();
             label_pod(&mut pod, &daemons.hash, set);
@@ -167,7 +168,7 @@ impl World<'_> {
         }
         let most = match &strategy["rollingUpdate"]["maxUnavailable"] {
             Value::Null => 1,
-            value => share(value, wanted, true).max(1),
+            value => scaled_value(value, wanted, true).max(1),
         };
         old.sort_by_key(|(well, _)| *well);
         let mut down = down;
@@ -175,8 +176,8 @@ impl World<'_> {
             if well && down >= most {
                 break;
             }
-            if self.spent() {
-                return self.again(key);
+            if self.is_at_write_limit() {
+                return self.requeue(key);
             }
             down += i64::from(well);
             self.delete_pod(key, set, &pod);
@@ -200,7 +201,7 @@ impl World<'_> {
                 status[field] = json!(count);
             }
         }
-        self.report(Kind::DaemonSet, Part::Controllers, set, status);
+        self.write_status(Kind::DaemonSet, Component::Controllers, set, status);
     }
 }
 

@@ -7,12 +7,13 @@ use serde_json::{Value, json};
 use steersman_registry::store::Stored;
 
 use super::deployment_replica_sets::{
-    DESIRED, HISTORY, MOST, OWN, REVISION, Sets, annotations_of, is_complete, new_set, progressing,
-    put_condition, put_failure, revision_of, same_template,
+    DESIRED_REPLICAS, DeploymentSets, MAX_REPLICAS, NOT_COPIED, REVISION, REVISION_HISTORY,
+    annotations_of, is_complete, new_replica_set, progressing, put_condition, revision_of,
+    same_template, set_replica_failure,
 };
-use super::rollout::{RolloutTerms, Share, Size};
+use super::rollout::{RolloutTerms, ScaledSet, SetSize};
 use crate::actions::event_correlator::{EventContent, Source};
-use crate::actions::world::{Part, World};
+use crate::actions::turn_context::{Component, TurnContext};
 use crate::pods::owned_pods::selector_of;
 use crate::state::facts::{Key, Kind, annotation, number, time};
 
@@ -25,9 +26,9 @@ struct ReplicaCounts {
     updated: i64,
 }
 
-impl World<'_> {
+impl TurnContext<'_> {
     /// Takes the next step of a Deployment's rollout and writes its status.
-    pub(crate) fn deployment(&mut self, key: &Key) {
+    pub(crate) fn reconcile_deployment(&mut self, key: &Key) {
         let Some(deployment) = self.get(Kind::Deployment, &key.namespace, &key.name) else {
             return;
         };
@@ -38,8 +39,8 @@ impl World<'_> {
             if !paused {
                 reason = self.ensure_new_set(&deployment);
             }
-            self.resize(&deployment, paused);
-            self.forget_old_sets(&deployment);
+            self.scale_sets(&deployment, paused);
+            self.delete_old_sets(&deployment);
         }
         // The step above may have changed the annotations.
         if let Some(deployment) = self.get(Kind::Deployment, &key.namespace, &key.name) {
@@ -47,7 +48,7 @@ impl World<'_> {
         }
     }
 
-    fn sets_of(&self, deployment: &Stored) -> Sets {
+    fn sets_of(&self, deployment: &Stored) -> DeploymentSets {
         let kind = self.kinds.of(Kind::ReplicaSet);
         let mut all = self.controlled(kind, deployment.meta("uid"));
         all.sort_by(|a, b| {
@@ -64,15 +65,15 @@ impl World<'_> {
             .iter()
             .position(|set| same_template(&set.lean()["spec"]["template"], template));
         let new = at.map(|at| all.remove(at));
-        Sets { new, old: all }
+        DeploymentSets { new, old: all }
     }
 
     fn adopt_sets(&mut self, deployment: &Stored) {
-        let loose = self.view.loose(Kind::ReplicaSet, &deployment.namespace);
-        let Some(selector) = selector_of(deployment.lean()).filter(|_| !loose.is_empty()) else {
+        let orphans = self.view.orphans(Kind::ReplicaSet, &deployment.namespace);
+        let Some(selector) = selector_of(deployment.lean()).filter(|_| !orphans.is_empty()) else {
             return;
         };
-        for key in loose {
+        for key in orphans {
             if let Some(set) = self.get(Kind::ReplicaSet, &key.namespace, &key.name)
                 && set.meta("deletionTimestamp").is_empty()
                 && selector.matches_labels(|key| set.label(key))
@@ -94,12 +95,12 @@ impl World<'_> {
             .unwrap_or(0);
         let revision = (newest + 1).to_string();
         let Some(new) = sets.new else {
-            let (name, body) = new_set(deployment, &sets, &revision);
+            let (name, body) = new_replica_set(deployment, &sets, &revision);
             let kind = Arc::clone(self.kinds.of(Kind::ReplicaSet));
             let size = number(&body["spec"]["replicas"], 0);
             let reason = match self.create(&kind, &deployment.namespace, body) {
                 Ok(_) => {
-                    self.tell_scaled(deployment, &name, 0, size);
+                    self.record_scaling(deployment, &name, 0, size);
                     (
                         "NewReplicaSetCreated",
                         format!("Created new replica set \"{name}\""),
@@ -110,18 +111,18 @@ impl World<'_> {
                     let message = format!("Failed to create new replica set \"{name}\": {why}");
                     let content = EventContent::warning("ReplicaSetCreateError", message);
                     self.event(deployment, Source::Deployments, &content);
-                    let again = self.now.tick.saturating_add(Duration::from_secs(1));
-                    self.later(Key::of(Kind::Deployment, deployment), again);
+                    let requeue = self.now.tick.saturating_add(Duration::from_secs(1));
+                    self.requeue_at(Key::of(Kind::Deployment, deployment), requeue);
                     ("ReplicaSetCreateError", refusal.message)
                 }
             };
-            self.note_revision(deployment, &revision);
+            self.write_revision(deployment, &revision);
             return Some(reason);
         };
         if revision_of(new.lean()) <= newest {
             self.edit(Kind::ReplicaSet, &new, |set| {
                 let was = annotation(set, REVISION).to_owned();
-                let history = annotation(set, HISTORY).to_owned();
+                let history = annotation(set, REVISION_HISTORY).to_owned();
                 let annotations = annotations_of(set);
                 if !was.is_empty() {
                     let history = if history.is_empty() {
@@ -129,13 +130,13 @@ impl World<'_> {
                     } else {
                         format!("{history},{was}")
                     };
-                    annotations.insert(HISTORY.to_owned(), json!(history));
+                    annotations.insert(REVISION_HISTORY.to_owned(), json!(history));
                 }
                 annotations.insert(REVISION.to_owned(), json!(revision));
             });
-            self.note_revision(deployment, &revision);
+            self.write_revision(deployment, &revision);
         } else {
-            self.note_revision(deployment, annotation(new.lean(), REVISION));
+            self.write_revision(deployment, annotation(new.lean(), REVISION));
         }
         let known = progressing(deployment.lean()).is_some();
         (!known).then(|| {
@@ -146,7 +147,7 @@ impl World<'_> {
         })
     }
 
-    fn note_revision(&mut self, deployment: &Stored, revision: &str) {
+    fn write_revision(&mut self, deployment: &Stored, revision: &str) {
         if annotation(deployment.lean(), REVISION) == revision || revision.is_empty() {
             return;
         }
@@ -155,33 +156,33 @@ impl World<'_> {
         });
     }
 
-    fn resize(&mut self, deployment: &Stored, paused: bool) {
+    fn scale_sets(&mut self, deployment: &Stored, paused: bool) {
         let sets = self.sets_of(deployment);
         let terms = RolloutTerms::of(deployment.lean());
-        let size = |set: &Arc<Stored>| Size {
+        let size = |set: &Arc<Stored>| SetSize {
             wanted: number(&set.lean()["spec"]["replicas"], 0),
             available: number(&set.lean()["status"]["availableReplicas"], 0),
         };
         let new = sets.new.as_ref().map(size).unwrap_or_default();
-        let old: Vec<Size> = sets.old.iter().map(size).collect();
+        let old: Vec<SetSize> = sets.old.iter().map(size).collect();
         let (mut new_size, mut old_sizes): (i64, Vec<i64>) =
             (new.wanted, old.iter().map(|size| size.wanted).collect());
         let recreate = deployment.lean()["spec"]["strategy"]["type"] == "Recreate";
-        let shares: Vec<Share> = sets
+        let scaled_sets: Vec<ScaledSet> = sets
             .all()
-            .map(|set| Share {
+            .map(|set| ScaledSet {
                 size: size(set),
-                desired: annotation(set.lean(), DESIRED).parse().ok(),
-                most: annotation(set.lean(), MOST).parse().ok(),
+                desired: annotation(set.lean(), DESIRED_REPLICAS).parse().ok(),
+                max_replicas: annotation(set.lean(), MAX_REPLICAS).parse().ok(),
             })
             .collect();
-        let scaled = shares.iter().any(|set| {
+        let scaled = scaled_sets.iter().any(|set| {
             let other = set.desired.is_some_and(|desired| desired != terms.replicas);
             set.size.wanted > 0 && other
         });
         if paused || scaled {
             let at = sets.new.is_some().then_some(old.len());
-            let mut sizes = terms.rescale(&shares, at, !recreate);
+            let mut sizes = terms.rescale(&scaled_sets, at, !recreate);
             if at.is_some() {
                 new_size = sizes.pop().unwrap_or(new_size);
             }
@@ -193,7 +194,7 @@ impl World<'_> {
                 .iter()
                 .map(|set| {
                     let tally = self.view.tally(set.meta("uid"));
-                    tally.active + tally.leaving
+                    tally.active + tally.terminating
                 })
                 .sum();
             if running == 0 && old.iter().all(|size| size.wanted == 0) {
@@ -207,16 +208,16 @@ impl World<'_> {
             }
         }
         if let Some(set) = &sets.new {
-            self.tell_scaled(deployment, &set.name, new.wanted, new_size);
+            self.record_scaling(deployment, &set.name, new.wanted, new_size);
             self.scale(set, new_size, terms, Some(deployment.lean()));
         }
         for ((set, was), wanted) in sets.old.iter().zip(&old).zip(old_sizes) {
-            self.tell_scaled(deployment, &set.name, was.wanted, wanted);
+            self.record_scaling(deployment, &set.name, was.wanted, wanted);
             self.scale(set, wanted, terms, None);
         }
     }
 
-    fn tell_scaled(&mut self, deployment: &Stored, set: &str, was: i64, size: i64) {
+    fn record_scaling(&mut self, deployment: &Stored, set: &str, was: i64, size: i64) {
         if was != size {
             let way = if size > was { "up" } else { "down" };
             let message = format!("Scaled {way} replica set {set} from {was} to {size}");
@@ -243,20 +244,23 @@ impl World<'_> {
             let annotations = annotations_of(object);
             let own = deployment.and_then(|it| it["metadata"]["annotations"].as_object());
             for (key, value) in own.into_iter().flatten() {
-                if !OWN.contains(&key.as_str()) {
+                if !NOT_COPIED.contains(&key.as_str()) {
                     annotations.insert(key.clone(), value.clone());
                 }
             }
-            if replicas > 0 || annotations.contains_key(DESIRED) {
-                annotations.insert(DESIRED.to_owned(), json!(terms.replicas.to_string()));
-                let most = terms.replicas + terms.surge;
-                annotations.insert(MOST.to_owned(), json!(most.to_string()));
+            if replicas > 0 || annotations.contains_key(DESIRED_REPLICAS) {
+                annotations.insert(
+                    DESIRED_REPLICAS.to_owned(),
+                    json!(terms.replicas.to_string()),
+                );
+                let max_replicas = terms.replicas + terms.surge;
+                annotations.insert(MAX_REPLICAS.to_owned(), json!(max_replicas.to_string()));
             }
         });
     }
 
     /// Deletes the oldest scaled-down sets beyond the revision history limit.
-    fn forget_old_sets(&mut self, deployment: &Stored) {
+    fn delete_old_sets(&mut self, deployment: &Stored) {
         let Some(keep) = deployment.lean()["spec"]["revisionHistoryLimit"].as_u64() else {
             return;
         };
@@ -329,7 +333,7 @@ impl World<'_> {
             );
         }
         if deployment.lean()["spec"]["paused"] != true {
-            put_failure(&mut conditions, sets.new.iter().chain(&sets.old));
+            set_replica_failure(&mut conditions, sets.new.iter().chain(&sets.old));
         }
         let mut status = json!({"observedGeneration": deployment.lean()["metadata"]["generation"]});
         for (field, count) in [
@@ -346,7 +350,7 @@ impl World<'_> {
         }
         status["terminatingReplicas"] = json!(sets.sum("terminatingReplicas"));
         status["conditions"] = Value::Array(conditions);
-        self.report(Kind::Deployment, Part::Controllers, deployment, status);
+        self.write_status(Kind::Deployment, Component::Controllers, deployment, status);
     }
 
     /// Computes the status, reason and message of the Progressing condition; `None` if they do not
@@ -374,8 +378,8 @@ impl World<'_> {
                 "Deployment is paused".to_owned(),
             ))
         } else if done {
-            let said = format!("ReplicaSet \"{name}\" has successfully progressed.");
-            Some(("True", "NewReplicaSetAvailable", said))
+            let message = format!("ReplicaSet \"{name}\" has successfully progressed.");
+            Some(("True", "NewReplicaSetAvailable", message))
         } else {
             let moved = updated > number(&old["updatedReplicas"], 0)
                 || total - updated
@@ -385,14 +389,16 @@ impl World<'_> {
             let late = self.is_late(key, deployment, moved);
             match reason {
                 _ if late => {
-                    let said = format!("ReplicaSet \"{name}\" has timed out progressing.");
-                    Some(("False", "ProgressDeadlineExceeded", said))
+                    let message = format!("ReplicaSet \"{name}\" has timed out progressing.");
+                    Some(("False", "ProgressDeadlineExceeded", message))
                 }
-                Some((why, said)) if why == "ReplicaSetCreateError" => Some(("False", why, said)),
-                Some((why, said)) => Some(("True", why, said)),
+                Some((why, message)) if why == "ReplicaSetCreateError" => {
+                    Some(("False", why, message))
+                }
+                Some((why, message)) => Some(("True", why, message)),
                 None if moved => {
-                    let said = format!("ReplicaSet \"{name}\" is progressing.");
-                    Some(("True", "ReplicaSetUpdated", said))
+                    let message = format!("ReplicaSet \"{name}\" is progressing.");
+                    Some(("True", "ReplicaSetUpdated", message))
                 }
                 None => None,
             }
@@ -400,13 +406,13 @@ impl World<'_> {
     }
 
     /// Returns whether the rollout made no progress for the Deployment's progress deadline. If not,
-    /// schedules a look at that time.
+    /// requeues the Deployment for that time.
     fn is_late(&mut self, key: &Key, deployment: &Stored, moved: bool) -> bool {
         let Some(seconds) = deployment.lean()["spec"]["progressDeadlineSeconds"].as_i64() else {
             return false;
         };
         let Some(condition) = progressing(deployment.lean()).filter(|_| !moved) else {
-            self.later(
+            self.requeue_at(
                 key.clone(),
                 self.now
                     .tick
@@ -422,7 +428,7 @@ impl World<'_> {
         let gone = since.map_or(0, |since| self.now.wall.as_second() - since.as_second());
         if gone < seconds {
             let left = Duration::from_secs((seconds - gone).unsigned_abs());
-            self.later(key.clone(), self.now.tick.saturating_add(left));
+            self.requeue_at(key.clone(), self.now.tick.saturating_add(left));
         }
         gone >= seconds
     }

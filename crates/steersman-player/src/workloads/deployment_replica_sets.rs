@@ -5,32 +5,32 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use steersman_registry::store::Stored;
 
-use super::rollout::{RolloutTerms, Size};
+use super::rollout::{RolloutTerms, SetSize};
 use crate::pods::owned_pods::set_condition;
-use crate::state::facts::{annotation, label, number, reference, template_hash};
+use crate::state::facts::{annotation, controller_reference, label, number, template_hash};
 
 pub(crate) const REVISION: &str = "deployment.kubernetes.io/revision";
-pub(crate) const HISTORY: &str = "deployment.kubernetes.io/revision-history";
-pub(crate) const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
-pub(crate) const MOST: &str = "deployment.kubernetes.io/max-replicas";
+pub(crate) const REVISION_HISTORY: &str = "deployment.kubernetes.io/revision-history";
+pub(crate) const DESIRED_REPLICAS: &str = "deployment.kubernetes.io/desired-replicas";
+pub(crate) const MAX_REPLICAS: &str = "deployment.kubernetes.io/max-replicas";
 /// Annotations that are not copied from a Deployment to its ReplicaSets.
-pub(crate) const OWN: &[&str] = &[
+pub(crate) const NOT_COPIED: &[&str] = &[
     "kubectl.kubernetes.io/last-applied-configuration",
     REVISION,
-    HISTORY,
-    DESIRED,
-    MOST,
+    REVISION_HISTORY,
+    DESIRED_REPLICAS,
+    MAX_REPLICAS,
     "deprecated.deployment.rollback.to",
 ];
 
 /// The ReplicaSets of a Deployment.
-pub(crate) struct Sets {
+pub(crate) struct DeploymentSets {
     pub(crate) new: Option<Arc<Stored>>,
     /// Sets of earlier templates, the oldest first.
     pub(crate) old: Vec<Arc<Stored>>,
 }
 
-impl Sets {
+impl DeploymentSets {
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Stored>> {
         self.old.iter().chain(&self.new)
     }
@@ -43,7 +43,11 @@ impl Sets {
 }
 
 /// Builds the ReplicaSet of the current template.
-pub(crate) fn new_set(deployment: &Stored, sets: &Sets, revision: &str) -> (String, Value) {
+pub(crate) fn new_replica_set(
+    deployment: &Stored,
+    sets: &DeploymentSets,
+    revision: &str,
+) -> (String, Value) {
     let spec = &deployment.lean()["spec"];
     let mut template = spec["template"].clone();
     let mut collisions = number(&deployment.lean()["status"]["collisionCount"], 0);
@@ -75,17 +79,20 @@ pub(crate) fn new_set(deployment: &Stored, sets: &Sets, revision: &str) -> (Stri
     let replicas = if recreate {
         0
     } else {
-        terms.grow(Size::default(), total)
+        terms.grow(SetSize::default(), total)
     };
     let mut annotations: Map<String, Value> = deployment.lean()["metadata"]["annotations"]
         .as_object()
         .cloned()
         .unwrap_or_default();
-    annotations.retain(|key, _| !OWN.contains(&key.as_str()));
+    annotations.retain(|key, _| !NOT_COPIED.contains(&key.as_str()));
     annotations.insert(REVISION.to_owned(), json!(revision));
-    annotations.insert(DESIRED.to_owned(), json!(terms.replicas.to_string()));
     annotations.insert(
-        MOST.to_owned(),
+        DESIRED_REPLICAS.to_owned(),
+        json!(terms.replicas.to_string()),
+    );
+    annotations.insert(
+        MAX_REPLICAS.to_owned(),
         json!((terms.replicas + terms.surge).to_string()),
     );
     let mut set = json!({
@@ -96,7 +103,7 @@ pub(crate) fn new_set(deployment: &Stored, sets: &Sets, revision: &str) -> (Stri
             "namespace": *deployment.namespace,
             "labels": labels,
             "annotations": annotations,
-            "ownerReferences": [reference(deployment)],
+            "ownerReferences": [controller_reference(deployment)],
         },
         "spec": {"replicas": replicas, "selector": selector, "template": template},
     });
@@ -145,7 +152,7 @@ pub(crate) fn is_complete(deployment: &Value) -> bool {
 
 /// Sets the condition that Pods of a ReplicaSet were refused, with the message of the first set
 /// that reports one, and keeps it until no set does (upstream: `getReplicaFailures`).
-pub(crate) fn put_failure<'a>(
+pub(crate) fn set_replica_failure<'a>(
     conditions: &mut Vec<Value>,
     mut sets: impl Iterator<Item = &'a Arc<Stored>>,
 ) {

@@ -15,23 +15,23 @@ use serde_json::{Value, json};
 use steersman_registry::store::Stored;
 
 use indexes::Indexes;
-use rules::{Judgement, is_failed, judge, restarts, success};
+use rules::{FailureEffect, failure_effect, is_failed, restarts, success_message};
 
 pub(crate) use sync::finished;
-use sync::{End, Sync, UncountedPods};
+use sync::{JobEnd, JobSync, UncountedPods};
 use track::condition;
 
 use crate::actions::event_correlator::{EventContent, Source};
-use crate::actions::world::World;
+use crate::actions::turn_context::TurnContext;
 use crate::pods::owned_pods::set_condition;
-use crate::state::facts::{Key, Kind, holds, number, text, time};
+use crate::state::facts::{Key, Kind, is_condition_true, number, text, time};
 
 /// Default of `backoffLimit`.
 const BACKOFF_LIMIT: i64 = 6;
-impl World<'_> {
+impl TurnContext<'_> {
     /// Counts finished Pods, starts missing ones, ends the Job if it is complete or failed, and
     /// writes the status.
-    pub(crate) fn job(&mut self, key: &Key) {
+    pub(crate) fn reconcile_job(&mut self, key: &Key) {
         let Some(job) = self.get(Kind::Job, &key.namespace, &key.name) else {
             return;
         };
@@ -42,8 +42,8 @@ impl World<'_> {
         if finished(job.lean()).is_some() {
             return self.after_finish(key, &job);
         }
-        let leaving = !job.meta("deletionTimestamp").is_empty();
-        if !leaving && self.claim_pods(key, &job) {
+        let terminating = !job.meta("deletionTimestamp").is_empty();
+        if !terminating && self.claim_pods(key, &job) {
             return;
         }
         let counted = UncountedPods::of(job.lean());
@@ -55,51 +55,51 @@ impl World<'_> {
         if status["startTime"].is_null() && !sync.suspended() {
             status["startTime"] = json!(self.wall());
         }
-        let mut end = self.verdict(key, &sync);
+        let mut end = self.job_end(key, &sync);
         if end.is_some() {
             if !self.stop_active(key, &mut sync) {
                 // The Job cannot end while Pods of it remain to be deleted.
                 end = None;
             }
         } else {
-            if !leaving {
+            if !terminating {
                 self.manage(key, &mut sync);
             }
             let over = sync.active.is_empty() && sync.started == 0;
             if over && sync.succeeded >= sync.spec()["completions"].as_i64().unwrap_or(1) {
                 let reason = "CompletionsReached";
-                end = Some(End {
-                    well: true,
-                    ..End::failed(reason, "Reached expected number of succeeded pods")
+                end = Some(JobEnd {
+                    succeeded: true,
+                    ..JobEnd::failed(reason, "Reached expected number of succeeded pods")
                 });
-            } else if !leaving {
+            } else if !terminating {
                 self.note_suspension(&sync, &mut status);
             }
         }
-        self.settle_job(key, &sync, (status, counted), end);
+        self.write_job_status(key, &sync, (status, counted), end);
     }
 
     /// Returns how the Job ends, if it is over or about to be.
-    fn verdict(&mut self, key: &Key, sync: &Sync) -> Option<End> {
+    fn job_end(&mut self, key: &Key, sync: &JobSync) -> Option<JobEnd> {
         let (job, spec) = (sync.job.lean(), sync.spec());
-        if let Some(end) = End::announced(job) {
+        if let Some(end) = JobEnd::announced(job) {
             return Some(end);
         }
         if spec["podFailurePolicy"].is_object() {
             let failed = sync.pods.iter().filter(|pod| is_failed(job, pod.lean()));
             for pod in failed {
-                if let Judgement::EndsJob(message) = judge(job, pod) {
-                    return Some(End::failed("PodFailurePolicy", &message));
+                if let FailureEffect::EndsJob(message) = failure_effect(job, pod) {
+                    return Some(JobEnd::failed("PodFailurePolicy", &message));
                 }
             }
         }
         let limit = number(&spec["backoffLimit"], BACKOFF_LIMIT);
         let in_place = spec["template"]["spec"]["restartPolicy"] == "OnFailure" && {
-            let again: i64 = sync.active.iter().map(|pod| restarts(pod.lean())).sum();
-            again > 0 && again >= limit
+            let restarted: i64 = sync.active.iter().map(|pod| restarts(pod.lean())).sum();
+            restarted > 0 && restarted >= limit
         };
         if sync.failed > limit || in_place {
-            return Some(End::failed(
+            return Some(JobEnd::failed(
                 "BackoffLimitExceeded",
                 "Job has reached the specified backoff limit",
             ));
@@ -108,36 +108,39 @@ impl World<'_> {
             && let Some(since) = time(&job["status"]["startTime"])
             && !sync.suspended()
             // The start time of a Job that resumes is set anew.
-            && !holds(job, "Suspended")
+            && !is_condition_true(job, "Suspended")
         {
             let passed = self.now.wall.as_second().saturating_sub(since.as_second());
             let left = seconds.saturating_sub(passed);
             if left <= 0 {
                 let message = "Job was active longer than specified deadline";
-                return Some(End::failed("DeadlineExceeded", message));
+                return Some(JobEnd::failed("DeadlineExceeded", message));
             }
             let left = Duration::from_secs(left.unsigned_abs());
-            self.later(key.clone(), self.now.tick.saturating_add(left));
+            self.requeue_at(key.clone(), self.now.tick.saturating_add(left));
         }
-        if let Some(lost) = sync.lost.as_ref().map(Indexes::count) {
+        if let Some(failed_indexes) = sync.failed_indexes.as_ref().map(Indexes::count) {
             let most = spec["maxFailedIndexes"].as_i64();
-            if most.is_some_and(|most| lost > most) {
+            if most.is_some_and(|most| failed_indexes > most) {
                 let message = "Job has exceeded the specified maximal number of failed indexes";
-                return Some(End::failed("MaxFailedIndexesExceeded", message));
+                return Some(JobEnd::failed("MaxFailedIndexesExceeded", message));
             }
-            if lost > 0 && lost + sync.done.count() >= sync.completions() {
-                return Some(End::failed("FailedIndexes", "Job has failed indexes"));
+            if failed_indexes > 0
+                && failed_indexes + sync.completed_indexes.count() >= sync.completions()
+            {
+                return Some(JobEnd::failed("FailedIndexes", "Job has failed indexes"));
             }
         }
-        let met = success(job, sync.completions(), &sync.done).filter(|_| sync.indexed)?;
-        Some(End {
-            well: true,
-            ..End::failed("SuccessPolicy", &met)
+        let met = success_message(job, sync.completions(), &sync.completed_indexes)
+            .filter(|_| sync.indexed)?;
+        Some(JobEnd {
+            succeeded: true,
+            ..JobEnd::failed("SuccessPolicy", &met)
         })
     }
 
-    fn note_suspension(&mut self, sync: &Sync, status: &mut Value) {
-        let was = holds(sync.job.lean(), "Suspended");
+    fn note_suspension(&mut self, sync: &JobSync, status: &mut Value) {
+        let was = is_condition_true(sync.job.lean(), "Suspended");
         let (holds, reason, message) = match (sync.suspended(), was) {
             (true, false) => ("True", "Suspended", "Job suspended"),
             (false, true) => ("False", "Resumed", "Job resumed"),
@@ -162,15 +165,15 @@ impl World<'_> {
 
     /// Deletes a finished Job when its time to live is over.
     fn after_finish(&mut self, key: &Key, job: &Stored) {
-        self.notes.backoffs.remove(job.meta("uid"));
+        self.memory.backoffs.remove(job.meta("uid"));
         let view = self.view;
         for ((namespace, name), facts) in view.own(job.meta("uid")) {
             let pod = self.get(Kind::Pod, namespace, name);
             if let Some(pod) = pod.filter(|_| facts.tracked) {
-                if self.spent() {
-                    return self.again(key);
+                if self.is_at_write_limit() {
+                    return self.requeue(key);
                 }
-                self.release(&pod);
+                self.remove_finalizer(&pod);
             }
         }
         let Some(seconds) = job.lean()["spec"]["ttlSecondsAfterFinished"].as_i64() else {
@@ -183,7 +186,7 @@ impl World<'_> {
         let left = seconds.saturating_sub(passed);
         if left > 0 {
             let left = Duration::from_secs(left.unsigned_abs());
-            return self.later(key.clone(), self.now.tick.saturating_add(left));
+            return self.requeue_at(key.clone(), self.now.tick.saturating_add(left));
         }
         let kind = Arc::clone(self.kinds.of(Kind::Job));
         self.delete(&kind, job, None);

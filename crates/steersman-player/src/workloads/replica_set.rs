@@ -2,29 +2,29 @@
 
 use serde_json::{Value, json};
 
-use crate::actions::world::{Part, World};
+use crate::actions::turn_context::{Component, TurnContext};
 use crate::state::facts::{Key, Kind, number};
 
-impl World<'_> {
+impl TurnContext<'_> {
     /// Creates or deletes Pods until a ReplicaSet has its number of replicas, and writes its
     /// status.
-    pub(crate) fn replica_set(&mut self, key: &Key) {
+    pub(crate) fn reconcile_replica_set(&mut self, key: &Key) {
         let Some(set) = self.get(Kind::ReplicaSet, &key.namespace, &key.name) else {
             return;
         };
-        let leaving = !set.meta("deletionTimestamp").is_empty();
-        if !leaving && self.claim_pods(key, &set) {
+        let terminating = !set.meta("deletionTimestamp").is_empty();
+        if !terminating && self.claim_pods(key, &set) {
             return;
         }
         let uid = set.meta("uid");
         let tally = self.view.tally(uid);
         let wanted = number(&set.lean()["spec"]["replicas"], 1);
         let mut refused = None;
-        if !leaving && tally.active < wanted {
+        if !terminating && tally.active < wanted {
             let pod = Self::pod_of(&set, &set.lean()["spec"]["template"]);
             for _ in 0..wanted - tally.active {
-                if self.spent() {
-                    self.again(key);
+                if self.is_at_write_limit() {
+                    self.requeue(key);
                     break;
                 }
                 if let Err(refusal) = self.create_pod(key, &set, pod.clone()) {
@@ -32,11 +32,11 @@ impl World<'_> {
                     break;
                 }
             }
-        } else if !leaving && tally.active > wanted {
+        } else if !terminating && tally.active > wanted {
             let many = usize::try_from(tally.active - wanted).unwrap_or(0);
-            for pod in self.victims(&set, many) {
-                if self.spent() {
-                    self.again(key);
+            for pod in self.pods_to_delete(&set, many) {
+                if self.is_at_write_limit() {
+                    self.requeue(key);
                     break;
                 }
                 self.delete_pod(key, &set, &pod);
@@ -57,9 +57,9 @@ impl World<'_> {
         let mut conditions = old["conditions"].as_array().cloned().unwrap_or_default();
         // The message of the first refusal stays, as upstream: the message of the next one names
         // another Pod, and writing it would be a change that asks for another turn at once.
-        let told = conditions.iter().any(|one| one["type"] == "ReplicaFailure");
+        let is_reported = conditions.iter().any(|one| one["type"] == "ReplicaFailure");
         match refused {
-            Some(message) if !told => conditions.push(json!({
+            Some(message) if !is_reported => conditions.push(json!({
                 "type": "ReplicaFailure", "status": "True", "reason": "FailedCreate",
                 "message": message, "lastTransitionTime": self.wall(),
             })),
@@ -79,10 +79,10 @@ impl World<'_> {
                 status[field] = json!(count);
             }
         }
-        status["terminatingReplicas"] = json!(tally.leaving);
+        status["terminatingReplicas"] = json!(tally.terminating);
         if !conditions.is_empty() {
             status["conditions"] = Value::Array(conditions);
         }
-        self.report(Kind::ReplicaSet, Part::Controllers, &set, status);
+        self.write_status(Kind::ReplicaSet, Component::Controllers, &set, status);
     }
 }

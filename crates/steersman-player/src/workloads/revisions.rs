@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use steersman_registry::store::Stored;
 
-use crate::actions::world::World;
-use crate::state::facts::{number, reference, template_hash};
+use crate::actions::turn_context::TurnContext;
+use crate::state::facts::{controller_reference, number, template_hash};
 
 /// The label of Pods and revisions with the hash of the template.
 pub(crate) const HASH: &str = "controller-revision-hash";
@@ -23,7 +23,7 @@ pub(crate) struct Revision {
     pub(crate) hash: String,
 }
 
-impl World<'_> {
+impl TurnContext<'_> {
     /// Returns the revision of an owner's template. Creates it if there is none, and makes it the
     /// newest.
     pub(crate) fn revision(&mut self, owner: &Stored) -> Revision {
@@ -42,7 +42,7 @@ impl World<'_> {
             Some(own) if number(&own.lean()["revision"], 0) + 1 < next => {
                 let mut object = own.lean().clone();
                 object["revision"] = json!(next);
-                self.update(&kind, crate::actions::world::MAIN, object);
+                self.update(&kind, crate::actions::turn_context::MAIN, object);
             }
             Some(_) => {}
             None => {
@@ -55,7 +55,7 @@ impl World<'_> {
                     "apiVersion": "apps/v1",
                     "kind": "ControllerRevision",
                     "metadata": {
-                        "name": name, "labels": labels, "ownerReferences": [reference(owner)],
+                        "name": name, "labels": labels, "ownerReferences": [controller_reference(owner)],
                     },
                     "data": data,
                     "revision": next,

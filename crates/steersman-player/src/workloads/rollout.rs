@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::state::facts::{number, share};
+use crate::state::facts::{number, scaled_value};
 
 /// The numbers that a Deployment's spec asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub(crate) struct RolloutTerms {
 
 /// The numbers of one ReplicaSet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Size {
+pub(crate) struct SetSize {
     /// The replicas of its spec.
     pub(crate) wanted: i64,
     /// Its available Pods.
@@ -25,12 +25,12 @@ pub(crate) struct Size {
 
 /// The numbers of one ReplicaSet of a Deployment that is scaled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Share {
-    pub(crate) size: Size,
+pub(crate) struct ScaledSet {
+    pub(crate) size: SetSize,
     /// The numbers that its Deployment asked for when the set was last sized, from its annotations:
     /// the replicas, and the replicas with the surge.
     pub(crate) desired: Option<i64>,
-    pub(crate) most: Option<i64>,
+    pub(crate) max_replicas: Option<i64>,
 }
 
 impl RolloutTerms {
@@ -45,8 +45,8 @@ impl RolloutTerms {
             };
         }
         let rolling = &spec["strategy"]["rollingUpdate"];
-        let surge = share(&rolling["maxSurge"], replicas, true);
-        let mut unavailable = share(&rolling["maxUnavailable"], replicas, false);
+        let surge = scaled_value(&rolling["maxSurge"], replicas, true);
+        let mut unavailable = scaled_value(&rolling["maxUnavailable"], replicas, false);
         if surge == 0 && unavailable == 0 {
             // With both at zero the rollout could never progress.
             unavailable = 1;
@@ -59,7 +59,7 @@ impl RolloutTerms {
     }
 
     /// Returns the new size of the new set; `total` is the size of all sets.
-    pub(crate) fn grow(&self, new: Size, total: i64) -> i64 {
+    pub(crate) fn grow(&self, new: SetSize, total: i64) -> i64 {
         if new.wanted >= self.replicas {
             return self.replicas;
         }
@@ -69,7 +69,7 @@ impl RolloutTerms {
 
     /// Returns the new sizes of the old sets, the oldest first. Unavailable Pods are removed first,
     /// then as many others as leaves enough Pods available.
-    pub(crate) fn shrink(&self, old: &[Size], new: Size) -> Vec<i64> {
+    pub(crate) fn shrink(&self, old: &[SetSize], new: SetSize) -> Vec<i64> {
         let mut sizes: Vec<i64> = old.iter().map(|size| size.wanted).collect();
         let total = sizes.iter().sum::<i64>() + new.wanted;
         let least = self.replicas - self.unavailable;
@@ -98,7 +98,12 @@ impl RolloutTerms {
     /// current template's set.
     ///
     /// Upstream: `DeploymentController.scale`.
-    pub(crate) fn rescale(&self, sets: &[Share], new: Option<usize>, rolling: bool) -> Vec<i64> {
+    pub(crate) fn rescale(
+        &self,
+        sets: &[ScaledSet],
+        new: Option<usize>,
+        rolling: bool,
+    ) -> Vec<i64> {
         let mut sizes: Vec<i64> = sets.iter().map(|set| set.size.wanted).collect();
         let mut active: Vec<usize> = (0..sets.len()).filter(|at| sizes[*at] > 0).collect();
         let alone = match active.as_slice() {
@@ -155,12 +160,16 @@ impl RolloutTerms {
     }
 
     /// Returns by how much a set grows if all sets grow by the same factor.
-    fn proportion(&self, set: Share) -> i64 {
+    fn proportion(&self, set: ScaledSet) -> i64 {
         let wanted = set.size.wanted;
         if self.replicas == 0 {
             return -wanted;
         }
-        let before = set.most.filter(|most| *most > 0).unwrap_or(wanted).max(1);
+        let before = set
+            .max_replicas
+            .filter(|max_replicas| *max_replicas > 0)
+            .unwrap_or(wanted)
+            .max(1);
         // Rounded to the nearest; `i128` because annotations may hold any number.
         let (before, total) = (i128::from(before), i128::from(self.replicas + self.surge));
         let doubled = 2 * i128::from(wanted) * total + before;
@@ -175,8 +184,8 @@ mod tests {
 
     use super::*;
 
-    const fn size(wanted: i64, available: i64) -> Size {
-        Size { wanted, available }
+    const fn size(wanted: i64, available: i64) -> SetSize {
+        SetSize { wanted, available }
     }
 
     /// PLAY-4
@@ -219,10 +228,10 @@ mod tests {
             surge: 3,
             unavailable: 2,
         };
-        let set = |wanted| Share {
+        let set = |wanted| ScaledSet {
             size: size(wanted, wanted.min(8)),
             desired: Some(10),
-            most: Some(13),
+            max_replicas: Some(13),
         };
         // The example of the Kubernetes documentation: scaled from 10 to 15 in the middle of a
         // rollout.
@@ -237,10 +246,10 @@ mod tests {
         assert_eq!(terms(7).rescale(&[set(0), set(0)], Some(1), true), [0, 7]);
         assert!(terms(7).rescale(&[], None, true).is_empty());
         // The new set has all replicas, so the old sets are scaled to zero.
-        let done = Share {
+        let done = ScaledSet {
             size: size(8, 8),
             desired: Some(8),
-            most: Some(11),
+            max_replicas: Some(11),
         };
         assert_eq!(terms(8).rescale(&[set(3), done], Some(1), true), [0, 8]);
     }

@@ -9,25 +9,27 @@ use steersman_registry::store::Stored;
 
 use super::revisions::{self, Revision};
 use crate::actions::event_correlator::{EventContent, Source};
-use crate::actions::world::{Part, World};
-use crate::state::facts::{Key, Kind, PodStage, number, reference, share, stage_of, text};
+use crate::actions::turn_context::{Component, TurnContext};
+use crate::state::facts::{
+    Key, Kind, PodStage, controller_reference, number, scaled_value, stage_of, text,
+};
 
 /// One Pod of a set.
-struct Member {
+struct SetMember {
     pod: Arc<Stored>,
     stage: PodStage,
     ready: bool,
     available: bool,
 }
 
-impl World<'_> {
+impl TurnContext<'_> {
     /// Takes the next step of a StatefulSet and writes its status.
-    pub(crate) fn stateful_set(&mut self, key: &Key) {
+    pub(crate) fn reconcile_stateful_set(&mut self, key: &Key) {
         let Some(set) = self.get(Kind::StatefulSet, &key.namespace, &key.name) else {
             return;
         };
-        let leaving = !set.meta("deletionTimestamp").is_empty();
-        if !leaving && self.claim_pods(key, &set) {
+        let terminating = !set.meta("deletionTimestamp").is_empty();
+        if !terminating && self.claim_pods(key, &set) {
             return;
         }
         let update = self.revision(&set);
@@ -39,13 +41,13 @@ impl World<'_> {
             current.to_owned()
         };
         let members = self.members(key, &set);
-        if !leaving {
+        if !terminating {
             self.step(key, &set, &members, (&current, &update));
         }
         self.report_set(&set, &members, (current, update));
     }
 
-    fn members(&mut self, key: &Key, set: &Stored) -> BTreeMap<i64, Member> {
+    fn members(&mut self, key: &Key, set: &Stored) -> BTreeMap<i64, SetMember> {
         let kind = Arc::clone(self.kinds.of(Kind::Pod));
         let seconds = number(&set.lean()["spec"]["minReadySeconds"], 0);
         let mut members = BTreeMap::new();
@@ -58,7 +60,7 @@ impl World<'_> {
             let Some(ordinal) = ordinal else { continue };
             let facts = self.facts(&pod);
             let available = facts.is_some_and(|facts| self.is_available(key, facts, seconds));
-            let member = Member {
+            let member = SetMember {
                 stage: stage_of(pod.lean()),
                 ready: facts.is_some_and(|facts| facts.ready),
                 available,
@@ -73,7 +75,7 @@ impl World<'_> {
         &mut self,
         key: &Key,
         set: &Stored,
-        members: &BTreeMap<i64, Member>,
+        members: &BTreeMap<i64, SetMember>,
         (current, update): (&str, &Revision),
     ) {
         let spec = &set.lean()["spec"];
@@ -86,8 +88,8 @@ impl World<'_> {
         let by_hand = spec["updateStrategy"]["type"] == "OnDelete";
         let mut created = false;
         for ordinal in first..beyond {
-            if self.spent() {
-                return self.again(key);
+            if self.is_at_write_limit() {
+                return self.requeue(key);
             }
             match members.get(&ordinal) {
                 None => {
@@ -107,13 +109,13 @@ impl World<'_> {
                         return;
                     }
                 }
-                Some(member) if member.stage == PodStage::Over => {
+                Some(member) if member.stage == PodStage::Finished => {
                     self.delete_pod(key, set, &member.pod);
                     if in_order {
                         return;
                     }
                 }
-                Some(member) if member.stage == PodStage::Leaving || !member.available => {
+                Some(member) if member.stage == PodStage::Terminating || !member.available => {
                     if in_order {
                         return;
                     }
@@ -123,10 +125,10 @@ impl World<'_> {
         }
         let surplus = members.range(beyond..).rev();
         for (_, member) in surplus.chain(members.range(..first).rev()) {
-            if self.spent() {
-                return self.again(key);
+            if self.is_at_write_limit() {
+                return self.requeue(key);
             }
-            if member.stage != PodStage::Leaving {
+            if member.stage != PodStage::Terminating {
                 self.delete_pod(key, set, &member.pod);
             }
             if in_order {
@@ -138,13 +140,13 @@ impl World<'_> {
         }
         let most = match &rolling["maxUnavailable"] {
             Value::Null => 1,
-            value => share(value, replicas, true).max(1),
+            value => scaled_value(value, replicas, true).max(1),
         };
         let mut unavailable = 0;
         for (ordinal, member) in members.range(first..beyond).rev() {
             let old = revisions::hash_of(member.pod.lean()) != update.hash;
-            let healthy = member.available && member.stage != PodStage::Leaving;
-            if old && *ordinal >= partition && member.stage != PodStage::Leaving {
+            let healthy = member.available && member.stage != PodStage::Terminating;
+            if old && *ordinal >= partition && member.stage != PodStage::Terminating {
                 unavailable += 1;
                 self.delete_pod(key, set, &member.pod);
             } else if !healthy {
@@ -211,7 +213,10 @@ impl World<'_> {
             let retention =
                 &set.lean()["spec"]["persistentVolumeClaimRetentionPolicy"]["whenDeleted"];
             if retention == "Delete" {
-                fields.insert("ownerReferences".to_owned(), json!([reference(set)]));
+                fields.insert(
+                    "ownerReferences".to_owned(),
+                    json!([controller_reference(set)]),
+                );
             }
             let content = match self.create(&kind, &set.namespace, body) {
                 Ok(_) => EventContent::normal(
@@ -254,18 +259,18 @@ impl World<'_> {
     fn report_set(
         &mut self,
         set: &Stored,
-        members: &BTreeMap<i64, Member>,
+        members: &BTreeMap<i64, SetMember>,
         (current, update): (String, Revision),
     ) {
         let there = || {
             members
                 .values()
-                .filter(|one| !matches!(one.stage, PodStage::Leaving | PodStage::Over))
+                .filter(|one| !matches!(one.stage, PodStage::Terminating | PodStage::Finished))
         };
-        let count = |fits: &dyn Fn(&Member) -> bool| {
+        let count = |fits: &dyn Fn(&SetMember) -> bool| {
             i64::try_from(there().filter(|one| fits(one)).count()).unwrap_or(0)
         };
-        let is_of = |one: &Member, revision: &str| {
+        let is_of = |one: &SetMember, revision: &str| {
             format!("{}-{}", set.name, revisions::hash_of(one.pod.lean())) == revision
         };
         let replicas = count(&|_| true);
@@ -275,7 +280,9 @@ impl World<'_> {
         let rolled = updated == replicas
             && replicas == wanted
             && ready == replicas
-            && members.values().all(|one| one.stage != PodStage::Leaving);
+            && members
+                .values()
+                .all(|one| one.stage != PodStage::Terminating);
         let current = if rolled { update.name.clone() } else { current };
         let in_current = count(&|one| is_of(one, &current));
         let mut status = Map::new();
@@ -303,9 +310,9 @@ impl World<'_> {
         if let Some(conditions) = set.lean()["status"].get("conditions") {
             status.insert("conditions".to_owned(), conditions.clone());
         }
-        self.report(
+        self.write_status(
             Kind::StatefulSet,
-            Part::Controllers,
+            Component::Controllers,
             set,
             Value::Object(status),
         );

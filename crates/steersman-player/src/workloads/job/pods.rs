@@ -10,35 +10,37 @@ use steersman_registry::store::Stored;
 
 use super::indexes::Indexes;
 use super::rules::{
-    FAILURES, IGNORED, INDEX, Judgement, failures_of, index_of, is_failed, judge,
+    FAILURES, FailureEffect, IGNORED, INDEX, failure_effect, failures_of, index_of, is_failed,
     replaces_failed_only,
 };
-use super::sync::{Sync, count};
-use crate::actions::world::World;
-use crate::state::facts::{Key, Kind, PodStage, TRACKING, controller_of, holds, number, stage_of};
+use super::sync::{JobSync, count};
+use crate::actions::turn_context::TurnContext;
+use crate::state::facts::{
+    Key, Kind, PodStage, TRACKING, controller_of, is_condition_true, number, stage_of,
+};
 
 /// The delay after the first failure, and the maximum delay.
 const BACKOFF: Duration = Duration::from_secs(10);
-const MOST_BACKOFF: Duration = Duration::from_secs(600);
+const MAX_BACKOFF: Duration = Duration::from_secs(600);
 /// The environment variable that tells containers their index.
-const VARIABLE: &str = "JOB_COMPLETION_INDEX";
+const INDEX_VARIABLE: &str = "JOB_COMPLETION_INDEX";
 /// Maximum length of the part of a Pod's name before its random letters.
 const PREFIX: usize = 58;
 
-impl World<'_> {
+impl TurnContext<'_> {
     /// Deletes the running Pods. Returns whether all of them are deleted.
-    pub(super) fn stop_active(&mut self, key: &Key, sync: &mut Sync) -> bool {
+    pub(super) fn stop_active(&mut self, key: &Key, sync: &mut JobSync) -> bool {
         let mut all = true;
         let mut left = Vec::new();
         for pod in std::mem::take(&mut sync.active) {
-            if self.spent() {
+            if self.is_at_write_limit() {
                 all = false;
                 left.push(pod);
                 continue;
             }
             self.delete_pod(key, &sync.job, &pod);
             sync.terminating += 1;
-            sync.ready -= i64::from(holds(pod.lean(), "Ready"));
+            sync.ready -= i64::from(is_condition_true(pod.lean(), "Ready"));
         }
         sync.active = left;
         all
@@ -47,7 +49,7 @@ impl World<'_> {
     /// Creates or deletes Pods until as many run as the Job asks for.
     ///
     /// Upstream: `manageJob`.
-    pub(super) fn manage(&mut self, key: &Key, sync: &mut Sync) {
+    pub(super) fn manage(&mut self, key: &Key, sync: &mut JobSync) {
         let parallel = number(&sync.spec()["parallelism"], 1).max(0);
         let active = count(sync.active.iter());
         let wanted = match sync.spec()["completions"].as_i64() {
@@ -59,14 +61,14 @@ impl World<'_> {
         let surplus = self.surplus(sync, (active - wanted).max(0));
         if !surplus.is_empty() {
             for pod in surplus {
-                if self.spent() {
-                    return self.again(key);
+                if self.is_at_write_limit() {
+                    return self.requeue(key);
                 }
-                self.release(&pod);
+                self.remove_finalizer(&pod);
                 if let Some(pod) = self.get(Kind::Pod, &pod.namespace, &pod.name) {
                     self.delete_pod(key, &sync.job, &pod);
                 }
-                sync.ready -= i64::from(holds(pod.lean(), "Ready"));
+                sync.ready -= i64::from(is_condition_true(pod.lean(), "Ready"));
                 sync.active.retain(|one| one.name != pod.name);
             }
             return;
@@ -83,23 +85,27 @@ impl World<'_> {
         if missing <= 0 {
             return;
         }
-        let per_index = sync.lost.is_some();
+        let per_index = sync.failed_indexes.is_some();
         let left = if per_index {
             Duration::ZERO
         } else {
             let uid = sync.job.meta("uid");
-            let backoff = self.notes.backoffs.get(uid).copied().unwrap_or_default();
-            self.left(backoff.failures, backoff.last)
+            let backoff = self.memory.backoffs.get(uid).copied().unwrap_or_default();
+            self.remaining_backoff(backoff.failures, backoff.last)
         };
         if left > Duration::ZERO {
-            return self.later(key.clone(), self.now.tick.saturating_add(left));
+            return self.requeue_at(key.clone(), self.now.tick.saturating_add(left));
         }
-        let most = usize::try_from(missing).unwrap_or(0).min(self.room.max(1));
-        let indexes = sync.indexed.then(|| self.free_indexes(key, sync, most));
+        let most = usize::try_from(missing)
+            .unwrap_or(0)
+            .min(self.write_limit.max(1));
+        let indexes = sync
+            .indexed
+            .then(|| self.startable_indexes(key, sync, most));
         let many = indexes.as_ref().map_or(most, Vec::len);
         for at in 0..many {
-            if self.spent() {
-                return self.again(key);
+            if self.is_at_write_limit() {
+                return self.requeue(key);
             }
             let index = indexes.as_ref().and_then(|all| all.get(at).copied());
             let pod = new_pod(sync, index);
@@ -112,7 +118,7 @@ impl World<'_> {
 
     /// Returns the Pods to delete: Pods with a duplicate or invalid index first, then as many
     /// others as needed.
-    fn surplus(&self, sync: &Sync, many: i64) -> Vec<Arc<Stored>> {
+    fn surplus(&self, sync: &JobSync, many: i64) -> Vec<Arc<Stored>> {
         let mut surplus: Vec<Arc<Stored>> = Vec::new();
         if sync.indexed {
             let mut taken = BTreeSet::new();
@@ -127,7 +133,7 @@ impl World<'_> {
         if surplus.len() < many {
             let names: BTreeSet<Arc<str>> =
                 surplus.iter().map(|pod| Arc::clone(&pod.name)).collect();
-            let others = self.victims(&sync.job, many);
+            let others = self.pods_to_delete(&sync.job, many);
             let others = others.into_iter().filter(|pod| !names.contains(&pod.name));
             surplus.extend(others.take(many - names.len()));
         }
@@ -135,19 +141,19 @@ impl World<'_> {
     }
 
     /// Returns the indexes for which a Pod may be created now.
-    fn free_indexes(&mut self, key: &Key, sync: &Sync, most: usize) -> Vec<i64> {
+    fn startable_indexes(&mut self, key: &Key, sync: &JobSync, most: usize) -> Vec<i64> {
         let only_failed = replaces_failed_only(sync.job.lean());
         let held = sync.pods.iter().filter(|pod| match stage_of(pod.lean()) {
-            PodStage::Leaving => only_failed && !is_failed(sync.job.lean(), pod.lean()),
-            stage => stage != PodStage::Over,
+            PodStage::Terminating => only_failed && !is_failed(sync.job.lean(), pod.lean()),
+            stage => stage != PodStage::Finished,
         });
         let held: BTreeSet<i64> = held.filter_map(|pod| index_of(pod.lean())).collect();
-        let mut taken = sync.done.and(&Indexes::of(&held));
-        if let Some(lost) = &sync.lost {
-            taken = taken.and(lost);
+        let mut taken = sync.completed_indexes.and(&Indexes::of(&held));
+        if let Some(failed_indexes) = &sync.failed_indexes {
+            taken = taken.and(failed_indexes);
         }
         let free: Vec<i64> = taken.missing(sync.completions()).take(most).collect();
-        if sync.lost.is_none() {
+        if sync.failed_indexes.is_none() {
             return free;
         }
         let (mut now, mut soonest) = (Vec::new(), None);
@@ -156,7 +162,7 @@ impl World<'_> {
                 let (counted, ignored) = failures_of(pod.lean());
                 let failures = u32::try_from(counted + ignored + 1).unwrap_or(u32::MAX);
                 let since = self.facts(pod).map_or(self.now.tick, |facts| facts.since);
-                self.left(failures, since)
+                self.remaining_backoff(failures, since)
             });
             if left.is_zero() {
                 now.push(index);
@@ -165,23 +171,23 @@ impl World<'_> {
             }
         }
         if let Some(left) = soonest {
-            self.later(key.clone(), self.now.tick.saturating_add(left));
+            self.requeue_at(key.clone(), self.now.tick.saturating_add(left));
         }
         now
     }
 
     /// Returns the rest of the backoff after this many failures, the last at `since`.
-    fn left(&self, failures: u32, since: Duration) -> Duration {
+    fn remaining_backoff(&self, failures: u32, since: Duration) -> Duration {
         if failures == 0 {
             return Duration::ZERO;
         }
         let doubled = 2_u32.saturating_pow((failures - 1).min(16));
-        let wait = BACKOFF.saturating_mul(doubled).min(MOST_BACKOFF);
+        let wait = BACKOFF.saturating_mul(doubled).min(MAX_BACKOFF);
         since.saturating_add(wait).saturating_sub(self.now.tick)
     }
 
     /// Removes the finalizer of a Pod that was counted.
-    pub(super) fn release(&mut self, pod: &Stored) {
+    pub(super) fn remove_finalizer(&mut self, pod: &Stored) {
         self.edit(Kind::Pod, pod, |pod| {
             let fields = steersman_registry::metadata_of(pod);
             if let Some(list) = fields.get_mut("finalizers").and_then(Value::as_array_mut) {
@@ -191,7 +197,7 @@ impl World<'_> {
     }
 
     /// Removes the finalizer of a Pod of a deleted Job, because no Job will.
-    pub(crate) fn free_pod_of_lost_job(&mut self, key: &Key) {
+    pub(crate) fn remove_finalizer_of_lost_job(&mut self, key: &Key) {
         let name = (Arc::clone(&key.namespace), Arc::clone(&key.name));
         if !self.view.pods.get(&name).is_some_and(|facts| facts.tracked) {
             return;
@@ -205,14 +211,14 @@ impl World<'_> {
             job.is_some_and(|job| job.meta("uid") == &*own.uid)
         });
         if !lives {
-            self.release(&pod);
+            self.remove_finalizer(&pod);
         }
     }
 }
 
 /// Builds a Pod of a Job, with its index if the Job is indexed.
-fn new_pod(sync: &Sync, index: Option<i64>) -> Value {
-    let mut pod = World::pod_of(&sync.job, &sync.spec()["template"]);
+fn new_pod(sync: &JobSync, index: Option<i64>) -> Value {
+    let mut pod = TurnContext::pod_of(&sync.job, &sync.spec()["template"]);
     let fields = steersman_registry::metadata_of(&mut pod);
     let finalizers = fields.entry("finalizers").or_insert_with(|| json!([]));
     if let Some(list) = finalizers.as_array_mut()
@@ -222,11 +228,11 @@ fn new_pod(sync: &Sync, index: Option<i64>) -> Value {
     }
     let Some(index) = index else { return pod };
     number_pod(&mut pod, &sync.job.name, index);
-    if sync.lost.is_some() {
+    if sync.failed_indexes.is_some() {
         let before = sync.kept.get(&index);
         let (mut counted, mut ignored) = before.map_or((0, 0), |pod| failures_of(pod.lean()));
-        match before.map(|pod| judge(sync.job.lean(), pod)) {
-            Some(Judgement::Ignored) => ignored += 1,
+        match before.map(|pod| failure_effect(sync.job.lean(), pod)) {
+            Some(FailureEffect::Ignored) => ignored += 1,
             Some(_) => counted += 1,
             None => {}
         }
@@ -254,11 +260,11 @@ fn number_pod(pod: &mut Value, job: &str, index: i64) {
     for list in ["containers", "initContainers"] {
         for container in pod["spec"][list].as_array_mut().into_iter().flatten() {
             let known = container["env"].as_array();
-            if known.is_some_and(|all| all.iter().any(|one| one["name"] == VARIABLE)) {
+            if known.is_some_and(|all| all.iter().any(|one| one["name"] == INDEX_VARIABLE)) {
                 continue;
             }
             let variable = json!({
-                "name": VARIABLE,
+                "name": INDEX_VARIABLE,
                 "valueFrom": {"fieldRef": {
                     "fieldPath": format!("metadata.labels['{INDEX}']"),
                 }},

@@ -16,7 +16,7 @@ pub(super) const IGNORED: &str = "batch.kubernetes.io/job-index-ignored-failure-
 
 /// The effect of a failure policy on a failed Pod.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Judgement {
+pub(super) enum FailureEffect {
     /// The failure counts.
     Counts,
     /// The failure does not count.
@@ -44,7 +44,7 @@ pub(super) fn is_failed(job: &Value, pod: &Value) -> bool {
 /// Applies the failure policy of a Job to a failed Pod.
 ///
 /// Upstream: `matchPodFailurePolicy`.
-pub(super) fn judge(job: &Value, pod: &Stored) -> Judgement {
+pub(super) fn failure_effect(job: &Value, pod: &Stored) -> FailureEffect {
     let rules = job["spec"]["podFailurePolicy"]["rules"].as_array();
     for (at, rule) in rules.into_iter().flatten().enumerate() {
         let action = text(rule, "action");
@@ -53,7 +53,7 @@ pub(super) fn judge(job: &Value, pod: &Stored) -> Judgement {
         let why = if codes.is_object() {
             let found = ["containerStatuses", "initContainerStatuses"]
                 .into_iter()
-                .find_map(|list| ended_so(&pod.lean()["status"][list], codes));
+                .find_map(|list| matching_exit_code(&pod.lean()["status"][list], codes));
             found.map(|(container, code)| {
                 format!(
                     "Container {container} for pod {namespace}/{name} failed with exit code {code} matching {action} rule at index {at}"
@@ -67,18 +67,18 @@ pub(super) fn judge(job: &Value, pod: &Stored) -> Judgement {
         };
         let Some(why) = why else { continue };
         match action {
-            "Ignore" => return Judgement::Ignored,
-            "Count" => return Judgement::Counts,
-            "FailIndex" => return Judgement::EndsIndex,
-            "FailJob" => return Judgement::EndsJob(why),
+            "Ignore" => return FailureEffect::Ignored,
+            "Count" => return FailureEffect::Counts,
+            "FailIndex" => return FailureEffect::EndsIndex,
+            "FailJob" => return FailureEffect::EndsJob(why),
             _ => {}
         }
     }
-    Judgement::Counts
+    FailureEffect::Counts
 }
 
 /// Returns the first container with an exit code that a rule matches, and the code.
-fn ended_so<'a>(statuses: &'a Value, rule: &Value) -> Option<(&'a str, i64)> {
+fn matching_exit_code<'a>(statuses: &'a Value, rule: &Value) -> Option<(&'a str, i64)> {
     let all = statuses.as_array()?.iter();
     let mut failed = all.filter_map(|one| {
         let code = one["state"]["terminated"]["exitCode"].as_i64()?;
@@ -114,9 +114,13 @@ fn has_condition<'a>(pod: &'a Value, patterns: &Value) -> Option<&'a str> {
 /// Returns the message about the first rule of its success policy that an indexed Job meets.
 ///
 /// Upstream: `matchSuccessPolicy`.
-pub(super) fn success(job: &Value, completions: i64, done: &Indexes) -> Option<String> {
+pub(super) fn success_message(
+    job: &Value,
+    completions: i64,
+    completed_indexes: &Indexes,
+) -> Option<String> {
     let rules = job["spec"]["successPolicy"]["rules"].as_array()?;
-    if done.is_empty() {
+    if completed_indexes.is_empty() {
         return None;
     }
     let met = rules.iter().position(|rule| {
@@ -124,11 +128,11 @@ pub(super) fn success(job: &Value, completions: i64, done: &Indexes) -> Option<S
         match rule["succeededIndexes"].as_str() {
             Some(named) => {
                 let named = Indexes::parse(named, completions);
-                let common = named.common(done);
+                let common = named.common(completed_indexes);
                 !named.is_empty()
                     && (common == named.count() || count.is_some_and(|count| common >= count))
             }
-            None => count.is_some_and(|count| done.count() >= count),
+            None => count.is_some_and(|count| completed_indexes.count() >= count),
         }
     });
     met.map(|at| format!("Matched rules at index {at}"))
@@ -161,10 +165,10 @@ pub(super) fn ends_index(job: &Value, pod: &Stored) -> bool {
         return false;
     };
     is_failed(job, pod.lean())
-        && match judge(job, pod) {
-            Judgement::EndsIndex => true,
-            Judgement::Ignored => false,
-            Judgement::Counts | Judgement::EndsJob(_) => failures_of(pod.lean()).0 >= limit,
+        && match failure_effect(job, pod) {
+            FailureEffect::EndsIndex => true,
+            FailureEffect::Ignored => false,
+            FailureEffect::Counts | FailureEffect::EndsJob(_) => failures_of(pod.lean()).0 >= limit,
         }
 }
 

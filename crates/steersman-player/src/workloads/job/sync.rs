@@ -1,4 +1,4 @@
-//! Machine: the state of a Job in one look at it, and how the Job ends.
+//! Machine: the state of a Job during one sync, and how the Job ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,18 +7,20 @@ use serde_json::{Value, json};
 use steersman_registry::store::Stored;
 
 use super::indexes::Indexes;
-use super::rules::{Judgement, ends_index, failures_of, index_of, is_failed, judge};
-use crate::actions::world::World;
-use crate::state::facts::{Kind, PodStage, holds, is_tracked, number, stage_of, text, time};
+use super::rules::{FailureEffect, ends_index, failure_effect, failures_of, index_of, is_failed};
+use crate::actions::turn_context::TurnContext;
+use crate::state::facts::{
+    Kind, PodStage, is_condition_true, is_tracked, number, stage_of, text, time,
+};
 
-/// The state of a Job in one look at it.
-pub(super) struct Sync {
+/// The state of a Job during one sync.
+pub(super) struct JobSync {
     pub(super) job: Arc<Stored>,
     /// The Job's Pods that still have to be dealt with.
     pub(super) pods: Vec<Arc<Stored>>,
     /// Pods that are neither finished nor terminating.
     pub(super) active: Vec<Arc<Stored>>,
-    /// Number of Pods created in this look.
+    /// Number of Pods created in this sync.
     pub(super) started: i64,
     pub(super) ready: i64,
     /// Number of Pods that are terminating and not finished.
@@ -26,49 +28,49 @@ pub(super) struct Sync {
     pub(super) succeeded: i64,
     pub(super) failed: i64,
     pub(super) indexed: bool,
-    /// The succeeded indexes of the status, without Pods counted in this look.
-    pub(super) done_before: Indexes,
-    pub(super) done: Indexes,
+    /// The succeeded indexes of the status, without Pods counted in this sync.
+    pub(super) completed_before: Indexes,
+    pub(super) completed_indexes: Indexes,
     /// The failed indexes; `None` without a backoff limit per index.
-    pub(super) lost: Option<Indexes>,
+    pub(super) failed_indexes: Option<Indexes>,
     /// For each index, the failed Pod that is kept until its replacement is created.
     pub(super) kept: BTreeMap<i64, Arc<Stored>>,
 }
 
 /// The way in which a Job ends.
 #[derive(Debug, Clone)]
-pub(super) struct End {
-    pub(super) well: bool,
+pub(super) struct JobEnd {
+    pub(super) succeeded: bool,
     pub(super) reason: String,
     pub(super) message: String,
 }
 
-impl End {
+impl JobEnd {
     pub(super) fn failed(reason: &str, message: &str) -> Self {
         Self {
-            well: false,
+            succeeded: false,
             reason: reason.to_owned(),
             message: message.to_owned(),
         }
     }
 
-    /// Returns the end that an earlier look announced in the conditions.
+    /// Returns the end that an earlier sync announced in the conditions.
     pub(super) fn announced(job: &Value) -> Option<Self> {
         let conditions = job["status"]["conditions"].as_array()?;
         let found = |kind: &str| {
             let mut all = conditions.iter();
             all.find(|one| one["type"] == kind && one["status"] == "True")
         };
-        let well = found("SuccessCriteriaMet");
-        let told = well.or_else(|| found("FailureTarget"))?;
+        let succeeded = found("SuccessCriteriaMet");
+        let condition = succeeded.or_else(|| found("FailureTarget"))?;
         Some(Self {
-            well: well.is_some(),
-            ..Self::failed(text(told, "reason"), text(told, "message"))
+            succeeded: succeeded.is_some(),
+            ..Self::failed(text(condition, "reason"), text(condition, "message"))
         })
     }
 }
 
-impl Sync {
+impl JobSync {
     pub(super) fn spec(&self) -> &Value {
         &self.job.lean()["spec"]
     }
@@ -126,12 +128,12 @@ impl UncountedPods {
     }
 }
 
-impl World<'_> {
-    pub(super) fn sync(&mut self, job: Arc<Stored>, counted: &UncountedPods) -> Sync {
+impl TurnContext<'_> {
+    pub(super) fn sync(&mut self, job: Arc<Stored>, counted: &UncountedPods) -> JobSync {
         let view = self.view;
         let status = &job.lean()["status"];
-        let places = view.own(job.meta("uid"));
-        let pods = places.filter_map(|((namespace, name), _)| self.get(Kind::Pod, namespace, name));
+        let owned = view.own(job.meta("uid"));
+        let pods = owned.filter_map(|((namespace, name), _)| self.get(Kind::Pod, namespace, name));
         let pods: Vec<Arc<Stored>> = pods.collect();
         let lives = |pod: &&Arc<Stored>| {
             matches!(
@@ -140,54 +142,54 @@ impl World<'_> {
             )
         };
         let active: Vec<Arc<Stored>> = pods.iter().filter(lives).cloned().collect();
-        let is_ready = |pod: &&Arc<Stored>| holds(pod.lean(), "Ready");
+        let is_ready = |pod: &&Arc<Stored>| is_condition_true(pod.lean(), "Ready");
         let ends = |pod: &&Arc<Stored>| {
             let phase = text(&pod.lean()["status"], "phase");
             let deleted = !pod.meta("deletionTimestamp").is_empty();
             deleted && !matches!(phase, "Succeeded" | "Failed")
         };
         let indexed = job.lean()["spec"]["completionMode"] == "Indexed";
-        let mut sync = Sync {
+        let mut sync = JobSync {
             ready: count(active.iter().filter(is_ready)),
             started: 0,
             terminating: count(pods.iter().filter(ends)),
             succeeded: number(&status["succeeded"], 0) + count(counted.succeeded.iter()),
             failed: number(&status["failed"], 0) + count(counted.failed.iter()),
-            done_before: Indexes::default(),
-            done: Indexes::default(),
-            lost: None,
+            completed_before: Indexes::default(),
+            completed_indexes: Indexes::default(),
+            failed_indexes: None,
             kept: BTreeMap::new(),
             indexed,
             active,
             pods,
             job,
         };
-        let (mut well, mut ill) = (Vec::new(), Vec::new());
+        let (mut succeeded, mut failed) = (Vec::new(), Vec::new());
         for pod in sync.pods.iter().filter(|pod| sync.is_new(pod, counted)) {
             if text(&pod.lean()["status"], "phase") == "Succeeded" {
-                well.push(pod);
+                succeeded.push(pod);
             } else if is_failed(sync.job.lean(), pod.lean())
-                && judge(sync.job.lean(), pod) != Judgement::Ignored
+                && failure_effect(sync.job.lean(), pod) != FailureEffect::Ignored
             {
-                ill.push(pod);
+                failed.push(pod);
             }
         }
         let backoff = self
-            .notes
+            .memory
             .backoffs
             .entry(sync.job.meta("uid").into())
             .or_default();
-        if !well.is_empty() {
+        if !succeeded.is_empty() {
             backoff.failures = 0;
         }
-        if !ill.is_empty() {
-            let more = u32::try_from(ill.len()).unwrap_or(u32::MAX);
+        if !failed.is_empty() {
+            let more = u32::try_from(failed.len()).unwrap_or(u32::MAX);
             backoff.failures = backoff.failures.saturating_add(more);
             backoff.last = self.now.tick;
         }
-        let (well, ill) = (count(well.iter()), count(ill.iter()));
-        sync.succeeded += well;
-        sync.failed += ill;
+        let (succeeded, failed) = (count(succeeded.iter()), count(failed.iter()));
+        sync.succeeded += succeeded;
+        sync.failed += failed;
         if indexed {
             number_indexes(&mut sync);
         }
@@ -196,7 +198,7 @@ impl World<'_> {
 }
 
 /// Computes the succeeded and failed indexes of an indexed Job.
-fn number_indexes(sync: &mut Sync) {
+fn number_indexes(sync: &mut JobSync) {
     let (job, completions) = (Arc::clone(&sync.job), sync.completions());
     let own = |pod: &Stored| {
         let index = index_of(pod.lean()).filter(|index| *index < completions);
@@ -209,17 +211,17 @@ fn number_indexes(sync: &mut Sync) {
         Indexes::of(&indexes)
     };
     let before = Indexes::parse(text(status, "completedIndexes"), completions);
-    let done = before.and(&ended(&|pod| {
+    let completed_indexes = before.and(&ended(&|pod| {
         text(&pod.lean()["status"], "phase") == "Succeeded"
     }));
-    let lost = job.lean()["spec"]["backoffLimitPerIndex"]
+    let failed_indexes = job.lean()["spec"]["backoffLimitPerIndex"]
         .is_number()
         .then(|| {
             let before = Indexes::parse(text(status, "failedIndexes"), completions);
             before.and(&ended(&|pod| ends_index(job.lean(), pod)))
         });
     let mut kept: BTreeMap<i64, Arc<Stored>> = BTreeMap::new();
-    if let Some(lost) = &lost {
+    if let Some(failed_indexes) = &failed_indexes {
         let busy: BTreeSet<i64> = sync
             .active
             .iter()
@@ -232,8 +234,8 @@ fn number_indexes(sync: &mut Sync) {
         for pod in &sync.pods {
             if let Some(index) = own(pod)
                 && is_failed(job.lean(), pod.lean())
-                && !done.has(index)
-                && !lost.has(index)
+                && !completed_indexes.has(index)
+                && !failed_indexes.has(index)
                 && !busy.contains(&index)
                 && kept
                     .get(&index)
@@ -243,8 +245,13 @@ fn number_indexes(sync: &mut Sync) {
             }
         }
     }
-    sync.succeeded = done.count();
-    (sync.done_before, sync.done, sync.lost, sync.kept) = (before, done, lost, kept);
+    sync.succeeded = completed_indexes.count();
+    (
+        sync.completed_before,
+        sync.completed_indexes,
+        sync.failed_indexes,
+        sync.kept,
+    ) = (before, completed_indexes, failed_indexes, kept);
 }
 
 /// Returns when a Job finished, in seconds since the epoch.

@@ -12,32 +12,32 @@ use serde_json::{Value, json};
 use steersman_registry::store::Stored;
 
 use super::indexes::Indexes;
-use super::rules::{Judgement, index_of, is_failed, judge};
-use super::sync::{End, Sync, UncountedPods, count};
+use super::rules::{FailureEffect, failure_effect, index_of, is_failed};
+use super::sync::{JobEnd, JobSync, UncountedPods, count};
 use crate::actions::event_correlator::{EventContent, Source};
-use crate::actions::world::{Part, World};
+use crate::actions::turn_context::{Component, TurnContext};
 use crate::pods::owned_pods::set_condition;
-use crate::state::facts::{Key, Kind, holds, is_tracked, number, text};
+use crate::state::facts::{Key, Kind, is_condition_true, is_tracked, number, text};
 
 /// How long a Job waits after the server refused its status.
-const REFUSED: Duration = Duration::from_secs(1);
+const RETRY_AFTER_REFUSAL: Duration = Duration::from_secs(1);
 
-impl World<'_> {
+impl TurnContext<'_> {
     /// Counts finished Pods, removes their finalizers, and writes the status, including the end of
     /// the Job if it is reached.
-    pub(super) fn settle_job(
+    pub(super) fn write_job_status(
         &mut self,
         key: &Key,
-        sync: &Sync,
+        sync: &JobSync,
         (mut status, mut counted): (Value, UncountedPods),
-        end: Option<End>,
+        end: Option<JobEnd>,
     ) {
         let tracked = sync.pods.iter().filter(|pod| is_tracked(pod.lean()));
         let held: HashSet<String> = tracked.map(|pod| pod.meta("uid").to_owned()).collect();
         count_released(&mut status, &mut counted, &held);
-        let (released, all) = self.name_ended(sync, (&mut status, &mut counted), end.as_ref());
+        let (released, all) = self.list_finished(sync, (&mut status, &mut counted), end.as_ref());
         if !all {
-            self.again(key);
+            self.requeue(key);
         }
         let now = self.wall();
         let active = count(sync.active.iter()) + sync.started;
@@ -45,22 +45,27 @@ impl World<'_> {
         status["ready"] = json!(sync.ready.max(0));
         status["terminating"] = json!(sync.terminating);
         status["uncountedTerminatedPods"] = counted.written();
-        let before = end.as_ref().map(|end| match end.well {
+        let before = end.as_ref().map(|end| match end.succeeded {
             true => ("SuccessCriteriaMet", end),
             false => ("FailureTarget", end),
         });
-        if let Some((kind, end)) = before.filter(|(kind, _)| !holds(sync.job.lean(), kind)) {
+        if let Some((kind, end)) =
+            before.filter(|(kind, _)| !is_condition_true(sync.job.lean(), kind))
+        {
             let reason = (end.reason.as_str(), end.message.as_str());
             put_condition(&mut status, condition(kind, "True", reason, &now));
         }
         let job = Arc::clone(&sync.job);
-        if !self.report(Kind::Job, Part::Controllers, &job, status.clone()) {
-            return self.later(key.clone(), self.now.tick.saturating_add(REFUSED));
+        if !self.write_status(Kind::Job, Component::Controllers, &job, status.clone()) {
+            return self.requeue_at(
+                key.clone(),
+                self.now.tick.saturating_add(RETRY_AFTER_REFUSAL),
+            );
         }
         for pod in &released {
             // Deleting the Pod may have changed it.
             if let Some(pod) = self.get(Kind::Pod, &pod.namespace, &pod.name) {
-                self.release(&pod);
+                self.remove_finalizer(&pod);
             }
         }
         let gone = released.iter().map(|pod| pod.meta("uid").to_owned());
@@ -71,21 +76,24 @@ impl World<'_> {
         let settled = all && counted.succeeded.is_empty() && counted.failed.is_empty();
         let end = end.filter(|_| settled && sync.terminating == 0);
         if let Some(end) = &end {
-            let kind = if end.well { "Complete" } else { "Failed" };
+            let kind = if end.succeeded { "Complete" } else { "Failed" };
             let reason = (end.reason.as_str(), end.message.as_str());
             put_condition(&mut status, condition(kind, "True", reason, &now));
-            if end.well {
+            if end.succeeded {
                 status["completionTime"] = json!(now);
             }
         }
         let Some(job) = self.get(Kind::Job, &key.namespace, &key.name) else {
             return;
         };
-        if !self.report(Kind::Job, Part::Controllers, &job, status) {
-            return self.later(key.clone(), self.now.tick.saturating_add(REFUSED));
+        if !self.write_status(Kind::Job, Component::Controllers, &job, status) {
+            return self.requeue_at(
+                key.clone(),
+                self.now.tick.saturating_add(RETRY_AFTER_REFUSAL),
+            );
         }
         if let Some(end) = end {
-            let content = if end.well {
+            let content = if end.succeeded {
                 EventContent::normal("Completed", "Job completed".to_owned())
             } else {
                 EventContent::warning(end.known_reason(), end.message)
@@ -96,28 +104,28 @@ impl World<'_> {
 
     /// Lists finished Pods in the status. Returns the Pods that may lose their finalizer, up to the
     /// limit of the list, and whether these are all.
-    fn name_ended(
+    fn list_finished(
         &self,
-        sync: &Sync,
+        sync: &JobSync,
         (status, counted): (&mut Value, &mut UncountedPods),
-        end: Option<&End>,
+        end: Option<&JobEnd>,
     ) -> (Vec<Arc<Stored>>, bool) {
         let job = sync.job.lean();
-        let leaving = !sync.job.meta("deletionTimestamp").is_empty();
+        let terminating = !sync.job.meta("deletionTimestamp").is_empty();
         let valid = |pod: &Stored| index_of(pod.lean()).filter(|at| *at < sync.completions());
         let mut pods: Vec<&Arc<Stored>> = sync.pods.iter().collect();
         pods.retain(|pod| is_tracked(pod.lean()));
         pods.sort_by_key(|pod| index_of(pod.lean()));
-        let room = self.room.saturating_sub(self.writes).max(1);
-        let (mut released, mut done) = (Vec::new(), BTreeSet::new());
+        let room = self.write_limit.saturating_sub(self.writes).max(1);
+        let (mut released, mut completed_indexes) = (Vec::new(), BTreeSet::new());
         let mut all = true;
         for pod in pods {
             let uid = pod.meta("uid");
-            let well = text(&pod.lean()["status"], "phase") == "Succeeded";
+            let succeeded = text(&pod.lean()["status"], "phase") == "Succeeded";
             let failed = is_failed(job, pod.lean());
             let kept = valid(pod).and_then(|index| sync.kept.get(&index));
             let waits = kept.is_some_and(|kept| kept.meta("uid") == uid);
-            if !(leaving || end.is_some() || well || (failed && !waits)) {
+            if !(terminating || end.is_some() || succeeded || (failed && !waits)) {
                 continue;
             }
             if released.len() >= room {
@@ -126,39 +134,39 @@ impl World<'_> {
             }
             released.push(Arc::clone(pod));
             let known = |list: &[String]| list.iter().any(|one| one == uid);
-            if well && !known(&counted.failed) {
+            if succeeded && !known(&counted.failed) {
                 match valid(pod) {
                     Some(index) if sync.indexed => {
-                        done.insert(index);
+                        completed_indexes.insert(index);
                     }
                     None if sync.indexed => {}
                     _ if known(&counted.succeeded) => {}
                     _ => counted.succeeded.push(uid.to_owned()),
                 }
-            } else if (failed || end.is_some_and(|end| !end.well))
+            } else if (failed || end.is_some_and(|end| !end.succeeded))
                 && !known(&counted.failed)
                 && (!sync.indexed || valid(pod).is_some())
-                && judge(job, pod) != Judgement::Ignored
+                && failure_effect(job, pod) != FailureEffect::Ignored
             {
                 // Once the Job failed, Pods that did not succeed count as failed.
                 counted.failed.push(uid.to_owned());
             }
         }
         if sync.indexed {
-            let done = sync.done_before.and(&Indexes::of(&done));
-            put_count(status, "succeeded", done.count());
-            if !done.is_empty() {
-                status["completedIndexes"] = json!(done.to_string());
+            let completed_indexes = sync.completed_before.and(&Indexes::of(&completed_indexes));
+            put_count(status, "succeeded", completed_indexes.count());
+            if !completed_indexes.is_empty() {
+                status["completedIndexes"] = json!(completed_indexes.to_string());
             }
-            if let Some(lost) = &sync.lost {
-                status["failedIndexes"] = json!(lost.to_string());
+            if let Some(failed_indexes) = &sync.failed_indexes {
+                status["failedIndexes"] = json!(failed_indexes.to_string());
             }
         }
         (released, all)
     }
 }
 
-impl End {
+impl JobEnd {
     /// Returns the reason, as one of the known constants.
     fn known_reason(&self) -> &'static str {
         const ALL: [&str; 6] = [

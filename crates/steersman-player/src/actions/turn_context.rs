@@ -19,7 +19,9 @@ use steersman_text::status::Status;
 
 use super::event_correlator::Recorder;
 use crate::options::{Speed, Trouble};
-use crate::state::facts::{Key, Kind, NamespacedName, TRACKING, controller_of, draw, reference};
+use crate::state::facts::{
+    Key, Kind, NamespacedName, TRACKING, controller_of, controller_reference, pseudo_random,
+};
 use crate::state::kinds::Kinds;
 use crate::state::view::View;
 use crate::state::work_queue::WorkQueue;
@@ -32,11 +34,11 @@ const SCHEDULER: &str = "kube-scheduler";
 const KUBELET: &str = "kubelet";
 
 /// A controller's write of an object itself, not of a subresource.
-pub(crate) const MAIN: (Part, Subresource) = (Part::Controllers, Subresource::Main);
+pub(crate) const MAIN: (Component, Subresource) = (Component::Controllers, Subresource::Main);
 
 /// The component that writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum Component {
     Controllers,
     Scheduler,
     Kubelet,
@@ -44,16 +46,16 @@ pub(crate) enum Part {
 
 /// The current options of the player.
 #[derive(Debug, Clone)]
-pub(crate) struct Manners {
+pub(crate) struct PlayerSettings {
     pub(crate) speed: Speed,
     pub(crate) seed: u64,
     /// The requested troubles beside those in annotations, the newest last.
-    pub(crate) troubles: Vec<Wish>,
+    pub(crate) troubles: Vec<TroubleRequest>,
 }
 
 /// A request for trouble.
 #[derive(Debug, Clone)]
-pub(crate) struct Wish {
+pub(crate) struct TroubleRequest {
     pub(crate) id: u64,
     /// Empty for all namespaces.
     pub(crate) namespace: String,
@@ -63,7 +65,7 @@ pub(crate) struct Wish {
 
 /// The time of a turn.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Now {
+pub(crate) struct TurnTime {
     /// The server's wall time, which is written into objects.
     pub(crate) wall: Timestamp,
     /// The player's own clock, which its waits are measured by.
@@ -72,10 +74,10 @@ pub(crate) struct Now {
 
 /// What the player remembers beyond the content of the store.
 #[derive(Debug, Default)]
-pub(crate) struct Notes {
+pub(crate) struct PlayerMemory {
     /// The Pods that the player keeps from becoming ready.
-    pub(crate) hindered: HashSet<Key>,
-    /// The Pods that were told to stop.
+    pub(crate) made_unready: HashSet<Key>,
+    /// The Pods with containers that were asked to stop.
     pub(crate) stopping: HashSet<Key>,
     /// The number of Pod addresses given so far.
     pub(crate) addresses: u32,
@@ -95,29 +97,29 @@ pub(crate) struct Backoff {
 }
 
 /// Everything that the code of one kind reads and writes during a turn.
-pub(crate) struct World<'a> {
+pub(crate) struct TurnContext<'a> {
     pub(crate) registry: &'a mut Registry,
     pub(crate) view: &'a View,
     pub(crate) kinds: &'a Kinds,
-    pub(crate) manners: &'a Manners,
+    pub(crate) settings: &'a PlayerSettings,
     pub(crate) work_queue: &'a mut WorkQueue,
     pub(crate) timers: &'a mut BTreeSet<(Duration, Key)>,
-    pub(crate) notes: &'a mut Notes,
+    pub(crate) memory: &'a mut PlayerMemory,
     /// Whether Events are written.
     pub(crate) writes_events: bool,
     /// Whether the player binds volumes, so that Pods wait for their volumes.
-    pub(crate) binding: bool,
-    pub(crate) now: Now,
+    pub(crate) binds_volumes: bool,
+    pub(crate) now: TurnTime,
     /// The kind of the controller that acts.
     pub(crate) acting: Kind,
     /// The number of writes in this turn.
     pub(crate) writes: usize,
-    /// The approximate maximum of writes in this turn. An object that needs more is looked at again
+    /// The approximate maximum of writes in this turn. An object that needs more is requeued
     /// (PLAY-7).
-    pub(crate) room: usize,
+    pub(crate) write_limit: usize,
 }
 
-impl World<'_> {
+impl TurnContext<'_> {
     pub(crate) fn get(&self, kind: Kind, namespace: &str, name: &str) -> Option<Arc<Stored>> {
         let storage = &self.kinds.of(kind).storage;
         let stored = self.registry.stored(storage, namespace, name)?;
@@ -149,13 +151,13 @@ impl World<'_> {
         namespace: &str,
         body: Value,
     ) -> Result<Arc<Stored>, Status> {
-        self.create_as(Part::Controllers, resource, namespace, body)
+        self.create_as(Component::Controllers, resource, namespace, body)
     }
 
     /// Like [`create`](Self::create), as another component.
     pub(crate) fn create_as(
         &mut self,
-        part: Part,
+        component: Component,
         resource: &Resource,
         namespace: &str,
         body: Value,
@@ -163,7 +165,7 @@ impl World<'_> {
         self.writes += 1;
         let namespace = Some(namespace).filter(|_| resource.namespaced);
         let target = Target::collection(resource, namespace);
-        let (options, now) = (self.options(part), self.now.wall);
+        let (options, now) = (self.options(component), self.now.wall);
         let written = self.registry.create(target, body, &options, now)?;
         Ok(written.object.stored)
     }
@@ -173,32 +175,32 @@ impl World<'_> {
     pub(crate) fn update(
         &mut self,
         resource: &Resource,
-        (part, subresource): (Part, Subresource),
+        (component, subresource): (Component, Subresource),
         object: Value,
     ) -> Option<Arc<Stored>> {
         self.writes += 1;
         let name = object["metadata"]["name"].as_str()?.to_owned();
         let namespace = object["metadata"]["namespace"].as_str().map(str::to_owned);
-        let (options, now) = (self.options(part), self.now.wall);
+        let (options, now) = (self.options(component), self.now.wall);
         let target = Target::object(resource, namespace.as_deref(), &name).part(subresource);
         let written = self.registry.update(target, object, &options, now);
         written.ok().map(|written| written.object.stored)
     }
 
     /// Writes a status if it differs from the stored one. Returns whether the status is stored now.
-    pub(crate) fn report(
+    pub(crate) fn write_status(
         &mut self,
         kind: Kind,
-        part: Part,
+        component: Component,
         stored: &Stored,
         status: Value,
     ) -> bool {
         if stored.lean()["status"] == status {
             return true;
         }
-        let object = reported(stored.lean(), status);
+        let object = status_write(stored.lean(), status);
         let resource = Arc::clone(self.kinds.of(kind));
-        let written = self.update(&resource, (part, Subresource::Status), object);
+        let written = self.update(&resource, (component, Subresource::Status), object);
         written.is_some()
     }
 
@@ -210,7 +212,11 @@ impl World<'_> {
             return;
         }
         let resource = Arc::clone(self.kinds.of(kind));
-        self.update(&resource, (Part::Controllers, Subresource::Main), object);
+        self.update(
+            &resource,
+            (Component::Controllers, Subresource::Main),
+            object,
+        );
     }
 
     /// Deletes exactly this object, with its uid as a precondition. `grace` of `None` leaves the
@@ -254,7 +260,7 @@ impl World<'_> {
             name: &pod.name,
             body: &body,
         };
-        let options = self.options(Part::Scheduler);
+        let options = self.options(Component::Scheduler);
         // A Pod that was bound meanwhile needs no further binding.
         let bound = self.registry.act(request, &options, self.now.wall);
         bound.is_ok()
@@ -263,7 +269,7 @@ impl World<'_> {
     /// Makes `owner` the controller of an object without one.
     pub(crate) fn adopt(&mut self, kind: Kind, object: &Stored, owner: &Stored) {
         let tracked = owner.lean()["kind"] == "Job";
-        let owner = reference(owner);
+        let owner = controller_reference(owner);
         self.edit(kind, object, |object| {
             let fields = steersman_registry::metadata_of(object);
             let owners = fields.entry("ownerReferences").or_insert_with(|| json!([]));
@@ -301,47 +307,48 @@ impl World<'_> {
         });
     }
 
-    /// Returns whether other objects are to be looked at before this one writes more.
-    pub(crate) fn spent(&self) -> bool {
-        self.writes >= self.room
+    /// Returns whether the turn's writes are used up, so that an object that needs more of them must be
+    /// requeued.
+    pub(crate) fn is_at_write_limit(&self) -> bool {
+        self.writes >= self.write_limit
     }
 
-    /// Schedules another look at an object after other objects had theirs.
-    pub(crate) fn again(&mut self, key: &Key) {
+    /// Queues an object again, behind the objects that already wait.
+    pub(crate) fn requeue(&mut self, key: &Key) {
         self.work_queue.add(key.clone());
     }
 
-    fn options(&self, part: Part) -> WriteOptions {
-        written_by(part, self.kinds.user(self.acting))
+    fn options(&self, component: Component) -> WriteOptions {
+        write_options(component, self.kinds.user(self.acting))
     }
 
-    /// Schedules a look at an object when the player's clock reaches `at`.
-    pub(crate) fn later(&mut self, key: Key, at: Duration) {
+    /// Queues an object when the player's clock reaches `at`.
+    pub(crate) fn requeue_at(&mut self, key: Key, at: Duration) {
         self.timers.insert((at, key));
     }
 
     /// Returns the trouble that a Pod is in.
-    pub(crate) fn trouble_of(&self, pod: &Stored) -> Option<Trouble> {
+    pub(crate) fn trouble(&self, pod: &Stored) -> Option<Trouble> {
         let own = crate::state::facts::annotation(pod.lean(), crate::options::TROUBLE);
-        let wished = self.manners.troubles.iter().rev().find(|wish| {
-            (wish.namespace.is_empty() || wish.namespace == *pod.namespace)
-                && wish.selector.matches_labels(|key| pod.label(key))
+        let requested = self.settings.troubles.iter().rev().find(|request| {
+            (request.namespace.is_empty() || request.namespace == *pod.namespace)
+                && request.selector.matches_labels(|key| pod.label(key))
         });
-        wished
-            .map(|wish| wish.trouble)
+        requested
+            .map(|request| request.trouble)
             .or_else(|| Trouble::named(own))
     }
 
     /// Returns how long a step of a Pod takes.
-    pub(crate) fn takes(&self, step: &str, time: Duration, pod: &Stored) -> Duration {
-        let seed = self.manners.seed.to_string();
-        let number = draw(&[&seed, step, pod.meta("uid")]);
-        self.manners.speed.vary(time, number)
+    pub(crate) fn step_duration(&self, step: &str, time: Duration, pod: &Stored) -> Duration {
+        let seed = self.settings.seed.to_string();
+        let number = pseudo_random(&[&seed, step, pod.meta("uid")]);
+        self.settings.speed.vary(time, number)
     }
 }
 
 /// Builds the body of a status write: type, metadata and the new status.
-fn reported(object: &Value, status: Value) -> Value {
+fn status_write(object: &Value, status: Value) -> Value {
     // The whole metadata is sent: the status strategies of most kinds remove fields that are
     // absent.
     let mut sent = Map::new();
@@ -352,11 +359,11 @@ fn reported(object: &Value, status: Value) -> Value {
     Value::Object(sent)
 }
 
-fn written_by(part: Part, user: &Arc<User>) -> WriteOptions {
-    let manager = match part {
-        Part::Controllers => CONTROLLERS,
-        Part::Scheduler => SCHEDULER,
-        Part::Kubelet => KUBELET,
+fn write_options(component: Component, user: &Arc<User>) -> WriteOptions {
+    let manager = match component {
+        Component::Controllers => CONTROLLERS,
+        Component::Scheduler => SCHEDULER,
+        Component::Kubelet => KUBELET,
     };
     WriteOptions {
         field_manager: Some(manager.to_owned()),
