@@ -2,7 +2,7 @@
 //! `pkg/apis/resource/validation`).
 
 mod parts;
-mod go_format;
+mod go_types;
 mod status;
 mod slice;
 
@@ -40,7 +40,9 @@ pub(super) const RESOURCE_CLAIM: Kind = Kind {
         let spec = FieldPath::root(object).at("spec");
         match old {
             None => check_claim(&spec, &mut errors),
-            Some(old) => check::immutable(&spec, &old["spec"], &mut errors),
+            Some(old) => {
+                check::immutable_struct(&spec, &old["spec"], &go_types::CLAIM_SPEC, &mut errors);
+            }
         }
         errors
     },
@@ -85,7 +87,11 @@ pub(super) const CLAIM_TEMPLATE: Kind = Kind {
         let spec = FieldPath::root(object).at("spec");
         match old {
             None => check_claim(&spec.at("spec"), &mut errors),
-            Some(old) => check::immutable(&spec, &old["spec"], &mut errors),
+            Some(old) if spec.value() != &old["spec"] => {
+                let printed = go_types::template_spec(spec.value());
+                errors.invalid_written(&spec, &printed, check::IMMUTABLE);
+            }
+            Some(_) => {}
         }
         errors
     },

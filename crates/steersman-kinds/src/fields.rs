@@ -1,5 +1,6 @@
 //! Room: what the rules of many kinds share: paths of fields, defaults, checks and warnings.
 
+pub(crate) mod go_value;
 pub(crate) mod field_path;
 pub(crate) mod fill;
 pub(crate) mod check;

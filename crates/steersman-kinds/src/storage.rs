@@ -13,9 +13,22 @@ use crate::Kind;
 use crate::fields::check;
 use crate::fields::field_path::{Errors, FieldPath};
 use crate::fields::fill::{lacks, part, put, set, set_text};
+use crate::fields::go_value::GoType::{self, Plain, Struct, Text};
 use crate::fields::selector;
 use crate::fields::shared_warnings;
 use crate::quota::amount;
+
+const ATTACHMENT_SOURCE: GoType = Struct(&[
+    ("PersistentVolumeName", "persistentVolumeName", Plain),
+    ("InlineVolumeSpec", "inlineVolumeSpec", Plain),
+]);
+
+/// The spec of a VolumeAttachment. An inline volume has the names of the API here.
+const ATTACHMENT_SPEC: GoType = Struct(&[
+    ("Attacher", "attacher", Text),
+    ("Source", "source", ATTACHMENT_SOURCE),
+    ("NodeName", "nodeName", Text),
+]);
 
 pub(super) const STORAGE_CLASS: Kind = Kind {
     defaults: |object| {
@@ -368,7 +381,7 @@ fn attachment(object: &Value, old: Option<&Value>) -> Errors {
     }
     check::subdomain(&spec.at("nodeName"), &mut errors);
     if let Some(old) = old {
-        check::immutable(&spec, &old["spec"], &mut errors);
+        check::immutable_struct(&spec, &old["spec"], &ATTACHMENT_SPEC, &mut errors);
     }
     errors
 }

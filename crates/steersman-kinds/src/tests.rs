@@ -400,30 +400,6 @@ fn signing_requests_and_api_services_are_validated() {
 }
 
 #[test]
-fn the_spec_of_a_resource_claim_is_immutable() {
-    let claim = |class: &str| {
-        json!({"spec": {"devices": {"requests": [{"name": "r",
-            "exactly": {"deviceClassName": class, "count": -1}}]}}})
-    };
-    assert_eq!(
-        refused("resource.k8s.io/v1", "ResourceClaim", claim(""), None),
-        [
-            "spec.devices.requests[0].exactly.deviceClassName: Required value",
-            "spec.devices.requests[0].exactly.count: Invalid value: -1: must be greater than zero",
-        ]
-    );
-    let errors = refused(
-        "resource.k8s.io/v1",
-        "ResourceClaim",
-        claim("a"),
-        Some(claim("b")),
-    );
-    assert!(
-        errors[0].starts_with("spec: Invalid value: ") && errors[0].ends_with("field is immutable")
-    );
-}
-
-#[test]
 fn the_assigned_fields_of_a_node_are_immutable() {
     let node =
         |cidr: &str, provider: &str| json!({"spec": {"podCIDR": cidr, "providerID": provider}});

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::go_format;
 use super::parts;
 use crate::fields::check;
 use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::go_value;
 use crate::fields::node_selector;
 use steersman_text::names;
 
@@ -80,7 +80,7 @@ fn check_nodes(spec: &FieldPath<'_>, errors: &mut Errors) {
         node_selector::check_node_selector(&selector, errors);
         let terms = selector.at("nodeSelectorTerms");
         if terms.len() != 1 {
-            let shown = go_format::node_terms(terms.value());
+            let shown = go_value::print(&go_value::NODE_TERMS, terms.value());
             let detail = "must have exactly one node selector term";
             errors.invalid_written(&terms, &shown, detail);
         }

@@ -3,11 +3,12 @@
 
 use serde_json::Value;
 
-use super::go_format;
+use super::go_types;
 use super::parts::{self, RequestNames};
 use crate::fields::address;
 use crate::fields::check;
 use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::go_value::print;
 use crate::fields::node_selector;
 
 const MOST_RESERVATIONS: usize = 256;
@@ -34,13 +35,13 @@ pub(super) fn check(new: &Value, old: &Value) -> Errors {
     let results = allocation.down("devices.results");
     let allocated: Vec<String> = results
         .items()
-        .map(|one| go_format::shared_device(one.value()))
+        .map(|one| print(&go_types::SHARED_DEVICE, one.value()))
         .collect();
     parts::each_once(
         &status.at("devices"),
         usize::MAX,
         |device, errors| check_device(device, &allocated, errors),
-        |device| go_format::shared_device(device.value()),
+        |device| print(&go_types::SHARED_DEVICE, device.value()),
         &mut errors,
     );
     if !reserved.is_empty() {
@@ -54,7 +55,7 @@ pub(super) fn check(new: &Value, old: &Value) -> Errors {
         let names = RequestNames::of(&claim.down("spec.devices"));
         check_allocation(&allocation, &names, &mut errors);
     } else if bare(allocation.value()) != bare(old_allocation.value()) {
-        let shown = go_format::allocation(allocation.value());
+        let shown = print(&go_types::ALLOCATION, allocation.value());
         errors.invalid_written(&allocation, &shown, check::IMMUTABLE);
     }
     errors
@@ -158,7 +159,7 @@ fn check_share(device: &FieldPath<'_>, errors: &mut Errors) {
 fn check_device(device: &FieldPath<'_>, allocated: &[String], errors: &mut Errors) {
     check_name(device, errors);
     check_share(device, errors);
-    let name = go_format::shared_device(device.value());
+    let name = print(&go_types::SHARED_DEVICE, device.value());
     if !allocated.contains(&name) {
         errors.invalid_written(device, &name, "must be an allocated device in the claim");
     }

@@ -7,6 +7,7 @@ use steersman_text::names::NameRule;
 use steersman_text::quantity::Quantity;
 
 use super::field_path::{Errors, FieldPath};
+use super::go_value::{self, GoType};
 
 /// The message for every field that may not change.
 pub(crate) const IMMUTABLE: &str = "field is immutable";
@@ -21,6 +22,18 @@ const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
 pub(crate) fn immutable(new: &FieldPath<'_>, old: &Value, errors: &mut Errors) {
     if new.value() != old {
         errors.invalid(new, IMMUTABLE);
+    }
+}
+
+/// Checks that a struct keeps its old value. The message prints the struct as Go prints this type.
+pub(crate) fn immutable_struct(
+    new: &FieldPath<'_>,
+    old: &Value,
+    kind: &GoType,
+    errors: &mut Errors,
+) {
+    if new.value() != old {
+        errors.invalid_written(new, &go_value::print(kind, new.value()), IMMUTABLE);
     }
 }
 

@@ -7,9 +7,20 @@ use crate::fields::address::{self, Network};
 use crate::fields::check;
 use crate::fields::field_path::{Errors, FieldPath};
 use crate::fields::fill::{lacks, list, part, put, set, set_text};
+use crate::fields::go_value::GoType::{self, Pointer, Struct, Text};
 use crate::fields::reference;
 use crate::fields::selector;
 use crate::fields::shared_warnings;
+
+const PARENT: GoType = Struct(&[
+    ("Group", "group", Text),
+    ("Resource", "resource", Text),
+    ("Namespace", "namespace", Text),
+    ("Name", "name", Text),
+]);
+
+/// The object to which an IPAddress belongs.
+const PARENT_REFERENCE: GoType = Pointer(&PARENT);
 
 pub(crate) const NETWORK_POLICY: Kind = Kind {
     defaults,
@@ -207,7 +218,8 @@ fn ip_address(object: &Value, old: Option<&Value>) -> Errors {
     let root = FieldPath::root(object);
     let parent = root.down("spec.parentRef");
     if let Some(old) = old {
-        check::immutable(&parent, &old["spec"]["parentRef"], &mut errors);
+        let old = &old["spec"]["parentRef"];
+        check::immutable_struct(&parent, old, &PARENT_REFERENCE, &mut errors);
         return errors;
     }
     if !parent.is_set() {

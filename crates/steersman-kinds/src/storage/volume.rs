@@ -8,9 +8,16 @@ use crate::Kind;
 use crate::fields::check;
 use crate::fields::field_path::{Errors, FieldPath};
 use crate::fields::fill::{given, list, part, put, set, set_text};
+use crate::fields::go_value::{self, GoType, NODE_SELECTOR};
 use crate::fields::node_selector;
 use crate::fields::shared_warnings;
 use crate::quota::amount;
+
+const REQUIRED_NODES: GoType =
+    GoType::Struct(&[("Required", "required", GoType::Pointer(&NODE_SELECTOR))]);
+
+/// The node affinity of a volume.
+const VOLUME_AFFINITY: GoType = GoType::Pointer(&REQUIRED_NODES);
 
 pub(crate) const VOLUME: Kind = Kind {
     defaults,
@@ -318,7 +325,8 @@ fn update(spec: &FieldPath<'_>, old: &Value, errors: &mut Errors) {
         let same = affinity.value() == before || *affinity.value() == renamed(before);
         if !same {
             let detail = "field is immutable, except for updating from beta label to GA";
-            errors.invalid(&affinity, detail);
+            let printed = go_value::print(&VOLUME_AFFINITY, affinity.value());
+            errors.invalid_written(&affinity, &printed, detail);
         }
     }
     let class = spec.at("volumeAttributesClassName");

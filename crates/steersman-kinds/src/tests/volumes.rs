@@ -49,9 +49,13 @@ fn a_volume_needs_the_required_fields_of_its_source() {
         refused("v1", "PersistentVolume", on(key), old)
     };
     assert_eq!(changed("kubernetes.io/os"), [""; 0]);
-    assert!(
-        changed("other")[0]
-            .ends_with("field is immutable, except for updating from beta label to GA")
+    assert_eq!(
+        changed("other"),
+        [concat!(
+            r#"nodeAffinity: Invalid value: {"Required":{"NodeSelectorTerms":[{"MatchExpressions":"#,
+            r#"[{"Key":"other","Operator":"Exists","Values":null}],"MatchFields":null}]}}: "#,
+            "field is immutable, except for updating from beta label to GA"
+        )]
     );
     let class = json!({"handler": "h", "overhead": {"podFixed": {"cpu": "-1"}},
         "scheduling": {"tolerations": [{"operator": "Exists"}, {"operator": "Exists"}]}});

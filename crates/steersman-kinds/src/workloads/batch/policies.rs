@@ -4,8 +4,39 @@ use serde_json::Value;
 
 use crate::fields::check;
 use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::go_value::GoType::{self, List, Plain, Pointer, Struct, Text};
+use crate::fields::go_value::print;
 
 use super::indexes;
+
+const EXIT_CODES: GoType = Struct(&[
+    ("ContainerName", "containerName", Plain),
+    ("Operator", "operator", Text),
+    ("Values", "values", Plain),
+]);
+
+const POD_CONDITION: GoType = Struct(&[("Type", "type", Text), ("Status", "status", Text)]);
+
+const FAILURE_RULE: GoType = Struct(&[
+    ("Action", "action", Text),
+    ("OnExitCodes", "onExitCodes", Pointer(&EXIT_CODES)),
+    ("OnPodConditions", "onPodConditions", List(&POD_CONDITION)),
+]);
+
+const FAILURE_RULES: GoType = Struct(&[("Rules", "rules", List(&FAILURE_RULE))]);
+
+/// A failure policy.
+const FAILURE_POLICY: GoType = Pointer(&FAILURE_RULES);
+
+const SUCCESS_RULE: GoType = Struct(&[
+    ("SucceededIndexes", "succeededIndexes", Plain),
+    ("SucceededCount", "succeededCount", Plain),
+]);
+
+const SUCCESS_RULES: GoType = Struct(&[("Rules", "rules", List(&SUCCESS_RULE))]);
+
+/// A success policy.
+const SUCCESS_POLICY: GoType = Pointer(&SUCCESS_RULES);
 
 /// Checks the policies of a Job's spec.
 pub(super) fn check(spec: &FieldPath<'_>, errors: &mut Errors) {
@@ -18,7 +49,7 @@ pub(super) fn check(spec: &FieldPath<'_>, errors: &mut Errors) {
         if spec.at("completionMode").text() == "Indexed" {
             check_success(spec, &success.at("rules"), errors);
         } else {
-            let written = written_success(&success);
+            let written = print(&SUCCESS_POLICY, success.value());
             errors.invalid_written(&success, &written, "requires indexed completion mode");
         }
     }
@@ -35,72 +66,16 @@ pub(super) fn check(spec: &FieldPath<'_>, errors: &mut Errors) {
 
 /// Checks that an update keeps the failure policy.
 pub(super) fn same_failure(spec: &FieldPath<'_>, old: &FieldPath<'_>, errors: &mut Errors) {
-    let policy = spec.at("podFailurePolicy");
-    if policy.value() != old.at("podFailurePolicy").value() {
-        errors.invalid_written(&policy, &written_failure(&policy), check::IMMUTABLE);
-    }
+    let field = "podFailurePolicy";
+    let (policy, old) = (spec.at(field), old.at(field));
+    check::immutable_struct(&policy, old.value(), &FAILURE_POLICY, errors);
 }
 
 /// Checks that an update keeps the success policy.
 pub(super) fn same_success(spec: &FieldPath<'_>, old: &FieldPath<'_>, errors: &mut Errors) {
-    let policy = spec.at("successPolicy");
-    if policy.value() != old.at("successPolicy").value() {
-        errors.invalid_written(&policy, &written_success(&policy), check::IMMUTABLE);
-    }
-}
-
-/// Prints a success policy as Go prints its internal type.
-fn written_success(policy: &FieldPath<'_>) -> String {
-    written_rules(policy, |rule| {
-        format!(
-            "{{\"SucceededIndexes\":{},\"SucceededCount\":{}}}",
-            rule.at("succeededIndexes").value(),
-            rule.at("succeededCount").value()
-        )
-    })
-}
-
-/// Prints a failure policy as Go prints its internal type.
-fn written_failure(policy: &FieldPath<'_>) -> String {
-    written_rules(policy, |rule| {
-        let codes = rule.at("onExitCodes");
-        let written_codes = if codes.is_set() {
-            format!(
-                "{{\"ContainerName\":{},\"Operator\":{},\"Values\":{}}}",
-                codes.at("containerName").value(),
-                Value::from(codes.at("operator").text()),
-                codes.at("values").value()
-            )
-        } else {
-            "null".to_owned()
-        };
-        let conditions = rule.at("onPodConditions");
-        let patterns: Vec<String> = conditions
-            .items()
-            .map(|one| {
-                let text = |field: &str| Value::from(one.at(field).text());
-                let (kind, status) = (text("type"), text("status"));
-                format!("{{\"Type\":{kind},\"Status\":{status}}}")
-            })
-            .collect();
-        let written_conditions = if conditions.is_set() {
-            format!("[{}]", patterns.join(","))
-        } else {
-            "null".to_owned()
-        };
-        let action = Value::from(rule.at("action").text());
-        format!(
-            "{{\"Action\":{action},\"OnExitCodes\":{written_codes},\"OnPodConditions\":{written_conditions}}}"
-        )
-    })
-}
-
-fn written_rules(policy: &FieldPath<'_>, rule: impl FnMut(FieldPath<'_>) -> String) -> String {
-    if !policy.is_set() {
-        return "null".to_owned();
-    }
-    let all: Vec<String> = policy.at("rules").items().map(rule).collect();
-    format!("{{\"Rules\":[{}]}}", all.join(","))
+    let field = "successPolicy";
+    let (policy, old) = (spec.at(field), old.at(field));
+    check::immutable_struct(&policy, old.value(), &SUCCESS_POLICY, errors);
 }
 
 /// Checks that a text is one of the known values. The error of an absent text lists all values.
