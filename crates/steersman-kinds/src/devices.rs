@@ -240,11 +240,7 @@ fn check_identifier(at: &FieldPath<'_>, name: &str, errors: &mut Errors) {
 
 fn check_request(at: &FieldPath<'_>, errors: &mut Errors) {
     let class = at.at("deviceClassName");
-    if class.is_empty() {
-        errors.required(&class, "");
-    } else {
-        check::subdomain(&class, errors);
-    }
+    check::required(&class, check::subdomain, errors);
     selectors(at, errors);
     let (mode, count) = (at.at("allocationMode"), at.at("count"));
     match mode.text() {

@@ -7,7 +7,6 @@ pub(crate) mod volume;
 
 use serde_json::{Value, json};
 use steersman_text::names;
-use steersman_text::names::NameRule;
 
 use crate::Kind;
 use crate::fields::check;
@@ -211,19 +210,6 @@ fn attributes(object: &Value, old: Option<&Value>) -> Errors {
     errors
 }
 
-/// Checks the name of a driver (upstream: `ValidateCSIDriverName`).
-fn check_driver(at: &FieldPath<'_>, errors: &mut Errors) {
-    if at.is_empty() {
-        errors.required(at, "");
-    }
-    if at.len() > 63 {
-        errors.too_long(at, 63);
-    }
-    for detail in names::check_name(NameRule::Subdomain, &at.text().to_lowercase()) {
-        errors.invalid_text(at, &detail);
-    }
-}
-
 fn driver_defaults(object: &mut Value) {
     let Some(spec) = part(object, "spec") else {
         return;
@@ -249,7 +235,7 @@ fn driver(object: &Value, old: Option<&Value>) -> Errors {
     let spec = root.at("spec");
     if old.is_none() {
         let name = FieldPath::new("name", root.down("metadata.name").value());
-        check_driver(&name, &mut errors);
+        check::csi_driver(&name, &mut errors);
     }
     let policies = ["File", "None", "ReadWriteOnceWithFSType"];
     check::required_one_of(&spec.at("fsGroupPolicy"), &policies, &mut errors);
@@ -286,7 +272,7 @@ fn csi_node(object: &Value, old: Option<&Value>) -> Errors {
     let mut seen = Vec::new();
     for driver in FieldPath::root(object).down("spec.drivers").items() {
         let (name, node) = (driver.at("name"), driver.at("nodeID"));
-        check_driver(&name, &mut errors);
+        check::csi_driver(&name, &mut errors);
         if node.is_empty() {
             errors.required(&node, "");
         }
@@ -297,11 +283,7 @@ fn csi_node(object: &Value, old: Option<&Value>) -> Errors {
         let count = driver.down("allocatable.count");
         check::not_negative(&count, &mut errors);
         for key in driver.at("topologyKeys").items() {
-            if key.is_empty() {
-                errors.required(&key, "");
-            } else {
-                check::qualified(&key, &mut errors);
-            }
+            check::required(&key, check::qualified, &mut errors);
         }
         if seen.contains(&name.text()) {
             errors.duplicate(&name);
@@ -364,7 +346,7 @@ fn capacity(object: &Value, old: Option<&Value>) -> Errors {
 fn attachment(object: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::default();
     let spec = FieldPath::root(object).at("spec");
-    check_driver(&spec.at("attacher"), &mut errors);
+    check::csi_driver(&spec.at("attacher"), &mut errors);
     let source = spec.at("source");
     let (name, inline) = (
         source.at("persistentVolumeName"),

@@ -332,11 +332,7 @@ fn check_mutations(spec: &FieldPath<'_>, environment: &Environment, errors: &mut
 
 fn check_binding(spec: &FieldPath<'_>, errors: &mut Errors) {
     let policy = spec.at("policyName");
-    if policy.is_empty() {
-        errors.required(&policy, "");
-    } else {
-        check::subdomain(&policy, errors);
-    }
+    check::required(&policy, check::subdomain, errors);
     let parameter = spec.at("paramRef");
     if parameter.is_set() {
         check_parameter(&parameter, errors);

@@ -65,25 +65,38 @@ pub(super) fn check(object: &Value, old: Option<&Value>) -> Errors {
     errors
 }
 
-/// Checks the nodes that can reach the devices of a slice.
-fn check_nodes(spec: &FieldPath<'_>, errors: &mut Errors) {
+/// Checks `nodeName` and `nodeSelector` of a slice or a device. Returns which of them are set. `empty`
+/// is the message about an empty name.
+fn check_named_nodes(
+    holder: &FieldPath<'_>,
+    empty: &str,
+    errors: &mut Errors,
+) -> Vec<&'static str> {
     let mut given = Vec::new();
-    let (name, selector) = (spec.at("nodeName"), spec.at("nodeSelector"));
+    let (name, selector) = (holder.at("nodeName"), holder.at("nodeSelector"));
     if !name.is_empty() {
         given.push("`nodeName`");
         check::subdomain(&name, errors);
     } else if name.is_set() {
-        errors.invalid(&name, "must be either unset or set to a non-empty string");
+        errors.invalid(&name, empty);
     }
     if selector.is_set() {
         given.push("`nodeSelector`");
         node_selector::check_node_selector(&selector, errors);
-        let terms = selector.at("nodeSelectorTerms");
-        if terms.len() != 1 {
-            let shown = go_value::print(&go_value::NODE_TERMS, terms.value());
-            let detail = "must have exactly one node selector term";
-            errors.invalid_written(&terms, &shown, detail);
-        }
+    }
+    given
+}
+
+/// Checks the nodes that can reach the devices of a slice.
+fn check_nodes(spec: &FieldPath<'_>, errors: &mut Errors) {
+    let empty = "must be either unset or set to a non-empty string";
+    let mut given = check_named_nodes(spec, empty, errors);
+    let selector = spec.at("nodeSelector");
+    let terms = selector.at("nodeSelectorTerms");
+    if selector.is_set() && terms.len() != 1 {
+        let shown = go_value::print(&go_value::NODE_TERMS, terms.value());
+        let detail = "must have exactly one node selector term";
+        errors.invalid_written(&terms, &shown, detail);
     }
     for (field, shown) in [
         ("allNodes", "`allNodes`"),
@@ -130,18 +143,7 @@ fn check_device(device: &FieldPath<'_>, known: &Value, chosen: bool, errors: &mu
 
 /// Checks the nodes that can reach one device.
 fn check_device_nodes(device: &FieldPath<'_>, errors: &mut Errors) {
-    let mut given = Vec::new();
-    let (name, selector) = (device.at("nodeName"), device.at("nodeSelector"));
-    if !name.is_empty() {
-        given.push("`nodeName`");
-        check::subdomain(&name, errors);
-    } else if name.is_set() {
-        errors.invalid(&name, "must not be empty");
-    }
-    if selector.is_set() {
-        given.push("`nodeSelector`");
-        node_selector::check_node_selector(&selector, errors);
-    }
+    let mut given = check_named_nodes(device, "must not be empty", errors);
     let all = device.at("allNodes");
     if all.flag() {
         given.push("`allNodes`");

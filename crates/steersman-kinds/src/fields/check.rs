@@ -37,6 +37,19 @@ pub(crate) fn immutable_struct(
     }
 }
 
+/// Checks that a text is present and follows a rule.
+pub(crate) fn required(
+    at: &FieldPath<'_>,
+    rule: impl FnOnce(&FieldPath<'_>, &mut Errors),
+    errors: &mut Errors,
+) {
+    if at.is_empty() {
+        errors.required(at, "");
+    } else {
+        rule(at, errors);
+    }
+}
+
 /// Checks that a number is not negative. An absent number passes.
 pub(crate) fn not_negative(at: &FieldPath<'_>, errors: &mut Errors) {
     if at.int() < 0 {

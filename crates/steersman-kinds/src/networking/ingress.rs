@@ -182,11 +182,7 @@ fn check_backend(backend: &FieldPath<'_>, errors: &mut Errors) {
         (true, false) => reference::check_local(&resource, errors),
         (false, true) => {
             let name = service.at("name");
-            if name.is_empty() {
-                errors.required(&name, "");
-            } else {
-                check::label(&name, errors);
-            }
+            check::required(&name, check::label, errors);
             let (name, number) = (service.down("port.name"), service.down("port.number"));
             match (!name.is_empty(), number.int() != 0) {
                 (true, true) => {

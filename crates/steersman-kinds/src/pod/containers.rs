@@ -153,11 +153,7 @@ pub(super) fn check_image(container: &FieldPath<'_>, errors: &mut Errors) {
 /// Checks the fields that all containers share (upstream: `validateContainerCommon`).
 fn check_common(container: &FieldPath<'_>, context: &PodContext<'_>, errors: &mut Errors) {
     let name = container.at("name");
-    if name.is_empty() {
-        errors.required(&name, "");
-    } else {
-        check::label(&name, errors);
-    }
+    check::required(&name, check::label, errors);
     if container.at("image").is_empty() {
         errors.required(&container.at("image"), "");
     }
@@ -252,7 +248,10 @@ fn check_host_ports(container: &FieldPath<'_>, seen: &mut HashSet<String>, error
 
 fn check_mounts(container: &FieldPath<'_>, volumes: &Volumes<'_>, errors: &mut Errors) {
     let mounts = container.at("volumeMounts");
-    let devices: Vec<FieldPath<'_>> = container.at("volumeDevices").items().collect();
+    let devices = (
+        "volumeDevices",
+        container.at("volumeDevices").items().collect(),
+    );
     let mut paths = Vec::new();
     for mount in mounts.items() {
         let (name, path) = (mount.at("name"), mount.at("mountPath"));
@@ -269,18 +268,7 @@ fn check_mounts(container: &FieldPath<'_>, volumes: &Volumes<'_>, errors: &mut E
             errors.invalid_text(&path, "must be unique");
         }
         paths.push(path.text());
-        if devices
-            .iter()
-            .any(|one| one.at("name").text() == name.text())
-        {
-            errors.invalid_text(&name, "must not already exist in volumeDevices");
-        }
-        if devices
-            .iter()
-            .any(|one| one.at("devicePath").text() == path.text())
-        {
-            errors.invalid_text(&path, "must not already exist as a path in volumeDevices");
-        }
+        check_not_in((&name, &path), &devices, "devicePath", errors);
         let (sub, expression) = (mount.at("subPath"), mount.at("subPathExpr"));
         // As upstream, the following errors name the list, not the mount.
         let whole = |field: &'static str| mounts.named(field, Some(mount.at(field).value()));
@@ -297,6 +285,25 @@ fn check_mounts(container: &FieldPath<'_>, volumes: &Volumes<'_>, errors: &mut E
             check::descending_path(&whole("subPathExpr"), expression.text(), errors);
         }
         check_propagation(container, &mount, &mounts, errors);
+    }
+}
+
+/// Checks that a volume's name and path do not stand in the container's other list: volumes are
+/// mounted or used as devices, not both.
+fn check_not_in(
+    (name, path): (&FieldPath<'_>, &FieldPath<'_>),
+    (list, others): &(&str, Vec<FieldPath<'_>>),
+    path_field: &'static str,
+    errors: &mut Errors,
+) {
+    let has =
+        |field: &'static str, text: &str| others.iter().any(|one| one.at(field).text() == text);
+    if has("name", name.text()) {
+        errors.invalid_text(name, &format!("must not already exist in {list}"));
+    }
+    if has(path_field, path.text()) {
+        let detail = format!("must not already exist as a path in {list}");
+        errors.invalid_text(path, &detail);
     }
 }
 
@@ -344,7 +351,10 @@ fn check_propagation(
 
 fn check_devices(container: &FieldPath<'_>, volumes: &Volumes<'_>, errors: &mut Errors) {
     let devices = container.at("volumeDevices");
-    let mounts: Vec<FieldPath<'_>> = container.at("volumeMounts").items().collect();
+    let mounts = (
+        "volumeMounts",
+        container.at("volumeMounts").items().collect(),
+    );
     let (mut names, mut paths) = (Vec::new(), Vec::new());
     for device in devices.items() {
         let (name, path) = (device.at("name"), device.at("devicePath"));
@@ -375,18 +385,7 @@ fn check_devices(container: &FieldPath<'_>, volumes: &Volumes<'_>, errors: &mut 
         } else {
             paths.push(path.text());
         }
-        if mounts
-            .iter()
-            .any(|one| one.at("name").text() == name.text())
-        {
-            errors.invalid_text(&name, "must not already exist in volumeMounts");
-        }
-        if mounts
-            .iter()
-            .any(|one| one.at("mountPath").text() == path.text())
-        {
-            errors.invalid_text(&path, "must not already exist as a path in volumeMounts");
-        }
+        check_not_in((&name, &path), &mounts, "mountPath", errors);
         if !name.is_empty() {
             names.push(name.text());
         }

@@ -46,11 +46,7 @@ const DIVISORS: &[&str] = &[
 pub(super) fn check(variables: &FieldPath<'_>, errors: &mut Errors) {
     for variable in variables.items() {
         let name = variable.at("name");
-        if name.is_empty() {
-            errors.required(&name, "");
-        } else {
-            check::variable_name(&name, errors);
-        }
+        check::required(&name, check::variable_name, errors);
         check_source(&variable, errors);
     }
 }
@@ -108,16 +104,8 @@ fn check_key_of(selector: &FieldPath<'_>, errors: &mut Errors) {
 
 fn check_file(file: &FieldPath<'_>, errors: &mut Errors) {
     let (key, volume, path) = (file.at("key"), file.at("volumeName"), file.at("path"));
-    if key.is_empty() {
-        errors.required(&key, "");
-    } else {
-        check::variable_name(&key, errors);
-    }
-    if volume.is_empty() {
-        errors.required(&volume, "");
-    } else {
-        check::label(&volume, errors);
-    }
+    check::required(&key, check::variable_name, errors);
+    check::required(&volume, check::label, errors);
     if path.is_empty() {
         errors.required(&path, "");
     } else {
@@ -241,11 +229,7 @@ pub(super) fn check_from(sources: &FieldPath<'_>, errors: &mut Errors) {
             }
             found += 1;
             let name = field.at("name");
-            if name.is_empty() {
-                errors.required(&name, "");
-            } else {
-                check::subdomain(&name, errors);
-            }
+            check::required(&name, check::subdomain, errors);
         }
         let empty = Value::from("");
         if found == 0 {

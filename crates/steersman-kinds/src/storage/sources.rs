@@ -312,16 +312,8 @@ pub(crate) fn check_driver_secret(secret: &FieldPath<'_>, errors: &mut Errors) {
         return;
     }
     let (name, namespace) = (secret.at("name"), secret.at("namespace"));
-    if name.is_empty() {
-        errors.required(&name, "");
-    } else {
-        check::subdomain(&name, errors);
-    }
-    if namespace.is_empty() {
-        errors.required(&namespace, "");
-    } else {
-        check::label(&namespace, errors);
-    }
+    check::required(&name, check::subdomain, errors);
+    check::required(&namespace, check::label, errors);
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use steersman_text::{go, names, order};
 use crate::admission::attributes::Admission;
 use crate::auth::{Attributes, User};
 use crate::objects::managed::{self, Ownership};
-use crate::requests::intake::{self, Origin};
+use crate::requests::intake;
 use crate::requests::metadata;
 use crate::requests::options::{Target, WriteOptions};
 use crate::state::registry::Registry;
@@ -39,13 +39,7 @@ impl Registry {
         let (_, validation) = intake::options("CreateOptions", options)?;
         let resource = target.resource;
         let mut review = body;
-        intake::check_kind(&self.catalogue, resource, &mut review)?;
-        self.note_unknown(intake::decode(
-            resource,
-            &mut review,
-            Origin::Body,
-            validation,
-        )?);
+        self.decode_body(resource, &mut review, validation)?;
         place(target, &mut review)?;
         let asked = managed::sent_fields(resource, &review);
         let ownership = Ownership::Track(options);

@@ -50,6 +50,23 @@ impl Registry {
         self.create_owned(target, body, request, (checked, options, ownership), now)
     }
 
+    /// Decodes the body of a create or of a review: refuses another kind, and records unknown
+    /// fields.
+    ///
+    /// # Errors
+    /// Returns the `Status` of the refusal.
+    pub(crate) fn decode_body(
+        &self,
+        resource: &Resource,
+        body: &mut Value,
+        validation: FieldValidation,
+    ) -> Result<(), Status> {
+        intake::check_kind(&self.catalogue, resource, body)?;
+        let unknown = intake::decode(resource, body, Origin::Body, validation)?;
+        self.note_unknown(unknown);
+        Ok(())
+    }
+
     /// Creates an object with this ownership of fields.
     pub(crate) fn create_owned(
         &mut self,
@@ -65,13 +82,7 @@ impl Registry {
     ) -> Result<Written, Status> {
         let resource = target.resource;
         let mut object = body;
-        intake::check_kind(&self.catalogue, resource, &mut object)?;
-        self.note_unknown(intake::decode(
-            resource,
-            &mut object,
-            Origin::Body,
-            validation,
-        )?);
+        self.decode_body(resource, &mut object, validation)?;
         let namespace = place(target, &mut object)?;
         let asked_name = metadata::text(&object, "name").to_owned();
         self.name(resource, namespace, &mut object);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::pod::{Pod, Violation, counted, list, quoted, uses, violation};
+use super::pod::{Pod, Violation, counted, list, quoted, used, uses, violation};
 
 const DEFAULT_CAPABILITIES: &[&str] = &[
     "AUDIT_WRITE",
@@ -184,12 +184,9 @@ pub(super) fn hosts(pod: &Pod<'_>) -> Option<Violation> {
         return None;
     }
     let hosts: BTreeSet<&str> = pod.containers().flat_map(named_hosts).collect();
-    let detail = format!(
-        "{} {} {} {}",
-        list("container", &containers),
-        uses(containers.len()),
-        counted("probe or lifecycle host", hosts.len()),
-        quoted(hosts)
+    let detail = used(
+        ("container", &containers),
+        ("probe or lifecycle host", &hosts),
     );
     violation("probe or lifecycle host", detail)
 }

@@ -90,6 +90,20 @@ pub(super) fn uses(count: usize) -> &'static str {
     if count == 1 { "uses" } else { "use" }
 }
 
+/// Formats who uses which values, as in `container "a" uses probe host "b"`.
+pub(super) fn used(
+    (holder, names): (&str, &[&str]),
+    (value, values): (&str, &BTreeSet<&str>),
+) -> String {
+    format!(
+        "{} {} {} {}",
+        list(holder, names),
+        uses(names.len()),
+        counted(value, values.len()),
+        quoted(values.iter().copied())
+    )
+}
+
 pub(super) fn violation(reason: &str, detail: String) -> Option<Violation> {
     Some((reason.to_owned(), detail))
 }

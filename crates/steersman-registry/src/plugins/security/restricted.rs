@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::baseline::{adding, volumes_of};
-use super::pod::{Pod, Violation, counted, list, quoted, uses, violation};
+use super::pod::{Pod, Violation, list, used, violation};
 
 const VOLUMES: &[&str] = &[
     "configMap",
@@ -91,13 +91,7 @@ pub(super) fn volumes(pod: &Pod<'_>) -> Option<Violation> {
         found.copied().unwrap_or("unknown")
     };
     let kinds: BTreeSet<&str> = bad.iter().map(kind).collect();
-    let detail = format!(
-        "{} {} {} {}",
-        list("volume", &names),
-        uses(names.len()),
-        counted("restricted volume type", kinds.len()),
-        quoted(kinds)
-    );
+    let detail = used(("volume", &names), ("restricted volume type", &kinds));
     violation("restricted volume types", detail)
 }
 
