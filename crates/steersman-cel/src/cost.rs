@@ -326,7 +326,8 @@ pub(super) fn joined(a: Option<Entries>, b: Option<Entries>) -> Option<Entries> 
     })
 }
 
-/// Returns whether a loop has no iterations and only binds a value to a name.
+/// Returns whether a loop is the expansion of `cel.bind`, which has no iterations and only binds a
+/// value to a name.
 fn is_bind(fold: &Fold) -> bool {
     matches!(&fold.range.kind, Kind::List { items, .. } if items.is_empty())
         && matches!(fold.cond.kind, Kind::Literal(Literal::Bool(false)))

@@ -12,7 +12,7 @@ const TABLE: &[(&str, &str, NameRule)] = &[
     ("", "ConfigMap", Subdomain),
     // core: ValidateEndpointsName.
     ("", "Endpoints", Subdomain),
-    // core/validation/events.go: ValidateEventCreate leaves names of core/v1 alone.
+    // core/validation/events.go: ValidateEventCreate does not check names of core/v1.
     ("", "Event", PathSegment),
     // core: ValidateLimitRangeName.
     ("", "LimitRange", Subdomain),

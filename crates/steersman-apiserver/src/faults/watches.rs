@@ -45,7 +45,8 @@ struct Switch {
     waker: Arc<WatchWaker>,
 }
 
-/// A watch's side of its switch; dropping it removes the watch from the list.
+/// The handle with which a watch reads its mode. Dropping the handle removes the watch from the
+/// list.
 #[derive(Debug)]
 pub(crate) struct WatchTap {
     switch: Arc<Switch>,

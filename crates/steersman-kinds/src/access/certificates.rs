@@ -39,7 +39,7 @@ pub(crate) const SIGNING_REQUEST: Kind = Kind {
     ..Kind::PLAIN
 };
 
-/// The part of a request that a write changes.
+/// The part of a CertificateSigningRequest that a write changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum WrittenPart {
     Status,

@@ -1,4 +1,5 @@
-//! Machine: checks that a schema is structural: a skeleton of types, and restrictions of values.
+//! Machine: checks that a schema is structural: its skeleton has types, and schemas below `allOf`
+//! and the like only restrict values.
 
 use serde_json::{Map, Value, json};
 use steersman_schema::validate::quoted;

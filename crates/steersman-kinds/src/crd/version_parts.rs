@@ -119,8 +119,8 @@ impl<'a> VersionParts<'a> {
         let schema = &self.version["schema"]["openAPIV3Schema"];
         if schema.is_object() {
             let path = format!("{}.{}.openAPIV3Schema", self.path, self.schema_field);
-            // As upstream, the schema is checked against the subresources only if all versions share
-            // both or neither.
+            // As upstream, the schema is checked together with the status subresource only if all
+            // versions share both, or each version has its own schema and its own subresources.
             let status = self.parts.contains(&"subresources")
                 && self.version["subresources"]["status"].is_object();
             openapi::check(schema, &path, status, errors);

@@ -83,7 +83,7 @@ fn place(ty: TypeRef<'_>, left: Option<&Value>, right: Option<&Value>) -> Option
     let whole = || right.or(left).cloned();
     let alike = match (left.map(|v| form(ty, v)), right.map(|v| form(ty, v))) {
         (Some(left), Some(right)) if left == right => left,
-        // A null is merged as the form that the other side has.
+        // A null takes the other side's form: members, elements or a leaf.
         (Some(form), Some(_)) if right.is_some_and(Value::is_null) => form,
         (Some(one), None) | (None, Some(one)) => one,
         _ => Form::Leaf,

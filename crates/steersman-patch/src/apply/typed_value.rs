@@ -392,8 +392,8 @@ static NO_TEXT: LazyLock<Value> = LazyLock::new(|| Value::from(""));
 static ZERO: LazyLock<Value> = LazyLock::new(|| Value::from(0));
 static NULL: Value = Value::Null;
 
-/// Returns the value that a Go struct has in an unset field, or `None` unless the Go type holds the
-/// field by value.
+/// Returns the zero value of a field that the Go struct holds by value, and `None` for a field behind
+/// a pointer.
 pub(super) fn held(ty: TypeRef<'_>, name: &str) -> Option<&'static Value> {
     let holder = ty.name()?;
     let listed = |table: &[(&str, &[&str])]| {

@@ -87,7 +87,8 @@ pub struct Registry {
     pub(crate) catalogue: Catalogue,
     /// Objects by the uids of their owners.
     pub(crate) dependents: HashMap<String, BTreeSet<Address>>,
-    /// Removed objects with pending consequences.
+    /// Removed objects that the controllers of this registry have not processed yet, for instance
+    /// the garbage collector.
     pub(crate) removed: VecDeque<(StorageKey, Arc<Stored>)>,
     /// The pending work of controllers that act within requests.
     pub(crate) pending: PendingWork,
@@ -305,7 +306,8 @@ impl Registry {
         }
     }
 
-    /// Removes an object as a new revision. `settle` later handles the consequences.
+    /// Removes an object as a new revision. `settle` later runs the controllers that react to the
+    /// removal.
     pub(crate) fn remove(&mut self, storage: &StorageKey, old: &Stored) -> Option<Arc<Stored>> {
         self.unlink(storage, old);
         let gone = self.store.delete(storage, &old.namespace, &old.name)?;

@@ -123,7 +123,8 @@ impl Registry {
         self.admit_policies(&admission, (Some(&object), None))?;
         self.admit_validating(&admission, Some(&object), None)?;
         self.admit_quota(&admission, &object, None)?;
-        // The storage checks the version, and a dry run goes no further than the name.
+        // Upstream: etcd's store refuses the version after all other checks. A dry run does not reach
+        // that store, so it accepts a version.
         let version = metadata::text(&object, "resourceVersion").parse();
         let version: u64 = version.unwrap_or_default();
         if version != 0 && !dry {

@@ -36,7 +36,7 @@ struct OpenWatch {
     context: Arc<Context>,
     cursor: WatchCursor,
     encoder: EventEncoder,
-    /// The watch's command switch; its waker is also woken for changes of the storage.
+    /// The mode that tests set for the watch. Its waker is also woken for changes of the storage.
     tap: WatchTap,
     manners: WatchManners,
     ends: Instant,

@@ -100,7 +100,8 @@ const STREAMED: [&str; 2] = [
 pub(crate) enum Reader {
     /// A go-restful route of a built-in kind, and the handler behind it.
     Route,
-    /// The same for a path that also supports watches.
+    /// A go-restful route of a built-in kind, on a path that also supports watches, and the
+    /// handler behind it.
     Watchable,
     /// Only the handler: for custom resources and for the aggregator's documents.
     Handler,
