@@ -1,4 +1,4 @@
-//! Handle: the health of one server, shared by the informers of a connection.
+//! Handle: the health of one server, shared by the informers of a cache.
 
 mod machine;
 
