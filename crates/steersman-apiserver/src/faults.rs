@@ -38,8 +38,8 @@ pub use plan::PlannedFault;
 pub use record::{RequestRecord, Verb};
 pub use spec::{Effect, FaultSpec};
 
-pub(crate) use outage::Met;
+pub(crate) use outage::RestartEffect;
 
-pub(crate) use plan::{Chop, Decision, WatchManners};
+pub(crate) use plan::{Chop, Decision, WatchFaults};
 
 pub(crate) use watches::{WatchMode, WatchTap};

@@ -291,8 +291,8 @@ mod tests {
             ("[Objects{}]", "undeclared reference to 'Objects'"),
             ("[JSONPatch.a{}]", "undeclared reference to 'JSONPatch.a'"),
         ] {
-            let told = refused(wrong, &patch);
-            assert!(told.contains(why), "{wrong}: {told}");
+            let message = refused(wrong, &patch);
+            assert!(message.contains(why), "{wrong}: {message}");
         }
     }
 }

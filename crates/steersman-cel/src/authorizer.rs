@@ -11,15 +11,15 @@ pub(crate) const RESOURCE_CHECK: &str = "kubernetes.authorization.ResourceCheck"
 pub(crate) const DECISION: &str = "kubernetes.authorization.Decision";
 
 /// Decides which operations a user may perform.
-pub trait Authority: fmt::Debug + Send + Sync {
+pub trait AccessDecider: fmt::Debug + Send + Sync {
     /// Returns the decision about the author of the request, or about the ServiceAccount that the
     /// check names.
-    fn decide(&self, verb: &str, asked: &Asked) -> Ruling;
+    fn decide(&self, verb: &str, asked: &AccessAttributes) -> AccessDecision;
 }
 
 /// The attributes of a check, as far as the expression has set them.
 #[derive(Debug, Clone, Default)]
-pub struct Asked {
+pub struct AccessAttributes {
     /// Namespace and name of a ServiceAccount; absent for the author of the request.
     pub account: Option<(String, String)>,
     /// The non-resource path, such as `/healthz`; `None` for a check of a resource.
@@ -53,16 +53,16 @@ pub enum Step {
 #[derive(Debug, Clone)]
 pub struct Query<'a> {
     /// The authorizer to ask.
-    pub authority: &'a dyn Authority,
+    pub authority: &'a dyn AccessDecider,
     /// The kind of check so far.
     pub step: Step,
     /// The attributes so far.
-    pub asked: Asked,
+    pub asked: AccessAttributes,
 }
 
 /// The authorizer's decision.
 #[derive(Debug, Clone, Default)]
-pub struct Ruling {
+pub struct AccessDecision {
     /// Whether the request is allowed.
     pub allowed: bool,
     /// The reason for the decision. Often empty.
@@ -71,16 +71,16 @@ pub struct Ruling {
 
 impl<'a> Query<'a> {
     /// Returns the value of the variable `authorizer`.
-    pub fn new(authority: &'a dyn Authority) -> Self {
+    pub fn new(authority: &'a dyn AccessDecider) -> Self {
         Self {
             authority,
             step: Step::Authorizer,
-            asked: Asked::default(),
+            asked: AccessAttributes::default(),
         }
     }
 
     /// Returns the value of the variable `authorizer.requestResource`.
-    pub fn of_resource(authority: &'a dyn Authority, asked: Asked) -> Self {
+    pub fn of_resource(authority: &'a dyn AccessDecider, asked: AccessAttributes) -> Self {
         Self {
             authority,
             step: Step::Resource,

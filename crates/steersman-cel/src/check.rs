@@ -3,7 +3,7 @@
 mod functions;
 
 use crate::syntax::ast::{Fold, Kind, Literal, MessageField, Node};
-use crate::syntax::parse::Mistake;
+use crate::syntax::parse::ParseError;
 use crate::types::Type;
 use functions::Overload;
 
@@ -29,7 +29,7 @@ pub(crate) fn check(
     root: &mut Node,
     parts: usize,
     variables: &[(&str, Type)],
-) -> Result<Checked, Vec<Mistake>> {
+) -> Result<Checked, Vec<ParseError>> {
     let mut checker = Checker {
         variables,
         scopes: Vec::new(),
@@ -64,7 +64,7 @@ struct Checker<'a> {
     /// The type variables in the order in which they were bound, so that bindings can be undone.
     trail: Vec<usize>,
     found: Checked,
-    mistakes: Vec<Mistake>,
+    mistakes: Vec<ParseError>,
 }
 
 impl Checker<'_> {
@@ -310,16 +310,16 @@ impl Checker<'_> {
         if let Some(result) = result {
             return result;
         }
-        let told: Vec<String> = types
+        let arguments: Vec<String> = types
             .iter()
             .map(|kind| self.settled(kind, true).to_string())
             .collect();
-        let told = if member {
-            format!("{}.({})", told[0], told[1..].join(", "))
+        let arguments = if member {
+            format!("{}.({})", arguments[0], arguments[1..].join(", "))
         } else {
-            format!("({})", told.join(", "))
+            format!("({})", arguments.join(", "))
         };
-        let what = format!("found no matching overload for '{name}' applied to '{told}'");
+        let what = format!("found no matching overload for '{name}' applied to '{arguments}'");
         self.mistake(at, what)
     }
 

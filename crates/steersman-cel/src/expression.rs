@@ -24,7 +24,7 @@ pub struct Expression {
 }
 
 /// The values of the variables that a policy declares.
-pub type Made<'a> = Vec<(String, Outcome<'a>)>;
+pub type VariableValues<'a> = Vec<(String, Outcome<'a>)>;
 
 impl Expression {
     /// Compiles an expression. If `types` is not empty, the value must have one of these types.
@@ -93,15 +93,15 @@ impl Expression {
         &self,
         name: &str,
         values: &[(&str, Value<'a>)],
-        made: &mut Made<'a>,
+        made: &mut VariableValues<'a>,
         left: &mut u64,
     ) {
         let outcome = self.run(values, made, left).map_err(|why| {
             let why = why
                 .split_once("resulted in error: ")
                 .map_or(&*why, |(_, why)| why);
-            let told = format!("composited variable \"{name}\" fails to evaluate: {why}");
-            Failure::Error(told)
+            let message = format!("composited variable \"{name}\" fails to evaluate: {why}");
+            Failure::Error(message)
         });
         made.push((name.to_owned(), outcome));
     }

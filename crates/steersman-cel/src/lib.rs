@@ -24,10 +24,10 @@ mod expression;
 mod rules;
 
 pub use admission::{Environment, NAMESPACE, REQUEST, REQUEST_RESOURCE};
-pub use authorizer::{Asked, Authority, Query, Ruling, Step};
+pub use authorizer::{AccessAttributes, AccessDecider, AccessDecision, Query, Step};
 pub use eval::mutation::{configuration, operations};
 pub use eval::run::Failure;
-pub use expression::{Expression, Made, all_hold};
+pub use expression::{Expression, VariableValues, all_hold};
 pub use program::Program;
 pub use rules::field_paths::field_path;
 pub use rules::{Rule, Rules, Verdict};

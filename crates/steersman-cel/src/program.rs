@@ -8,7 +8,7 @@ use crate::check::{self, Checked};
 use crate::cost;
 use crate::eval::run::{self, Failure, Outcome, Patterns, Run};
 use crate::syntax::ast::{Kind, Literal, Node};
-use crate::syntax::parse::{self, Mistake};
+use crate::syntax::parse::{self, ParseError};
 use crate::types::{Decl, Type};
 use crate::value::Value;
 use crate::value::times;
@@ -88,7 +88,7 @@ impl Program {
 #[derive(Default)]
 struct Constants {
     patterns: Patterns,
-    mistakes: Vec<Mistake>,
+    mistakes: Vec<ParseError>,
 }
 
 impl Constants {

@@ -59,9 +59,9 @@ pub struct Verdict {
 
 impl Rule {
     /// Compiles a rule for values of the declared type.
-    pub fn compile(told: &Json, decl: &Decl, schema: &Structural) -> Self {
-        let text = |name: &str| told[name].as_str().unwrap_or_default().to_owned();
-        let optional_old = told["optionalOldSelf"] == true;
+    pub fn compile(rule_json: &Json, decl: &Decl, schema: &Structural) -> Self {
+        let text = |name: &str| rule_json[name].as_str().unwrap_or_default().to_owned();
+        let optional_old = rule_json["optionalOldSelf"] == true;
         let kind = decl.kind.clone();
         let old = if optional_old {
             Type::optional(kind.clone())
@@ -108,7 +108,7 @@ impl Rule {
     }
 
     /// Returns the source of the rule, for error messages.
-    fn told(&self) -> &str {
+    fn source(&self) -> &str {
         if self.message.is_empty() {
             &self.text
         } else {
@@ -134,8 +134,8 @@ impl Rule {
     }
 
     /// Returns the message for a rule that failed instead of returning a value.
-    fn told_failure(&self, failure: &Failure) -> String {
-        let rule = self.told();
+    fn failure_message(&self, failure: &Failure) -> String {
+        let rule = self.source();
         match failure {
             Failure::Limit => format!(
                 "'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call cost exceeds limit for rule: {rule}"
@@ -195,33 +195,33 @@ impl Rules {
         rules.map_or_else(Vec::new, |rules| evaluate::default(&rules, default, field))
     }
 
-    /// Compiles the rules of `told` with the types of `schema`. Both are the same schema, except
-    /// below `allOf`: there `told` is a branch, and `schema` contains the branch.
-    fn node(told: &Structural, schema: &Structural, decl: Arc<Decl>) -> Option<Self> {
-        let rules = &told.rules;
+    /// Compiles the rules of `ruled` with the types of `schema`. Both are the same schema, except
+    /// below `allOf`: there `ruled` is a branch, and `schema` contains the branch.
+    fn node(ruled: &Structural, schema: &Structural, decl: Arc<Decl>) -> Option<Self> {
+        let rules = &ruled.rules;
         let here: Vec<Rule> = rules
             .validations
             .iter()
             .map(|rule| Rule::compile(rule, &decl, schema))
             .collect();
         let mut properties = BTreeMap::new();
-        for (name, told) in &told.properties {
+        for (name, ruled) in &ruled.properties {
             let Some(sub) = schema.properties.get(name) else {
                 continue;
             };
-            let below = child(&decl, name, sub).and_then(|decl| Self::node(told, sub, decl));
+            let below = child(&decl, name, sub).and_then(|decl| Self::node(ruled, sub, decl));
             properties.extend(below.map(|below| (name.clone(), below)));
         }
-        let below = |told: Option<&Structural>, sub: Option<&Structural>| {
-            Self::node(told?, sub?, decl.items.clone()?).map(Box::new)
+        let below = |ruled: Option<&Structural>, sub: Option<&Structural>| {
+            Self::node(ruled?, sub?, decl.items.clone()?).map(Box::new)
         };
-        let items = below(told.items.as_deref(), schema.items.as_deref());
-        let values = below(told.additional.schema(), schema.additional.schema());
+        let items = below(ruled.items.as_deref(), schema.items.as_deref());
+        let values = below(ruled.additional.schema(), schema.additional.schema());
         let all_of: Vec<Self> = rules
             .all_of
             .iter()
-            .filter(|told| has_rules(told))
-            .filter_map(|told| Self::node(told, schema, Arc::clone(&decl)))
+            .filter(|ruled| has_rules(ruled))
+            .filter_map(|ruled| Self::node(ruled, schema, Arc::clone(&decl)))
             .collect();
         let empty = here.is_empty()
             && properties.is_empty()

@@ -437,14 +437,14 @@ mod tests {
         let Type::Object(object) = &decl.kind else {
             panic!("no object: {decl:?}");
         };
-        let told: Vec<String> = object
+        let fields: Vec<String> = object
             .fields
             .iter()
             .map(|(name, field)| format!("{name} {} {}", field.decl.kind, field.decl.most))
             .collect();
         let free = MAX_REQUEST - 2;
         assert_eq!(
-            told,
+            fields,
             [
                 format!("apiVersion string {free}"),
                 "e string 2".to_owned(),

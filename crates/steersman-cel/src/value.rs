@@ -18,7 +18,7 @@ use serde_json::{Map, Value as Json};
 use steersman_text::go;
 use steersman_text::quantity::Quantity;
 
-use crate::authorizer::{self, Query, Ruling};
+use crate::authorizer::{self, AccessDecision, Query};
 use crate::types::{Decl, Type};
 use addresses::{Cidr, Url};
 use named_formats::Named;
@@ -74,7 +74,7 @@ pub enum Value<'a> {
     /// An authorization check that the expression builds.
     Query(Arc<Query<'a>>),
     /// A decision of the authorizer.
-    Ruling(Arc<Ruling>),
+    AccessDecision(Arc<AccessDecision>),
 }
 
 /// An object of a named type that the expression created.
@@ -211,7 +211,7 @@ impl<'a> Value<'a> {
             Self::Named(_) => "kubernetes.NamedFormat",
             Self::Message(message) => &message.name,
             Self::Query(query) => query.type_name(),
-            Self::Ruling(_) => authorizer::DECISION,
+            Self::AccessDecision(_) => authorizer::DECISION,
         }
     }
 

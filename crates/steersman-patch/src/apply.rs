@@ -23,7 +23,7 @@ pub use conflict::{Conflict, refuse as refuse_conflicts};
 pub use field_set::{FieldSet, Node};
 pub use managed_fields::{Entries, Entry, Manager, Operation};
 pub use merge_values::merge_configuration;
-pub use owners::{Reach, apply, cap, update, update_field};
+pub use owners::{OwnershipContext, apply, cap, update, update_field};
 pub use path_element::{Atom, PathElement};
 pub use typed_value::validate;
 

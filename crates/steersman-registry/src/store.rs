@@ -20,4 +20,4 @@ mod machine;
 pub use decoded::{Decoded, Draft};
 pub use head::Field;
 pub use machine::{Change, Store, Unreadable};
-pub use object::{Made, Stored};
+pub use object::{ChangeType, Stored};

@@ -7,6 +7,6 @@ mod hook;
 pub(crate) mod conversion;
 mod review;
 
-pub use call::{Answer, Call, Endpoint, Question};
-pub use hook::{Hook, Occasion};
-pub use review::{About, Verdict, read, request};
+pub use call::{Call, CallResponse, Endpoint, PendingCalls};
+pub use hook::{Hook, RuleAttributes};
+pub use review::{ReviewContent, Verdict, read, request};

@@ -44,15 +44,15 @@ mod tests {
         let made = CertificateParams::new(Vec::new()).unwrap();
         let good = made.self_signed(&key).unwrap().pem();
         let broken = "-----BEGIN CERTIFICATE-----\neHg=\n-----END CERTIFICATE-----\n";
-        let told = |text: &str| mistake(&STANDARD.encode(text));
+        let message = |text: &str| mistake(&STANDARD.encode(text));
         assert_eq!(mistake(""), None);
-        assert_eq!(told(&good), None);
-        assert_eq!(told(&format!("{broken}{good}")), None);
-        assert_eq!(told("x"), Some("unable to parse bytes as PEM block"));
-        let other = told(&key.serialize_pem());
+        assert_eq!(message(&good), None);
+        assert_eq!(message(&format!("{broken}{good}")), None);
+        assert_eq!(message("x"), Some("unable to parse bytes as PEM block"));
+        let other = message(&key.serialize_pem());
         assert_eq!(other, Some("no valid certificate authority data seen"));
         assert_eq!(
-            told(broken),
+            message(broken),
             Some("failed to parse certificate: x509: malformed certificate")
         );
     }

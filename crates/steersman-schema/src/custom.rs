@@ -104,9 +104,9 @@ fn duplicates(schema: &Structural, value: &Value, path: &str, errors: &mut Vec<F
             let key = key.to_string();
             match seen.get_mut(&key) {
                 // Upstream reports the second of several equal items, and none after it.
-                Some(told) if *told => {}
-                Some(told) => {
-                    *told = true;
+                Some(is_true) if *is_true => {}
+                Some(is_true) => {
+                    *is_true = true;
                     errors.push(FieldError::duplicate(format!("{path}[{index}]"), &key));
                 }
                 None => {
@@ -376,7 +376,7 @@ mod tests {
 
     use super::*;
 
-    fn told(schema: &Value, value: &Value, old: Option<&Value>) -> Vec<String> {
+    fn messages(schema: &Value, value: &Value, old: Option<&Value>) -> Vec<String> {
         let mut errors = Vec::new();
         lists(&Structural::compile(schema), value, old, &mut errors);
         errors
@@ -416,23 +416,23 @@ mod tests {
     #[test]
     fn scaled_fields_must_be_replica_counts() {
         let path = |text: &str| text.split('.').map(str::to_owned).collect::<Vec<_>>();
-        let told = |object: Value| {
+        let messages = |object: Value| {
             let mut errors = Vec::new();
             replicas(&object, &path("spec.replicas"), &mut errors);
             errors.pop().map(|error| error.message)
         };
-        assert_eq!(told(json!({})), None);
-        assert_eq!(told(json!({"spec": {"replicas": 3}})), None);
+        assert_eq!(messages(json!({})), None);
+        assert_eq!(messages(json!({"spec": {"replicas": 3}})), None);
         assert_eq!(
-            told(json!({"spec": {"replicas": -1}})).unwrap(),
+            messages(json!({"spec": {"replicas": -1}})).unwrap(),
             "Invalid value: -1: should be a non-negative integer"
         );
         assert_eq!(
-            told(json!({"spec": {"replicas": {"a": [1, "x"]}}})).unwrap(),
+            messages(json!({"spec": {"replicas": {"a": [1, "x"]}}})).unwrap(),
             "Invalid value: 0: .spec.replicas accessor error: map[a:[1 x]] is of the type map[string]interface {}, expected int64"
         );
         assert_eq!(
-            told(json!({"spec": 1})).unwrap(),
+            messages(json!({"spec": 1})).unwrap(),
             "Invalid value: 0: .spec.replicas accessor error: 1 is of the type int64, expected map[string]interface{}"
         );
     }
@@ -440,12 +440,12 @@ mod tests {
     #[test]
     fn new_finalizers_without_a_domain_are_warned_of() {
         let object = |all: Value| json!({"metadata": {"finalizers": all}});
-        let told = warnings(
+        let messages = warnings(
             &object(json!(["b", "a/b", "orphan", "a"])),
             Some(&object(json!(["b"]))),
         );
-        assert_eq!(told.len(), 1);
-        assert!(told[0].starts_with("metadata.finalizers: \"a\": prefer a domain-qualified"));
+        assert_eq!(messages.len(), 1);
+        assert!(messages[0].starts_with("metadata.finalizers: \"a\": prefer a domain-qualified"));
     }
 
     #[test]
@@ -458,7 +458,7 @@ mod tests {
         }});
         let value = json!({"s": ["x", "x", "x"], "m": [{"a": 1}, {}, {"a": 2}]});
         assert_eq!(
-            told(&schema, &value, None),
+            messages(&schema, &value, None),
             ["m[1]: Duplicate value: {}", "s[1]: Duplicate value: \"x\""]
         );
     }
@@ -474,14 +474,14 @@ mod tests {
         let value =
             json!({"spec": {"s": ["x", "y", "x"], "m": [{"k": "a"}, {"k": "a", "p": "TCP"}]}});
         assert_eq!(
-            told(&schema, &value, None),
+            messages(&schema, &value, None),
             [
                 "spec.m[1]: Duplicate value: {\"k\":\"a\",\"p\":\"TCP\"}",
                 "spec.s[2]: Duplicate value: \"x\""
             ]
         );
         let fine = json!({"spec": {"s": ["x"]}});
-        assert_eq!(told(&schema, &value, Some(&fine)).len(), 2);
-        assert!(told(&schema, &value, Some(&value)).is_empty());
+        assert_eq!(messages(&schema, &value, Some(&fine)).len(), 2);
+        assert!(messages(&schema, &value, Some(&value)).is_empty());
     }
 }

@@ -274,21 +274,24 @@ mod tests {
             let found = all.iter().find(|r| r.group == group && r.kind == "Event");
             found.unwrap().clone()
         };
-        let told = |group: &str, event: &Value, old: Option<&Value>| -> Vec<String> {
+        let wrong_fields = |group: &str, event: &Value, old: Option<&Value>| -> Vec<String> {
             let errors = check(&of(group), event, old);
             errors.into_iter().map(|error| error.field).collect()
         };
         let core = |namespace: &str| json!({"metadata": {"namespace": "a"}, "involvedObject": {"namespace": namespace}});
-        assert!(told("", &core("a"), None).is_empty());
-        assert_eq!(told("", &core("b"), None), ["involvedObject.namespace"]);
+        assert!(wrong_fields("", &core("a"), None).is_empty());
+        assert_eq!(
+            wrong_fields("", &core("b"), None),
+            ["involvedObject.namespace"]
+        );
         let mut newer = json!({"metadata": {"namespace": "a"}, "regarding": {"namespace": "a"}});
-        assert_eq!(told(GROUP, &newer, None), ["eventTime", "type"]);
+        assert_eq!(wrong_fields(GROUP, &newer, None), ["eventTime", "type"]);
         newer["eventTime"] = json!("2026-01-02T03:04:05.000000Z");
         newer["type"] = json!("Normal");
         newer["deprecatedCount"] = json!(1);
         newer["reportingController"] = json!("no name!");
         assert_eq!(
-            told(GROUP, &newer, None),
+            wrong_fields(GROUP, &newer, None),
             [
                 "reportingController",
                 "reportingInstance",
@@ -308,6 +311,6 @@ mod tests {
         let mut other = newer.clone();
         other["note"] = json!("other");
         other["series"] = json!({"count": 2});
-        assert_eq!(told(GROUP, &other, Some(&newer)), ["message"]);
+        assert_eq!(wrong_fields(GROUP, &other, Some(&newer)), ["message"]);
     }
 }

@@ -265,17 +265,17 @@ mod tests {
 
     #[test]
     fn only_canonical_addresses_are_valid_names() {
-        let told = |name: &str| names::check_name(IpAddress, name).join("");
+        let message = |name: &str| names::check_name(IpAddress, name).join("");
         let invalid = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-        assert_eq!(told("shop"), invalid);
-        assert_eq!(told("10.0.0.256"), invalid);
-        assert_eq!(told("010.0.0.1"), "must not have leading 0s");
+        assert_eq!(message("shop"), invalid);
+        assert_eq!(message("10.0.0.256"), invalid);
+        assert_eq!(message("010.0.0.1"), "must not have leading 0s");
         assert_eq!(
-            told("::ffff:10.0.0.1"),
+            message("::ffff:10.0.0.1"),
             "must not be an IPv4-mapped IPv6 address"
         );
         assert_eq!(
-            told("2001:DB8::1"),
+            message("2001:DB8::1"),
             "must be in canonical form (\"2001:db8::1\")"
         );
     }

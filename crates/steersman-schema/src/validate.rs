@@ -325,8 +325,8 @@ fn check_combinators(
     };
     let whole = |detail: String| FieldError::invalid("<nil>", "\"\"", &detail);
     // Each error is reported only once.
-    let tell = |told: Vec<FieldError>, errors: &mut Vec<FieldError>| {
-        for one in told {
+    let tell = |found: Vec<FieldError>, errors: &mut Vec<FieldError>| {
+        for one in found {
             if !errors[before..].contains(&one) {
                 errors.push(one);
             }

@@ -398,19 +398,19 @@ mod tests {
 
     #[test]
     fn invalid_labels_and_finalizers_are_reported() {
-        let told = |labels: Value| {
+        let problems = |labels: Value| {
             let mut errors = Vec::new();
             check_labels("metadata", labels.as_object().unwrap(), &mut errors);
             errors.len()
         };
         assert_eq!(
-            told(json!({"a": "b", "example.com/x": "", "A_1": "v.1"})),
+            problems(json!({"a": "b", "example.com/x": "", "A_1": "v.1"})),
             0
         );
-        assert_eq!(told(json!({"bad key": "x"})), 1);
-        assert_eq!(told(json!({"": "x"})), 2);
-        assert_eq!(told(json!({"UPPER.example.com/k": "v"})), 1);
-        assert_eq!(told(json!({"a": "bad value!"})), 1);
+        assert_eq!(problems(json!({"bad key": "x"})), 1);
+        assert_eq!(problems(json!({"": "x"})), 2);
+        assert_eq!(problems(json!({"UPPER.example.com/k": "v"})), 1);
+        assert_eq!(problems(json!({"a": "bad value!"})), 1);
         let mut errors = Vec::new();
         check_finalizers(
             &[json!("plain"), json!("e.com/ok"), json!("bad one")],

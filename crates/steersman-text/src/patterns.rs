@@ -302,7 +302,7 @@ mod tests {
     /// The errors and messages are those of Go's own `regexp` tests and of `regexp/syntax`.
     #[test]
     fn syntax_errors_have_the_messages_of_go() {
-        for (pattern, told) in [
+        for (pattern, expected) in [
             ("*", "missing argument to repetition operator: `*`"),
             ("a|*", "missing argument to repetition operator: `*`"),
             ("(+?)", "missing argument to repetition operator: `+?`"),
@@ -331,7 +331,7 @@ mod tests {
             ("(?!x)", "invalid or unsupported Perl syntax: `(?!`"),
             ("(?=x)", "invalid or unsupported Perl syntax: `(?=`"),
         ] {
-            assert_eq!(mistake(pattern).as_deref(), Some(told), "{pattern}");
+            assert_eq!(mistake(pattern).as_deref(), Some(expected), "{pattern}");
         }
     }
 

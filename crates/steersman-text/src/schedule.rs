@@ -63,11 +63,11 @@ const FAR: usize = 5 * 366;
 pub struct Schedule {
     /// The time zone in the text of the schedule.
     pub zone: Option<TimeZone>,
-    when: When,
+    when: Recurrence,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum When {
+enum Recurrence {
     /// Minutes, hours, days of the month, months and days of the week, as bits.
     Fields([Set; 5]),
     /// The number of seconds after the previous time.
@@ -111,7 +111,7 @@ impl Schedule {
         let when = if rest.starts_with('@') {
             descriptor(rest)?
         } else {
-            When::Fields(fields(rest)?)
+            Recurrence::Fields(fields(rest)?)
         };
         Ok(Self { zone: own, when })
     }
@@ -121,10 +121,10 @@ impl Schedule {
     pub fn next(&self, after: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
         let second = Timestamp::from_second(after.as_second()).ok()?;
         let fields = match &self.when {
-            When::Every(seconds) => {
+            Recurrence::Every(seconds) => {
                 return second.checked_add(SignedDuration::from_secs(*seconds)).ok();
             }
-            When::Fields(fields) => fields,
+            Recurrence::Fields(fields) => fields,
         };
         let [minutes, hours, ..] = *fields;
         // The search goes on in whole minutes of the zone. A local time that the clock skips is
@@ -189,15 +189,15 @@ fn fields(text: &str) -> Result<[Set; 5], String> {
     Ok(sets)
 }
 
-fn descriptor(text: &str) -> Result<When, String> {
+fn descriptor(text: &str) -> Result<Recurrence, String> {
     if let Some((_, plain)) = DESCRIPTORS.iter().find(|(name, _)| *name == text) {
-        return Ok(When::Fields(fields(plain)?));
+        return Ok(Recurrence::Fields(fields(plain)?));
     }
     if let Some(duration) = text.strip_prefix("@every ") {
         let nanos = go::parse_duration(duration)
             .map_err(|why| format!("failed to parse duration {text}: {why}"))?;
         // Intervals are whole seconds, and at least one second.
-        return Ok(When::Every((nanos / 1_000_000_000).max(1)));
+        return Ok(Recurrence::Every((nanos / 1_000_000_000).max(1)));
     }
     Err(format!("unrecognized descriptor: {text}"))
 }
@@ -303,7 +303,7 @@ mod tests {
         }
         for (every, seconds) in [("90.5s", 90), ("10ms", 1), ("-1h", 1)] {
             let schedule = Schedule::parse(&format!("@every {every}")).unwrap();
-            assert_eq!(schedule.when, When::Every(seconds), "{every}");
+            assert_eq!(schedule.when, Recurrence::Every(seconds), "{every}");
         }
         for (bad, why) in [
             (

@@ -94,8 +94,8 @@ mod tests {
             ("", "cannot parse \"\" as \"2006\""),
             ("2019-é", "cannot parse \"é\" as \"01\""),
         ] {
-            let told = check_micro(bad).unwrap_err();
-            assert!(told.ends_with(rest), "{told}");
+            let message = check_micro(bad).unwrap_err();
+            assert!(message.ends_with(rest), "{message}");
         }
     }
 }

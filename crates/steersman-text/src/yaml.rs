@@ -206,8 +206,8 @@ mod tests {
 
     #[test]
     fn duplicate_keys_are_reported_with_their_line() {
-        let told = "line 3: key \"b\" already set in map";
-        assert_eq!(twice(b"a:\n  b: 1\n  b: 2\n").unwrap(), told);
+        let expected = "line 3: key \"b\" already set in map";
+        assert_eq!(twice(b"a:\n  b: 1\n  b: 2\n").unwrap(), expected);
         assert_eq!(twice(b"a: 1\nb: 2\n"), None);
         assert_eq!(twice(b"a: ["), None);
     }

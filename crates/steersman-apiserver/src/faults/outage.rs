@@ -41,7 +41,7 @@ pub(crate) enum Phase {
 
 /// The effect of a restart on a request.
 #[derive(Debug)]
-pub(crate) enum Met {
+pub(crate) enum RestartEffect {
     /// The request gets no answer.
     Nothing,
     /// The request gets this refusal.
@@ -130,22 +130,26 @@ impl Outage {
 
 impl Phase {
     /// Returns the effect of this phase on a request, if any.
-    pub(crate) fn meet(self, record: &RequestRecord) -> Option<Met> {
+    pub(crate) fn meet(self, record: &RequestRecord) -> Option<RestartEffect> {
         match self {
-            Self::Away => Some(Met::Nothing),
+            Self::Away => Some(RestartEffect::Nothing),
             Self::Installing => match record.path.trim_matches('/') {
-                "readyz" | "healthz" => Some(Met::NotReady),
+                "readyz" | "healthz" => Some(RestartEffect::NotReady),
                 "version" | "livez" => None,
                 _ => {
                     let message = "the request has been made before all known HTTP paths have been installed, please try again";
                     let refusal = Status::failure(503, "ServiceUnavailable", message);
-                    Some(Met::Refusal(Box::new(refusal.with_retry_after(5))))
+                    Some(RestartEffect::Refusal(Box::new(
+                        refusal.with_retry_after(5),
+                    )))
                 }
             },
             Self::Initializing if record.does(Verb::List) || record.does(Verb::Watch) => {
                 let message = "storage is (re)initializing";
                 let refusal = Status::failure(429, "TooManyRequests", message);
-                Some(Met::Refusal(Box::new(refusal.with_retry_after(1))))
+                Some(RestartEffect::Refusal(Box::new(
+                    refusal.with_retry_after(1),
+                )))
             }
             Self::Initializing => None,
         }

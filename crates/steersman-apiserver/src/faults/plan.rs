@@ -75,7 +75,7 @@ pub(crate) struct Decision {
     /// The effect on the answer's body.
     pub(crate) chop: Chop,
     /// The effect on a watch.
-    pub(crate) watch: WatchManners,
+    pub(crate) watch: WatchFaults,
 }
 
 /// The effect on a body in transit.
@@ -93,7 +93,7 @@ pub(crate) struct Chop {
     clippy::struct_excessive_bools,
     reason = "independent faults, which can be combined"
 )]
-pub(crate) struct WatchManners {
+pub(crate) struct WatchFaults {
     /// Whether it stays silent.
     pub(crate) silent: bool,
     /// Whether it expires at once.
@@ -164,13 +164,13 @@ impl Plan {
 
     /// Returns every fault, the oldest first.
     pub(crate) fn all(&self) -> Vec<PlannedFault> {
-        let told = |rule: &Rule| PlannedFault {
+        let planned = |rule: &Rule| PlannedFault {
             id: rule.id,
             hits: rule.hits,
             has_condition: rule.condition.is_some(),
             spec: rule.spec.clone(),
         };
-        self.rules.iter().map(told).collect()
+        self.rules.iter().map(planned).collect()
     }
 
     /// Combines the faults that match a request. Delays add up; of several answers, cuts and the

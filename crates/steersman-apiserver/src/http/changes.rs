@@ -32,7 +32,7 @@ impl Changes {
     }
 
     /// Wakes the subscribers of these storages, many subscribers in rounds (SRV-WATCH-3).
-    pub(crate) fn tell(&self, changed: &[StorageKey]) {
+    pub(crate) fn notify(&self, changed: &[StorageKey]) {
         let has_timer = Handle::try_current().is_ok();
         let now = Instant::now().into_std();
         let mut by_storage = self.by_storage.lock();
@@ -94,15 +94,15 @@ mod tests {
             .build()
             .unwrap();
         runtime.block_on(async {
-            let tell = || changes.tell(std::slice::from_ref(&storage));
-            tell();
+            let notify = || changes.notify(std::slice::from_ref(&storage));
+            notify();
             assert!(watches.iter().all(is_woken));
-            tell();
+            notify();
             assert!(!watches.iter().any(is_woken));
             tokio::time::sleep(std::time::Duration::from_secs(1)).await;
             assert!(watches.iter().all(is_woken));
-            tell();
-            tell();
+            notify();
+            notify();
             assert!(watches.iter().all(is_woken));
         });
         drop(runtime);

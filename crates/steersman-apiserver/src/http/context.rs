@@ -10,13 +10,13 @@ use http::request::Parts;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use steersman_registry::auth::{Impersonations, User};
-use steersman_registry::webhook::Question;
+use steersman_registry::webhook::PendingCalls;
 use steersman_registry::{Attempt, Registry};
 use steersman_schema::resource::StorageKey;
 
 use tokio::sync::watch;
 
-use crate::faults::{Faults, Met, RequestLog, RequestRecord, Restart};
+use crate::faults::{Faults, RequestLog, RequestRecord, Restart, RestartEffect};
 use crate::http::changes::Changes;
 use crate::http::documents::cache::DocumentCache;
 use crate::http::documents::metrics::RequestCounts;
@@ -133,7 +133,7 @@ impl Context {
     }
 
     /// Calls the webhooks of a question without holding the lock.
-    pub(crate) async fn put(&self, question: Question, attempt: &mut Attempt) {
+    pub(crate) async fn put(&self, question: PendingCalls, attempt: &mut Attempt) {
         let resolve = |namespace: &str, name: &str, port: u16| {
             self.with_registry(|registry| registry.service_address(namespace, name, port))
         };
@@ -172,7 +172,7 @@ impl Context {
     }
 
     /// Returns the effect of a restart in progress on a request.
-    pub(crate) fn meet_outage(&self, record: &RequestRecord) -> Option<Met> {
+    pub(crate) fn meet_outage(&self, record: &RequestRecord) -> Option<RestartEffect> {
         if let Some((phase, _)) = self.faults.outage() {
             return phase.meet(record);
         }
@@ -195,7 +195,7 @@ impl Context {
 
     fn wake(&self, changed: &[StorageKey]) {
         self.any_change.send_modify(|version| *version += 1);
-        self.changes.tell(changed);
+        self.changes.notify(changed);
     }
 }
 

@@ -17,10 +17,10 @@ use steersman_registry::auth::User;
 use steersman_text::status::Status;
 use tokio_util::sync::CancellationToken;
 
-use crate::faults::{Decision, Met, RequestRecord, Verb, WatchMode};
+use crate::faults::{Decision, RequestRecord, RestartEffect, Verb, WatchMode};
 use crate::http::context::Context;
 use crate::http::documents::metrics;
-use crate::http::documents::serve::{self, Ask};
+use crate::http::documents::serve::{self, DocumentRequest};
 use crate::http::handlers::admin;
 use crate::http::handlers::verbs;
 use crate::http::handlers::watch;
@@ -120,9 +120,11 @@ impl ApiService {
         self.context.log.begin(&mut record);
         if let Some(met) = self.context.meet_outage(&record) {
             let reply = match met {
-                Met::Nothing => return Err(BodyError),
-                Met::Refusal(status) => Reply::status(&status, Format::Json),
-                Met::NotReady => Reply::text(500, "[-]poststarthook failed: not finished\n"),
+                RestartEffect::Nothing => return Err(BodyError),
+                RestartEffect::Refusal(status) => Reply::status(&status, Format::Json),
+                RestartEffect::NotReady => {
+                    Reply::text(500, "[-]poststarthook failed: not finished\n")
+                }
             };
             self.context.log.finish(record.sequence, reply.code);
             return Ok(self.respond(reply, &record, &Decision::default(), false));
@@ -226,7 +228,7 @@ impl ApiService {
         }
         let Route::Objects(path) = route else {
             let if_none_match = text(&parts.headers, header::IF_NONE_MATCH);
-            let ask = Ask {
+            let ask = DocumentRequest {
                 method: parts.method.as_str(),
                 accept,
                 query,
@@ -349,8 +351,8 @@ impl ApiService {
             ReplyBody::List(list) => ResponseBody::list(list),
             ReplyBody::Watch(watch) => {
                 let mode = match decision.watch {
-                    manners if manners.expired => WatchMode::Expired,
-                    manners if manners.silent => WatchMode::Silent,
+                    watch_faults if watch_faults.expired => WatchMode::Expired,
+                    watch_faults if watch_faults.silent => WatchMode::Silent,
                     _ => WatchMode::Live,
                 };
                 let tap = self.context.faults.open(record, mode, self.stop);

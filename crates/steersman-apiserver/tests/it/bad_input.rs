@@ -377,8 +377,8 @@ async fn a_request_that_panics_is_answered() {
         );
     }
     create_config_maps(&server, &["a"]).await;
-    let told = server.requests().all();
-    assert!(told.iter().any(|record| record.status == Some(500)));
+    let records = server.requests().all();
+    assert!(records.iter().any(|record| record.status == Some(500)));
 }
 
 /// SRV-4: the same for a panic outside the verbs.

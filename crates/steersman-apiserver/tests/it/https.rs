@@ -461,12 +461,12 @@ async fn a_plain_http_client_is_told_to_use_https() {
         .write_all(b"GET /version HTTP/1.1\r\nHost: a\r\n\r\n")
         .await
         .unwrap();
-    let mut told = String::new();
-    socket.read_to_string(&mut told).await.unwrap();
-    assert!(told.starts_with("HTTP/1.0 400 "), "{told}");
+    let mut response = String::new();
+    socket.read_to_string(&mut response).await.unwrap();
+    assert!(response.starts_with("HTTP/1.0 400 "), "{response}");
     assert!(
-        told.ends_with("Client sent an HTTP request to an HTTPS server.\n"),
-        "{told}"
+        response.ends_with("Client sent an HTTP request to an HTTPS server.\n"),
+        "{response}"
     );
 }
 

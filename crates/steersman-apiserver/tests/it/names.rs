@@ -28,10 +28,10 @@ async fn events_of_core_have_any_name() {
         let made = post(&server, EVENTS, &event(&json!({ "name": name }))).await;
         assert_eq!(made.expect(201)["metadata"]["name"], name);
         let refused = post(&server, NEW_EVENTS, &new_event(&format!("{name}-N"))).await;
-        let told = refused.expect(422);
+        let status = refused.expect(422);
         assert_eq!(
-            told["details"]["causes"][0]["field"], "metadata.name",
-            "{told}"
+            status["details"]["causes"][0]["field"], "metadata.name",
+            "{status}"
         );
     }
     for prefix in ["shop.", "Shop_1.", "shop-"] {

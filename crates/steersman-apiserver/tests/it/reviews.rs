@@ -12,11 +12,11 @@ async fn rules_reviews_list_the_users_rules() {
     let_ann(&server, "reader", &[rule(&["get"], "", &["pods"])]);
     let path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
     let review = json!({ "spec": { "namespace": "default" } });
-    let told = post(&server, "as ann", path, review.clone())
+    let reviewed = post(&server, "as ann", path, review.clone())
         .await
         .expect(201);
-    assert_eq!(told["spec"], json!({}));
-    let status = &told["status"];
+    assert_eq!(reviewed["spec"], json!({}));
+    let status = &reviewed["status"];
     assert_eq!(status["incomplete"], false);
     let rules = status["resourceRules"].as_array().unwrap();
     assert!(rules.contains(&rule(&["get"], "", &["pods"])), "{rules:?}");
@@ -58,9 +58,9 @@ async fn selectors_of_an_access_review_are_checked_and_carried() {
             ),
         ),
     ] {
-        let told = asked(selector).await.expect(422);
+        let reviewed = asked(selector).await.expect(422);
         assert_eq!(
-            told["message"],
+            reviewed["message"],
             format!(".authorization.k8s.io \"\" is invalid: {expected}")
         );
     }
@@ -68,8 +68,8 @@ async fn selectors_of_an_access_review_are_checked_and_carried() {
         "metadata": { "name": "x" },
         "spec": { "resourceAttributes": { "verb": "get", "resource": "pods" } },
     });
-    let told = post(&server, "as ann", path, named).await.expect(422);
-    let message = told["message"].as_str().unwrap();
+    let reviewed = post(&server, "as ann", path, named).await.expect(422);
+    let message = reviewed["message"].as_str().unwrap();
     assert!(
         message.starts_with(
             ".authorization.k8s.io \"\" is invalid: metadata: Invalid value: {\"name\":\"x\",\"managedFields\":[{\"manager\":"
@@ -77,14 +77,17 @@ async fn selectors_of_an_access_review_are_checked_and_carried() {
         "{message}"
     );
     let good = json!({ "rawSelector": "spec.nodeName=n" });
-    let told = asked(good.clone()).await.expect(201);
-    assert_eq!(told["status"], json!({ "allowed": true }));
-    assert_eq!(told["spec"]["resourceAttributes"]["fieldSelector"], good);
-    let told = asked(json!({ "rawSelector": "nonsense" }))
+    let reviewed = asked(good.clone()).await.expect(201);
+    assert_eq!(reviewed["status"], json!({ "allowed": true }));
+    assert_eq!(
+        reviewed["spec"]["resourceAttributes"]["fieldSelector"],
+        good
+    );
+    let reviewed = asked(json!({ "rawSelector": "nonsense" }))
         .await
         .expect(201);
     assert_eq!(
-        told["status"]["evaluationError"],
+        reviewed["status"]["evaluationError"],
         "spec.resourceAttributes.fieldSelector ignored due to parse error"
     );
 }

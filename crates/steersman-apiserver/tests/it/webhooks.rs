@@ -96,7 +96,7 @@ pub(crate) fn rules(rules: &Value) -> Value {
     json!({"rules": [rules]})
 }
 
-pub(crate) fn told(answer: &Answer) -> (u16, String) {
+pub(crate) fn refusal(answer: &Answer) -> (u16, String) {
     (
         answer.status,
         answer.json()["message"].as_str().unwrap().to_owned(),

@@ -329,8 +329,8 @@ const TABLE: &[(&str, &str)] = &[
 ];
 
 static FUNCTIONS: LazyLock<HashMap<&'static str, Vec<Overload>>> = LazyLock::new(|| {
-    let read = |told: &'static str| {
-        let words: Vec<&'static str> = told.split(' ').collect();
+    let read = |signature: &'static str| {
+        let words: Vec<&'static str> = signature.split(' ').collect();
         words
             .chunks_exact(2)
             .map(|pair| overload(pair[0], pair[1]))
@@ -338,7 +338,7 @@ static FUNCTIONS: LazyLock<HashMap<&'static str, Vec<Overload>>> = LazyLock::new
     };
     TABLE
         .iter()
-        .map(|(name, told)| (*name, read(told)))
+        .map(|(name, signature)| (*name, read(signature)))
         .collect()
 });
 
@@ -369,8 +369,8 @@ pub(crate) fn named_type(name: &str) -> Option<Type> {
     })
 }
 
-fn overload(id: &'static str, told: &str) -> Overload {
-    let (args, result) = told.split_once(')').unwrap_or((told, "*"));
+fn overload(id: &'static str, signature: &str) -> Overload {
+    let (args, result) = signature.split_once(')').unwrap_or((signature, "*"));
     let mut args = args.trim_start_matches('(').chars();
     let mut types = Vec::new();
     let mut member = false;
@@ -423,31 +423,31 @@ mod tests {
 
     #[test]
     fn the_table_of_overloads_is_parsed_completely() {
-        let told = |name: &str, id: &str| {
+        let printed = |name: &str, id: &str| {
             let found = overloads(name).unwrap().iter().find(|one| one.id == id);
             let found = found.unwrap();
             let args: Vec<String> = found.args.iter().map(Type::to_string).collect();
             format!("{} ({}) {}", found.member, args.join(", "), found.result)
         };
         assert_eq!(
-            told("@in", "in_map"),
+            printed("@in", "in_map"),
             "false (_var0, map(_var0, _var1)) bool"
         );
-        assert_eq!(told("size", "string_size"), "true (string) int");
+        assert_eq!(printed("size", "string_size"), "true (string) int");
         assert_eq!(
-            told("join", "list_join_string"),
+            printed("join", "list_join_string"),
             "true (list(string), string) string"
         );
         assert_eq!(
-            told("optional.none", "optional_none"),
+            printed("optional.none", "optional_none"),
             "false () optional_type(_var0)"
         );
         assert_eq!(
-            told("getQuery", "url_get_query"),
+            printed("getQuery", "url_get_query"),
             "true (kubernetes.URL) map(string, list(string))"
         );
-        for (name, told) in TABLE {
-            assert_eq!(told.split(' ').count() % 2, 0, "{name}");
+        for (name, signatures) in TABLE {
+            assert_eq!(signatures.split(' ').count() % 2, 0, "{name}");
         }
     }
 }

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use steersman_text::names::{NameRule, check_name};
 
 use super::run::{Failure, Outcome};
-use crate::authorizer::{Asked, Query, Step};
+use crate::authorizer::{AccessAttributes, Query, Step};
 use crate::value::Value;
 
 /// Applies a function to an authorization check or a decision. Returns `None` for other values.
 pub(super) fn apply<'a>(name: &str, values: &[Value<'a>]) -> Option<Outcome<'a>> {
     match values {
-        [Value::Ruling(ruling)] => Some(Ok(match name {
+        [Value::AccessDecision(ruling)] => Some(Ok(match name {
             "allowed" => Value::Bool(ruling.allowed),
             "reason" => Value::text(ruling.reason.as_str()),
             // The authorizers of this server always decide.
@@ -68,7 +68,7 @@ fn next<'a>(query: &Query<'a>, name: &str, text: &str) -> Option<Outcome<'a>> {
         (Step::Resource, "fieldSelector" | "labelSelector") => Step::Resource,
         (Step::Path | Step::Resource, "check") => {
             let ruling = query.authority.decide(&text, &asked);
-            return Some(Ok(Value::Ruling(Arc::new(ruling))));
+            return Some(Ok(Value::AccessDecision(Arc::new(ruling))));
         }
         _ => return None,
     };
@@ -87,9 +87,9 @@ fn of_account<'a>(query: &Query<'a>, namespace: &str, name: &str) -> Outcome<'a>
     if !check_name(NameRule::Label, namespace).is_empty() {
         return Err(Failure::of("Invalid service account namespace"));
     }
-    let asked = Asked {
+    let asked = AccessAttributes {
         account: Some((namespace.to_owned(), name.to_owned())),
-        ..Asked::default()
+        ..AccessAttributes::default()
     };
     let authority = query.authority;
     Ok(Value::Query(Arc::new(Query {

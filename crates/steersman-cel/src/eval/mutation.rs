@@ -65,12 +65,12 @@ pub fn operations(value: &Value<'_>) -> Result<Vec<Json>, String> {
                 }
                 continue;
             };
-            let told = json(value).map_err(|why| {
+            let encoded = json(value).map_err(|why| {
                 format!(
                     "JSONPath valueExpression evaluated to a type that could not marshal to JSON: {why}"
                 )
             })?;
-            operation.insert(field.to_owned(), told);
+            operation.insert(field.to_owned(), encoded);
         }
         operations.push(Json::Object(operation));
     }

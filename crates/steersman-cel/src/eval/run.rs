@@ -141,8 +141,8 @@ pub(crate) fn compile(text: &str) -> Result<Regex, String> {
         let error = error.to_string();
         let why = error.lines().last().unwrap_or_default();
         let why = why.trim_start_matches("error: ");
-        let told = patterns::mistake(text).unwrap_or_else(|| format!("{why}: `{text}`"));
-        format!("error parsing regexp: {told}")
+        let message = patterns::mistake(text).unwrap_or_else(|| format!("{why}: `{text}`"));
+        format!("error parsing regexp: {message}")
     })
 }
 
@@ -162,7 +162,7 @@ pub(crate) fn select<'a>(of: &Value<'a>, key: &Key) -> Outcome<'a> {
         Value::Optional(_) => maybe(of, key),
         map if map.is_map() => match map.member(key) {
             Some(found) => Ok(found?),
-            None => Err(Failure::of(format!("no such key: {}", told(key)))),
+            None => Err(Failure::of(format!("no such key: {}", key_text(key)))),
         },
         _ => Err(Failure::overload()),
     }
@@ -195,7 +195,7 @@ pub(crate) fn maybe<'a>(of: &Value<'a>, key: &Key) -> Outcome<'a> {
 }
 
 /// Returns a key as text for messages.
-pub(crate) fn told(key: &Key) -> String {
+pub(crate) fn key_text(key: &Key) -> String {
     match key {
         Key::Bool(flag) => flag.to_string(),
         Key::Int(number) => number.to_string(),

@@ -115,7 +115,7 @@ fn common_rules_evaluate_to_true() {
 
 #[test]
 fn failures_have_the_messages_of_upstream() {
-    for (source, told) in [
+    for (source, expected) in [
         ("self.l[7] == 1", "index out of bounds: 7"),
         ("self.m['x'] == 1", "no such key: x"),
         (
@@ -144,14 +144,14 @@ fn failures_have_the_messages_of_upstream() {
             "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
         ),
     ] {
-        assert_eq!(eval(source), format!("error: {told}"), "{source}");
+        assert_eq!(eval(source), format!("error: {expected}"), "{source}");
     }
 }
 
 /// CEL-2: type errors are reported when the rule is compiled.
 #[test]
 fn type_errors_are_reported_at_compile_time() {
-    for (source, column, told) in [
+    for (source, column, expected) in [
         ("self.zz > 0", 5, "undefined field 'zz'"),
         ("has(self.zz)", 4, "undefined field 'zz'"),
         (
@@ -223,11 +223,11 @@ fn type_errors_are_reported_at_compile_time() {
         ),
     ] {
         let wrong = compile(source).unwrap_err();
-        let told = format!(
-            "ERROR: <input>:1:{column}: {told}\n | {source}\n | {}^",
+        let expected = format!(
+            "ERROR: <input>:1:{column}: {expected}\n | {source}\n | {}^",
             ".".repeat(column - 1)
         );
-        assert_eq!(wrong, told, "{source}");
+        assert_eq!(wrong, expected, "{source}");
     }
     let two = compile("self.q > 0 && self.r > 0").unwrap_err();
     assert_eq!(two.matches("undefined field").count(), 2);

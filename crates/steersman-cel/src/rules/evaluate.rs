@@ -27,19 +27,19 @@ struct CheckedValue<'p, 'a> {
     object: &'a Json,
     /// The old value, if it is known.
     old: Option<&'a Json>,
-    past: Past<'a>,
+    past: OldState<'a>,
 }
 
 /// The old state at a value, which tells whether an update changed the value.
 #[derive(Debug, Clone, Copy, Default)]
-struct Past<'a> {
+struct OldState<'a> {
     /// The value and its old value, if the old value is known.
     current: Option<Pair<'a>>,
     /// The nearest ancestor with a known old value, and that old value.
     parent: Option<Pair<'a>>,
 }
 
-impl<'a> Past<'a> {
+impl<'a> OldState<'a> {
     /// Returns whether the value or one of its ancestors is unchanged.
     fn is_unchanged(self) -> bool {
         self.current
@@ -62,7 +62,7 @@ impl<'a> Past<'a> {
 /// never costs more than its budget.
 pub(super) fn object(rules: &Rules, object: &Json, old: Option<&Json>) -> Verdict {
     let mut check = Check::default();
-    let past = Past {
+    let past = OldState {
         current: old.map(|old| (object, old)),
         parent: None,
     };
@@ -85,7 +85,7 @@ pub(super) fn default(rules: &Rules, default: &Json, field: &str) -> Vec<FieldEr
             path: field,
             object: default,
             old,
-            past: Past::default(),
+            past: OldState::default(),
         };
         let _ = check.node(rules, place);
         check.verdict.errors
@@ -130,7 +130,7 @@ impl Check {
             past,
         } = place;
         for nested in &rules.all_of {
-            let past = Past {
+            let past = OldState {
                 current: None,
                 parent: past.parent,
             };
@@ -165,7 +165,7 @@ impl Check {
                     let typed =
                         past.parent.is_none() && matches!(name.as_str(), "apiVersion" | "kind");
                     let past = if typed {
-                        Past::default()
+                        OldState::default()
                     } else {
                         past.below(before.map(|before| (member, before)))
                     };
@@ -218,7 +218,7 @@ impl Check {
             let variables = match rule.variables(&rules.decl, object, old) {
                 Ok(variables) => variables,
                 Err(wrong) => {
-                    let detail = rule.told_failure(&Failure::Error(wrong));
+                    let detail = rule.failure_message(&Failure::Error(wrong));
                     self.verdict.errors.push(refuse(&detail));
                     continue;
                 }
@@ -233,7 +233,7 @@ impl Check {
                 Ok(Value::Bool(true)) => continue,
                 Ok(_) => {}
                 Err(failure) => {
-                    let detail = rule.told_failure(&failure);
+                    let detail = rule.failure_message(&failure);
                     self.verdict.errors.push(refuse(&detail));
                     if failure == Failure::Limit {
                         return Err(Spent);
@@ -251,8 +251,8 @@ impl Check {
                 Err(detail) => (FieldError::invalid(field, &kind, &detail), true),
             };
             if !uses_old && past.is_unchanged() {
-                let told = format!("{}: {}", error.field, error.message);
-                self.verdict.warnings.push(told);
+                let message = format!("{}: {}", error.field, error.message);
+                self.verdict.warnings.push(message);
             } else {
                 self.verdict.errors.push(error);
             }

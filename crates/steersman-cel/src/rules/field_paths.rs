@@ -84,7 +84,7 @@ mod tests {
             "a": {"type": "object", "properties": {"b.c": {"type": "string"}}},
             "m": {"type": "object", "additionalProperties": {"type": "string"}},
         }}));
-        for (path, told) in [
+        for (path, expected) in [
             (".a", Some("a")),
             (".a['b.c']", Some("a.b.c")),
             ("['a']['b.c']", Some("a.b.c")),
@@ -97,7 +97,7 @@ mod tests {
             (".a['b", None),
             (".m['a\\'b']", Some("m[a'b]")),
         ] {
-            assert_eq!(field_path(path, &schema).as_deref(), told, "{path}");
+            assert_eq!(field_path(path, &schema).as_deref(), expected, "{path}");
         }
     }
 }

@@ -11,7 +11,7 @@ fn rules(spec: Json) -> Rules {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "cases are written in place")]
-fn told(rules: &Rules, new: Json, old: Option<Json>) -> Vec<String> {
+fn report(rules: &Rules, new: Json, old: Option<Json>) -> Vec<String> {
     let (new, old) = (json!({"spec": new}), old.map(|old| json!({"spec": old})));
     let verdict = rules.validate(&new, old.as_ref());
     let errors = verdict.errors.iter();
@@ -19,7 +19,7 @@ fn told(rules: &Rules, new: Json, old: Option<Json>) -> Vec<String> {
     let warnings = verdict
         .warnings
         .iter()
-        .map(|told| format!("warning {told}"));
+        .map(|report| format!("warning {report}"));
     errors.chain(warnings).collect()
 }
 
@@ -66,7 +66,7 @@ fn refusals_have_the_reason_the_message_and_the_place_that_the_rule_names() {
         ),
         (json!({"a": 1, "a.b": "ok", "m": {"k": "y"}}), vec![]),
     ] {
-        assert_eq!(told(&rules, spec, None), wanted);
+        assert_eq!(report(&rules, spec, None), wanted);
     }
 }
 
@@ -81,15 +81,15 @@ fn transition_rules_run_only_on_values_with_an_old_value() {
         "once": {"type": "string", "x-kubernetes-validations": [
             {"rule": "oldSelf.orValue('a') == self", "optionalOldSelf": true, "message": "a, and stays"}]},
     }}));
-    assert!(told(&rules, json!({"s": "a"}), None).is_empty());
-    assert!(told(&rules, json!({"s": "a"}), Some(json!({}))).is_empty());
+    assert!(report(&rules, json!({"s": "a"}), None).is_empty());
+    assert!(report(&rules, json!({"s": "a"}), Some(json!({}))).is_empty());
     assert_eq!(
-        told(&rules, json!({"s": "b"}), Some(json!({"s": "a"}))),
+        report(&rules, json!({"s": "b"}), Some(json!({"s": "a"}))),
         ["FieldValueInvalid spec.s: Invalid value: \"b\": fixed"]
     );
     let old = json!({"keyed": [{"k": "x", "v": 1}, {"k": "y", "v": 2}]});
     assert!(
-        told(
+        report(
             &rules,
             json!({"keyed": [{"k": "y", "v": 2}, {"k": "z", "v": 1}]}),
             Some(old.clone())
@@ -97,11 +97,11 @@ fn transition_rules_run_only_on_values_with_an_old_value() {
         .is_empty()
     );
     assert_eq!(
-        told(&rules, json!({"keyed": [{"k": "y", "v": 1}]}), Some(old)),
+        report(&rules, json!({"keyed": [{"k": "y", "v": 1}]}), Some(old)),
         ["FieldValueInvalid spec.keyed[0].v: Invalid value: 1: fixed"]
     );
-    assert_eq!(told(&rules, json!({"once": "b"}), None).len(), 1);
-    assert!(told(&rules, json!({"once": "b"}), Some(json!({"once": "b"}))).is_empty());
+    assert_eq!(report(&rules, json!({"once": "b"}), None).len(), 1);
+    assert!(report(&rules, json!({"once": "b"}), Some(json!({"once": "b"}))).is_empty());
 }
 
 #[test]
@@ -114,20 +114,20 @@ fn errors_in_unchanged_values_are_warnings() {
     }}));
     let old = json!({"o": {"a": 5}, "l": [5]});
     assert_eq!(
-        told(&rules, json!({"o": {"a": 5}, "t": "x"}), Some(old.clone())),
+        report(&rules, json!({"o": {"a": 5}, "t": "x"}), Some(old.clone())),
         ["warning spec.o: Invalid value: below 3"]
     );
     assert_eq!(
-        told(&rules, json!({"o": {"a": 5, "b": 1}}), Some(old.clone())),
+        report(&rules, json!({"o": {"a": 5, "b": 1}}), Some(old.clone())),
         ["FieldValueInvalid spec.o: Invalid value: below 3"]
     );
     // Items of a list without keys are unchanged only if the whole list is unchanged.
     assert_eq!(
-        told(&rules, json!({"l": [5], "t": "x"}), Some(old.clone())),
+        report(&rules, json!({"l": [5], "t": "x"}), Some(old.clone())),
         ["warning spec.l[0]: Invalid value: 5: failed rule: self < 3"]
     );
     assert_eq!(
-        told(&rules, json!({"l": [5, 1]}), Some(old)),
+        report(&rules, json!({"l": [5, 1]}), Some(old)),
         ["FieldValueInvalid spec.l[0]: Invalid value: 5: failed rule: self < 3"]
     );
 }
@@ -141,10 +141,10 @@ fn a_budget_is_shared_by_all_rules() {
         "x-kubernetes-validations": [{"rule": "self.all(x, self.exists(y, y == -x) || true)"}]}}}}),
     );
     let inner: Vec<i64> = (1..200).collect();
-    let told = told(&rules, json!({"l": vec![inner; 200]}), None);
-    let last = told.last().unwrap();
-    assert!(last.contains("running out of cost budget"), "{told:?}");
-    assert_eq!(told.len(), 1);
+    let report = report(&rules, json!({"l": vec![inner; 200]}), None);
+    let last = report.last().unwrap();
+    assert!(last.contains("running out of cost budget"), "{report:?}");
+    assert_eq!(report.len(), 1);
 }
 
 #[test]
@@ -154,8 +154,8 @@ fn rules_in_all_of_apply_to_the_same_value() {
         "allOf": [{"x-kubernetes-validations": [{"rule": "self.a == 1"}]},
             {"properties": {"a": {"x-kubernetes-validations": [{"rule": "self < 9"}]}}}]}),
     );
-    assert_eq!(told(&rules, json!({"a": 9}), None).len(), 2);
-    assert!(told(&rules, json!({"a": 1}), None).is_empty());
+    assert_eq!(report(&rules, json!({"a": 9}), None).len(), 2);
+    assert!(report(&rules, json!({"a": 1}), None).is_empty());
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn a_resource_in_a_resource_is_known_by_type_and_name() {
         "x-kubernetes-validations": [{"rule": "self.kind == 'Pod' && self.metadata.name != ''"}]}}}),
     );
     assert!(
-        told(
+        report(
             &rules,
             json!({"t": {"kind": "Pod", "metadata": {"name": "a"}}}),
             None
@@ -174,7 +174,7 @@ fn a_resource_in_a_resource_is_known_by_type_and_name() {
         .is_empty()
     );
     assert_eq!(
-        told(
+        report(
             &rules,
             json!({"t": {"kind": "Job", "metadata": {"name": "a"}}}),
             None

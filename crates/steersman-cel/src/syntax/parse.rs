@@ -25,7 +25,7 @@ const SHORT: usize = 16;
 const ACCU: &str = "@result";
 
 /// An error: its position in characters from the start, and its message.
-pub(crate) type Mistake = (usize, String);
+pub(crate) type ParseError = (usize, String);
 
 /// A parsed expression, and the number of its nodes.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ fn read(source: &str) -> Result<Parsed, String> {
         .enable_optional_syntax(true)
         .enable_ident_escape_syntax(true)
         .max_recursion_depth(MAX_DEPTH);
-    let refused = |mistakes: &[Mistake]| Err(describe(source, mistakes));
+    let refused = |mistakes: &[ParseError]| Err(describe(source, mistakes));
     match parser.parse_with_source_info(source) {
         Ok((expression, info)) => {
             let mut reader = Reader {
@@ -111,11 +111,11 @@ fn offset(source: &str, line: isize, column: isize) -> usize {
 }
 
 /// Formats errors as upstream does: each with its source line and a mark below the column.
-pub(crate) fn describe(source: &str, mistakes: &[Mistake]) -> String {
+pub(crate) fn describe(source: &str, mistakes: &[ParseError]) -> String {
     let mut sorted = mistakes.to_vec();
     sorted.sort_by_key(|(at, _)| *at);
     sorted.dedup();
-    let told: Vec<String> = sorted
+    let messages: Vec<String> = sorted
         .iter()
         .map(|(at, what)| {
             let before: String = source.chars().take(*at).collect();
@@ -141,14 +141,14 @@ pub(crate) fn describe(source: &str, mistakes: &[Mistake]) -> String {
             )
         })
         .collect();
-    told.join("\n")
+    messages.join("\n")
 }
 
 /// Converts the parser's tree into [`Node`]s.
 struct Reader<'a> {
     info: &'a SourceInfo,
     parts: usize,
-    mistakes: Vec<Mistake>,
+    mistakes: Vec<ParseError>,
 }
 
 impl Reader<'_> {
@@ -460,8 +460,8 @@ mod tests {
         assert!(wrong.starts_with("ERROR: <input>:1:10: Syntax error: mismatched input '<EOF>'"));
         assert!(wrong.ends_with("\n | self.a > \n | .........^"), "{wrong}");
         let wrong = parse("self.a\n  && has(self)").unwrap_err();
-        let told = "ERROR: <input>:2:10: invalid argument to has() macro\n |   && has(self)\n | .........^";
-        assert_eq!(wrong, told);
+        let expected = "ERROR: <input>:2:10: invalid argument to has() macro\n |   && has(self)\n | .........^";
+        assert_eq!(wrong, expected);
     }
 
     /// SRV-3: deep and long expressions are refused and overflow no stack.

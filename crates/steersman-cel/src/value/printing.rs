@@ -25,8 +25,11 @@ pub(crate) fn format(pattern: &str, arguments: &[Value<'_>]) -> Result<String, S
             while let Some(digit) = rest.next_if(char::is_ascii_digit) {
                 digits.push(digit);
             }
-            let told = digits.parse::<usize>().ok().filter(|told| *told <= 1000);
-            precision = Some(told.ok_or("could not parse formatting clause: error while parsing precision: invalid precision")?);
+            let digits_read = digits
+                .parse::<usize>()
+                .ok()
+                .filter(|digits_read| *digits_read <= 1000);
+            precision = Some(digits_read.ok_or("could not parse formatting clause: error while parsing precision: invalid precision")?);
         }
         let clause = rest
             .next()
@@ -167,21 +170,21 @@ mod tests {
 
     #[test]
     fn patterns_are_filled_in() {
-        let told = |pattern: &str, values: &[Value<'_>]| format(pattern, values);
+        let formatted = |pattern: &str, values: &[Value<'_>]| format(pattern, values);
         let text = |text: &str| Value::text(text);
         assert_eq!(
-            told("%s is %d%%", &[text("a"), Value::Int(5)]),
+            formatted("%s is %d%%", &[text("a"), Value::Int(5)]),
             Ok("a is 5%".to_owned())
         );
         assert_eq!(
-            told(
+            formatted(
                 "%.2f %x %X",
                 &[Value::Double(1.005), Value::Int(255), text("az")]
             ),
             Ok("1.00 ff 617A".to_owned())
         );
         assert_eq!(
-            told("%e", &[Value::Double(1234.5)]),
+            formatted("%e", &[Value::Double(1234.5)]),
             Ok("1.234500e+03".to_owned())
         );
         for (pattern, values) in [

@@ -104,14 +104,14 @@ mod tests {
     #[test]
     fn parts_of_a_time() {
         let time = timestamp("2024-03-10T23:30:15.25Z").unwrap();
-        let told = |name: &str, zone| part(name, time, zone).unwrap().unwrap();
-        assert_eq!(told("getFullYear", None), 2024);
-        assert_eq!(told("getMonth", None), 2);
-        assert_eq!(told("getDate", Some("+01:00")), 11);
-        assert_eq!(told("getDayOfWeek", None), 0);
-        assert_eq!(told("getMilliseconds", None), 250);
-        assert_eq!(told("getHours", Some("America/New_York")), 19);
-        assert_eq!(told("getDate", Some("Asia/Tokyo")), 11);
+        let read = |name: &str, zone| part(name, time, zone).unwrap().unwrap();
+        assert_eq!(read("getFullYear", None), 2024);
+        assert_eq!(read("getMonth", None), 2);
+        assert_eq!(read("getDate", Some("+01:00")), 11);
+        assert_eq!(read("getDayOfWeek", None), 0);
+        assert_eq!(read("getMilliseconds", None), 250);
+        assert_eq!(read("getHours", Some("America/New_York")), 19);
+        assert_eq!(read("getDate", Some("Asia/Tokyo")), 11);
         assert!(part("getDate", time, Some("asia/tokyo")).is_err());
         assert!(part("getDate", time, Some("Nowhere/Town")).is_err());
         assert!(timestamp("2024-03-10").is_ok());

@@ -65,7 +65,7 @@ pub(super) fn check(schema: &Value, path: &str, status: bool, errors: &mut Vec<F
         errors.push(FieldError::forbidden(format!("{path}.nullable"), detail));
     }
     let mut problems = Vec::new();
-    keywords(schema, path, true, Above::default(), &mut problems);
+    keywords(schema, path, true, AncestorFacts::default(), &mut problems);
     let mut wrong = Vec::new();
     if is_structured(schema) {
         skeleton::check(schema, path, &mut wrong);
@@ -154,7 +154,7 @@ fn is_structured(schema: &Value) -> bool {
 
 /// The facts about the nodes above a node that its checks need.
 #[derive(Debug, Clone, Copy, Default)]
-struct Above<'a> {
+struct AncestorFacts<'a> {
     /// The field of [`OWN_TYPE`] that the node is or lies in.
     own_type: Option<&'a str>,
     /// Whether the node lies in such a field of the root object or of an embedded object.
@@ -163,7 +163,13 @@ struct Above<'a> {
 
 /// Checks keywords: first those that the node may not have, then the nodes below, then the rest of
 /// the node. Upstream's `ValidateCustomResourceDefinitionOpenAPISchema` has the same order.
-fn keywords(node: &Value, path: &str, root: bool, above: Above<'_>, errors: &mut Vec<FieldError>) {
+fn keywords(
+    node: &Value,
+    path: &str,
+    root: bool,
+    above: AncestorFacts<'_>,
+    errors: &mut Vec<FieldError>,
+) {
     unsupported(node, path, above, errors);
     let embedded = node["x-kubernetes-embedded-resource"] == true;
     below(node, path, &mut |sub, path, property| {
@@ -188,7 +194,7 @@ fn keywords(node: &Value, path: &str, root: bool, above: Above<'_>, errors: &mut
 }
 
 /// Refuses keywords that a node may not have.
-fn unsupported(node: &Value, path: &str, above: Above<'_>, errors: &mut Vec<FieldError>) {
+fn unsupported(node: &Value, path: &str, above: AncestorFacts<'_>, errors: &mut Vec<FieldError>) {
     let at = |name: &str| format!("{path}.{name}");
     let kind = node["type"].as_str().unwrap_or_default();
     if !kind.is_empty() && !TYPES.contains(&kind) {

@@ -219,7 +219,7 @@ pub(super) fn check_tolerations(all: &FieldPath<'_>, errors: &mut Errors) {
                     errors.invalid(&value, "must be empty for operator `Exists`");
                 }
             }
-            "Equal" => check::tell(&value, names::check_label_value(value.text()), errors),
+            "Equal" => check::add_messages(&value, names::check_label_value(value.text()), errors),
             _ => check::required_one_of(&operator, &["Equal", "Exists"], errors),
         }
         let effect = one.at("effect");

@@ -164,7 +164,7 @@ fn check_taint(taint: &FieldPath<'_>, errors: &mut Errors) {
     check::qualified(&taint.at("key"), errors);
     let value = taint.at("value");
     if !value.is_empty() {
-        check::tell(&value, names::check_label_value(value.text()), errors);
+        check::add_messages(&value, names::check_label_value(value.text()), errors);
     }
     check::required_one_of(&taint.at("effect"), parts::EFFECTS, errors);
 }

@@ -81,7 +81,7 @@ pub(crate) fn port(at: &FieldPath<'_>, errors: &mut Errors) {
 /// Checks a port number or port name.
 pub(crate) fn port_or_name(at: &FieldPath<'_>, errors: &mut Errors) {
     if at.value().is_string() {
-        tell(at, port_name(at.text()), errors);
+        add_messages(at, port_name(at.text()), errors);
     } else {
         port(at, errors);
     }
@@ -112,7 +112,7 @@ pub(crate) fn port_name(name: &str) -> Vec<String> {
 }
 
 /// Adds one error for each message about the text of a field.
-pub(crate) fn tell(at: &FieldPath<'_>, wrong: Vec<String>, errors: &mut Errors) {
+pub(crate) fn add_messages(at: &FieldPath<'_>, wrong: Vec<String>, errors: &mut Errors) {
     for detail in wrong {
         errors.invalid_text(at, &detail);
     }
@@ -120,12 +120,12 @@ pub(crate) fn tell(at: &FieldPath<'_>, wrong: Vec<String>, errors: &mut Errors) 
 
 /// Checks a text by the rule of a name.
 pub(crate) fn name(rule: NameRule, at: &FieldPath<'_>, errors: &mut Errors) {
-    tell(at, names::check_name(rule, at.text()), errors);
+    add_messages(at, names::check_name(rule, at.text()), errors);
 }
 
 /// Checks a lower case RFC 1123 label. Unlike in an object's name, a dot has no message of its own.
 pub(crate) fn label(at: &FieldPath<'_>, errors: &mut Errors) {
-    tell(at, names::check_label(at.text()), errors);
+    add_messages(at, names::check_label(at.text()), errors);
 }
 
 /// Checks a lower case RFC 1123 subdomain.
@@ -135,7 +135,7 @@ pub(crate) fn subdomain(at: &FieldPath<'_>, errors: &mut Errors) {
 
 /// Checks a name with an optional domain prefix, such as the key of a label.
 pub(crate) fn qualified(at: &FieldPath<'_>, errors: &mut Errors) {
-    tell(at, names::check_key(at.text()), errors);
+    add_messages(at, names::check_key(at.text()), errors);
 }
 
 /// Checks a map of labels. All errors name the map (upstream: `ValidateLabels`).
@@ -208,7 +208,7 @@ pub(crate) fn csi_driver(at: &FieldPath<'_>, errors: &mut Errors) {
         errors.too_long(at, 63);
     }
     let lower = at.text().to_lowercase();
-    tell(at, names::check_name(NameRule::Subdomain, &lower), errors);
+    add_messages(at, names::check_name(NameRule::Subdomain, &lower), errors);
 }
 
 /// Checks that a text is one of the supported values. An absent field counts as an empty text.

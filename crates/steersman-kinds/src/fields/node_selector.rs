@@ -33,7 +33,7 @@ pub(crate) fn check_node_term(term: &FieldPath<'_>, any_value: bool, errors: &mu
         }
         check::qualified(&one.at("key"), errors);
         for value in values.items().filter(|_| !any_value) {
-            check::tell(&value, names::check_label_value(value.text()), errors);
+            check::add_messages(&value, names::check_label_value(value.text()), errors);
         }
     }
     for one in term.at("matchFields").items() {

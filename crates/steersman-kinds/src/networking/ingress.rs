@@ -189,7 +189,7 @@ fn check_backend(backend: &FieldPath<'_>, errors: &mut Errors) {
                     let detail = "cannot set both port name & port number";
                     errors.invalid_as(backend, &empty, detail);
                 }
-                (true, false) => check::tell(&name, check::port_name(name.text()), errors),
+                (true, false) => check::add_messages(&name, check::port_name(name.text()), errors),
                 (false, true) => check::port(&number, errors),
                 (false, false) => errors.required(backend, "port name or number is required"),
             }

@@ -212,7 +212,7 @@ fn check_ports(ports: &FieldPath<'_>, errors: &mut Errors) {
         if !name.is_empty() {
             let wrong = check::port_name(name.text());
             if !wrong.is_empty() {
-                check::tell(&name, wrong, errors);
+                check::add_messages(&name, wrong, errors);
             } else if names.contains(&name.text()) {
                 errors.duplicate(&name);
             } else {

@@ -98,7 +98,7 @@ fn check_key_of(selector: &FieldPath<'_>, errors: &mut Errors) {
     if key.is_empty() {
         errors.required(&key, "");
     } else {
-        check::tell(&key, check::config_key(key.text()), errors);
+        check::add_messages(&key, check::config_key(key.text()), errors);
     }
 }
 

@@ -22,7 +22,7 @@ pub(super) struct Changes {
 
 /// How a value itself changed, leaving aside the fields below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum ValueChange {
     Same,
     Added,
     Modified,
@@ -43,14 +43,14 @@ impl Changes {
     fn put<T: Clone>(
         &mut self,
         element: T,
-        fate: Fate,
+        fate: ValueChange,
         below: Self,
         step: impl Fn(T) -> PathElement,
     ) {
         for (set, own, below) in [
-            (&mut self.added, Fate::Added, below.added),
-            (&mut self.modified, Fate::Modified, below.modified),
-            (&mut self.removed, Fate::Removed, below.removed),
+            (&mut self.added, ValueChange::Added, below.added),
+            (&mut self.modified, ValueChange::Modified, below.modified),
+            (&mut self.removed, ValueChange::Removed, below.removed),
         ] {
             let member = fate == own;
             if member || !below.is_empty() {
@@ -69,19 +69,19 @@ pub(super) fn compare(ty: TypeRef<'_>, before: &Value, after: &Value, ignored: &
     place(ty, Some(before), Some(after)).1
 }
 
-fn place(ty: TypeRef<'_>, left: Option<&Value>, right: Option<&Value>) -> (Fate, Changes) {
+fn place(ty: TypeRef<'_>, left: Option<&Value>, right: Option<&Value>) -> (ValueChange, Changes) {
     let (left, right) = (present(ty, left), present(ty, right));
     let fate = match (left, right) {
         (None | Some(Value::Null), None | Some(Value::Null))
             if !ty.is_custom() && ty.shape() == Shape::List =>
         {
-            Fate::Same
+            ValueChange::Same
         }
-        (None, Some(_)) => Fate::Added,
-        (Some(_), None) => Fate::Removed,
-        (None, None) => return (Fate::Same, Changes::default()),
-        (left, right) if left == right => return (Fate::Same, Changes::default()),
-        (_, _) => Fate::Modified,
+        (None, Some(_)) => ValueChange::Added,
+        (Some(_), None) => ValueChange::Removed,
+        (None, None) => return (ValueChange::Same, Changes::default()),
+        (left, right) if left == right => return (ValueChange::Same, Changes::default()),
+        (_, _) => ValueChange::Modified,
     };
     let forms = [left, right].map(|value| value.map(|value| form(ty, value)));
     let alike = match forms {
@@ -96,7 +96,7 @@ fn place(ty: TypeRef<'_>, left: Option<&Value>, right: Option<&Value>) -> (Fate,
                 removed: gone.removed,
                 ..come
             };
-            return (Fate::Modified, below);
+            return (ValueChange::Modified, below);
         }
     };
     if alike == Form::Leaf || (is_hollow(left) && is_hollow(right)) {
@@ -108,8 +108,8 @@ fn place(ty: TypeRef<'_>, left: Option<&Value>, right: Option<&Value>) -> (Fate,
         elements(ty, left, right)
     };
     // A container counts only as modified, never as added or removed.
-    let fate = if fate == Fate::Modified {
-        Fate::Same
+    let fate = if fate == ValueChange::Modified {
+        ValueChange::Same
     } else {
         fate
     };
@@ -186,10 +186,10 @@ fn elements(ty: TypeRef<'_>, left: Option<&Value>, right: Option<&Value>) -> Cha
         } else {
             // Elements with equal identities are owned together, as one field.
             let fate = match (olds.is_empty(), news.is_empty()) {
-                _ if olds == news => Fate::Same,
-                (true, _) => Fate::Added,
-                (_, true) => Fate::Removed,
-                _ => Fate::Modified,
+                _ if olds == news => ValueChange::Same,
+                (true, _) => ValueChange::Added,
+                (_, true) => ValueChange::Removed,
+                _ => ValueChange::Modified,
             };
             (fate, Changes::default())
         };

@@ -33,12 +33,12 @@ pub(super) fn find<'a>(
 /// Builds the 409 status, with one cause per manager and field.
 pub fn refuse(conflicts: &[Conflict]) -> Status {
     let mut causes = Vec::new();
-    let mut told = Vec::new();
+    let mut lines = Vec::new();
     for conflict in conflicts {
         let manager = print(&conflict.manager);
-        told.push(format!("conflicts with {manager}:"));
+        lines.push(format!("conflicts with {manager}:"));
         for field in conflict.fields.paths() {
-            told.push(format!("- {field}"));
+            lines.push(format!("- {field}"));
             causes.push(Cause {
                 reason: "FieldManagerConflict".to_owned(),
                 message: format!("conflict with {manager}"),
@@ -54,7 +54,7 @@ pub fn refuse(conflicts: &[Conflict]) -> Status {
         several => format!(
             "Apply failed with {} conflicts: {}",
             several.len(),
-            told.join("\n")
+            lines.join("\n")
         ),
     };
     let details = Details {

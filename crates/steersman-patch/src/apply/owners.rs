@@ -36,7 +36,7 @@ const UNOWNED: &[&str] = &[
 
 /// The context of a request that decides which fields it can own.
 #[derive(Debug, Clone, Copy)]
-pub struct Reach<'a> {
+pub struct OwnershipContext<'a> {
     /// The type of the object.
     pub ty: TypeRef<'a>,
     /// The API version of the request.
@@ -47,7 +47,7 @@ pub struct Reach<'a> {
     pub ignored: &'a [&'a str],
 }
 
-impl Reach<'_> {
+impl OwnershipContext<'_> {
     /// Removes from a set the fields that this request cannot own.
     fn limit(&self, mut fields: FieldSet) -> FieldSet {
         for name in self.ignored {
@@ -60,7 +60,7 @@ impl Reach<'_> {
 /// Updates the owners after an update. The manager owns the fields it changed; other managers lose
 /// these, and every manager loses the fields that were removed (APPLY-3).
 pub fn update(
-    reach: &Reach<'_>,
+    reach: &OwnershipContext<'_>,
     entries: &mut Entries,
     manager: &Manager,
     (before, after): (&Value, &Value),
@@ -83,7 +83,12 @@ pub fn update(
 }
 
 /// Removes the written and the removed fields from every manager.
-fn take(reach: &Reach<'_>, entries: &mut Entries, written: &FieldSet, removed: &FieldSet) {
+fn take(
+    reach: &OwnershipContext<'_>,
+    entries: &mut Entries,
+    written: &FieldSet,
+    removed: &FieldSet,
+) {
     entries.change(|_, entry| {
         if reach.versions.contains(&entry.version) {
             entry.subtract(written);
@@ -100,7 +105,7 @@ fn take(reach: &Reach<'_>, entries: &mut Entries, written: &FieldSet, removed: &
 /// # Errors
 /// Returns the conflicts with fields of other managers, unless the apply is forced.
 pub fn apply(
-    reach: &Reach<'_>,
+    reach: &OwnershipContext<'_>,
     entries: &mut Entries,
     manager: &Manager,
     (live, configuration): (&Value, &Value),

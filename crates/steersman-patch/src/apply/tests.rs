@@ -8,7 +8,7 @@ use super::field_set::{FieldSet, Node};
 use super::managed_fields::{Entries, Manager, Operation};
 use super::path_element::{Atom, PathElement};
 use super::typed_value::{fields_of, validate};
-use super::{Reach, apply, cap, configuration, fields_v1, refuse_conflicts, update};
+use super::{OwnershipContext, apply, cap, configuration, fields_v1, refuse_conflicts, update};
 
 const NOW: &str = "2026-01-01T00:00:00Z";
 const LATER: &str = "2026-01-02T00:00:00Z";
@@ -40,8 +40,8 @@ impl World {
         }
     }
 
-    fn reach<T>(ty: TypeRef<'static>, work: impl FnOnce(&Reach<'_>) -> T) -> T {
-        work(&Reach {
+    fn reach<T>(ty: TypeRef<'static>, work: impl FnOnce(&OwnershipContext<'_>) -> T) -> T {
+        work(&OwnershipContext {
             ty,
             version: "v1",
             versions: &["v1".to_owned()],

@@ -15,7 +15,7 @@ use steersman_text::status::Status;
 use crate::requests::rng::Rng;
 use crate::state::registry::{MODIFIED, Registry};
 use crate::state::verb_state::VerbState;
-use crate::webhook::{Answer, Call, Question};
+use crate::webhook::{Call, CallResponse, PendingCalls};
 
 /// Maximum number of repeated calls of one webhook because its input changed meanwhile.
 const MOST_CHANGES: usize = 5;
@@ -30,7 +30,7 @@ pub struct Attempt {
 
 impl Attempt {
     /// Stores the answer to a call that a run stopped with.
-    pub fn learn(&mut self, key: String, answer: Answer) {
+    pub fn learn(&mut self, key: String, answer: CallResponse) {
         self.verb_state.answers.insert(key, answer);
     }
 
@@ -49,7 +49,7 @@ impl Registry {
         &mut self,
         attempt: &mut Attempt,
         verb: impl FnOnce(&mut Self) -> R,
-    ) -> Result<R, Question> {
+    ) -> Result<R, PendingCalls> {
         attempt.verb_state.warnings.take();
         if !self.has_webhooks() {
             self.verb_state.get_mut().warnings.take();
@@ -73,7 +73,7 @@ impl Registry {
             return Ok(result);
         }
         self.last_address = addresses;
-        Err(Question { calls })
+        Err(PendingCalls { calls })
     }
 
     /// Returns whether a driver can make calls. The server's own writes and a test's direct access
@@ -115,10 +115,10 @@ impl Registry {
         &self,
         (resource, name): (&Resource, &str),
         calls: Vec<(String, Call)>,
-    ) -> Result<Vec<Answer>, Status> {
+    ) -> Result<Vec<CallResponse>, Status> {
         let mut verb_state = self.verb_state.borrow_mut();
         let known = |verb_state: &VerbState, key: &str| verb_state.answers.get(key).cloned();
-        let all: Option<Vec<Answer>> = calls
+        let all: Option<Vec<CallResponse>> = calls
             .iter()
             .map(|(_, one)| known(&verb_state, &one.key))
             .collect();

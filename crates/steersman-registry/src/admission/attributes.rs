@@ -8,7 +8,7 @@ use crate::objects::managed;
 use crate::policies::compiled::GROUP;
 use crate::requests::metadata;
 use crate::requests::options::{DeleteOptions, Subresource, Target, WriteOptions};
-use crate::webhook::Occasion;
+use crate::webhook::RuleAttributes;
 
 /// Resources for which no policy is evaluated: the policy kinds themselves, and reviews, which are
 /// not stored (upstream: `policy/generic/plugin.go`, `kubeapiserver/admission/exclusion`).
@@ -93,8 +93,8 @@ impl<'a> Admission<'a> {
         }
     }
 
-    pub(crate) fn occasion<'b>(&'b self, resource: &'b Resource) -> Occasion<'b> {
-        Occasion {
+    pub(crate) fn occasion<'b>(&'b self, resource: &'b Resource) -> RuleAttributes<'b> {
+        RuleAttributes {
             group: &resource.group,
             version: &resource.version,
             resource: &resource.plural,
@@ -119,30 +119,30 @@ impl<'a> Admission<'a> {
 
 /// Builds the options of a write as a review has them.
 fn write_options(kind: &str, options: &WriteOptions) -> Value {
-    let mut told = Map::new();
-    told.insert("kind".to_owned(), json!(kind));
-    told.insert("apiVersion".to_owned(), json!("meta.k8s.io/v1"));
+    let mut options_json = Map::new();
+    options_json.insert("kind".to_owned(), json!(kind));
+    options_json.insert("apiVersion".to_owned(), json!("meta.k8s.io/v1"));
     if !options.dry_run.is_empty() {
-        told.insert("dryRun".to_owned(), json!(options.dry_run));
+        options_json.insert("dryRun".to_owned(), json!(options.dry_run));
     }
     for (field, text) in [
         ("fieldManager", &options.field_manager),
         ("fieldValidation", &options.field_validation),
     ] {
         if let Some(text) = text.as_deref().filter(|text| !text.is_empty()) {
-            told.insert(field.to_owned(), json!(text));
+            options_json.insert(field.to_owned(), json!(text));
         }
     }
-    Value::Object(told)
+    Value::Object(options_json)
 }
 
 fn delete_options(options: &DeleteOptions) -> Value {
-    let mut told = Map::new();
-    told.insert("kind".to_owned(), json!("DeleteOptions"));
-    told.insert("apiVersion".to_owned(), json!("meta.k8s.io/v1"));
+    let mut options_json = Map::new();
+    options_json.insert("kind".to_owned(), json!("DeleteOptions"));
+    options_json.insert("apiVersion".to_owned(), json!("meta.k8s.io/v1"));
     let mut put = |field: &str, value: Option<Value>| {
         if let Some(value) = value {
-            told.insert(field.to_owned(), value);
+            options_json.insert(field.to_owned(), value);
         }
     };
     put(
@@ -172,5 +172,5 @@ fn delete_options(options: &DeleteOptions) -> Value {
         Value::Object(members)
     });
     put("preconditions", wanted);
-    Value::Object(told)
+    Value::Object(options_json)
 }

@@ -6,17 +6,17 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use steersman_cel::Asked;
+use steersman_cel::AccessAttributes;
 use steersman_schema::resource::{Resource, StorageKey};
 use steersman_text::selector::LabelSelector;
 use steersman_text::status::{Status, Subject};
 
 use super::attributes::Admission;
 use crate::objects::scale::selector_text;
-use crate::policies::policy::Asker;
+use crate::policies::policy::RequestAuthorizer;
 use crate::state::registry::Registry;
 use crate::webhook;
-use crate::webhook::{About, Hook};
+use crate::webhook::{Hook, ReviewContent};
 
 /// An object after and before a write.
 pub(crate) type States<'a> = (Option<&'a Value>, Option<&'a Value>);
@@ -103,7 +103,7 @@ impl Registry {
     }
 
     /// Builds the review's request for a webhook or a policy, without its uid.
-    pub(crate) fn told(
+    pub(crate) fn review_request(
         &self,
         resource: &Resource,
         admission: &Admission<'_>,
@@ -129,7 +129,7 @@ impl Registry {
         };
         let (kind, request_kind) = (kind_of(resource), kind_of(own));
         let namespace = admission.namespace(object.as_ref());
-        let about = About {
+        let about = ReviewContent {
             kind: (&kind.0, &kind.1, &kind.2),
             resource: (&resource.group, &resource.version, &resource.plural),
             request_kind: (&request_kind.0, &request_kind.1, &request_kind.2),
@@ -161,18 +161,18 @@ impl Registry {
         &'a self,
         admission: &'a Admission<'_>,
         object: Option<&Value>,
-    ) -> Asker<'a> {
+    ) -> RequestAuthorizer<'a> {
         let resource = admission.target.resource;
-        Asker {
+        RequestAuthorizer {
             authorizer: self.authorizer(),
             user: admission.user,
-            resource: Asked {
+            resource: AccessAttributes {
                 group: resource.group.clone(),
                 resource: resource.plural.clone(),
                 subresource: admission.subresource.to_owned(),
                 namespace: admission.namespace(object),
                 name: admission.name.to_owned(),
-                ..Asked::default()
+                ..AccessAttributes::default()
             },
         }
     }

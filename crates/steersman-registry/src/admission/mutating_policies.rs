@@ -13,10 +13,10 @@ use steersman_schema::types::TypeRef;
 use steersman_text::status::{Cause, Status};
 
 use super::attributes::Admission;
-use super::validating_policies::Case;
+use super::validating_policies::PolicyMatch;
 use crate::objects::managed;
 use crate::policies::mutation::{Mutating, Mutation};
-use crate::policies::policy::Scene;
+use crate::policies::policy::ExpressionVariables;
 use crate::requests::intake::{self, FieldValidation, Origin};
 use crate::requests::metadata;
 use crate::state::registry::Registry;
@@ -34,7 +34,7 @@ pub(crate) struct Reinvocation {
 type Denial = (String, Option<&'static str>);
 
 /// A round of admission and the object to change.
-pub(crate) type Turn<'a> = (usize, &'a mut Value);
+pub(crate) type MutationRound<'a> = (usize, &'a mut Value);
 
 impl Reinvocation {
     /// Records a policy or webhook that ran and asks for reinvocation.
@@ -65,7 +65,7 @@ impl Registry {
     pub(crate) fn admit_changes(
         &self,
         admission: &Admission<'_>,
-        (round, object): Turn<'_>,
+        (round, object): MutationRound<'_>,
         old: Option<&Value>,
         again: &mut Reinvocation,
     ) -> Result<bool, Status> {
@@ -137,13 +137,13 @@ impl Registry {
     /// Returns whether the match conditions of a policy hold for the current state of the object.
     fn is_met(
         &self,
-        case: &Case<'_, Mutating>,
+        case: &PolicyMatch<'_, Mutating>,
         admission: &Admission<'_>,
         (object, old): (&Value, Option<&Value>),
     ) -> Result<Result<bool, String>, Status> {
-        let told = self.told(&case.resource, admission, (Some(object), old))?;
-        let scene = Scene {
-            request: &Value::Object(told),
+        let review_request = self.review_request(&case.resource, admission, (Some(object), old))?;
+        let scene = ExpressionVariables {
+            request: &Value::Object(review_request),
             params: &case.params,
             namespace: &self.namespace_object(admission),
             asker: &self.asker(admission, Some(object)),
@@ -159,14 +159,14 @@ impl Registry {
     /// without regard to the failure policy.
     fn evaluate(
         &self,
-        case: &Case<'_, Mutating>,
+        case: &PolicyMatch<'_, Mutating>,
         mutation: &Mutation,
         admission: &Admission<'_>,
         (object, old): (&mut Value, Option<&Value>),
     ) -> Result<Result<bool, String>, Status> {
         let own = admission.target.resource;
         let resource = &*case.resource;
-        let told = self.told(resource, admission, (Some(&*object), old))?;
+        let review_request = self.review_request(resource, admission, (Some(&*object), old))?;
         let (ty, whole) = match admission.kind {
             None => (Some(TypeRef::of(resource)), true),
             Some(("", version, kind)) => (TypeRef::built_in(version, kind), false),
@@ -175,8 +175,8 @@ impl Registry {
                 (TypeRef::built_in(&version, kind), false)
             }
         };
-        let request = Value::Object(told);
-        let scene = Scene {
+        let request = Value::Object(review_request);
+        let scene = ExpressionVariables {
             request: &request,
             params: &case.params,
             namespace: &self.namespace_object(admission),
@@ -214,7 +214,7 @@ impl Registry {
 }
 
 /// Identifies a policy with a binding and parameters.
-fn key(case: &Case<'_, Mutating>) -> String {
+fn key(case: &PolicyMatch<'_, Mutating>) -> String {
     let params = ["namespace", "name"].map(|field| metadata::text(&case.params, field));
     let [namespace, name] = params;
     format!(
@@ -223,7 +223,7 @@ fn key(case: &Case<'_, Mutating>) -> String {
     )
 }
 
-fn denial(case: &Case<'_, Mutating>, why: &str) -> Denial {
+fn denial(case: &PolicyMatch<'_, Mutating>, why: &str) -> Denial {
     let (policy, binding) = (&case.policy.policy.name, &case.binding.name);
     let message = format!("policy '{policy}' with binding '{binding}' denied request: {why}");
     (message, Some("Invalid"))

@@ -15,15 +15,15 @@ use steersman_text::status::{Cause, Status};
 use super::attributes::Admission;
 use super::matching::States;
 use crate::objects::scale::selector_text;
-use crate::policies::policy::{Binding, Constraints, Policy, Ruled, Scene};
+use crate::policies::policy::{Binding, BoundPolicy, Constraints, ExpressionVariables, Policy};
 use crate::policies::validation::Objection;
 use crate::state::registry::Registry;
 use crate::store::Stored;
 
 /// A policy that matches a write, with one of its bindings and the parameters to evaluate it with.
 #[derive(Debug)]
-pub(crate) struct Case<'p, R> {
-    pub(crate) policy: &'p Ruled<R>,
+pub(crate) struct PolicyMatch<'p, R> {
+    pub(crate) policy: &'p BoundPolicy<R>,
     pub(crate) binding: &'p Binding,
     /// The resource in the version that a rule of the policy names.
     pub(crate) resource: Arc<Resource>,
@@ -33,14 +33,14 @@ pub(crate) struct Case<'p, R> {
 
 /// A policy, or a binding of one, that cannot be evaluated.
 #[derive(Debug)]
-pub(crate) struct Misfit<'p> {
+pub(crate) struct BrokenPolicy<'p> {
     pub(crate) policy: &'p Policy,
     pub(crate) binding: Option<&'p Binding>,
     pub(crate) why: String,
 }
 
 /// A policy to evaluate, or the reason why it cannot be.
-pub(crate) type Found<'p, R> = Result<Case<'p, R>, Misfit<'p>>;
+pub(crate) type Found<'p, R> = Result<PolicyMatch<'p, R>, BrokenPolicy<'p>>;
 
 impl Registry {
     /// Evaluates the validating policies for a write.
@@ -83,9 +83,9 @@ impl Registry {
                 }
             };
             let policy = &case.policy.policy;
-            let told = self.told(&case.resource, admission, states)?;
-            let scene = Scene {
-                request: &Value::Object(told),
+            let review_request = self.review_request(&case.resource, admission, states)?;
+            let scene = ExpressionVariables {
+                request: &Value::Object(review_request),
                 params: &case.params,
                 namespace: &self.namespace_object(admission),
                 asker: &self.asker(admission, states.0),
@@ -118,7 +118,7 @@ impl Registry {
     /// cannot be evaluated is replaced by the reason, unless its failures are ignored.
     pub(crate) fn cases<'p, R>(
         &self,
-        policies: &'p [Ruled<R>],
+        policies: &'p [BoundPolicy<R>],
         admission: &Admission<'_>,
         states: States<'_>,
     ) -> Result<Vec<Found<'p, R>>, Status> {
@@ -132,7 +132,7 @@ impl Registry {
             let misfit = |binding: Option<&'p Binding>, why: &str| {
                 let what = binding.map_or("policy", |_| "binding");
                 let why = format!("failed to configure {what}: {why}");
-                let misfit = Err(Misfit {
+                let misfit = Err(BrokenPolicy {
                     policy,
                     binding,
                     why,
@@ -157,7 +157,7 @@ impl Registry {
                 }
                 match self.params(policy, binding, admission.target.scope()) {
                     Ok(all) => found.extend(all.into_iter().map(|params| {
-                        Ok(Case {
+                        Ok(PolicyMatch {
                             policy: one,
                             binding,
                             resource: Arc::clone(&resource),

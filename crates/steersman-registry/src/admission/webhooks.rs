@@ -14,13 +14,13 @@ use steersman_text::status::Status;
 use super::attributes::Admission;
 use super::matching::States;
 use super::mutating_policies::{Reinvocation, decode};
-use crate::policies::policy::Scene;
+use crate::policies::policy::ExpressionVariables;
 use crate::requests::intake::FieldValidation;
 use crate::requests::metadata;
 use crate::requests::rng::Rng;
 use crate::state::registry::Registry;
 use crate::webhook;
-use crate::webhook::{Answer, Call, Hook, Verdict};
+use crate::webhook::{Call, CallResponse, Hook, Verdict};
 
 /// A webhook to call, and the resource that its rule matched.
 pub(crate) type Invocation<'a> = (&'a Hook, Arc<Resource>);
@@ -170,8 +170,8 @@ impl Registry {
         if hook.conditions.is_empty() {
             return Ok(Some((hook, resource)));
         }
-        let request = Value::Object(self.told(&resource, admission, states)?);
-        let scene = Scene {
+        let request = Value::Object(self.review_request(&resource, admission, states)?);
+        let scene = ExpressionVariables {
             request: &request,
             params: &Value::Null,
             // Upstream passes no namespace to the match conditions of webhooks.
@@ -212,9 +212,9 @@ impl Registry {
                 Err(uncalled(hook, why))
             };
         };
-        let mut request = self.told(resource, admission, (object, old))?;
-        let told = Value::Object(request.clone()).to_string();
-        let key = format!("{} {round} {:?} {told}", hook.id, hook.endpoint);
+        let mut request = self.review_request(resource, admission, (object, old))?;
+        let review_request = Value::Object(request.clone()).to_string();
+        let key = format!("{} {round} {:?} {review_request}", hook.id, hook.endpoint);
         // The uid is derived from the call, so that the next run generates the same uid.
         let uid = Rng::of_text(&key).uid();
         request.insert("uid".to_owned(), json!(uid));
@@ -241,7 +241,7 @@ impl Registry {
         &self,
         hook: &Hook,
         mutating: bool,
-        answer: Option<&Answer>,
+        answer: Option<&CallResponse>,
     ) -> Result<Option<Verdict>, Status> {
         let Some(answer) = answer else {
             return Ok(None);

@@ -154,14 +154,14 @@ impl<'a> Authorizer<'a> {
         let found = self
             .store
             .get(&StorageKey::new(GROUP, plural), namespace, name);
-        let told = if self.plural {
+        let resource = if self.plural {
             plural
         } else {
             plural.trim_end_matches('s')
         };
         found
             .map(AsRef::as_ref)
-            .ok_or_else(|| Status::not_found(Subject::new(GROUP, told), name).message)
+            .ok_or_else(|| Status::not_found(Subject::new(GROUP, resource), name).message)
     }
 }
 

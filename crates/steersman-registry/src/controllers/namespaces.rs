@@ -45,7 +45,7 @@ const FINALIZERS_REMAIN: &str = "NamespaceFinalizersRemaining";
 
 /// The remaining content of a namespace.
 #[derive(Debug, Default)]
-struct Rest {
+struct RemainingContent {
     /// Number of objects per `<plural>.<group>`.
     objects: BTreeMap<String, usize>,
     /// Number of objects per finalizer.
@@ -105,8 +105,8 @@ impl Registry {
         }
     }
 
-    fn rest(&self, storages: &[StorageKey], namespace: &str) -> Rest {
-        let mut rest = Rest::default();
+    fn rest(&self, storages: &[StorageKey], namespace: &str) -> RemainingContent {
+        let mut rest = RemainingContent::default();
         for storage in storages {
             for object in self.store.list(storage, Some(namespace)) {
                 *rest.objects.entry(storage.as_str().to_owned()).or_default() += 1;
@@ -121,7 +121,7 @@ impl Registry {
     }
 }
 
-impl Rest {
+impl RemainingContent {
     /// Writes the conditions, and returns whether one changed.
     fn report(&self, namespace: &mut Value, now: Timestamp) -> bool {
         let status = metadata::members(&mut namespace["status"]);

@@ -53,15 +53,16 @@ const GROUPS: [Priority; 20] = [
 const V1: &[(&str, u64)] = &[("v1", 15)];
 
 /// The subjects of a flow schema.
-enum Whom {
+enum FlowSubjects {
     Groups(&'static [&'static str]),
     Users(&'static [&'static str]),
     /// ServiceAccounts of `kube-system`.
     Accounts(&'static [&'static str]),
 }
 
-const EVERYBODY: Whom = Whom::Groups(&["system:unauthenticated", "system:authenticated"]);
-const NODES: Whom = Whom::Groups(&["system:nodes"]);
+const EVERYBODY: FlowSubjects =
+    FlowSubjects::Groups(&["system:unauthenticated", "system:authenticated"]);
+const NODES: FlowSubjects = FlowSubjects::Groups(&["system:nodes"]);
 const BY_USER: Option<&str> = Some("ByUser");
 const MANAGER: &str = "system:kube-controller-manager";
 const SCHEDULER: &str = "system:kube-scheduler";
@@ -104,13 +105,16 @@ fn schemas_of_the_system() -> Vec<Value> {
     let endpoints = json!({"resourceRules": [resources(few, "", &["endpoints"], false)]});
     let nodes = json!({"resourceRules": [
         resources(&["*"], "", &["nodes", "nodes/status"], true), leases(&["*"])]});
-    let masters = &[Whom::Groups(&["system:masters"])];
-    let system = &[Whom::Users(&[MANAGER, SCHEDULER]), Whom::Accounts(&["*"])];
-    let controllers = &[
-        Whom::Users(&[MANAGER]),
-        Whom::Accounts(&["endpoint-controller", "endpointslicemirroring-controller"]),
+    let masters = &[FlowSubjects::Groups(&["system:masters"])];
+    let system = &[
+        FlowSubjects::Users(&[MANAGER, SCHEDULER]),
+        FlowSubjects::Accounts(&["*"]),
     ];
-    let accounts = &[Whom::Accounts(&["*"])];
+    let controllers = &[
+        FlowSubjects::Users(&[MANAGER]),
+        FlowSubjects::Accounts(&["endpoint-controller", "endpointslicemirroring-controller"]),
+    ];
+    let accounts = &[FlowSubjects::Accounts(&["*"])];
     let leading = |precedence| ("leader-election", precedence, BY_USER);
     vec![
         schema("exempt", ("exempt", 1, None), masters, everything()),
@@ -144,19 +148,23 @@ fn schemas_of_the_system() -> Vec<Value> {
 }
 
 fn schemas_of_workloads() -> Vec<Value> {
-    let accounts = Whom::Groups(&["system:serviceaccounts"]);
+    let accounts = FlowSubjects::Groups(&["system:serviceaccounts"]);
     let high = |precedence| ("workload-high", precedence, Some("ByNamespace"));
     let all = [
         (
             "kube-controller-manager",
             high(800),
-            Whom::Users(&[MANAGER]),
+            FlowSubjects::Users(&[MANAGER]),
         ),
-        ("kube-scheduler", high(800), Whom::Users(&[SCHEDULER])),
+        (
+            "kube-scheduler",
+            high(800),
+            FlowSubjects::Users(&[SCHEDULER]),
+        ),
         (
             "kube-system-service-accounts",
             high(900),
-            Whom::Accounts(&["*"]),
+            FlowSubjects::Accounts(&["*"]),
         ),
         (
             "service-accounts",
@@ -246,20 +254,20 @@ fn metadata(name: &str) -> Value {
 fn schema(
     name: &str,
     (level, precedence, method): (&str, u64, Option<&str>),
-    whom: &[Whom],
+    whom: &[FlowSubjects],
     mut rules: Value,
 ) -> Value {
-    let subject = |whom: &Whom| -> Vec<Value> {
+    let subject = |whom: &FlowSubjects| -> Vec<Value> {
         match whom {
-            Whom::Groups(names) => names
+            FlowSubjects::Groups(names) => names
                 .iter()
                 .map(|name| json!({"kind": "Group", "group": {"name": name}}))
                 .collect(),
-            Whom::Users(names) => names
+            FlowSubjects::Users(names) => names
                 .iter()
                 .map(|name| json!({"kind": "User", "user": {"name": name}}))
                 .collect(),
-            Whom::Accounts(names) => names
+            FlowSubjects::Accounts(names) => names
                 .iter()
                 .map(|name| {
                     json!({"kind": "ServiceAccount",

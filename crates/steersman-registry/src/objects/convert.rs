@@ -239,8 +239,8 @@ impl Registry {
             return Err(failed(why.to_owned()));
         }
         let endpoint = Endpoint::of(&webhook["clientConfig"]);
-        let told = serde_json::to_string(objects).unwrap_or_default();
-        let key = format!("conversion {version} {endpoint:?} {told}");
+        let encoded = serde_json::to_string(objects).unwrap_or_default();
+        let key = format!("conversion {version} {endpoint:?} {encoded}");
         let uid = Rng::of_text(&key).uid();
         let body = conversion::review(review, &uid, &version, objects);
         let call = Call {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use steersman_patch::apply::{
-    Entries, Manager, Operation, PathElement, Reach, cap, update, update_field,
+    Entries, Manager, Operation, OwnershipContext, PathElement, cap, update, update_field,
 };
 use steersman_schema::resource::{Resource, StatusMetadata};
 use steersman_schema::types::TypeRef;
@@ -290,7 +290,7 @@ impl Registry {
                 let mut before = Value::Object(Map::new());
                 let filled = asked.adjust(&mut before, object);
                 let ignored = ignored(resource, Subresource::Main, object);
-                let reach = Reach {
+                let reach = OwnershipContext {
                     ty: TypeRef::of(resource),
                     version: &version,
                     versions: &versions,
@@ -366,7 +366,7 @@ impl Registry {
         } else {
             let versions = self.versions_of(resource);
             let ignored = ignored(resource, subresource, after);
-            let reach = Reach {
+            let reach = OwnershipContext {
                 ty: TypeRef::of(resource),
                 version: &version,
                 versions: &versions,
@@ -388,7 +388,7 @@ impl Registry {
         let version = "authentication.k8s.io/v1".to_owned();
         let name = manager::name_of(options);
         let manager = Manager::new(&name, Operation::Update, &version, "token");
-        let reach = Reach {
+        let reach = OwnershipContext {
             ty: TypeRef::untyped(),
             version: &version,
             versions: std::slice::from_ref(&version),

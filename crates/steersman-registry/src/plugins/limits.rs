@@ -38,21 +38,21 @@ impl Registry {
     /// Sets the default requests and limits of a new Pod's containers.
     pub(crate) fn limit_containers(&self, admission: &Admission<'_>, pod: &mut Value) {
         for range in self.limit_ranges(admission.target.scope()) {
-            let mut told = Vec::new();
+            let mut defaulted = Vec::new();
             for (part, word) in [
                 ("containers", "container"),
                 ("initContainers", "init container"),
             ] {
                 let containers = pod["spec"].get_mut(part).and_then(Value::as_array_mut);
                 for container in containers.into_iter().flatten() {
-                    give(&range.value, container, word, &mut told);
+                    give(&range.value, container, word, &mut defaulted);
                 }
             }
-            if !told.is_empty() {
+            if !defaulted.is_empty() {
                 let annotations = metadata::of(pod)
                     .entry("annotations")
                     .or_insert_with(|| json!({}));
-                let text = format!("LimitRanger plugin set: {}", told.join("; "));
+                let text = format!("LimitRanger plugin set: {}", defaulted.join("; "));
                 metadata::members(annotations).insert(ANNOTATION.to_owned(), text.into());
             }
         }
@@ -137,7 +137,7 @@ fn refuse(admission: &Admission<'_>, object: &Value, wrong: &[String]) -> Result
 }
 
 /// Sets the defaults of one container, and records which.
-fn give(range: &Value, container: &mut Value, word: &str, told: &mut Vec<String>) {
+fn give(range: &Value, container: &mut Value, word: &str, defaulted: &mut Vec<String>) {
     let name = container["name"].as_str().unwrap_or_default().to_owned();
     for (part, from, called) in [
         ("requests", "defaultRequest", "request"),
@@ -152,7 +152,7 @@ fn give(range: &Value, container: &mut Value, word: &str, told: &mut Vec<String>
             continue;
         }
         let names: Vec<&str> = given.keys().map(String::as_str).collect();
-        told.push(format!("{} {called} for {word} {name}", names.join(", ")));
+        defaulted.push(format!("{} {called} for {word} {name}", names.join(", ")));
         let resources = metadata::members(container)
             .entry("resources")
             .or_insert_with(|| json!({}));
@@ -335,13 +335,15 @@ mod tests {
         assert_eq!(too_little(of, one, (Some(&one), Some(&one))), None);
         assert_eq!(too_much(of, two, (Some(&two), Some(&two))), None);
         assert_eq!(too_wide(of, two, (Some(&one), Some(&two))), None);
-        let told = |wrong: Option<String>| wrong.unwrap();
-        assert!(told(too_little(of, two, (Some(&one), None))).ends_with("but request is 1"));
-        assert!(told(too_little(of, two, (Some(&two), Some(&one)))).ends_with("but limit is 1"));
-        assert!(told(too_little(of, two, (None, None))).ends_with("No request is specified"));
-        assert!(told(too_much(of, one, (Some(&one), Some(&two)))).ends_with("but limit is 2"));
-        assert!(told(too_much(of, one, (Some(&two), Some(&one)))).ends_with("but request is 2"));
-        assert!(told(too_much(of, one, (None, None))).ends_with("No limit is specified"));
-        assert!(told(too_wide(of, one, (Some(&one), Some(&two)))).ends_with("ratio is 2.000000"));
+        let message = |wrong: Option<String>| wrong.unwrap();
+        assert!(message(too_little(of, two, (Some(&one), None))).ends_with("but request is 1"));
+        assert!(message(too_little(of, two, (Some(&two), Some(&one)))).ends_with("but limit is 1"));
+        assert!(message(too_little(of, two, (None, None))).ends_with("No request is specified"));
+        assert!(message(too_much(of, one, (Some(&one), Some(&two)))).ends_with("but limit is 2"));
+        assert!(message(too_much(of, one, (Some(&two), Some(&one)))).ends_with("but request is 2"));
+        assert!(message(too_much(of, one, (None, None))).ends_with("No limit is specified"));
+        assert!(
+            message(too_wide(of, one, (Some(&one), Some(&two)))).ends_with("ratio is 2.000000")
+        );
     }
 }

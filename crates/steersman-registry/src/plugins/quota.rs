@@ -95,7 +95,7 @@ impl Registry {
             let before = old.filter(|old| limited(&quota.value, storage, old).is_some());
             let before = before.map(|old| usage(storage, old)).unwrap_or_default();
             let hard = amounts(&quota.value["status"]["hard"]);
-            let mut told: [Vec<String>; 3] = Default::default();
+            let mut lists: [Vec<String>; 3] = Default::default();
             for (name, amount) in &all {
                 let asked = more(*amount, before.get(name));
                 let Some(most) = hard.get(name).filter(|_| asked.sign() > 0) else {
@@ -104,13 +104,13 @@ impl Registry {
                 let had = used.get(name).copied();
                 let sum = had.map_or(asked, |had| had.plus(asked));
                 if sum > *most {
-                    told[0].push(format!("{name}={asked}"));
-                    told[1].extend(had.map(|had| format!("{name}={had}")));
-                    told[2].push(format!("{name}={most}"));
+                    lists[0].push(format!("{name}={asked}"));
+                    lists[1].extend(had.map(|had| format!("{name}={had}")));
+                    lists[2].push(format!("{name}={most}"));
                 }
             }
-            if !told[0].is_empty() {
-                let [asked, used, most] = told.map(|parts| parts.join(","));
+            if !lists[0].is_empty() {
+                let [asked, used, most] = lists.map(|parts| parts.join(","));
                 let name = &quota.name;
                 let why = format!(
                     "exceeded quota: {name}, requested: {asked}, used: {used}, limited: {most}"

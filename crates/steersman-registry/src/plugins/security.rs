@@ -144,15 +144,15 @@ impl Registry {
                 *count += 1;
             }
         }
-        let mut told = Vec::new();
+        let mut messages = Vec::new();
         if all.len() > MOST_PODS {
             let count = all.len();
-            told.push(format!(
+            messages.push(format!(
                 "new PodSecurity enforce level only checked against the first {MOST_PODS} of {count} existing pods"
             ));
         }
         if !found.is_empty() {
-            told.push(format!(
+            messages.push(format!(
                 "existing pods in namespace \"{namespace}\" violate the new PodSecurity enforce level \"{standard}\""
             ));
         }
@@ -165,8 +165,8 @@ impl Registry {
             })
             .collect();
         each.sort();
-        told.extend(each);
-        told
+        messages.extend(each);
+        messages
     }
 }
 

@@ -355,8 +355,8 @@ mod tests {
         ] {
             let selector =
                 json!({"scopeName": "PriorityClass", "operator": operator, "values": values});
-            let told = [&classed, &plain].map(|pod| within("pods", &selector, pod));
-            assert_eq!(told, [of_classed, of_plain], "{selector}");
+            let counted = [&classed, &plain].map(|pod| within("pods", &selector, pod));
+            assert_eq!(counted, [of_classed, of_plain], "{selector}");
         }
     }
 

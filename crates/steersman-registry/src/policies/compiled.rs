@@ -8,14 +8,14 @@ use crate::store::{Store, Stored};
 use crate::webhook::Hook;
 
 use super::mutation::Mutating;
-use super::policy::{Ruled, Rules};
+use super::policy::{BoundPolicy, Rules};
 use super::validation::Validating;
 
 /// The API group of the configurations; no webhook is called for its objects.
 pub(crate) const GROUP: &str = "admissionregistration.k8s.io";
 
 /// The policies of a kind that have bindings.
-type Policies<R> = Arc<Vec<Ruled<R>>>;
+type Policies<R> = Arc<Vec<BoundPolicy<R>>>;
 
 /// The compiled webhooks and policies of the server, each kind in the order of the names of the
 /// configurations.
@@ -82,8 +82,8 @@ fn bound<R: Rules>(store: &Store) -> Policies<R> {
     let policies = all(store, policies);
     let policies = policies
         .iter()
-        .map(|one| Ruled::compile(&one.value, bindings.iter().map(|one| &*one.value)));
-    let bound = policies.filter(|one: &Ruled<R>| !one.policy.bindings.is_empty());
+        .map(|one| BoundPolicy::compile(&one.value, bindings.iter().map(|one| &*one.value)));
+    let bound = policies.filter(|one: &BoundPolicy<R>| !one.policy.bindings.is_empty());
     Arc::new(bound.collect())
 }
 

@@ -8,7 +8,7 @@ use steersman_patch::apply::merge_configuration;
 use steersman_patch::apply_operations;
 use steersman_schema::types::TypeRef;
 
-use super::policy::{BUDGET, Policy, Rules, Scene};
+use super::policy::{BUDGET, ExpressionVariables, Policy, Rules};
 
 /// The mutations of a policy.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ impl Mutation {
     pub(crate) fn change(
         &self,
         policy: &Policy,
-        scene: Scene<'_>,
+        scene: ExpressionVariables<'_>,
         ty: TypeRef<'_>,
     ) -> Result<Option<Changed>, String> {
         let values = scene.values()?;

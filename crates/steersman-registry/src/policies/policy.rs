@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 use steersman_cel::{
-    Asked, Authority, Environment, Expression, Made, NAMESPACE, Query, REQUEST, REQUEST_RESOURCE,
-    Ruling, Value, all_hold,
+    AccessAttributes, AccessDecider, AccessDecision, Environment, Expression, NAMESPACE, Query,
+    REQUEST, REQUEST_RESOURCE, Value, VariableValues, all_hold,
 };
 
 use crate::auth::{Attributes, Authorizer, User};
@@ -42,7 +42,7 @@ pub(crate) struct Policy {
 
 /// A policy with its validations or mutations, and its bindings.
 #[derive(Debug)]
-pub(crate) struct Ruled<R> {
+pub(crate) struct BoundPolicy<R> {
     pub(crate) policy: Policy,
     pub(crate) rules: R,
 }
@@ -69,25 +69,25 @@ pub(crate) struct Binding {
 
 /// The values of the expressions' variables.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Scene<'a> {
+pub(crate) struct ExpressionVariables<'a> {
     /// The `request` of a review, including the objects.
     pub(crate) request: &'a Json,
     pub(crate) params: &'a Json,
     pub(crate) namespace: &'a Json,
-    pub(crate) asker: &'a Asker<'a>,
+    pub(crate) asker: &'a RequestAuthorizer<'a>,
 }
 
 /// Calls the server's authorizer for the author of a request.
 #[derive(Debug)]
-pub(crate) struct Asker<'a> {
+pub(crate) struct RequestAuthorizer<'a> {
     pub(crate) authorizer: Authorizer<'a>,
     pub(crate) user: &'a User,
     /// The attributes of the request.
-    pub(crate) resource: Asked,
+    pub(crate) resource: AccessAttributes,
 }
 
-impl Authority for Asker<'_> {
-    fn decide(&self, verb: &str, asked: &Asked) -> Ruling {
+impl AccessDecider for RequestAuthorizer<'_> {
+    fn decide(&self, verb: &str, asked: &AccessAttributes) -> AccessDecision {
         let attributes = Attributes {
             verb: verb.to_owned(),
             group: asked.group.clone(),
@@ -101,7 +101,7 @@ impl Authority for Asker<'_> {
         let account = account.map(|(namespace, name)| User::service_account(namespace, name));
         let user = account.as_ref().unwrap_or(self.user);
         let decision = self.authorizer.authorize(user, &attributes);
-        Ruling {
+        AccessDecision {
             allowed: decision.allowed,
             reason: decision.reason,
         }
@@ -117,7 +117,7 @@ impl Constraints {
     }
 }
 
-impl<R: Rules> Ruled<R> {
+impl<R: Rules> BoundPolicy<R> {
     /// Compiles a policy and the bindings that name it.
     pub(crate) fn compile<'a>(policy: &Json, bindings: impl Iterator<Item = &'a Json>) -> Self {
         let spec = &policy["spec"];
@@ -175,8 +175,12 @@ impl Policy {
     }
 
     /// Returns the policy's own variables.
-    pub(crate) fn variables<'a>(&self, values: &[(&str, Value<'a>)], left: &mut u64) -> Made<'a> {
-        let mut made = Made::new();
+    pub(crate) fn variables<'a>(
+        &self,
+        values: &[(&str, Value<'a>)],
+        left: &mut u64,
+    ) -> VariableValues<'a> {
+        let mut made = VariableValues::new();
         for (name, expression) in &self.variables {
             expression.run_variable(name, values, &mut made, left);
         }
@@ -210,7 +214,7 @@ impl Binding {
     }
 }
 
-impl<'a> Scene<'a> {
+impl<'a> ExpressionVariables<'a> {
     /// Returns the variables of expressions.
     ///
     /// # Errors

@@ -3,9 +3,9 @@
 //! Kubernetes source: `apiserver/pkg/admission/plugin/policy/validating`.
 
 use serde_json::Value as Json;
-use steersman_cel::{Environment, Expression, Made, Type, Value};
+use steersman_cel::{Environment, Expression, Type, Value, VariableValues};
 
-use super::policy::{BUDGET, Policy, Rules, Scene};
+use super::policy::{BUDGET, ExpressionVariables, Policy, Rules};
 
 /// Maximum length in bytes of a message that an expression returns.
 const LONGEST_MESSAGE: usize = 5 * 1024;
@@ -55,14 +55,21 @@ impl Rules for Validating {
 
 impl Validating {
     /// Returns the policy's objections to a request.
-    pub(crate) fn objections(&self, policy: &Policy, scene: Scene<'_>) -> Vec<Objection> {
+    pub(crate) fn objections(
+        &self,
+        policy: &Policy,
+        scene: ExpressionVariables<'_>,
+    ) -> Vec<Objection> {
         let failed = |message: String| {
             let objection = Objection {
                 message,
                 reason: String::new(),
             };
-            let told = !policy.ignores_failure;
-            told.then_some(objection).into_iter().collect::<Vec<_>>()
+            let reported = !policy.ignores_failure;
+            reported
+                .then_some(objection)
+                .into_iter()
+                .collect::<Vec<_>>()
         };
         let values = match scene.values() {
             Ok(values) => values,
@@ -80,7 +87,7 @@ impl Validating {
             match validation.rule.run(&values, &made, &mut left) {
                 Ok(Value::Bool(true)) => {}
                 Ok(_) => {
-                    let message = validation.told(&values, &made, &mut left);
+                    let message = validation.message_of(&values, &made, &mut left);
                     let reason = validation.reason.clone();
                     objections.push(Objection { message, reason });
                 }
@@ -112,7 +119,12 @@ impl Validation {
     }
 
     /// Returns the message of a violated rule.
-    fn told<'a>(&self, values: &[(&str, Value<'a>)], made: &Made<'a>, left: &mut u64) -> String {
+    fn message_of<'a>(
+        &self,
+        values: &[(&str, Value<'a>)],
+        made: &VariableValues<'a>,
+        left: &mut u64,
+    ) -> String {
         let text = self.maker.as_ref().and_then(|maker| {
             let Ok(Value::Text(text)) = maker.run(values, made, left) else {
                 return None;

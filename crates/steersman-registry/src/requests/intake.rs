@@ -256,19 +256,19 @@ pub(crate) fn decode(
             unknown.extend(read);
         }
     }
-    let told: Vec<String> = unknown
+    let messages: Vec<String> = unknown
         .iter()
         .map(|field| format!("unknown field {}", go::quote(field)))
         .collect();
-    if validation == FieldValidation::Strict && !told.is_empty() {
+    if validation == FieldValidation::Strict && !messages.is_empty() {
         let (version, kind) = (&resource.version, &resource.kind);
-        let why = told.join(", ");
+        let why = messages.join(", ");
         return Err(refuse(Status::bad_request(format!(
             "{kind} in version \"{version}\" cannot be handled as a {kind}: strict decoding error: {why}"
         ))));
     }
     Ok(if validation == FieldValidation::Warn {
-        told
+        messages
     } else {
         Vec::new()
     })
@@ -319,14 +319,14 @@ pub(crate) fn warnings(resource: &Resource, object: &Value, old: Option<&Value>)
         versions.flat_map(unknown).collect()
     };
     let mut known = old.map(formats).unwrap_or_default();
-    let mut told = Vec::new();
+    let mut messages = Vec::new();
     for format in formats(object) {
         if !known.contains(&format) {
-            told.push(format!("unrecognized format \"{format}\""));
+            messages.push(format!("unrecognized format \"{format}\""));
             known.push(format);
         }
     }
-    told
+    messages
 }
 
 /// Normalises a decoded object to its stored form.

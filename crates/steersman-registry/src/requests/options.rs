@@ -10,7 +10,7 @@ use steersman_schema::resource::Resource;
 use steersman_text::status::Status;
 
 use crate::auth::User;
-use crate::store::{Made, Stored};
+use crate::store::{ChangeType, Stored};
 
 /// The part of an object that a verb works on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -235,7 +235,7 @@ impl Object {
 
     /// Returns the line of a watch event of that type, if it was serialised with the object.
     #[must_use]
-    pub fn line(&self, made: Made) -> Option<Bytes> {
+    pub fn line(&self, made: ChangeType) -> Option<Bytes> {
         self.stored.line(made)
     }
 

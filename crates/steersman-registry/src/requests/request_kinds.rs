@@ -108,16 +108,16 @@ impl RequestKind {
             unknown = types::decode_metadata(&mut fields, true).map_err(|why| refuse(&why))?;
         }
         unknown.extend(types::decode(self.version, self.kind, body).map_err(|why| refuse(&why))?);
-        let told: Vec<String> = unknown
+        let messages: Vec<String> = unknown
             .iter()
             .map(|field| format!("unknown field {}", go::quote(field)))
             .collect();
         match validation {
-            FieldValidation::Strict if !told.is_empty() => {
-                let all = told.join(", ");
+            FieldValidation::Strict if !messages.is_empty() => {
+                let all = messages.join(", ");
                 Err(refuse(&format!("strict decoding error: {all}")))
             }
-            FieldValidation::Warn => Ok(told),
+            FieldValidation::Warn => Ok(messages),
             FieldValidation::Strict | FieldValidation::Ignore => Ok(Vec::new()),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::webhook::{Answer, Call};
+use crate::webhook::{Call, CallResponse};
 
 /// Maximum number of characters of all warnings of a request, and of each warning if they have
 /// more: see upstream's `apiserver/pkg/endpoints/filters/warning.go`.
@@ -14,7 +14,7 @@ const MOST_OF_ONE: usize = 256;
 pub(crate) struct VerbState {
     /// Whether a driver can make calls.
     pub(crate) attended: bool,
-    pub(crate) answers: HashMap<String, Answer>,
+    pub(crate) answers: HashMap<String, CallResponse>,
     /// The number of calls of each webhook, by its position in the request.
     pub(crate) asked: HashMap<String, usize>,
     /// The calls to make.
@@ -93,9 +93,9 @@ mod tests {
         for number in 0..100 {
             warnings.note(format!("{number:03}{}", "é".repeat(1000)));
         }
-        let (_, told) = warnings.take();
-        assert_eq!(told.len(), 16, "of 256 characters each");
-        assert!(told.iter().all(|text| text.chars().count() == MOST_OF_ONE));
+        let (_, texts) = warnings.take();
+        assert_eq!(texts.len(), 16, "of 256 characters each");
+        assert!(texts.iter().all(|text| text.chars().count() == MOST_OF_ONE));
         assert!(warnings.take().1.is_empty());
     }
 }

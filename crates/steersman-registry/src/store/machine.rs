@@ -7,7 +7,7 @@ use std::sync::Arc;
 use steersman_schema::resource::StorageKey;
 
 use super::decoded::Draft;
-use super::object::{Made, Stored, object_key};
+use super::object::{ChangeType, Stored, object_key};
 
 /// A past revision: one change of one object.
 #[derive(Debug, Clone)]
@@ -249,16 +249,16 @@ impl Store {
         let key = object_key(namespace, name);
         let (made, key, namespace, name) = match table.objects.get_key_value(key.as_str()) {
             Some((key, old)) => (
-                Made::Modified,
+                ChangeType::Modified,
                 Arc::clone(key),
                 Arc::clone(&old.namespace),
                 Arc::clone(&old.name),
             ),
-            None => (Made::Added, key.into(), namespace.into(), name.into()),
+            None => (ChangeType::Added, key.into(), namespace.into(), name.into()),
         };
         let stored = Stored::made((namespace, name), object.into(), revision, made);
         let stored = Arc::new(stored);
-        if made == Made::Added {
+        if made == ChangeType::Added {
             table.order.insert(Arc::clone(&key));
         }
         let old = table.objects.insert(Arc::clone(&key), Arc::clone(&stored));

@@ -34,13 +34,13 @@ pub struct Stored {
     /// The object, decoded at its first use.
     pub value: Decoded,
     /// The line of the watch event of this revision; `bytes` are a part of the line.
-    line: Option<(Made, Bytes)>,
+    line: Option<(ChangeType, Bytes)>,
     head: Arc<Head>,
 }
 
 /// The type of the watch event of a revision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Made {
+pub enum ChangeType {
     /// The object did not exist before.
     Added,
     /// The object existed before.
@@ -49,7 +49,7 @@ pub enum Made {
     Deleted,
 }
 
-impl Made {
+impl ChangeType {
     /// Returns the type of the event, for instance `ADDED`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -108,7 +108,7 @@ impl Stored {
         (namespace, name): (Arc<str>, Arc<str>),
         object: Draft,
         revision: u64,
-        made: Made,
+        made: ChangeType,
     ) -> Self {
         Self::laid_out((namespace, name), object, revision, Some(made))
     }
@@ -117,7 +117,7 @@ impl Stored {
         (namespace, name): (Arc<str>, Arc<str>),
         Draft { mut value, managed }: Draft,
         revision: u64,
-        made: Option<Made>,
+        made: Option<ChangeType>,
     ) -> Self {
         if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
             if revision == 0 {
@@ -147,7 +147,7 @@ impl Stored {
     /// Returns the line of this revision's watch event, newline included, if the event is of that
     /// type.
     #[must_use]
-    pub fn line(&self, made: Made) -> Option<Bytes> {
+    pub fn line(&self, made: ChangeType) -> Option<Bytes> {
         let (own, line) = self.line.as_ref()?;
         (*own == made).then(|| line.clone())
     }
@@ -157,7 +157,7 @@ impl Stored {
     #[must_use]
     pub fn restamped(&self, revision: u64) -> Self {
         let place = (Arc::clone(&self.namespace), Arc::clone(&self.name));
-        Self::made(place, self.draft(), revision, Made::Deleted)
+        Self::made(place, self.draft(), revision, ChangeType::Deleted)
     }
 
     /// Returns the object without its managedFields (SRV-STORE-8).
@@ -303,7 +303,7 @@ struct Encoded {
 
 /// Serialises a watch event around an object, or the object alone without an event type. `kind` and
 /// `apiVersion` come first, so that an item of a typed list is a suffix of the object's bytes.
-fn encode(value: &Value, managed: Option<&str>, made: Option<Made>) -> Encoded {
+fn encode(value: &Value, managed: Option<&str>, made: Option<ChangeType>) -> Encoded {
     let empty = Map::new();
     let object = value.as_object().unwrap_or(&empty);
     let mut out = SCRATCH.take();

@@ -107,11 +107,11 @@ fn an_evicted_pod_gets_a_condition() {
     server.act(Act::Evict, "p", &named).unwrap();
     let leaving = server.get("pods", "p").unwrap();
     assert!(leaving["metadata"]["deletionTimestamp"].is_string());
-    let told = json!({"type": "DisruptionTarget", "status": "True", "observedGeneration": 1,
+    let condition = json!({"type": "DisruptionTarget", "status": "True", "observedGeneration": 1,
         "lastProbeTime": null, "lastTransitionTime": "2026-01-02T03:04:05Z",
         "reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting"});
     let conditions = leaving["status"]["conditions"].as_array().unwrap();
-    assert!(conditions.contains(&told), "{conditions:?}");
+    assert!(conditions.contains(&condition), "{conditions:?}");
     assert_eq!(
         leaving["metadata"]["managedFields"],
         before["metadata"]["managedFields"]

@@ -9,7 +9,7 @@ use crate::auth::{Authorization, User};
 use crate::{RegistryOptions, Target, WriteOptions};
 
 /// Returns the value of an expression that a policy's message reports to the user ann.
-fn told(authorization: Authorization, expression: &str) -> String {
+fn decision(authorization: Authorization, expression: &str) -> String {
     let mut server = Server::with(RegistryOptions {
         authorization,
         ..RegistryOptions::default()
@@ -60,8 +60,8 @@ fn told(authorization: Authorization, expression: &str) -> String {
     body["metadata"]["namespace"] = Value::from("default");
     let done = server.registry.create(target, body, &options, server.now);
     let message = done.unwrap_err().message;
-    let (_, told) = message.split_once("denied request: ").unwrap();
-    told.to_owned()
+    let (_, decision) = message.split_once("denied request: ").unwrap();
+    decision.to_owned()
 }
 
 #[test]
@@ -118,13 +118,13 @@ fn the_stored_roles_decide() {
         ),
     ] {
         assert_eq!(
-            told(Authorization::Rbac, expression),
+            decision(Authorization::Rbac, expression),
             answer,
             "{expression}"
         );
     }
     let all = "authorizer.group('any').resource('things').check('do').allowed()";
-    assert_eq!(told(Authorization::AlwaysAllow, all), "true");
+    assert_eq!(decision(Authorization::AlwaysAllow, all), "true");
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn authorizer_calls_with_invalid_arguments_fail() {
         "[1, 2, 3].all(i, authorizer.path('/healthz').check('get').allowed())",
     ] {
         // The message expression fails, so the default message is used.
-        let told = told(Authorization::Rbac, expression);
-        assert_eq!(told, "failed expression: false", "{expression}");
+        let decision = decision(Authorization::Rbac, expression);
+        assert_eq!(decision, "failed expression: false", "{expression}");
     }
 }

@@ -20,12 +20,12 @@ fn class(name: &str, value: i64, default: bool) -> Value {
 #[test]
 fn pods_have_the_priority_of_their_class() {
     let mut server = Server::new();
-    let told = server
+    let refusal = server
         .create("pods", pod("a", json!({"priorityClassName": "high"})))
         .unwrap_err();
-    assert_eq!(told.code, 403);
+    assert_eq!(refusal.code, 403);
     assert_eq!(
-        told.message,
+        refusal.message,
         "pods \"a\" is forbidden: no PriorityClass with name high was found"
     );
     server
@@ -40,11 +40,11 @@ fn pods_have_the_priority_of_their_class() {
     made["metadata"]["labels"] = json!({"a": "b"});
     let kept = server.put("pods", Subresource::Main, made).unwrap();
     assert_eq!(kept["spec"]["priority"], 7);
-    let told = server
+    let refusal = server
         .create("pods", pod("b", json!({"priority": 3})))
         .unwrap_err();
     assert_eq!(
-        told.message,
+        refusal.message,
         "pods \"b\" is forbidden: the integer value of priority (3) must not be provided in pod spec; priority admission controller computed 0 from the given PriorityClass name"
     );
 }
@@ -55,11 +55,11 @@ fn one_priority_class_is_the_default() {
     let mut first = server
         .create("priorityclasses", class("first", 5, true))
         .unwrap();
-    let told = server
+    let refusal = server
         .create("priorityclasses", class("second", 6, true))
         .unwrap_err();
     assert_eq!(
-        told.message,
+        refusal.message,
         "priorityclasses.scheduling.k8s.io \"second\" is forbidden: PriorityClass first is already marked as default. Only one default can exist"
     );
     first["description"] = json!("still the one");
@@ -114,11 +114,11 @@ fn claims_and_ingresses_take_the_default_class() {
         .put("persistentvolumeclaims", Subresource::Status, made)
         .unwrap();
     bound["spec"]["resources"]["requests"]["storage"] = json!("2Gi");
-    let told = server
+    let refusal = server
         .put("persistentvolumeclaims", Subresource::Main, bound)
         .unwrap_err();
     assert_eq!(
-        told.message,
+        refusal.message,
         "persistentvolumeclaims \"a\" is forbidden: only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize"
     );
 }
@@ -126,11 +126,11 @@ fn claims_and_ingresses_take_the_default_class() {
 #[test]
 fn a_runtime_class_gives_overhead_and_nodes() {
     let mut server = Server::new();
-    let told = server
+    let refusal = server
         .create("pods", pod("a", json!({"runtimeClassName": "small"})))
         .unwrap_err();
     assert_eq!(
-        told.message,
+        refusal.message,
         "pods \"a\" is forbidden: pod rejected: RuntimeClass \"small\" not found"
     );
     server
@@ -146,11 +146,11 @@ fn a_runtime_class_gives_overhead_and_nodes() {
         .unwrap();
     assert_eq!(made["spec"]["overhead"], json!({"cpu": "10m"}));
     assert_eq!(made["spec"]["nodeSelector"], json!({"disk": "ssd"}));
-    let told = server
+    let refusal = server
         .create("pods", pod("b", json!({"overhead": {"cpu": "1"}})))
         .unwrap_err();
     assert_eq!(
-        told.message,
+        refusal.message,
         "pods \"b\" is forbidden: pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
     );
 }
@@ -178,16 +178,16 @@ fn limit_ranges_fill_in_and_refuse() {
     );
     assert_eq!(made["status"]["qosClass"], "Burstable");
     let big = json!({"resources": {"limits": {"cpu": "2"}, "requests": {"cpu": "250m"}}});
-    let told = server.create("pods", pod("b", big)).unwrap_err();
+    let refusal = server.create("pods", pod("b", big)).unwrap_err();
     assert_eq!(
-        told.message,
+        refusal.message,
         "pods \"b\" is forbidden: [maximum cpu usage per Container is 1, but limit is 2, cpu max limit to request ratio per Container is 5, but provided ratio is 8.000000]"
     );
     let claim = json!({"metadata": {"name": "p"}, "spec": {"accessModes": ["ReadWriteOnce"],
         "resources": {"requests": {"storage": "1Mi"}}}});
-    let told = server.create("persistentvolumeclaims", claim).unwrap_err();
+    let refusal = server.create("persistentvolumeclaims", claim).unwrap_err();
     assert_eq!(
-        told.message,
+        refusal.message,
         "persistentvolumeclaims \"p\" is forbidden: minimum storage usage per PersistentVolumeClaim is 1Gi, but request is 1Mi"
     );
 }
@@ -204,9 +204,9 @@ fn limit_ranges_are_about_pods_and_claims_too() {
         let container = |name: &str| json!({"name": name, "image": "i", "resources": resources});
         json!({"metadata": {"name": "p"}, "spec": {"containers": [container("a"), container("b")]}})
     };
-    let told = server.create("pods", two("600m")).unwrap_err();
+    let refusal = server.create("pods", two("600m")).unwrap_err();
     assert_eq!(
-        told.message,
+        refusal.message,
         "pods \"p\" is forbidden: maximum cpu usage per Pod is 1, but limit is 1200m"
     );
     server.create("pods", two("500m")).unwrap();
@@ -214,9 +214,9 @@ fn limit_ranges_are_about_pods_and_claims_too() {
         json!({"metadata": {"name": "c"}, "spec": {"accessModes": ["ReadWriteOnce"],
             "resources": {"requests": {"storage": amount}}}})
     };
-    let told = server.create("persistentvolumeclaims", claim("2Gi"));
+    let refusal = server.create("persistentvolumeclaims", claim("2Gi"));
     assert_eq!(
-        told.unwrap_err().message,
+        refusal.unwrap_err().message,
         "persistentvolumeclaims \"c\" is forbidden: maximum storage usage per PersistentVolumeClaim is 1Gi, but request is 2Gi"
     );
     server
@@ -236,10 +236,10 @@ fn metadata_errors_of_an_update_come_first() {
     made["metadata"]["uid"] = json!("");
     made["metadata"]["labels"] = json!({"bad key": "x"});
     made["data"] = json!({"bad key": "x"});
-    let told = server
+    let refusal = server
         .put("configmaps", Subresource::Main, made)
         .unwrap_err();
-    let causes = told.details.unwrap().causes;
+    let causes = refusal.details.unwrap().causes;
     let fields: Vec<&str> = causes.iter().map(|cause| cause.field.as_str()).collect();
     assert_eq!(fields.first(), Some(&"metadata.labels"));
     assert_eq!(fields.last(), Some(&"data[bad key]"));

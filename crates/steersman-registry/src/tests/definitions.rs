@@ -366,9 +366,9 @@ fn a_deleted_definition_takes_its_objects_and_ends_their_watches() {
     assert_eq!(server.poll(&mut cursor), ["MODIFIED held", "DELETED x"]);
     assert!(!cursor.is_over());
     let kept = server.get("customresourcedefinitions", name).unwrap();
-    let told = &kept["status"]["conditions"][2];
+    let condition = &kept["status"]["conditions"][2];
     assert_eq!(
-        (&told["type"], &told["reason"]),
+        (&condition["type"], &condition["reason"]),
         (&json!("Terminating"), &json!("InstanceDeletionInProgress"))
     );
     // A second delete changes nothing.

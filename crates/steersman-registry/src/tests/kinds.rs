@@ -6,12 +6,12 @@ use super::*;
 fn a_status_that_does_not_add_up_is_refused() {
     let mut server = Server::new();
     server.create("deployments", deployment("d")).unwrap();
-    let mut told = |plural: &str, name: &str, status: Value| {
+    let mut refusal = |plural: &str, name: &str, status: Value| {
         let patch = (PatchKind::Merge, json!({"status": status}));
         refused(server.patch(plural, name, Subresource::Status, patch)).1
     };
     assert_eq!(
-        told(
+        refusal(
             "deployments",
             "d",
             json!({"replicas": 1, "readyReplicas": 2, "observedGeneration": -1})
@@ -19,7 +19,7 @@ fn a_status_that_does_not_add_up_is_refused() {
         "Deployment.apps \"d\" is invalid: [status.observedGeneration: Invalid value: -1: must be greater than or equal to 0, status.readyReplicas: Invalid value: 2: cannot be greater than status.replicas]"
     );
     assert_eq!(
-        told("namespaces", "default", json!({"phase": "Terminating"})),
+        refusal("namespaces", "default", json!({"phase": "Terminating"})),
         "Namespace \"default\" is invalid: status.Phase: Invalid value: \"Terminating\": may only be 'Active' if `deletionTimestamp` is empty"
     );
 }
@@ -46,17 +46,17 @@ fn a_namespace_is_finalized_by_its_subresource() {
 #[test]
 fn leases_and_secrets_are_validated() {
     let mut server = Server::new();
-    let mut told = |plural: &str, body: Value| refused(server.create(plural, body)).1;
+    let mut refusal = |plural: &str, body: Value| refused(server.create(plural, body)).1;
     let lease = |spec: Value| json!({"metadata": {"name": "l"}, "spec": spec});
     assert_eq!(
-        told(
+        refusal(
             "leases",
             lease(json!({"leaseDurationSeconds": 0, "leaseTransitions": -1}))
         ),
         "Lease.coordination.k8s.io \"l\" is invalid: [spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0, spec.leaseTransitions: Invalid value: -1: must be greater than or equal to 0]"
     );
     assert_eq!(
-        told(
+        refusal(
             "leases",
             lease(json!({"renewTime": "2026-01-02T03:04:05Z"}))
         ),
@@ -80,8 +80,8 @@ fn leases_and_secrets_are_validated() {
             "data[.dockerconfigjson]: Invalid value: \"<secret contents redacted>\": unexpected end of JSON input",
         ),
     ] {
-        let told = told("secrets", secret(kind, data));
-        assert_eq!(told, format!("Secret \"s\" is invalid: {message}"));
+        let refused = refusal("secrets", secret(kind, data));
+        assert_eq!(refused, format!("Secret \"s\" is invalid: {message}"));
     }
 }
 

@@ -169,7 +169,7 @@ fn failures_of_a_policy_deny_or_are_ignored() {
         server.create("configmaps", config_map("a"))
     };
     let lead = "policy 'p' with binding 'p' denied request: ";
-    for (expression, told) in [
+    for (expression, expected) in [
         (
             apply("Object{data: {'a': string(object.data.none)}}"),
             "expression 'Object{data: {'a': string(object.data.none)}}' resulted in error: no such key: none",
@@ -188,7 +188,7 @@ fn failures_of_a_policy_deny_or_are_ignored() {
         ),
     ] {
         let status = why(expression.clone(), false).unwrap_err();
-        let message = format!("{lead}{told}");
+        let message = format!("{lead}{expected}");
         assert_eq!(status.message, message);
         assert_eq!((status.code, status.reason.as_str()), (403, "Invalid"));
         assert_eq!(status.details.unwrap().causes[0].message, message);

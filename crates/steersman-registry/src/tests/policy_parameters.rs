@@ -97,7 +97,7 @@ fn a_bindings_author_must_be_able_to_read_its_parameters() {
         write(&mut server, User::admin(), policies, policy(name, kind)).unwrap();
     }
     let bindings = "validatingadmissionpolicybindings";
-    let mut told = |policy: &str, reference: Value| {
+    let mut message = |policy: &str, reference: Value| {
         causes(write(
             &mut server,
             ann(),
@@ -106,25 +106,25 @@ fn a_bindings_author_must_be_able_to_read_its_parameters() {
         ))
     };
     assert_eq!(
-        told("p", json!({"name": "other"})),
+        message("p", json!({"name": "other"})),
         [format!(
             "spec.paramRef: Forbidden: user {ANN} does not have \"get\" permission on the object referenced by paramRef"
         )]
     );
     assert_eq!(
-        told("p", json!({"selector": {}})),
+        message("p", json!({"selector": {}})),
         [format!(
             "spec.paramRef: Forbidden: user {ANN} does not have \"list\" permission on the object referenced by paramRef"
         )]
     );
     assert_eq!(
-        told("q", json!({"name": "limits"})),
+        message("q", json!({"name": "limits"})),
         [format!(
             "spec.paramRef: Forbidden: unable to resolve paramKind &{{v1 Nothing}} to determine minimum required permissions and user {ANN} does not have \"get\" permission for all groups, versions and resources"
         )]
     );
     // A binding of a policy that does not exist may name any parameters.
-    assert_eq!(told("none", json!({"name": "limits"})).len(), 1);
+    assert_eq!(message("none", json!({"name": "limits"})).len(), 1);
     let body = binding("b", "p", &json!({"name": "limits"}));
     let mut made = write(&mut server, ann(), bindings, body).unwrap();
     made["spec"]["paramRef"]["name"] = json!("other");

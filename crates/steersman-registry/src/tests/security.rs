@@ -18,7 +18,7 @@ fn pod(name: &str, spec: Value) -> Value {
     pod
 }
 
-fn told(server: &Server) -> Vec<String> {
+fn messages(server: &Server) -> Vec<String> {
     server.registry.take_warnings().1
 }
 
@@ -77,7 +77,7 @@ fn a_workload_gets_a_warning_and_a_generated_name_is_named() {
     server
         .create("deployments", super::deployment("web"))
         .unwrap();
-    let warnings = told(&server);
+    let warnings = messages(&server);
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(
         warnings[0].starts_with("would violate PodSecurity \"restricted:v1.30\": allowPrivilege")
@@ -88,7 +88,7 @@ fn a_workload_gets_a_warning_and_a_generated_name_is_named() {
     let name = message.split('"').nth(1).unwrap();
     assert_eq!(name.len(), "web-".len() + 5, "{message}");
     // A refused write gets no warning.
-    assert!(told(&server).is_empty());
+    assert!(messages(&server).is_empty());
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn labels_are_validated_and_existing_pods_reported() {
     );
     let others = "allowPrivilegeEscalation != false, unrestricted capabilities, runAsNonRoot != true, seccompProfile";
     assert_eq!(
-        told(&server),
+        messages(&server),
         [
             "existing pods in namespace \"default\" violate the new PodSecurity enforce level \"restricted:latest\"".to_owned(),
             format!("a (and 1 other pod): {others}"),
@@ -117,7 +117,7 @@ fn labels_are_validated_and_existing_pods_reported() {
         &mut server,
         json!({"pod-security.kubernetes.io/enforce": "baseline"}),
     );
-    assert!(told(&server).is_empty());
+    assert!(messages(&server).is_empty());
     let bad = json!({"metadata": {"name": "n",
         "labels": {"pod-security.kubernetes.io/enforce": "strict"}}});
     assert_eq!(
@@ -141,7 +141,7 @@ fn an_older_pod_is_checked_only_if_a_checked_field_changes() {
         json!({"pod-security.kubernetes.io/enforce": "restricted",
             "pod-security.kubernetes.io/warn": "restricted"}),
     );
-    told(&server);
+    messages(&server);
     let labels = json!({"metadata": {"labels": {"a": "b"}}});
     server.merge("pods", "a", labels).unwrap();
     let mut running = server.get("pods", "a").unwrap();
@@ -151,7 +151,7 @@ fn an_older_pod_is_checked_only_if_a_checked_field_changes() {
     server
         .put("deployments", Subresource::Status, workload)
         .unwrap();
-    assert!(told(&server).is_empty());
+    assert!(messages(&server).is_empty());
     let mut image = server.get("pods", "a").unwrap();
     image["spec"]["containers"][0]["image"] = json!("other");
     let (code, message) = refused(server.put("pods", Subresource::Main, image));

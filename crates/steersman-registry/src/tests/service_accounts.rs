@@ -255,14 +255,14 @@ fn versions_of_custom_resources_are_registered() {
         .delete("customresourcedefinitions", "bs.example.com")
         .unwrap();
     assert!(custom(&server).is_empty());
-    let told: Vec<String> = server
+    let messages: Vec<String> = server
         .registry
         .poll(&mut watch, 100)
         .iter()
         .map(said)
         .collect();
     assert_eq!(
-        told,
+        messages,
         [
             "ADDED v2.example.com",
             "MODIFIED v2.example.com",

@@ -27,7 +27,7 @@ fn binding(server: &mut Server, policy: &str, with: &Value) {
         .unwrap();
 }
 
-fn told(server: &Server) -> Vec<String> {
+fn messages(server: &Server) -> Vec<String> {
     server.registry.take_warnings().1
 }
 
@@ -146,10 +146,10 @@ fn bindings_warn_and_select() {
     };
     server.create("configmaps", config_map("plain")).unwrap();
     server.create("configmaps", labelled("spared")).unwrap();
-    assert!(told(&server).is_empty());
+    assert!(messages(&server).is_empty());
     server.create("configmaps", labelled("told")).unwrap();
     assert_eq!(
-        told(&server),
+        messages(&server),
         [
             "Validation failed for ValidatingAdmissionPolicy 'never' with binding 'never-here': no more"
         ]

@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use steersman_patch::apply::{
-    Entries, Manager, Operation, Reach, apply, parse_configuration, refuse_conflicts, update,
-    update_field, validate,
+    Entries, Manager, Operation, OwnershipContext, apply, parse_configuration, refuse_conflicts,
+    update, update_field, validate,
 };
 use steersman_patch::check_restorable;
 use steersman_schema::resource::Resource;
@@ -168,7 +168,7 @@ impl Registry {
             subresource,
             &request.configuration,
         ));
-        let reach = Reach {
+        let reach = OwnershipContext {
             ty: TypeRef::of(resource),
             version: &version,
             versions: &self.versions_of(resource),
@@ -202,7 +202,7 @@ impl Registry {
         let part = managed::subresource_name(subresource);
         let manager = Manager::new(BEFORE_FIRST_APPLY, Operation::Update, &version, part);
         let ignored = managed::ignored(resource, subresource, live);
-        let reach = Reach {
+        let reach = OwnershipContext {
             ty: TypeRef::of(resource),
             version: &version,
             versions: &self.versions_of(resource),

@@ -63,10 +63,10 @@ impl Registry {
 
 /// Returns the options as an object, without unset ones.
 fn connection(query: &[(String, String)]) -> Map<String, Value> {
-    let mut told = Map::new();
+    let mut options = Map::new();
     for (name, value) in query {
         let mut add = |value: Value| {
-            let list = told.entry(name.clone()).or_insert_with(|| json!([]));
+            let list = options.entry(name.clone()).or_insert_with(|| json!([]));
             if let Some(list) = list.as_array_mut() {
                 list.push(value);
             }
@@ -79,16 +79,16 @@ fn connection(query: &[(String, String)]) -> Map<String, Value> {
                 }
             }
             "container" | "path" if !value.is_empty() => {
-                told.entry(name.clone()).or_insert_with(|| json!(value));
+                options.entry(name.clone()).or_insert_with(|| json!(value));
             }
             flag if FLAGS.contains(&flag)
                 && value != "0"
                 && !value.eq_ignore_ascii_case("false") =>
             {
-                told.insert(name.clone(), json!(true));
+                options.insert(name.clone(), json!(true));
             }
             _ => {}
         }
     }
-    told
+    options
 }

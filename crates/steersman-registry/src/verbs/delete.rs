@@ -7,7 +7,7 @@ use steersman_schema::resource::Resource;
 use steersman_text::go;
 use steersman_text::status::{FieldError, Status};
 
-use super::deletion::{Beginning, begun, empty, has_finalizers, is_namespace};
+use super::deletion::{DeletionStart, begun, empty, has_finalizers, is_namespace};
 use crate::admission::attributes::Admission;
 use crate::requests::intake::{self, is_definition};
 use crate::requests::options::{DeleteOptions, Deleted, ListOptions, Object, Page, Target};
@@ -156,16 +156,16 @@ impl Registry {
         let (namespace, name) = (&stored.namespace, &stored.name);
         match beginning {
             // Upstream runs an update here that ends before it fills in its answer.
-            Beginning::Goes if value != *shown.value() || has_finalizers(shown.value()) => {
+            DeletionStart::Goes if value != *shown.value() || has_finalizers(shown.value()) => {
                 let answer = Self::answer("", "", empty(resource), 0);
                 Ok(Deleted::Last(answer))
             }
-            Beginning::Goes => self.gone(resource, stored),
-            Beginning::GoesMarked => {
+            DeletionStart::Goes => self.gone(resource, stored),
+            DeletionStart::GoesMarked => {
                 let answer = Self::answer(namespace, name, value, stored.revision);
                 Ok(Deleted::Last(answer))
             }
-            Beginning::Waits => {
+            DeletionStart::Waits => {
                 let answer = Self::answer(namespace, name, value, stored.revision);
                 Ok(Deleted::Held(answer))
             }
@@ -190,12 +190,12 @@ impl Registry {
         // after. The removal of a finalizer by the policy is not: see
         // `updateForGracefulDeletionAndFinalizers` of upstream's generic store, where
         // `errDeleteNow` ends the update.
-        let marked = if beginning == Beginning::Goes || stored.holds(&draft) {
+        let marked = if beginning == DeletionStart::Goes || stored.holds(&draft) {
             Arc::clone(stored)
         } else {
             self.put(&resource.storage, &stored.namespace, &stored.name, draft)
         };
-        if beginning == Beginning::Waits {
+        if beginning == DeletionStart::Waits {
             return Progress::Marked(marked);
         }
         match self.remove(&resource.storage, &marked) {

@@ -13,7 +13,7 @@ use crate::state::registry::Registry;
 
 /// The way in which the deletion of an object begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Beginning {
+pub(crate) enum DeletionStart {
     /// The object stays, with the fields of its deletion, until its finalizers and its grace period
     /// let it go.
     Waits,
@@ -44,15 +44,15 @@ pub(crate) fn begun(
     value: &mut Value,
     (grace, policy): (Option<i64>, Option<PropagationPolicy>),
     now: Timestamp,
-) -> Beginning {
+) -> DeletionStart {
     if is_namespace(resource) && begun_namespace(value, policy, now) {
-        return Beginning::Waits;
+        return DeletionStart::Waits;
     }
     let fields = &value["metadata"];
     let terminating = fields["deletionTimestamp"].is_string();
     if is_definition(resource) && !terminating {
         Registry::terminate_definition(value, now);
-        return Beginning::Waits;
+        return DeletionStart::Waits;
     }
     let left = fields["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
     // A negative period means one second.
@@ -73,7 +73,7 @@ pub(crate) fn begun(
             fields.insert("deletionGracePeriodSeconds".to_owned(), json!(asked));
         }
         // While the grace period runs nothing changes, not even the finalizers.
-        _ if terminating && left > 0 => return Beginning::Waits,
+        _ if terminating && left > 0 => return DeletionStart::Waits,
         _ if !terminating && has_grace(resource) => {
             let seconds = grace_of(value, grace);
             mark(value, seconds, now);
@@ -84,9 +84,9 @@ pub(crate) fn begun(
     set_policy(value, policy);
     if !has_finalizers(value) {
         return match given {
-            None => Beginning::Goes,
-            Some(0) => Beginning::GoesMarked,
-            Some(_) => Beginning::Waits,
+            None => DeletionStart::Goes,
+            Some(0) => DeletionStart::GoesMarked,
+            Some(_) => DeletionStart::Waits,
         };
     }
     if !terminating && !has_grace(resource) {
@@ -96,7 +96,7 @@ pub(crate) fn begun(
     fields
         .entry("deletionGracePeriodSeconds")
         .or_insert(json!(0));
-    Beginning::Waits
+    DeletionStart::Waits
 }
 
 /// Begins the deletion of a namespace, and returns whether it stays; if not, it is removed like any

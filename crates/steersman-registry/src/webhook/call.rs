@@ -45,14 +45,14 @@ pub struct Call {
 
 /// The calls that a verb needs the answers of before it can go on. Their order does not matter.
 #[derive(Debug)]
-pub struct Question {
+pub struct PendingCalls {
     /// The calls.
     pub calls: Vec<Call>,
 }
 
 /// The answer to a call.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct CallResponse {
     /// The uid of the review that was sent.
     pub uid: String,
     /// The body of a successful response, or the reason why there is none.

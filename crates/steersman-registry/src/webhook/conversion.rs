@@ -7,7 +7,7 @@ use steersman_schema::validate::type_name;
 use steersman_text::go;
 use steersman_text::json::parse as parse_json;
 
-use super::call::Answer;
+use super::call::CallResponse;
 
 /// Returns the first review version that both sides support.
 pub(crate) fn review_version(webhook: &Value) -> Option<&'static str> {
@@ -33,7 +33,7 @@ pub(crate) fn review(version: &str, uid: &str, to: &str, objects: &[&Value]) -> 
 ///
 /// # Errors
 /// Fails with the reason why there are none.
-pub(crate) fn converted(version: &str, answer: &Answer) -> Result<Vec<Value>, String> {
+pub(crate) fn converted(version: &str, answer: &CallResponse) -> Result<Vec<Value>, String> {
     let bytes = answer.body.as_ref().map_err(Clone::clone)?;
     let mut review = parse_json(bytes)
         .map_err(|why| format!("couldn't get version/kind; json parse error: {why}"))?;
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn an_answer_that_is_no_review_is_refused() {
         for body in ["[]", "[{}]", "7", "\"text\"", "null", "{\"response\": []}"] {
-            let answer = Answer {
+            let answer = CallResponse {
                 uid: "u".to_owned(),
                 body: Ok(body.into()),
             };

@@ -47,7 +47,7 @@ pub struct Hook {
 
 /// The attributes of a request that rules match.
 #[derive(Debug, Clone, Copy)]
-pub struct Occasion<'a> {
+pub struct RuleAttributes<'a> {
     /// API group.
     pub group: &'a str,
     /// Version of the request.
@@ -120,12 +120,12 @@ impl Hook {
     }
 
     /// Returns whether one of its rules matches.
-    pub fn is_about(&self, occasion: Occasion<'_>) -> bool {
+    pub fn is_about(&self, occasion: RuleAttributes<'_>) -> bool {
         self.rules.iter().any(|rule| applies(rule, occasion))
     }
 }
 
-fn applies(rule: &Value, occasion: Occasion<'_>) -> bool {
+fn applies(rule: &Value, occasion: RuleAttributes<'_>) -> bool {
     let scope = match rule["scope"].as_str() {
         Some("Cluster") => !occasion.namespaced,
         Some("Namespaced") => occasion.namespaced,
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn rules_name_resources_and_subresources() {
-        let about = |resource: &'static str, subresource: &'static str| Occasion {
+        let about = |resource: &'static str, subresource: &'static str| RuleAttributes {
             group: "apps",
             version: "v1",
             resource,

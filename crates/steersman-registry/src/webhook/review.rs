@@ -9,11 +9,11 @@ use steersman_text::status::{Details, Status};
 
 use crate::auth::User;
 
-use super::call::Answer;
+use super::call::CallResponse;
 
 /// The content of a review's request. Kinds and resources are `(group, version, name)`.
 #[derive(Debug)]
-pub struct About<'a> {
+pub struct ReviewContent<'a> {
     /// The kind in which the objects are sent.
     pub kind: (&'a str, &'a str, &'a str),
     /// The resource that the webhook's rule matched.
@@ -54,7 +54,7 @@ pub struct Verdict {
 }
 
 /// Builds the `request` of a review, without its uid.
-pub fn request(about: &About<'_>) -> Map<String, Value> {
+pub fn request(about: &ReviewContent<'_>) -> Map<String, Value> {
     let named = |(group, version, name): (&str, &str, &str), what: &str| {
         let mut named = Map::new();
         named.insert("group".to_owned(), json!(group));
@@ -94,7 +94,12 @@ pub fn request(about: &About<'_>) -> Map<String, Value> {
 ///
 /// # Errors
 /// Fails with the reason why the answer counts as a failed call.
-pub fn read(name: &str, version: &str, mutating: bool, answer: &Answer) -> Result<Verdict, String> {
+pub fn read(
+    name: &str,
+    version: &str,
+    mutating: bool,
+    answer: &CallResponse,
+) -> Result<Verdict, String> {
     let call = |why: &str| format!("failed to call webhook: {why}");
     let bytes = answer.body.as_ref().map_err(|why| call(why))?;
     let review = parse_json(bytes).map_err(|why| {

@@ -375,17 +375,17 @@ mod tests {
 
     fn pod(spec: &Value) -> (Result<Vec<String>, String>, Value) {
         let mut object = json!({"kind": "Pod", "metadata": {"odd": 1}, "spec": spec});
-        let told = decode("v1", "Pod", &mut object);
-        (told, object["spec"].clone())
+        let unknown = decode("v1", "Pod", &mut object);
+        (unknown, object["spec"].clone())
     }
 
     #[test]
     fn unknown_fields_are_dropped_at_every_depth() {
-        let (told, spec) = pod(
+        let (unknown, spec) = pod(
             &json!({"extra": 2, "nodeName": null, "nodeSelector": {"a": null},
             "containers": [{"name": "c", "bogus": 1, "resources": {"limits": {"cpu": "1000m", "memory": 1024}}}]}),
         );
-        assert_eq!(told.unwrap(), ["spec.containers[0].bogus", "spec.extra"]);
+        assert_eq!(unknown.unwrap(), ["spec.containers[0].bogus", "spec.extra"]);
         assert_eq!(
             spec,
             json!({"nodeSelector": {"a": ""}, "containers": [{"name": "c",
@@ -395,7 +395,7 @@ mod tests {
 
     #[test]
     fn wrong_types_are_refused_in_gos_words() {
-        for (spec, told) in [
+        for (spec, expected) in [
             (
                 json!({"containers": {}}),
                 "json: cannot unmarshal object into Go struct field PodSpec.spec.containers of type []v1.Container",
@@ -429,7 +429,7 @@ mod tests {
                 "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
             ),
         ] {
-            assert_eq!(pod(&spec).0.unwrap_err(), told);
+            assert_eq!(pod(&spec).0.unwrap_err(), expected);
         }
         assert_eq!(
             pod(&json!("text")).0.unwrap_err(),
@@ -441,7 +441,7 @@ mod tests {
     fn schemas_inside_schemas_are_decoded() {
         let at = "json: cannot unmarshal";
         let place = "spec.versions.schema.openAPIV3Schema";
-        for (schema, told) in [
+        for (schema, expected) in [
             (
                 json!({"properties": {"n": {"minimum": "x"}}}),
                 format!(
@@ -468,7 +468,7 @@ mod tests {
             let mut crd = json!({"spec": {"versions": [{"schema": {"openAPIV3Schema": schema}}]}});
             let kind = "CustomResourceDefinition";
             let read = decode("apiextensions.k8s.io/v1", kind, &mut crd);
-            assert_eq!(read.unwrap_err(), told);
+            assert_eq!(read.unwrap_err(), expected);
         }
     }
 

@@ -8,15 +8,16 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 /// Returns the paths of duplicate keys, for instance `spec.image`. Empty for a body that is no
 /// JSON: the decoder reports that.
 pub fn find(body: &[u8]) -> Vec<String> {
-    let told = in_vain(body, &[]).into_iter();
-    told.filter_map(|one| {
-        Some(
-            one.strip_prefix("duplicate field \"")?
-                .strip_suffix('"')?
-                .to_owned(),
-        )
-    })
-    .collect()
+    let found = in_vain(body, &[]).into_iter();
+    found
+        .filter_map(|one| {
+            Some(
+                one.strip_prefix("duplicate field \"")?
+                    .strip_suffix('"')?
+                    .to_owned(),
+            )
+        })
+        .collect()
 }
 
 /// Returns the messages about ignored parts of a JSON body, as the real server words them: the
@@ -66,13 +67,13 @@ impl<'de> Visitor<'de> for Walk<'_> {
             };
             let again = !seen.insert(key);
             let unknown = self.unknown.contains(&path);
-            let told = if unknown {
+            let problem = if unknown {
                 Some(format!("unknown field {}", crate::go::quote(&path)))
             } else {
                 again.then(|| format!("duplicate field {}", crate::go::quote(&path)))
             };
-            if let Some(told) = told.filter(|told| !self.found.contains(told)) {
-                self.found.push(told);
+            if let Some(problem) = problem.filter(|problem| !self.found.contains(problem)) {
+                self.found.push(problem);
             }
             if unknown {
                 // The value of a duplicate key is ignored, with all keys inside.

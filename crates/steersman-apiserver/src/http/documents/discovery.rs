@@ -246,7 +246,7 @@ fn aggregated_version(resources: &[Arc<Resource>], group: &str, version: &str) -
 
 /// A subresource as the documents list it.
 #[derive(Debug)]
-pub(crate) struct Below<'a> {
+pub(crate) struct ListedSubresource<'a> {
     pub(crate) name: &'a str,
     /// Empty for a kind of the resource's own group and version.
     pub(crate) group: &'a str,
@@ -257,9 +257,9 @@ pub(crate) struct Below<'a> {
 
 /// Returns the subresources of a resource, sorted by name; those of custom resources in reverse
 /// order.
-pub(crate) fn subresources(resource: &Resource) -> Vec<Below<'_>> {
-    let mut all: Vec<Below<'_>> = further(resource)
-        .map(|further| Below {
+pub(crate) fn subresources(resource: &Resource) -> Vec<ListedSubresource<'_>> {
+    let mut all: Vec<ListedSubresource<'_>> = further(resource)
+        .map(|further| ListedSubresource {
             name: further.name,
             group: further.group,
             version: further.version,
@@ -268,16 +268,18 @@ pub(crate) fn subresources(resource: &Resource) -> Vec<Below<'_>> {
         })
         .collect();
     if resource.built_in && resource.kind == "Pod" {
-        all.extend(["ephemeralcontainers", "resize"].map(|name| Below {
-            name,
-            group: "",
-            version: "",
-            kind: &resource.kind,
-            verbs: SUBRESOURCE_VERBS,
-        }));
+        all.extend(
+            ["ephemeralcontainers", "resize"].map(|name| ListedSubresource {
+                name,
+                group: "",
+                version: "",
+                kind: &resource.kind,
+                verbs: SUBRESOURCE_VERBS,
+            }),
+        );
     }
     if resource.is("certificates.k8s.io", "CertificateSigningRequest") {
-        all.push(Below {
+        all.push(ListedSubresource {
             name: "approval",
             group: "",
             version: "",
@@ -286,7 +288,7 @@ pub(crate) fn subresources(resource: &Resource) -> Vec<Below<'_>> {
         });
     }
     if resource.built_in && resource.kind == "Namespace" {
-        all.push(Below {
+        all.push(ListedSubresource {
             name: "finalize",
             group: "",
             version: "",
@@ -295,7 +297,7 @@ pub(crate) fn subresources(resource: &Resource) -> Vec<Below<'_>> {
         });
     }
     if resource.scale.is_some() {
-        all.push(Below {
+        all.push(ListedSubresource {
             name: "scale",
             group: "autoscaling",
             version: "v1",
@@ -304,7 +306,7 @@ pub(crate) fn subresources(resource: &Resource) -> Vec<Below<'_>> {
         });
     }
     if resource.status {
-        all.push(Below {
+        all.push(ListedSubresource {
             name: "status",
             group: "",
             version: "",

@@ -7,7 +7,9 @@ use serde_json::{Map, Value, json};
 use steersman_schema::resource::Resource;
 use steersman_schema::types;
 
-use crate::http::documents::discovery::{Below, group_version, group_versions, of_version};
+use crate::http::documents::discovery::{
+    ListedSubresource, group_version, group_versions, of_version,
+};
 use crate::http::documents::openapi_paths::{self, Components};
 
 const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
@@ -53,7 +55,7 @@ pub(crate) fn document(resources: &[Arc<Resource>], path: &str) -> Option<Value>
             patch: PATCH,
             event: EVENT,
         };
-        let component = |below: &Below<'_>| {
+        let component = |below: &ListedSubresource<'_>| {
             let version = if below.group.is_empty() {
                 resource.api_version()
             } else {

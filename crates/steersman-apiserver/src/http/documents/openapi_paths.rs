@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 use steersman_schema::resource::Resource;
 
-use crate::http::documents::discovery::{Below, subresources};
+use crate::http::documents::discovery::{ListedSubresource, subresources};
 
 /// The schema components that operations refer to.
 #[derive(Debug, Clone, Copy)]
@@ -51,7 +51,7 @@ pub(crate) fn add(
     resource: &Resource,
     root: &str,
     components: Components<'_>,
-    mut component: impl FnMut(&Below<'_>) -> Option<String>,
+    mut component: impl FnMut(&ListedSubresource<'_>) -> Option<String>,
     paths: &mut Map<String, Value>,
 ) {
     let own = [&*resource.group, &*resource.version, &*resource.kind];
@@ -306,7 +306,7 @@ impl Writer<'_> {
             capital(version),
             operation.of
         );
-        let mut told = json!({
+        let mut document = json!({
             "tags": [format!("{group}_{version}")],
             "operationId": id,
             "x-kubernetes-action": operation.action,
@@ -316,12 +316,12 @@ impl Writer<'_> {
             "responses": responses,
         });
         if !operation.parameters.is_empty() {
-            told["parameters"] = Value::Array(operation.parameters);
+            document["parameters"] = Value::Array(operation.parameters);
         }
         if let Some(body) = operation.body {
-            told["requestBody"] = body;
+            document["requestBody"] = body;
         }
-        told
+        document
     }
 }
 

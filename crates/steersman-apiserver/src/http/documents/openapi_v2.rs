@@ -92,10 +92,10 @@ fn in_v2(mut operation: Value) -> Value {
     parameters_in_v2(&mut parameters);
     if let Some(mut body) = members.remove("requestBody") {
         let (media, schema) = one_schema(&mut body);
-        let told = json!({"name": "body", "in": "body", "schema": schema,
+        let parameter = json!({"name": "body", "in": "body", "schema": schema,
             "required": body["required"] == true});
         if let Some(list) = parameters.as_array_mut() {
-            list.push(told);
+            list.push(parameter);
         }
         members.insert("consumes".to_owned(), json!(media));
     }

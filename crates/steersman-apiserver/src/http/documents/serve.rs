@@ -19,7 +19,7 @@ const MINOR: &str = "36";
 
 /// The parts of a request that a document depends on.
 #[derive(Debug)]
-pub(crate) struct Ask<'a> {
+pub(crate) struct DocumentRequest<'a> {
     /// HTTP method.
     pub(crate) method: &'a str,
     /// `Accept`.
@@ -34,7 +34,7 @@ pub(crate) struct Ask<'a> {
 /// paths.
 pub(crate) fn answer(
     route: &Route,
-    ask: &Ask<'_>,
+    ask: &DocumentRequest<'_>,
     resources: &[Arc<Resource>],
     cache: &mut DocumentCache,
 ) -> Result<Reply, Refusal> {
@@ -88,7 +88,7 @@ pub(crate) fn answer(
 
 /// Answers with the resources of a version.
 fn resources_of(
-    ask: &Ask<'_>,
+    ask: &DocumentRequest<'_>,
     resources: &[Arc<Resource>],
     group: &str,
     version: &str,
@@ -146,7 +146,11 @@ fn paths(resources: &[Arc<Resource>]) -> Reply {
     )
 }
 
-fn group(name: &str, ask: &Ask<'_>, resources: &[Arc<Resource>]) -> Result<Reply, Refusal> {
+fn group(
+    name: &str,
+    ask: &DocumentRequest<'_>,
+    resources: &[Arc<Resource>],
+) -> Result<Reply, Refusal> {
     let document = discovery::group(resources, name).ok_or(Refusal::PageNotFound)?;
     Ok(Reply::document(
         200,
@@ -157,7 +161,7 @@ fn group(name: &str, ask: &Ask<'_>, resources: &[Arc<Resource>]) -> Result<Reply
 
 /// Answers `/api` and `/apis`, which have an aggregated form.
 fn root(
-    ask: &Ask<'_>,
+    ask: &DocumentRequest<'_>,
     resources: &[Arc<Resource>],
     reader: Reader,
     cache: &mut DocumentCache,
@@ -185,7 +189,7 @@ fn root(
 }
 
 /// Negotiates the format of a document without an aggregated form.
-fn legacy(ask: &Ask<'_>, reader: Reader) -> Result<Format, Refusal> {
+fn legacy(ask: &DocumentRequest<'_>, reader: Reader) -> Result<Format, Refusal> {
     match negotiate::discovery(ask.accept, reader, false)? {
         Discovery::Legacy(format) => Ok(format),
         Discovery::Aggregated(_) => Ok(Format::Json),
@@ -222,7 +226,7 @@ fn document(value: &Value) -> Document {
 }
 
 /// Answers 304 if the client already has the document.
-fn tagged(document: Document, ask: &Ask<'_>) -> Reply {
+fn tagged(document: Document, ask: &DocumentRequest<'_>) -> Reply {
     let known = ask.if_none_match.unwrap_or_default();
     let mut reply = if known.contains(&document.tag) {
         Reply::new(304, "", "")

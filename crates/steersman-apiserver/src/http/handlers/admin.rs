@@ -87,13 +87,13 @@ fn listed(context: &Context) -> Vec<Value> {
 }
 
 fn describe(fault: &PlannedFault) -> Value {
-    let mut told = serde_json::to_value(&fault.spec).unwrap_or_default();
-    told["id"] = json!(fault.id);
-    told["hits"] = json!(fault.hits);
+    let mut described = serde_json::to_value(&fault.spec).unwrap_or_default();
+    described["id"] = json!(fault.id);
+    described["hits"] = json!(fault.hits);
     if fault.has_condition {
-        told["hasCondition"] = json!(true);
+        described["hasCondition"] = json!(true);
     }
-    told
+    described
 }
 
 /// Plans a fault or a list of faults. If one of a list is invalid, none is planned.
@@ -114,12 +114,12 @@ fn add(context: &Context, body: &[u8]) -> Done {
     guards.into_iter().for_each(FaultGuard::keep);
     let planned = context.faults.planned();
     let own = planned.iter().filter(|fault| ids.contains(&fault.id));
-    let mut told: Vec<Value> = own.map(describe).collect();
-    Ok(match told.pop() {
+    let mut descriptions: Vec<Value> = own.map(describe).collect();
+    Ok(match descriptions.pop() {
         Some(one) if !is_list => (201, one),
         last => {
-            told.extend(last);
-            (201, json!({"items": told}))
+            descriptions.extend(last);
+            (201, json!({"items": descriptions}))
         }
     })
 }

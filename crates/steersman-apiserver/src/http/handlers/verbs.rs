@@ -38,10 +38,10 @@ pub(crate) fn perform(
     let resource = &*resource;
     let outcome = face_of(resource, path, call.verb).and_then(|face| {
         match face {
-            Face::Object(subresource) => {
+            VerbTarget::Object(subresource) => {
                 perform_on(registry, call, resource, subresource, body, now)
             }
-            Face::Act(act) => acts::perform(registry, call, resource, act, body, now),
+            VerbTarget::Act(act) => acts::perform(registry, call, resource, act, body, now),
         }
         .map_err(Refusal::from)
     });
@@ -68,14 +68,18 @@ pub(crate) fn unknown_version(registry: &Registry, group: &str) -> Refusal {
 }
 
 /// The target of a verb.
-enum Face {
+enum VerbTarget {
     /// An object or a subresource.
     Object(Subresource),
     /// An act, and the verbs that perform it.
     Act(Allowed),
 }
 
-fn face_of(resource: &Resource, path: &ObjectPath, verb: Option<Verb>) -> Result<Face, Refusal> {
+fn face_of(
+    resource: &Resource,
+    path: &ObjectPath,
+    verb: Option<Verb>,
+) -> Result<VerbTarget, Refusal> {
     let in_namespace = path.namespace.is_some();
     let misplaced = if in_namespace {
         !resource.namespaced
@@ -99,22 +103,22 @@ fn face_of(resource: &Resource, path: &ObjectPath, verb: Option<Verb>) -> Result
     match path.subresource.as_deref() {
         // A POST to the collection of bindings binds the Pod that the body names; nothing is stored
         // in the collection.
-        None if is_review(resource) => Ok(Face::Act((Act::Review, resource.verbs))),
+        None if is_review(resource) => Ok(VerbTarget::Act((Act::Review, resource.verbs))),
         None if resource.built_in && resource.kind == "Binding" => {
-            Ok(Face::Act((Act::Bind, resource.verbs)))
+            Ok(VerbTarget::Act((Act::Bind, resource.verbs)))
         }
-        None => Ok(Face::Object(Subresource::Main)),
-        Some("status") if resource.status => Ok(Face::Object(Subresource::Status)),
-        Some("scale") if resource.scale.is_some() => Ok(Face::Object(Subresource::Scale)),
+        None => Ok(VerbTarget::Object(Subresource::Main)),
+        Some("status") if resource.status => Ok(VerbTarget::Object(Subresource::Status)),
+        Some("scale") if resource.scale.is_some() => Ok(VerbTarget::Object(Subresource::Scale)),
         Some("finalize") if resource.built_in && resource.kind == "Namespace" => {
-            Ok(Face::Object(Subresource::Finalize))
+            Ok(VerbTarget::Object(Subresource::Finalize))
         }
         Some("ephemeralcontainers") if is_pod(resource) => {
-            Ok(Face::Object(Subresource::EphemeralContainers))
+            Ok(VerbTarget::Object(Subresource::EphemeralContainers))
         }
-        Some("resize") if is_pod(resource) => Ok(Face::Object(Subresource::Resize)),
+        Some("resize") if is_pod(resource) => Ok(VerbTarget::Object(Subresource::Resize)),
         Some("approval") if resource.is("certificates.k8s.io", "CertificateSigningRequest") => {
-            Ok(Face::Object(Subresource::Approval))
+            Ok(VerbTarget::Object(Subresource::Approval))
         }
         Some(_) if !resource.built_in => {
             let name = path.name.as_deref().unwrap_or_default();
@@ -126,7 +130,7 @@ fn face_of(resource: &Resource, path: &ObjectPath, verb: Option<Verb>) -> Result
             let word = name.split('/').next().unwrap_or_default();
             match further(resource).find(|further| further.name == word) {
                 Some(further) if word == name || further.act == Act::Connect => {
-                    Ok(Face::Act((further.act, further.verbs)))
+                    Ok(VerbTarget::Act((further.act, further.verbs)))
                 }
                 _ => Err(Status::no_such_path().into()),
             }

@@ -10,12 +10,12 @@ use bytes::{BufMut, Bytes, BytesMut};
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use futures::{FutureExt, Stream, StreamExt};
-use steersman_registry::webhook::Question;
+use steersman_registry::webhook::PendingCalls;
 use steersman_registry::{Attempt, WatchCursor, WatchEvent};
 use steersman_text::status::Status;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::faults::{WatchManners, WatchMode, WatchTap};
+use crate::faults::{WatchFaults, WatchMode, WatchTap};
 use crate::http::context::Context;
 use crate::http::responses::body::BodyError;
 use crate::http::responses::events::EventEncoder;
@@ -38,7 +38,7 @@ struct OpenWatch {
     encoder: EventEncoder,
     /// The mode that tests set for the watch. Its waker is also woken for changes of the storage.
     tap: WatchTap,
-    manners: WatchManners,
+    faults: WatchFaults,
     ends: Instant,
     /// Fires at the next bookmark or at the end, whichever comes first.
     timer: Pin<Box<Sleep>>,
@@ -57,15 +57,15 @@ struct Lines(Option<OpenWatch>);
 
 /// The next step of a watch.
 enum Next {
-    Say(Said),
+    Say(StepOutcome),
     /// Wait for the waker and, unless the watch is silent, for the timer.
     Wait,
     WaitSilently,
-    Ask(Question),
+    Ask(PendingCalls),
 }
 
 /// The outcome of one step.
-enum Said {
+enum StepOutcome {
     Line(Bytes),
     LastLine(Bytes),
     End,
@@ -77,7 +77,7 @@ pub(crate) fn stream(
     context: Arc<Context>,
     body: WatchBody,
     tap: WatchTap,
-    manners: WatchManners,
+    faults: WatchFaults,
 ) -> BoxStream<'static, Result<Bytes, BodyError>> {
     let now = Instant::now();
     let lasts = body
@@ -91,7 +91,7 @@ pub(crate) fn stream(
         cursor: body.cursor,
         encoder: body.encoder,
         tap,
-        manners,
+        faults,
         ends,
         timer: Box::pin(sleep_until(ends)),
         stale: true,
@@ -117,10 +117,10 @@ impl Stream for Lines {
             return Poll::Ready(None);
         };
         let (line, last) = match ready!(open.poll(context)) {
-            Said::Line(line) => (Some(Ok(line)), false),
-            Said::LastLine(line) => (Some(Ok(line)), true),
-            Said::End => (None, true),
-            Said::Break => (Some(Err(BodyError)), true),
+            StepOutcome::Line(line) => (Some(Ok(line)), false),
+            StepOutcome::LastLine(line) => (Some(Ok(line)), true),
+            StepOutcome::End => (None, true),
+            StepOutcome::Break => (Some(Err(BodyError)), true),
         };
         if last {
             self.0 = None;
@@ -130,7 +130,7 @@ impl Stream for Lines {
 }
 
 impl OpenWatch {
-    fn poll(&mut self, context: &mut task::Context<'_>) -> Poll<Said> {
+    fn poll(&mut self, context: &mut task::Context<'_>) -> Poll<StepOutcome> {
         loop {
             if let Some(asking) = &mut self.asking {
                 self.attempt = ready!(asking.poll_unpin(context));
@@ -154,35 +154,37 @@ impl OpenWatch {
         match self.tap.mode() {
             WatchMode::Live => {}
             WatchMode::Silent => return Next::WaitSilently,
-            WatchMode::Cut => return Next::Say(Said::End),
+            WatchMode::Cut => return Next::Say(StepOutcome::End),
             WatchMode::Expired => {
                 let why = Status::too_old(
                     self.cursor.position(),
                     self.context.with_registry(|registry| registry.revision()),
                 );
-                return Next::Say(Said::LastLine(self.line(&WatchEvent::Error(Box::new(why)))));
+                return Next::Say(StepOutcome::LastLine(
+                    self.line(&WatchEvent::Error(Box::new(why))),
+                ));
             }
-            WatchMode::Broken => return Next::Say(Said::Break),
+            WatchMode::Broken => return Next::Say(StepOutcome::Break),
         }
         if self.ready.is_empty() && self.stale {
             if Instant::now() >= self.ends {
-                return Next::Say(Said::End);
+                return Next::Say(StepOutcome::End);
             }
             if let Err(question) = self.take() {
                 return Next::Ask(question);
             }
         }
         if !self.ready.is_empty() {
-            Next::Say(Said::Line(self.piece()))
+            Next::Say(StepOutcome::Line(self.piece()))
         } else if self.cursor.is_over() {
-            Next::Say(Said::End)
+            Next::Say(StepOutcome::End)
         } else {
             Next::Wait
         }
     }
 
     /// Takes new events from the registry.
-    fn take(&mut self) -> Result<(), Question> {
+    fn take(&mut self) -> Result<(), PendingCalls> {
         let (cursor, attempt) = (&mut self.cursor, &mut self.attempt);
         let taken = self.context.with_registry(|registry| {
             registry.attempt(attempt, |registry| registry.poll(cursor, BATCH))
@@ -193,7 +195,7 @@ impl OpenWatch {
         Ok(())
     }
 
-    fn ask(&mut self, question: Question) {
+    fn ask(&mut self, question: PendingCalls) {
         let context = Arc::clone(&self.context);
         let mut attempt = std::mem::take(&mut self.attempt);
         self.asking = Some(Box::pin(async move {
@@ -203,15 +205,15 @@ impl OpenWatch {
     }
 
     /// Waits for work; returns a due bookmark at once.
-    fn poll_wait(&mut self, context: &mut task::Context<'_>) -> Poll<Option<Said>> {
+    fn poll_wait(&mut self, context: &mut task::Context<'_>) -> Poll<Option<StepOutcome>> {
         if self.poll_waker(context).is_ready() {
             return Poll::Ready(None);
         }
         ready!(self.timer.as_mut().poll(context));
         if Instant::now() >= self.ends {
-            return Poll::Ready(Some(Said::End));
+            return Poll::Ready(Some(StepOutcome::End));
         }
-        Poll::Ready(self.bookmark().map(Said::Line))
+        Poll::Ready(self.bookmark().map(StepOutcome::Line))
     }
 
     /// SRV-2: registers with the waker before it checks for changes, so it misses none.
@@ -233,7 +235,7 @@ impl OpenWatch {
     /// Schedules the next bookmark after the usual interval, or shortly before the end if that is
     /// sooner.
     fn schedule_bookmark(&mut self, now: Instant) {
-        let regular = now + self.context.tuning.bookmark_every + self.manners.bookmarks_late;
+        let regular = now + self.context.tuning.bookmark_every + self.faults.bookmarks_late;
         let last = self
             .ends
             .checked_sub(LAST_BOOKMARK)
@@ -262,9 +264,9 @@ impl OpenWatch {
     fn line(&mut self, event: &WatchEvent) -> Bytes {
         let line = self.encoder.encode(event, || self.context.now());
         let twice = match event {
-            WatchEvent::Bookmark { .. } => self.manners.bookmarks_twice,
+            WatchEvent::Bookmark { .. } => self.faults.bookmarks_twice,
             WatchEvent::Added(_) | WatchEvent::Modified(_) | WatchEvent::Deleted(_) => {
-                self.manners.events_twice
+                self.faults.events_twice
             }
             WatchEvent::Error(_) => false,
         };

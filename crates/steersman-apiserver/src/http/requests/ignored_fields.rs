@@ -44,8 +44,9 @@ impl<'a> IgnoredFields<'a> {
             _ if mode == "Ignore" => return Ok(sent),
             BodyFormat::Json => in_vain(body, &[]),
             BodyFormat::Yaml if strict => {
-                let told = yaml::twice(body).into_iter();
-                told.map(|told| format!("yaml: unmarshal errors:\n  {told}"))
+                let messages = yaml::twice(body).into_iter();
+                messages
+                    .map(|message| format!("yaml: unmarshal errors:\n  {message}"))
                     .collect()
             }
             BodyFormat::Yaml => yaml::twice(body).into_iter().collect(),
@@ -63,9 +64,9 @@ impl<'a> IgnoredFields<'a> {
         } else {
             Vec::new()
         };
-        let (told, version) = (sent.told(unknown).join(", "), &resource.version);
+        let (messages, version) = (sent.messages(unknown).join(", "), &resource.version);
         Err(Status::bad_request(format!(
-            "{kind} in version \"{version}\" cannot be handled as a {kind}: {STRICT}{told}"
+            "{kind} in version \"{version}\" cannot be handled as a {kind}: {STRICT}{messages}"
         )))
     }
 
@@ -83,21 +84,21 @@ impl<'a> IgnoredFields<'a> {
         let (unknown, others): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|one| one.starts_with(UNKNOWN));
         if decoded {
-            registry.note_warnings(self.told(unknown));
+            registry.note_warnings(self.messages(unknown));
         }
         registry.note_warnings(others);
         done.map_err(|mut status| {
-            if let Some((lead, told)) = status.message.split_once(STRICT) {
-                let unknown = told.split(", ").map(str::to_owned).collect();
-                let told = self.told(unknown).join(", ");
-                status.message = format!("{lead}{STRICT}{told}");
+            if let Some((lead, messages)) = status.message.split_once(STRICT) {
+                let unknown = messages.split(", ").map(str::to_owned).collect();
+                let messages = self.messages(unknown).join(", ");
+                status.message = format!("{lead}{STRICT}{messages}");
             }
             status
         })
     }
 
     /// Returns all messages; each unknown field has its own.
-    fn told(&self, unknown: Vec<String>) -> Vec<String> {
+    fn messages(&self, unknown: Vec<String>) -> Vec<String> {
         if self.twice.len() + unknown.len() < 2 {
             return self.twice.iter().cloned().chain(unknown).collect();
         }
@@ -109,13 +110,13 @@ impl<'a> IgnoredFields<'a> {
         if !ordered {
             return self.twice.iter().cloned().chain(unknown).collect();
         }
-        let told = in_vain(self.body, &paths);
+        let messages = in_vain(self.body, &paths);
         // Fields that the second search did not find are reported at the end.
         let lost: Vec<String> = unknown
             .into_iter()
-            .filter(|one| !told.contains(one))
+            .filter(|one| !messages.contains(one))
             .collect();
-        told.into_iter().chain(lost).collect()
+        messages.into_iter().chain(lost).collect()
     }
 }
 
@@ -163,12 +164,12 @@ mod tests {
              unknown field \"b\""
         );
         let unknown = ["metadata.x", "b", "zz"].map(|path| format!("unknown field \"{path}\""));
-        let told = read("").unwrap().told(unknown.to_vec());
+        let messages = read("").unwrap().messages(unknown.to_vec());
         assert_eq!(
             refused.message.split_once(STRICT).unwrap().1,
-            told.join(", ")
+            messages.join(", ")
         );
-        assert!(read("Ignore").unwrap().told(Vec::new()).is_empty());
+        assert!(read("Ignore").unwrap().messages(Vec::new()).is_empty());
         // An object of another kind is refused for that reason.
         let other = json!({"kind": "Secret"});
         assert!(!fits(&other, resource, "ConfigMap"));

@@ -3,7 +3,7 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use steersman_registry::store::Made;
+use steersman_registry::store::ChangeType;
 use steersman_registry::{Object, WatchEvent};
 use steersman_schema::resource::Resource;
 
@@ -50,9 +50,9 @@ impl EventEncoder {
     /// stored bytes and shared by every watch that sends it (SRV-STORE-6).
     pub(crate) fn encode(&mut self, event: &WatchEvent, now: impl FnOnce() -> Timestamp) -> Bytes {
         let (object, made) = match event {
-            WatchEvent::Added(object) => (object, Made::Added),
-            WatchEvent::Modified(object) => (object, Made::Modified),
-            WatchEvent::Deleted(object) => (object, Made::Deleted),
+            WatchEvent::Added(object) => (object, ChangeType::Added),
+            WatchEvent::Modified(object) => (object, ChangeType::Modified),
+            WatchEvent::Deleted(object) => (object, ChangeType::Deleted),
             WatchEvent::Bookmark {
                 revision,
                 initial_events_end,
@@ -70,7 +70,7 @@ impl EventEncoder {
         }
     }
 
-    fn shared(&self, object: &Object, made: Made) -> Option<Bytes> {
+    fn shared(&self, object: &Object, made: ChangeType) -> Option<Bytes> {
         match self.view {
             EventShape::Whole => object.line(made),
             EventShape::Table(_) | EventShape::Partial(_) => None,

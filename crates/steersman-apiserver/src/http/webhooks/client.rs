@@ -16,7 +16,7 @@ use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use rustls::pki_types::ServerName;
 use rustls::{CertificateError, ClientConfig, OtherError};
-use steersman_registry::webhook::{Answer, Call, Endpoint};
+use steersman_registry::webhook::{Call, CallResponse, Endpoint};
 use steersman_text::go;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -87,11 +87,11 @@ impl Webhooks {
         &self,
         calls: Vec<Call>,
         resolve: Resolve<'_>,
-    ) -> Vec<(String, Answer)> {
+    ) -> Vec<(String, CallResponse)> {
         join_all(calls.into_iter().map(|call| self.ask_one(call, resolve))).await
     }
 
-    async fn ask_one(&self, call: Call, resolve: Resolve<'_>) -> (String, Answer) {
+    async fn ask_one(&self, call: Call, resolve: Resolve<'_>) -> (String, CallResponse) {
         let url = call.endpoint.url(call.timeout);
         let exchange = tokio::time::timeout(call.timeout, self.exchange(&call, &url, resolve));
         let exchanged = exchange
@@ -103,7 +103,7 @@ impl Webhooks {
             Ok((code, body)) => Err(refused(code, &body)),
         };
         let uid = call.uid;
-        (call.key, Answer { uid, body })
+        (call.key, CallResponse { uid, body })
     }
 
     async fn exchange(&self, call: &Call, url: &str, resolve: Resolve<'_>) -> Exchanged {

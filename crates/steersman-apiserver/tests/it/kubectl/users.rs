@@ -54,9 +54,9 @@ async fn auth_can_i_answers_for_the_impersonated_user() {
         ("no", &["get", "/metrics"]),
     ] {
         let arguments = [&["auth", "can-i", "--as", "ann"], words].concat();
-        let (allowed, told) = tried(&world, &arguments).await;
+        let (allowed, output) = tried(&world, &arguments).await;
         // A warning about the scope of a resource may follow.
-        assert_eq!(told.lines().next(), Some(expected), "{words:?}: {told}");
+        assert_eq!(output.lines().next(), Some(expected), "{words:?}: {output}");
         assert_eq!(allowed, expected == "yes", "{words:?}");
     }
     let list = world.run(&["auth", "can-i", "--list", "--as", "ann"]).await;
@@ -74,8 +74,8 @@ async fn whoami_knows_users_groups_and_tokens() {
     };
     let whoami = async |more: &[&str]| {
         let arguments = [&["auth", "whoami", "-o", "json"], more].concat();
-        let told: Value = serde_json::from_str(&world.run(&arguments).await).unwrap();
-        told["status"]["userInfo"].clone()
+        let output: Value = serde_json::from_str(&world.run(&arguments).await).unwrap();
+        output["status"]["userInfo"].clone()
     };
     assert_eq!(whoami(&[]).await["username"], "system:admin");
     let bob = whoami(&["--as", "bob", "--as-group", "team", "--as-uid", "7"]).await;
@@ -105,17 +105,17 @@ async fn a_user_may_do_what_roles_allow_and_is_refused_otherwise() {
     };
     let created = as_ann(&["create", "deployment", "web", "--image=nginx"]).await;
     assert!(created.0, "{}", created.1);
-    let (done, told) = as_ann(&["get", "nodes"]).await;
+    let (done, output) = as_ann(&["get", "nodes"]).await;
     assert!(!done);
     assert_eq!(
-        told.trim(),
+        output.trim(),
         "Error from server (Forbidden): nodes is forbidden: User \"ann\" cannot list resource \"nodes\" in API group \"\" at the cluster scope"
     );
     let role = ["create", "role", "r", "--verb=get", "--resource=secrets"];
-    let (done, told) = as_ann(&role).await;
+    let (done, output) = as_ann(&role).await;
     assert!(
-        !done && told.contains("cannot create resource \"roles\""),
-        "{told}"
+        !done && output.contains("cannot create resource \"roles\""),
+        "{output}"
     );
     let secrets = as_ann(&["get", "secrets", "--as", "bob"]).await;
     assert!(

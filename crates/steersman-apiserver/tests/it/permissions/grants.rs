@@ -62,9 +62,9 @@ async fn no_user_grants_permissions_it_lacks() {
     let world = Written::new();
     let (roles, own) = (&world.roles, format!("{}/own", world.roles));
     assert_eq!(world.post(roles, role("own", OWN)).await.status, 201);
-    let told = world.post(roles, role("more", MORE)).await.expect(403);
+    let denial = world.post(roles, role("more", MORE)).await.expect(403);
     assert_eq!(
-        told["message"],
+        denial["message"],
         "roles.rbac.authorization.k8s.io \"more\" is forbidden: user \"ann\" (groups=[\"system:authenticated\"]) is attempting to grant RBAC permissions not currently held:\n{APIGroups:[\"\"], Resources:[\"pods\"], Verbs:[\"list\"]}"
     );
     // An update, a patch and a PUT that creates are treated alike.
@@ -99,10 +99,10 @@ async fn a_refusal_names_the_roles_that_are_missing() {
     });
     create(&world.server, "RoleBinding", "lost", &lost);
     let refused = world.post(&world.roles, role("more", MORE)).await;
-    let told = refused.expect(403);
-    assert!(told["message"].as_str().unwrap().ends_with(
+    let denial = refused.expect(403);
+    assert!(denial["message"].as_str().unwrap().ends_with(
         "Verbs:[\"list\"]}; resolution errors: [roles.rbac.authorization.k8s.io \"lost\" not found]"
-    ), "{told}");
+    ), "{denial}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -132,10 +132,10 @@ async fn no_user_binds_a_role_with_permissions_it_lacks() {
         })
     };
     let refused = world.post(&world.bindings, binding("cluster-admin")).await;
-    let told = refused.expect(403);
-    assert!(told["message"].as_str().unwrap().ends_with(
+    let denial = refused.expect(403);
+    assert!(denial["message"].as_str().unwrap().ends_with(
         "not currently held:\n{APIGroups:[\"*\"], Resources:[\"*\"], Verbs:[\"*\"]}\n{NonResourceURLs:[\"*\"], Verbs:[\"*\"]}"
-    ), "{told}");
+    ), "{denial}");
     let missing = world.post(&world.bindings, binding("none")).await;
     assert_eq!(
         missing.expect(404)["message"],
@@ -146,9 +146,9 @@ async fn no_user_binds_a_role_with_permissions_it_lacks() {
         "aggregationRule": { "clusterRoleSelectors": [{ "matchLabels": { "a": "b" } }] },
     });
     let refused = world.post(&format!("{RBAC}/clusterroles"), gather).await;
-    let told = refused.expect(403);
+    let denial = refused.expect(403);
     assert!(
-        told["message"]
+        denial["message"]
             .as_str()
             .unwrap()
             .ends_with("must have cluster-admin privileges to use the aggregationRule")

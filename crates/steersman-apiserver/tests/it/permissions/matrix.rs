@@ -158,10 +158,10 @@ impl Row {
         );
         for (number, need) in self.needs.iter().enumerate() {
             let (server, before, answer) = self.send(Some(number)).await;
-            let told = (answer.status, answer.json()["message"].clone());
+            let outcome = (answer.status, answer.json()["message"].clone());
             let (code, text) = &need.refusal;
             let (describe, rule) = (self.describe(), &need.rule);
-            assert_eq!(told, (*code, json!(text)), "{describe} without {rule}");
+            assert_eq!(outcome, (*code, json!(text)), "{describe} without {rule}");
             assert_eq!(server.revision(), before, "{describe} without {rule}");
         }
     }
@@ -328,9 +328,9 @@ async fn a_refused_creation_names_broken_bindings() {
     let kind = ("content-type", "application/apply-patch+yaml");
     let headers = [("authorization", bearer.as_str()), kind];
     let path = format!("{MAPS}/new?fieldManager=ann");
-    let told = ask(&server, "PATCH", &path, &headers, map("new").to_string()).await;
+    let outcome = ask(&server, "PATCH", &path, &headers, map("new").to_string()).await;
     assert_eq!(
-        told.expect(403)["message"],
+        outcome.expect(403)["message"],
         "configmaps \"new\" is forbidden: RBAC: clusterrole.rbac.authorization.k8s.io \"lost\" not found"
     );
 }
@@ -397,9 +397,9 @@ async fn writing_roles_and_bindings_needs_the_permissions_they_grant() {
     let (_, _, answer) = row.send(None).await;
     answer.expect(201);
     let (_, _, answer) = row.send(Some(1)).await;
-    let told = answer.expect(403)["message"].as_str().unwrap().to_owned();
+    let outcome = answer.expect(403)["message"].as_str().unwrap().to_owned();
     assert!(
-        told.starts_with(&held("rolebindings", "new", "{APIGroups:")),
-        "{told}"
+        outcome.starts_with(&held("rolebindings", "new", "{APIGroups:")),
+        "{outcome}"
     );
 }

@@ -51,9 +51,9 @@ async fn code(server: &ApiServer, token: &str) -> u16 {
 #[tokio::test(start_paused = true)]
 async fn a_token_review_names_the_user_and_the_audiences() {
     let server = with_bot();
-    let told = review(&server, &token(&server, of_pod()).await, &[]).await;
-    assert_eq!(told["authenticated"], true);
-    let user = &told["user"];
+    let reviewed = review(&server, &token(&server, of_pod()).await, &[]).await;
+    assert_eq!(reviewed["authenticated"], true);
+    let user = &reviewed["user"];
     assert_eq!(user["username"], "system:serviceaccount:default:bot");
     let groups = json!([
         "system:serviceaccounts",
@@ -63,11 +63,14 @@ async fn a_token_review_names_the_user_and_the_audiences() {
     assert_eq!(user["groups"], groups);
     let pod = &user["extra"]["authentication.kubernetes.io/pod-name"];
     assert_eq!(*pod, json!(["p"]));
-    assert_eq!(told["audiences"], json!(["https://kubernetes.default.svc"]));
+    assert_eq!(
+        reviewed["audiences"],
+        json!(["https://kubernetes.default.svc"])
+    );
 
     let elsewhere = token(&server, json!({ "audiences": ["vault"] })).await;
-    let told = review(&server, &elsewhere, &["vault", "x"]).await;
-    assert_eq!(told["audiences"], json!(["vault"]));
+    let reviewed = review(&server, &elsewhere, &["vault", "x"]).await;
+    assert_eq!(reviewed["audiences"], json!(["vault"]));
     assert_eq!(
         review(&server, &elsewhere, &[]).await["error"],
         "[invalid bearer token, token audiences [\"vault\"] is invalid for the target audiences [\"https://kubernetes.default.svc\"]]"

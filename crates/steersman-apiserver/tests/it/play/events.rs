@@ -9,7 +9,7 @@ use steersman_apiserver::play::{Played, Speed};
 use super::{complete, deployment, names, pod_spec, server, status, until};
 
 /// Returns source, type, reason, message and count of Events, in the order of their creation.
-fn told(server: &ApiServer, kind: &str, name: &str) -> Vec<(String, String, String, i64)> {
+fn events_of(server: &ApiServer, kind: &str, name: &str) -> Vec<(String, String, String, i64)> {
     let mut all = server.list("events", "default");
     all.retain(|event| {
         event["involvedObject"]["kind"] == kind && event["involvedObject"]["name"] == name
@@ -52,12 +52,12 @@ async fn a_deployment_and_its_pods_get_the_events_of_a_real_cluster() {
     let scaled = format!("Scaled up replica set {set} from 0 to 1");
     let by = "deployment-controller";
     assert_eq!(
-        told(&server, "Deployment", "web"),
+        events_of(&server, "Deployment", "web"),
         [event(by, "ScalingReplicaSet", &scaled, 1)]
     );
     let created = format!("Created pod: {pod}");
     assert_eq!(
-        told(&server, "ReplicaSet", &set),
+        events_of(&server, "ReplicaSet", &set),
         [event(
             "replicaset-controller",
             "SuccessfulCreate",
@@ -69,7 +69,7 @@ async fn a_deployment_and_its_pods_get_the_events_of_a_real_cluster() {
     let there =
         "Container image \"web:1\" already present on machine and can be accessed by the pod";
     assert_eq!(
-        told(&server, "Pod", &pod),
+        events_of(&server, "Pod", &pod),
         [
             event("default-scheduler", "Scheduled", &placed, 0),
             event("kubelet", "Pulled", there, 1),
@@ -97,9 +97,14 @@ async fn a_deployment_and_its_pods_get_the_events_of_a_real_cluster() {
     })
     .await;
     let down = format!("Scaled down replica set {set} from 1 to 0");
-    assert!(told(&server, "Deployment", "web").contains(&event(by, "ScalingReplicaSet", &down, 1)));
+    assert!(events_of(&server, "Deployment", "web").contains(&event(
+        by,
+        "ScalingReplicaSet",
+        &down,
+        1
+    )));
     let stopped = event("kubelet", "Killing", "Stopping container web", 1);
-    assert!(told(&server, "Pod", &pod).contains(&stopped));
+    assert!(events_of(&server, "Pod", &pod).contains(&stopped));
 }
 
 #[tokio::test(start_paused = true)]
@@ -111,7 +116,7 @@ async fn repeated_events_are_counted_and_old_events_deleted() {
         }, "spec": pod_spec("web:1")}))
         .unwrap();
     tokio::time::sleep(Duration::from_secs(35)).await;
-    let all = told(&server, "Pod", "bad");
+    let all = events_of(&server, "Pod", "bad");
     let counts: Vec<(&str, i64)> = all.iter().map(|one| (&*one.1, one.3)).collect();
     assert_eq!(
         counts,
@@ -128,7 +133,7 @@ async fn repeated_events_are_counted_and_old_events_deleted() {
     server.create(deployment("web", 1)).unwrap();
     until(&server, "complete", |server| complete(server, "web", 1)).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert!(told(&server, "Pod", "bad").is_empty());
+    assert!(events_of(&server, "Pod", "bad").is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -146,7 +151,7 @@ async fn a_job_gets_an_event_about_its_end() {
         status(server, "jobs.batch", "work")["completionTime"].is_string()
     })
     .await;
-    let reasons: Vec<String> = told(&server, "Job", "work")
+    let reasons: Vec<String> = events_of(&server, "Job", "work")
         .into_iter()
         .map(|one| one.1)
         .collect();

@@ -163,9 +163,9 @@ async fn a_success_policy_completes_a_job_early() {
     until(&server, "complete", is("work", "Complete")).await;
     let found = status(&server, "jobs.batch", "work");
     for kind in ["SuccessCriteriaMet", "Complete"] {
-        let told = condition(&found, kind);
-        assert_eq!(told["reason"], "SuccessPolicy");
-        assert_eq!(told["message"], "Matched rules at index 0");
+        let state = condition(&found, kind);
+        assert_eq!(state["reason"], "SuccessPolicy");
+        assert_eq!(state["message"], "Matched rules at index 0");
     }
     assert_eq!(found["succeeded"], 1);
     assert!(found.get("failed").is_none());

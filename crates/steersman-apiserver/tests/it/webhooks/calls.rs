@@ -74,17 +74,17 @@ async fn a_refusal_changes_nothing() {
     let message = "admission webhook \"judge.example.com\" denied the request: no";
     let refused = (403, message.to_owned());
     assert_eq!(
-        told(&post(&server, CONFIG_MAPS, &config_map("b")).await),
+        refusal(&post(&server, CONFIG_MAPS, &config_map("b")).await),
         refused
     );
     assert_eq!(
-        told(&put(&server, &at("a"), &config_map("a")).await),
+        refusal(&put(&server, &at("a"), &config_map("a")).await),
         refused
     );
     let patch = json!({"data": {"k": "w"}});
-    assert_eq!(told(&merge(&server, &at("a"), &patch).await), refused);
-    assert_eq!(told(&delete(&server, &at("a")).await), refused);
-    assert_eq!(told(&delete(&server, CONFIG_MAPS).await), refused);
+    assert_eq!(refusal(&merge(&server, &at("a"), &patch).await), refused);
+    assert_eq!(refusal(&delete(&server, &at("a")).await), refused);
+    assert_eq!(refusal(&delete(&server, CONFIG_MAPS).await), refused);
     assert_eq!(server.revision(), before);
     let operations: Vec<Value> = judge
         .lock()
@@ -143,7 +143,7 @@ async fn a_webhook_that_cannot_be_called_fails_or_is_ignored() {
                 .create(configuration(&kind, service, &json!({})))
                 .unwrap();
             let began = server.now();
-            let refused = told(&post(&server, CONFIG_MAPS, &config_map("x")).await);
+            let refused = refusal(&post(&server, CONFIG_MAPS, &config_map("x")).await);
             let message = format!(
                 "Internal error occurred: failed calling webhook \"{service}.example.com\": {why}"
             );
@@ -194,7 +194,7 @@ async fn a_request_waits_for_webhooks_up_to_its_timeout() {
         .unwrap();
     let began = server.now();
     let path = format!("{CONFIG_MAPS}?timeout=2s");
-    let refused = told(&post(&server, &path, &config_map("x")).await);
+    let refused = refusal(&post(&server, &path, &config_map("x")).await);
     let message =
         "Timeout: request did not complete within requested timeout - context deadline exceeded";
     assert_eq!(refused, (504, message.to_owned()));
@@ -234,7 +234,7 @@ async fn a_webhooks_result_is_validated() {
         answer_for(&server, service, move |_| patched(&patch));
         mutating(&server, service, &json!({}));
         let (code, message) = expected;
-        let found = told(&post(&server, CONFIG_MAPS, &config_map("a")).await);
+        let found = refusal(&post(&server, CONFIG_MAPS, &config_map("a")).await);
         assert_eq!(found, (code, message.to_owned()));
         let plural = "mutatingwebhookconfigurations.admissionregistration.k8s.io";
         server.delete(plural, "", service).unwrap();
@@ -243,7 +243,7 @@ async fn a_webhooks_result_is_validated() {
         patched(&json!([{"op": "replace", "path": "/data", "value": 7}]))
     });
     mutating(&server, "typist", &json!({}));
-    let (code, message) = told(&post(&server, CONFIG_MAPS, &config_map("a")).await);
+    let (code, message) = refusal(&post(&server, CONFIG_MAPS, &config_map("a")).await);
     assert_eq!(code, 500);
     assert!(
         message.starts_with("Internal error occurred: json: cannot unmarshal number"),

@@ -214,7 +214,7 @@ async fn a_conversion_that_fails_changes_nothing() {
     for (change, message) in cases {
         convert_with(&server, change);
         let answer = post(&server, BETA, &beta("b", "x")).await;
-        assert_eq!(told(&answer), (500, message));
+        assert_eq!(refusal(&answer), (500, message));
         assert_eq!(get(&server, BETA).await.status, 500);
         assert_eq!(delete(&server, &format!("{BETA}/a")).await.status, 500);
     }

@@ -25,7 +25,7 @@ async fn dry_runs_call_only_webhooks_without_side_effects() {
         .is_ok()
     {
         let message = "admission webhook \"judge.example.com\" does not support dry run";
-        let refused = told(&post(&server, &path, &config_map("a")).await);
+        let refused = refusal(&post(&server, &path, &config_map("a")).await);
         assert_eq!(refused, (400, message.to_owned()));
     }
 }
@@ -197,7 +197,7 @@ async fn webhooks_are_called_for_connections_before_the_refusal() {
     let exec = format!("{path}/exec?command=ls&command=-l&stdin=true&tty=false&container=main");
     let message = "admission webhook \"judge.example.com\" denied the request without explanation";
     assert_eq!(
-        told(&post(&server, &exec, &json!({})).await),
+        refusal(&post(&server, &exec, &json!({})).await),
         (400, message.to_owned())
     );
     let asked = judge.lock().remove(0);
@@ -273,7 +273,7 @@ async fn match_conditions_filter_requests() {
     let broken = "object.data.absent == 'x'";
     let mut failing = condition(broken);
     validating(&server, "failing", &failing);
-    let (code, message) = told(&post(&server, CONFIG_MAPS, &config_map("b")).await);
+    let (code, message) = refusal(&post(&server, CONFIG_MAPS, &config_map("b")).await);
     assert_eq!(code, 403);
     assert_eq!(
         message,

@@ -92,7 +92,7 @@ async fn a_webhook_over_https_needs_a_trusted_certificate() {
     let bundle = STANDARD.encode(ca);
     let client = json!({"clientConfig": {"url": url, "caBundle": bundle}, "timeoutSeconds": 30});
     validating(&server, "url", &client);
-    let refused = told(&post(&server, CONFIG_MAPS, &config_map("a")).await);
+    let refused = refusal(&post(&server, CONFIG_MAPS, &config_map("a")).await);
     let message = "admission webhook \"url.example.com\" denied the request without explanation";
     assert_eq!(refused, (400, message.to_owned()));
     assert_eq!(*paths.lock(), ["/judge?timeout=30s"]);
@@ -105,7 +105,7 @@ async fn a_webhook_over_https_needs_a_trusted_certificate() {
     let client =
         json!({"clientConfig": {"service": service, "caBundle": bundle}, "timeoutSeconds": 30});
     validating(&server, "judge", &client);
-    let (code, message) = told(&post(&server, CONFIG_MAPS, &config_map("a")).await);
+    let (code, message) = refusal(&post(&server, CONFIG_MAPS, &config_map("a")).await);
     assert_eq!(code, 400, "{message}");
     server.delete(plural, "", "judge").unwrap();
 
@@ -114,7 +114,7 @@ async fn a_webhook_over_https_needs_a_trusted_certificate() {
         "stranger",
         &json!({"clientConfig": {"url": url}, "timeoutSeconds": 30}),
     );
-    let refused = told(&post(&server, CONFIG_MAPS, &config_map("a")).await);
+    let refused = refusal(&post(&server, CONFIG_MAPS, &config_map("a")).await);
     let message = format!(
         "Internal error occurred: failed calling webhook \"stranger.example.com\": failed to call webhook: Post \"{url}?timeout=30s\": tls: failed to verify certificate: x509: certificate signed by unknown authority"
     );
@@ -124,7 +124,7 @@ async fn a_webhook_over_https_needs_a_trusted_certificate() {
     serving.abort();
     let _ = serving.await;
     validating(&server, "url", &client_at(&url, &bundle));
-    let (code, message) = told(&post(&server, CONFIG_MAPS, &config_map("a")).await);
+    let (code, message) = refusal(&post(&server, CONFIG_MAPS, &config_map("a")).await);
     assert_eq!(code, 500);
     assert!(
         message.ends_with("connect: connection refused"),
@@ -157,7 +157,7 @@ async fn hook_1_a_bundle_may_hold_the_serving_certificate_itself() {
         json!({"clientConfig": {"service": service, "caBundle": bundle}, "timeoutSeconds": 30}),
     ] {
         validating(&server, "own", &client);
-        let (code, message) = told(&post(&server, CONFIG_MAPS, &config_map("a")).await);
+        let (code, message) = refusal(&post(&server, CONFIG_MAPS, &config_map("a")).await);
         assert_eq!(code, 400, "{message}");
         server.delete(plural, "", "own").unwrap();
     }
@@ -175,7 +175,7 @@ async fn hook_1_a_bundle_may_hold_the_serving_certificate_itself() {
     let path = "/apis/example.com/v1beta1/namespaces/default/websites";
     let mut site = website("a");
     site["apiVersion"] = json!("example.com/v1beta1");
-    let (code, message) = told(&post(&server, path, &site).await);
+    let (code, message) = refusal(&post(&server, path, &site).await);
     assert!(code == 500 && !message.contains("x509"), "{message}");
     assert!(paths.lock().contains(&"/convert?timeout=30s".to_owned()));
     serving.abort();
@@ -189,7 +189,7 @@ async fn a_refused_certificate_is_reported_in_gos_words() {
         let server = ApiServer::new();
         let bundle = STANDARD.encode(&refuser.ca);
         validating(&server, "hook", &client_at(&url(refuser.port), &bundle));
-        let (code, message) = told(&post(&server, CONFIG_MAPS, &config_map("a")).await);
+        let (code, message) = refusal(&post(&server, CONFIG_MAPS, &config_map("a")).await);
         assert_eq!(code, 500, "{message}");
         message
     };

@@ -83,9 +83,9 @@ fn the_legacy_mode_checks_user_groups_uid_and_extra_values() {
     let bob = User::new("bob").group("x");
     assert_eq!(check(&store, &bob).unwrap().groups, ["x", AUTHENTICATED]);
     assert!(check(&store, &bob.clone().extra("team", "blue")).is_ok());
-    let told = check(&store, &bob.uid("7")).unwrap_err();
+    let denial = check(&store, &bob.uid("7")).unwrap_err();
     assert_eq!(
-        told,
+        denial,
         "pods is forbidden: User \"ann\" cannot impersonate-on:user-info:list resource \"pods\" in API group \"\" in the namespace \"a\""
     );
     let bot = User::new("system:serviceaccount:a:bot");
@@ -153,9 +153,9 @@ fn the_mode_that_succeeded_last_words_the_next_refusal() {
             .check(&authorizer, &ann, &User::new("bob"), &asked)
             .is_ok()
     );
-    let told = known.check(&authorizer, &ann, &User::new("eve"), &asked);
+    let denial = known.check(&authorizer, &ann, &User::new("eve"), &asked);
     assert_eq!(
-        told.unwrap_err().message,
+        denial.unwrap_err().message,
         "users \"eve\" is forbidden: User \"ann\" cannot impersonate resource \"users\" in API group \"\" at the cluster scope"
     );
 }

@@ -129,11 +129,15 @@ mod tests {
         let read = |labels: Value| {
             let mut errors = Vec::new();
             let policy = NamespacePolicy::of(&labels, &mut errors).unwrap_or_default();
-            let told: Vec<String> = errors
+            let messages: Vec<String> = errors
                 .iter()
                 .map(|error| format!("{}: {}", error.field, error.message))
                 .collect();
-            (policy.enforce.to_string(), policy.warn.to_string(), told)
+            (
+                policy.enforce.to_string(),
+                policy.warn.to_string(),
+                messages,
+            )
         };
         let label = |name: &str| format!("pod-security.kubernetes.io/{name}");
         assert_eq!(

@@ -182,8 +182,11 @@ fn srv_snap_4_unknown_members_are_refused() {
     assert_eq!(refused(&more), why);
     let text = readable().to_string();
     let twice = text.replacen('{', "{\"objects\":{},", 1);
-    let told = Snapshot::read(twice.as_bytes()).unwrap_err().to_string();
-    assert_eq!(told, "invalid snapshot: objects: the member occurs twice");
+    let message = Snapshot::read(twice.as_bytes()).unwrap_err().to_string();
+    assert_eq!(
+        message,
+        "invalid snapshot: objects: the member occurs twice"
+    );
     for missing in ["revision", "objects"] {
         let mut less = readable();
         less.as_object_mut().unwrap().remove(missing);

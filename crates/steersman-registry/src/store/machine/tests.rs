@@ -225,9 +225,9 @@ fn the_line_of_an_event_is_serialised_once_and_shared() {
     let second = store.put(&storage, "ns", "a", object("a", 2));
     let last = store.delete(&storage, "ns", "a").unwrap();
     for (stored, made) in [
-        (first, Made::Added),
-        (second, Made::Modified),
-        (last, Made::Deleted),
+        (first, ChangeType::Added),
+        (second, ChangeType::Modified),
+        (last, ChangeType::Deleted),
     ] {
         let line = stored.line(made).unwrap();
         let expected = format!(
@@ -239,7 +239,7 @@ fn the_line_of_an_event_is_serialised_once_and_shared() {
         // The object's bytes lie within the line, so they are not stored twice.
         let within = line.as_ptr_range();
         assert!(within.contains(&stored.bytes.as_ptr()));
-        let others = [Made::Added, Made::Modified, Made::Deleted];
+        let others = [ChangeType::Added, ChangeType::Modified, ChangeType::Deleted];
         let others = others.iter().filter(|other| **other != made);
         assert!(
             others

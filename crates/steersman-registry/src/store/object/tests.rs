@@ -5,7 +5,12 @@ use serde_json::json;
 use super::*;
 
 fn made(value: Value) -> Stored {
-    Stored::made(("ns".into(), "a".into()), value.into(), 7, Made::Added)
+    Stored::made(
+        ("ns".into(), "a".into()),
+        value.into(),
+        7,
+        ChangeType::Added,
+    )
 }
 
 fn entries() -> Value {

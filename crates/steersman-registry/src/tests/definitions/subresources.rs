@@ -7,11 +7,11 @@ fn a_crd_status_lists_the_stored_versions() {
     let mut server = installed();
     let name = "websites.example.com";
     let mut crd = server.get("customresourcedefinitions", name).unwrap();
-    for (told, kept) in [
+    for (message, kept) in [
         (json!(["v1beta1"]), json!(["v1beta1"])),
         (json!([]), json!(["v1"])),
     ] {
-        crd["status"]["storedVersions"] = told;
+        crd["status"]["storedVersions"] = message;
         crd = server
             .put("customresourcedefinitions", Subresource::Status, crd)
             .unwrap();
@@ -48,8 +48,8 @@ fn a_scale_of_another_kind_or_version_is_refused() {
         ),
     ] {
         let wish = json!({"apiVersion": version, "kind": kind, "metadata": {"name": name}});
-        let (_, told) = refused(server.put(plural, Subresource::Scale, wish));
-        assert_eq!(told, why);
+        let (_, message) = refused(server.put(plural, Subresource::Scale, wish));
+        assert_eq!(message, why);
     }
     let wish = json!({"metadata": {"name": "w"}, "spec": {"replicas": true}});
     assert_eq!(

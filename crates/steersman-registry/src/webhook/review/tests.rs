@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn answer(body: &Value) -> Answer {
-    Answer {
+fn answer(body: &Value) -> CallResponse {
+    CallResponse {
         uid: "u".to_owned(),
         body: Ok(body.to_string().into()),
     }
@@ -61,7 +61,7 @@ fn bad_answers_have_different_errors() {
         let found = read("h", "v1", mutating, &answer(&body));
         assert_eq!(found.unwrap_err(), why, "{body}");
     }
-    let broken = Answer {
+    let broken = CallResponse {
         uid: "u".to_owned(),
         body: Err("Post \"https://h\": EOF".to_owned()),
     };

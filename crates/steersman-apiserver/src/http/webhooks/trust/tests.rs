@@ -73,11 +73,11 @@ fn made(authority: &Authority) -> Made {
 }
 
 /// Returns the refusal of the first certificate in the year 2025; the others were sent with it.
-fn told(bundle: &str, shown: &[&Made], name: &str) -> Option<String> {
-    told_in(2025, bundle, shown, name)
+fn verify(bundle: &str, shown: &[&Made], name: &str) -> Option<String> {
+    verify_in(2025, bundle, shown, name)
 }
 
-fn told_in(year: u64, bundle: &str, shown: &[&Made], name: &str) -> Option<String> {
+fn verify_in(year: u64, bundle: &str, shown: &[&Made], name: &str) -> Option<String> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let trust = match Trust::of(bundle.as_bytes(), provider) {
         Ok(trust) => trust,
@@ -112,30 +112,30 @@ fn hook_1_a_certificate_of_the_bundle_is_trusted() {
     let both = made(&own(both));
     for shown in [&leaf, &itself, &both] {
         for name in ["localhost", "LOCALHOST", "127.0.0.1", "::1"] {
-            assert_eq!(told(&shown.pem, &[shown], name), None, "{name}");
+            assert_eq!(verify(&shown.pem, &[shown], name), None, "{name}");
         }
         // A trusted certificate is still refused for other names and at other times.
         assert_eq!(
-            told(&shown.pem, &[shown], "hook.example.com").unwrap(),
+            verify(&shown.pem, &[shown], "hook.example.com").unwrap(),
             "x509: certificate is valid for localhost, not hook.example.com"
         );
         assert_eq!(
-            told(&shown.pem, &[shown], "127.0.0.2").unwrap(),
+            verify(&shown.pem, &[shown], "127.0.0.2").unwrap(),
             "x509: certificate is valid for 127.0.0.1, ::1, not 127.0.0.2"
         );
         assert_eq!(
-            told_in(2031, &shown.pem, &[shown], "localhost").unwrap(),
+            verify_in(2031, &shown.pem, &[shown], "localhost").unwrap(),
             "x509: certificate has expired or is not yet valid: current time 2031-01-01T00:00:00Z is after 2030-01-01T00:00:00Z"
         );
         assert_eq!(
-            told_in(2015, &shown.pem, &[shown], "localhost").unwrap(),
+            verify_in(2015, &shown.pem, &[shown], "localhost").unwrap(),
             "x509: certificate has expired or is not yet valid: current time 2015-01-01T00:00:00Z is before 2020-01-01T00:00:00Z"
         );
     }
     // A certificate of the same issuer outside the bundle is refused, because the bundle holds no
     // authority.
     assert_eq!(
-        told(&leaf.pem, &[&serving(&envtest)], "localhost").unwrap(),
+        verify(&leaf.pem, &[&serving(&envtest)], "localhost").unwrap(),
         UNKNOWN
     );
 }
@@ -147,19 +147,22 @@ fn a_chain_that_ends_in_the_bundle_is_trusted() {
     let leaf = serving(&middle);
     let (root, middle) = (made(&root), made(&middle));
     let name = "localhost";
-    assert_eq!(told(&root.pem, &[&leaf, &middle], name), None);
+    assert_eq!(verify(&root.pem, &[&leaf, &middle], name), None);
     // The root may be sent too, and the order does not matter.
-    assert_eq!(told(&root.pem, &[&leaf, &root, &middle], name), None);
-    assert_eq!(told(&root.pem, &[&leaf], name).unwrap(), UNKNOWN);
+    assert_eq!(verify(&root.pem, &[&leaf, &root, &middle], name), None);
+    assert_eq!(verify(&root.pem, &[&leaf], name).unwrap(), UNKNOWN);
     // Each certificate of a bundle is a root.
-    assert_eq!(told(&middle.pem, &[&leaf], name), None);
+    assert_eq!(verify(&middle.pem, &[&leaf], name), None);
     let other = made(&own(authority_params("other")));
     let bundle = format!("# ours\n{}junk\n{}\n", other.pem, root.pem);
-    assert_eq!(told(&bundle, &[&leaf, &middle], name), None);
-    assert_eq!(told(&other.pem, &[&leaf, &middle], name).unwrap(), UNKNOWN);
-    assert_eq!(told("", &[&leaf, &middle], name).unwrap(), UNKNOWN);
+    assert_eq!(verify(&bundle, &[&leaf, &middle], name), None);
     assert_eq!(
-        told("junk", &[&leaf], name).unwrap(),
+        verify(&other.pem, &[&leaf, &middle], name).unwrap(),
+        UNKNOWN
+    );
+    assert_eq!(verify("", &[&leaf, &middle], name).unwrap(), UNKNOWN);
+    assert_eq!(
+        verify("junk", &[&leaf], name).unwrap(),
         "unable to load root certificates: unable to parse bytes as PEM block"
     );
 }
@@ -171,7 +174,7 @@ fn an_authority_may_serve_and_only_authorities_may_sign() {
     both.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     both.key_usages.push(KeyUsagePurpose::KeyCertSign);
     let both = below(both, &root);
-    assert_eq!(told(&root.pem(), &[&made(&both)], "127.0.0.1"), None);
+    assert_eq!(verify(&root.pem(), &[&made(&both)], "127.0.0.1"), None);
     let leaf = below(serving_params(), &root);
     let cannot = "x509: invalid signature: parent certificate cannot sign this kind of certificate";
     let hinted = |why: &str, who: &str| {
@@ -181,21 +184,21 @@ fn an_authority_may_serve_and_only_authorities_may_sign() {
     };
     let lower = signed(&params("lower", &["lower.example.com"]), &leaf);
     assert_eq!(
-        told(&leaf.pem(), &[&lower], "lower.example.com").unwrap(),
+        verify(&leaf.pem(), &[&lower], "lower.example.com").unwrap(),
         hinted(cannot, "localhost")
     );
     assert_eq!(
-        told(&root.pem(), &[&lower, &made(&leaf)], "lower.example.com").unwrap(),
+        verify(&root.pem(), &[&lower, &made(&leaf)], "lower.example.com").unwrap(),
         hinted(cannot, "localhost")
     );
     // Another authority of the same name.
     let other = own(authority_params("root"));
     assert_eq!(
-        told(&other.pem(), &[&serving(&root)], "localhost").unwrap(),
+        verify(&other.pem(), &[&serving(&root)], "localhost").unwrap(),
         hinted("x509: ECDSA verification failure", "root")
     );
     let both = format!("{}{}", other.pem(), root.pem());
-    assert_eq!(told(&both, &[&serving(&root)], "localhost"), None);
+    assert_eq!(verify(&both, &[&serving(&root)], "localhost"), None);
 }
 
 #[test]
@@ -204,16 +207,16 @@ fn an_authority_is_limited_by_dates_path_length_and_names() {
     old.not_after = date_time_ymd(2021, 1, 1);
     let old = own(old);
     assert_eq!(
-        told(&old.pem(), &[&serving(&old)], "localhost").unwrap(),
+        verify(&old.pem(), &[&serving(&old)], "localhost").unwrap(),
         "x509: certificate has expired or is not yet valid: current time 2025-01-01T00:00:00Z is after 2021-01-01T00:00:00Z"
     );
     let mut short = authority_params("short");
     short.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     let short = own(short);
     let middle = below(authority_params("middle"), &short);
-    assert_eq!(told(&short.pem(), &[&serving(&short)], "localhost"), None);
+    assert_eq!(verify(&short.pem(), &[&serving(&short)], "localhost"), None);
     assert_eq!(
-        told(
+        verify(
             &short.pem(),
             &[&serving(&middle), &made(&middle)],
             "localhost"
@@ -229,9 +232,9 @@ fn an_authority_is_limited_by_dates_path_length_and_names() {
     let confined = own(confined);
     let good = signed(&params("good", &["judge.hooks.svc"]), &confined);
     let bad = signed(&params("bad", &["judge.other.svc"]), &confined);
-    assert_eq!(told(&confined.pem(), &[&good], "judge.hooks.svc"), None);
+    assert_eq!(verify(&confined.pem(), &[&good], "judge.hooks.svc"), None);
     assert_eq!(
-        told(&confined.pem(), &[&bad], "judge.other.svc").unwrap(),
+        verify(&confined.pem(), &[&bad], "judge.other.svc").unwrap(),
         "x509: a root or intermediate certificate is not authorized to sign for this name: judge.other.svc"
     );
 }
@@ -249,7 +252,7 @@ fn a_webhooks_certificate_needs_the_usage_of_a_server() {
     let client = with(&[ExtendedKeyUsagePurpose::ClientAuth]);
     let refusal = "x509: certificate specifies an incompatible key usage";
     for bundle in [&root.pem(), &client.pem] {
-        assert_eq!(told(bundle, &[&client], "localhost").unwrap(), refusal);
+        assert_eq!(verify(bundle, &[&client], "localhost").unwrap(), refusal);
     }
     for usages in [
         &[][..],
@@ -259,7 +262,7 @@ fn a_webhooks_certificate_needs_the_usage_of_a_server() {
             ExtendedKeyUsagePurpose::ServerAuth,
         ],
     ] {
-        assert_eq!(told(&root.pem(), &[&with(usages)], "localhost"), None);
+        assert_eq!(verify(&root.pem(), &[&with(usages)], "localhost"), None);
     }
 }
 
@@ -267,7 +270,7 @@ fn a_webhooks_certificate_needs_the_usage_of_a_server() {
 fn only_names_in_the_extension_count() {
     let root = own(authority_params("root"));
     let of = |common: &str, names: &[&str]| signed(&params(common, names), &root);
-    let says = |shown: &Made, name: &str| told(&root.pem(), &[shown], name);
+    let says = |shown: &Made, name: &str| verify(&root.pem(), &[shown], name);
     let star = of("x", &["*.hooks.svc", "judge.svc"]);
     assert_eq!(says(&star, "judge.hooks.svc"), None);
     assert_eq!(says(&star, "Judge.Hooks.SVC"), None);

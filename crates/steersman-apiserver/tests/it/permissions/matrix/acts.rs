@@ -165,11 +165,11 @@ async fn policies_need_the_right_to_their_parameters() {
         .also(rule(&["get"], "", &["configmaps"]), 422, "");
     row.send(None).await.2.expect(201);
     let refused = row.send(Some(1)).await.2.expect(422);
-    let told = refused["message"].as_str().unwrap();
+    let message = refused["message"].as_str().unwrap();
     let why = "must have \"get\" permission on all objects of the referenced paramKind (kind=ConfigMap, apiVersion=v1)";
     assert!(
-        told.contains("spec.paramKind: Forbidden: user ") && told.ends_with(why),
-        "{told}"
+        message.contains("spec.paramKind: Forbidden: user ") && message.ends_with(why),
+        "{message}"
     );
 }
 
@@ -269,7 +269,7 @@ async fn a_driver_writes_its_devices_from_the_node_of_the_claim() {
         "ResourceClaim.{group} \"claim\" is invalid: status.devices: Forbidden: changing status.devices requires resource=\"resourceclaims/driver\", verb=\"[arbitrary-node:update]\" permission: {denied}"
     );
     let node = "authentication.kubernetes.io/node-name";
-    for (account, told) in [
+    for (account, message) in [
         (User::new(name).extra(node, "m"), Some(&denied)),
         (User::new(name), Some(&denied)),
         (User::new("ann").extra(node, "n"), None),
@@ -278,8 +278,8 @@ async fn a_driver_writes_its_devices_from_the_node_of_the_claim() {
         let is_account = account.name == name;
         let token = server.add_user(account);
         let answer = by(&server, &token, "PUT", &path, &written).await;
-        match told {
-            Some(told) => assert_eq!(answer.expect(422)["message"], **told),
+        match message {
+            Some(message) => assert_eq!(answer.expect(422)["message"], **message),
             None if is_account => {
                 answer.expect(200);
             }
