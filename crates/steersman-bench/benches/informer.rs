@@ -3,14 +3,14 @@
 use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use steersman_bench::micro::{Fed, SHARED, TOGETHER, batch};
+use steersman_bench::micro::{FedInformer, SHARED, TOGETHER, batch};
 use steersman_object::{LabelSelector, ObjectKey, Selection};
 
 const OBJECTS: u64 = 10_000;
 const CHANGES: u64 = 1_000;
 
-fn fed() -> Fed {
-    Fed::with(OBJECTS).unwrap_or_else(|problem| panic!("no informer: {problem}"))
+fn fed() -> FedInformer {
+    FedInformer::with(OBJECTS).unwrap_or_else(|problem| panic!("no informer: {problem}"))
 }
 
 /// The time from the arrival of changes until the store shows them, with one and with several

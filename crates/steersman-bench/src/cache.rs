@@ -24,7 +24,7 @@ pub(crate) mod options;
 pub(crate) mod scaling;
 
 use crate::cache::sync::in_turns;
-use crate::cache::words::{START_TO_SYNCED, Synced, Who};
+use crate::cache::words::{MeasuredCache, START_TO_SYNCED, Synced};
 use crate::figures::Figures;
 use crate::process::{Outcome, progress};
 use crate::report::{Figure, KUBE_RUNTIME, Spread};
@@ -71,7 +71,12 @@ pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> Outcome<Vec<Fig
 /// Pods.
 async fn timed(worlds: &mut Worlds, size: CacheSize) -> Outcome<Vec<Figure>> {
     let world = worlds.start(Sample::Pod, size.objects).await?;
-    let of = [Who::Defaults, Who::KubeRuntime, Who::Packed, Who::Http1];
+    let of = [
+        MeasuredCache::Defaults,
+        MeasuredCache::KubeRuntime,
+        MeasuredCache::Packed,
+        MeasuredCache::Http1,
+    ];
     progress(format!("{} runs of each cache", size.runs));
     let [own, peer, packed, http1] = in_turns(&world, of, size.objects, size.runs).await?;
     world.end().await?;
@@ -111,10 +116,10 @@ async fn timed(worlds: &mut Worlds, size: CacheSize) -> Outcome<Vec<Figure>> {
 async fn weighed(worlds: &mut Worlds, size: CacheSize) -> Outcome<Vec<Figure>> {
     let world = worlds.start(Sample::Pod, size.many).await?;
     let of = [
-        Who::Defaults,
-        Who::KubeRuntime,
-        Who::KubeRuntimeBare,
-        Who::Decoded,
+        MeasuredCache::Defaults,
+        MeasuredCache::KubeRuntime,
+        MeasuredCache::KubeRuntimeBare,
+        MeasuredCache::Decoded,
     ];
     progress(format!("{} runs of each cache", size.runs));
     let [own, peer, bare, decoded] = in_turns(&world, of, size.many, size.runs).await?;

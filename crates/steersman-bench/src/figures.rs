@@ -1,6 +1,6 @@
 //! Handle: the figures of one table, each shown as soon as it is measured.
 
-use crate::process::{Outcome, tell};
+use crate::process::{Outcome, print_result};
 use crate::report::Figure;
 
 /// Shows one figure.
@@ -18,7 +18,7 @@ pub(crate) struct Figures {
 impl Figures {
     /// Creates an empty table that shows its figures on the terminal.
     pub(crate) fn shown() -> Self {
-        Self::shown_by(|figure| tell(figure))
+        Self::shown_by(|figure| print_result(figure))
     }
 
     fn shown_by(show: impl FnMut(&Figure) + 'static) -> Self {

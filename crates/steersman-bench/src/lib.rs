@@ -21,7 +21,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::process::{Outcome, say};
+use crate::process::{Outcome, send};
 use crate::report::Figure;
 use crate::world::Worlds;
 
@@ -29,11 +29,11 @@ use crate::world::Worlds;
 #[derive(Debug, Parser)]
 struct Flags {
     #[command(subcommand)]
-    what: What,
+    measurement: Measurement,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum Measurement {
     /// The embedded API server: lists, watches, fan-out, start.
     Server(RunLength),
     /// The cache in comparison with kube-runtime's reflector: sync, processor time, memory, reads.
@@ -91,25 +91,27 @@ struct Foreign {
 )]
 #[must_use]
 pub fn run() -> ExitCode {
-    let done = match Flags::parse().what {
-        What::Server(asked) => tell(server::measure(asked.quick)),
-        What::Cache(asked) => tell(within(asked, async |worlds, quick| {
+    let done = match Flags::parse().measurement {
+        Measurement::Server(asked) => print_figures(server::measure(asked.quick)),
+        Measurement::Cache(asked) => print_figures(within(asked, async |worlds, quick| {
             cache::measure(worlds, quick).await
         })),
-        What::Controller(asked) => tell(cache::controller::measure(asked.quick)),
-        What::Load(asked) => tell(cache::load::measure(asked.quick)),
-        What::Steady { asked, long } => tell(cache::steady::measure(asked.quick, long)),
-        What::Kinds(asked) => tell(within(asked, async |worlds, quick| {
+        Measurement::Controller(asked) => print_figures(cache::controller::measure(asked.quick)),
+        Measurement::Load(asked) => print_figures(cache::load::measure(asked.quick)),
+        Measurement::Steady { asked, long } => {
+            print_figures(cache::steady::measure(asked.quick, long))
+        }
+        Measurement::Kinds(asked) => print_figures(within(asked, async |worlds, quick| {
             cache::kinds::measure(worlds, quick).await
         })),
-        What::Options(asked) => tell(within(asked, async |worlds, quick| {
+        Measurement::Options(asked) => print_figures(within(asked, async |worlds, quick| {
             cache::options::measure(worlds, quick).await
         })),
-        What::Scaling(asked) => tell(within(asked, async |worlds, quick| {
+        Measurement::Scaling(asked) => print_figures(within(asked, async |worlds, quick| {
             cache::scaling::measure(worlds, quick).await
         })),
-        What::Role(role) => role.play(),
-        What::Client(role) => role.play(),
+        Measurement::Role(role) => role.play(),
+        Measurement::Client(role) => role.play(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -134,12 +136,12 @@ async fn within(
 }
 
 /// Measures and prints the figures.
-fn tell(measuring: impl Future<Output = Outcome<Vec<Figure>>>) -> Outcome<()> {
+fn print_figures(measuring: impl Future<Output = Outcome<Vec<Figure>>>) -> Outcome<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
     for figure in runtime.block_on(measuring)? {
-        say(&figure)?;
+        send(&figure)?;
     }
     Ok(())
 }

@@ -33,7 +33,7 @@ type Item = Result<WatchEvent, Error>;
 
 /// An informer of Pods, and the server's end of its watch.
 #[derive(Debug)]
-pub struct Fed {
+pub struct FedInformer {
     /// The runtime of its tasks.
     pub runtime: Runtime,
     /// The synced informer.
@@ -99,7 +99,7 @@ impl ListWatch for Script {
     }
 }
 
-impl Fed {
+impl FedInformer {
     /// Creates an informer of this number of Pods.
     ///
     /// # Errors

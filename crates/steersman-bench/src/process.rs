@@ -59,17 +59,17 @@ impl Actor {
     }
 
     /// Reads the next line of its output as JSON.
-    pub(crate) async fn hear<T: DeserializeOwned>(&mut self) -> Outcome<T> {
+    pub(crate) async fn receive<T: DeserializeOwned>(&mut self) -> Outcome<T> {
         let line = self.lines.next_line().await?;
         let line = line.ok_or("a process of the benchmark ended before its time")?;
         Ok(serde_json::from_str(&line)?)
     }
 
     /// Sends a line, and reads the response.
-    pub(crate) async fn ask<T: DeserializeOwned>(&mut self, line: &str) -> Outcome<T> {
+    pub(crate) async fn request<T: DeserializeOwned>(&mut self, line: &str) -> Outcome<T> {
         self.input.write_all(line.as_bytes()).await?;
         self.input.write_all(b"\n").await?;
-        self.hear().await
+        self.receive().await
     }
 
     /// Waits until the process ends.
@@ -115,13 +115,13 @@ pub(crate) fn progress(what: impl std::fmt::Display) {
 
 /// Prints an intermediate result to the terminal.
 #[expect(clippy::print_stderr, reason = "long work shows what it found so far")]
-pub(crate) fn tell(what: impl std::fmt::Display) {
+pub(crate) fn print_result(what: impl std::fmt::Display) {
     eprintln!("  {what}");
 }
 
 /// Prints one line for the process that started this one.
 #[expect(clippy::print_stdout, reason = "the other process reads it")]
-pub(crate) fn say(answer: &impl serde::Serialize) -> Outcome<()> {
+pub(crate) fn send(answer: &impl serde::Serialize) -> Outcome<()> {
     println!("{}", serde_json::to_string(answer)?);
     Ok(())
 }

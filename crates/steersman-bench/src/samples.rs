@@ -28,7 +28,7 @@ pub(crate) enum Sample {
 
 /// An object, and its status if the kind has one.
 #[derive(Debug)]
-pub(crate) struct Made {
+pub(crate) struct SampleObject {
     pub(crate) object: Value,
     pub(crate) status: Option<Value>,
 }
@@ -83,7 +83,7 @@ impl Sample {
     }
 
     /// Returns the object of a number in a namespace.
-    pub(crate) fn make(self, number: u64, namespace: &str) -> Made {
+    pub(crate) fn make(self, number: u64, namespace: &str) -> SampleObject {
         let mut made = match self {
             Self::Pod => pods::pod(number),
             Self::ConfigMap => others::config_map(number),
@@ -96,7 +96,7 @@ impl Sample {
     }
 }
 
-impl Made {
+impl SampleObject {
     /// Returns the object in a form that the controllers of a cluster do not change: the scheduler
     /// ignores it, the garbage collector does not treat it as an orphan, and its references exist.
     #[must_use]

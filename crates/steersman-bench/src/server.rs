@@ -66,7 +66,7 @@ async fn start(size: ServerSize) -> Outcome<Vec<Figure>> {
     let mut starts: Vec<Started> = Vec::new();
     for _ in 0..size.runs.max(5) {
         let mut actor = Actor::start(&["start"])?;
-        starts.push(actor.hear().await?);
+        starts.push(actor.receive().await?);
         actor.end().await?;
     }
     let inside = Spread::over(&starts, |started| started.in_process_ms);
@@ -86,7 +86,7 @@ async fn start(size: ServerSize) -> Outcome<Vec<Figure>> {
 async fn in_process(size: ServerSize) -> Outcome<Vec<Figure>> {
     let (objects, runs) = (size.objects.to_string(), size.runs.to_string());
     let mut actor = Actor::start(&["in-process", "--objects", &objects, "--runs", &runs])?;
-    let answer: InProcess = actor.hear().await?;
+    let answer: InProcess = actor.receive().await?;
     actor.end().await?;
     let each = answer.bytes as f64 / 1e3 / size.objects as f64;
     let resident = answer.resident as f64 / 1e3 / size.objects as f64;
@@ -127,11 +127,11 @@ async fn in_process(size: ServerSize) -> Outcome<Vec<Figure>> {
 async fn over_https(size: ServerSize) -> Outcome<Vec<Figure>> {
     let objects = size.objects.to_string();
     let mut server = Actor::start(&["serve", "--objects", &objects])?;
-    let ready: Ready = server.hear().await?;
+    let ready: Ready = server.receive().await?;
     let place = serde_json::to_string(&ready.place)?;
     let runs = size.runs.to_string();
     let mut client = Actor::start(&["fetch", "--place", &place, "--runs", &runs])?;
-    let (lists, watches): (Vec<f64>, Vec<f64>) = client.hear().await?;
+    let (lists, watches): (Vec<f64>, Vec<f64>) = client.receive().await?;
     client.end().await?;
     server.end().await?;
     let rate = |id: &str, what: &str, rates: Vec<f64>| {
@@ -181,22 +181,22 @@ async fn fan_out(size: ServerSize, bytes: usize) -> Outcome<Figure> {
 /// Returns the number of cores that the server used, and the deliveries per second.
 async fn fanned(size: ServerSize, bytes: usize) -> Outcome<(f64, f64)> {
     let mut server = Actor::start(&["serve", "--objects", "0"])?;
-    let ready: Ready = server.hear().await?;
+    let ready: Ready = server.receive().await?;
     let place = serde_json::to_string(&ready.place)?;
     let watchers = size.watchers.to_string();
     let mut client = Actor::start(&["watch", "--place", &place, "--watchers", &watchers])?;
-    let open: u32 = client.hear().await?;
-    let before: Used = server.ask(&Order::Cpu.line()?).await?;
+    let open: u32 = client.receive().await?;
+    let before: Used = server.request(&Order::Cpu.line()?).await?;
     let writes = u64::from(WRITES) * size.seconds;
     let order = Order::Write {
         writes,
         per_second: WRITES,
         bytes,
     };
-    let took: f64 = server.ask(&order.line()?).await?;
+    let took: f64 = server.request(&order.line()?).await?;
     let wanted = u64::from(open) * writes;
-    let fanned: Fanned = client.ask(&wanted.to_string()).await?;
-    let after: Used = server.ask(&Order::Cpu.line()?).await?;
+    let fanned: Fanned = client.request(&wanted.to_string()).await?;
+    let after: Used = server.request(&Order::Cpu.line()?).await?;
     client.end().await?;
     server.end().await?;
     if fanned.events < wanted {
@@ -220,7 +220,7 @@ async fn played(size: ServerSize, deployments: u64, tracked: bool) -> Outcome<Fi
             size.runs
         ));
         let mut actor = Actor::start(&arguments)?;
-        let answer: Played = actor.hear().await?;
+        let answer: Played = actor.receive().await?;
         actor.end().await?;
         rates.push(answer.pods_per_second);
         resident = answer.resident;

@@ -55,7 +55,7 @@ impl Worlds {
                 let objects = objects.to_string();
                 let arguments = ["serve", "--objects", &objects, "--of", of.name()];
                 let mut actor = Actor::start(&arguments)?;
-                let ready: Ready = actor.hear().await?;
+                let ready: Ready = actor.receive().await?;
                 let kubeconfig = tempfile::NamedTempFile::new()?;
                 std::fs::write(kubeconfig.path(), ready.place.kubeconfig)?;
                 let path = kubeconfig.path().to_owned();
@@ -98,7 +98,7 @@ impl Worlds {
         progress("removing created objects from the server; an interrupt leaves them there");
         let removed = tokio::select! {
             removed = cluster.end() => removed,
-            Some(()) = stops.recv() => Err(cluster.told("interrupted")),
+            Some(()) = stops.recv() => Err(cluster.leftovers_error("interrupted")),
         };
         match (measured, removed) {
             (Err(problem), Err(left)) => Err(format!("{problem}\n{left}").into()),
@@ -130,7 +130,7 @@ impl World {
         progress(format!("more {}, {to} in all", self.of.resource()));
         match &mut self.side {
             Side::Own { actor, .. } => {
-                let _objects: u64 = actor.ask(&Order::Grow { to }.line()?).await?;
+                let _objects: u64 = actor.request(&Order::Grow { to }.line()?).await?;
                 Ok(())
             }
             Side::Foreign(namespace) => namespace.grow(to).await,
@@ -143,7 +143,7 @@ impl World {
         order: Order,
     ) -> Outcome<T> {
         match &mut self.side {
-            Side::Own { actor, .. } => actor.ask(&order.line()?).await,
+            Side::Own { actor, .. } => actor.request(&order.line()?).await,
             Side::Foreign(_) => Err("an external server takes no orders".into()),
         }
     }

@@ -1,9 +1,9 @@
 //! Driver: measures the work queue, and controllers from an event to a reconcile.
 
 use super::latency::Latency;
-use super::storm::Stormed;
+use super::storm::StormFigures;
 use super::sync::asked;
-use super::words::{Queued, Who};
+use super::words::{MeasuredCache, Queued};
 use crate::figures::Figures;
 use crate::process::{Actor, Outcome, progress};
 use crate::report::{Figure, KUBE_RUNTIME, Spread};
@@ -57,7 +57,7 @@ async fn late(size: ControllerSize) -> Outcome<Vec<Figure>> {
             (&mut peers, &[alone, &["--peer"]].concat()),
         ] {
             let mut client = Actor::client(asked)?;
-            runs.push(client.hear().await?);
+            runs.push(client.receive().await?);
             client.end().await?;
         }
     }
@@ -103,13 +103,16 @@ async fn late(size: ControllerSize) -> Outcome<Vec<Figure>> {
 async fn stormed(size: ControllerSize) -> Outcome<Vec<Figure>> {
     let mut worlds = Worlds::of(None).await?;
     let world = worlds.start(Sample::ConfigMap, size.objects).await?;
-    let (mut own, mut peer): (Vec<Stormed>, Vec<Stormed>) = (Vec::new(), Vec::new());
+    let (mut own, mut peer): (Vec<StormFigures>, Vec<StormFigures>) = (Vec::new(), Vec::new());
     for run in 1..=size.runs {
         progress(format!("run {run} of {} of each controller", size.runs));
-        for (by, runs) in [(Who::Defaults, &mut own), (Who::KubeRuntime, &mut peer)] {
+        for (by, runs) in [
+            (MeasuredCache::Defaults, &mut own),
+            (MeasuredCache::KubeRuntime, &mut peer),
+        ] {
             let asked = asked(&world, by, size.objects);
             let mut client = Actor::client(&["storm", &serde_json::to_string(&asked)?])?;
-            runs.push(client.hear().await?);
+            runs.push(client.receive().await?);
             client.end().await?;
         }
     }
@@ -118,8 +121,8 @@ async fn stormed(size: ControllerSize) -> Outcome<Vec<Figure>> {
         "{} ConfigMaps, each reconciled once, 8 workers",
         size.objects
     );
-    let rate = |runs: &[Stormed]| Spread::over(runs, |one| one.per_second);
-    let all = |runs: &[Stormed]| Spread::over(runs, |one| one.first_seconds + one.seconds);
+    let rate = |runs: &[StormFigures]| Spread::over(runs, |one| one.per_second);
+    let all = |runs: &[StormFigures]| Spread::over(runs, |one| one.first_seconds + one.seconds);
     let beside = |id: &str, what: &str| {
         let what = format!("{what}, from the first reconcile to the last, {of}");
         Figure::new(id, what, "reconciles/s", rate(&own))
@@ -146,7 +149,7 @@ async fn queued(size: ControllerSize) -> Outcome<Vec<Figure>> {
     let mut runs: Vec<Queued> = Vec::new();
     for _ in 0..size.runs {
         let mut client = Actor::client(&["queue", "--keys", &keys])?;
-        runs.push(client.hear().await?);
+        runs.push(client.receive().await?);
         client.end().await?;
     }
     let figure = |id: &str, what: &str, most: f64, of: &dyn Fn(&Queued) -> f64| {

@@ -1,7 +1,7 @@
 //! Driver: measures kinds other than Pods, from similar objects to random ones.
 
 use super::sync::in_turns;
-use super::words::{START_TO_SYNCED, Synced, Who};
+use super::words::{MeasuredCache, START_TO_SYNCED, Synced};
 use crate::figures::Figures;
 use crate::process::{Outcome, progress};
 use crate::report::{Figure, KUBE_RUNTIME, Spread};
@@ -39,7 +39,7 @@ pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> Outcome<Vec<Fig
     for (of, what) in KINDS {
         let world = worlds.start(of, size.objects).await?;
         progress(format!("{} runs of each cache", size.runs));
-        let who = [Who::Defaults, Who::KubeRuntime];
+        let who = [MeasuredCache::Defaults, MeasuredCache::KubeRuntime];
         let [own, peer] = in_turns(&world, who, size.objects, size.runs).await?;
         world.end().await?;
         let bytes = peer.iter().map(|one| one.bytes_each).max();

@@ -25,7 +25,7 @@ use tokio::time::Instant;
 
 use super::apart::{ServerApart, refused};
 use super::running::Running;
-use super::words::Who;
+use super::words::MeasuredCache;
 use crate::process::Outcome;
 
 /// The pause between two changes.
@@ -57,7 +57,7 @@ enum Controlling {
 }
 
 /// Changes one object `rounds` times.
-pub(super) async fn measure(by: Who, rounds: usize) -> Outcome<Latency> {
+pub(super) async fn measure(by: MeasuredCache, rounds: usize) -> Outcome<Latency> {
     let names = (0..=OTHERS).map(|number| format!("settings-{number}"));
     let apart = ServerApart::serve(names).await?;
     let (entered, mut entries) = mpsc::unbounded_channel();
@@ -96,8 +96,8 @@ pub(super) async fn measure(by: Who, rounds: usize) -> Outcome<Latency> {
 }
 
 impl Controlling {
-    async fn start(by: Who, kubeconfig: &Path, entered: Entered) -> Outcome<Self> {
-        if by != Who::KubeRuntime {
+    async fn start(by: MeasuredCache, kubeconfig: &Path, entered: Entered) -> Outcome<Self> {
+        if by != MeasuredCache::KubeRuntime {
             let connection = Connection::from_kubeconfig(kubeconfig).await?;
             let controller = Controller::builder::<ConfigMap>().build(entered)?;
             return Ok(Self::Steersman(Running::start(controller, connection)?));

@@ -18,9 +18,9 @@ use steersman_manager::{Manager, Shutdown};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::words::Who;
+use super::words::MeasuredCache;
 use crate::figures::Figures;
-use crate::process::{Actor, Outcome, progress, say};
+use crate::process::{Actor, Outcome, progress, send};
 use crate::report::{Figure, KUBE_RUNTIME, Spread};
 use crate::samples::Sample;
 use crate::server::fill::fill;
@@ -34,7 +34,7 @@ const LOG: usize = 100_000;
 /// The task of a process.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct LoadTask {
-    by: Who,
+    by: MeasuredCache,
     controllers: u64,
     watch_list: bool,
     /// The number of objects per kind.
@@ -85,8 +85,8 @@ pub(crate) async fn measure(quick: bool) -> Outcome<Vec<Figure>> {
             })
         };
         progress(format!("requests of {controllers} controllers"));
-        let own = count(Who::Defaults, true).await?;
-        let peer = count(Who::KubeRuntime, true).await?;
+        let own = count(MeasuredCache::Defaults, true).await?;
+        let peer = count(MeasuredCache::KubeRuntime, true).await?;
         let kinds = KINDS.len();
         let plural = if controllers == 1 { "" } else { "s" };
         let of = format!("{controllers} controller{plural} of the same {kinds} kinds");
@@ -100,8 +100,8 @@ pub(crate) async fn measure(quick: bool) -> Outcome<Vec<Figure>> {
                 .at_most(all)
                 .guarded(),
         );
-        let own = count(Who::Defaults, false).await?;
-        let peer = count(Who::KubeRuntime, false).await?;
+        let own = count(MeasuredCache::Defaults, false).await?;
+        let peer = count(MeasuredCache::KubeRuntime, false).await?;
         for (name, what, own, peer) in [
             (
                 "lists",
@@ -125,7 +125,7 @@ pub(crate) async fn measure(quick: bool) -> Outcome<Vec<Figure>> {
 
 async fn count(asked: LoadTask) -> Outcome<Loaded> {
     let mut client = Actor::client(&["load", &serde_json::to_string(&asked)?])?;
-    let loaded = client.hear().await?;
+    let loaded = client.receive().await?;
     client.end().await?;
     Ok(loaded)
 }
@@ -140,12 +140,12 @@ pub(super) async fn play(asked: &str) -> Outcome<()> {
     let connection = Connection::in_process(server.service(), "default");
     let count = Arc::new(LoadCount::default());
     match asked.by {
-        Who::KubeRuntime => peers(connection.client()?, asked, &count).await,
+        MeasuredCache::KubeRuntime => peers(connection.client()?, asked, &count).await,
         _ => manager(connection, asked, &count).await?,
     }
     let log = server.requests();
     let counted = |requests: usize| requests as u64;
-    say(&Loaded {
+    send(&Loaded {
         requests: counted(log.count(|_| true)),
         lists: counted(log.count(steersman_apiserver::faults::RequestRecord::is_first_page)),
         watches: counted(log.count(|request| request.does(Verb::Watch))),

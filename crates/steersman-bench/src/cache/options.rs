@@ -1,8 +1,8 @@
 //! Driver: measures the memory of Pods and the cost of reads under different options of the cache.
 
 use super::sync::in_turns;
-use super::words::Who;
-use crate::process::{Outcome, progress, tell};
+use super::words::MeasuredCache;
+use crate::process::{Outcome, print_result, progress};
 use crate::report::{Figure, Spread};
 use crate::samples::Sample;
 use crate::world::Worlds;
@@ -29,25 +29,41 @@ const QUICK: OptionsSize = OptionsSize {
 };
 
 /// The options, with their names in ids and in labels.
-const OPTIONS: [(Who, &str, &str); 10] = [
+const OPTIONS: [(MeasuredCache, &str, &str); 10] = [
     (
-        Who::Defaults,
+        MeasuredCache::Defaults,
         "defaults",
         "default options (budget of 64 MiB)",
     ),
-    (Who::Packed, "packed", "budget of 0 (all objects packed)"),
-    (Who::Little, "16MiB", "budget of 16 MiB"),
-    (Who::Much, "256MiB", "budget of 256 MiB"),
-    (Who::Decoded, "decoded", "no budget (all objects decoded)"),
-    (Who::Metadata, "metadata", "metadata only"),
-    (Who::Small, "small", "view as a struct with one field"),
-    (Who::Tree, "dynamic", "view as `DynamicObject`"),
     (
-        Who::Selected,
+        MeasuredCache::Packed,
+        "packed",
+        "budget of 0 (all objects packed)",
+    ),
+    (MeasuredCache::Little, "16MiB", "budget of 16 MiB"),
+    (MeasuredCache::Much, "256MiB", "budget of 256 MiB"),
+    (
+        MeasuredCache::Decoded,
+        "decoded",
+        "no budget (all objects decoded)",
+    ),
+    (MeasuredCache::Metadata, "metadata", "metadata only"),
+    (
+        MeasuredCache::Small,
+        "small",
+        "view as a struct with one field",
+    ),
+    (MeasuredCache::Tree, "dynamic", "view as `DynamicObject`"),
+    (
+        MeasuredCache::Selected,
         "selected",
         "one object in three, by label selector",
     ),
-    (Who::Whole, "managed-fields", "`managedFields` kept"),
+    (
+        MeasuredCache::Whole,
+        "managed-fields",
+        "`managedFields` kept",
+    ),
 ];
 
 /// Runs all measurements on one server that grows.
@@ -71,7 +87,7 @@ pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> Outcome<Vec<Fig
             let time = format!("time per read by key, {what}");
             let weight = Figure::new(&resident, memory, "MB", weight).at(objects);
             let read = Figure::new(&get, time, "µs", read).at(objects);
-            [&weight, &read].into_iter().for_each(tell);
+            [&weight, &read].into_iter().for_each(print_result);
             weights.push(weight);
             reads.push(read);
         }

@@ -26,7 +26,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::apart::{ServerApart, refused};
-use super::words::Who;
+use super::words::MeasuredCache;
 use crate::process::{Actor, Outcome, progress};
 use crate::report::{Figure, KUBE_RUNTIME, Spread};
 
@@ -58,7 +58,7 @@ pub(super) async fn measure_all(quick: bool) -> Outcome<Vec<Figure>> {
             (&mut peer, &[alone, &["--peer"]].concat()),
         ] {
             let mut client = Actor::client(asked)?;
-            runs.push(client.hear().await?);
+            runs.push(client.receive().await?);
             client.end().await?;
         }
     }
@@ -76,13 +76,13 @@ pub(super) async fn measure_all(quick: bool) -> Outcome<Vec<Figure>> {
 }
 
 /// Measures one outage.
-pub(super) async fn measure(by: Who, away: u64) -> Outcome<Returned> {
+pub(super) async fn measure(by: MeasuredCache, away: u64) -> Outcome<Returned> {
     let apart = ServerApart::serve(["stays", GONE].map(str::to_owned)).await?;
     let kubeconfig = apart.kubeconfig();
     let (sees, mut seen) = mpsc::unbounded_channel();
     let cancel = CancellationToken::new();
     let watching = match by {
-        Who::KubeRuntime => tokio::spawn(kube_runtime(client(kubeconfig).await?, sees)),
+        MeasuredCache::KubeRuntime => tokio::spawn(kube_runtime(client(kubeconfig).await?, sees)),
         _ => {
             let connection = Connection::from_kubeconfig(kubeconfig).await?;
             tokio::spawn(steersman(connection, cancel.clone(), sees))

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::reads::{KEYS, Rounds, cpu_of, read_each, rest, spread};
-use super::words::{SyncTask, Synced, Who};
+use super::words::{MeasuredCache, SyncTask, Synced};
 use crate::process::{Outcome, cpu_time, memory};
 use crate::samples::{NUMBER, SELECTED, SHARED, TOGETHER};
 
@@ -50,19 +50,19 @@ fn options(asked: &SyncTask) -> Outcome<CacheOptions> {
         .default_namespaces(asked.namespace.clone())
         .metrics(CacheMetrics::register(&Registry::new())?);
     Ok(match asked.by {
-        Who::Packed => options.decoded_budget(0),
-        Who::Little => options.decoded_budget(16 << 20),
-        Who::Much => options.decoded_budget(256 << 20),
-        Who::Decoded => options.decoded_budget(None),
-        Who::Whole => options.defaults(Settings::new().keep_managed_fields(true)),
-        Who::Selected => options.defaults(Settings::new().labels(SELECTED)),
-        Who::Defaults
-        | Who::Http1
-        | Who::Metadata
-        | Who::Small
-        | Who::Tree
-        | Who::KubeRuntime
-        | Who::KubeRuntimeBare => options,
+        MeasuredCache::Packed => options.decoded_budget(0),
+        MeasuredCache::Little => options.decoded_budget(16 << 20),
+        MeasuredCache::Much => options.decoded_budget(256 << 20),
+        MeasuredCache::Decoded => options.decoded_budget(None),
+        MeasuredCache::Whole => options.defaults(Settings::new().keep_managed_fields(true)),
+        MeasuredCache::Selected => options.defaults(Settings::new().labels(SELECTED)),
+        MeasuredCache::Defaults
+        | MeasuredCache::Http1
+        | MeasuredCache::Metadata
+        | MeasuredCache::Small
+        | MeasuredCache::Tree
+        | MeasuredCache::KubeRuntime
+        | MeasuredCache::KubeRuntimeBare => options,
     })
 }
 
@@ -71,7 +71,7 @@ pub(super) async fn steersman<K: TypedObject, V: Object>(asked: &SyncTask) -> Ou
     let began = Instant::now();
     let connection = Connection::from_kubeconfig(&asked.kubeconfig).await?;
     let connection = match asked.by {
-        Who::Http1 => connection.http1_only(true),
+        MeasuredCache::Http1 => connection.http1_only(true),
         _ => connection,
     };
     let cache = Cache::new(options(asked)?)?;
@@ -91,13 +91,13 @@ pub(super) async fn steersman<K: TypedObject, V: Object>(asked: &SyncTask) -> Ou
     let (keys, store) = read_each(keys, store, |store, key| store.get(key).is_some()).await?;
     synced.read = memory()?.0;
     let rounds = match asked.by {
-        Who::Packed => Rounds::FEW,
+        MeasuredCache::Packed => Rounds::FEW,
         _ => Rounds::MANY,
     };
     let some: Vec<&ObjectKey> = spread(&keys);
     synced.hot_ns = rounds.timed(1, |_| store.get(some[0]).is_some())?;
     synced.spread_ns = rounds.timed(some.len(), |at| store.get(some[at]).is_some())?;
-    if asked.by == Who::Decoded {
+    if asked.by == MeasuredCache::Decoded {
         let get = |at: usize| {
             let read = cache.get::<K>(some[at]);
             async { read.await.is_ok() }
@@ -112,7 +112,7 @@ pub(super) async fn steersman<K: TypedObject, V: Object>(asked: &SyncTask) -> Ou
         found(&informer, rounds, asked.objects, &mut synced)?;
     }
     // Decoding many objects at once may exceed the memory of the machine.
-    if asked.by == Who::Packed && asked.objects <= LISTED {
+    if asked.by == MeasuredCache::Packed && asked.objects <= LISTED {
         synced.list_cpu = cpu_of(|| store.list().len() as u64 == asked.objects)?;
     }
     cancel.cancel();
@@ -172,7 +172,7 @@ where
     };
     let (reader, writer) = reflector::store();
     let events = watcher(objects, watcher::Config::default().streaming_lists());
-    let bare = asked.by == Who::KubeRuntimeBare;
+    let bare = asked.by == MeasuredCache::KubeRuntimeBare;
     let events = events.modify(move |object: &mut K| {
         if bare {
             object.meta_mut().managed_fields = None;
@@ -203,7 +203,7 @@ fn expect(found: usize, asked: &SyncTask) -> Outcome<()> {
     let (found, wanted, of) = (found as u64, asked.objects, asked.of.resource());
     let is_expected = match asked.by {
         // The exact number is random.
-        Who::Selected => (wanted / 4..wanted / 2).contains(&found),
+        MeasuredCache::Selected => (wanted / 4..wanted / 2).contains(&found),
         _ => found == wanted,
     };
     if is_expected && found > 0 {
@@ -215,16 +215,16 @@ fn expect(found: usize, asked: &SyncTask) -> Outcome<()> {
 #[cfg(test)]
 mod tests {
     use super::{Rounds, Synced, found};
-    use crate::micro::Fed;
+    use crate::micro::FedInformer;
 
     #[test]
     fn a_list_that_does_not_find_its_ten_is_no_figure() {
-        let fed = Fed::with(95).unwrap();
+        let fed = FedInformer::with(95).unwrap();
         let mut synced = Synced::default();
         found(&fed.informer, Rounds::FEW, 90, &mut synced).unwrap();
         assert!(synced.index_ns > 0.0 && synced.label_ns > 0.0);
         // The tenth group has five objects.
-        let fed = Fed::with(95).unwrap();
+        let fed = FedInformer::with(95).unwrap();
         assert!(found(&fed.informer, Rounds::FEW, 100, &mut synced).is_err());
     }
 }

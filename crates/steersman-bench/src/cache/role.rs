@@ -7,10 +7,10 @@ use kube_client::core::{DynamicObject, NamespaceResourceScope, PartialObjectMeta
 use serde::{Deserialize, Serialize};
 use steersman_object::TypedObject;
 
-use super::storm::Stormed;
-use super::words::{SyncTask, Synced, Who};
+use super::storm::StormFigures;
+use super::words::{MeasuredCache, SyncTask, Synced};
 use super::{latency, load, outage, peers, queue, steady, storm, unseen};
-use crate::process::{Outcome, say};
+use crate::process::{Outcome, send};
 use crate::samples::{Sample, Widget};
 
 /// The role of a process in a measurement.
@@ -76,26 +76,26 @@ impl ClientRole {
                 Self::Unseen { objects } => {
                     // The fixture has a runtime of its own.
                     let measured = tokio::task::spawn_blocking(move || unseen::measure(objects));
-                    say(&measured.await??)
+                    send(&measured.await??)
                 }
-                Self::Sync { asked } => say(&sync(&serde_json::from_str(&asked)?).await?),
-                Self::Queue { keys } => say(&queue::work_off(keys).await?),
-                Self::Storm { asked } => say(&storm(&serde_json::from_str(&asked)?).await?),
+                Self::Sync { asked } => send(&sync(&serde_json::from_str(&asked)?).await?),
+                Self::Queue { keys } => send(&queue::work_off(keys).await?),
+                Self::Storm { asked } => send(&storm(&serde_json::from_str(&asked)?).await?),
                 Self::Latency { rounds, peer } => {
                     let by = if peer {
-                        Who::KubeRuntime
+                        MeasuredCache::KubeRuntime
                     } else {
-                        Who::Defaults
+                        MeasuredCache::Defaults
                     };
-                    say(&Box::pin(latency::measure(by, rounds)).await?)
+                    send(&Box::pin(latency::measure(by, rounds)).await?)
                 }
                 Self::Outage { away, peer } => {
                     let by = if peer {
-                        Who::KubeRuntime
+                        MeasuredCache::KubeRuntime
                     } else {
-                        Who::Defaults
+                        MeasuredCache::Defaults
                     };
-                    say(&Box::pin(outage::measure(by, away)).await?)
+                    send(&Box::pin(outage::measure(by, away)).await?)
                 }
                 Self::Load { asked } => Box::pin(load::play(&asked)).await,
                 Self::Steady { asked } => Box::pin(steady::play(&asked)).await,
@@ -111,10 +111,12 @@ struct Small {
     node_name: Option<String>,
 }
 
-async fn storm(asked: &SyncTask) -> Outcome<Stormed> {
+async fn storm(asked: &SyncTask) -> Outcome<StormFigures> {
     let (kubeconfig, objects) = (&asked.kubeconfig, asked.objects);
     match asked.by {
-        Who::KubeRuntime => Box::pin(storm::kube_runtime::<ConfigMap>(kubeconfig, objects)).await,
+        MeasuredCache::KubeRuntime => {
+            Box::pin(storm::kube_runtime::<ConfigMap>(kubeconfig, objects)).await
+        }
         _ => Box::pin(storm::steersman::<ConfigMap>(kubeconfig, objects)).await,
     }
 }
@@ -134,17 +136,23 @@ where
     K: TypedObject<Scope = NamespaceResourceScope>,
 {
     match asked.by {
-        Who::Metadata => Box::pin(peers::steersman::<K, PartialObjectMeta<K>>(asked)).await,
-        Who::Small => Box::pin(peers::steersman::<K, Object<Small, NotUsed>>(asked)).await,
-        Who::Tree => Box::pin(peers::steersman::<K, DynamicObject>(asked)).await,
-        Who::Defaults
-        | Who::Http1
-        | Who::Packed
-        | Who::Little
-        | Who::Much
-        | Who::Decoded
-        | Who::Whole
-        | Who::Selected => Box::pin(peers::steersman::<K, K>(asked)).await,
-        Who::KubeRuntime | Who::KubeRuntimeBare => Box::pin(peers::kube_runtime::<K>(asked)).await,
+        MeasuredCache::Metadata => {
+            Box::pin(peers::steersman::<K, PartialObjectMeta<K>>(asked)).await
+        }
+        MeasuredCache::Small => {
+            Box::pin(peers::steersman::<K, Object<Small, NotUsed>>(asked)).await
+        }
+        MeasuredCache::Tree => Box::pin(peers::steersman::<K, DynamicObject>(asked)).await,
+        MeasuredCache::Defaults
+        | MeasuredCache::Http1
+        | MeasuredCache::Packed
+        | MeasuredCache::Little
+        | MeasuredCache::Much
+        | MeasuredCache::Decoded
+        | MeasuredCache::Whole
+        | MeasuredCache::Selected => Box::pin(peers::steersman::<K, K>(asked)).await,
+        MeasuredCache::KubeRuntime | MeasuredCache::KubeRuntimeBare => {
+            Box::pin(peers::kube_runtime::<K>(asked)).await
+        }
     }
 }

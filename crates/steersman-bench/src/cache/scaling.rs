@@ -1,9 +1,9 @@
 //! Driver: measures sync, memory and reads for growing numbers of objects.
 
 use super::sync::in_turns;
-use super::words::{START_TO_SYNCED, Synced, Who};
+use super::words::{MeasuredCache, START_TO_SYNCED, Synced};
 use crate::fit::{Fit, Point, of_each, of_one_more};
-use crate::process::{Outcome, progress, tell};
+use crate::process::{Outcome, print_result, progress};
 use crate::report::{Figure, KUBE_RUNTIME, Spread};
 use crate::samples::Sample;
 use crate::world::{World, Worlds};
@@ -99,7 +99,7 @@ pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> Outcome<Vec<Fig
         world.grow(objects).await?;
         let step = Step::take(&world, objects, size).await?;
         for scaled in [SECONDS, CPU, RESIDENT, GET] {
-            tell(scaled.at(&step));
+            print_result(scaled.at(&step));
         }
         steps.push(step);
     }
@@ -130,10 +130,10 @@ impl Step {
         let runs = if objects > size.often { 1 } else { size.runs };
         progress(format!("{runs} runs with {objects}"));
         let (own, peer) = if objects > size.together {
-            let [own] = in_turns(world, [Who::Defaults], objects, runs).await?;
+            let [own] = in_turns(world, [MeasuredCache::Defaults], objects, runs).await?;
             (own, Vec::new())
         } else {
-            let of = [Who::Defaults, Who::KubeRuntime];
+            let of = [MeasuredCache::Defaults, MeasuredCache::KubeRuntime];
             let [own, peer] = in_turns(world, of, objects, runs).await?;
             (own, peer)
         };

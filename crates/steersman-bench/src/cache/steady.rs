@@ -18,7 +18,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::figures::Figures;
-use crate::process::{Actor, Outcome, memory, progress, say};
+use crate::process::{Actor, Outcome, memory, progress, send};
 use crate::report::{Figure, Spread};
 use crate::samples::{NUMBER, Sample};
 use crate::server::serve::Order;
@@ -103,7 +103,7 @@ async fn soak(size: SteadySize) -> Outcome<Vec<Figure>> {
         per_second: size.updates,
         seconds: size.soak_seconds,
     };
-    let Lived {
+    let ChurnFigures {
         resident, caught, ..
     } = live(size, order, size.soak_seconds).await?;
     let settled = resident
@@ -163,7 +163,7 @@ async fn churn(size: SteadySize) -> Outcome<Vec<Figure>> {
 }
 
 /// Returns the memory over time: after the first sync, and after each tenth of the duration.
-fn course(lived: &Lived, seconds: u32) -> Vec<Figure> {
+fn course(lived: &ChurnFigures, seconds: u32) -> Vec<Figure> {
     const STEPS: u32 = 10;
     let at = |step: u32| {
         let second = seconds * step / STEPS;
@@ -198,7 +198,7 @@ fn grown(before: &[u64], after: &[u64]) -> f64 {
 }
 
 /// The figures of an operator's process while its objects changed.
-struct Lived {
+struct ChurnFigures {
     /// The memory after the first sync, in bytes.
     synced: u64,
     /// The memory once a second and at the end, in bytes.
@@ -208,7 +208,7 @@ struct Lived {
 }
 
 /// Runs an operator while a server executes an order.
-async fn live(size: SteadySize, order: Order, seconds: u32) -> Outcome<Lived> {
+async fn live(size: SteadySize, order: Order, seconds: u32) -> Outcome<ChurnFigures> {
     let mut worlds = Worlds::of(None).await?;
     let mut world = worlds.start(Sample::Pod, size.objects).await?;
     let asked = SteadyTask {
@@ -216,7 +216,7 @@ async fn live(size: SteadySize, order: Order, seconds: u32) -> Outcome<Lived> {
         objects: usize::try_from(size.objects)?,
     };
     let mut client = Actor::client(&["steady", &serde_json::to_string(&asked)?])?;
-    let synced: u64 = client.hear().await?;
+    let synced: u64 = client.receive().await?;
     progress(format!("{seconds} s of changes"));
     let mut resident = Vec::new();
     let mut tick = tokio::time::interval(Duration::from_secs(1));
@@ -228,7 +228,7 @@ async fn live(size: SteadySize, order: Order, seconds: u32) -> Outcome<Lived> {
         loop {
             tokio::select! {
                 next = &mut ordered => break next?,
-                _ = tick.tick() => resident.push(client.ask(&Question::Resident.line()?).await?),
+                _ = tick.tick() => resident.push(client.request(&Question::Resident.line()?).await?),
             }
             if resident.len() % 60 == 59 {
                 progress(format!("{} of {seconds} s", resident.len()));
@@ -236,11 +236,11 @@ async fn live(size: SteadySize, order: Order, seconds: u32) -> Outcome<Lived> {
         }
     };
     let from = next - size.objects;
-    let caught = client.ask(&Question::Caught { from }.line()?).await?;
-    resident.push(client.ask(&Question::Resident.line()?).await?);
+    let caught = client.request(&Question::Caught { from }.line()?).await?;
+    resident.push(client.request(&Question::Resident.line()?).await?);
     client.end().await?;
     world.end().await?;
-    Ok(Lived {
+    Ok(ChurnFigures {
         synced,
         resident,
         caught,
@@ -267,12 +267,12 @@ pub(super) async fn play(asked: &str) -> Outcome<()> {
     let stop = Shutdown::when(cancel.clone().cancelled_owned());
     let running = tokio::spawn(manager.start(stop));
     seen.caught(0, asked.objects).await;
-    say(&memory()?.0)?;
+    send(&memory()?.0)?;
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     while let Some(line) = lines.next_line().await? {
         match serde_json::from_str(&line)? {
-            Question::Resident => say(&memory()?.0)?,
-            Question::Caught { from } => say(&seen.caught(from, asked.objects).await)?,
+            Question::Resident => send(&memory()?.0)?,
+            Question::Caught { from } => send(&seen.caught(from, asked.objects).await)?,
         }
     }
     cancel.cancel();

@@ -29,7 +29,7 @@ const WORKERS: u16 = 8;
 
 /// The figures of reconciling every object.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Stormed {
+pub(crate) struct StormFigures {
     /// From the start of the controller to its first reconcile.
     pub(crate) first_seconds: f64,
     /// From the first to the last reconcile.
@@ -49,7 +49,10 @@ struct StormCount {
 }
 
 /// Measures the controller of this workspace, with metrics.
-pub(super) async fn steersman<K: TypedObject>(kubeconfig: &Path, objects: u64) -> Outcome<Stormed> {
+pub(super) async fn steersman<K: TypedObject>(
+    kubeconfig: &Path,
+    objects: u64,
+) -> Outcome<StormFigures> {
     listen();
     let began = Instant::now();
     let connection = Connection::from_kubeconfig(kubeconfig).await?;
@@ -67,7 +70,7 @@ pub(super) async fn steersman<K: TypedObject>(kubeconfig: &Path, objects: u64) -
 pub(super) async fn kube_runtime<K: TypedObject>(
     kubeconfig: &Path,
     objects: u64,
-) -> Outcome<Stormed> {
+) -> Outcome<StormFigures> {
     listen();
     let began = Instant::now();
     let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
@@ -123,11 +126,11 @@ impl StormCount {
         }
     }
 
-    fn stormed(&self, began: Instant) -> Outcome<Stormed> {
+    fn stormed(&self, began: Instant) -> Outcome<StormFigures> {
         let first = self.first.get().ok_or("nothing was reconciled")?;
         let last = self.last.get().ok_or("not everything was reconciled")?;
         let seconds = (last.0 - first.0).as_secs_f64();
-        Ok(Stormed {
+        Ok(StormFigures {
             first_seconds: (first.0 - began).as_secs_f64(),
             seconds,
             cpu: last.1 - first.1,

@@ -1,11 +1,11 @@
 //! Driver: starts a process that caches the objects of a world.
 
-use super::words::{SyncTask, Synced, Who};
-use crate::process::{Actor, Outcome, progress, tell};
+use super::words::{MeasuredCache, SyncTask, Synced};
+use crate::process::{Actor, Outcome, print_result, progress};
 use crate::world::World;
 
 /// Returns the task of a process.
-pub(crate) fn asked(world: &World, by: Who, objects: u64) -> SyncTask {
+pub(crate) fn asked(world: &World, by: MeasuredCache, objects: u64) -> SyncTask {
     SyncTask {
         kubeconfig: world.kubeconfig().to_owned(),
         namespace: world.namespace().map(ToOwned::to_owned),
@@ -16,10 +16,10 @@ pub(crate) fn asked(world: &World, by: Who, objects: u64) -> SyncTask {
 }
 
 /// Measures one cache with this number of objects.
-pub(crate) async fn sync(world: &World, by: Who, objects: u64) -> Outcome<Synced> {
+pub(crate) async fn sync(world: &World, by: MeasuredCache, objects: u64) -> Outcome<Synced> {
     let asked = asked(world, by, objects);
     let mut client = Actor::client(&["sync", &serde_json::to_string(&asked)?])?;
-    let synced = client.hear().await?;
+    let synced = client.receive().await?;
     client.end().await?;
     Ok(synced)
 }
@@ -27,7 +27,7 @@ pub(crate) async fn sync(world: &World, by: Who, objects: u64) -> Outcome<Synced
 /// Measures several caches in turn, and returns all runs of each.
 pub(crate) async fn in_turns<const N: usize>(
     world: &World,
-    of: [Who; N],
+    of: [MeasuredCache; N],
     objects: u64,
     runs: u32,
 ) -> Outcome<[Vec<Synced>; N]> {
@@ -36,7 +36,7 @@ pub(crate) async fn in_turns<const N: usize>(
         progress(format!("run {run} of {runs}"));
         for (by, synced) in of.into_iter().zip(&mut all) {
             let done = sync(world, by, objects).await?;
-            tell(format!("{by:?}: {objects} synced in {:.2} s", done.seconds));
+            print_result(format!("{by:?}: {objects} synced in {:.2} s", done.seconds));
             synced.push(done);
         }
     }

@@ -42,7 +42,7 @@ pub(super) async fn measure_all(runs: u32, quick: bool) -> Outcome<Vec<Figure>> 
     let mut costs: Vec<UnseenCost> = Vec::new();
     for _ in 0..runs {
         let mut client = Actor::client(&["unseen", "--objects", &asked])?;
-        costs.push(client.hear().await?);
+        costs.push(client.receive().await?);
         client.end().await?;
     }
     let figure = |id: &str, read: String, of: fn(&UnseenCost) -> f64| {

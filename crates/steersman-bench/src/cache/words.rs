@@ -11,7 +11,7 @@ pub(crate) const START_TO_SYNCED: &str = "time from a cold start to a synced cac
 
 /// The measured cache: a library and its options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Who {
+pub(crate) enum MeasuredCache {
     /// The cache with its defaults.
     Defaults,
     /// The cache with its defaults, over HTTP/1.1.
@@ -48,7 +48,7 @@ pub(crate) struct SyncTask {
     pub(crate) namespace: Option<String>,
     pub(crate) of: Sample,
     pub(crate) objects: u64,
-    pub(crate) by: Who,
+    pub(crate) by: MeasuredCache,
 }
 
 /// The figures of caching.

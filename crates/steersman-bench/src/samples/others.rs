@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::dice::Dice;
-use super::{Made, NUMBER};
+use super::{NUMBER, SampleObject};
 
 /// The prefix of the names of ConfigMaps.
 pub(super) const SETTINGS: &str = "settings";
@@ -60,7 +60,7 @@ fn metadata(kind: &str, number: u64, app: &str) -> Value {
 }
 
 /// Returns the settings of a program, with different values per line, and a certificate.
-pub(super) fn config_map(number: u64) -> Made {
+pub(super) fn config_map(number: u64) -> SampleObject {
     let mut dice = Dice(number);
     let app = format!("svc-{:03}", dice.roll(400));
     let mut settings = String::new();
@@ -74,14 +74,14 @@ pub(super) fn config_map(number: u64) -> Made {
         "metadata": metadata(SETTINGS, number, &app),
         "data": {"application.properties": settings, "ca.pem": dice.noise(1600)},
     });
-    Made {
+    SampleObject {
         object,
         status: None,
     }
 }
 
 /// Returns a key and a certificate.
-pub(super) fn secret(number: u64) -> Made {
+pub(super) fn secret(number: u64) -> SampleObject {
     let mut dice = Dice(number);
     let app = format!("svc-{:03}", dice.roll(400));
     let object = json!({
@@ -91,14 +91,14 @@ pub(super) fn secret(number: u64) -> Made {
         "type": "Opaque",
         "data": {"key": dice.noise(1700), "certificate": dice.noise(1500), "password": dice.noise(32)},
     });
-    Made {
+    SampleObject {
         object,
         status: None,
     }
 }
 
 /// Returns an event of a scheduler or a kubelet about a Pod.
-pub(super) fn event(number: u64, namespace: &str) -> Made {
+pub(super) fn event(number: u64, namespace: &str) -> SampleObject {
     let mut dice = Dice(number);
     let pod = format!("svc-{:03}-{}-{}", dice.roll(400), dice.hex(10), dice.hex(5));
     let node = format!("node-{:04}", dice.roll(1000));
@@ -143,14 +143,14 @@ pub(super) fn event(number: u64, namespace: &str) -> Made {
         "lastTimestamp": time,
         "count": 1 + dice.roll(50),
     });
-    Made {
+    SampleObject {
         object,
         status: None,
     }
 }
 
 /// Returns a custom resource with the fields of its author and its operator.
-pub(super) fn widget(number: u64) -> Made {
+pub(super) fn widget(number: u64) -> SampleObject {
     let mut dice = Dice(number);
     let app = format!("svc-{:03}", dice.roll(400));
     let parts: Vec<Value> = (0..6)
@@ -175,7 +175,7 @@ pub(super) fn widget(number: u64) -> Made {
         },
     });
     let status = json!({"ready": true, "observedGeneration": 1, "message": format!("{} parts are there", 6)});
-    Made {
+    SampleObject {
         object,
         status: Some(status),
     }

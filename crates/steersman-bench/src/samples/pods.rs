@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use super::dice::Dice;
-use super::{Made, NUMBER, SHARED, TOGETHER};
+use super::{NUMBER, SHARED, SampleObject, TOGETHER};
 
 const TIME: &str = "2026-11-01T10:20:30Z";
 
 /// Returns the Pod of a number without status, and the status that a kubelet would report.
-pub(super) fn pod(number: u64) -> Made {
+pub(super) fn pod(number: u64) -> SampleObject {
     let mut dice = Dice(number);
     let app = format!("svc-{:03}", dice.roll(400));
     let team = format!("team-{:02}", dice.roll(50));
@@ -76,7 +76,7 @@ pub(super) fn pod(number: u64) -> Made {
         },
     });
     let status = status(&mut dice, &[("app", &image), ("proxy", &proxy)]);
-    Made {
+    SampleObject {
         object: pod,
         status: Some(status),
     }

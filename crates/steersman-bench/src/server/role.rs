@@ -18,7 +18,7 @@ use tower::ServiceExt;
 use super::fill::fill;
 use super::player::bring_up;
 use super::serve::serve;
-use crate::process::{Outcome, memory, say};
+use crate::process::{Outcome, memory, send};
 use crate::samples::Sample;
 use crate::wire::{Exchange, ServerAddress, trust};
 
@@ -161,7 +161,7 @@ async fn start(began: Instant) -> Outcome<()> {
     };
     let asked = Exchange::get(&place, &trust(&place)?, "/api/v1/namespaces/default").await?;
     asked.drain().await?;
-    say(&Started {
+    send(&Started {
         in_process_ms: in_process.as_secs_f64() * 1e3,
         https_ms: again.elapsed().as_secs_f64() * 1e3,
     })
@@ -208,7 +208,7 @@ async fn in_process(objects: u64, runs: u32) -> Outcome<()> {
         let (streamed, _) = ask(&server, WATCH_LIST).await?;
         watch_list.push(rate(streamed, began.elapsed()));
     }
-    say(&InProcess {
+    send(&InProcess {
         bytes,
         pages,
         watch_list,
@@ -250,7 +250,7 @@ async fn list_in_pages(server: &ApiServer) -> Outcome<u64> {
 
 async fn player(pods: u64, deployments: u64, tracked: bool) -> Outcome<()> {
     let seconds = bring_up(pods, deployments, tracked).await?;
-    say(&Played {
+    send(&Played {
         pods_per_second: pods as f64 / seconds,
         resident: memory()?.0,
     })
@@ -275,7 +275,7 @@ async fn fetch(place: ServerAddress, runs: u32) -> Outcome<()> {
         }
         watches.push(rate(bytes, began.elapsed()));
     }
-    say(&(lists, watches))
+    send(&(lists, watches))
 }
 
 async fn watch(place: ServerAddress, watchers: u32) -> Outcome<()> {
@@ -308,7 +308,7 @@ async fn watch(place: ServerAddress, watchers: u32) -> Outcome<()> {
             }
         });
     }
-    say(&open)?;
+    send(&open)?;
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     let wanted: u64 = lines.next_line().await?.unwrap_or_default().parse()?;
     while seen.load(Ordering::Relaxed) < wanted {
@@ -317,7 +317,7 @@ async fn watch(place: ServerAddress, watchers: u32) -> Outcome<()> {
             break;
         }
     }
-    say(&Fanned {
+    send(&Fanned {
         events: seen.load(Ordering::Relaxed),
     })
 }

@@ -16,7 +16,7 @@ use tokio::time::{Instant, Interval};
 use tower::ServiceExt;
 
 use super::fill::{NAMESPACE, add, fill, prepare};
-use crate::process::{Outcome, cpu_time, memory, say};
+use crate::process::{Outcome, cpu_time, memory, send};
 use crate::samples::{NUMBER, Sample};
 use crate::wire::ServerAddress;
 
@@ -89,7 +89,7 @@ pub(super) async fn serve(objects: u64, of: Sample) -> Outcome<()> {
     };
     held.grow(objects)?;
     let serving = held.server.serve("127.0.0.1:0").await?;
-    say(&Ready {
+    send(&Ready {
         place: ServerAddress {
             address: serving.addr().to_string(),
             ca_pem: serving.ca_pem().to_owned(),
@@ -108,7 +108,7 @@ impl Held {
         match order {
             Order::Grow { to } => {
                 self.grow(to)?;
-                say(&self.names.len())
+                send(&self.names.len())
             }
             Order::Touch {
                 per_second,
@@ -119,7 +119,7 @@ impl Held {
                     tick.tick().await;
                     self.touch()?;
                 }
-                say(&self.next)
+                send(&self.next)
             }
             Order::Replace {
                 per_second,
@@ -130,14 +130,14 @@ impl Held {
                     tick.tick().await;
                     self.replace().await?;
                 }
-                say(&self.next)
+                send(&self.next)
             }
             Order::Write {
                 writes,
                 per_second,
                 bytes,
-            } => say(&write(&self.server, writes, per_second, bytes).await?),
-            Order::Cpu => say(&Used {
+            } => send(&write(&self.server, writes, per_second, bytes).await?),
+            Order::Cpu => send(&Used {
                 cpu: cpu_time().as_secs_f64(),
                 resident: memory()?.0,
             }),

@@ -148,11 +148,11 @@ impl Cluster {
                 return Ok(());
             }
         }
-        Err(self.told(&problems.join("; ")))
+        Err(self.leftovers_error(&problems.join("; ")))
     }
 
     /// Returns an error with the names of the remaining objects and the reason.
-    pub(crate) fn told(&self, why: &str) -> Box<dyn std::error::Error + Send + Sync> {
+    pub(crate) fn leftovers_error(&self, why: &str) -> Box<dyn std::error::Error + Send + Sync> {
         let names = self
             .left
             .iter()
