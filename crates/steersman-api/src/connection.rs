@@ -57,7 +57,7 @@ use crate::wire::{Middleware, Wire};
 /// ```
 #[derive(Clone)]
 pub struct Connection {
-    way: Way,
+    way: Destination,
     endpoint: Arc<str>,
     host: Arc<str>,
     default_namespace: Arc<str>,
@@ -71,7 +71,7 @@ pub struct Connection {
 
 /// The destination of the requests of a connection.
 #[derive(Clone)]
-enum Way {
+enum Destination {
     Network(Arc<Network>),
     InProcess(Arc<Make>),
 }
@@ -155,7 +155,7 @@ impl Connection {
         let default_namespace: Arc<str> = config.default_namespace.as_str().into();
         let network = Network::new(config, Arc::clone(&endpoint));
         Self {
-            way: Way::Network(Arc::new(network)),
+            way: Destination::Network(Arc::new(network)),
             endpoint,
             host,
             // The configuration's own default cannot be told from a namespace of that name.
@@ -187,7 +187,7 @@ impl Connection {
             Ok(kube_client::Client::new(service, namespace.to_string()))
         };
         Self {
-            way: Way::InProcess(Arc::new(make)),
+            way: Destination::InProcess(Arc::new(make)),
             endpoint: "an api-server in this process".into(),
             host: "in-process".into(),
             default_namespace,
@@ -312,8 +312,8 @@ impl Connection {
     }
 
     fn with_links(mut self, change: impl FnOnce(&mut LinkOptions)) -> Self {
-        if let Way::Network(network) = &self.way {
-            self.way = Way::Network(Arc::new(network.with(change)));
+        if let Destination::Network(network) = &self.way {
+            self.way = Destination::Network(Arc::new(network.with(change)));
         }
         self
     }
@@ -336,8 +336,8 @@ impl Connection {
             });
         }
         match &self.way {
-            Way::Network(network) => network.client(&self.around),
-            Way::InProcess(make) => make(&self.around),
+            Destination::Network(network) => network.client(&self.around),
+            Destination::InProcess(make) => make(&self.around),
         }
     }
 

@@ -5,4 +5,4 @@ mod table;
 mod mapper;
 
 pub use document::Served;
-pub use mapper::{Everything, Mapper};
+pub use mapper::{Mapper, ServedKinds};

@@ -145,7 +145,7 @@ impl ListWatch for ApiListWatch {
             call.accept = METADATA_LIST;
         }
         let (info, response) = call.send(&self.client).await?;
-        let arriving = Arriving {
+        let arriving = PartialPage {
             body: response.into_body(),
             page: Page::new(info.clone()),
             decoder,
@@ -192,14 +192,14 @@ impl ListWatch for ApiListWatch {
 }
 
 /// A page that is arriving.
-struct Arriving {
+struct PartialPage {
     body: Body,
     page: Page,
     decoder: Decoder,
     info: RequestInfo,
 }
 
-impl Arriving {
+impl PartialPage {
     /// Returns the next part, and the state after it unless that part was the last.
     async fn next(mut self) -> (Result<ListPart, Error>, Option<Self>) {
         loop {

@@ -163,8 +163,8 @@ impl Service<Request<Body>> for UserAgentAndWarnings {
                 let warning = Warning { request, text };
                 for hook in &hooks {
                     // MGR-7: a panic of a hook ends neither the request nor its task.
-                    let told = catch_unwind(AssertUnwindSafe(|| hook(&warning)));
-                    if let Err(payload) = told {
+                    let result = catch_unwind(AssertUnwindSafe(|| hook(&warning)));
+                    if let Err(payload) = result {
                         let (request, panic) = (&warning.request, panic_text(&*payload));
                         error!(request, panic, "the hook `on_warning` panicked: correct it");
                     }

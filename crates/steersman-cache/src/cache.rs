@@ -47,7 +47,7 @@ pub struct Cache {
 
 /// A cache that is marked as running; see [`Cache::begin`].
 #[must_use = "dropping it stops the cache for good"]
-pub struct Begun {
+pub struct StartedCache {
     run: CacheRun,
 }
 
@@ -269,9 +269,9 @@ impl Cache {
     /// # Errors
     ///
     /// [`Error::AlreadyRan`].
-    pub fn begin(&self) -> Result<Begun, Error> {
+    pub fn begin(&self) -> Result<StartedCache, Error> {
         let run = Shared::begin(&self.shared).ok_or(Error::AlreadyRan)?;
-        Ok(Begun { run })
+        Ok(StartedCache { run })
     }
 
     /// Waits until the cache runs and every informer that is declared at that moment has synced.
@@ -327,7 +327,7 @@ impl Cache {
     }
 }
 
-impl Begun {
+impl StartedCache {
     /// Same as [`Cache::run`].
     ///
     /// # Errors
@@ -351,8 +351,8 @@ impl fmt::Debug for Cache {
     }
 }
 
-impl fmt::Debug for Begun {
+impl fmt::Debug for StartedCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Begun").finish_non_exhaustive()
+        f.debug_struct("StartedCache").finish_non_exhaustive()
     }
 }

@@ -81,7 +81,7 @@ pub mod removal;
 #[doc(hidden)]
 pub mod internal;
 
-pub use cache::{Begun, Cache};
+pub use cache::{Cache, StartedCache};
 pub use error::Error;
 pub use listed::{Listed, Versions};
 pub use metrics::CacheMetrics;

@@ -8,7 +8,7 @@ use tracing::debug;
 
 use crate::error::Error;
 use crate::options::ClientOptions;
-use crate::patch::change::{Manner, Part, Retry, change, is_another, is_of_another, retry};
+use crate::patch::change::{Part, PatchMode, Retry, change, is_another, is_of_another, retry};
 use crate::patch::status_field::has_status;
 use crate::send::RequestSender;
 
@@ -54,7 +54,7 @@ pub(crate) struct Plan<'a, K> {
     pub(crate) api: &'a Api<K>,
     pub(crate) sender: &'a RequestSender,
     pub(crate) kind: &'a Kind,
-    pub(crate) manner: Manner,
+    pub(crate) mode: PatchMode,
 }
 
 impl<K: Object> Plan<'_, K> {
@@ -136,7 +136,7 @@ impl<K: Object> Plan<'_, K> {
         mutate: &mut (dyn FnMut(&mut K) + Send),
     ) -> Result<Result<Ensured<K>, steersman_api::Error>, Error> {
         // The closure also runs on the new object, so that one closure describes both cases.
-        let empty = change(self.kind, initial, self.manner, mutate)?.0;
+        let empty = change(self.kind, initial, self.mode, mutate)?.0;
         let request = self.api.create_request(&empty, &self.options().write())?;
         let created = self.sender.write(self.kind, request).await;
         Ok(created.map(|created| Ensured::Created(Arc::new(created))))
@@ -147,13 +147,13 @@ impl<K: Object> Plan<'_, K> {
         before: &K,
         mutate: &mut (dyn FnMut(&mut K) + Send),
     ) -> Result<Result<Ensured<K>, steersman_api::Error>, Error> {
-        let (after, patch) = change(self.kind, before, self.manner, mutate)?;
+        let (after, patch) = change(self.kind, before, self.mode, mutate)?;
         let Some(patch) = patch else {
             self.check_status(&after)?;
             return Ok(Ok(Ensured::Unchanged(Arc::new(after))));
         };
         let (key, options) = (before.key(), self.options().write());
-        let request = match self.manner.part {
+        let request = match self.mode.part {
             Part::Object => self.api.patch_request(&key, &patch, &options)?,
             Part::Status => self
                 .api
@@ -165,7 +165,7 @@ impl<K: Object> Plan<'_, K> {
 
     /// Returns the error of a change without a difference if the type has no status (CLIENT-8).
     fn check_status(&self, object: &K) -> Result<(), Error> {
-        if self.manner.part == Part::Status && !has_status(self.kind, object)? {
+        if self.mode.part == Part::Status && !has_status(self.kind, object)? {
             return Err(Error::NoStatus {
                 kind: self.kind.clone(),
                 key: object.key(),

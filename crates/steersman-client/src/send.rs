@@ -249,8 +249,8 @@ fn note<T>(
 }
 
 /// Calls an observer. A panic of an observer affects neither the write nor other observers (MGR-7).
-fn guarded(write: &Write, tell: impl FnOnce()) {
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(tell)) {
+fn guarded(write: &Write, call: impl FnOnce()) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(call)) {
         tracing::error!(
             kind = %write.kind,
             object = write.key.as_ref().map(tracing::field::display),

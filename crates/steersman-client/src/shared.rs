@@ -17,8 +17,8 @@ use crate::field_manager;
 use crate::namespace::{key_in_namespace, list_namespace, object_in_namespace};
 use crate::options::{ClientOptions, Lock};
 use crate::own_writes::unseen_writes::{Note, Read, Writer};
-use crate::own_writes::write_tracker::{Owed, Unstored, Waited, WriteTracker};
-use crate::patch::change::{Manner, Part, check_version, is_of_another};
+use crate::own_writes::write_tracker::{RequiredWrites, Unstored, WaitOutcome, WriteTracker};
+use crate::patch::change::{Part, PatchMode, check_version, is_of_another};
 use crate::patch::document::{conflicts, document, in_namespace, part_document};
 use crate::send::RequestSender;
 use crate::write::RequestId;
@@ -113,13 +113,13 @@ impl Shared {
     }
 
     /// Returns the writes that a read must see, and those that it must ask the server about.
-    pub(crate) fn owed(&self, kind: &Kind, read: Read<'_>) -> Owed {
+    pub(crate) fn owed(&self, kind: &Kind, read: Read<'_>) -> RequiredWrites {
         let sender = &self.sender;
         sender.own.owed(&sender.options, sender.writer, kind, read)
     }
 
     /// Waits until the cache has seen the noted writes.
-    pub(crate) async fn wait(&self, kind: &Kind, read: Read<'_>, notes: Vec<Note>) -> Waited {
+    pub(crate) async fn wait(&self, kind: &Kind, read: Read<'_>, notes: Vec<Note>) -> WaitOutcome {
         let sender = &self.sender;
         sender.own.wait(&sender.options, kind, read, notes).await
     }
@@ -367,7 +367,7 @@ impl Shared {
             api,
             sender: &self.sender,
             kind,
-            manner: Manner {
+            mode: PatchMode {
                 part,
                 lock,
                 strategic,

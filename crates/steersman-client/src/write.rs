@@ -37,12 +37,12 @@ pub struct Write {
     /// The subresource, if the write is to one.
     pub subresource: Option<String>,
     /// For a delete: what was known of the object before the request was sent.
-    pub(crate) before: Before,
+    pub(crate) before: StateBeforeDelete,
 }
 
 /// What was known of an object before its delete was sent.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Before {
+pub(crate) struct StateBeforeDelete {
     /// The uid of the object that the cache held.
     pub(crate) stored: Option<String>,
     /// A resource version at which the object existed.

@@ -27,8 +27,8 @@ impl<K: TypedObject, R: RequestKey> AnyWatch<R> for Watch<K, R> {
     fn start(self: Box<Self>, cache: &Cache, sink: &Sink<R>) -> Result<Vec<Pump>, Error> {
         let watch: Arc<Self> = Arc::from(self);
         let pump_of = |subscription| {
-            let (tell, synced) = oneshot::channel();
-            let run = pump(subscription, Arc::clone(&watch), sink.clone(), tell).boxed();
+            let (on_synced, synced) = oneshot::channel();
+            let run = pump(subscription, Arc::clone(&watch), sink.clone(), on_synced).boxed();
             Pump { synced, run }
         };
         Ok(subscribe::<K>(cache)?.into_iter().map(pump_of).collect())

@@ -11,7 +11,7 @@ use steersman_api::{Error, ListWatch};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{sleep, sleep_until, timeout};
 
-use self::machine::{HealthMachine, Readiness, Turn, WITHIN};
+use self::machine::{HealthMachine, NextStep, Readiness, WITHIN};
 
 pub(crate) use self::machine::Pause;
 
@@ -92,14 +92,14 @@ impl ServerHealth {
             changed.borrow_and_update();
             let turn = self.state.machine.lock().turn(pause, now());
             match turn {
-                Turn::Go => return false,
+                NextStep::Go => return false,
                 // The informer that found the server repeats its request at once.
-                Turn::Returned if asked => return true,
-                Turn::Returned => {
+                NextStep::Returned if asked => return true,
+                NextStep::Returned => {
                     sleep(SPREAD.mul_f64(share.clamp(0.0, 1.0))).await;
                     return true;
                 }
-                Turn::Ask => {
+                NextStep::Ask => {
                     let answer = match timeout(WITHIN, list_watch.ready()).await {
                         Ok(answer) => judge(answer),
                         Err(_) => Readiness::NoResponse,
@@ -108,7 +108,7 @@ impl ServerHealth {
                     self.state.machine.lock().handle_ready(answer, now());
                     self.state.changed.send_replace(());
                 }
-                Turn::Wait(until) => tokio::select! {
+                NextStep::Wait(until) => tokio::select! {
                     () = sleep_until(until.into()) => {}
                     // The handle owns the sender, so the wait cannot fail.
                     _changed = changed.changed() => {}

@@ -12,7 +12,7 @@ use prometheus::{
 };
 
 use self::gauges::Gauges;
-use self::scrape::{Living, Scrape};
+use self::scrape::{LiveGauges, Scrape};
 
 /// Buckets of the durations of requests: 5 ms to 10 min.
 const DURATIONS: [f64; 12] = [
@@ -44,7 +44,7 @@ pub struct InformerMetrics {
     hits: IntCounterVec,
     unpacks: IntCounterVec,
     evictions: IntCounterVec,
-    living: Arc<Living>,
+    living: Arc<LiveGauges>,
 }
 
 /// The counters of one informer; without a registry nothing is counted. Cheap to clone.
@@ -87,7 +87,7 @@ impl InformerMetrics {
             let options = HistogramOpts::new(name, help).buckets(buckets.to_vec());
             registered(registry, HistogramVec::new(options, &["name"])?)
         };
-        let living = Arc::<Living>::default();
+        let living = Arc::<LiveGauges>::default();
         registry.register(Box::new(Scrape::new(Arc::clone(&living))?))?;
         Ok(Self {
             lists: counter(

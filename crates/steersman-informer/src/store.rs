@@ -20,7 +20,7 @@ pub use reader::Store;
 
 pub(crate) use entry_diff::{EntryDiff, KnownEntries};
 pub(crate) use index::{Index, IndexFn};
-pub(crate) use indexer::{Effects, Indexer, Judges, Relist, StoreChange};
+pub(crate) use indexer::{Effects, Indexer, Relist, StoreChange, ViewSnapshot};
 pub(crate) use query::{LABELS, label_values, select, unreadable};
 pub(crate) use reader::StoreState;
 pub(crate) use view::{IndexFailure, View, ViewEffects, ViewHandle, ViewId, values};

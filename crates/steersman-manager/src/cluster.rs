@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use prometheus::Registry;
 use steersman_api::{Connection, ConnectionMetrics};
-use steersman_cache::{Begun, Cache, CacheMetrics, CacheOptions};
+use steersman_cache::{Cache, CacheMetrics, CacheOptions, StartedCache};
 use steersman_client::{Client, ClientMetrics, ClientOptions};
 use steersman_controller::ClusterName;
 use steersman_object::report;
@@ -37,7 +37,7 @@ pub struct Cluster {
     /// The name among the clusters that were added to a manager.
     name: Option<ClusterName>,
     /// The start of the cache; only in the clone that a manager runs.
-    begun: Option<Begun>,
+    begun: Option<StartedCache>,
 }
 
 impl Clone for Cluster {

@@ -6,7 +6,7 @@ use tokio::time::sleep_until;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::reminders::{Loudness, Reminders};
+use crate::reminders::{ReminderLevel, Reminders};
 
 /// The runnables of a group that report when they are ready.
 #[derive(Debug)]
@@ -45,17 +45,17 @@ impl Readiness {
     }
 }
 
-fn remind(awaited: &[(String, CancellationToken)], loudness: Loudness) {
+fn remind(awaited: &[(String, CancellationToken)], loudness: ReminderLevel) {
     let waiting = awaited.iter().filter(|(_, ready)| !ready.is_cancelled());
     let names: Vec<&str> = waiting.map(|(name, _)| name.as_str()).collect();
     let waiting_for = names.join(", ");
     match loudness {
-        Loudness::Warning => warn!(
+        ReminderLevel::Warning => warn!(
             waiting_for,
             "later groups wait until these runnables are ready; further reminders are logged as INFO, \
              ever more rarely"
         ),
-        Loudness::Info => info!(
+        ReminderLevel::Info => info!(
             waiting_for,
             "later groups wait until these runnables are ready"
         ),

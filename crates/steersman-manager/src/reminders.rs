@@ -18,7 +18,7 @@ pub(crate) struct Reminders {
 
 /// How loud a reminder is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Loudness {
+pub(crate) enum ReminderLevel {
     Warning,
     Info,
 }
@@ -38,7 +38,7 @@ impl Reminders {
     }
 
     /// Returns the log level of the reminder that is due at `now`, or `None` if no reminder is due.
-    pub(crate) fn due(&mut self, now: Instant) -> Option<Loudness> {
+    pub(crate) fn due(&mut self, now: Instant) -> Option<ReminderLevel> {
         if now < self.next {
             return None;
         }
@@ -46,9 +46,9 @@ impl Reminders {
         self.pause = LONGEST_PAUSE.min(self.pause * 2);
         self.next += self.pause;
         Some(if is_first {
-            Loudness::Warning
+            ReminderLevel::Warning
         } else {
-            Loudness::Info
+            ReminderLevel::Info
         })
     }
 }
@@ -76,7 +76,11 @@ mod tests {
                 10, 30, 70, 150, 310, 630, 1270, 2550, 5110, 8710, 12310, 15910
             ]
         );
-        assert_eq!(loudness[0], Loudness::Warning);
-        assert!(loudness[1..].iter().all(|each| *each == Loudness::Info));
+        assert_eq!(loudness[0], ReminderLevel::Warning);
+        assert!(
+            loudness[1..]
+                .iter()
+                .all(|each| *each == ReminderLevel::Info)
+        );
     }
 }

@@ -22,7 +22,7 @@ pub(crate) struct Supervision {
     /// The time limit, after `grace`, for the groups that were not asked to stop within it.
     last_moment: Duration,
     failure: Option<Error>,
-    cut: Option<Cut>,
+    cut: Option<EarlyEnd>,
     /// The requests that controllers dropped at the end of their grace period.
     dropped: Vec<String>,
 }
@@ -43,7 +43,7 @@ enum Stage {
 
 /// Why a stop in order was cut short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cut {
+enum EarlyEnd {
     /// The grace is over.
     Late,
     /// A second request to stop came.
@@ -164,7 +164,7 @@ impl Supervision {
 
     /// Returns whether a second request cut the stop short.
     pub(crate) fn is_insisted(&self) -> bool {
-        self.cut == Some(Cut::Insisted)
+        self.cut == Some(EarlyEnd::Insisted)
     }
 
     /// Returns whether a group is starting, so that its readiness counts.
@@ -184,9 +184,9 @@ impl Supervision {
         late.extend(self.dropped);
         late.sort();
         let stopped = match self.cut {
-            Some(Cut::Insisted) => Err(Error::Aborted { running: late }),
+            Some(EarlyEnd::Insisted) => Err(Error::Aborted { running: late }),
             None if late.is_empty() => Ok(()),
-            None | Some(Cut::Late) => Err(Error::StopTimeout {
+            None | Some(EarlyEnd::Late) => Err(Error::StopTimeout {
                 grace: self.grace.unwrap_or(DEFAULT_GRACE),
                 running: late,
             }),
@@ -272,17 +272,17 @@ impl Supervision {
             // MGR-3: after the late runnables were dropped, the remaining groups are still asked to
             // stop, in order.
             Event::DeadlinePassed if self.cut.is_none() => {
-                self.cut = Some(Cut::Late);
+                self.cut = Some(EarlyEnd::Late);
                 self.stop_until(position, now.checked_add(self.last_moment));
                 Step::DropLate
             }
             Event::DeadlinePassed => Step::DropAll,
             Event::LeadershipLost(reason) => self.lose(reason),
             Event::Insisted => {
-                self.cut = Some(Cut::Insisted);
+                self.cut = Some(EarlyEnd::Insisted);
                 Step::DropLate
             }
-            Event::LateDropped if self.cut == Some(Cut::Insisted) => Step::DropAll,
+            Event::LateDropped if self.cut == Some(EarlyEnd::Insisted) => Step::DropAll,
             Event::LateDropped
             | Event::Ready
             | Event::Elected

@@ -23,11 +23,11 @@ const NO_ANSWER: &str = "nothing: the check did not end";
 /// it must not.
 ///
 /// `Debug` prints the same text as `Display`, because a failed `unwrap` prints `Debug`.
-pub struct Unmet {
+pub struct ConditionError {
     text: String,
 }
 
-impl Unmet {
+impl ConditionError {
     fn new(text: String) -> Self {
         Self { text }
     }
@@ -40,19 +40,19 @@ impl Unmet {
     }
 }
 
-impl fmt::Display for Unmet {
+impl fmt::Display for ConditionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
 }
 
-impl fmt::Debug for Unmet {
+impl fmt::Debug for ConditionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
 }
 
-impl std::error::Error for Unmet {}
+impl std::error::Error for ConditionError {}
 
 /// Repeats `check` until it returns `Ok`, and returns its value.
 ///
@@ -61,12 +61,12 @@ impl std::error::Error for Unmet {}
 ///
 /// # Errors
 ///
-/// [`Unmet`] after [`PATIENCE`], even during a check.
+/// [`ConditionError`] after [`PATIENCE`], even during a check.
 ///
 /// # Cancel safety
 ///
 /// Cancel safe if `check` is: only the last description is kept between checks.
-pub async fn eventually<T, C, F>(what: &str, check: C) -> Result<T, Unmet>
+pub async fn eventually<T, C, F>(what: &str, check: C) -> Result<T, ConditionError>
 where
     C: FnMut() -> F,
     F: Future<Output = Result<T, String>>,
@@ -78,7 +78,7 @@ where
 ///
 /// # Errors
 ///
-/// [`Unmet`] after the time limit, even during a check.
+/// [`ConditionError`] after the time limit, even during a check.
 ///
 /// # Cancel safety
 ///
@@ -87,7 +87,7 @@ pub async fn eventually_within<T, C, F>(
     patience: Duration,
     what: &str,
     mut check: C,
-) -> Result<T, Unmet>
+) -> Result<T, ConditionError>
 where
     C: FnMut() -> F,
     F: Future<Output = Result<T, String>>,
@@ -102,7 +102,7 @@ where
         }
         if Instant::now() >= deadline {
             let text = format!("{what} did not come true within {patience:?}; last seen: {seen}");
-            return Err(Unmet::new(text));
+            return Err(ConditionError::new(text));
         }
         sleep_until(deadline.min(Instant::now() + INTERVAL)).await;
     }
@@ -114,12 +114,16 @@ where
 ///
 /// # Errors
 ///
-/// [`Unmet`] at the first check that returns `Err`, with its text and the time.
+/// [`ConditionError`] at the first check that returns `Err`, with its text and the time.
 ///
 /// # Cancel safety
 ///
 /// Same as [`eventually`].
-pub async fn consistently<T, C, F>(lasting: Duration, what: &str, check: C) -> Result<(), Unmet>
+pub async fn consistently<T, C, F>(
+    lasting: Duration,
+    what: &str,
+    check: C,
+) -> Result<(), ConditionError>
 where
     C: FnMut() -> F,
     F: Future<Output = Result<T, String>>,
@@ -138,12 +142,12 @@ where
 ///
 /// # Errors
 ///
-/// [`Unmet`] at the first check that returns `Ok`, with its value and the time.
+/// [`ConditionError`] at the first check that returns `Ok`, with its value and the time.
 ///
 /// # Cancel safety
 ///
 /// Same as [`eventually`].
-pub async fn never<T, C, F>(lasting: Duration, what: &str, check: C) -> Result<(), Unmet>
+pub async fn never<T, C, F>(lasting: Duration, what: &str, check: C) -> Result<(), ConditionError>
 where
     T: fmt::Debug,
     C: FnMut() -> F,
@@ -164,7 +168,7 @@ async fn repeat<T, C, F>(
     lasting: Duration,
     mut check: C,
     problem: impl Fn(Duration, Result<T, String>) -> Option<String>,
-) -> Result<(), Unmet>
+) -> Result<(), ConditionError>
 where
     C: FnMut() -> F,
     F: Future<Output = Result<T, String>>,
@@ -173,7 +177,7 @@ where
     while let Ok(result) = timeout_at(began + lasting, check()).await {
         let after = began.elapsed();
         if let Some(text) = problem(after, result) {
-            return Err(Unmet::new(text));
+            return Err(ConditionError::new(text));
         }
         if after >= lasting {
             break;

@@ -209,9 +209,9 @@ mod tests {
             error.to_string(),
             "KUBEBUILDER_CONTROLPLANE_START_TIMEOUT=\"soon\" is not a duration such as 20s or 1m30s"
         );
-        let manners =
+        let options =
             ProcessOptions::from_variables(variables(&[(ATTACH_OUTPUT, "true")])).unwrap();
-        assert!(manners.attach);
-        assert_eq!(manners.start, Duration::from_secs(20));
+        assert!(options.attach);
+        assert_eq!(options.start, Duration::from_secs(20));
     }
 }

@@ -113,9 +113,9 @@ impl TestEnvBuilder {
             match backend {
                 Backend::Embedded => embedded(server).await?,
                 Backend::Binaries(assets) => {
-                    let mut manners = ProcessOptions::from_env()?;
-                    manners.start = self.start_within.unwrap_or(manners.start);
-                    let started = ControlPlane::start(&assets, manners, &self.arguments).await?;
+                    let mut options = ProcessOptions::from_env()?;
+                    options.start = self.start_within.unwrap_or(options.start);
+                    let started = ControlPlane::start(&assets, options, &self.arguments).await?;
                     let (control_plane, kubeconfig) = started;
                     let config = Box::new(config(kubeconfig.clone()).await?);
                     TestEnv::new(Cluster::Binaries(control_plane, config), Some(kubeconfig))

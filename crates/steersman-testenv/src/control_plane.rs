@@ -37,12 +37,12 @@ impl ControlPlane {
     /// Cancel safe: started programs end.
     pub(crate) async fn start(
         assets: &Assets,
-        manners: ProcessOptions,
+        options: ProcessOptions,
         more: &[String],
     ) -> Result<(Self, Kubeconfig), Error> {
         let mut tries = 1;
         loop {
-            match Self::try_start(assets, manners, more).await {
+            match Self::try_start(assets, options, more).await {
                 Err(Error::Exited { .. }) if tries < TRIES => tries += 1,
                 outcome => return outcome,
             }
@@ -51,7 +51,7 @@ impl ControlPlane {
 
     async fn try_start(
         assets: &Assets,
-        manners: ProcessOptions,
+        options: ProcessOptions,
         more: &[String],
     ) -> Result<(Self, Kubeconfig), Error> {
         let folder = TempDir::new().map_err(file(&std::env::temp_dir()))?;
@@ -62,31 +62,32 @@ impl ControlPlane {
         let data = path.join("etcd");
         let list = arguments::etcd(&data, client, peer);
         let log = path.join("etcd.log");
-        let mut etcd = Process::start(&assets.etcd, &list, &log, manners.attach)?;
+        let mut etcd = Process::start(&assets.etcd, &list, &log, options.attach)?;
         let url = arguments::http(client);
         let health = Rest::over_network(&plain(&url)).map_err(request)?;
         let look = || async { answer(&health, "/health").await };
-        etcd.ready(manners.start, look).await?;
+        etcd.ready(options.start, look).await?;
 
         write_keys(path, &pki)?;
         let list = arguments::kube_apiserver(path, port, client, more);
         let log = path.join("kube-apiserver.log");
-        let mut server = Process::start(&assets.kube_apiserver, &list, &log, manners.attach)?;
+        let mut server = Process::start(&assets.kube_apiserver, &list, &log, options.attach)?;
         let kubeconfig = kubeconfig(&format!("https://127.0.0.1:{port}"), &pki)?;
-        let options = KubeConfigOptions::default();
-        let config = Config::from_custom_kubeconfig(kubeconfig.clone(), &options).await?;
+        let kubeconfig_options = KubeConfigOptions::default();
+        let config =
+            Config::from_custom_kubeconfig(kubeconfig.clone(), &kubeconfig_options).await?;
         let rest = Rest::over_network(&config).map_err(request)?;
         let look = || async {
             answer(&rest, "/readyz").await?;
             // The server creates this namespace shortly after it is ready, and tests depend on it.
             answer(&rest, "/api/v1/namespaces/default").await
         };
-        server.ready(manners.start, look).await?;
+        server.ready(options.start, look).await?;
         let control_plane = Self {
             server,
             etcd,
             _folder: folder,
-            stop: manners.stop,
+            stop: options.stop,
         };
         Ok((control_plane, kubeconfig))
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::assert::{self, PATIENCE, Unmet};
+use crate::assert::{self, ConditionError, PATIENCE};
 use crate::environment::TestEnv;
 use crate::log;
 use crate::report;
@@ -66,12 +66,12 @@ impl Expectation<'_> {
     ///
     /// # Errors
     ///
-    /// [`Unmet`] after the time limit.
+    /// [`ConditionError`] after the time limit.
     ///
     /// # Cancel safety
     ///
     /// Cancel safe if `check` is.
-    pub async fn eventually<T, C, F>(self, check: C) -> Result<T, Unmet>
+    pub async fn eventually<T, C, F>(self, check: C) -> Result<T, ConditionError>
     where
         C: FnMut() -> F,
         F: Future<Output = Result<T, String>>,
@@ -84,12 +84,16 @@ impl Expectation<'_> {
     ///
     /// # Errors
     ///
-    /// [`Unmet`] at the first check that returns `Err`.
+    /// [`ConditionError`] at the first check that returns `Err`.
     ///
     /// # Cancel safety
     ///
     /// Cancel safe if `check` is.
-    pub async fn consistently<T, C, F>(self, lasting: Duration, check: C) -> Result<(), Unmet>
+    pub async fn consistently<T, C, F>(
+        self,
+        lasting: Duration,
+        check: C,
+    ) -> Result<(), ConditionError>
     where
         C: FnMut() -> F,
         F: Future<Output = Result<T, String>>,
@@ -102,12 +106,12 @@ impl Expectation<'_> {
     ///
     /// # Errors
     ///
-    /// [`Unmet`] at the first check that returns `Ok`.
+    /// [`ConditionError`] at the first check that returns `Ok`.
     ///
     /// # Cancel safety
     ///
     /// Cancel safe if `check` is.
-    pub async fn never<T, C, F>(self, lasting: Duration, check: C) -> Result<(), Unmet>
+    pub async fn never<T, C, F>(self, lasting: Duration, check: C) -> Result<(), ConditionError>
     where
         T: fmt::Debug,
         C: FnMut() -> F,
@@ -117,7 +121,7 @@ impl Expectation<'_> {
         self.explained(outcome).await
     }
 
-    async fn explained<T>(&self, outcome: Result<T, Unmet>) -> Result<T, Unmet> {
+    async fn explained<T>(&self, outcome: Result<T, ConditionError>) -> Result<T, ConditionError> {
         match outcome {
             Ok(found) => Ok(found),
             Err(unmet) => Err(unmet.with(&self.report().await)),

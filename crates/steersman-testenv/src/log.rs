@@ -244,10 +244,10 @@ mod tests {
 
     #[test]
     fn a_panic_prints_the_log_of_its_test() {
-        if let Ok(told) = std::env::var(PANICS) {
+        if let Ok(value) = std::env::var(PANICS) {
             let _log = capture();
             tracing::warn!(place = "here", "said before the end");
-            assert_ne!(told, "1", "on purpose");
+            assert_ne!(value, "1", "on purpose");
             return;
         }
         let name = "log::tests::a_panic_prints_the_log_of_its_test";

@@ -33,12 +33,12 @@ impl Narrator {
     ///
     /// An error if the cache excludes one of the kinds.
     pub fn listen(manager: &Manager) -> Result<Self, steersman::cache::Error> {
-        let (told, lines) = mpsc::channel(64);
+        let (sender, lines) = mpsc::channel(64);
         let cache = manager.cache();
-        tell::<Website, _>(cache, &told, website)?;
-        tell::<Deployment, _>(cache, &told, child("Deployment"))?;
-        tell::<Service, _>(cache, &told, child("Service"))?;
-        tell::<Pod, _>(cache, &told, pod)?;
+        narrate::<Website, _>(cache, &sender, website)?;
+        narrate::<Deployment, _>(cache, &sender, child("Deployment"))?;
+        narrate::<Service, _>(cache, &sender, child("Service"))?;
+        narrate::<Pod, _>(cache, &sender, pod)?;
         Ok(Self { lines })
     }
 
@@ -77,9 +77,9 @@ pub fn complain(error: &(dyn Error + 'static)) -> ExitCode {
 }
 
 /// Sends the lines about a kind, from each of its informers: there is one per namespace of --namespace.
-fn tell<K: TypedObject, F>(
+fn narrate<K: TypedObject, F>(
     cache: &Cache,
-    told: &mpsc::Sender<String>,
+    sender: &mpsc::Sender<String>,
     line_of: F,
 ) -> Result<(), steersman::cache::Error>
 where
@@ -87,12 +87,12 @@ where
 {
     for informer in cache.informers::<K>()? {
         let mut events = informer.subscribe();
-        let (told, line_of) = (told.clone(), line_of.clone());
+        let (sender, line_of) = (sender.clone(), line_of.clone());
         tokio::spawn(async move {
             while let Some(delivery) = events.next().await {
                 if let Delivery::Event(event) = delivery
                     && let Some(line) = line_of(&event)
-                    && told.send(line).await.is_err()
+                    && sender.send(line).await.is_err()
                 {
                     return;
                 }
@@ -110,12 +110,12 @@ fn website(event: &Event<Website>) -> Option<String> {
         return Some(line + " is gone");
     };
     if new.is_deleting() {
-        let told = event.old().is_some_and(|old| old.is_deleting());
-        return (!told).then(|| line + " is being deleted");
+        let before = event.old().is_some_and(|old| old.is_deleting());
+        return (!before).then(|| line + " is being deleted");
     }
-    let told = event.old().map(|old| says(&old.object()));
+    let before = event.old().map(|old| says(&old.object()));
     let says = says(&site);
-    if told.as_ref() == Some(&says) {
+    if before.as_ref() == Some(&says) {
         return None;
     }
     // Writing to a String cannot fail.

@@ -10,7 +10,7 @@ const HEADER: &str = "\
 
 /// The form of a field that is a merging list or may lead to one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Way<'a> {
+enum FieldType<'a> {
     /// A list merged by the key of its elements: the key and the type of the elements.
     Keyed(&'a str, &'a str),
     /// A list of scalars, merged as a set.
@@ -22,7 +22,7 @@ enum Way<'a> {
 }
 
 /// A type: its `apiVersion` if it is a kind, and its fields.
-type Fields<'a> = (Option<&'a str>, BTreeMap<&'a str, Way<'a>>);
+type Fields<'a> = (Option<&'a str>, BTreeMap<&'a str, FieldType<'a>>);
 
 /// Returns the table of lists, made from the table of types.
 ///
@@ -77,8 +77,10 @@ fn reached<'a>(
         };
         if reached.insert(name) {
             waiting.extend(fields.values().filter_map(|way| match way {
-                Way::Keyed(_, next) | Way::Map(next) | Way::Struct(next) => Some(*next),
-                Way::Union => None,
+                FieldType::Keyed(_, next) | FieldType::Map(next) | FieldType::Struct(next) => {
+                    Some(*next)
+                }
+                FieldType::Union => None,
             }));
         }
     }
@@ -86,21 +88,21 @@ fn reached<'a>(
 }
 
 /// Returns whether a field is a merging list or leads to one.
-fn leads(way: &Way<'_>, leading: &BTreeSet<&str>) -> bool {
+fn leads(way: &FieldType<'_>, leading: &BTreeSet<&str>) -> bool {
     match way {
-        Way::Keyed(..) | Way::Union => true,
-        Way::Map(name) | Way::Struct(name) => leading.contains(name),
+        FieldType::Keyed(..) | FieldType::Union => true,
+        FieldType::Map(name) | FieldType::Struct(name) => leading.contains(name),
     }
 }
 
 /// Returns the form of a field in the table, or `None` for a map.
-fn shown(way: &Way<'_>, leading: &BTreeSet<&str>) -> Option<String> {
+fn shown(way: &FieldType<'_>, leading: &BTreeSet<&str>) -> Option<String> {
     Some(match way {
-        Way::Keyed(key, items) if leading.contains(items) => format!("[{key}]{items}"),
-        Way::Keyed(key, _) => format!("[{key}]"),
-        Way::Union => "[]".to_owned(),
-        Way::Map(_) => return None,
-        Way::Struct(name) => (*name).to_owned(),
+        FieldType::Keyed(key, items) if leading.contains(items) => format!("[{key}]{items}"),
+        FieldType::Keyed(key, _) => format!("[{key}]"),
+        FieldType::Union => "[]".to_owned(),
+        FieldType::Map(_) => return None,
+        FieldType::Struct(name) => (*name).to_owned(),
     })
 }
 
@@ -118,25 +120,25 @@ fn read(line: &str) -> Option<(&str, Fields<'_>)> {
 }
 
 /// Returns the form of a field, or `None` if a strategic merge patch replaces it.
-fn way(kind: &str) -> Option<Way<'_>> {
+fn way(kind: &str) -> Option<FieldType<'_>> {
     if let Some((rules, items)) = kind.strip_prefix('[').and_then(|kind| kind.split_once(']')) {
         let (list, patch) = match rules.split_once('|') {
             Some((list, patch)) => (list, Some(patch)),
             None => (rules, None),
         };
         let key = match patch {
-            Some("union") => return Some(Way::Union),
+            Some("union") => return Some(FieldType::Union),
             Some(patch) => patch.strip_prefix("by:")?,
             None => list
                 .strip_prefix("map:")
                 .filter(|keys| !keys.contains(','))?,
         };
-        return Some(Way::Keyed(key, items));
+        return Some(FieldType::Keyed(key, items));
     }
     if let Some((_, values)) = kind.strip_prefix('{').and_then(|kind| kind.split_once('}')) {
-        return Some(Way::Map(values));
+        return Some(FieldType::Map(values));
     }
-    Some(Way::Struct(kind))
+    Some(FieldType::Struct(kind))
 }
 
 #[cfg(test)]

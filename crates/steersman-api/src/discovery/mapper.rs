@@ -68,7 +68,7 @@ type Reading = Arc<OnceCell<Result<(), Error>>>;
 /// All kinds that a server serves.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Everything {
+pub struct ServedKinds {
     /// The kinds that could be read, in the server's order of groups and versions.
     pub served: Vec<Served>,
     /// The groups and versions (`apps/v1`) that could not be read, with their errors.
@@ -170,7 +170,7 @@ impl Mapper {
     /// # Cancel safety
     ///
     /// Cancel safe.
-    pub async fn everything(&self) -> Result<Everything, Error> {
+    pub async fn everything(&self) -> Result<ServedKinds, Error> {
         let mut versions = Vec::new();
         for path in ["/api", "/apis"] {
             let body = self.fetch(path.to_owned(), AGGREGATED).await?;
@@ -201,7 +201,7 @@ impl Mapper {
                 Err(error) => failed.push((name, error)),
             }
         }
-        Ok(Everything { served, failed })
+        Ok(ServedKinds { served, failed })
     }
 
     /// Forgets all versions of a group.

@@ -59,7 +59,7 @@ enum Dialing {
 /// A dial in progress. Dropping it notifies the requests that wait for the dial, also if its task panicked.
 struct Attempt {
     links: Weak<Links>,
-    tell: watch::Sender<Dialing>,
+    dialing: watch::Sender<Dialing>,
     /// The state that the waiting requests receive.
     ended: Dialing,
 }
@@ -80,7 +80,7 @@ impl Drop for Attempt {
             state.table.dialed();
             state.dial = None;
         }
-        self.tell.send_replace(self.ended.clone());
+        self.dialing.send_replace(self.ended.clone());
     }
 }
 
@@ -291,12 +291,12 @@ impl Links {
             }
             Choice::DialAlone => Chosen::DialAlone,
             Choice::Dial => {
-                let (tell, hear) = watch::channel(Dialing::UnderWay);
-                *dial = Some(hear.clone());
+                let (dialing, progress) = watch::channel(Dialing::UnderWay);
+                *dial = Some(progress.clone());
                 drop(state);
                 let mut attempt = Attempt {
                     links: Arc::downgrade(self),
-                    tell,
+                    dialing,
                     ended: Dialing::Failed(DialError("the attempt to connect was dropped".into())),
                 };
                 let open = (self.dial)(false);
@@ -313,10 +313,10 @@ impl Links {
                     };
                     attempt.finish(opened);
                 });
-                Chosen::Wait(hear)
+                Chosen::Wait(progress)
             }
             Choice::Wait => match dial {
-                Some(hear) => Chosen::Wait(hear.clone()),
+                Some(progress) => Chosen::Wait(progress.clone()),
                 // Unreachable: a dial in progress has a receiver.
                 None => Chosen::DialAlone,
             },

@@ -142,11 +142,11 @@ async fn a_plugin_runs_once_for_all_clients_and_requests() {
     assert_eq!(login.runs(), 1);
     let asked = std::fs::read_to_string(login.path("asked")).unwrap();
     assert_eq!(asked, "now here");
-    let told = std::fs::read_to_string(login.path("told")).unwrap();
-    let told: Value = serde_json::from_str(&told).unwrap();
-    assert_eq!(told["apiVersion"], "client.authentication.k8s.io/v1");
-    assert_eq!(told["kind"], "ExecCredential");
-    assert_eq!(told["spec"]["interactive"], false);
+    let info = std::fs::read_to_string(login.path("told")).unwrap();
+    let info: Value = serde_json::from_str(&info).unwrap();
+    assert_eq!(info["apiVersion"], "client.authentication.k8s.io/v1");
+    assert_eq!(info["kind"], "ExecCredential");
+    assert_eq!(info["spec"]["interactive"], false);
     login.serving.stop().await;
 }
 

@@ -85,9 +85,9 @@ async fn the_kind_of_a_deleted_definition_is_paused_and_resumes_with_a_new_defin
     let (world, informer, mut seen) = world().await;
     world.server.delete(CRDS, "", WEBSITES).unwrap();
     // The server deletes the objects of a kind before the kind.
-    let mut told = [next(&mut seen).await, next(&mut seen).await];
-    told.sort();
-    assert_eq!(told, ["-one", "-two"]);
+    let mut events = [next(&mut seen).await, next(&mut seen).await];
+    events.sort();
+    assert_eq!(events, ["-one", "-two"]);
     not_served(&informer).await;
     assert_eq!(listed(&world).await, 0);
     let read = soon(world.cache.get::<Website>(&key("a", "one"))).await;
@@ -127,13 +127,13 @@ async fn deletions_during_the_absence_of_a_definition_are_reported_after_its_ret
     world.install_websites();
     world.website("two", &json!("caddy"));
     synced(&informer).await;
-    let mut told = Vec::new();
+    let mut events = Vec::new();
     for _ in 0..3 {
-        told.push(next(&mut seen).await);
+        events.push(next(&mut seen).await);
     }
     // The new object has the name of a deleted one.
-    told[..2].sort();
-    assert_eq!(told, ["-one?", "-two?", "+two"]);
+    events[..2].sort();
+    assert_eq!(events, ["-one?", "-two?", "+two"]);
     assert_eq!(listed(&world).await, 1);
     world.stop().await.unwrap();
 }

@@ -294,16 +294,16 @@ async fn waiting_for_the_sync_of_a_cache_that_stops_or_never_starts_fails() {
 
 #[tokio::test(start_paused = true)]
 async fn the_error_hook_receives_each_attempt_with_kind_scope_and_reason() {
-    type Told = (String, Option<String>, Reason, u32);
-    let told: Arc<Mutex<Vec<Told>>> = Arc::default();
-    let tell = Arc::clone(&told);
+    type HookCall = (String, Option<String>, Reason, u32);
+    let calls: Arc<Mutex<Vec<HookCall>>> = Arc::default();
+    let hook_calls = Arc::clone(&calls);
     let options = CacheOptions::new()
         .by_object::<Service>(ByObject::new().namespaces(["a"]))
         .on_watch_error(move |error| {
             let kind = error.kind.plural().to_owned();
             let namespace = error.namespace.as_deref().map(str::to_owned);
             let attempt = (kind, namespace, error.reason, error.attempt);
-            tell.lock().push(attempt);
+            hook_calls.lock().push(attempt);
         });
     let mut world = World::new(options);
     let refused = Answer::code(403).times(3);
@@ -316,14 +316,14 @@ async fn the_error_hook_receives_each_attempt_with_kind_scope_and_reason() {
         let namespace = Some("a".to_owned());
         ("services".to_owned(), namespace, Reason::Forbidden, attempt)
     };
-    assert_eq!(*told.lock(), [1, 2, 3].map(expected));
+    assert_eq!(*calls.lock(), [1, 2, 3].map(expected));
 
     // After a success, the count of attempts restarts.
     let server = Answer::code(500).times(1);
     let _server = world.server.faults().answer(None, "services", server);
     world.server.faults().cut_watches();
     tokio::time::sleep(Duration::from_secs(120)).await;
-    let last = told.lock().last().cloned().unwrap();
+    let last = calls.lock().last().cloned().unwrap();
     assert_eq!((last.2, last.3), (Reason::Server, 1));
     world.stop().await.unwrap();
 }

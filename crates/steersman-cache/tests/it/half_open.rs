@@ -95,15 +95,15 @@ async fn a_dead_link_degrades_its_kinds_and_costs_no_event() {
     server.delete("configmaps", "default", "before").unwrap();
     cut.send_replace(false);
 
-    let mut told = Vec::new();
-    while told.len() < 3 {
+    let mut delivered = Vec::new();
+    while delivered.len() < 3 {
         match timeout(LONG, events.next()).await.unwrap() {
-            Some(Delivery::Event(event)) => told.push(event),
+            Some(Delivery::Event(event)) => delivered.push(event),
             Some(_) => {}
             None => panic!("the subscription ended"),
         }
     }
-    assert!(matches!(&told[..], [Event::Created { .. }, rest @ ..] if rest.len() == 2));
+    assert!(matches!(&delivered[..], [Event::Created { .. }, rest @ ..] if rest.len() == 2));
     assert!(
         cache
             .get::<ConfigMap>(&key("default", "meanwhile"))

@@ -377,8 +377,8 @@ async fn a_pass_over_an_unreadable_object_fails() {
         let pass = reads.for_each(options, |site| {
             names.push(site.metadata.name.clone().unwrap())
         });
-        let told = pass.await.map(drop).map_err(|error| error.is_malformed());
-        (names.concat(), told)
+        let result = pass.await.map(drop).map_err(|error| error.is_malformed());
+        (names.concat(), result)
     };
     let (all, readable) = (Selection::new(), Selection::new().skip_malformed());
     assert_eq!(pass(&all).await, ("a".to_owned(), Err(true)));

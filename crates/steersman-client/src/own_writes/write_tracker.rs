@@ -15,12 +15,12 @@ use super::unseen_writes::{
 };
 use crate::consistency::ReadConsistency;
 use crate::options::ClientOptions;
-use crate::write::{Before, Outcome, RequestId, Write, WriteObserver, Written};
+use crate::write::{Outcome, RequestId, StateBeforeDelete, Write, WriteObserver, Written};
 
 mod wait;
 
 use wait::Progress;
-pub(crate) use wait::{Unstored, Waited};
+pub(crate) use wait::{Unstored, WaitOutcome};
 
 /// The writes of all clients that were made from one another, over one cache.
 pub(crate) struct WriteTracker {
@@ -35,7 +35,7 @@ pub(crate) struct WriteTracker {
 
 /// The writes that a read must see.
 #[derive(Debug, Default)]
-pub(crate) struct Owed {
+pub(crate) struct RequiredWrites {
     /// The server must answer each of these first (RYOW-3).
     pub(crate) questions: Vec<Question>,
     /// The cache must see each of these (RYOW-1).
@@ -115,12 +115,12 @@ impl WriteTracker {
         writer: Option<Writer>,
         kind: &Kind,
         read: Read<'_>,
-    ) -> Owed {
+    ) -> RequiredWrites {
         let gvk = kind.gvk();
         let Some(reader) =
             reader(options, writer).filter(|reader| self.filter.may_owe(*reader, read.name()))
         else {
-            return Owed::default();
+            return RequiredWrites::default();
         };
         let (mut questions, mut notes) = {
             let writes = self.lock();
@@ -143,7 +143,7 @@ impl WriteTracker {
         if let Some(metrics) = options.metrics.as_ref().filter(|_| !questions.is_empty()) {
             metrics.asked(kind);
         }
-        Owed { questions, notes }
+        RequiredWrites { questions, notes }
     }
 
     /// Notes what the server listed about the subject of a question, if the cache has not come as far, and closes the
@@ -224,9 +224,9 @@ impl WriteTracker {
         gvk: &Gvk,
         key: &ObjectKey,
         version: Option<ResourceVersion>,
-    ) -> Before {
+    ) -> StateBeforeDelete {
         let stored = self.key_state(gvk, key).and_then(|has| has.stored);
-        Before {
+        StateBeforeDelete {
             stored: stored.map(|stored| stored.uid),
             version,
         }
@@ -274,7 +274,7 @@ impl WriteTracker {
     fn deleted(&self, write: &Write, written: &Written) -> Option<NotedWrite> {
         let key = written.key.clone();
         let _covering = self.cache.mirror_of(write.kind.gvk(), &key)?;
-        let Before { stored, version } = &write.before;
+        let StateBeforeDelete { stored, version } = &write.before;
         let answered = Some(&written.version).filter(|version| version.is_exact());
         Some(NotedWrite::Deleted {
             key,

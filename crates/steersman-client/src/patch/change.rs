@@ -33,7 +33,7 @@ pub(crate) enum Part {
 
 /// How a difference is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Manner {
+pub(crate) struct PatchMode {
     /// The part of the object that is changed.
     pub(crate) part: Part,
     /// When the patch carries the resource version that it was computed from.
@@ -58,10 +58,10 @@ pub(crate) type Change<K> = (K, Option<Patch>);
 pub(crate) fn change<K: Object>(
     kind: &Kind,
     before: &K,
-    manner: Manner,
+    mode: PatchMode,
     mutate: &mut (impl FnMut(&mut K) + ?Sized),
 ) -> Result<Change<K>, Error> {
-    let Manner { part, lock, .. } = manner;
+    let PatchMode { part, lock, .. } = mode;
     let mut after = before.clone();
     mutate(&mut after);
     if after.key() != before.key() {
@@ -73,7 +73,7 @@ pub(crate) fn change<K: Object>(
     }
     let body = |object: &K| encode(kind, object).map(|body| cut(body, part));
     let (was, is) = (body(before)?, body(&after)?);
-    let merging = fields_of(kind).filter(|_| manner.strategic);
+    let merging = fields_of(kind).filter(|_| mode.strategic);
     let (strategic, difference) = match merging.map(|fields| strategic_diff(fields, &was, &is)) {
         Some(Ok(difference)) => (true, difference),
         Some(Err(Inexpressible)) | None => (false, merge_diff(&was, &is)),
@@ -195,8 +195,8 @@ mod tests {
         .unwrap()
     }
 
-    fn manner(part: Part, lock: Lock) -> Manner {
-        Manner {
+    fn mode(part: Part, lock: Lock) -> PatchMode {
+        PatchMode {
             part,
             lock,
             strategic: false,
@@ -211,8 +211,8 @@ mod tests {
     }
 
     fn patch_of(lock: Lock, mut mutate: impl FnMut(&mut ConfigMap)) -> Option<Value> {
-        let (kind, manner) = (Kind::of::<ConfigMap>(), manner(Part::Object, lock));
-        let changed = change(&kind, &config(), manner, &mut mutate).unwrap();
+        let (kind, mode) = (Kind::of::<ConfigMap>(), mode(Part::Object, lock));
+        let changed = change(&kind, &config(), mode, &mut mutate).unwrap();
         merge(changed.1)
     }
 
@@ -281,11 +281,11 @@ mod tests {
                 .insert("ignored".into(), "here".into());
             d.status.get_or_insert_default().ready_replicas = None;
         };
-        let manner = manner(Part::Status, Lock::Lists);
-        let (_, patch) = change(&kind, &before, manner, &mut mutate).unwrap();
+        let mode = mode(Part::Status, Lock::Lists);
+        let (_, patch) = change(&kind, &before, mode, &mut mutate).unwrap();
         let expected = json!({"status": {"readyReplicas": null}});
         assert_eq!(merge(patch), Some(expected));
-        let (_, patch) = change(&kind, &before, manner, &mut |_: &mut _| {}).unwrap();
+        let (_, patch) = change(&kind, &before, mode, &mut |_: &mut _| {}).unwrap();
         assert_eq!(patch, None);
     }
 
@@ -301,8 +301,8 @@ mod tests {
             (Lock::Lists, json!({"resourceVersion": "7", "uid": "u"})),
             (Lock::Never, json!({"uid": "u"})),
         ] {
-            let manner = manner(Part::Status, lock);
-            let (_, patch) = change(&kind, &before, manner, &mut mutate).unwrap();
+            let mode = mode(Part::Status, lock);
+            let (_, patch) = change(&kind, &before, mode, &mut mutate).unwrap();
             let expected = json!({"metadata": metadata, "status": {"replicas": 1}});
             assert_eq!(merge(patch), Some(expected));
         }
@@ -312,8 +312,8 @@ mod tests {
     fn a_change_that_renames_the_object_is_refused() {
         let kind = Kind::of::<ConfigMap>();
         let mut rename = |c: &mut ConfigMap| c.metadata.name = Some("other".into());
-        let manner = manner(Part::Object, Lock::Lists);
-        let error = change(&kind, &config(), manner, &mut rename).unwrap_err();
+        let mode = mode(Part::Object, Lock::Lists);
+        let error = change(&kind, &config(), mode, &mut rename).unwrap_err();
         assert!(
             error.to_string().contains("a/c") && error.to_string().contains("a/other"),
             "{error}"
@@ -324,9 +324,9 @@ mod tests {
     #[test]
     fn a_strategic_patch_that_replaces_a_list_carries_the_version() {
         let kind = Kind::of::<ConfigMap>();
-        let strategic = Manner {
+        let strategic = PatchMode {
             strategic: true,
-            ..manner(Part::Object, Lock::Lists)
+            ..mode(Part::Object, Lock::Lists)
         };
         let mut push = |c: &mut ConfigMap| {
             let finalizers = c.metadata.finalizers.get_or_insert_default();
@@ -337,7 +337,7 @@ mod tests {
             "$setElementOrder/finalizers": ["x/y", "z"], "finalizers": ["z"], "uid": "u",
         }});
         assert_eq!(patch, Some(Patch::Strategic(expected)));
-        let always = Manner {
+        let always = PatchMode {
             lock: Lock::Always,
             ..strategic
         };

@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 
 use super::diff::{Difference, holds_list, same, without_nulls};
 
+use lists::{FieldType, fields};
 pub(crate) use lists::{Fields, fields_of};
-use lists::{Way, fields};
 
 const PATCH: &str = "$patch";
 const SET_ORDER: &str = "$setElementOrder/";
@@ -65,7 +65,7 @@ impl Patch {
             }
             match (way(fields, name), was) {
                 // Deletes the elements one by one, so that elements that others added stay.
-                (Some(way @ (Way::Keyed { .. } | Way::Union)), Value::Array(was)) => {
+                (Some(way @ (FieldType::Keyed { .. } | FieldType::Union)), Value::Array(was)) => {
                     self.list(name, Some(way), (was, &[]), &mut patch)?;
                 }
                 _ => {
@@ -102,17 +102,17 @@ impl Patch {
     fn list(
         &mut self,
         name: &str,
-        way: Option<&'static Way>,
+        way: Option<&'static FieldType>,
         (was, is): (&[Value], &[Value]),
         patch: &mut Members,
     ) -> Result<(), Inexpressible> {
         match way {
-            Some(Way::Keyed { key, items }) => {
+            Some(FieldType::Keyed { key, items }) => {
                 let (was, is) = (by_key(was, key)?, by_key(is, key)?);
                 self.keyed((name, key), fields(items), (&was, &is), patch)?;
             }
-            Some(Way::Union) => union(name, (was, is), patch),
-            Some(Way::Struct(_)) | None => {
+            Some(FieldType::Union) => union(name, (was, is), patch),
+            Some(FieldType::Struct(_)) | None => {
                 self.writes_list = true;
                 patch.insert(name.to_owned(), Value::Array(is.to_vec()));
             }
@@ -222,23 +222,23 @@ fn is_directive(name: &str) -> bool {
     all.iter().any(|directive| name.starts_with(directive))
 }
 
-fn way(fields: Option<&'static Fields>, name: &str) -> Option<&'static Way> {
+fn way(fields: Option<&'static Fields>, name: &str) -> Option<&'static FieldType> {
     fields?.get(name)
 }
 
 /// Returns the fields of the type at a path; `None` if the path leads to a list.
-fn within(way: &'static Way) -> Option<&'static Fields> {
+fn within(way: &'static FieldType) -> Option<&'static Fields> {
     match way {
-        Way::Struct(name) => fields(name),
-        Way::Keyed { .. } | Way::Union => None,
+        FieldType::Struct(name) => fields(name),
+        FieldType::Keyed { .. } | FieldType::Union => None,
     }
 }
 
 /// Returns whether setting `value` in an empty place sets a list that does not merge with elements of others.
-fn sets_whole_list(way: Option<&'static Way>, value: &Value) -> bool {
+fn sets_whole_list(way: Option<&'static FieldType>, value: &Value) -> bool {
     match (way, value) {
-        (Some(Way::Union), Value::Array(_)) => false,
-        (Some(Way::Keyed { items, .. }), Value::Array(list)) => {
+        (Some(FieldType::Union), Value::Array(_)) => false,
+        (Some(FieldType::Keyed { items, .. }), Value::Array(list)) => {
             let mut ones = list.iter().filter_map(Value::as_object);
             ones.any(|one| holds_whole_list(fields(items), one))
         }

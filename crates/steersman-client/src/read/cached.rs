@@ -7,7 +7,7 @@ use steersman_object::{Kind, Object, ObjectKey, Selection};
 
 use crate::error::Error;
 use crate::own_writes::unseen_writes::{Note, Question, Read, Subject};
-use crate::own_writes::write_tracker::{Owed, Waited};
+use crate::own_writes::write_tracker::{RequiredWrites, WaitOutcome};
 use crate::shared::Shared;
 use crate::write::outcome::is_refused_for_good;
 
@@ -30,7 +30,7 @@ where
     let read = Read::Object(key);
     let is_of_key = |question: &Question| matches!(question.subject, Subject::Object(_));
     loop {
-        let Owed {
+        let RequiredWrites {
             questions,
             mut notes,
         } = shared.owed(kind, read);
@@ -47,14 +47,14 @@ where
         let late = match questions.is_empty() {
             false => Vec::new(),
             true => match shared.wait(kind, read, notes).await {
-                Waited::Cache(unstored) => {
+                WaitOutcome::Cache(unstored) => {
                     let found = cached().await;
                     if shared.still_hold(kind, &unstored) {
                         return Ok(found?);
                     }
                     continue;
                 }
-                Waited::Late(late) => late,
+                WaitOutcome::Late(late) => late,
             },
         };
         return match shared.cache().live_reads(kind.gvk(), key.namespace()) {
@@ -85,7 +85,7 @@ where
         .filter(|_| kind.is_namespaced());
     let read = Read::List(namespace);
     loop {
-        let Owed {
+        let RequiredWrites {
             questions,
             mut notes,
         } = shared.owed(kind, read);
@@ -95,13 +95,13 @@ where
             notes = shared.owed(kind, read).notes;
         }
         match shared.wait(kind, read, notes).await {
-            Waited::Cache(unstored) => {
+            WaitOutcome::Cache(unstored) => {
                 let found = cached().await;
                 if shared.still_hold(kind, &unstored) {
                     return Ok(found?);
                 }
             }
-            Waited::Late(late) => {
+            WaitOutcome::Late(late) => {
                 return Err(Error::OwnWritesUnseen {
                     kind: kind.clone(),
                     waited: shared.options().own_write_wait,

@@ -60,7 +60,7 @@ async fn all_pages_are_of_one_version_despite_changes() {
 async fn an_expired_version_is_an_error_or_continues_at_the_newest() {
     let world = world(5).await;
     let two = Paging::new().page_size(2);
-    let mut told = world
+    let mut pages = world
         .client
         .live()
         .pages::<ConfigMap>(&Selection::new(), &two);
@@ -69,13 +69,13 @@ async fn an_expired_version_is_an_error_or_continues_at_the_newest() {
         .live()
         .pages::<ConfigMap>(&Selection::new(), &two)
         .inconsistent(true);
-    told.next_page().await.unwrap().unwrap();
+    pages.next_page().await.unwrap().unwrap();
     goes_on.next_page().await.unwrap().unwrap();
     world.client.create(&config("c9")).await.unwrap();
     world.server.compact();
-    let error = told.next_page().await.unwrap_err();
+    let error = pages.next_page().await.unwrap_err();
     assert!(error.api().unwrap().is_expired(), "{error}");
-    assert!(told.next_page().await.unwrap().is_none());
+    assert!(pages.next_page().await.unwrap().is_none());
 
     let second = goes_on.next_page().await.unwrap().unwrap();
     assert!(!second.consistent);

@@ -80,9 +80,13 @@ async fn a_child_that_moves_requests_both_owners() {
         .server
         .merge_patch("configmaps", "default", "pages", &patch)
         .unwrap();
-    let mut told = runs.rest().await;
-    told.sort();
-    assert_eq!(told, ["from", "to"], "not the owner that does not control");
+    let mut requests = runs.rest().await;
+    requests.sort();
+    assert_eq!(
+        requests,
+        ["from", "to"],
+        "not the owner that does not control"
+    );
 }
 
 // Like controller-runtime's `OnlyMetadata`: the server is asked for metadata only.

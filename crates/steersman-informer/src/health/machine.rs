@@ -32,7 +32,7 @@ pub(crate) enum Readiness {
 
 /// The next step of an informer after a failed request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum NextStep {
     /// Repeat the request.
     Go,
     /// The server has returned: repeat the request soon, spread over time.
@@ -131,26 +131,26 @@ impl HealthMachine {
 
     /// Returns the next step of an informer in this pause. `Ask`, and `Go` before the end of the
     /// pause, are given to one informer at a time.
-    pub(crate) fn turn(&mut self, pause: &Pause, now: Instant) -> Turn {
+    pub(crate) fn turn(&mut self, pause: &Pause, now: Instant) -> NextStep {
         if self.returns > pause.returns {
-            return Turn::Returned;
+            return NextStep::Returned;
         }
         let Some(next) = self.next.filter(|_| self.availability != Availability::Up) else {
             return match now >= pause.until {
-                true => Turn::Go,
-                false => Turn::Wait(pause.until),
+                true => NextStep::Go,
+                false => NextStep::Wait(pause.until),
             };
         };
         if now >= pause.at_last {
-            return Turn::Go;
+            return NextStep::Go;
         }
         if now < next {
-            return Turn::Wait(next.min(pause.at_last));
+            return NextStep::Wait(next.min(pause.at_last));
         }
         self.next = Some(now + WITHIN);
         match std::mem::take(&mut self.own) {
-            true => Turn::Go,
-            false => Turn::Ask,
+            true => NextStep::Go,
+            false => NextStep::Ask,
         }
     }
 }
@@ -183,16 +183,16 @@ mod tests {
         let now = origin();
         let mut machine = HealthMachine::new();
         let (first, second) = (pause(&mut machine, now), pause(&mut machine, now));
-        assert_eq!(machine.turn(&first, now), Turn::Ask);
+        assert_eq!(machine.turn(&first, now), NextStep::Ask);
         assert_eq!(
             machine.turn(&second, now),
-            Turn::Wait(now + EVERY.max(WITHIN))
+            NextStep::Wait(now + EVERY.max(WITHIN))
         );
         machine.handle_ready(Readiness::Ready, now);
         // The server was not away, so each backoff runs to its end.
         for pause in [first, second] {
-            assert_eq!(machine.turn(&pause, now), Turn::Wait(now + OWN));
-            assert_eq!(machine.turn(&pause, now + OWN), Turn::Go);
+            assert_eq!(machine.turn(&pause, now), NextStep::Wait(now + OWN));
+            assert_eq!(machine.turn(&pause, now + OWN), NextStep::Go);
         }
         assert_eq!(machine.returns(), 0);
     }
@@ -207,11 +207,11 @@ mod tests {
         while now < start + Duration::from_secs(16) {
             for pause in &pauses {
                 match machine.turn(pause, now) {
-                    Turn::Ask => {
+                    NextStep::Ask => {
                         asked += 1;
                         machine.handle_ready(Readiness::NoResponse, now);
                     }
-                    Turn::Wait(until) => assert!(until > now),
+                    NextStep::Wait(until) => assert!(until > now),
                     other => panic!("{other:?}"),
                 }
             }
@@ -220,11 +220,11 @@ mod tests {
         assert_eq!(asked, 16);
         assert!(machine.handle_answer());
         for pause in &pauses {
-            assert_eq!(machine.turn(pause, now), Turn::Returned);
+            assert_eq!(machine.turn(pause, now), NextStep::Returned);
         }
         // The next failure makes the server doubtful again.
         let next = pause(&mut machine, now);
-        assert_eq!(machine.turn(&next, now), Turn::Ask);
+        assert_eq!(machine.turn(&next, now), NextStep::Ask);
     }
 
     #[test]
@@ -233,15 +233,15 @@ mod tests {
         let mut machine = HealthMachine::new();
         let pause = pause(&mut machine, now);
         for _ in 0..3 {
-            assert_eq!(machine.turn(&pause, now), Turn::Ask);
+            assert_eq!(machine.turn(&pause, now), NextStep::Ask);
             machine.handle_ready(Readiness::NotReady, now);
             now += EVERY;
-            assert_eq!(machine.turn(&pause, now), Turn::Go);
+            assert_eq!(machine.turn(&pause, now), NextStep::Go);
             machine.handle_failure(now);
-            assert_eq!(machine.turn(&pause, now), Turn::Wait(now + EVERY));
+            assert_eq!(machine.turn(&pause, now), NextStep::Wait(now + EVERY));
             now += EVERY;
         }
-        assert_eq!(machine.turn(&pause, now + LONG), Turn::Go, "at last");
+        assert_eq!(machine.turn(&pause, now + LONG), NextStep::Go, "at last");
     }
 
     #[test]
@@ -249,9 +249,9 @@ mod tests {
         let now = origin();
         let mut machine = HealthMachine::new();
         let pause = pause(&mut machine, now);
-        assert_eq!(machine.turn(&pause, now), Turn::Ask);
-        assert_eq!(machine.turn(&pause, now), Turn::Wait(now + WITHIN));
-        assert_eq!(machine.turn(&pause, now + WITHIN), Turn::Ask);
+        assert_eq!(machine.turn(&pause, now), NextStep::Ask);
+        assert_eq!(machine.turn(&pause, now), NextStep::Wait(now + WITHIN));
+        assert_eq!(machine.turn(&pause, now + WITHIN), NextStep::Ask);
     }
 
     #[test]
@@ -259,10 +259,10 @@ mod tests {
         let now = origin();
         let mut machine = HealthMachine::new();
         let pause = pause(&mut machine, now);
-        assert_eq!(machine.turn(&pause, now), Turn::Ask);
+        assert_eq!(machine.turn(&pause, now), NextStep::Ask);
         machine.handle_answer();
         machine.handle_ready(Readiness::NoResponse, now);
-        assert_eq!(machine.turn(&pause, now + OWN), Turn::Go);
+        assert_eq!(machine.turn(&pause, now + OWN), NextStep::Go);
         assert_eq!(machine.returns(), 0);
     }
 
@@ -271,8 +271,8 @@ mod tests {
         let now = origin();
         let mut machine = HealthMachine::new();
         let pause = pause(&mut machine, now);
-        assert_eq!(machine.turn(&pause, now), Turn::Ask);
+        assert_eq!(machine.turn(&pause, now), NextStep::Ask);
         machine.handle_ready(Readiness::Unsupported, now);
-        assert_eq!(machine.turn(&pause, now), Turn::Wait(now + OWN));
+        assert_eq!(machine.turn(&pause, now), NextStep::Wait(now + OWN));
     }
 }

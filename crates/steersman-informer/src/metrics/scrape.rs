@@ -13,14 +13,14 @@ use super::gauges::{Gauges, Sum};
 
 /// The gauges of the existing informers, by the name of their kind.
 #[derive(Debug, Default)]
-pub(crate) struct Living {
+pub(crate) struct LiveGauges {
     by_name: Mutex<BTreeMap<String, Vec<Weak<Gauges>>>>,
 }
 
 /// A collector that adds up the informers of each kind. A kind without an informer has no series.
 #[derive(Debug)]
 pub(crate) struct Scrape {
-    living: Arc<Living>,
+    living: Arc<LiveGauges>,
     objects: GaugeVec,
     malformed: GaugeVec,
     bytes: GaugeVec,
@@ -35,7 +35,7 @@ pub(crate) struct Scrape {
     turn: Mutex<()>,
 }
 
-impl Living {
+impl LiveGauges {
     pub(crate) fn add(&self, name: &str, gauges: &Arc<Gauges>) {
         let mut by_name = self.by_name.lock();
         let of_kind = by_name.entry(name.to_owned()).or_default();
@@ -62,7 +62,7 @@ impl Living {
 }
 
 impl Scrape {
-    pub(crate) fn new(living: Arc<Living>) -> prometheus::Result<Self> {
+    pub(crate) fn new(living: Arc<LiveGauges>) -> prometheus::Result<Self> {
         let gauge = |name: &str, help: &str| GaugeVec::new(Opts::new(name, help), &["name"]);
         Ok(Self {
             living,

@@ -16,7 +16,7 @@ use crate::entry::RawEntry;
 use crate::event::Origin;
 use crate::judgement::Findings;
 use crate::queue::Queued;
-use crate::store::{Effects, Judges, Relist, StoreChange};
+use crate::store::{Effects, Relist, StoreChange, ViewSnapshot};
 
 /// The most changes that become visible together; they take a fraction of a millisecond.
 const SECTION: usize = 64;
@@ -93,7 +93,7 @@ impl Core {
         }
     }
 
-    fn judges(&self) -> Arc<Judges> {
+    fn judges(&self) -> Arc<ViewSnapshot> {
         self.shared.indexer.read().judges()
     }
 

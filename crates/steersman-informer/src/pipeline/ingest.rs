@@ -15,7 +15,7 @@ use crate::entry::RawEntry;
 use crate::judgement::Judgement;
 use crate::queue::channel::QueueLength;
 use crate::reflector::ingest_stream::{EventType, Ingest, IngestContext};
-use crate::store::Judges;
+use crate::store::ViewSnapshot;
 
 /// Makes entries for one run of an informer.
 #[derive(Clone)]
@@ -102,7 +102,7 @@ impl Core {
     }
 }
 
-fn judge(judges: &Judges, entry: &RawEntry, arrived_as: IngestContext) -> Option<Judgement> {
+fn judge(judges: &ViewSnapshot, entry: &RawEntry, arrived_as: IngestContext) -> Option<Judgement> {
     let gone = arrived_as.event_type == EventType::Deleted;
     judges.judge_arrival(entry, arrived_as.extent, gone)
 }

@@ -9,11 +9,11 @@ use crate::metrics::Counters;
 pub(crate) struct RequestMetrics {
     counters: Counters,
     listing: Option<Instant>,
-    watch: Option<Open>,
+    watch: Option<OpenRequest>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Open {
+struct OpenRequest {
     since: Instant,
     events: usize,
 }
@@ -47,7 +47,7 @@ impl RequestMetrics {
 
     /// Starts the measurement of an open watch.
     pub(crate) fn open_watch(&mut self, now: Instant) {
-        self.watch = Some(Open {
+        self.watch = Some(OpenRequest {
             since: now,
             events: 0,
         });
@@ -62,7 +62,7 @@ impl RequestMetrics {
 
     /// Ends the measurement of the watch, if it was open.
     pub(crate) fn end_watch(&mut self, now: Instant) {
-        if let Some(Open { since, events }) = self.watch.take() {
+        if let Some(OpenRequest { since, events }) = self.watch.take() {
             let open: Duration = now - since;
             self.counters.watched(events, open);
         }

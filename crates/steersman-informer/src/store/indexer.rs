@@ -53,7 +53,7 @@ pub(crate) struct Effects {
 
 /// A snapshot of the views of a store, with which objects are judged before any lock is taken.
 #[derive(Default)]
-pub(crate) struct Judges {
+pub(crate) struct ViewSnapshot {
     version: ViewsVersion,
     each: Vec<Judge>,
 }
@@ -65,7 +65,7 @@ pub(crate) struct Indexer {
     ordered: Ordered,
     views: Vec<View>,
     /// The judges of `views`, made anew whenever a view or an index is added, removed or made ready.
-    judges: Arc<Judges>,
+    judges: Arc<ViewSnapshot>,
     malformed: BTreeMap<ObjectKey, Malformed>,
     /// The number of objects that some type cannot decode.
     unreadable: usize,
@@ -130,7 +130,7 @@ impl Indexer {
     }
 
     /// Returns the judges of the present views. Cloning the `Arc` is all that happens under the lock.
-    pub(crate) fn judges(&self) -> Arc<Judges> {
+    pub(crate) fn judges(&self) -> Arc<ViewSnapshot> {
         Arc::clone(&self.judges)
     }
 
@@ -150,9 +150,9 @@ impl Indexer {
     }
 }
 
-// ===== impl Judges =====
+// ===== impl ViewSnapshot =====
 
-impl Judges {
+impl ViewSnapshot {
     /// Judges an object that arrives, before it is packed: each type decodes it, and its index
     /// functions run (VIEW-6). `gone` says that the object was deleted, so that no index needs it.
     ///
@@ -333,7 +333,7 @@ impl Indexer {
 
     /// Makes the judges anew, after a view was added, removed, made ready or given an index.
     fn renew_judges(&mut self) {
-        self.judges = Arc::new(Judges {
+        self.judges = Arc::new(ViewSnapshot {
             version: self.judges.version.next(),
             each: self.views.iter().map(View::judge).collect(),
         });

@@ -279,18 +279,22 @@ mod tests {
         let mut indexer = Indexer::default();
         let handle = Arc::new(ViewHandle::new::<ConfigMap>(1));
         let mut view = View::new::<ConfigMap>(&handle, true);
-        let mut told = ViewEffects::nothing(handle.id());
+        let mut effects = ViewEffects::nothing(handle.id());
         let name = |entry: &RawEntry| entry.key().name().to_owned();
         let digit = move |entry: &RawEntry| Ok(vec![name(entry).split_off(name(entry).len() - 1)]);
-        view.add_index(Index::new("digit", Arc::new(digit)), Vec::new(), &mut told);
+        view.add_index(
+            Index::new("digit", Arc::new(digit)),
+            Vec::new(),
+            &mut effects,
+        );
         match labels {
             Indexed::None => {}
             Indexed::One(label) => {
-                view.add_index(Index::of_label(label), Vec::new(), &mut told);
+                view.add_index(Index::of_label(label), Vec::new(), &mut effects);
             }
             Indexed::All => {
                 let index = Index::new(LABELS, Arc::new(|entry| Ok(label_values(entry))));
-                view.add_index(index, Vec::new(), &mut told);
+                view.add_index(index, Vec::new(), &mut effects);
             }
         }
         let judge = view.judge();
@@ -391,10 +395,11 @@ mod tests {
             indexer.apply(change, &mut effects);
         }
         let view = indexer.view(handle.id());
-        let told = |namespace| unreadable(&indexer, view, namespace).map(|m| m.key.to_string());
-        assert_eq!(told(None).as_deref(), Some("ns0/y"));
-        assert_eq!(told(Some("ns1")).as_deref(), Some("ns1/b"));
-        assert_eq!(told(Some("ns2")), None);
+        let unreadable_key =
+            |namespace| unreadable(&indexer, view, namespace).map(|m| m.key.to_string());
+        assert_eq!(unreadable_key(None).as_deref(), Some("ns0/y"));
+        assert_eq!(unreadable_key(Some("ns1")).as_deref(), Some("ns1/b"));
+        assert_eq!(unreadable_key(Some("ns2")), None);
     }
 
     #[test]

@@ -75,8 +75,8 @@ async fn an_outage_is_logged_when_it_begins_and_when_it_ends() {
     states.wait_for(State::is_synced).await.unwrap();
 
     let text = log.text();
-    let told = |line: &&str| !line.contains("DEBUG") && !line.contains("synced kind");
-    let lines: Vec<&str> = text.lines().filter(told).collect();
+    let is_notable = |line: &&str| !line.contains("DEBUG") && !line.contains("synced kind");
+    let lines: Vec<&str> = text.lines().filter(is_notable).collect();
     let [begins, ends] = lines.as_slice() else {
         panic!("{text}");
     };

@@ -183,61 +183,61 @@ async fn a_quiet_watch_that_stays_open_is_healthy() {
 /// The calls of a hook: the reason, and the number of failures since the last success.
 type HookCalls = Arc<Mutex<Vec<(Reason, u32)>>>;
 
-fn problem_log(told: &HookCalls) -> InformerOptions {
-    let told = Arc::clone(told);
+fn problem_log(calls: &HookCalls) -> InformerOptions {
+    let calls = Arc::clone(calls);
     listing().on_failure(move |failed| {
         assert!(!failed.message.is_empty());
-        told.lock().push((failed.reason, failed.attempt));
+        calls.lock().push((failed.reason, failed.attempt));
     })
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_failure_hook_is_called_for_watches_that_end_at_once() {
-    let (fake, told) = (Fake::new(), HookCalls::default());
+    let (fake, calls) = (Fake::new(), HookCalls::default());
     fake.page("10", []);
     for _ in 0..3 {
         drop(fake.watch());
     }
     fake.page("10", []);
     let wire = fake.watch();
-    let running = run(&fake, problem_log(&told));
+    let running = run(&fake, problem_log(&calls));
     fake.request(6).await;
     wire.unbounded_send(added("a", 11)).unwrap();
     running.applied(11).await;
     let short = |attempt| (Reason::ShortWatch, attempt);
-    assert_eq!(*told.lock(), [short(1), short(2), short(3)]);
+    assert_eq!(*calls.lock(), [short(1), short(2), short(3)]);
 
     // A watch that lasted or brought an event ends without a failure.
     let _next = fake.watch();
     drop(wire);
     fake.request(7).await;
-    assert_eq!(told.lock().len(), 3);
+    assert_eq!(calls.lock().len(), 3);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_failure_hook_is_called_for_silent_connections() {
-    let (fake, told) = (Fake::new(), HookCalls::default());
+    let (fake, calls) = (Fake::new(), HookCalls::default());
     fake.page("10", []);
     let _dead = (fake.watch(), fake.watch());
     let wire = fake.watch();
-    let running = run(&fake, problem_log(&told));
+    let running = run(&fake, problem_log(&calls));
     fake.request(4).await;
     wire.unbounded_send(added("a", 11)).unwrap();
     running.applied(11).await;
-    assert_eq!(*told.lock(), [(Reason::Silent, 1), (Reason::Silent, 2)]);
+    assert_eq!(*calls.lock(), [(Reason::Silent, 1), (Reason::Silent, 2)]);
     assert!(running.informer.state().is_synced());
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_failure_hook_is_called_for_a_broken_streaming_list() {
-    let (fake, told) = (Fake::new(), HookCalls::default());
+    let (fake, calls) = (Fake::new(), HookCalls::default());
     let (wire, _stalled) = (fake.watch(), fake.watch());
     fake.page("10", []);
     let _wire = fake.watch();
-    let running = run(&fake, problem_log(&told).watch_list(true));
+    let running = run(&fake, problem_log(&calls).watch_list(true));
     fake.request(1).await;
     wire.unbounded_send(added("a", 5)).unwrap();
     wire.unbounded_send(Err(broken())).unwrap();
     running.informer.wait_for_sync().await.unwrap();
-    assert_eq!(*told.lock(), [(Reason::Network, 1), (Reason::Silent, 2)]);
+    assert_eq!(*calls.lock(), [(Reason::Network, 1), (Reason::Silent, 2)]);
 }

@@ -18,7 +18,7 @@ use super::world::{self, MAPS, World, put};
 type Metadata = PartialObjectMeta<ConfigMap>;
 
 /// Returns the next delivery as `+`, `~` or `-` with name and version, or `synced`.
-async fn told<K: Object>(subscription: &mut Subscription<K>) -> String {
+async fn next_line<K: Object>(subscription: &mut Subscription<K>) -> String {
     world::next(subscription).await
 }
 
@@ -48,7 +48,7 @@ async fn view_1_an_object_that_one_type_cannot_decode_is_malformed_for_it_alone(
     // The last good version stays visible, and the other type gets the update.
     wire.unbounded_send(Ok(WatchEvent::Modified(odd("a", 11))))
         .unwrap();
-    assert_eq!(told(&mut all).await, "~a");
+    assert_eq!(next_line(&mut all).await, "~a");
     assert_eq!(typed.entry(&key("a")).unwrap().version().as_str(), "1");
     assert_eq!(
         typed.malformed_at(&key("a")).unwrap().version.as_str(),
@@ -196,7 +196,7 @@ async fn view_3_only_metadata_is_requested_until_a_view_needs_whole_objects() {
         let mut seen = metadata.subscribe();
         assert_eq!(world::take(&mut seen, 3).await, ["+a", "+b", "synced"]);
         put(&server, "c", "1");
-        assert_eq!(told(&mut seen).await, "+c");
+        assert_eq!(next_line(&mut seen).await, "+c");
         let key = ObjectKey::namespaced("default", "a");
         let before = metadata.store().get(&key).unwrap();
 
@@ -228,8 +228,8 @@ async fn view_3_only_metadata_is_requested_until_a_view_needs_whole_objects() {
         assert_eq!(waiting(&seen), 0);
         assert!(Arc::ptr_eq(&before, &metadata.store().get(&key).unwrap()));
         put(&server, "a", "2");
-        assert_eq!(told(&mut bodies).await, "~a");
-        assert_eq!(told(&mut seen).await, "~a");
+        assert_eq!(next_line(&mut bodies).await, "~a");
+        assert_eq!(next_line(&mut seen).await, "~a");
         assert_eq!(
             whole.store().get(&key).unwrap().data.as_ref().unwrap()["v"],
             "2"

@@ -96,7 +96,7 @@ async fn a_standby_waits_for_the_leader_of_a_deleted_lease() {
 #[tokio::test(start_paused = true)]
 async fn a_leader_stops_with_the_first_renewal_after_its_lease_was_taken() {
     let server = ApiServer::new();
-    let (tell, mut told) = mpsc::unbounded_channel();
+    let (tell, mut notices) = mpsc::unbounded_channel();
     let hook = move |change: &ElectionChange| {
         let _ = tell.send(change.clone());
     };
@@ -129,7 +129,7 @@ async fn a_leader_stops_with_the_first_renewal_after_its_lease_was_taken() {
         },
     ];
     for expected in expected {
-        assert_eq!(told.recv().await.unwrap(), expected);
+        assert_eq!(notices.recv().await.unwrap(), expected);
     }
     soon(first.release()).await;
     assert_eq!(lease(&server)["spec"]["holderIdentity"], "thief");

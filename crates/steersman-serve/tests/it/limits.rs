@@ -133,9 +133,9 @@ async fn a_connection_with_a_request_makes_no_room() {
 #[tokio::test]
 async fn a_client_that_does_not_read_its_response_delays_no_stop() {
     let mut routes = routes();
-    let (told, mut answered) = tokio::sync::mpsc::unbounded_channel();
+    let (started, mut answered) = tokio::sync::mpsc::unbounded_channel();
     let large = Route::get("/large", move |_| {
-        told.send(()).unwrap();
+        started.send(()).unwrap();
         // More than the buffers of two sockets.
         std::future::ready(crate::world::ok(vec![b'x'; 32 << 20]))
     });

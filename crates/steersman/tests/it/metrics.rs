@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 const PAGE: &str = include_str!("../../guide/manager.md");
 
 /// Returns the names in the first column of the table of metrics.
-fn told() -> BTreeSet<&'static str> {
+fn documented() -> BTreeSet<&'static str> {
     let table = PAGE.split("| Metric |").nth(1).unwrap();
     let rows = table
         .lines()
@@ -70,16 +70,16 @@ async fn the_guide_tells_every_metric_and_none_that_is_not_there() {
         .start(Shutdown::when(DONE.notified()))
         .await
         .unwrap();
-    let told = told();
-    assert!(told.len() > 30, "the table is not found");
+    let documented = documented();
+    assert!(documented.len() > 30, "the table is not found");
     for family in registry.gather() {
         assert!(
-            told.contains(family.name()),
+            documented.contains(family.name()),
             "{} is not in the guide",
             family.name()
         );
     }
-    for name in told {
+    for name in documented {
         // No name can be registered twice, so a failure shows that the metric is registered.
         let other = IntCounter::new(name, "another").unwrap();
         assert!(registry.register(Box::new(other)).is_err(), "no {name}");

@@ -131,12 +131,12 @@ fn check_figures(memory: &str) {
     });
     let rows: Vec<(&str, u64)> = rows.collect();
     assert_eq!(rows.len(), 9, "the page has a row for each of {memory}");
-    for (way, told) in rows {
+    for (way, stated) in rows {
         let found = number(memory, &format!("{way}  "));
         // The bytes vary a little with the layout of structs by the compiler.
         assert!(
-            found.abs_diff(told) * 10 < told,
-            "{way}: {told} on the page, {found} found"
+            found.abs_diff(stated) * 10 < stated,
+            "{way}: {stated} on the page, {found} found"
         );
     }
 }

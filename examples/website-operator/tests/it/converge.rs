@@ -43,7 +43,7 @@ async fn converges(env: TestEnv) {
 }
 
 async fn events_tell_the_story(world: &World) {
-    let told = eventually("the Events are there", || async {
+    let published = eventually("the Events are there", || async {
         let ours = Selection::new().namespace(&world.namespace);
         let events = world.client.live().list::<Event>(&ours).await.unwrap();
         let reasons: Vec<String> = events
@@ -56,7 +56,7 @@ async fn events_tell_the_story(world: &World) {
             false => Err(format!("{reasons:?}")),
         }
     });
-    told.await.unwrap();
+    published.await.unwrap();
 }
 
 async fn a_deleted_child_comes_back(world: &World) {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use steersman::kube_core::CustomResourceExt as _;
 use steersman_testenv::apiserver::ApiServer;
-use steersman_testenv::assert::Unmet;
+use steersman_testenv::assert::ConditionError;
 use steersman_testenv::eventually;
 use tokio::process::Child;
 use website_operator::website::Website;
@@ -91,7 +91,7 @@ async fn leader(server: &ApiServer, replicas: &[Replica]) -> (usize, String) {
 }
 
 /// Fails the test, and shows the logs of the replicas.
-fn fail(error: &Unmet, replicas: &[Replica]) -> ! {
+fn fail(error: &ConditionError, replicas: &[Replica]) -> ! {
     let logs: Vec<String> = replicas.iter().map(Replica::log).collect();
     panic!("{error}\n{}", logs.join("\n"));
 }

@@ -11,7 +11,7 @@ use crate::options::ClientOptions;
 use crate::own_writes::unseen_writes::{Note, Read};
 
 /// The result of a wait.
-pub(crate) enum Waited {
+pub(crate) enum WaitOutcome {
     /// The cache shows every write that the read must see. It stores none of these absent objects now; a result that
     /// is read afterwards is valid if they [still hold](WriteTracker::still_hold).
     Cache(Vec<Unstored>),
@@ -46,9 +46,9 @@ impl WriteTracker {
         kind: &Kind,
         read: Read<'_>,
         mut notes: Vec<Note>,
-    ) -> Waited {
+    ) -> WaitOutcome {
         if notes.is_empty() {
-            return Waited::Cache(Vec::new());
+            return WaitOutcome::Cache(Vec::new());
         }
         let started = Instant::now();
         let most = options.own_write_wait;
@@ -71,7 +71,7 @@ impl WriteTracker {
             metrics.waited(kind, waited);
         }
         match settled {
-            Ok(unstored) => Waited::Cache(unstored),
+            Ok(unstored) => WaitOutcome::Cache(unstored),
             Err(late) => Self::too_late(options, kind, read, late),
         }
     }
@@ -125,7 +125,12 @@ impl WriteTracker {
         }
     }
 
-    fn too_late(options: &ClientOptions, kind: &Kind, read: Read<'_>, notes: Vec<Note>) -> Waited {
+    fn too_late(
+        options: &ClientOptions,
+        kind: &Kind,
+        read: Read<'_>,
+        notes: Vec<Note>,
+    ) -> WaitOutcome {
         if let Some(metrics) = &options.metrics {
             let verb = match read {
                 Read::Object(_) => "get",
@@ -133,7 +138,7 @@ impl WriteTracker {
             };
             metrics.expired(kind, verb);
         }
-        Waited::Late(notes)
+        WaitOutcome::Late(notes)
     }
 
     async fn until_over(&self, gvk: &Gvk, note: &Note) {

@@ -12,11 +12,11 @@ use steersman_object::Kind;
 const TEXT: &str = include_str!("lists.txt");
 
 /// The fields of a type that are lists with a merge key, or lead to one.
-pub(crate) type Fields = BTreeMap<&'static str, Way>;
+pub(crate) type Fields = BTreeMap<&'static str, FieldType>;
 
 /// The type of a field.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum FieldType {
     /// A list with this merge key, and the type of its elements.
     Keyed {
         key: &'static str,
@@ -74,11 +74,11 @@ fn read(text: &'static str) -> Table {
     table
 }
 
-fn way_of(text: &'static str) -> Way {
+fn way_of(text: &'static str) -> FieldType {
     match text.strip_prefix('[').and_then(|text| text.split_once(']')) {
-        Some(("", _)) => Way::Union,
-        Some((key, items)) => Way::Keyed { key, items },
-        None => Way::Struct(text),
+        Some(("", _)) => FieldType::Union,
+        Some((key, items)) => FieldType::Keyed { key, items },
+        None => FieldType::Struct(text),
     }
 }
 
@@ -93,19 +93,19 @@ mod tests {
     fn the_path_to_a_list_with_a_merge_key_is_found() {
         let mut at = fields_of(&Kind::of::<Deployment>()).unwrap();
         for field in ["spec", "template", "spec"] {
-            let Way::Struct(name) = at[field] else {
+            let FieldType::Struct(name) = at[field] else {
                 panic!("{field}")
             };
             at = fields(name).unwrap();
         }
-        let containers = Way::Keyed {
+        let containers = FieldType::Keyed {
             key: "name",
             items: "core.v1.Container",
         };
         assert_eq!(at["containers"], containers);
         assert!(!at.contains_key("tolerations"));
         let meta = fields("meta.v1.ObjectMeta").unwrap();
-        assert_eq!(meta["finalizers"], Way::Union);
+        assert_eq!(meta["finalizers"], FieldType::Union);
     }
 
     #[test]
@@ -113,7 +113,7 @@ mod tests {
         let table = table();
         for (name, fields) in &table.types {
             for way in fields.values() {
-                if let Way::Struct(next) | Way::Keyed { items: next, .. } = way {
+                if let FieldType::Struct(next) | FieldType::Keyed { items: next, .. } = way {
                     assert!(
                         next.is_empty() || table.types.contains_key(next),
                         "{name} leads to {next}"

@@ -252,7 +252,7 @@ fn watches_last_a_little_less_than_five_minutes_and_differ() {
 }
 
 /// Returns the reason of an end and its number since the last success.
-fn told(machine: &mut Machine, of: End, now: Instant) -> Option<(Reason, u32)> {
+fn reported(machine: &mut Machine, of: End, now: Instant) -> Option<(Reason, u32)> {
     let failed = machine.handle_end(of, now)?;
     Some((failed.reason, failed.attempt))
 }
@@ -277,11 +277,11 @@ fn the_end_of_a_watch_is_a_failure_if_it_brought_nothing() {
     let start = origin();
     let (_, mut machine) = phases(start).remove(3);
     // A quiet watch lasted until its timeout.
-    assert_eq!(told(&mut machine, End::Closed, start + LATER), None);
+    assert_eq!(reported(&mut machine, End::Closed, start + LATER), None);
     let mut now = start + LATER;
     for attempt in 1..=3 {
         now = open(&mut machine, now);
-        let short = told(&mut machine, End::Closed, now + SHORT / 2);
+        let short = reported(&mut machine, End::Closed, now + SHORT / 2);
         assert_eq!(short, Some((Reason::ShortWatch, attempt)));
     }
     assert_eq!(machine.problem().unwrap().reason, Reason::ShortWatch);
@@ -297,7 +297,7 @@ fn the_end_of_a_watch_is_a_failure_if_it_brought_nothing() {
     assert_eq!(machine.handle_failure(&failure, now).attempt, 1);
     now = open(&mut machine, now);
     machine.handle_event(&version("31"), now);
-    assert_eq!(told(&mut machine, End::Closed, now), None);
+    assert_eq!(reported(&mut machine, End::Closed, now), None);
     for attempt in 1..=3 {
         now = open(&mut machine, now);
         now = machine.deadline(now);
@@ -307,7 +307,7 @@ fn the_end_of_a_watch_is_a_failure_if_it_brought_nothing() {
             now = machine.deadline(now);
             assert!(machine.handle_tick(now));
         }
-        let silent = told(&mut machine, End::Silent, now);
+        let silent = reported(&mut machine, End::Silent, now);
         assert_eq!(silent, Some((Reason::Silent, attempt)));
     }
 }
@@ -316,13 +316,13 @@ fn the_end_of_a_watch_is_a_failure_if_it_brought_nothing() {
 fn a_streaming_list_without_an_end_is_a_failure_unless_the_server_streams_none() {
     let now = origin();
     let streaming = || phases(now).remove(2).1;
-    let cut = told(&mut streaming(), End::Closed, now + LATER);
+    let cut = reported(&mut streaming(), End::Closed, now + LATER);
     assert_eq!(cut, Some((Reason::Network, 1)));
-    let stalled = told(&mut streaming(), End::Silent, now + STALL);
+    let stalled = reported(&mut streaming(), End::Silent, now + STALL);
     assert_eq!(stalled, Some((Reason::Silent, 1)));
     let mut ordinary = streaming();
     ordinary.handle_live_event(now);
-    assert_eq!(told(&mut ordinary, End::Silent, now + STALL), None);
+    assert_eq!(reported(&mut ordinary, End::Silent, now + STALL), None);
 }
 
 // REFL-8
@@ -402,7 +402,7 @@ fn refl_10_a_watch_without_its_expected_bookmarks_is_silent_and_degrades_the_sta
     assert_eq!(silent, start + minute * 2 + Duration::from_secs(15));
     assert!(machine.handle_tick(silent));
     assert_eq!(
-        told(&mut machine, End::Silent, silent),
+        reported(&mut machine, End::Silent, silent),
         Some((Reason::Silent, 1))
     );
     assert_eq!(machine.problem().unwrap().reason, Reason::Silent);
