@@ -1,14 +1,22 @@
 //! Words: rate limiters: how long a key that failed waits before its next run.
 
+mod failures;
+pub(crate) mod windows;
 mod exponential;
+mod fast_slow;
 mod bucket;
+mod at_most;
 mod max_of;
+mod max_wait;
 
 use std::time::{Duration, Instant};
 
+pub use at_most::{AtMost, at_most};
 pub use bucket::Bucket;
 pub use exponential::Exponential;
+pub use fast_slow::FastSlow;
 pub use max_of::MaxOf;
+pub use max_wait::MaxWait;
 
 /// Decides the delay of a key that is added with backoff.
 ///

@@ -1,10 +1,10 @@
 //! Machine: per-key delays that double with each failure, up to a cap.
 
-use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use crate::key::Key;
 use crate::limiter::RateLimiter;
+use crate::limiter::failures::Failures;
 
 /// Per-key exponential backoff: `base`, twice that, four times that, at most `cap`.
 ///
@@ -14,7 +14,7 @@ use crate::limiter::RateLimiter;
 pub struct Exponential<T> {
     base: Duration,
     cap: Duration,
-    failures: HashMap<T, u32>,
+    failures: Failures<T>,
 }
 
 impl<T: Key> Exponential<T> {
@@ -23,7 +23,7 @@ impl<T: Key> Exponential<T> {
         Self {
             base,
             cap,
-            failures: HashMap::new(),
+            failures: Failures::new(),
         }
     }
 
@@ -50,32 +50,16 @@ impl<T: Key> Default for Exponential<T> {
 
 impl<T: Key> RateLimiter<T> for Exponential<T> {
     fn delay(&mut self, key: &T, _now: Instant) -> Duration {
-        let earlier = match self.failures.get_mut(key) {
-            Some(count) => {
-                let earlier = *count;
-                *count = count.saturating_add(1);
-                earlier
-            }
-            None => {
-                self.failures.insert(key.clone(), 1);
-                0
-            }
-        };
+        let earlier = self.failures.count(key);
         self.delay_after(earlier)
     }
 
     fn forget(&mut self, key: &T) {
-        // A queue without failed keys does not pay for hashing.
-        if !self.failures.is_empty() {
-            self.failures.remove(key);
-        }
+        self.failures.forget(key);
     }
 
     fn failures(&self, key: &T) -> u32 {
-        if self.failures.is_empty() {
-            return 0;
-        }
-        self.failures.get(key).copied().unwrap_or(0)
+        self.failures.of(key)
     }
 }
 
