@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::causes::Causes;
 use crate::index::Hash;
 use crate::options::{AddOptions, Priority};
 use crate::ready::Slot;
@@ -22,18 +23,32 @@ pub(crate) struct Taken<T> {
     pub(crate) key: Arc<T>,
     pub(crate) priority: Priority,
     pub(crate) attempts: u32,
+    pub(crate) causes: Causes,
+}
+
+/// The end of a ticket.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct End {
+    pub(crate) verdict: Verdict,
+    /// The priority of the run that the verdict asks for; `None` keeps that of the ticket.
+    pub(crate) priority: Option<Priority>,
 }
 
 /// How a worker ends its work on a key; see [`Ticket::end`](crate::Ticket::end).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Verdict {
     /// Success: resets the failures of the key. The key does not run again.
     Forget,
     /// Keeps the failures of the key. The key does not run again.
     Settle,
+    /// Keeps the failures of the key. The key is ready again after a delay.
+    SettleAfter(Duration),
     /// Success: resets the failures of the key. The key is ready again after a delay.
     After(Duration),
-    /// Failure: the key is ready again after the delay of the rate limiter.
+    /// Failure: the key is ready again after the delay of the rate limiter. If the key waited for a retry that is
+    /// still ahead when it was added, the key is ready again at the time of that retry, and the failure does not
+    /// count (WQ-11).
     Backoff,
 }
 
@@ -42,6 +57,17 @@ pub enum Verdict {
 pub(crate) struct Released {
     /// Whether a parked worker must be woken, because of a ready key or an earlier deadline.
     pub(crate) wake: bool,
-    /// The delay that the verdict requested, even if an add absorbed it.
+    /// The delay until the run that the verdict requested, even if an add absorbed it.
     pub(crate) delay: Option<Duration>,
+}
+
+// === impl End ===
+
+impl From<Verdict> for End {
+    fn from(verdict: Verdict) -> Self {
+        Self {
+            verdict,
+            priority: None,
+        }
+    }
 }

@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use crate::options::Priority;
+use crate::causes::Causes;
+use crate::options::{Patience, Priority};
 use crate::ready::Slot;
 
 /// A key that a ticket holds, and the start of the hold.
@@ -21,7 +22,8 @@ pub(crate) struct HeldKey {
 #[derive(Clone, Copy)]
 pub(crate) struct Rerun {
     pub(crate) priority: Priority,
-    pub(crate) keep_backoff: bool,
+    pub(crate) patience: Patience,
+    pub(crate) causes: Causes,
 }
 
 // === impl HeldKey ===
@@ -35,13 +37,11 @@ impl HeldKey {
         }
     }
 
-    /// Records an add during the hold. The rerun keeps the backoff only if all adds keep it.
-    pub(crate) fn mark(&mut self, priority: Priority, keep_backoff: bool) {
-        let again = self.again.get_or_insert(Rerun {
-            priority,
-            keep_backoff,
-        });
-        again.priority = again.priority.max(priority);
-        again.keep_backoff &= keep_backoff;
+    /// Records an add during the hold. The rerun is as patient as the least patient of all adds.
+    pub(crate) fn mark(&mut self, add: Rerun) {
+        let again = self.again.get_or_insert(add);
+        again.priority = again.priority.max(add.priority);
+        again.patience = again.patience.min(add.patience);
+        again.causes |= add.causes;
     }
 }

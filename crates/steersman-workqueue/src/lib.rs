@@ -9,12 +9,16 @@
 //! - **WQ-2** An add while a key is held causes exactly one later run of the key.
 //! - **WQ-3** Every ticket ends: verdict, drop and panic all release the key, and no end loses it.
 //! - **WQ-4** Of two delays of one key the earlier deadline stands, and an immediate add absorbs a
-//!   pending delay.
+//!   pending delay; a retry is absorbed for good only if the run succeeds (WQ-11).
 //! - **WQ-5** Keys leave by priority, first in first out within one, and lower priorities always
 //!   get a share of the turns, so no key starves.
 //! - **WQ-6** After a shut-down no key is handed out and none is accepted; dropped keys are counted.
 //! - **WQ-7** Every look at the queue finds every key that was added before, and no added key waits
 //!   unseen while a worker is parked.
+//! - **WQ-11** A run that an add causes before the retry of its key is due costs no attempt: if it fails, the
+//!   key runs again at the deadline of that retry.
+//! - **WQ-12** Adds that are spaced in a backoff run before the retry after pauses that double with each failure.
+//! - **WQ-13** With a limit of runs, no span of its length holds more runs of one key.
 //!
 //! ```
 //! use steersman_workqueue::{Queue, QueueOptions};
@@ -34,11 +38,12 @@
 //!
 //! `ready` and `delayed` hold the ready and the delayed keys, `table` what the queue knows of each key,
 //! `index` the slot of a key in the table, and `held` what the queue knows of a key only while a ticket
-//! holds it. `machine` joins them into the queue's whole behaviour, without a lock and without a clock.
+//! holds it. `causes` names why a key runs. `machine` joins them into the queue's whole behaviour, without a lock and without a clock.
 //! `shared` puts the machine behind one lock, and `add_buffer` collects adds until the next look at the
 //! machine. [`Ticket`] and [`Queue`] are what users hold.
 
 mod key;
+mod causes;
 mod error;
 pub mod limiter;
 mod metrics;
@@ -46,16 +51,17 @@ mod options;
 mod ready;
 mod delayed;
 mod index;
+mod held;
 mod table;
 mod exchange;
 mod sync;
-mod held;
 mod machine;
 mod add_buffer;
 mod shared;
 mod ticket;
 mod queue;
 
+pub use causes::Causes;
 pub use error::{MetricsError, ShutDown};
 pub use exchange::Verdict;
 pub use key::Key;

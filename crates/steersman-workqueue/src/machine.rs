@@ -2,15 +2,20 @@
 
 use std::time::{Duration, Instant};
 
+use crate::causes::Causes;
 use crate::delayed::DelayedKeys;
-use crate::exchange::{Arrival, Released, Taken, Verdict};
+use crate::exchange::{Arrival, End, Released, Taken};
 use crate::held::{HeldKey, Rerun};
 use crate::key::Key;
 use crate::limiter::RateLimiter;
+use crate::limiter::windows::Windows;
 use crate::metrics::{Metrics, Snapshot};
 use crate::options::{Priority, QueueOptions};
 use crate::ready::{ReadyKeys, Slot};
-use crate::table::{Due, Standing, Table};
+use crate::table::{Retry, Standing, Table};
+
+mod arrivals;
+mod verdicts;
 
 /// The maximum delay. Longer delays are shortened to it, so that no deadline overflows the clock.
 const LONGEST_DELAY: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
@@ -27,13 +32,19 @@ const LONGEST_DELAY: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 ///      └─────────▶ delayed ◀─────────────────────┘   (after, backoff)
 ///                     ready ◀────────────────────┘   (any end, if a rerun was asked for)
 /// ```
+///
+/// WQ-11: a failed key that an add makes ready before its retry is due keeps the deadline of the retry. If the
+/// early run fails as well, the key is delayed until that deadline, and the failure does not count.
 pub(crate) struct Machine<T> {
     table: Table<T>,
     ready: ReadyKeys,
     delayed: DelayedKeys,
     held: Vec<HeldKey>,
     limiter: Box<dyn RateLimiter<T>>,
+    /// The limit of the runs of each key, if there is one (WQ-13).
+    runs: Option<Windows<T>>,
     metrics: Option<Metrics>,
+    records_times: bool,
     stage: Stage,
     dropped: usize,
 }
@@ -45,11 +56,23 @@ enum Stage {
     Closed,
 }
 
+/// A run that is asked for later.
 #[derive(Clone, Copy)]
 struct Delay {
     deadline: Instant,
     priority: Priority,
-    backoff: bool,
+    causes: Causes,
+    /// Set if the run is a retry.
+    retry: Option<Retry>,
+}
+
+/// What the end of a ticket asks for.
+#[derive(Clone, Copy, Default)]
+struct Judgement {
+    /// The delay until the next run; `None` for no run.
+    delay: Option<Duration>,
+    /// Set if that run is a retry.
+    retry: Option<Retry>,
 }
 
 // === impl Machine ===
@@ -62,6 +85,8 @@ impl<T: Key> Machine<T> {
             delayed: DelayedKeys::default(),
             held: Vec::new(),
             limiter: options.limiter,
+            runs: options.at_most.map(|(runs, per)| Windows::new(runs, per)),
+            records_times: options.records_times,
             metrics: options.metrics,
             stage: Stage::Open,
             dropped: 0,
@@ -69,9 +94,15 @@ impl<T: Key> Machine<T> {
     }
 
     /// Returns whether `next` and `release` use the time. If not, the caller may pass any instant
-    /// instead of reading the clock. `add` without a delay uses the time only for metrics.
+    /// instead of reading the clock. `add` without a delay uses the time only for metrics, for a limit of runs,
+    /// and for adds that are spaced in a backoff.
     pub(crate) fn needs_clock(&self) -> bool {
-        self.metrics.is_some() || !self.delayed.is_empty()
+        self.records_times() || !self.delayed.is_empty()
+    }
+
+    /// Returns whether the times of holds are known.
+    pub(crate) fn records_times(&self) -> bool {
+        self.records_times || self.metrics.is_some() || self.runs.is_some()
     }
 
     /// Adds a key. Returns whether a parked worker must be woken, because of a ready key or an
@@ -96,14 +127,15 @@ impl<T: Key> Machine<T> {
             return None;
         }
         while let Some(slot) = self.delayed.pop_due(now) {
-            if let Some(due) = self.table.get_mut(slot).and_then(|entry| entry.due.take()) {
-                self.arrive(slot, due.priority, false, now);
-            }
+            self.fall_due(slot, now);
         }
         let table = &self.table;
         let slot = self.ready.pop(|turn, slot| table.is_ready(turn, slot))?;
         let entry = self.table.get_mut(slot)?;
-        let Standing::Ready { priority, .. } = entry.standing else {
+        let Standing::Ready {
+            priority, causes, ..
+        } = entry.standing
+        else {
             return None;
         };
         let key = entry.share()?;
@@ -117,16 +149,20 @@ impl<T: Key> Machine<T> {
             let added = entry.added;
             metrics.waited(self.table.time_since(added, now));
         }
+        if let Some(runs) = &mut self.runs {
+            runs.begin(&key, now);
+        }
         Some(Taken {
             slot,
             attempts: self.limiter.failures(&key),
             key,
             priority,
+            causes,
         })
     }
 
     /// Ends the hold of a key (WQ-3).
-    pub(crate) fn release(&mut self, slot: Slot, verdict: Verdict, now: Instant) -> Released {
+    pub(crate) fn release(&mut self, slot: Slot, end: End, now: Instant) -> Released {
         let Some(entry) = self.table.get_mut(slot) else {
             return Released::default();
         };
@@ -134,14 +170,19 @@ impl<T: Key> Machine<T> {
             return Released::default();
         };
         entry.standing = Standing::Neither;
+        let kept = entry.take_retry();
         let again = self.stop_holding(position, now);
-        let delay = self.judge(slot, verdict, now);
-        let wake = self.follow(slot, priority, again, (verdict, delay), now);
+        let asked = self.judge(slot, end.verdict, kept, now);
+        let priority = end.priority.unwrap_or(priority);
+        let wake = self.follow(slot, priority, again, (end.verdict, asked), now);
         self.table.free_unless_used(slot);
         if self.stage == Stage::Draining && self.idle() {
             self.stage = Stage::Closed;
         }
-        Released { wake, delay }
+        Released {
+            wake,
+            delay: asked.delay,
+        }
     }
 
     /// Returns the next instant at which a delayed key becomes ready.
@@ -173,6 +214,14 @@ impl<T: Key> Machine<T> {
     pub(crate) fn held(&self) -> Vec<T> {
         let held = self.held.iter();
         held.filter_map(|held| self.table.get(held.slot)?.key().cloned())
+            .collect()
+    }
+
+    /// Returns the keys that are held, each with the start of its hold, in no particular order. Empty if no times
+    /// are recorded.
+    pub(crate) fn held_since(&self) -> Vec<(T, Instant)> {
+        let held = self.held.iter().filter(|_| self.records_times());
+        held.filter_map(|held| Some((self.table.get(held.slot)?.key()?.clone(), held.since)))
             .collect()
     }
 
@@ -247,10 +296,17 @@ impl<T: Key> Machine<T> {
             now,
         } = arrival;
         let mut delay = options.after;
+        let mut retry = None;
         if options.rate_limited {
             // The failure counts even if the key is ready already.
             let backoff = back_off(&mut *self.limiter, self.metrics.as_ref(), &key, now);
-            delay = Some(delay.map_or(backoff, |after| after.min(backoff)));
+            let shorter = delay.map_or(backoff, |after| after.min(backoff));
+            delay = Some(shorter);
+            retry = Some(Retry::at(deadline(now, shorter)));
+        }
+        let mut causes = options.causes.or(Causes::ADD);
+        if retry.is_none() && delay.is_some_and(|delay| !delay.is_zero()) {
+            causes |= Causes::DELAY;
         }
         let slot = self.table.slot_of(key, hash);
         match delay {
@@ -259,184 +315,19 @@ impl<T: Key> Machine<T> {
                 Delay {
                     deadline: deadline(now, delay),
                     priority: options.priority,
-                    backoff: options.rate_limited,
+                    causes,
+                    retry,
                 },
             ),
-            _ => self.arrive(slot, options.priority, options.keep_backoff, now),
-        }
-    }
-
-    // Decides whether the end of a ticket causes an immediate run, a delayed run, or none.
-    fn follow(
-        &mut self,
-        slot: Slot,
-        mut priority: Priority,
-        again: Option<Rerun>,
-        (verdict, delay): (Verdict, Option<Duration>),
-        now: Instant,
-    ) -> bool {
-        if self.stage == Stage::Closed {
-            self.dropped += usize::from(delay.is_some());
-            return false;
-        }
-        if let Some(again) = again {
-            if verdict != Verdict::Backoff || !again.keep_backoff {
-                // WQ-2, WQ-4: the rerun is immediate, for every verdict. The add was already
-                // counted in the metrics.
-                let due = self.absorb(slot).unwrap_or(again.priority);
-                return self.line_up(slot, again.priority.max(due));
+            _ => {
+                let add = Rerun {
+                    priority: options.priority,
+                    patience: options.patience,
+                    causes,
+                };
+                self.arrive(slot, add, now)
             }
-            // The retry, or an earlier deadline, is the one later run that WQ-2 guarantees for the
-            // add.
-            priority = priority.max(again.priority);
         }
-        match delay {
-            None => false,
-            // WQ-8: a draining queue drops every run that a ticket asks for.
-            Some(_) if self.stage == Stage::Draining => {
-                self.dropped += 1;
-                false
-            }
-            Some(delay) if delay.is_zero() => self.arrive(slot, priority, false, now),
-            Some(delay) => self.wait(
-                slot,
-                Delay {
-                    deadline: deadline(now, delay),
-                    priority,
-                    backoff: verdict == Verdict::Backoff,
-                },
-            ),
-        }
-    }
-
-    // Updates the number of failures, and returns the delay that the verdict asks for.
-    fn judge(&mut self, slot: Slot, verdict: Verdict, now: Instant) -> Option<Duration> {
-        let key = self.table.get(slot)?.key()?;
-        match verdict {
-            Verdict::Forget => {
-                self.limiter.forget(key);
-                None
-            }
-            Verdict::Settle => None,
-            Verdict::After(delay) => {
-                self.limiter.forget(key);
-                Some(delay)
-            }
-            Verdict::Backoff => Some(back_off(
-                &mut *self.limiter,
-                self.metrics.as_ref(),
-                key,
-                now,
-            )),
-        }
-    }
-
-    // Handles an immediate add, and a deadline that has passed.
-    fn arrive(&mut self, slot: Slot, priority: Priority, keep_backoff: bool, now: Instant) -> bool {
-        let Some(entry) = self.table.get_mut(slot) else {
-            return false;
-        };
-        if let Some(due) = &mut entry.due
-            && due.backoff
-            && keep_backoff
-        {
-            due.priority = due.priority.max(priority);
-            return false;
-        }
-        if let Standing::Ready { .. } = entry.standing {
-            self.raise(slot, priority);
-            return false;
-        }
-        let held = self.holding(slot).map(|held| held.again.is_some());
-        // The time in the queue starts with the first add that requested the rerun.
-        if held != Some(true)
-            && let Some(metrics) = &self.metrics
-        {
-            metrics.added();
-            self.table.stamp(slot, now);
-        }
-        // WQ-4: the end of the ticket decides whether an add that keeps a backoff runs at once.
-        // Until then the deadline stays, because the ticket may end in backoff.
-        let absorbs = held.is_none() || !keep_backoff;
-        let due = absorbs.then(|| self.absorb(slot)).flatten();
-        let priority = priority.max(due.unwrap_or(priority));
-        if let Some(held) = self.holding(slot) {
-            held.mark(priority, keep_backoff);
-            return false;
-        }
-        self.line_up(slot, priority)
-    }
-
-    // Handles a delayed add, and a verdict with a delay.
-    fn wait(&mut self, slot: Slot, delay: Delay) -> bool {
-        let holding = self.holding(slot);
-        if let Some(again) = holding.and_then(|held| held.again.as_mut())
-            && !again.keep_backoff
-        {
-            again.priority = again.priority.max(delay.priority);
-            return false;
-        }
-        let Some(entry) = self.table.get_mut(slot) else {
-            return false;
-        };
-        if let Standing::Ready { .. } = entry.standing {
-            // A ready key stays ready.
-            self.raise(slot, delay.priority);
-            return false;
-        }
-        let old = entry.due.take();
-        let earlier = self
-            .delayed
-            .insert(slot, delay.deadline, old.as_ref().map(|old| old.at));
-        let Some(at) = earlier.or(old.as_ref().map(|old| old.at)) else {
-            return false;
-        };
-        let due = Due {
-            at,
-            priority: old
-                .as_ref()
-                .map_or(delay.priority, |old| old.priority.max(delay.priority)),
-            backoff: delay.backoff || old.as_ref().is_some_and(|old| old.backoff),
-        };
-        entry.due = Some(Box::new(due));
-        earlier.is_some() && self.delayed.earliest() == Some(delay.deadline)
-    }
-
-    // The hold of a key, if a ticket holds it.
-    fn holding(&mut self, slot: Slot) -> Option<&mut HeldKey> {
-        let Standing::Held { position, .. } = self.table.get(slot)?.standing else {
-            return None;
-        };
-        self.held.get_mut(position as usize)
-    }
-
-    fn line_up(&mut self, slot: Slot, priority: Priority) -> bool {
-        if let Some(entry) = self.table.get_mut(slot) {
-            let turn = self.ready.push(slot, priority);
-            entry.standing = Standing::Ready { priority, turn };
-        }
-        true
-    }
-
-    // Moves a ready key to the end of the line of a higher priority.
-    fn raise(&mut self, slot: Slot, priority: Priority) {
-        let Some(entry) = self.table.get_mut(slot) else {
-            return;
-        };
-        if let Standing::Ready { priority: left, .. } = entry.standing
-            && priority > left
-        {
-            let turn = self.ready.push(slot, priority);
-            entry.standing = Standing::Ready { priority, turn };
-            self.ready.abandon(left);
-        }
-    }
-
-    // Removes a pending delay and returns its priority.
-    fn absorb(&mut self, slot: Slot) -> Option<Priority> {
-        let due = self.table.get_mut(slot)?.due.take()?;
-        self.delayed.remove(due.at);
-        Some(due.priority)
     }
 
     fn stop_holding(&mut self, at: u32, now: Instant) -> Option<Rerun> {
@@ -459,15 +350,13 @@ impl<T: Key> Machine<T> {
         let Some(entry) = self.table.get_mut(slot) else {
             return;
         };
-        let pending = [
-            matches!(entry.standing, Standing::Ready { .. }),
-            entry.due.take().is_some(),
-            marked,
-        ];
-        if pending[0] {
+        let is_ready = matches!(entry.standing, Standing::Ready { .. });
+        // A retry that is only kept is no run of its own.
+        let is_due = entry.due.take().is_some_and(|due| due.at.is_some());
+        if is_ready {
             entry.standing = Standing::Neither;
         }
-        self.dropped += usize::from(pending.contains(&true));
+        self.dropped += usize::from(is_ready || is_due || marked);
         self.table.free_unless_used(slot);
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::causes::Causes;
 use crate::key::Key;
 use crate::limiter::{Exponential, RateLimiter};
 use crate::metrics::Metrics;
@@ -20,7 +21,20 @@ pub struct AddOptions {
     pub(crate) priority: Priority,
     pub(crate) after: Option<Duration>,
     pub(crate) rate_limited: bool,
-    pub(crate) keep_backoff: bool,
+    pub(crate) patience: Patience,
+    pub(crate) causes: Causes,
+}
+
+/// What an immediate add does while its key waits for a retry. The greatest patience is the last.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Patience {
+    /// The key runs now.
+    #[default]
+    Now,
+    /// The key runs now, or after a pause that doubles with each run that failed before the retry.
+    Spaced,
+    /// The key runs when the retry is due.
+    Backoff,
 }
 
 /// The options of a queue; [`QueueOptions::new`] sets every default.
@@ -30,6 +44,9 @@ pub struct QueueOptions<T> {
     pub(crate) limiter: Box<dyn RateLimiter<T>>,
     pub(crate) metrics: Option<Metrics>,
     pub(crate) lower_share: u32,
+    /// The number of runs of one key, and the time in which no more of them begin.
+    pub(crate) at_most: Option<(u32, Duration)>,
+    pub(crate) records_times: bool,
 }
 
 // === impl Priority ===
@@ -96,10 +113,31 @@ impl AddOptions {
     ///
     /// A key in backoff stays delayed, and a held key is not run at once if its run ends in
     /// backoff: the retry sees the cause of this add. For every other key this is an ordinary add.
-    /// It is meant for events that the failing run may have caused itself, such as a change of only
-    /// the object's status.
+    /// It is meant for events that the failing run has caused itself.
     pub fn keep_backoff(mut self) -> Self {
-        self.keep_backoff = true;
+        self.patience = Patience::Backoff;
+        self
+    }
+
+    /// Lets an immediate add of a key in backoff wait, if runs before the retry have failed: 5 ms after the
+    /// first of them, twice as long after each further one, and never longer than until the retry (WQ-12).
+    ///
+    /// For every other key this is an ordinary add. It is meant for events that the failing run may have
+    /// caused itself, such as a change of only the object's status.
+    pub fn space_in_backoff(mut self) -> Self {
+        self.patience = Patience::Spaced;
+        self
+    }
+
+    /// Returns whether the queue needs the time of an immediate add.
+    pub(crate) fn uses_time(&self) -> bool {
+        self.patience == Patience::Spaced
+    }
+
+    /// Names the causes of the add, which [`Ticket::causes`](crate::Ticket::causes) returns. The default is
+    /// [`Causes::ADD`].
+    pub fn cause(mut self, causes: Causes) -> Self {
+        self.causes = causes;
         self
     }
 }
@@ -115,6 +153,8 @@ impl<T: Key> QueueOptions<T> {
             limiter: Box::new(Exponential::default()),
             metrics: None,
             lower_share: 8,
+            at_most: None,
+            records_times: false,
         }
     }
 
@@ -136,6 +176,23 @@ impl<T: Key> QueueOptions<T> {
         self.lower_share = turns.max(2);
         self
     }
+
+    /// Records since when each key is held, for [`Queue::held_since`](crate::Queue::held_since). The metrics, and a
+    /// limit of runs, record it as well.
+    pub fn record_times(mut self) -> Self {
+        self.records_times = true;
+        self
+    }
+
+    /// Lets each key run at most `runs` times in any span of `per`, whatever adds and retries ask for (WQ-13).
+    /// A key that is added too soon becomes ready as soon as it may run. By default there is no limit.
+    ///
+    /// The queue stores the times of the last runs of each key until they have no effect. Zero runs count as 1,
+    /// and a `per` of zero is no limit.
+    pub fn at_most(mut self, runs: u32, per: Duration) -> Self {
+        self.at_most = (!per.is_zero()).then_some((runs, per));
+        self
+    }
 }
 
 impl<T> fmt::Debug for QueueOptions<T> {
@@ -144,6 +201,7 @@ impl<T> fmt::Debug for QueueOptions<T> {
             .field("name", &self.name)
             .field("metrics", &self.metrics.is_some())
             .field("lower_share", &self.lower_share)
+            .field("at_most", &self.at_most)
             .finish_non_exhaustive()
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::error::ShutDown;
 use crate::key::Key;
@@ -108,6 +109,13 @@ impl<T: Key> Queue<T> {
     #[must_use]
     pub fn held(&self) -> Vec<T> {
         self.shared.read(Machine::held)
+    }
+
+    /// Returns the keys that tickets hold, each with the instant at which its ticket was taken, in no particular
+    /// order. Empty unless the queue [records times](QueueOptions::record_times).
+    #[must_use]
+    pub fn held_since(&self) -> Vec<(T, Instant)> {
+        self.shared.read(Machine::held_since)
     }
 
     /// Closes the queue at once, and returns the number of keys that this dropped.

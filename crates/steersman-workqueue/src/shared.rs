@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::add_buffer::{AddBuffer, Pushed};
 use crate::error::ShutDown;
-use crate::exchange::{Arrival, Taken, Verdict};
+use crate::exchange::{Arrival, End, Taken, Verdict};
 use crate::index::Hashes;
 use crate::key::Key;
 use crate::machine::Machine;
@@ -28,8 +28,8 @@ pub(crate) struct Shared<T> {
     closed: Notify,
     // The instant that the driver passes to the machine if the machine does not use the time.
     created: Instant,
-    // Whether the queue has metrics, which need the time of each add.
-    measured: bool,
+    // Whether the queue has metrics, a limit of runs or records of times, which need the time of each step.
+    is_timed: bool,
 }
 
 struct Locked<T> {
@@ -49,13 +49,15 @@ struct Handover<'a, T: Key>(&'a Shared<T>);
 
 impl<T: Key> Shared<T> {
     pub(crate) fn new(options: QueueOptions<T>) -> Arc<Self> {
-        let metrics = options.metrics.clone();
+        let (metrics, name) = (options.metrics.clone(), options.name.clone());
+        let machine = Machine::new(options);
+        let is_timed = machine.records_times();
         let shared = Arc::new(Self {
-            name: options.name.clone(),
+            name,
             hashes: Hashes::default(),
-            measured: metrics.is_some(),
+            is_timed,
             locked: Mutex::new(Locked {
-                machine: Machine::new(options),
+                machine,
                 empty: Vec::new(),
             }),
             add_buffer: AddBuffer::new(),
@@ -84,7 +86,11 @@ impl<T: Key> Shared<T> {
             hash: self.hashes.of(&key),
             key,
             options,
-            now: if self.measured { clock() } else { self.created },
+            now: if self.is_timed || options.uses_time() {
+                clock()
+            } else {
+                self.created
+            },
         };
         let entered = if delayed {
             let entered = self.enter();
@@ -179,14 +185,14 @@ impl<T: Key> Shared<T> {
     }
 
     /// Ends the hold of a key. Returns the delay that the verdict asked for.
-    pub(crate) fn release(&self, slot: Slot, verdict: Verdict) -> Option<Duration> {
-        let delayed = matches!(verdict, Verdict::After(_) | Verdict::Backoff);
-        let early = self.measured.then(clock);
+    pub(crate) fn release(&self, slot: Slot, end: End) -> Option<Duration> {
+        let delayed = !matches!(end.verdict, Verdict::Forget | Verdict::Settle);
+        let early = self.is_timed.then(clock);
         let mut locked = self.enter();
         let machine = &mut locked.machine;
         let now = early.unwrap_or_else(|| self.now(machine, delayed));
         let was_closed = machine.is_closed();
-        let released = machine.release(slot, verdict, now);
+        let released = machine.release(slot, end, now);
         let closes = machine.is_closed() && !was_closed;
         drop(locked);
         if released.wake {
@@ -224,8 +230,8 @@ impl<T: Key> Shared<T> {
     }
 
     fn try_next(&self) -> Option<Result<Taken<T>, ShutDown>> {
-        // With metrics the clock is read before the lock is taken.
-        let early = self.measured.then(clock);
+        // If every take needs the time, the clock is read before the lock is taken.
+        let early = self.is_timed.then(clock);
         let mut locked = self.enter();
         let machine = &mut locked.machine;
         let now = early.unwrap_or_else(|| self.now(machine, false));

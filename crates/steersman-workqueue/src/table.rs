@@ -4,7 +4,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::causes::Causes;
 use crate::delayed::DelayId;
+use crate::held::Rerun;
 use crate::index::{Found, Hash, Index, Occupant};
 use crate::key::Key;
 use crate::options::Priority;
@@ -12,6 +14,9 @@ use crate::ready::{KEPT, Slot, Turn};
 
 /// The number of slots per page.
 const PAGE: usize = 512;
+
+/// The pause of a spaced add after the first failed run before a retry. It doubles with each further one.
+const EARLY_PAUSE: Duration = Duration::from_millis(5);
 
 /// The keys of the queue and their state. The slot of a removed key is reused.
 pub(crate) struct Table<T> {
@@ -46,7 +51,7 @@ pub(crate) struct Entry<T> {
     key: Stored<T>,
     hash: Hash,
     pub(crate) standing: Standing,
-    // `None` while the key is ready. Boxed, because few keys have a deadline.
+    // Boxed, because few keys have a deadline.
     pub(crate) due: Option<Box<Due>>,
     // When the key last became ready, or was added while held; recorded only with metrics.
     pub(crate) added: Stamp,
@@ -73,6 +78,7 @@ pub(crate) enum Standing {
     Ready {
         priority: Priority,
         turn: Turn,
+        causes: Causes,
     },
     /// A ticket holds the key; `position` is its index in the list of held keys.
     Held {
@@ -81,12 +87,23 @@ pub(crate) enum Standing {
     },
 }
 
-/// The deadline of a delayed key. `backoff` is set if the key failed, even if another add has brought
-/// the deadline forward.
+/// The deadlines of a key.
 pub(crate) struct Due {
-    pub(crate) at: DelayId,
+    /// The delay that the key waits for. `None` while the key is ready or held and only its retry is kept.
+    pub(crate) at: Option<DelayId>,
     pub(crate) priority: Priority,
-    pub(crate) backoff: bool,
+    /// The causes of the run at the end of the delay.
+    pub(crate) causes: Causes,
+    /// Set if the key has failed, even if another add has brought the next run forward.
+    pub(crate) retry: Option<Retry>,
+}
+
+/// The retry of a key that has failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Retry {
+    pub(crate) deadline: Instant,
+    /// The number of runs that began before the deadline and failed.
+    pub(crate) early_failures: u32,
 }
 
 // === impl Table ===
@@ -263,6 +280,71 @@ impl<T: Key> Table<T> {
     }
 }
 
+// === impl Due ===
+
+impl Due {
+    /// Makes the deadlines of a key that waits for no delay and keeps a retry.
+    pub(crate) fn of_retry(retry: Retry) -> Self {
+        Self {
+            at: None,
+            priority: Priority::new(i32::MIN),
+            causes: Causes::NONE,
+            retry: Some(retry),
+        }
+    }
+
+    /// Removes the delay, and keeps the retry.
+    pub(crate) fn keep_retry(&mut self) {
+        self.at = None;
+        self.priority = Priority::new(i32::MIN);
+        self.causes = Causes::NONE;
+    }
+
+    /// Adds the priority and the causes of an add that waits for this delay.
+    pub(crate) fn merge(&mut self, add: Rerun) {
+        self.priority = self.priority.max(add.priority);
+        self.causes |= add.causes;
+    }
+}
+
+// === impl Retry ===
+
+impl Retry {
+    pub(crate) fn at(deadline: Instant) -> Self {
+        Self {
+            deadline,
+            early_failures: 0,
+        }
+    }
+
+    /// Returns the retry after the failure of a run before it.
+    pub(crate) fn after_failure(self) -> Self {
+        Self {
+            early_failures: self.early_failures.saturating_add(1),
+            ..self
+        }
+    }
+
+    /// Returns when an add that is spaced in the backoff runs: now before the first failure of an early run
+    /// (WQ-12).
+    pub(crate) fn earliest_run(self, now: Instant) -> Instant {
+        let Some(doublings) = self.early_failures.checked_sub(1) else {
+            return now;
+        };
+        let pause = EARLY_PAUSE.saturating_mul(1 << doublings.min(30));
+        now.checked_add(pause)
+            .map_or(self.deadline, |early| early.min(self.deadline))
+    }
+
+    /// Returns the one of two retries with the earlier deadline.
+    pub(crate) fn earlier(a: Option<Self>, b: Option<Self>) -> Option<Self> {
+        match (a, b) {
+            (Some(a), Some(b)) => Some(if b.deadline < a.deadline { b } else { a }),
+            (a, b) => a.or(b),
+        }
+    }
+}
+
 // === impl Page ===
 
 impl<T> Page<T> {
@@ -296,6 +378,16 @@ impl<T> Entry<T> {
             Stored::Shared(key) => Some(key),
             Stored::Moving => None,
         }
+    }
+
+    /// Takes the retry of the key. A delay that the key waits for stays.
+    pub(crate) fn take_retry(&mut self) -> Option<Retry> {
+        let due = self.due.as_mut()?;
+        let retry = due.retry.take();
+        if due.at.is_none() {
+            self.due = None;
+        }
+        retry
     }
 
     /// Returns the key, shared with a ticket.

@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::exchange::{Taken, Verdict};
+use crate::causes::Causes;
+use crate::exchange::{End, Taken, Verdict};
 use crate::key::Key;
 use crate::options::Priority;
 use crate::ready::Slot;
@@ -23,6 +24,8 @@ pub struct Ticket<T: Key> {
     slot: Slot,
     priority: Priority,
     attempts: u32,
+    causes: Causes,
+    next_priority: Option<Priority>,
     ended: bool,
 }
 
@@ -34,6 +37,8 @@ impl<T: Key> Ticket<T> {
             slot: taken.slot,
             priority: taken.priority,
             attempts: taken.attempts,
+            causes: taken.causes,
+            next_priority: None,
             ended: false,
         }
     }
@@ -43,14 +48,27 @@ impl<T: Key> Ticket<T> {
         &self.key
     }
 
-    /// Returns the number of failures of the key since it was last forgotten: 0 on a first run.
+    /// Returns the number of failures of the key since it was last forgotten: 0 on a first run. The failure of
+    /// a run that an add caused before the retry was due does not count (WQ-11).
     pub fn attempts(&self) -> u32 {
         self.attempts
     }
 
-    /// Returns the priority that the key had in the queue. Delayed runs and retries keep it.
+    /// Returns the priority that the key had in the queue. Delayed runs and retries keep it, unless
+    /// [`set_next_priority`](Self::set_next_priority) changes it.
     pub fn priority(&self) -> Priority {
         self.priority
+    }
+
+    /// Returns the causes of this run.
+    pub fn causes(&self) -> Causes {
+        self.causes
+    }
+
+    /// Sets the priority of the run that the end of this ticket asks for. A run that an add asks for has the
+    /// priority of the add.
+    pub fn set_next_priority(&mut self, priority: Priority) {
+        self.next_priority = Some(priority);
     }
 
     /// Ends with success: forgets the failures of the key. The key comes back when it is added again.
@@ -63,8 +81,9 @@ impl<T: Key> Ticket<T> {
         let _ = self.end(Verdict::After(delay));
     }
 
-    /// Ends with a failure: the key comes back after the returned delay, which the rate limiter chose.
-    /// An add may bring the key back earlier.
+    /// Ends with a failure: the key comes back after the returned delay, which the rate limiter chose, or when
+    /// the retry is due that was pending when an add caused this run (WQ-11). An add may bring the key back
+    /// earlier.
     pub fn backoff(self) -> Duration {
         self.end(Verdict::Backoff).unwrap_or_default()
     }
@@ -78,14 +97,15 @@ impl<T: Key> Ticket<T> {
     /// the verdict asks for one.
     pub fn end(mut self, verdict: Verdict) -> Option<Duration> {
         self.ended = true;
-        self.shared.release(self.slot, verdict)
+        let priority = self.next_priority;
+        self.shared.release(self.slot, End { verdict, priority })
     }
 }
 
 impl<T: Key> Drop for Ticket<T> {
     fn drop(&mut self) {
         if !self.ended {
-            self.shared.release(self.slot, Verdict::Backoff);
+            self.shared.release(self.slot, Verdict::Backoff.into());
         }
     }
 }

@@ -1,5 +1,9 @@
 //! No key starves, and urgent keys do not wait for the others.
 
+use std::collections::HashMap;
+
+use futures::FutureExt;
+use proptest::prelude::*;
 use steersman_workqueue::{AddOptions, Priority, Queue, QueueOptions};
 
 // WQ-5: a hot key that is added again during each of its runs, beside a thousand cold ones.
@@ -70,4 +74,44 @@ async fn ordinary_keys_overtake_an_initial_list() {
         ticket.forget();
     }
     assert_eq!(taken, [500, 5000, 0]);
+}
+
+/// The turns of a flow: the priorities of the keys that are added before each turn.
+fn flow() -> impl Strategy<Value = Vec<Vec<i32>>> {
+    let priority = prop::sample::select(vec![-100, 0, 0, 1, 100, 100]);
+    prop::collection::vec(prop::collection::vec(priority, 0..4), 1..400)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
+
+    // WQ-5: whatever is added with a higher priority, a key waits for a number of turns that follows from the
+    // number of keys that were ready before it.
+    #[test]
+    fn no_flow_of_higher_priorities_delays_a_key_without_bound(flow in flow(), share in 2_u32..12) {
+        let options = QueueOptions::<usize>::new("flow").lower_priority_share(share);
+        let queue = Queue::new(options);
+        let mut latest: HashMap<usize, usize> = HashMap::new();
+        let (mut key, mut turn) = (0, 0);
+        let mut adds = flow.into_iter();
+        loop {
+            let more = adds.next();
+            let ends = more.is_none();
+            for priority in more.unwrap_or_default() {
+                latest.insert(key, turn + 2 * share as usize * (queue.len() + 1));
+                queue.add_with(key, AddOptions::new().priority(Priority::new(priority)));
+                key += 1;
+            }
+            match queue.next().now_or_never().and_then(Result::ok) {
+                Some(ticket) => {
+                    let latest = latest[ticket.key()];
+                    prop_assert!(turn <= latest, "key {} at turn {turn}, after {latest}", ticket.key());
+                    ticket.forget();
+                    turn += 1;
+                }
+                None if ends => break,
+                None => {}
+            }
+        }
+    }
 }

@@ -17,7 +17,7 @@ enum Step {
         key: u8,
         priority: i32,
         after: u64,
-        keep_backoff: bool,
+        patience: Patience,
     },
     Next,
     End {
@@ -28,6 +28,17 @@ enum Step {
         millis: u64,
     },
 }
+
+/// What an add does while its key is in backoff.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Patience {
+    Now,
+    Spaced,
+    Backoff,
+}
+
+/// The deadline of a retry, and the number of runs before it that failed.
+type Retry = (u64, u32);
 
 #[derive(Debug, Clone, Copy)]
 enum End {
@@ -51,11 +62,11 @@ struct Naive {
 struct State {
     ready: Option<(i32, u64)>,
     due: Option<(u64, u64, i32)>,
-    // Whether the delay follows a failure, or was brought forward from one that did.
-    backoff: bool,
+    // The retry after a failure, also while an earlier run is ready or held.
+    retry: Option<Retry>,
     held: Option<i32>,
-    // The rerun that adds asked for: its priority, and whether every add keeps the backoff.
-    again: Option<(i32, bool)>,
+    // The rerun that adds asked for: its priority, and the least patience of the adds.
+    again: Option<(i32, Patience)>,
     failures: u32,
 }
 
@@ -65,14 +76,23 @@ impl Naive {
         self.turns += 1;
     }
 
-    fn arrive(&mut self, key: usize, priority: i32, keep: bool) {
+    fn arrive(&mut self, key: usize, priority: i32, patience: Patience) {
+        let now = self.now;
         let state = &mut self.keys[key];
-        if let Some((.., due)) = &mut state.due
-            && keep
-            && state.backoff
+        if let (Some((.., due)), Some(retry)) = (&mut state.due, state.retry)
+            && patience > Patience::Now
         {
-            *due = priority.max(*due);
-            return;
+            let early = match patience {
+                Patience::Spaced => earliest(retry, now),
+                _ => retry.0,
+            };
+            if early >= retry.0 {
+                *due = priority.max(*due);
+                return;
+            }
+            if early > now {
+                return self.wait(key, early - now, priority, None);
+            }
         }
         if let Some((present, _)) = state.ready {
             if priority > present {
@@ -80,30 +100,33 @@ impl Naive {
             }
             return;
         }
-        // The end of the ticket decides whether an add that keeps a backoff replaces the delay.
-        let due = if state.held.is_some() && keep {
+        // The end of the ticket decides whether a patient add replaces the delay.
+        let due = if state.held.is_some() && patience > Patience::Now {
             None
         } else {
             state.due.take()
         };
         let priority = due.map_or(priority, |(.., due)| due.max(priority));
         if state.held.is_some() {
-            let (again, kept) = state.again.unwrap_or((priority, true));
-            state.again = Some((again.max(priority), kept && keep));
+            let (again, least) = state.again.unwrap_or((priority, patience));
+            state.again = Some((again.max(priority), least.min(patience)));
         } else {
             self.line_up(key, priority);
         }
     }
 
-    fn wait(&mut self, key: usize, after: u64, priority: i32, backoff: bool) {
+    fn wait(&mut self, key: usize, after: u64, priority: i32, retry: Option<Retry>) {
         let at = self.now + after;
         let state = &mut self.keys[key];
         if state.ready.is_some() {
-            self.arrive(key, priority, false);
-        } else if let Some((again, false)) = &mut state.again {
+            self.arrive(key, priority, Patience::Now);
+        } else if let Some((again, Patience::Now)) = &mut state.again {
             *again = priority.max(*again);
         } else {
-            state.backoff = backoff || state.backoff && state.due.is_some();
+            state.retry = match (retry, state.retry) {
+                (Some(new), Some(old)) => Some(if old.0 < new.0 { old } else { new }),
+                (new, old) => new.or(old),
+            };
             let (old_at, arrival, old_priority) = state.due.unwrap_or((u64::MAX, 0, priority));
             let priority = old_priority.max(priority);
             state.due = Some(if at < old_at {
@@ -115,11 +138,11 @@ impl Naive {
         }
     }
 
-    fn add(&mut self, key: usize, after: u64, priority: i32, keep: bool) {
+    fn add(&mut self, key: usize, after: u64, priority: i32, patience: Patience) {
         if after == 0 {
-            self.arrive(key, priority, keep);
+            self.arrive(key, priority, patience);
         } else {
-            self.wait(key, after, priority, false);
+            self.wait(key, after, priority, None);
         }
     }
 
@@ -133,11 +156,11 @@ impl Naive {
                 .filter(|(at, ..)| *at <= self.now)
                 .min();
             let Some((.., key)) = due else { return };
-            let priority = self.keys[key]
-                .due
-                .take()
-                .map_or(0, |(.., priority)| priority);
-            self.arrive(key, priority, false);
+            let state = &mut self.keys[key];
+            let priority = state.due.take().map_or(0, |(.., priority)| priority);
+            // A run before the retry keeps the retry.
+            state.retry = state.retry.filter(|(deadline, _)| *deadline > self.now);
+            self.arrive(key, priority, Patience::Now);
         }
     }
 
@@ -168,8 +191,11 @@ impl Naive {
     }
 
     fn end(&mut self, key: usize, verdict: End) {
+        let now = self.now;
         let state = &mut self.keys[key];
         let priority = state.held.take().unwrap_or_default();
+        let kept = state.retry.take().filter(|(deadline, _)| *deadline > now);
+        let mut retry = None;
         let delay = match verdict {
             End::Forget => {
                 state.failures = 0;
@@ -180,29 +206,48 @@ impl Naive {
                 Some(after)
             }
             End::Backoff | End::Drop => {
-                state.failures += 1;
-                Some((5 << (state.failures - 1)).min(1_000_000))
+                let (deadline, early) = kept.map_or_else(
+                    || {
+                        state.failures += 1;
+                        (now + (5 << (state.failures - 1)).min(1_000_000), 0)
+                    },
+                    |(deadline, early)| (deadline, early + 1),
+                );
+                retry = Some((deadline, early));
+                Some(deadline - now)
             }
         };
-        let failed = matches!(verdict, End::Backoff | End::Drop);
-        match (state.again.take(), delay) {
-            (Some((again, true)), Some(delay)) if failed => {
-                self.wait(key, delay, priority.max(again), true);
+        match (state.again.take(), delay, retry) {
+            (Some((again, Patience::Backoff)), Some(delay), Some(_)) => {
+                self.wait(key, delay, priority.max(again), retry);
             }
-            (Some((again, _)), _) => {
+            (Some((again, Patience::Spaced)), _, Some(some)) if earliest(some, now) > now => {
+                self.wait(key, earliest(some, now) - now, again, retry);
+            }
+            (Some((again, _)), ..) => {
+                state.retry = retry;
                 let due = state.due.take().map_or(again, |(.., due)| due);
                 self.line_up(key, again.max(due));
             }
-            (None, Some(delay)) if failed => self.wait(key, delay, priority, true),
-            (None, Some(delay)) => self.add(key, delay, priority, false),
-            (None, None) => {}
+            (None, Some(delay), Some(_)) => self.wait(key, delay, priority, retry),
+            (None, Some(delay), None) => self.add(key, delay, priority, Patience::Now),
+            (None, None, _) => {}
         }
+    }
+}
+
+/// Returns when a spaced add runs.
+fn earliest((deadline, early): Retry, now: u64) -> u64 {
+    match early {
+        0 => now,
+        _ => deadline.min(now + (5 << (early - 1))),
     }
 }
 
 fn step() -> impl Strategy<Value = Step> {
     let priority = prop::sample::select(vec![-100, 0, 0, 100]);
     let delay = prop::sample::select(vec![0_u64, 0, 0, 3, 10, 50]);
+    let patience = prop::sample::select(vec![Patience::Now, Patience::Spaced, Patience::Backoff]);
     let verdict = prop_oneof![
         Just(End::Forget),
         delay.clone().prop_map(End::After),
@@ -210,8 +255,8 @@ fn step() -> impl Strategy<Value = Step> {
         Just(End::Drop),
     ];
     prop_oneof![
-        4 => (0..KEYS, priority, delay, any::<bool>()).prop_map(
-            |(key, priority, after, keep_backoff)| Step::Add { key, priority, after, keep_backoff },
+        4 => (0..KEYS, priority, delay, patience).prop_map(
+            |(key, priority, after, patience)| Step::Add { key, priority, after, patience },
         ),
         4 => Just(Step::Next),
         4 => (0_usize..8, verdict).prop_map(|(which, verdict)| Step::End { which, verdict }),
@@ -227,7 +272,7 @@ async fn agrees(steps: Vec<Step>, crowd: u8) -> Result<(), TestCaseError> {
     };
     for key in KEYS..KEYS + crowd {
         queue.add_with(key, AddOptions::new().priority(Priority::new(-1000)));
-        naive.add(key.into(), 0, -1000, false);
+        naive.add(key.into(), 0, -1000, Patience::Now);
     }
     let mut held: Vec<Ticket<u8>> = Vec::new();
     for step in steps {
@@ -236,16 +281,18 @@ async fn agrees(steps: Vec<Step>, crowd: u8) -> Result<(), TestCaseError> {
                 key,
                 priority,
                 after,
-                keep_backoff,
+                patience,
             } => {
                 let mut options = AddOptions::new()
                     .priority(Priority::new(priority))
                     .after(Duration::from_millis(after));
-                if keep_backoff {
-                    options = options.keep_backoff();
-                }
+                options = match patience {
+                    Patience::Now => options,
+                    Patience::Spaced => options.space_in_backoff(),
+                    Patience::Backoff => options.keep_backoff(),
+                };
                 queue.add_with(key, options);
-                naive.add(key.into(), after, priority, keep_backoff);
+                naive.add(key.into(), after, priority, patience);
             }
             Step::Next => {
                 let taken = queue.next().now_or_never().and_then(Result::ok);
@@ -298,7 +345,7 @@ async fn agrees(steps: Vec<Step>, crowd: u8) -> Result<(), TestCaseError> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1000) })]
 
-    // WQ-1, WQ-2, WQ-3, WQ-4, WQ-5
+    // WQ-1, WQ-2, WQ-3, WQ-4, WQ-5, WQ-11, WQ-12
     #[test]
     fn the_queue_agrees_with_the_naive_one(steps in prop::collection::vec(step(), 1..120)) {
         run(steps, 0)?;

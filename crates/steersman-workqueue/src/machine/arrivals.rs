@@ -1,0 +1,250 @@
+//! Machine: where an add, a passed deadline or a delay puts a key.
+
+use std::time::Instant;
+
+use super::{Delay, Machine, Stage};
+use crate::causes::Causes;
+use crate::held::{HeldKey, Rerun};
+use crate::key::Key;
+use crate::options::{Patience, Priority};
+use crate::ready::Slot;
+use crate::table::{Due, Retry, Standing};
+
+impl<T: Key> Machine<T> {
+    /// Handles a delay that has passed.
+    pub(super) fn fall_due(&mut self, slot: Slot, now: Instant) {
+        let Some(entry) = self.table.get_mut(slot) else {
+            return;
+        };
+        let Some(mut due) = entry.due.take() else {
+            return;
+        };
+        let mut add = Rerun {
+            priority: due.priority,
+            patience: Patience::Now,
+            causes: due.causes,
+        };
+        match due.retry {
+            // WQ-11: this run comes before the retry, which stays in case the run fails.
+            Some(retry) if retry.deadline > now => {
+                due.keep_retry();
+                entry.due = Some(due);
+            }
+            Some(_) => add.causes |= Causes::BACKOFF,
+            None => {}
+        }
+        self.arrive(slot, add, now);
+    }
+
+    /// Handles an immediate add, and a deadline that has passed. Returns whether a worker must be woken.
+    pub(super) fn arrive(&mut self, slot: Slot, add: Rerun, now: Instant) -> bool {
+        let Some(entry) = self.table.get_mut(slot) else {
+            return false;
+        };
+        if let Some(due) = &mut entry.due
+            && due.at.is_some()
+            && let Some(retry) = due.retry
+        {
+            let early = match add.patience {
+                Patience::Now => now,
+                Patience::Spaced => retry.earliest_run(now),
+                Patience::Backoff => retry.deadline,
+            };
+            if add.patience > Patience::Now && early >= retry.deadline {
+                due.merge(add);
+                return false;
+            }
+            if early > now {
+                let delay = Delay {
+                    deadline: early,
+                    priority: add.priority,
+                    causes: add.causes,
+                    retry: None,
+                };
+                return self.wait(slot, delay);
+            }
+        }
+        if let Standing::Ready { .. } = entry.standing {
+            self.raise(slot, add);
+            return false;
+        }
+        let again = self.holding(slot).map(|held| held.again.is_some());
+        if again.is_none()
+            && let Some(free) = self.next_free(slot, now)
+        {
+            return self.wait(slot, add.delayed_until(free));
+        }
+        // The time in the queue starts with the first add that requested the rerun.
+        if again != Some(true)
+            && let Some(metrics) = &self.metrics
+        {
+            metrics.added();
+            self.table.stamp(slot, now);
+        }
+        // WQ-4: the end of the ticket decides whether an add that is patient in a backoff runs at once.
+        // Until then the deadline stays, because the ticket may end in backoff.
+        let absorbs = again.is_none() || add.patience == Patience::Now;
+        let due = absorbs.then(|| self.absorb(slot)).flatten();
+        let add = add.with(due);
+        if let Some(held) = self.holding(slot) {
+            held.mark(add);
+            return false;
+        }
+        self.line_up(slot, add.priority, add.causes, now)
+    }
+
+    /// Handles a delayed add, and a verdict with a delay. Returns whether a worker must be woken.
+    pub(super) fn wait(&mut self, slot: Slot, delay: Delay) -> bool {
+        let holding = self.holding(slot);
+        if let Some(again) = holding.and_then(|held| held.again.as_mut())
+            && again.patience == Patience::Now
+        {
+            again.priority = again.priority.max(delay.priority);
+            again.causes |= delay.causes.without(Causes::DELAY);
+            return false;
+        }
+        let Some(entry) = self.table.get_mut(slot) else {
+            return false;
+        };
+        if let Standing::Ready { .. } = entry.standing {
+            // A ready key stays ready.
+            let add = Rerun {
+                priority: delay.priority,
+                patience: Patience::Now,
+                causes: delay.causes.without(Causes::DELAY),
+            };
+            self.raise(slot, add);
+            return false;
+        }
+        let old = entry.due.take();
+        let old_at = old.as_ref().and_then(|old| old.at);
+        let earlier = self.delayed.insert(slot, delay.deadline, old_at);
+        let Some(at) = earlier.or(old_at) else {
+            return false;
+        };
+        let mut due = Due {
+            at: Some(at),
+            priority: delay.priority,
+            causes: delay.causes,
+            retry: delay.retry,
+        };
+        if let Some(old) = old {
+            due.priority = due.priority.max(old.priority);
+            due.causes |= old.causes;
+            due.retry = Retry::earlier(due.retry, old.retry);
+        }
+        entry.due = Some(Box::new(due));
+        earlier.is_some() && self.delayed.earliest() == Some(delay.deadline)
+    }
+
+    /// Returns the hold of a key, if a ticket holds it.
+    pub(super) fn holding(&mut self, slot: Slot) -> Option<&mut HeldKey> {
+        let Standing::Held { position, .. } = self.table.get(slot)?.standing else {
+            return None;
+        };
+        self.held.get_mut(position as usize)
+    }
+
+    /// Makes a key ready, or delays it until it may run (WQ-13).
+    pub(super) fn line_up(
+        &mut self,
+        slot: Slot,
+        priority: Priority,
+        causes: Causes,
+        now: Instant,
+    ) -> bool {
+        if let Some(free) = self.next_free(slot, now) {
+            let add = Rerun {
+                priority,
+                patience: Patience::Now,
+                causes,
+            };
+            return self.wait(slot, add.delayed_until(free));
+        }
+        if let Some(entry) = self.table.get_mut(slot) {
+            let turn = self.ready.push(slot, priority);
+            entry.standing = Standing::Ready {
+                priority,
+                turn,
+                causes,
+            };
+        }
+        true
+    }
+
+    /// Removes a pending delay, and returns its priority and causes. The retry of a failed key is kept.
+    pub(super) fn absorb(&mut self, slot: Slot) -> Option<(Priority, Causes)> {
+        let due = &mut self.table.get_mut(slot)?.due;
+        let pending = due.as_mut()?;
+        let at = pending.at?;
+        let absorbed = (pending.priority, pending.causes.without(Causes::DELAY));
+        match pending.retry {
+            Some(_) => pending.keep_retry(),
+            None => *due = None,
+        }
+        self.delayed.remove(at);
+        Some(absorbed)
+    }
+
+    /// Keeps a retry of a key that runs before it.
+    pub(super) fn keep(&mut self, slot: Slot, retry: Retry) {
+        let Some(entry) = self.table.get_mut(slot) else {
+            return;
+        };
+        match &mut entry.due {
+            Some(due) => due.retry = Some(retry),
+            None => entry.due = Some(Box::new(Due::of_retry(retry))),
+        }
+    }
+
+    /// Adds the causes of an add to a ready key, and moves the key to the end of the line of a higher priority.
+    fn raise(&mut self, slot: Slot, add: Rerun) {
+        let Some(entry) = self.table.get_mut(slot) else {
+            return;
+        };
+        let Standing::Ready {
+            priority,
+            turn,
+            causes,
+        } = &mut entry.standing
+        else {
+            return;
+        };
+        *causes |= add.causes;
+        if add.priority > *priority {
+            let left = *priority;
+            *priority = add.priority;
+            *turn = self.ready.push(slot, add.priority);
+            self.ready.abandon(left);
+        }
+    }
+
+    /// Returns the instant at which a key may run again, if it has run too often to run now.
+    fn next_free(&self, slot: Slot, now: Instant) -> Option<Instant> {
+        // A queue that drains waits for nothing.
+        let runs = self.runs.as_ref().filter(|_| self.stage == Stage::Open)?;
+        runs.next_free(self.table.get(slot)?.key()?, now)
+    }
+}
+
+// === impl Rerun ===
+
+impl Rerun {
+    /// Returns the run that replaces a pending delay.
+    pub(super) fn with(mut self, absorbed: Option<(Priority, Causes)>) -> Self {
+        if let Some((priority, causes)) = absorbed {
+            self.priority = self.priority.max(priority);
+            self.causes |= causes;
+        }
+        self
+    }
+
+    fn delayed_until(self, deadline: Instant) -> Delay {
+        Delay {
+            deadline,
+            priority: self.priority,
+            causes: self.causes,
+            retry: None,
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Machine: what follows the end of a ticket.
+
+use std::time::Instant;
+
+use super::{Delay, Judgement, Machine, Stage, back_off, deadline};
+use crate::causes::Causes;
+use crate::exchange::Verdict;
+use crate::held::Rerun;
+use crate::key::Key;
+use crate::options::{Patience, Priority};
+use crate::ready::Slot;
+use crate::table::{Entry, Retry};
+
+impl<T: Key> Machine<T> {
+    /// Decides whether the end of a ticket causes an immediate run, a delayed run, or none. Returns whether a worker
+    /// must be woken.
+    pub(super) fn follow(
+        &mut self,
+        slot: Slot,
+        mut priority: Priority,
+        again: Option<Rerun>,
+        (verdict, asked): (Verdict, Judgement),
+        now: Instant,
+    ) -> bool {
+        if self.stage == Stage::Closed {
+            self.dropped += usize::from(asked.delay.is_some());
+            return false;
+        }
+        let mut causes = match verdict {
+            Verdict::Backoff => Causes::NONE,
+            _ => Causes::DELAY,
+        };
+        if let Some(again) = again {
+            if verdict != Verdict::Backoff || again.patience != Patience::Backoff {
+                return self.run_again(slot, again, asked, now);
+            }
+            // The retry, or an earlier deadline, is the one later run that WQ-2 guarantees for the
+            // add.
+            priority = priority.max(again.priority);
+            causes |= again.causes;
+        }
+        match asked.delay {
+            None => false,
+            // WQ-8: a draining queue drops every run that a ticket asks for.
+            Some(_) if self.stage == Stage::Draining => {
+                self.dropped += 1;
+                false
+            }
+            Some(delay) if delay.is_zero() => {
+                let causes = match verdict {
+                    Verdict::Backoff => causes | Causes::BACKOFF,
+                    _ => causes,
+                };
+                let add = Rerun {
+                    priority,
+                    patience: Patience::Now,
+                    causes,
+                };
+                self.arrive(slot, add, now)
+            }
+            Some(delay) => self.wait(
+                slot,
+                Delay {
+                    deadline: deadline(now, delay),
+                    priority,
+                    causes,
+                    retry: asked.retry,
+                },
+            ),
+        }
+    }
+
+    /// Runs a key again that was added while a ticket held it.
+    fn run_again(&mut self, slot: Slot, again: Rerun, asked: Judgement, now: Instant) -> bool {
+        // WQ-11: the retry stays, in case the run before it fails as well.
+        if let Some(retry) = asked.retry
+            && self.stage == Stage::Open
+        {
+            let early = retry.earliest_run(now);
+            if again.patience == Patience::Spaced && early > now {
+                let delay = Delay {
+                    deadline: early,
+                    priority: again.priority,
+                    causes: again.causes,
+                    retry: Some(retry),
+                };
+                return self.wait(slot, delay);
+            }
+            self.keep(slot, retry);
+        }
+        // WQ-2, WQ-4: the rerun is immediate. The add was already counted in the metrics.
+        let due = self.absorb(slot);
+        let add = again.with(due);
+        self.line_up(slot, add.priority, add.causes, now)
+    }
+
+    /// Updates the number of failures, and returns what the verdict asks for. `kept` is the retry that was
+    /// pending when the run began.
+    pub(super) fn judge(
+        &mut self,
+        slot: Slot,
+        verdict: Verdict,
+        kept: Option<Retry>,
+        now: Instant,
+    ) -> Judgement {
+        let Some(key) = self.table.get(slot).and_then(Entry::key) else {
+            return Judgement::default();
+        };
+        let delay = match verdict {
+            Verdict::Forget => {
+                self.limiter.forget(key);
+                None
+            }
+            Verdict::Settle => None,
+            Verdict::SettleAfter(delay) => Some(delay),
+            Verdict::After(delay) => {
+                self.limiter.forget(key);
+                Some(delay)
+            }
+            Verdict::Backoff => return self.retry(slot, kept, now),
+        };
+        Judgement { delay, retry: None }
+    }
+
+    /// Returns the retry after a failure.
+    fn retry(&mut self, slot: Slot, kept: Option<Retry>, now: Instant) -> Judgement {
+        // WQ-11: the failure of a run before the retry keeps the deadline and does not count.
+        if let Some(kept) = kept.filter(|kept| kept.deadline > now) {
+            return Judgement {
+                delay: Some(kept.deadline.saturating_duration_since(now)),
+                retry: Some(kept.after_failure()),
+            };
+        }
+        let Some(key) = self.table.get(slot).and_then(Entry::key) else {
+            return Judgement::default();
+        };
+        let delay = back_off(&mut *self.limiter, self.metrics.as_ref(), key, now);
+        Judgement {
+            delay: Some(delay),
+            retry: (!delay.is_zero()).then(|| Retry::at(deadline(now, delay))),
+        }
+    }
+}
