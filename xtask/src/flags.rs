@@ -97,6 +97,8 @@ pub(crate) enum Worlds {
     Writes,
     /// Replicas of one operator with leader election.
     Leaders,
+    /// Controllers with failing reconciles.
+    Controllers,
 }
 
 /// Flags of `cargo xtask bench`.

@@ -23,6 +23,7 @@ pub(crate) fn run(root: &Path, of: Option<Worlds>, seeds: &Range<u64>) -> Result
             Worlds::Caches,
             Worlds::Writes,
             Worlds::Leaders,
+            Worlds::Controllers,
         ],
     };
     for sort in sorts {
@@ -49,6 +50,10 @@ fn test(sort: Worlds) -> OneTest {
         Worlds::Leaders => OneTest {
             package: "steersman-manager",
             test: "seeds::no_reconcile_of_a_new_leader_begins_before_the_last_one_of_the_old_leader_has_ended",
+        },
+        Worlds::Controllers => OneTest {
+            package: "steersman-controller",
+            test: "seeds::every_storm_ends_with_every_key_reconciled_in_its_last_state",
         },
         Worlds::Caches => OneTest {
             package: "steersman-cache",

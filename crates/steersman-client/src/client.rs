@@ -27,7 +27,7 @@ use crate::read::cached;
 use crate::read::live::{self, Live};
 use crate::read::route::{Route, route};
 use crate::shared::Shared;
-use crate::write::RequestId;
+use crate::write::{RequestId, WriteObserver};
 use status::StatusClient;
 use subresource::Subresource;
 
@@ -191,6 +191,12 @@ impl<S: Clone> Client<S> {
     /// made from it. They count as writes of this client too. Each controller has such a copy.
     pub fn counting_apart(&self) -> Self {
         self.over(self.shared.counting_apart())
+    }
+
+    /// Returns a copy of this client with a further observer of its writes, those of the clients made from it
+    /// included.
+    pub fn observed_by(&self, observer: Arc<dyn WriteObserver>) -> Self {
+        self.with(|options| options.observe_writes(observer))
     }
 
     /// Returns the reconcile request that the client works for.

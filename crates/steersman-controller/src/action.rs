@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
+use steersman_workqueue::Priority;
 
 /// What follows a successful reconcile.
 ///
@@ -12,6 +13,7 @@ use k8s_openapi::jiff::Timestamp;
 #[must_use = "return the action from `reconcile`"]
 pub struct Action {
     pub(crate) requeue: Option<Requeue>,
+    pub(crate) priority: Option<Priority>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,21 +25,43 @@ pub(crate) enum Requeue {
 impl Action {
     /// Requests nothing: the request runs again when something changes.
     pub const fn done() -> Self {
-        Self { requeue: None }
+        Self::of(None)
     }
 
     /// Runs the request again after `delay`, even if nothing changes. Zero runs it again at once.
     pub const fn requeue_after(delay: Duration) -> Self {
-        Self {
-            requeue: Some(Requeue::After(delay)),
-        }
+        Self::of(Some(Requeue::After(delay)))
     }
 
     /// Runs the request again at `time`, by the clock of [`Context::now`](crate::Context::now). A time in
     /// the past runs it again at once.
     pub const fn requeue_at(time: Timestamp) -> Self {
+        Self::of(Some(Requeue::At(time)))
+    }
+
+    /// Sets the priority of the requested run; controller-runtime's `Result.Priority`. By default the run keeps the
+    /// priority that this one had, so the requests of an initial list stay of low priority.
+    ///
+    /// An event that arrives before the requested time gives the run the higher one of both priorities. An action that
+    /// requests no run has no use for a priority.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use steersman_controller::{Action, Priority};
+    ///
+    /// // A check that can wait while other requests are ready.
+    /// let action = Action::requeue_after(Duration::from_secs(60)).priority(Priority::LOW);
+    /// # let _ = action;
+    /// ```
+    pub const fn priority(mut self, priority: Priority) -> Self {
+        self.priority = Some(priority);
+        self
+    }
+
+    const fn of(requeue: Option<Requeue>) -> Self {
         Self {
-            requeue: Some(Requeue::At(time)),
+            requeue,
+            priority: None,
         }
     }
 }

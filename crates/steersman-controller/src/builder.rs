@@ -1,5 +1,7 @@
 //! Handle: the builder that declares a controller: what it watches, and how it works.
 
+mod retries;
+
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -9,7 +11,7 @@ use futures::stream::{BoxStream, Stream, StreamExt};
 use steersman_client::check_field_manager;
 use steersman_informer::Event;
 use steersman_object::{Kind, TypedObject};
-use steersman_workqueue::{Priority, RateLimiter};
+use steersman_workqueue::Priority;
 
 use crate::controller::Controller;
 use crate::error::ControllerError;
@@ -22,6 +24,7 @@ use crate::request::{Request, RequestKey};
 use crate::running::Parts;
 use crate::watch::in_clusters::{AnyClusterWatch, ClusterWatch};
 use crate::watch::{AnyWatch, FilterAll, Watch};
+use crate::worker::hooks::Hooks;
 
 /// Declares a controller; it makes no request and starts no task.
 ///
@@ -63,6 +66,7 @@ pub struct ControllerBuilder<P: Subject> {
     streams: Vec<BoxStream<'static, P::Key>>,
     filter_all: Option<FilterAll>,
     options: Options<P::Key>,
+    hooks: Hooks<P::Key>,
     field_manager: Option<String>,
     on_every_replica: bool,
 }
@@ -138,8 +142,9 @@ impl<K: TypedObject> ControllerBuilder<Primary<K>> {
     ///
     /// An update of nothing but the status is then taken for the controller's own: it still requests
     /// the object, but does not cut a backoff short (CTRL-4), so that a reconcile that writes its
-    /// status and then fails is not retried at once. By default every update requests the object at
-    /// once, as in controller-runtime. Do not call this if a kubelet, a cloud provider or a user
+    /// status and then fails is not retried before its backoff ends. By default an update of nothing but the
+    /// status runs the object before that: at once, and with growing pauses the more of these runs fail
+    /// (WQ-12). Do not call this if a kubelet, a cloud provider or a user
     /// writes that status as well.
     pub fn sole_status_writer(mut self) -> Self {
         self.subject.handler = self.subject.handler.sole_status_writer();
@@ -198,6 +203,7 @@ impl<P: Subject> ControllerBuilder<P> {
             streams: Vec::new(),
             filter_all: None,
             options: Options::default(),
+            hooks: Hooks::default(),
             field_manager: None,
             on_every_replica: false,
         }
@@ -251,13 +257,6 @@ impl<P: Subject> ControllerBuilder<P> {
     /// Sets the number of requests that are reconciled at the same time. The default is 1.
     pub fn max_concurrent_reconciles(mut self, workers: usize) -> Self {
         self.options.settings.max_concurrent_reconciles = Some(workers);
-        self
-    }
-
-    /// Sets the delays of requests that failed. By default the delay of each request doubles from 5 ms
-    /// to 1000 s.
-    pub fn rate_limiter(mut self, rate_limiter: impl RateLimiter<P::Key>) -> Self {
-        self.options.rate_limiter = Some(Box::new(rate_limiter));
         self
     }
 
@@ -328,8 +327,10 @@ impl<P: Subject> ControllerBuilder<P> {
     /// nor a stream would ever cause a request.
     pub fn build(self, reconciler: impl Reconciler<P::Key>) -> Result<Controller, ControllerError> {
         let mut watches = self.watches;
+        let mut primary = None;
         if let Some(primary_watch) = self.primary_watch {
             watches.insert(0, primary_watch(self.subject));
+            primary = watches.first().map(|watch| watch.kind().clone());
         }
         if self.name.trim().is_empty() {
             return Err(ControllerError::EmptyName);
@@ -359,6 +360,8 @@ impl<P: Subject> ControllerBuilder<P> {
             streams: self.streams,
             filter_all: self.filter_all,
             options: self.options,
+            hooks: self.hooks,
+            primary,
             reconciler,
         };
         let on_every_replica = self.on_every_replica;
@@ -406,6 +409,7 @@ impl<P: Subject> fmt::Debug for ControllerBuilder<P> {
             .field("watches", &self.watches.len())
             .field("streams", &self.streams.len())
             .field("options", &self.options)
+            .field("hooks", &self.hooks)
             .finish_non_exhaustive()
     }
 }

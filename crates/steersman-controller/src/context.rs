@@ -1,4 +1,9 @@
-//! Handle: the surroundings of one reconcile: client, events, clock and cancellation.
+//! Handle: the surroundings of one reconcile: client, events, clock, cancellation, and why it runs.
+
+pub(crate) mod reason;
+pub(crate) mod changes;
+pub(crate) mod loops;
+pub(crate) mod loop_watch;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clusters::ClusterMember;
 use crate::clusters::Clusters;
+use crate::context::reason::RunReason;
 use crate::options::Clock;
 use crate::request::ClusterName;
 use crate::request::RequestKey;
@@ -24,8 +30,16 @@ pub struct Context {
     // Created on first use, because many reconciles find nothing to do and need no client.
     client: OnceLock<Client>,
     cancelled: CancellationToken,
-    attempt: u32,
-    reconcile_id: u64,
+    run: Run,
+}
+
+/// What a context knows of the run that it belongs to.
+#[derive(Clone, Default)]
+pub(crate) struct Run {
+    pub(crate) reconcile_id: u64,
+    pub(crate) attempt: u32,
+    pub(crate) is_last_attempt: bool,
+    pub(crate) reason: RunReason,
 }
 
 struct ContextShared {
@@ -76,8 +90,7 @@ impl Context {
             request: None,
             client: OnceLock::new(),
             cancelled: CancellationToken::new(),
-            attempt: 0,
-            reconcile_id: 0,
+            run: Run::default(),
         }
     }
 
@@ -146,16 +159,31 @@ impl Context {
     }
 
     /// Returns the number of consecutive failures of this request: 0 on the first attempt.
+    ///
+    /// The failure of a run that an event caused before the retry was due does not count.
     #[must_use]
     pub fn attempt(&self) -> u32 {
-        self.attempt
+        self.run.attempt
+    }
+
+    /// Returns whether this is the last retry of the request, by
+    /// [`max_retries`](crate::ControllerBuilder::max_retries): if it fails, the request does not run again until
+    /// something changes.
+    #[must_use]
+    pub fn is_last_attempt(&self) -> bool {
+        self.run.is_last_attempt
+    }
+
+    /// Returns why this reconcile runs, for logs and tests.
+    pub fn reason(&self) -> &RunReason {
+        &self.run.reason
     }
 
     /// Returns the number of this reconcile, unique within its controller. The span of its logs has
     /// it.
     #[must_use]
     pub fn reconcile_id(&self) -> u64 {
-        self.reconcile_id
+        self.run.reconcile_id
     }
 
     /// Waits until the reconcile should end: the controller stops, or the deadline of this reconcile has
@@ -175,12 +203,16 @@ impl Context {
     }
 
     /// Makes this the context of a reconcile of `request`. Clones made before do not change.
-    pub(crate) fn begin<R: RequestKey>(&mut self, request: &R, reconcile_id: u64, attempt: u32) {
+    pub(crate) fn begin<R: RequestKey>(&mut self, request: &R, run: Run) {
         let controller = Arc::clone(&self.shared.controller);
         self.request = Some(RequestId::new(controller, request.clone()));
         self.client = OnceLock::new();
-        self.attempt = attempt;
-        self.reconcile_id = reconcile_id;
+        self.run = run;
+    }
+
+    /// Returns the id of the request; `None` before the first reconcile.
+    pub(crate) fn request(&self) -> Option<&RequestId> {
+        self.request.as_ref()
     }
 
     /// Makes [`cancelled`](Self::cancelled) wait for `token`.
@@ -237,8 +269,8 @@ impl fmt::Debug for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Context")
             .field("controller", &self.controller())
-            .field("reconcile_id", &self.reconcile_id)
-            .field("attempt", &self.attempt)
+            .field("reconcile_id", &self.run.reconcile_id)
+            .field("attempt", &self.run.attempt)
             .finish_non_exhaustive()
     }
 }

@@ -34,6 +34,13 @@
 //! - **CTRL-8** A panic in a rate limiter costs one delay. A panic in a worker outside the reconciler
 //!   (the clock, the formatting of a key) costs its own request.
 //! - **CTRL-9** A controller that stops waits for the writes of its own clients and no others.
+//! - **CTRL-20** The reason of a run names the changes that requested it.
+//! - **CTRL-21** With a limit of retries, a request is given up after the last one fails, and the next event
+//!   begins with new retries.
+//! - **CTRL-22** With an interval, the request of an object that exists runs again within the interval.
+//! - **CTRL-23** The hook for errors runs after each failed reconcile, and its own failures cost nothing else.
+//! - **CTRL-24** A request that triggers itself is counted and warned of, and no other request is.
+//! - **CTRL-25** A reconcile that takes too long is shown by a metric and named by one warning.
 //! - **CTRL-12** A cluster that is unreachable, forbidden or removed delays no request for another cluster.
 //!
 //! The queue's own promises are in [`steersman_workqueue`].
@@ -66,6 +73,7 @@ pub use action::Action;
 pub use builder::{ControllerBuilder, Keyed, Primary, Subject};
 pub use clusters::{ClusterMember, Clusters};
 pub use context::Context;
+pub use context::reason::{ChangedObject, ObjectChange, RunReason};
 pub use controller::Controller;
 pub use error::{ClusterError, ControllerError, Error};
 pub use limit::ReconcileLimit;

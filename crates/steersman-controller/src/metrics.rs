@@ -30,6 +30,9 @@ pub(crate) struct Metrics {
     terminal_errors: IntCounter,
     panics: IntCounter,
     timeouts: IntCounter,
+    gave_up: IntCounter,
+    self_triggered: IntCounter,
+    overdue: IntGauge,
     time: Histogram,
     max_concurrent: IntGauge,
     active: IntGauge,
@@ -84,8 +87,20 @@ impl Metrics {
             panics: counter("reconcile_panics_total", "Reconciles that panicked.")?,
             timeouts: counter(
                 "reconcile_timeouts_total",
-                "Reconciles that were dropped past their deadline.",
+                "Reconciles that reached their deadline.",
             )?,
+            gave_up: IntCounter::with_opts(own(
+                "steersman_controller_gave_up_total",
+                "Requests with a last retry that failed: they do not run again until something changes.",
+            ))?,
+            self_triggered: IntCounter::with_opts(own(
+                "steersman_controller_self_triggered_total",
+                "Reconciles in a loop: caused by nothing but their own last write of an object, which they wrote again.",
+            ))?,
+            overdue: IntGauge::with_opts(own(
+                "steersman_controller_overdue_reconciles",
+                "Reconciles that take longer than twice their deadline, or than ten minutes without one.",
+            ))?,
             time: Histogram::with_opts(time)?,
             max_concurrent: IntGauge::with_opts(opts(
                 "max_concurrent_reconciles",
@@ -117,13 +132,16 @@ impl Metrics {
         Ok(metrics)
     }
 
-    fn collectors(&self) -> [Box<dyn Collector>; 9] {
+    fn collectors(&self) -> [Box<dyn Collector>; 12] {
         [
             Box::new(self.results.clone()),
             Box::new(self.errors.clone()),
             Box::new(self.terminal_errors.clone()),
             Box::new(self.panics.clone()),
             Box::new(self.timeouts.clone()),
+            Box::new(self.gave_up.clone()),
+            Box::new(self.self_triggered.clone()),
+            Box::new(self.overdue.clone()),
             Box::new(self.time.clone()),
             Box::new(self.max_concurrent.clone()),
             Box::new(self.active.clone()),
@@ -176,9 +194,29 @@ impl Metrics {
         self.panics.inc();
     }
 
+    /// Counts a reconcile that was dropped.
     pub(crate) fn timed_out(&self) {
         self.errors.inc();
+    }
+
+    /// Counts a deadline that a reconcile reached, however the reconcile ends.
+    pub(crate) fn reached_deadline(&self) {
         self.timeouts.inc();
+    }
+
+    /// Counts a request that is not retried any more.
+    pub(crate) fn gave_up(&self) {
+        self.gave_up.inc();
+    }
+
+    /// Shows the number of reconciles that take too long.
+    pub(crate) fn overdue(&self, count: usize) {
+        self.overdue.set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+
+    /// Counts a reconcile of a loop.
+    pub(crate) fn triggered_itself(&self) {
+        self.self_triggered.inc();
     }
 
     /// Creates the series of a watch, so that its first panic appears as an increase.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 use steersman_workqueue::{QueueOptions, RateLimiter, limiter};
@@ -21,6 +22,8 @@ pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 pub(crate) struct Options<R> {
     pub(crate) settings: ControllerSettings,
     pub(crate) rate_limiter: Option<Box<dyn RateLimiter<R>>>,
+    /// The limit of the reconciles of one request: their number, and the span.
+    pub(crate) at_most: Option<(u32, Duration)>,
 }
 
 impl<R> Default for Options<R> {
@@ -28,6 +31,7 @@ impl<R> Default for Options<R> {
         Self {
             settings: ControllerSettings::new(),
             rate_limiter: None,
+            at_most: None,
         }
     }
 }
@@ -38,6 +42,9 @@ impl<R: RequestKey> Options<R> {
         let mut options = QueueOptions::new(name);
         if let Some(turns) = settings.lower_priority_share {
             options = options.lower_priority_share(turns);
+        }
+        if let Some((runs, per)) = self.at_most {
+            options = options.at_most(runs, per);
         }
         let in_code = self.rate_limiter.take();
         match (
@@ -57,6 +64,7 @@ impl<R> fmt::Debug for Options<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Options")
             .field("settings", &self.settings)
+            .field("at_most", &self.at_most)
             .finish_non_exhaustive()
     }
 }

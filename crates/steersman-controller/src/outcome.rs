@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
-use steersman_workqueue::Verdict;
+use steersman_workqueue::{Priority, Verdict};
 
 use crate::action::{Action, Requeue};
 
@@ -16,11 +16,24 @@ pub(crate) enum Ending {
     TimedOut,
 }
 
+/// The limits of the runs of a request.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct RunLimits {
+    /// Whether this is the last retry.
+    pub(crate) is_last: bool,
+    /// The longest time until the next run; `None` for no limit.
+    pub(crate) at_least_every: Option<Duration>,
+}
+
 /// How a ticket ends, and the `result` label in the metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub(crate) verdict: Verdict,
     pub(crate) label: Label,
+    /// The priority of the next run, if the reconciler chose one.
+    pub(crate) priority: Option<Priority>,
+    /// Whether the last retry failed.
+    pub(crate) gave_up: bool,
 }
 
 /// The `result` label of a reconcile in the metrics.
@@ -32,28 +45,51 @@ pub(crate) enum Label {
 }
 
 /// Decides what follows a reconcile. `now` is called only if the action names a time of day.
-pub(crate) fn outcome(ending: Ending, now: impl FnOnce() -> Timestamp) -> Outcome {
+pub(crate) fn outcome(
+    ending: Ending,
+    limits: RunLimits,
+    now: impl FnOnce() -> Timestamp,
+) -> Outcome {
     let (verdict, label) = match ending {
-        Ending::Success(Action { requeue: None }) => (Verdict::Forget, Label::Success),
-        Ending::Success(Action {
-            requeue: Some(requeue),
-        }) => {
-            let delay = match requeue {
-                Requeue::After(delay) => delay,
-                // A negative span is a time in the past.
-                Requeue::At(time) => {
-                    Duration::try_from(time.duration_since(now())).unwrap_or(Duration::ZERO)
-                }
-            };
-            (Verdict::After(delay), Label::RequeueAfter)
-        }
+        Ending::Success(Action { requeue, .. }) => success(requeue, now),
         // A terminal error is no success, so the number of failures stays, and no retry follows.
         Ending::Failed { terminal: true } => (Verdict::Settle, Label::Error),
+        // CTRL-21: the next event begins with new retries.
+        _ if limits.is_last => (Verdict::Forget, Label::Error),
         Ending::Failed { terminal: false } | Ending::Panicked | Ending::TimedOut => {
             (Verdict::Backoff, Label::Error)
         }
     };
-    Outcome { verdict, label }
+    // CTRL-22
+    let verdict = match (verdict, limits.at_least_every) {
+        (Verdict::Forget, Some(most)) => Verdict::After(most),
+        (Verdict::Settle, Some(most)) => Verdict::SettleAfter(most),
+        (Verdict::After(delay), Some(most)) => Verdict::After(delay.min(most)),
+        (verdict, _) => verdict,
+    };
+    let (priority, failed) = match ending {
+        Ending::Success(action) => (action.priority, false),
+        Ending::Failed { terminal } => (None, !terminal),
+        Ending::Panicked | Ending::TimedOut => (None, true),
+    };
+    Outcome {
+        verdict,
+        label,
+        priority,
+        gave_up: failed && limits.is_last,
+    }
+}
+
+fn success(requeue: Option<Requeue>, now: impl FnOnce() -> Timestamp) -> (Verdict, Label) {
+    let delay = match requeue {
+        None => return (Verdict::Forget, Label::Success),
+        Some(Requeue::After(delay)) => delay,
+        // A negative span is a time in the past.
+        Some(Requeue::At(time)) => {
+            Duration::try_from(time.duration_since(now())).unwrap_or(Duration::ZERO)
+        }
+    };
+    (Verdict::After(delay), Label::RequeueAfter)
 }
 
 #[cfg(test)]
@@ -98,11 +134,75 @@ mod tests {
             (Ending::TimedOut, Verdict::Backoff, Label::Error),
         ];
         for (ending, verdict, label) in table {
+            let expected = Outcome {
+                verdict,
+                label,
+                priority: None,
+                gave_up: false,
+            };
+            let ended = outcome(ending, RunLimits::default(), || now);
+            assert_eq!(ended, expected, "{ending:?}");
+        }
+        let low = Action::done().priority(Priority::LOW);
+        let ended = outcome(Ending::Success(low), RunLimits::default(), || now);
+        assert_eq!(ended.priority, Some(Priority::LOW));
+    }
+
+    // CTRL-21
+    #[test]
+    fn the_failure_of_the_last_retry_forgets_the_failures() {
+        let last = RunLimits {
+            is_last: true,
+            at_least_every: None,
+        };
+        let table = [
+            (Ending::Success(Action::done()), Verdict::Forget, false),
+            (Ending::Failed { terminal: true }, Verdict::Settle, false),
+            (Ending::Failed { terminal: false }, Verdict::Forget, true),
+            (Ending::Panicked, Verdict::Forget, true),
+            (Ending::TimedOut, Verdict::Forget, true),
+        ];
+        for (ending, verdict, gave_up) in table {
+            let ended = outcome(ending, last, || Timestamp::UNIX_EPOCH);
             assert_eq!(
-                outcome(ending, || now),
-                Outcome { verdict, label },
+                (ended.verdict, ended.gave_up),
+                (verdict, gave_up),
                 "{ending:?}"
             );
         }
+    }
+
+    // CTRL-22
+    #[test]
+    fn an_interval_shortens_every_delay_except_that_of_a_retry() {
+        let seconds = Duration::from_secs;
+        let most = RunLimits {
+            is_last: false,
+            at_least_every: Some(seconds(60)),
+        };
+        let after = |delay| Ending::Success(Action::requeue_after(seconds(delay)));
+        let table = [
+            (Ending::Success(Action::done()), Verdict::After(seconds(60))),
+            (after(59), Verdict::After(seconds(59))),
+            (after(61), Verdict::After(seconds(60))),
+            (
+                Ending::Failed { terminal: true },
+                Verdict::SettleAfter(seconds(60)),
+            ),
+            (Ending::Failed { terminal: false }, Verdict::Backoff),
+        ];
+        for (ending, verdict) in table {
+            let ended = outcome(ending, most, || Timestamp::UNIX_EPOCH);
+            assert_eq!(ended.verdict, verdict, "{ending:?}");
+        }
+        let last = RunLimits {
+            is_last: true,
+            ..most
+        };
+        let ended = outcome(Ending::Panicked, last, || Timestamp::UNIX_EPOCH);
+        assert_eq!(
+            (ended.verdict, ended.label),
+            (Verdict::After(seconds(60)), Label::Error)
+        );
     }
 }

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use futures::channel::oneshot;
 use futures::future::FutureExt;
 use steersman_cache::{Cache, Error};
-use steersman_informer::{Delivery, Subscription};
-use steersman_object::{Kind, TypedObject, panic_text};
+use steersman_informer::{Delivery, Event, Subscription};
+use steersman_object::{Kind, Object, TypedObject, panic_text};
 
+use crate::context::reason::{ChangedObject, EVENT, cause_of};
+use crate::handler::Requests;
 use crate::request::ClusterName;
 use crate::request::RequestKey;
 use crate::source::subscribe;
@@ -59,9 +61,7 @@ async fn pump<K: TypedObject, R: RequestKey>(
                     });
                 }
                 // After a panic these are the requests that the handler had added before it.
-                for (request, options) in requests.drain() {
-                    sink.queue.add_with(request, options);
-                }
+                sink.request(watch.kind(), &event, &mut requests);
             }
             // CTRL-1: the whole initial set is in the queue. If the receiver is dropped, the
             // controller no longer waits for it.
@@ -79,6 +79,20 @@ async fn pump<K: TypedObject, R: RequestKey>(
 }
 
 impl<R: RequestKey> Sink<R> {
+    /// Adds the requests of an event to the queue, with the event as their cause.
+    fn request<K: Object>(&self, kind: &Kind, event: &Event<K>, requests: &mut Requests<R>) {
+        let cause = cause_of(event);
+        if cause == EVENT && requests.iter().next().is_some() {
+            self.loops.observe(kind, event);
+            // CTRL-20: recorded before the request is added, so that the run of the request finds it.
+            let changed = ChangedObject::of(kind, self.cluster.as_ref(), event);
+            self.changes.record(requests.iter(), &Arc::new(changed));
+        }
+        for (request, options) in requests.drain() {
+            self.queue.add_with(request, options.cause(cause));
+        }
+    }
+
     /// Logs and counts a panic of a predicate, handler or filter, and records it in the status.
     fn report(&self, panic: HandlerPanic) {
         self.metrics.handler_panicked(&panic.kind);

@@ -1,5 +1,6 @@
 //! Words: requests, the inputs of reconciles.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -41,6 +42,18 @@ pub struct ClusterRequest {
 pub trait RequestKey: Key {}
 
 impl<T: Key> RequestKey for T {}
+
+/// Returns the cluster and the key of the object of a request; `None` for a request of a type of its own.
+pub(crate) fn requested_object<R: RequestKey>(
+    request: &R,
+) -> Option<(Option<&ClusterName>, &ObjectKey)> {
+    let request: &dyn Any = request;
+    if let Some(request) = request.downcast_ref::<Request>() {
+        return Some((None, &request.key));
+    }
+    let request = request.downcast_ref::<ClusterRequest>()?;
+    Some((Some(&request.cluster), &request.key))
+}
 
 impl Request {
     /// Makes the request for the object of this key.

@@ -1,6 +1,7 @@
 //! Driver: runs one controller: watches, queue and workers, from its start to its end.
 
 mod first_sync;
+mod overdue;
 mod tasks;
 
 use std::future::pending;
@@ -14,10 +15,12 @@ use prometheus::Registry;
 use steersman_client::Client;
 use steersman_object::Kind;
 use steersman_workqueue::{Metrics as QueueMetrics, Queue, QueueOptions};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::context::changes::PendingChanges;
+use crate::context::loop_watch::{LoopWatch, observer};
 use crate::context::{Context, default_events};
 use crate::error::ControllerError;
 use crate::lifecycle::{Event, Lifecycle, Step};
@@ -30,10 +33,12 @@ use crate::source::feed;
 use crate::start::StartContext;
 use crate::status::{ControllerStatus, Waiting, WorkProgress, Working};
 use crate::watch::in_clusters::{AnyClusterWatch, follow};
-use crate::watch::{AnyWatch, FilterAll, Sink};
+use crate::watch::{AnyWatch, FilterAll, PumpEnd, Sink};
 use crate::worker::Worker;
+use crate::worker::hooks::Hooks;
 
 use first_sync::{InitialSets, next_synced, remind, sync_error};
+use overdue::{BETWEEN_LOOKS, OverdueReconciles};
 use tasks::ControllerTasks;
 
 /// The parts of a controller that depend on the types of request and reconciler.
@@ -44,6 +49,8 @@ pub(crate) struct Parts<R: RequestKey, C> {
     pub(crate) streams: Vec<BoxStream<'static, R>>,
     pub(crate) filter_all: Option<FilterAll>,
     pub(crate) options: Options<R>,
+    pub(crate) hooks: Hooks<R>,
+    pub(crate) primary: Option<Kind>,
     pub(crate) reconciler: C,
 }
 
@@ -54,11 +61,15 @@ struct Running<R: RequestKey> {
     initial: InitialSets,
     status: ControllerStatus,
     metrics: Metrics,
+    changes: PendingChanges<R>,
+    loops: Arc<LoopWatch>,
 }
 
 /// What the workers of one controller share.
-struct Work<C> {
+struct Work<R, C> {
     settings: ResolvedSettings,
+    primary: Option<Kind>,
+    hooks: Arc<Hooks<R>>,
     limit: Option<LimitUser>,
     /// Tells the manager when no worker runs.
     tracker: TaskTracker,
@@ -89,12 +100,15 @@ pub(crate) async fn run<R: RequestKey, C: Reconciler<R>>(
     let stop = start.cancel.child_token();
     // CTRL-9: a client that counts only the writes of this controller.
     let client = start.client.counting_apart();
+    let client = client.observed_by(observer(&running.loops));
     let events = start.events.as_ref();
     let events = events.map_or_else(|| default_events(&client, &start.clock), Clone::clone);
     let mut context = Context::with_clusters(&name, client, start.clock, start.clusters, &events);
     context.cancel_with(stop.clone());
     let work = Work {
         settings,
+        primary: parts.primary,
+        hooks: Arc::new(parts.hooks),
         limit,
         tracker: start.workers,
         worker: WorkerParts {
@@ -123,8 +137,12 @@ fn watch<R: RequestKey, C>(
     let queue = queue(name, parts.options.queue(name, settings), registry)?;
     let mut tasks = ControllerTasks::default();
     let (mut awaited, mut initial) = (Vec::new(), InitialSets::new());
+    let changes = PendingChanges::new();
+    let loops = Arc::new(LoopWatch::new(name, metrics.clone()));
     let mut sink = Sink {
         queue: queue.clone(),
+        changes: changes.clone(),
+        loops: Arc::clone(&loops),
         filter_all: parts.filter_all.clone(),
         status: status.clone(),
         metrics: metrics.clone(),
@@ -152,12 +170,21 @@ fn watch<R: RequestKey, C>(
     for stream in parts.streams.drain(..) {
         tasks.pumps.spawn(feed(stream, queue.clone()));
     }
+    let overdue = OverdueReconciles::new(settings.longest_reconcile());
+    tasks.pumps.spawn(report_overdue(
+        overdue,
+        queue.clone(),
+        metrics.clone(),
+        name.clone(),
+    ));
     let running = Running {
         queue,
         tasks,
         initial,
         status,
         metrics,
+        changes,
+        loops,
     };
     Ok((running, awaited))
 }
@@ -168,7 +195,7 @@ impl<R: RequestKey> Running<R> {
     async fn live<C: Reconciler<R>>(
         &mut self,
         mut life: Lifecycle,
-        work: Work<C>,
+        work: Work<R, C>,
         waiting: Waiting,
         cancel: &CancellationToken,
     ) -> Result<(), ControllerError> {
@@ -239,16 +266,12 @@ impl<R: RequestKey> Running<R> {
     }
 
     /// Shows the progress of the workers in the status.
-    fn show_work<C: Reconciler<R>>(&self, work: &Work<C>) -> Working {
+    fn show_work<C: Reconciler<R>>(&self, work: &Work<R, C>) -> Working {
         let (queue, metrics) = (self.queue.clone(), self.metrics.clone());
         let ids = Arc::clone(&work.worker.reconcile_ids);
         let workers = work.settings.max_concurrent_reconciles;
         let limit = work.limit.clone();
-        let grace = work.settings.deadline_grace;
-        let longest_reconcile = work
-            .settings
-            .deadline
-            .map(|deadline| deadline.saturating_add(grace));
+        let longest_reconcile = work.settings.longest_reconcile();
         self.status.works(move || WorkProgress {
             workers,
             ready: queue.len(),
@@ -261,7 +284,7 @@ impl<R: RequestKey> Running<R> {
         })
     }
 
-    fn start_workers<C: Reconciler<R>>(&mut self, work: &Work<C>, reminded: bool) {
+    fn start_workers<C: Reconciler<R>>(&mut self, work: &Work<R, C>, reminded: bool) {
         let controller = self.status.controller();
         if reminded {
             tracing::info!(
@@ -277,27 +300,28 @@ impl<R: RequestKey> Running<R> {
             "every watch has synced, the workers start"
         );
         for _ in 0..workers {
-            let worker = work.worker(&self.queue).run();
+            let worker = self.worker(work).run();
             self.tasks.workers.spawn(work.tracker.track_future(worker));
         }
     }
-}
 
-// === impl Work ===
-
-impl<C> Work<C> {
-    fn worker<R: RequestKey>(&self, queue: &Queue<R>) -> Worker<R, C> {
-        let parts = &self.worker;
+    fn worker<C: Reconciler<R>>(&self, work: &Work<R, C>) -> Worker<R, C> {
+        let parts = &work.worker;
         Worker {
-            queue: queue.clone(),
-            limit: self.limit.clone(),
+            queue: self.queue.clone(),
+            limit: work.limit.clone(),
             reconciler: Arc::clone(&parts.reconciler),
             context: parts.context.clone(),
             metrics: parts.metrics.clone(),
             reconcile_ids: Arc::clone(&parts.reconcile_ids),
             stop: parts.stop.clone(),
-            deadline: self.settings.deadline,
-            deadline_grace: self.settings.deadline_grace,
+            deadline: work.settings.deadline,
+            deadline_grace: work.settings.deadline_grace,
+            max_retries: work.settings.max_retries,
+            primary: work.primary.clone(),
+            changes: self.changes.clone(),
+            loops: Arc::clone(&self.loops),
+            hooks: Arc::clone(&work.hooks),
         }
     }
 }
@@ -317,14 +341,39 @@ fn limit_user(name: &str, start: &StartContext) -> Result<Option<LimitUser>, Con
 
 fn queue<R: RequestKey>(
     name: &str,
-    mut options: QueueOptions<R>,
+    options: QueueOptions<R>,
     registry: Option<&Registry>,
 ) -> Result<Queue<R>, ControllerError> {
+    let mut options = options.record_times();
     if let Some(registry) = registry {
         let metrics = QueueMetrics::new(registry, name);
         options = options.metrics(metrics.map_err(|source| unregistered(name, source))?);
     }
     Ok(Queue::new(options))
+}
+
+/// Logs and counts reconciles that take too long (CTRL-25). Never ends by itself.
+async fn report_overdue<R: RequestKey>(
+    mut overdue: OverdueReconciles<R>,
+    queue: Queue<R>,
+    metrics: Metrics,
+    controller: String,
+) -> PumpEnd {
+    loop {
+        sleep(BETWEEN_LOOKS).await;
+        let found = overdue.look(queue.held_since(), now());
+        metrics.overdue(found.count);
+        for (request, running_for) in found.new {
+            tracing::warn!(
+                controller,
+                ?request,
+                ?running_for,
+                running = metrics.active(),
+                ready = queue.len(),
+                "a reconcile takes too long and occupies a worker: find what it waits for, and set a deadline"
+            );
+        }
+    }
 }
 
 /// Waits for the writes of a controller. They run in separate tasks, which the end of the program

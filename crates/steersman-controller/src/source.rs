@@ -7,8 +7,9 @@ use futures::stream::{BoxStream, StreamExt};
 use steersman_cache::{Cache, Error};
 use steersman_informer::Subscription;
 use steersman_object::{TypedObject, panic_text};
-use steersman_workqueue::Queue;
+use steersman_workqueue::{AddOptions, Queue};
 
+use crate::context::reason::STREAM;
 use crate::request::RequestKey;
 use crate::watch::PumpEnd;
 
@@ -28,7 +29,7 @@ pub(crate) async fn feed<R: RequestKey>(
 ) -> PumpEnd {
     let all = async {
         while let Some(request) = requests.next().await {
-            queue.add(request);
+            queue.add_with(request, AddOptions::new().cause(STREAM));
             tokio::task::coop::consume_budget().await;
         }
     };

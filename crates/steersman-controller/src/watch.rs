@@ -12,6 +12,8 @@ use steersman_informer::{Event, Origin};
 use steersman_object::{Kind, TypedObject};
 use steersman_workqueue::{AddOptions, Priority, Queue};
 
+use crate::context::changes::PendingChanges;
+use crate::context::loop_watch::LoopWatch;
 use crate::handler::{EventHandler, Requests};
 use crate::metrics::Metrics;
 use crate::predicate::{EventSummary, Predicate};
@@ -44,6 +46,8 @@ pub(crate) trait AnyWatch<R: RequestKey>: Send {
 #[derive(Clone)]
 pub(crate) struct Sink<R: RequestKey> {
     pub(crate) queue: Queue<R>,
+    pub(crate) changes: PendingChanges<R>,
+    pub(crate) loops: Arc<LoopWatch>,
     pub(crate) filter_all: Option<FilterAll>,
     pub(crate) status: ControllerStatus,
     pub(crate) metrics: Metrics,

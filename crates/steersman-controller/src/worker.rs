@@ -1,25 +1,32 @@
 //! Driver: the wiring of one worker: ticket, reconciler, outcome, end of the ticket.
 
+pub(crate) mod hooks;
+
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures::future::FutureExt;
-use steersman_object::panic_text;
-use steersman_workqueue::{Queue, ShutDown, Ticket};
+use steersman_object::{Jitter, Kind, panic_text};
+use steersman_workqueue::{Causes, Queue, ShutDown, Ticket};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
-use tracing::Instrument;
+use tracing::{Instrument, Span};
 
 use crate::action::Action;
-use crate::context::Context;
+use crate::context::changes::PendingChanges;
+use crate::context::loop_watch::LoopWatch;
+use crate::context::reason::{EVENT, RunReason};
+use crate::context::{Context, Run};
 use crate::error::Error;
 use crate::limit::{LimitUser, Permit};
 use crate::metrics::Metrics;
-use crate::outcome::{Ending, outcome};
+use crate::outcome::{Ending, RunLimits, outcome};
 use crate::reconcile::Reconciler;
-use crate::request::RequestKey;
+use crate::request::{ClusterName, RequestKey, requested_object};
+use crate::worker::hooks::Hooks;
 
 /// Takes tickets and reconciles their requests, one at a time.
 pub(crate) struct Worker<R: RequestKey, C> {
@@ -35,6 +42,12 @@ pub(crate) struct Worker<R: RequestKey, C> {
     pub(crate) stop: CancellationToken,
     pub(crate) deadline: Option<Duration>,
     pub(crate) deadline_grace: Duration,
+    pub(crate) max_retries: Option<u32>,
+    /// The primary kind, which the span of each reconcile names.
+    pub(crate) primary: Option<Kind>,
+    pub(crate) changes: PendingChanges<R>,
+    pub(crate) loops: Arc<LoopWatch>,
+    pub(crate) hooks: Arc<Hooks<R>>,
 }
 
 /// How the future of one reconcile ended.
@@ -86,14 +99,12 @@ impl<R: RequestKey, C: Reconciler<R>> Worker<R, C> {
     async fn work(&mut self, ticket: Ticket<R>) {
         // Relaxed, because ids only have to differ.
         let reconcile_id = self.reconcile_ids.fetch_add(1, Ordering::Relaxed);
-        let span = tracing::error_span!(
-            "reconcile",
-            controller = self.context.controller(),
-            object = ?ticket.key(),
-            reconcile_id
-        );
-        self.context
-            .begin(ticket.key(), reconcile_id, ticket.attempts());
+        let span = self.span(ticket.key(), reconcile_id);
+        let run = self.run_of(&ticket, reconcile_id);
+        self.context.begin(ticket.key(), run);
+        if let Some(request) = self.context.request() {
+            self.loops.begin(request, self.context.reason());
+        }
         // Only a reconcile with a deadline has a cancellation token of its own.
         if self.deadline.is_some() {
             self.context.cancel_with(self.stop.child_token());
@@ -101,11 +112,55 @@ impl<R: RequestKey, C: Reconciler<R>> Worker<R, C> {
         let _active = Active::new(&self.metrics);
         let start = Instant::now();
         async {
+            tracing::debug!(reason = %self.context.reason(), "reconcile begins");
             let ended = self.reconcile(ticket.key().clone()).await;
-            self.finish(ticket, &ended, start.elapsed());
+            let time = start.elapsed();
+            self.report(ticket.key(), &ended).await;
+            self.finish(ticket, &ended, time);
         }
         .instrument(span)
         .await;
+    }
+
+    /// Makes the span of a reconcile, with the keys that controller-runtime logs.
+    fn span(&self, request: &R, reconcile_id: u64) -> Span {
+        let gvk = self.primary.as_ref().map(Kind::gvk);
+        let object = requested_object(request);
+        let key = object.map(|(_, key)| key);
+        let other = object.is_none().then(|| tracing::field::debug(request));
+        tracing::error_span!(
+            "reconcile",
+            controller = self.context.controller(),
+            controllerGroup = gvk.map(|gvk| gvk.group()),
+            controllerKind = gvk.map(|gvk| gvk.kind()),
+            cluster = object
+                .and_then(|(cluster, _)| cluster)
+                .map(ClusterName::as_str),
+            namespace = key.and_then(|key| key.namespace()),
+            name = key.map(|key| key.name()),
+            request = other,
+            reconcileID = reconcile_id
+        )
+    }
+
+    /// Returns the part of the context that differs between the runs of a request.
+    fn run_of(&self, ticket: &Ticket<R>, reconcile_id: u64) -> Run {
+        let (attempt, causes) = (ticket.attempts(), ticket.causes());
+        // The changes of other requests are not in the table.
+        let changes = match causes.contains(EVENT) {
+            true => self.changes.take(ticket.key()),
+            false => Default::default(),
+        };
+        // CTRL-21: a run before the last retry does not take its turn (WQ-11).
+        let is_last_attempt = self.max_retries.is_some_and(|retries| {
+            attempt >= retries && (retries == 0 || causes.contains(Causes::BACKOFF))
+        });
+        Run {
+            reconcile_id,
+            attempt,
+            is_last_attempt,
+            reason: RunReason::new(causes, changes, attempt),
+        }
     }
 
     async fn reconcile(&self, request: R) -> Ended {
@@ -120,6 +175,7 @@ impl<R: RequestKey, C: Reconciler<R>> Worker<R, C> {
         if let Ok(end) = timeout(deadline, &mut run).await {
             return Ended::new(end);
         }
+        self.metrics.reached_deadline();
         self.context.cancel();
         if let Ok(end) = timeout(self.deadline_grace, &mut run).await {
             return Ended::new(end);
@@ -130,7 +186,57 @@ impl<R: RequestKey, C: Reconciler<R>> Worker<R, C> {
         }
     }
 
-    fn finish(&self, ticket: Ticket<R>, ended: &Ended, time: Duration) {
+    /// Calls the hook for failed reconciles (CTRL-23). The request stays held meanwhile.
+    async fn report(&self, request: &R, ended: &Ended) {
+        let Some(on_error) = &self.hooks.on_error else {
+            return;
+        };
+        let made;
+        let error = match ended {
+            Ended::Returned(Ok(_)) => return,
+            Ended::Returned(Err(error)) => error,
+            Ended::Panicked(message) => {
+                made = Error::msg(format_args!("the reconcile panicked: {message}"));
+                &made
+            }
+            Ended::TimedOut => {
+                made = Error::msg("the reconcile was dropped past its deadline");
+                &made
+            }
+        };
+        let report = AssertUnwindSafe(on_error(&self.context, request, error)).catch_unwind();
+        match timeout(self.deadline_grace, report).await {
+            Ok(Ok(())) => {}
+            Ok(Err(payload)) => tracing::error!(
+                panic = %panic_text(&*payload),
+                "the hook for errors panicked and the failure is not reported: correct the hook"
+            ),
+            Err(_) => tracing::warn!(
+                limit = ?self.deadline_grace,
+                "the hook for errors was dropped: it took longer than the grace of a deadline"
+            ),
+        }
+    }
+
+    /// Returns the limits of the runs of a request, after a run.
+    fn limits(&self, request: &R) -> RunLimits {
+        let every = self.hooks.at_least_every.as_ref();
+        // CTRL-22: the request of an object that is gone ends.
+        let every = every.filter(|every| (every.exists)(self.context.client().cache(), request));
+        RunLimits {
+            is_last: self.context.is_last_attempt(),
+            at_least_every: every.map(|every| {
+                // Up to a tenth earlier, so that the requests of a start do not stay together. The fraction
+                // follows from the request and its run.
+                let mut hasher = DefaultHasher::new();
+                (request, self.context.reconcile_id()).hash(&mut hasher);
+                let early = Jitter::new(hasher.finish()).fraction() / 10.0;
+                every.interval.mul_f64(1.0 - early)
+            }),
+        }
+    }
+
+    fn finish(&self, mut ticket: Ticket<R>, ended: &Ended, time: Duration) {
         let attempt = ticket.attempts();
         let ending = match ended {
             Ended::Returned(Ok(action)) => Ending::Success(*action),
@@ -140,7 +246,8 @@ impl<R: RequestKey, C: Reconciler<R>> Worker<R, C> {
             Ended::Panicked(_) => Ending::Panicked,
             Ended::TimedOut => Ending::TimedOut,
         };
-        let outcome = outcome(ending, || self.context.now());
+        let limits = self.limits(ticket.key());
+        let outcome = outcome(ending, limits, || self.context.now());
         // Counted before the ticket ends, so that the metrics include every reconcile with visible
         // effects.
         self.metrics.ended(outcome.label, time);
@@ -150,8 +257,14 @@ impl<R: RequestKey, C: Reconciler<R>> Worker<R, C> {
             Ending::Panicked => self.metrics.panicked(),
             Ending::TimedOut => self.metrics.timed_out(),
         }
-        let retry_in = ticket.end(outcome.verdict);
-        ended.log(attempt, retry_in);
+        if outcome.gave_up {
+            self.metrics.gave_up();
+        }
+        if let Some(priority) = outcome.priority {
+            ticket.set_next_priority(priority);
+        }
+        let next_in = ticket.end(outcome.verdict);
+        ended.log(attempt, next_in, outcome.gave_up);
     }
 }
 
@@ -166,23 +279,26 @@ impl Ended {
     }
 
     // Logs a failed reconcile; no other code does. The span has the request and the reconcile id.
-    fn log(&self, attempt: u32, retry_in: Option<Duration>) {
-        let retry_in = retry_in.map(tracing::field::debug);
+    fn log(&self, attempt: u32, next_in: Option<Duration>, gave_up: bool) {
+        let retry_in = next_in.map(tracing::field::debug);
+        // Shown only if it is true.
+        let last_attempt = gave_up.then_some(true);
         match self {
             Self::Returned(Ok(_)) => {}
             Self::Returned(Err(error)) if error.is_terminal() => {
                 tracing::error!(error = %error.chain(), attempt, "reconcile failed and is not retried");
             }
             Self::Returned(Err(error)) => {
-                tracing::error!(error = %error.chain(), attempt, retry_in, "reconcile failed");
+                tracing::error!(error = %error.chain(), attempt, retry_in, last_attempt, "reconcile failed");
             }
             Self::Panicked(message) => {
-                tracing::error!(panic = %message, attempt, retry_in, "reconcile panicked");
+                tracing::error!(panic = %message, attempt, retry_in, last_attempt, "reconcile panicked");
             }
             Self::TimedOut => {
                 tracing::error!(
                     attempt,
                     retry_in,
+                    last_attempt,
                     "reconcile was dropped: it went on past its deadline and the grace after it"
                 );
             }

@@ -96,7 +96,10 @@ impl Fields {
     fn set(&mut self, name: &str, value: String) {
         match name {
             "controller" => self.controller = value,
-            "object" => self.object = value,
+            // The parts come in this order.
+            "cluster" | "namespace" => self.object = format!("{}{value}/", self.object),
+            "name" => self.object.push_str(&value),
+            "request" => self.object = value,
             "message" => self.message = value,
             "error" | "panic" => self.error = Some(value),
             _ => {}
@@ -124,6 +127,24 @@ mod tests {
             at: Duration::from_secs(2),
             took: Duration::from_millis(3),
         }
+    }
+
+    #[test]
+    fn the_object_is_that_of_the_span() {
+        let object = |fields: &[(&str, &str)]| {
+            let mut read = Fields::default();
+            for (name, value) in fields {
+                read.set(name, (*value).to_owned());
+            }
+            read.object
+        };
+        assert_eq!(
+            object(&[("namespace", "shop"), ("name", "web")]),
+            "shop/web"
+        );
+        let parts = [("cluster", "east"), ("namespace", "shop"), ("name", "web")];
+        assert_eq!(object(&parts), "east/shop/web");
+        assert_eq!(object(&[("request", "shop")]), "shop");
     }
 
     #[test]

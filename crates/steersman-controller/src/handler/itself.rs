@@ -14,7 +14,9 @@ pub struct Itself {
 
 /// Requests the object of the event: the handler of the primary kind.
 ///
-/// A resync, which brings no change, does not cut the object's backoff short.
+/// A resync, which brings no change, does not cut the object's backoff short. An update of nothing but the status
+/// does, and more slowly the more runs have failed since: a reconcile that writes its status and then fails is not
+/// retried without a pause.
 #[must_use]
 pub fn itself() -> Itself {
     Itself::default()
@@ -24,7 +26,7 @@ impl Itself {
     /// Declares that no other program writes the status of these objects.
     ///
     /// An update of nothing but the status is then the controller's own, and does not cut the object's
-    /// backoff short (CTRL-4): a reconcile that writes the reason into the status and then fails is
+    /// backoff short at all (CTRL-4): a reconcile that writes the reason into the status and then fails is
     /// retried after the backoff, and not at once. If another program does write the status, its updates
     /// wait for the backoff as well.
     #[must_use]
@@ -38,14 +40,16 @@ impl<K: Object, R: RequestKey + From<ObjectKey>> EventHandler<K, R> for Itself {
     fn handle(&self, event: &Event<K>, requests: &mut Requests<R>) {
         let request = R::from(event.key().clone());
         let options = requests.defaults();
-        match (event.old(), event.current()) {
-            (Some(old), Some(new))
-                if event.is_resync() || self.sole_status_writer && is_status_only(old, new) =>
-            {
-                requests.add_with(request, options.keep_backoff());
-            }
-            _ => requests.add_with(request, options),
-        }
+        let options = match (event.old(), event.current()) {
+            (Some(_), Some(_)) if event.is_resync() => options.keep_backoff(),
+            (Some(old), Some(new)) if is_status_only(old, new) => match self.sole_status_writer {
+                true => options.keep_backoff(),
+                // WQ-12: the update may be the controller's own, or that of another writer.
+                false => options.space_in_backoff(),
+            },
+            _ => options,
+        };
+        requests.add_with(request, options);
     }
 }
 
@@ -57,6 +61,7 @@ fn is_status_only<K: Object>(old: &Entry<K>, new: &Entry<K>) -> bool {
         && old.is_deleting() == new.is_deleting()
         && old.finalizers() == new.finalizers()
         && old.labels() == new.labels()
-        && old.annotations() == new.annotations()
         && old.owner_references() == new.owner_references()
+        // Last, because the objects may have to be decoded.
+        && old.object().meta().annotations == new.object().meta().annotations
 }

@@ -25,6 +25,7 @@ pub struct ControllerSettings {
     pub(crate) deadline_grace: Option<Duration>,
     pub(crate) initial_priority: Option<Priority>,
     pub(crate) lower_priority_share: Option<u32>,
+    pub(crate) max_retries: Option<u32>,
 }
 
 /// The settings of all controllers of a manager, settings of single controllers by name, and the limit of
@@ -76,6 +77,17 @@ pub(crate) struct ResolvedSettings {
     pub(crate) deadline_grace: Duration,
     pub(crate) initial_priority: Priority,
     pub(crate) lower_priority_share: Option<u32>,
+    pub(crate) max_retries: Option<u32>,
+}
+
+// === impl ResolvedSettings ===
+
+impl ResolvedSettings {
+    /// Returns the longest time of a reconcile: its deadline and the grace after it; `None` without a deadline.
+    pub(crate) fn longest_reconcile(&self) -> Option<Duration> {
+        let deadline = self.deadline?;
+        Some(deadline.saturating_add(self.deadline_grace))
+    }
 }
 
 // === impl ControllerSettings ===
@@ -132,6 +144,12 @@ impl ControllerSettings {
     /// below 2 count as 2.
     pub fn lower_priority_share(mut self, turns: u32) -> Self {
         self.lower_priority_share = Some(turns);
+        self
+    }
+
+    /// Sets how often a request that fails is retried. The default is no limit; zero is no retry.
+    pub fn max_retries(mut self, retries: u32) -> Self {
+        self.max_retries = Some(retries);
         self
     }
 
@@ -225,6 +243,7 @@ impl ControllerDefaults {
             deadline_grace: first(sources, |s| s.deadline_grace).unwrap_or(DEADLINE_GRACE),
             initial_priority: first(sources, |s| s.initial_priority).unwrap_or(Priority::LOW),
             lower_priority_share: first(sources, |s| s.lower_priority_share),
+            max_retries: first(sources, |s| s.max_retries),
         }
     }
 }
@@ -270,6 +289,7 @@ mod tests {
             deadline_grace: Duration::from_secs(5),
             initial_priority: Priority::LOW,
             lower_priority_share: None,
+            max_retries: None,
         };
         assert_eq!(resolved, expected);
     }

@@ -41,6 +41,7 @@ fn initial_events_and_resyncs_have_low_priority_and_deletes_have_not() {
     );
     let normal = format!("{:?}", AddOptions::new());
     let soft = format!("{:?}", AddOptions::new().keep_backoff());
+    let spaced = format!("{:?}", AddOptions::new().space_in_backoff());
     let table = [
         (Event::created(entry(1, 1), Origin::Initial), &low),
         (Event::created(entry(1, 1), Origin::Live), &normal),
@@ -58,7 +59,7 @@ fn initial_events_and_resyncs_have_low_priority_and_deletes_have_not() {
         ),
         (
             Event::updated(entry(1, 1), entry(2, 1), Origin::Live),
-            &normal,
+            &spaced,
         ),
         (Event::deleted(entry(1, 1), Certainty::Observed), &normal),
         (

@@ -109,7 +109,53 @@ async fn a_hang_is_cancelled_at_its_deadline_and_dropped_past_the_grace() {
     ];
     let seen: Vec<(&str, u128)> = seen.iter().map(|(text, at)| (text.as_str(), *at)).collect();
     assert_eq!(seen, expected);
-    assert_eq!(world.metric("reconcile_timeouts_total", LABELS), "1");
+    assert_eq!(
+        world.metric("reconcile_timeouts_total", LABELS),
+        "2",
+        "every deadline counts, however the reconcile ended after it"
+    );
+}
+
+// CTRL-25: the reconcile of one key does not return, without a deadline.
+#[tokio::test(start_paused = true)]
+async fn a_reconcile_that_takes_too_long_is_named_once() {
+    let log = capture();
+    let mut world = World::new();
+    for name in ["good", "stuck"] {
+        world.deploy(name);
+    }
+    let (note, mut runs) = record();
+    let reconciler = reconcile::from_fn(move |_: Context, request: Request| {
+        let note = note.clone();
+        async move {
+            note.note(&request);
+            if request.key.name() == "stuck" {
+                std::future::pending::<()>().await;
+            }
+            Ok::<_, Error>(Action::requeue_after(Duration::from_secs(60)))
+        }
+    });
+    let controller = Controller::builder::<Deployment>()
+        .max_concurrent_reconciles(2)
+        .build(reconciler)
+        .unwrap();
+    world.start(controller);
+    let overdue = format!("steersman_controller_overdue_reconciles{{{LABELS}}} ");
+    for _ in 0..9 {
+        runs.next().await;
+    }
+    assert_eq!(world.series(&overdue), "0");
+    for _ in 0..30 {
+        runs.next().await;
+    }
+    assert_eq!(world.series(&overdue), "1");
+    let text = log.text();
+    let warnings: Vec<&str> = text
+        .lines()
+        .filter(|line| line.contains("a reconcile takes too long"))
+        .collect();
+    assert_eq!(warnings.len(), 1, "{text}");
+    assert!(warnings[0].contains("request=default/stuck"), "{text}");
 }
 
 /// Zero disables each duration of a controller, and the maximum never fires.

@@ -33,17 +33,51 @@ async fn a_failure_is_logged_once_with_its_key_attempt_delay_and_whole_chain() {
     let text = log.text();
     let errors: Vec<&str> = text.lines().filter(|line| line.contains("ERROR")).collect();
     let expected: [&[&str]; 3] = [
-        &["the cause", "attempt=0", "retry_in=5ms", "reconcile_id=1"],
-        &["the panic", "attempt=1", "retry_in=10ms", "reconcile_id=2"],
-        &["for good", "attempt=2", "is not retried", "reconcile_id=3"],
+        &["the cause", "attempt=0", "retry_in=5ms", "reconcileID=1"],
+        &["the panic", "attempt=1", "retry_in=10ms", "reconcileID=2"],
+        &["for good", "attempt=2", "is not retried", "reconcileID=3"],
     ];
     assert_eq!(errors.len(), expected.len(), "{text}");
     for (line, parts) in errors.iter().zip(expected) {
-        for part in ["controller=\"site\"", "object=default/web"]
-            .iter()
-            .chain(parts)
-        {
+        let keys = [
+            "controller=\"site\"",
+            "controllerGroup=\"apps\"",
+            "controllerKind=\"Deployment\"",
+            "namespace=\"default\"",
+            "name=\"web\"",
+        ];
+        for part in keys.iter().chain(parts) {
             assert!(line.contains(part), "{part:?} is not in {line}");
         }
+        assert!(!line.contains("request="), "{line}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_of_a_type_of_its_own_is_logged_as_a_whole() {
+    let log = capture();
+    let mut world = World::new();
+    let (note, mut runs) = record();
+    let fails = move |_: Context, namespace: String| {
+        note.note(&namespace);
+        std::future::ready(Err(Error::msg("on purpose").terminal()))
+    };
+    let controller = Controller::keyed::<String>("namespaces")
+        .requests(futures::stream::iter(["shop".to_owned()]))
+        .build(reconcile::from_fn(fails))
+        .unwrap();
+    world.start(controller);
+    assert_eq!(runs.rest().await, ["shop"]);
+    let text = log.text();
+    let line = text.lines().find(|line| line.contains("ERROR")).unwrap();
+    for part in [
+        "controller=\"namespaces\"",
+        "request=\"shop\"",
+        "reconcileID=1",
+    ] {
+        assert!(line.contains(part), "{part:?} is not in {line}");
+    }
+    for part in ["controllerGroup", "controllerKind", "namespace=", " name="] {
+        assert!(!line.contains(part), "{part:?} is in {line}");
     }
 }

@@ -1,0 +1,143 @@
+//! Handle: the part of the builder that says when requests run again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::FutureExt;
+use steersman_cache::Cache;
+use steersman_object::{TypedObject, report};
+use steersman_workqueue::RateLimiter;
+
+use super::{ControllerBuilder, Primary, Subject};
+use crate::context::Context;
+use crate::error::Error;
+use crate::request::Request;
+use crate::worker::hooks::AtLeastEvery;
+
+/// The longest interval of [`at_least_every`](ControllerBuilder::at_least_every). The queue waits no longer anyway.
+const LONGEST_INTERVAL: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+
+impl<P: Subject> ControllerBuilder<P> {
+    /// Sets the delays of requests that failed. By default the delay of each request doubles from 5 ms
+    /// to 1000 s. [`limiter`](crate::limiter) has others.
+    pub fn rate_limiter(mut self, rate_limiter: impl RateLimiter<P::Key>) -> Self {
+        self.options.rate_limiter = Some(Box::new(rate_limiter));
+        self
+    }
+
+    /// Sets how often a request that fails is retried. The default is no limit; zero is no retry.
+    ///
+    /// If the last retry fails, the request does not run again until something changes, and then has all its
+    /// retries again (CTRL-21). [`Context::is_last_attempt`] tells a reconcile that it is the last one, and
+    /// `steersman_controller_gave_up_total` counts the requests that were given up. A run that an event causes
+    /// before a retry is due costs no retry.
+    ///
+    /// Most controllers need no limit: the delay grows to 1000 s, and what is missing may come without an event.
+    pub fn max_retries(mut self, retries: u32) -> Self {
+        self.options.settings.max_retries = Some(retries);
+        self
+    }
+
+    /// Reconciles each request at most `runs` times in any span of `per`, whatever events, timers and retries ask
+    /// for. A request that comes too soon runs as soon as it may. By default there is no limit.
+    ///
+    /// For objects that other programs change more often than their state has to be looked at. The limit belongs
+    /// to the request: other requests do not wait. Zero runs count as 1, and a `per` of zero is no limit.
+    pub fn at_most(mut self, runs: u32, per: Duration) -> Self {
+        self.options.at_most = Some((runs, per));
+        self
+    }
+}
+
+impl<K: TypedObject> ControllerBuilder<Primary<K>> {
+    /// Reconciles each object again at the latest `interval` after the end of its last run, for what may change
+    /// without an event. By default an object runs again only if an event, a result or a failure asks for it, and at
+    /// the resyncs of the cache.
+    ///
+    /// The time is up to a tenth shorter, so that the objects of a start do not stay together. A longer delay of
+    /// [`Action::requeue_after`](crate::Action::requeue_after) is shortened, a retry keeps its own delay, and a
+    /// request that is not retried (a [terminal](Error::terminal) error, or the last of
+    /// [`max_retries`](Self::max_retries)) runs again after the interval, too. The request of an object that the
+    /// cache does not hold any more ends (CTRL-22). Zero removes the interval.
+    pub fn at_least_every(mut self, interval: Duration) -> Self {
+        let exists = |cache: &Cache, request: &Request| {
+            cache.informers::<K>().is_ok_and(|informers| {
+                let mut stores = informers.iter().map(|informer| informer.as_store());
+                stores.any(|store| store.entry(&request.key).is_some())
+            })
+        };
+        self.hooks.at_least_every = (!interval.is_zero()).then(|| AtLeastEvery {
+            interval: interval.min(LONGEST_INTERVAL),
+            exists: Box::new(exists),
+        });
+        self
+    }
+
+    /// Writes the failure of a reconcile into the status of its object: `write` changes the status of a copy, and
+    /// the difference is sent, if there is one.
+    ///
+    /// It is called after each reconcile that failed, panicked or was dropped past its deadline, before the request is
+    /// retried (CTRL-23); for a panic and a dropped reconcile the error is made of a text. The context is that of the
+    /// reconcile: [`is_last_attempt`](Context::is_last_attempt) and [`attempt`](Context::attempt) tell how it goes on.
+    /// An object that is gone is left alone. If the write fails, that is a warning in the log, and the request is
+    /// retried as if it had not been sent. It has as much time as
+    /// [`deadline_grace`](Self::deadline_grace). After a conflict `write` runs again on the new object.
+    ///
+    /// Write nothing that differs with each attempt, such as a time or a number of attempts: each difference is a
+    /// request and an event.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition};
+    /// # use steersman_controller::{Action, Context, Controller, Error, Request, reconcile};
+    /// # let reconciler = reconcile::from_fn(|_: Context, _: Request| async { Ok::<_, Error>(Action::done()) });
+    /// let controller = Controller::builder::<Deployment>()
+    ///     .on_error(|_, error, site| {
+    ///         let conditions = site.status.get_or_insert_default().conditions.get_or_insert_default();
+    ///         conditions.retain(|condition| condition.type_ != "Synced");
+    ///         conditions.push(DeploymentCondition {
+    ///             type_: "Synced".to_owned(),
+    ///             status: "False".to_owned(),
+    ///             message: Some(error.chain()),
+    ///             ..DeploymentCondition::default()
+    ///         });
+    ///     })
+    ///     .build(reconciler)?;
+    /// # Ok::<_, steersman_controller::ControllerError>(())
+    /// ```
+    pub fn on_error(
+        mut self,
+        write: impl Fn(&Context, &Error, &mut K) + Send + Sync + 'static,
+    ) -> Self {
+        let write = Arc::new(write);
+        self.hooks.on_error = Some(Box::new(move |ctx, request, error| {
+            let write = Arc::clone(&write);
+            async move {
+                let written = write_status(ctx, request, |object| write(ctx, error, object)).await;
+                if let Err(refused) = written {
+                    tracing::warn!(
+                        error = %report(&refused),
+                        "the failure of the reconcile cannot be written into the status of its object"
+                    );
+                }
+            }
+            .boxed()
+        }));
+        self
+    }
+}
+
+/// Changes the status of the object of a request, if the object exists.
+async fn write_status<K: TypedObject>(
+    ctx: &Context,
+    request: &Request,
+    write: impl FnMut(&mut K) + Send,
+) -> Result<(), steersman_client::Error> {
+    let client = ctx.client();
+    let Some(object) = client.get_opt::<K>(&request.key).await? else {
+        return Ok(());
+    };
+    match client.status().modify(&*object, write).await {
+        Err(error) if error.is_not_found() => Ok(()),
+        written => written.map(drop),
+    }
+}

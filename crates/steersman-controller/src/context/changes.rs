@@ -1,0 +1,74 @@
+//! Driver: the changed objects of requests that wait in the queue.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::context::reason::{ChangedObject, Changes};
+use crate::request::RequestKey;
+
+/// The changed objects of requests that wait in the queue, by request. Cheap to clone; all clones are one table.
+///
+/// The table holds the requests of live events alone: an initial list pays nothing for it. A change is recorded
+/// before its request is added to the queue, so that the run of the request finds it, and is removed by that run.
+pub(crate) struct PendingChanges<R> {
+    by_request: Arc<Mutex<HashMap<R, Changes>>>,
+}
+
+impl<R: RequestKey> PendingChanges<R> {
+    pub(crate) fn new() -> Self {
+        Self {
+            by_request: Arc::default(),
+        }
+    }
+
+    /// Records the change that caused these requests.
+    pub(crate) fn record<'a>(
+        &self,
+        requests: impl Iterator<Item = &'a R>,
+        changed: &Arc<ChangedObject>,
+    ) {
+        let mut by_request = self.by_request.lock();
+        for request in requests {
+            match by_request.get_mut(request) {
+                Some(changes) => changes.add(changed),
+                None => {
+                    let mut changes = Changes::default();
+                    changes.add(changed);
+                    by_request.insert(request.clone(), changes);
+                }
+            }
+        }
+    }
+
+    /// Removes the changes of a request that a worker has taken.
+    pub(crate) fn take(&self, request: &R) -> Changes {
+        let mut by_request = self.by_request.lock();
+        let changes = by_request.remove(request).unwrap_or_default();
+        if by_request.is_empty() && by_request.capacity() > KEPT {
+            *by_request = HashMap::new();
+        }
+        changes
+    }
+}
+
+/// The number of requests for which memory stays allocated.
+const KEPT: usize = 1024;
+
+impl<R> Clone for PendingChanges<R> {
+    fn clone(&self) -> Self {
+        Self {
+            by_request: Arc::clone(&self.by_request),
+        }
+    }
+}
+
+impl<R> fmt::Debug for PendingChanges<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PendingChanges")
+            .field("requests", &self.by_request.lock().len())
+            .finish()
+    }
+}

@@ -1,0 +1,124 @@
+//! Driver: feeds the detector of loops with the writes, runs and events of one controller.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::{Mutex, MutexGuard};
+use steersman_client::{Outcome, RequestId, Write, WriteObserver};
+use steersman_informer::Event;
+use steersman_object::{Kind, Object};
+use tokio::time::Instant;
+
+use crate::context::loops::{Finding, LoopDetector, changed_fields};
+use crate::context::reason::RunReason;
+use crate::metrics::Metrics;
+
+/// Finds requests of one controller that trigger themselves, counts their runs and logs a warning (CTRL-24).
+pub(crate) struct LoopWatch {
+    controller: String,
+    metrics: Metrics,
+    detector: Mutex<LoopDetector>,
+    // Whether a request has written, and whether the fields of changes are of interest. Runs and events that need
+    // the detector for nothing do not take its lock.
+    has_writes: AtomicBool,
+    observes: AtomicBool,
+}
+
+impl LoopWatch {
+    pub(crate) fn new(controller: &str, metrics: Metrics) -> Self {
+        Self {
+            controller: controller.to_owned(),
+            metrics,
+            detector: Mutex::new(LoopDetector::new()),
+            has_writes: AtomicBool::new(false),
+            observes: AtomicBool::new(false),
+        }
+    }
+
+    /// Begins a run of a request.
+    pub(crate) fn begin(&self, request: &RequestId, reason: &RunReason) {
+        // Relaxed, because a run that begins after its own writes sees them: both are steps of one worker, or the
+        // queue is between them.
+        if self.has_writes.load(Ordering::Relaxed) {
+            let mut detector = self.detector.lock();
+            detector.begin(request, reason.only_changes(), now());
+            self.set_flags(&detector);
+        }
+    }
+
+    /// Records the fields that an event changed, if the object is about to become a loop.
+    pub(crate) fn observe<K: Object>(&self, kind: &Kind, event: &Event<K>) {
+        if !self.observes.load(Ordering::Relaxed)
+            || !self.detector.lock().observes(kind, event.key())
+        {
+            return;
+        }
+        let (Some(old), Some(new)) = (event.old(), event.current()) else {
+            return;
+        };
+        let value = |object: &K| serde_json::to_value(object).unwrap_or_default();
+        // Without the lock, because decoding takes time.
+        let fields = changed_fields(&value(&old.object()), &value(&new.object()));
+        self.detector.lock().changed(kind, event.key(), fields);
+    }
+
+    fn set_flags(&self, detector: &MutexGuard<'_, LoopDetector>) {
+        self.has_writes
+            .store(!detector.is_empty(), Ordering::Relaxed);
+        self.observes
+            .store(detector.observes_any(), Ordering::Relaxed);
+    }
+}
+
+impl WriteObserver for LoopWatch {
+    fn ended(&self, write: &Write, outcome: &Outcome<'_>) {
+        let (Some(request), Outcome::Done(Some(written))) = (&write.request, outcome) else {
+            return;
+        };
+        if write.verb == "delete" || written.finalized || !written.version.is_exact() {
+            return;
+        }
+        let finding = {
+            let mut detector = self.detector.lock();
+            let (kind, key) = (&write.kind, &written.key);
+            let finding = detector.wrote(request, kind, key, &written.version, now());
+            self.set_flags(&detector);
+            finding
+        };
+        match finding {
+            Finding::Ordinary => {}
+            Finding::InLoop => self.metrics.triggered_itself(),
+            Finding::Warn { runs, fields } => {
+                self.metrics.triggered_itself();
+                tracing::warn!(
+                    controller = self.controller,
+                    request = ?request,
+                    kind = %write.kind,
+                    object = %written.key,
+                    fields,
+                    runs,
+                    "the controller triggers itself: each of these runs wrote the object, and that write alone caused \
+                     the next run; write only what differs, or let a predicate hold back these changes"
+                );
+            }
+        }
+    }
+}
+
+impl fmt::Debug for LoopWatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoopWatch")
+            .field("controller", &self.controller)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A [`LoopWatch`] as an observer of writes.
+pub(crate) fn observer(watch: &Arc<LoopWatch>) -> Arc<dyn WriteObserver> {
+    Arc::clone(watch) as Arc<dyn WriteObserver>
+}
+
+fn now() -> std::time::Instant {
+    Instant::now().into_std()
+}

@@ -1,0 +1,265 @@
+//! Machine: detects requests that trigger themselves: each run writes an object, and that write alone causes the next
+//! run, which writes the object again.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use steersman_client::RequestId;
+use steersman_object::{Kind, ObjectKey, ResourceVersion};
+
+use crate::context::reason::{ChangedObject, ObjectChange};
+
+/// The number of runs in a row that make a loop. A reconcile that converges in steps needs fewer.
+pub(crate) const LOOP: u32 = 10;
+
+/// The longest time between the writes of two runs of a loop. A slower loop does no harm.
+const LONGEST_ROUND: Duration = Duration::from_secs(60);
+
+/// The shortest time between two warnings of one controller.
+const BETWEEN_WARNINGS: Duration = Duration::from_secs(600);
+
+/// The number of requests from which requests without recent writes are removed.
+const SWEEP_FROM: usize = 1024;
+
+/// The largest number of objects with fields that are recorded.
+const MOST_OBSERVED: usize = 16;
+
+/// The number of fields that a warning names.
+const NAMED_FIELDS: usize = 3;
+
+/// The writes of the last runs of each request that writes.
+#[derive(Debug)]
+pub(crate) struct LoopDetector {
+    requests: HashMap<RequestId, WritingRequest>,
+    /// The objects that are about to become a loop, with the fields that their last event changed.
+    observed: HashMap<(Kind, ObjectKey), Vec<String>>,
+    sweep_at: usize,
+    warned: Option<Instant>,
+}
+
+/// The writes of a request.
+#[derive(Debug)]
+struct WritingRequest {
+    /// The writes of the run before this one that alone caused this one.
+    causes: Vec<OwnWrite>,
+    /// The writes of this run.
+    writes: Vec<OwnWrite>,
+    last: Instant,
+}
+
+/// The write of an object by a run.
+#[derive(Debug, Clone)]
+struct OwnWrite {
+    kind: Kind,
+    key: ObjectKey,
+    version: ResourceVersion,
+    /// The number of runs in a row that the write of this object alone caused, and that wrote it again.
+    runs: u32,
+}
+
+/// What the detector found about one write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Finding {
+    /// The write belongs to no loop.
+    Ordinary,
+    /// The write belongs to a loop.
+    InLoop,
+    /// The write belongs to a loop of which a warning tells.
+    Warn {
+        /// The number of runs in a row.
+        runs: u32,
+        /// The fields that change, separated by commas.
+        fields: String,
+    },
+}
+
+impl LoopDetector {
+    pub(crate) fn new() -> Self {
+        Self {
+            requests: HashMap::new(),
+            observed: HashMap::new(),
+            sweep_at: SWEEP_FROM,
+            warned: None,
+        }
+    }
+
+    /// Returns whether no request has written.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.requests.is_empty()
+    }
+
+    /// Returns whether the fields of an object's changes are of interest.
+    pub(crate) fn observes(&self, kind: &Kind, key: &ObjectKey) -> bool {
+        let object = (kind.clone(), key.clone());
+        !self.observed.is_empty() && self.observed.contains_key(&object)
+    }
+
+    /// Returns whether the fields of any object's changes are of interest.
+    pub(crate) fn observes_any(&self) -> bool {
+        !self.observed.is_empty()
+    }
+
+    /// Records the fields that an event changed.
+    pub(crate) fn changed(&mut self, kind: &Kind, key: &ObjectKey, fields: Vec<String>) {
+        let object = (kind.clone(), key.clone());
+        if let Some(observed) = self.observed.get_mut(&object) {
+            *observed = fields;
+        }
+    }
+
+    /// Begins a run. `changes` are the changed objects if they alone caused the run.
+    pub(crate) fn begin(
+        &mut self,
+        request: &RequestId,
+        changes: &[Arc<ChangedObject>],
+        now: Instant,
+    ) {
+        let Some(writing) = self.requests.get_mut(request) else {
+            return;
+        };
+        let mut before = std::mem::take(&mut writing.writes);
+        let is_recent = now.saturating_duration_since(writing.last) <= LONGEST_ROUND;
+        let is_own = |changed: &Arc<ChangedObject>| {
+            changed.cluster.is_none()
+                && changed.change != ObjectChange::Deleted
+                && before.iter().any(|write| write.caused(changed))
+        };
+        let is_caused = is_recent && !changes.is_empty() && changes.iter().all(is_own);
+        if !is_caused {
+            before.clear();
+        }
+        before.retain(|write| changes.iter().any(|changed| write.caused(changed)));
+        if before.is_empty() {
+            // A run without a write of the run before it begins anew.
+            self.requests.remove(request);
+            return;
+        }
+        writing.causes = before;
+    }
+
+    /// Records a write of the present run of a request.
+    pub(crate) fn wrote(
+        &mut self,
+        request: &RequestId,
+        kind: &Kind,
+        key: &ObjectKey,
+        version: &ResourceVersion,
+        now: Instant,
+    ) -> Finding {
+        self.sweep(now);
+        let writing = self
+            .requests
+            .entry(request.clone())
+            .or_insert_with(|| WritingRequest {
+                causes: Vec::new(),
+                writes: Vec::new(),
+                last: now,
+            });
+        writing.last = now;
+        let is_it = |write: &&mut OwnWrite| write.key == *key && write.kind == *kind;
+        if let Some(again) = writing.writes.iter_mut().find(is_it) {
+            again.version = version.clone();
+            return Finding::Ordinary;
+        }
+        let cause = writing.causes.iter_mut().find(is_it);
+        // The answer to a write that changes nothing has the version of the object as it was.
+        if cause
+            .as_ref()
+            .is_some_and(|cause| cause.version == *version)
+        {
+            return Finding::Ordinary;
+        }
+        let runs = cause.map_or(0, |cause| cause.runs.saturating_add(1));
+        writing.writes.push(OwnWrite {
+            kind: kind.clone(),
+            key: key.clone(),
+            version: version.clone(),
+            runs,
+        });
+        self.judge(kind, key, runs, now)
+    }
+
+    fn judge(&mut self, kind: &Kind, key: &ObjectKey, runs: u32, now: Instant) -> Finding {
+        let object = || (kind.clone(), key.clone());
+        if runs + 2 == LOOP && self.observed.len() < MOST_OBSERVED {
+            self.observed.insert(object(), Vec::new());
+        }
+        if runs < LOOP {
+            return Finding::Ordinary;
+        }
+        let fields = self.observed.remove(&object());
+        let is_due = self
+            .warned
+            .is_none_or(|warned| now.saturating_duration_since(warned) >= BETWEEN_WARNINGS);
+        if runs > LOOP || !is_due {
+            return Finding::InLoop;
+        }
+        self.warned = Some(now);
+        let fields = fields.filter(|fields| !fields.is_empty());
+        Finding::Warn {
+            runs,
+            fields: fields.map_or_else(|| "unknown".to_owned(), |fields| fields.join(", ")),
+        }
+    }
+
+    /// Removes requests without recent writes, now and then.
+    fn sweep(&mut self, now: Instant) {
+        if self.requests.len() < self.sweep_at {
+            return;
+        }
+        let is_recent =
+            |writing: &WritingRequest| now.saturating_duration_since(writing.last) <= LONGEST_ROUND;
+        self.requests.retain(|_, writing| is_recent(writing));
+        self.observed.clear();
+        self.sweep_at = (2 * self.requests.len()).max(SWEEP_FROM);
+    }
+}
+
+impl OwnWrite {
+    fn caused(&self, changed: &ChangedObject) -> bool {
+        self.version == changed.version && self.key == changed.key && self.kind == changed.kind
+    }
+}
+
+/// Returns the paths of the first fields in which two versions of an object differ, without those that the server
+/// changes with every write.
+pub(crate) fn changed_fields(old: &Value, new: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    compare("", Some(old), Some(new), &mut found);
+    found
+}
+
+fn compare(path: &str, old: Option<&Value>, new: Option<&Value>, found: &mut Vec<String>) {
+    const BY_THE_SERVER: [&str; 3] = [
+        "metadata.resourceVersion",
+        "metadata.generation",
+        "metadata.managedFields",
+    ];
+    if found.len() == NAMED_FIELDS || old == new || BY_THE_SERVER.contains(&path) {
+        return;
+    }
+    match (old, new) {
+        (Some(Value::Object(before)), Some(Value::Object(after))) => {
+            let added = after.keys().filter(|name| !before.contains_key(*name));
+            for name in before.keys().chain(added) {
+                let path = if path.is_empty() {
+                    name.clone()
+                } else {
+                    format!("{path}.{name}")
+                };
+                compare(&path, before.get(name), after.get(name), found);
+            }
+        }
+        (Some(Value::Array(before)), Some(Value::Array(after))) if before.len() == after.len() => {
+            for (index, (old, new)) in before.iter().zip(after).enumerate() {
+                compare(&format!("{path}[{index}]"), Some(old), Some(new), found);
+            }
+        }
+        _ => found.push(path.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,188 @@
+//! Tables of the detector, with a clock that the tests move.
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde_json::json;
+
+use super::*;
+
+struct World {
+    detector: LoopDetector,
+    request: RequestId,
+    kind: Kind,
+    key: ObjectKey,
+    version: u64,
+    now: Instant,
+}
+
+impl World {
+    fn new() -> Self {
+        Self {
+            detector: LoopDetector::new(),
+            request: RequestId::new("sites", "shop/web"),
+            kind: Kind::of::<Deployment>(),
+            key: ObjectKey::namespaced("shop", "web"),
+            version: 1,
+            now: tokio::time::Instant::now().into_std(),
+        }
+    }
+
+    fn changed(&self, version: u64) -> Arc<ChangedObject> {
+        Arc::new(ChangedObject {
+            kind: self.kind.clone(),
+            key: self.key.clone(),
+            cluster: None,
+            change: ObjectChange::Updated,
+            version: ResourceVersion::new(version.to_string()),
+        })
+    }
+
+    fn begin(&mut self, changes: &[Arc<ChangedObject>]) {
+        self.detector.begin(&self.request, changes, self.now);
+    }
+
+    fn write(&mut self) -> Finding {
+        self.version += 1;
+        self.answer(self.version)
+    }
+
+    fn answer(&mut self, version: u64) -> Finding {
+        let version = ResourceVersion::new(version.to_string());
+        self.detector
+            .wrote(&self.request, &self.kind, &self.key, &version, self.now)
+    }
+
+    /// A run that the last write caused, and that writes again.
+    fn round(&mut self) -> Finding {
+        let own = self.changed(self.version);
+        self.begin(&[own]);
+        self.write()
+    }
+}
+
+// CTRL-24
+#[test]
+fn a_loop_is_found_after_its_tenth_run_and_warned_of_once() {
+    let mut world = World::new();
+    assert_eq!(world.write(), Finding::Ordinary);
+    for run in 1..LOOP {
+        assert_eq!(world.round(), Finding::Ordinary, "run {run}");
+        let fields = vec![format!("status.seen{run}")];
+        world
+            .detector
+            .changed(&world.kind.clone(), &world.key.clone(), fields);
+    }
+    let found = Finding::Warn {
+        runs: LOOP,
+        fields: "status.seen9".to_owned(),
+    };
+    assert_eq!(world.round(), found);
+    for _ in 0..100 {
+        assert_eq!(world.round(), Finding::InLoop);
+    }
+    assert!(!world.detector.observes_any());
+}
+
+// CTRL-24
+#[test]
+fn whatever_else_causes_a_run_or_ends_its_writes_ends_the_loop() {
+    type Break = fn(&mut World);
+    let breaks: [(&str, Break); 6] = [
+        ("a timer or a retry", |world| world.begin(&[])),
+        ("a change of another writer", |world| {
+            world.version += 1;
+            let foreign = world.changed(world.version);
+            world.begin(&[foreign]);
+        }),
+        ("a change of another object as well", |world| {
+            let mut other = ChangedObject::clone(&world.changed(world.version));
+            other.kind = Kind::of::<ConfigMap>();
+            let own = world.changed(world.version);
+            world.begin(&[own, Arc::new(other)]);
+        }),
+        ("a run that writes nothing", |world| {
+            let own = world.changed(world.version);
+            world.begin(&[own]);
+            world.begin(&[]);
+        }),
+        ("a write without effect", |world| {
+            let own = world.changed(world.version);
+            world.begin(&[own]);
+            assert_eq!(world.answer(world.version), Finding::Ordinary);
+            let own = world.changed(world.version);
+            world.begin(&[own]);
+        }),
+        ("a long pause", |world| {
+            world.now += LONGEST_ROUND + Duration::from_secs(1);
+            let own = world.changed(world.version);
+            world.begin(&[own]);
+        }),
+    ];
+    for (name, end) in breaks {
+        let mut world = World::new();
+        world.write();
+        for _ in 1..LOOP {
+            world.round();
+        }
+        end(&mut world);
+        assert_eq!(world.write(), Finding::Ordinary, "{name}");
+        for _ in 1..LOOP {
+            assert_eq!(world.round(), Finding::Ordinary, "{name}");
+        }
+        assert_ne!(world.round(), Finding::Ordinary, "{name}");
+    }
+}
+
+#[test]
+fn a_request_that_writes_another_object_in_each_run_is_no_loop() {
+    let mut world = World::new();
+    for number in 0..100 {
+        let own = world.changed(world.version);
+        world.begin(&[own]);
+        world.key = ObjectKey::namespaced("shop", format!("child-{number}"));
+        assert_eq!(world.write(), Finding::Ordinary);
+    }
+}
+
+#[test]
+fn requests_without_recent_writes_are_removed() {
+    let mut world = World::new();
+    for number in 0..100_000_u32 {
+        world.request = RequestId::new("sites", number);
+        world.now += Duration::from_secs(1);
+        world.write();
+        assert!(world.detector.requests.len() <= 2 * SWEEP_FROM);
+    }
+}
+
+#[test]
+fn warnings_of_several_loops_have_a_pause() {
+    let mut world = World::new();
+    let mut warnings = 0;
+    for number in 0..50 {
+        world.request = RequestId::new("sites", number);
+        world.write();
+        for _ in 0..LOOP {
+            warnings += u32::from(matches!(world.round(), Finding::Warn { .. }));
+        }
+        world.now += Duration::from_secs(60);
+    }
+    assert_eq!(warnings, 5);
+}
+
+#[test]
+fn the_first_fields_that_differ_are_named() {
+    let old = json!({
+        "metadata": {"resourceVersion": "1", "generation": 1, "labels": {"a": "1"}},
+        "status": {"at": "10:00", "conditions": [{"type": "Ready"}, {"type": "Live", "age": 1}], "list": [1]},
+    });
+    let new = json!({
+        "metadata": {"resourceVersion": "2", "generation": 2, "labels": {"a": "1"}},
+        "status": {"conditions": [{"type": "Ready"}, {"type": "Live", "age": 2}], "list": [1, 2], "new": true},
+    });
+    assert_eq!(
+        changed_fields(&old, &new),
+        ["status.at", "status.conditions[1].age", "status.list"]
+    );
+    assert!(changed_fields(&old, &old).is_empty());
+}

@@ -1,0 +1,286 @@
+//! Words: why a reconcile runs: the changes, the timer or the failure that caused it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use steersman_informer::{Event, Origin};
+use steersman_object::{Kind, ObjectKey, ResourceVersion};
+use steersman_workqueue::Causes;
+
+use crate::request::ClusterName;
+
+/// The number of changed objects that a reason names.
+const NAMED: usize = 4;
+
+/// The cause of requests from live events.
+pub(crate) const EVENT: Causes = Causes::custom(0);
+/// The cause of requests from initial lists.
+pub(crate) const INITIAL: Causes = Causes::custom(1);
+/// The cause of requests from resyncs.
+pub(crate) const RESYNC: Causes = Causes::custom(2);
+/// The cause of requests from streams.
+pub(crate) const STREAM: Causes = Causes::custom(3);
+
+/// Why a reconcile runs. Several causes of one request become one run, so a reason may have several parts.
+///
+/// It is meant for logs, metrics and tests. A reconcile should not depend on it: after a restart of the program
+/// the reason of every request is the initial list.
+///
+/// `Display` prints one line, such as `Deployment.v1.apps shop/web was updated, and retry 2`.
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct RunReason {
+    causes: Causes,
+    changes: Changes,
+    attempt: u32,
+}
+
+/// A change of an object that requested a reconcile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ChangedObject {
+    /// The kind of the object.
+    pub kind: Kind,
+    /// The key of the object.
+    pub key: ObjectKey,
+    /// The cluster of the object; `None` for that of the manager.
+    pub cluster: Option<ClusterName>,
+    /// What happened to the object; the last change, if there were several.
+    pub change: ObjectChange,
+    /// The resource version of the object after the change; for a delete the last known one.
+    pub version: ResourceVersion,
+}
+
+/// What happened to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ObjectChange {
+    /// The object appeared: it was created, or matches the selectors of the cache now.
+    Created,
+    /// The object changed.
+    Updated,
+    /// The object disappeared: it was deleted, or no longer matches the selectors of the cache.
+    Deleted,
+}
+
+/// The first few changed objects that requested a run, and the number of further changes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Changes {
+    first: Vec<Arc<ChangedObject>>,
+    more: usize,
+}
+
+/// Returns the cause of the requests of an event.
+pub(crate) fn cause_of<K>(event: &Event<K>) -> Causes {
+    match event.origin() {
+        Origin::Initial => INITIAL,
+        Origin::Resync => RESYNC,
+        _ if event.is_resync() => RESYNC,
+        _ => EVENT,
+    }
+}
+
+// === impl RunReason ===
+
+impl RunReason {
+    pub(crate) fn new(causes: Causes, changes: Changes, attempt: u32) -> Self {
+        Self {
+            causes,
+            changes,
+            attempt,
+        }
+    }
+
+    /// Returns the changed objects that requested this run: the first four, in the order of their events.
+    ///
+    /// May be empty although [`is_event`](Self::is_event) is true: if a run began while the event arrived, the run
+    /// before this one may have named the object.
+    pub fn changes(&self) -> impl ExactSizeIterator<Item = &ChangedObject> {
+        self.changes.first.iter().map(|changed| &**changed)
+    }
+
+    /// Returns the number of further changes that requested this run.
+    #[must_use]
+    pub fn more_changes(&self) -> usize {
+        self.changes.more
+    }
+
+    /// Returns whether the change of a watched object requested this run.
+    #[must_use]
+    pub fn is_event(&self) -> bool {
+        self.causes.contains(EVENT)
+    }
+
+    /// Returns whether an initial list requested this run: the controller has just started, or watches a further
+    /// cluster.
+    #[must_use]
+    pub fn is_initial(&self) -> bool {
+        self.causes.contains(INITIAL)
+    }
+
+    /// Returns whether a resync of the cache requested this run.
+    #[must_use]
+    pub fn is_resync(&self) -> bool {
+        self.causes.contains(RESYNC)
+    }
+
+    /// Returns whether a [stream of requests](crate::ControllerBuilder::requests) requested this run.
+    #[must_use]
+    pub fn is_requested(&self) -> bool {
+        self.causes.contains(STREAM)
+    }
+
+    /// Returns whether a time has come that the run before asked for, or
+    /// [`at_least_every`](crate::ControllerBuilder::at_least_every).
+    #[must_use]
+    pub fn is_timer(&self) -> bool {
+        self.causes.contains(Causes::DELAY)
+    }
+
+    /// Returns the number of the retry, from 1, if this run is one.
+    #[must_use]
+    pub fn retry(&self) -> Option<u32> {
+        let is_retry = self.causes.contains(Causes::BACKOFF);
+        is_retry.then_some(self.attempt)
+    }
+
+    /// Returns the changed objects if changes of objects alone requested this run, and all of them are named.
+    pub(crate) fn only_changes(&self) -> &[Arc<ChangedObject>] {
+        match self.causes == EVENT && self.changes.more == 0 {
+            true => &self.changes.first,
+            false => &[],
+        }
+    }
+}
+
+impl fmt::Display for RunReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts: Vec<String> = self.changes().map(ToString::to_string).collect();
+        match self.more_changes() {
+            0 if parts.is_empty() && self.is_event() => parts.push("a change".to_owned()),
+            0 => {}
+            more => parts.push(format!("{more} more changes")),
+        }
+        let others = [
+            (self.is_initial(), "the initial list"),
+            (self.is_resync(), "a resync"),
+            (self.is_requested(), "a stream of requests"),
+            (self.is_timer(), "a timer"),
+        ];
+        let others = others.into_iter().filter(|(applies, _)| *applies);
+        parts.extend(others.map(|(_, text)| text.to_owned()));
+        parts.extend(self.retry().map(|retry| format!("retry {retry}")));
+        match parts.split_last() {
+            None => f.write_str("a request"),
+            Some((last, [])) => f.write_str(last),
+            Some((last, others)) => write!(f, "{}, and {last}", others.join(", ")),
+        }
+    }
+}
+
+// === impl ChangedObject ===
+
+impl ChangedObject {
+    pub(crate) fn of<K>(kind: &Kind, cluster: Option<&ClusterName>, event: &Event<K>) -> Self {
+        let change = match (event.is_create(), event.is_delete()) {
+            (true, _) => ObjectChange::Created,
+            (_, true) => ObjectChange::Deleted,
+            _ => ObjectChange::Updated,
+        };
+        Self {
+            kind: kind.clone(),
+            key: event.key().clone(),
+            cluster: cluster.cloned(),
+            change,
+            version: event.entry().version().clone(),
+        }
+    }
+
+    fn is_same_object(&self, other: &Self) -> bool {
+        self.key == other.key && self.kind == other.kind && self.cluster == other.cluster
+    }
+}
+
+impl fmt::Display for ChangedObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ", self.kind)?;
+        if let Some(cluster) = &self.cluster {
+            write!(f, "{cluster}/")?;
+        }
+        let change = match self.change {
+            ObjectChange::Created => "created",
+            ObjectChange::Updated => "updated",
+            ObjectChange::Deleted => "deleted",
+        };
+        write!(f, "{} was {change}", self.key)
+    }
+}
+
+// === impl Changes ===
+
+impl Changes {
+    /// Adds a change. Several changes of one object are its last one.
+    pub(crate) fn add(&mut self, changed: &Arc<ChangedObject>) {
+        let is_same = |known: &&mut Arc<ChangedObject>| known.is_same_object(changed);
+        if let Some(known) = self.first.iter_mut().find(is_same) {
+            *known = Arc::clone(changed);
+        } else if self.first.len() < NAMED {
+            self.first.push(Arc::clone(changed));
+        } else {
+            self.more += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+
+    fn changed(name: &str, change: ObjectChange, version: &str) -> Arc<ChangedObject> {
+        Arc::new(ChangedObject {
+            kind: Kind::of::<ConfigMap>(),
+            key: ObjectKey::namespaced("shop", name),
+            cluster: None,
+            change,
+            version: ResourceVersion::new(version),
+        })
+    }
+
+    #[test]
+    fn changes_of_one_object_are_its_last_one_and_the_rest_is_counted() {
+        let mut changes = Changes::default();
+        for name in ["a", "b", "a", "c", "d", "e", "f", "b"] {
+            changes.add(&changed(name, ObjectChange::Updated, "1"));
+        }
+        changes.add(&changed("b", ObjectChange::Deleted, "2"));
+        let reason = RunReason::new(EVENT | Causes::BACKOFF, changes, 3);
+        let names: Vec<&str> = reason.changes().map(|changed| changed.key.name()).collect();
+        assert_eq!(names, ["a", "b", "c", "d"]);
+        assert_eq!(reason.more_changes(), 2);
+        assert_eq!(reason.retry(), Some(3));
+        assert_eq!(
+            reason.to_string(),
+            "ConfigMap.v1 shop/a was updated, ConfigMap.v1 shop/b was deleted, ConfigMap.v1 shop/c was updated, \
+             ConfigMap.v1 shop/d was updated, 2 more changes, and retry 3"
+        );
+        assert!(reason.only_changes().is_empty());
+    }
+
+    #[test]
+    fn every_cause_has_its_words() {
+        let table = [
+            (Causes::NONE, "a request"),
+            (EVENT, "a change"),
+            (INITIAL, "the initial list"),
+            (RESYNC | STREAM, "a resync, and a stream of requests"),
+            (Causes::DELAY, "a timer"),
+            (Causes::BACKOFF, "retry 1"),
+        ];
+        for (causes, text) in table {
+            let reason = RunReason::new(causes, Changes::default(), 1);
+            assert_eq!(reason.to_string(), text);
+        }
+    }
+}

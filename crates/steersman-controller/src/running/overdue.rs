@@ -1,0 +1,92 @@
+//! Machine: finds reconciles that take too long.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use crate::request::RequestKey;
+
+/// How long a reconcile may take if the controller has no deadline.
+const WITHOUT_DEADLINE: Duration = Duration::from_secs(600);
+
+/// The time between two looks.
+pub(crate) const BETWEEN_LOOKS: Duration = Duration::from_secs(60);
+
+/// The reconciles of one controller that took too long at the last look.
+#[derive(Debug)]
+pub(crate) struct OverdueReconciles<R> {
+    limit: Duration,
+    /// The requests that were reported, each with the start of its reconcile.
+    reported: HashSet<(R, Instant)>,
+}
+
+/// What one look found.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Overdue<R> {
+    /// The number of reconciles that take too long.
+    pub(crate) count: usize,
+    /// Those that no earlier look has found, each with its time so far.
+    pub(crate) new: Vec<(R, Duration)>,
+}
+
+impl<R: RequestKey> OverdueReconciles<R> {
+    /// Starts without findings. `longest` is the longest time that a reconcile may take: its deadline and the grace
+    /// after it. Twice that is too long.
+    pub(crate) fn new(longest: Option<Duration>) -> Self {
+        Self {
+            limit: longest.map_or(WITHOUT_DEADLINE, |longest| longest.saturating_mul(2)),
+            reported: HashSet::new(),
+        }
+    }
+
+    /// Looks at the held requests, each with the start of its reconcile.
+    pub(crate) fn look(&mut self, held: Vec<(R, Instant)>, now: Instant) -> Overdue<R> {
+        let taken = |since: &Instant| now.saturating_duration_since(*since);
+        let mut late = held;
+        late.retain(|(_, since)| taken(since) > self.limit);
+        let new = late
+            .iter()
+            .filter(|reconcile| !self.reported.contains(*reconcile))
+            .map(|(request, since)| (request.clone(), taken(since)))
+            .collect();
+        let count = late.len();
+        self.reported = late.into_iter().collect();
+        Overdue { count, new }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // CTRL-25
+    #[test]
+    fn each_reconcile_that_takes_too_long_is_found_once() {
+        let start = tokio::time::Instant::now().into_std();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let mut overdue = OverdueReconciles::new(Some(Duration::from_secs(30)));
+        let mut look = |held: &[(&'static str, u64)], now: u64| {
+            let held = held.iter().map(|(key, since)| (*key, at(*since))).collect();
+            let found = overdue.look(held, at(now));
+            let new: Vec<(&str, u64)> = found
+                .new
+                .iter()
+                .map(|(key, taken)| (*key, taken.as_secs()))
+                .collect();
+            (found.count, new)
+        };
+        assert_eq!(look(&[("a", 0), ("b", 1)], 60), (0, vec![]));
+        assert_eq!(look(&[("a", 0), ("b", 1)], 61), (1, vec![("a", 61)]));
+        assert_eq!(look(&[("a", 0), ("b", 1)], 121), (2, vec![("b", 120)]));
+        assert_eq!(look(&[("b", 122)], 182), (0, vec![]));
+        assert_eq!(
+            look(&[("b", 122)], 183),
+            (1, vec![("b", 61)]),
+            "a later run of b"
+        );
+        let mut patient = OverdueReconciles::new(None);
+        assert_eq!(patient.look(vec![("a", start)], at(600)).count, 0);
+        assert_eq!(patient.look(vec![("a", start)], at(601)).count, 1);
+        let mut endless = OverdueReconciles::new(Some(Duration::MAX));
+        assert_eq!(endless.look(vec![("a", start)], at(1_000_000)).count, 0);
+    }
+}

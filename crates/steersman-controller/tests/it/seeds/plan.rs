@@ -1,0 +1,161 @@
+//! The plan of one simulation, derived from its seed.
+
+use steersman_testenv::seeds::{Dice, Disruption};
+
+/// What one run does. Times are in milliseconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Behaviour {
+    Done,
+    /// Asks for a run after a delay, with a priority.
+    After(u64, Option<i32>),
+    /// Asks for a run at a time of day, in seconds from now.
+    At(u64),
+    /// Takes its time; the flag tells whether it fails then.
+    Sleep(u64, bool),
+    /// Writes its own object; the flag tells whether it fails then.
+    Write(bool),
+    Fail,
+    Terminal,
+    Panic,
+    /// Does not return; the flag tells whether it returns when it is cancelled.
+    Hang(bool),
+}
+
+/// The rate limiter of the controller, in milliseconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Limiter {
+    Exponential(u64, u64),
+    FastSlow(u64, u64, u32),
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Act {
+    /// Creates or changes an object of a resource.
+    Put(&'static str, String),
+    Delete(&'static str, String),
+    /// Changes this number of objects at once.
+    Burst(u64),
+    Sleep(u64),
+    Disrupt(Disruption),
+    /// Stops the controller and starts another one.
+    Restart,
+}
+
+/// The setup of one simulation and its actions. Times are in milliseconds.
+#[derive(Debug)]
+pub(super) struct Plan {
+    seed: u64,
+    pub(super) objects: u64,
+    pub(super) workers: usize,
+    pub(super) initial_priority: i32,
+    pub(super) share: u32,
+    pub(super) deadline: u64,
+    pub(super) deadline_grace: u64,
+    pub(super) grace: u64,
+    pub(super) max_retries: Option<u32>,
+    pub(super) at_most: Option<(u32, u64)>,
+    pub(super) limiter: Limiter,
+    /// How often of a hundred runs fail in some way.
+    failures: u64,
+    pub(super) acts: Vec<Act>,
+}
+
+impl Limiter {
+    /// Returns the delay after a failure, in milliseconds.
+    pub(super) fn delay(self, earlier_failures: u32) -> u64 {
+        match self {
+            Self::Exponential(base, cap) => cap.min(base << earlier_failures.min(20)),
+            Self::FastSlow(fast, slow, count) => match earlier_failures < count {
+                true => fast,
+                false => slow,
+            },
+        }
+    }
+}
+
+impl Plan {
+    pub(super) fn of(seed: u64) -> Self {
+        let dice = &mut Dice::new(seed ^ 0xc017_011e);
+        let objects = 1 + dice.below(8);
+        let limiter = match dice.chance(70) {
+            true => Limiter::Exponential(dice.pick(&[1, 5, 50]), dice.pick(&[50, 1_000, 20_000])),
+            false => Limiter::FastSlow(dice.pick(&[1, 20]), dice.pick(&[500, 10_000]), 3),
+        };
+        let count = 5 + dice.index(40);
+        Self {
+            seed,
+            objects,
+            workers: 1 + dice.index(4),
+            initial_priority: dice.pick(&[-100, -100, 0, 50]),
+            share: 2 + u32::try_from(dice.below(8)).unwrap(),
+            deadline: dice.pick(&[200, 2_000, 8_000]),
+            deadline_grace: dice.pick(&[1, 100, 2_000]),
+            grace: dice.pick(&[1, 1_000, 60_000]),
+            max_retries: dice.maybe(30, |dice| u32::try_from(dice.below(4)).unwrap()),
+            at_most: dice.maybe(25, |dice| {
+                (dice.pick(&[1, 2, 5]), dice.pick(&[10, 1_000, 5_000]))
+            }),
+            limiter,
+            failures: dice.pick(&[0, 20, 50, 90]),
+            acts: (0..count).map(|_| act(dice, objects)).collect(),
+        }
+    }
+
+    /// Returns what the run of this number does.
+    pub(super) fn behaviour(&self, run: u64) -> Behaviour {
+        let dice = &mut Dice::new(self.seed.rotate_left(32) ^ run);
+        if dice.chance(self.failures) {
+            return match dice.below(10) {
+                0..5 => Behaviour::Fail,
+                5 => Behaviour::Terminal,
+                6 => Behaviour::Panic,
+                7 => Behaviour::Hang(dice.chance(50)),
+                8 => Behaviour::Sleep(dice.below(3_000), true),
+                _ => Behaviour::Write(true),
+            };
+        }
+        match dice.below(10) {
+            0 => {
+                let priority = dice.maybe(50, |dice| dice.pick(&[-100, 0, 100]));
+                Behaviour::After(dice.pick(&[0, 1, 500, 5_000]), priority)
+            }
+            1 => Behaviour::At(dice.below(10)),
+            2 => Behaviour::Sleep(dice.below(1_000), false),
+            3 => Behaviour::Write(false),
+            _ => Behaviour::Done,
+        }
+    }
+
+    /// Returns the names of all objects that may exist.
+    pub(super) fn names(&self) -> impl Iterator<Item = String> {
+        (0..=self.objects).map(|number| format!("o{number}"))
+    }
+
+    /// Returns an upper bound of the time that a ready key waits, in milliseconds: the turns of WQ-5, each as long as
+    /// the longest run.
+    pub(super) fn longest_wait(&self) -> u64 {
+        let turns = 2 * u64::from(self.share) * (self.objects + 2);
+        let span = self.at_most.map_or(0, |(_, millis)| millis);
+        turns * (self.deadline + self.deadline_grace + 5_000) + span
+    }
+}
+
+fn act(dice: &mut Dice, objects: u64) -> Act {
+    // One object more than those that exist at the start.
+    let name = format!("o{}", dice.below(objects + 1));
+    let resource = dice.pick(&["configmaps", "configmaps", "secrets"]);
+    match dice.below(20) {
+        0..8 => Act::Put(resource, name),
+        8 | 9 => Act::Delete(resource, name),
+        10 => Act::Burst(dice.below(30)),
+        11..18 => Act::Sleep(dice.pick(&[0, 1, 10, 300, 4_000])),
+        18 => Act::Disrupt(dice.pick(&[
+            Disruption::Cut,
+            Disruption::Break,
+            Disruption::Silence,
+            Disruption::Resume,
+            Disruption::Compact,
+        ])),
+        _ => Act::Restart,
+    }
+}
