@@ -353,6 +353,10 @@ fn queue<R: RequestKey>(
 }
 
 /// Logs and counts reconciles that take too long (CTRL-25). Never ends by itself.
+#[expect(
+    clippy::infinite_loop,
+    reason = "the task is aborted when the controller stops"
+)]
 async fn report_overdue<R: RequestKey>(
     mut overdue: OverdueReconciles<R>,
     queue: Queue<R>,

@@ -13,6 +13,9 @@ use crate::error::Error;
 pub(crate) type ReportFailure<R> =
     Box<dyn for<'a> Fn(&'a Context, &'a R, &'a Error) -> BoxFuture<'a, ()> + Send + Sync>;
 
+/// Returns whether a cache holds the object of a request.
+type Exists<R> = dyn Fn(&Cache, &R) -> bool + Send + Sync;
+
 /// What a worker does besides reconciling.
 pub(crate) struct Hooks<R> {
     pub(crate) on_error: Option<ReportFailure<R>>,
@@ -23,7 +26,7 @@ pub(crate) struct Hooks<R> {
 pub(crate) struct AtLeastEvery<R> {
     pub(crate) interval: Duration,
     /// Returns whether the cache holds the object of a request.
-    pub(crate) exists: Box<dyn Fn(&Cache, &R) -> bool + Send + Sync>,
+    pub(crate) exists: Box<Exists<R>>,
 }
 
 impl<R> Default for Hooks<R> {

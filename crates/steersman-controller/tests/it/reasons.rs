@@ -156,7 +156,7 @@ async fn a_priority_in_an_action_is_that_of_the_next_run() {
 async fn a_detached_context_has_an_empty_reason() {
     let world = World::new();
     let clock = Arc::new(|| k8s_openapi::jiff::Timestamp::UNIX_EPOCH);
-    let ctx = Context::detached("tests", world.client.clone(), clock);
+    let ctx = Context::detached("tests", world.client, clock);
     assert_eq!(ctx.reason().to_string(), "a request");
     assert!(!ctx.is_last_attempt() && ctx.reason().retry().is_none());
     assert_eq!(ctx.reason().more_changes(), 0);
