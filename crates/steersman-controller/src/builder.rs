@@ -294,8 +294,8 @@ impl<P: Subject> ControllerBuilder<P> {
         self
     }
 
-    /// Gives one turn in `turns` to the oldest request below the highest priority, while there are requests
-    /// of several priorities. The default is 8; values below 2 count as 2.
+    /// Gives one turn in `turns` to the oldest request, whatever its priority, while there are requests of
+    /// several priorities. The default is 8; values below 2 count as 2.
     pub fn lower_priority_share(mut self, turns: u32) -> Self {
         self.options.settings.lower_priority_share = Some(turns);
         self

@@ -10,8 +10,8 @@
 //! - **WQ-3** Every ticket ends: verdict, drop and panic all release the key, and no end loses it.
 //! - **WQ-4** Of two delays of one key the earlier deadline stands, and an immediate add absorbs a
 //!   pending delay; a retry is absorbed for good only if the run succeeds (WQ-11).
-//! - **WQ-5** Keys leave by priority, first in first out within one, and lower priorities always
-//!   get a share of the turns, so no key starves.
+//! - **WQ-5** Keys leave by priority, first in first out within one, and the oldest key always gets a
+//!   share of the turns, so no key starves.
 //! - **WQ-6** After a shut-down no key is handed out and none is accepted; dropped keys are counted.
 //! - **WQ-7** Every look at the queue finds every key that was added before, and no added key waits
 //!   unseen while a worker is parked.

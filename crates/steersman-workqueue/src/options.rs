@@ -170,8 +170,8 @@ impl<T: Key> QueueOptions<T> {
         self
     }
 
-    /// Gives one turn in `turns` to the oldest key below the highest priority, while there are keys of
-    /// several priorities. Values below 2 count as 2. The default is 8.
+    /// Gives one turn in `turns` to the oldest key, whatever its priority, while there are keys of several
+    /// priorities. Values below 2 count as 2. The default is 8.
     pub fn lower_priority_share(mut self, turns: u32) -> Self {
         self.lower_share = turns.max(2);
         self

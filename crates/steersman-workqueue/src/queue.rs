@@ -50,7 +50,7 @@ impl<T: Key> Queue<T> {
     }
 
     /// Takes the next key, and waits while there is none. The highest priority goes first, and within
-    /// one priority the oldest key; one turn in a few goes to the oldest key of lower priority (WQ-5).
+    /// one priority the oldest key; one turn in a few goes to the oldest key of all (WQ-5).
     ///
     /// # Errors
     ///

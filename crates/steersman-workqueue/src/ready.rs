@@ -1,5 +1,5 @@
 //! Machine: selects the next ready key: the oldest key of the highest priority, with a share of the
-//! turns for lower priorities.
+//! turns for the oldest key of all.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -109,8 +109,9 @@ impl ReadyKeys {
         }
     }
 
-    // WQ-5: while several lines have keys, one turn in `lower_share` goes to the oldest key below
-    // the highest priority. Every key becomes the oldest eventually, so every key gets a turn.
+    // WQ-5: while several lines have keys, one turn in `lower_share` goes to the oldest key, in whichever line it
+    // is. Every key becomes the oldest eventually, so every key gets a turn. (A turn for the oldest key below the
+    // highest priority is not enough: a middle priority starves if higher keys come in bursts of the right length.)
     fn choose(&mut self, is_live: &impl Fn(Turn, Slot) -> bool) -> Option<Priority> {
         let mut busy = self
             .lines
@@ -127,8 +128,10 @@ impl ReadyKeys {
             return Some(top);
         }
         self.passed_over = 0;
+        let first = top_line.front(is_live).map(|(turn, _)| (turn, top));
         let oldest = busy
             .filter_map(|(priority, line)| Some((line.front(is_live)?.0, *priority)))
+            .chain(first)
             .min_by_key(|(turn, _)| *turn);
         Some(oldest.map_or(top, |(_, priority)| priority))
     }
@@ -176,7 +179,7 @@ mod tests {
 
     // WQ-5
     #[test]
-    fn one_turn_in_the_lower_share_goes_to_the_oldest_key_below_the_top() {
+    fn one_turn_in_the_lower_share_goes_to_the_oldest_key() {
         let mut ready = ReadyKeys::new(3);
         ready.push(100, Priority::LOW);
         ready.push(200, Priority::NORMAL);
@@ -184,6 +187,26 @@ mod tests {
             ready.push(slot, Priority::HIGH);
         }
         assert_eq!(drain(&mut ready), [0, 1, 100, 2, 3, 200, 4, 5]);
+    }
+
+    // WQ-5: bursts of high priority that end just before each turn of the oldest key, beside a backlog of low priority.
+    #[test]
+    fn a_middle_priority_does_not_starve_between_two_others() {
+        let mut ready = ReadyKeys::new(3);
+        ready.push(500, Priority::NORMAL);
+        (0..100).for_each(|slot| drop(ready.push(slot, Priority::LOW)));
+        let mut turns = 0;
+        loop {
+            if turns % 3 == 0 {
+                ready.push(1000, Priority::HIGH);
+                ready.push(1001, Priority::HIGH);
+            }
+            turns += 1;
+            if ready.pop(|_, _| true) == Some(500) {
+                break;
+            }
+            assert!(turns < 10, "the key waits for ever");
+        }
     }
 
     #[test]

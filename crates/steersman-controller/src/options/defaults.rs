@@ -140,7 +140,7 @@ impl ControllerSettings {
         self
     }
 
-    /// Gives one turn in `turns` to the oldest request below the highest priority. The default is 8; values
+    /// Gives one turn in `turns` to the oldest request, whatever its priority. The default is 8; values
     /// below 2 count as 2.
     pub fn lower_priority_share(mut self, turns: u32) -> Self {
         self.lower_priority_share = Some(turns);

@@ -83,7 +83,7 @@ fn flow() -> impl Strategy<Value = Vec<Vec<i32>>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1000) })]
 
     // WQ-5: whatever is added with a higher priority, a key waits for a number of turns that follows from the
     // number of keys that were ready before it.
@@ -98,7 +98,7 @@ proptest! {
             let more = adds.next();
             let ends = more.is_none();
             for priority in more.unwrap_or_default() {
-                latest.insert(key, turn + 2 * share as usize * (queue.len() + 1));
+                latest.insert(key, turn + share as usize * (queue.len() + 1));
                 queue.add_with(key, AddOptions::new().priority(Priority::new(priority)));
                 key += 1;
             }

@@ -174,15 +174,14 @@ impl Naive {
             .collect();
         ready.sort_by_key(|(priority, turn, _)| (-priority, *turn));
         let (top, _, mut chosen) = *ready.first()?;
-        let lower = ready.iter().filter(|(priority, ..)| *priority < top);
-        match lower.min_by_key(|(_, turn, _)| *turn) {
-            None => self.passed_over = 0,
-            Some((_, _, oldest)) => {
-                self.passed_over += 1;
-                if self.passed_over == 8 {
-                    self.passed_over = 0;
-                    chosen = *oldest;
-                }
+        let oldest = ready.iter().min_by_key(|(_, turn, _)| *turn)?;
+        if ready.iter().all(|(priority, ..)| *priority == top) {
+            self.passed_over = 0;
+        } else {
+            self.passed_over += 1;
+            if self.passed_over == 8 {
+                self.passed_over = 0;
+                chosen = oldest.2;
             }
         }
         let state = &mut self.keys[chosen];
