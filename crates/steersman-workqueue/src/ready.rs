@@ -194,7 +194,9 @@ mod tests {
     fn a_middle_priority_does_not_starve_between_two_others() {
         let mut ready = ReadyKeys::new(3);
         ready.push(500, Priority::NORMAL);
-        (0..100).for_each(|slot| drop(ready.push(slot, Priority::LOW)));
+        for slot in 0..100 {
+            ready.push(slot, Priority::LOW);
+        }
         let mut turns = 0;
         loop {
             if turns % 3 == 0 {
