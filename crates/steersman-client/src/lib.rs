@@ -41,7 +41,7 @@
 //!   out whether a type has a status.
 //! - `own_writes` has the writes that the cache has not seen yet: `unseen_writes` remembers them, `write_tracker` notes
 //!   them and lets reads wait for them.
-//! - [`owner`] sets owner references.
+//! - [`owner`] sets, finds and removes owner references.
 //! - [`finalizer`] adds and removes finalizers, and decides which finalizer may act.
 //! - `send` sends every request, and repeats it if the server says when.
 //! - `ensure` runs a change: read, mutate, send, and read again after a conflict.
