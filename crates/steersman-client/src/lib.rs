@@ -12,6 +12,7 @@
 //!   no difference.
 //! - [`Client::apply`], [`apply_part`](Client::apply_part): server-side apply.
 //! - [`Client::status`]: changes of the status, by difference too.
+//! - [`Client::ensure_with_status`]: ensures an object and its status with one closure.
 //! - [`Client::add_finalizer`], [`Client::remove_finalizer`]: leave the finalizers of others in place.
 //! - [`Client::await_condition`], [`wait_deleted`](Client::wait_deleted), [`watch`](Client::watch): for code outside
 //!   reconcilers.
@@ -79,7 +80,7 @@ pub use client::subresource::Subresource;
 pub use client::{Client, KindClient};
 pub use condition::{Condition, LastSeen};
 pub use consistency::ReadConsistency;
-pub use ensure::Ensured;
+pub use ensure::{Ensured, EnsuredWithStatus};
 pub use error::{Error, FieldConflict};
 pub use field_manager::{InvalidFieldManager, check_field_manager};
 pub use kinds::{KindSource, OneKind, TypedKinds};
