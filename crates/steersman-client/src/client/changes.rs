@@ -286,10 +286,27 @@ impl<S> Client<S> {
     where
         S: KindSource<K>,
     {
+        self.add_finalizers(object, &[finalizer]).await
+    }
+
+    /// Adds several finalizers in one request, in their order, as [`add_finalizer`](Self::add_finalizer) does.
+    ///
+    /// # Errors
+    ///
+    /// As [`modify`](Self::modify).
+    pub async fn add_finalizers<K: Object>(
+        &self,
+        object: &K,
+        finalizers: &[&str],
+    ) -> Result<Ensured<K>, Error>
+    where
+        S: KindSource<K>,
+    {
         let mut add = |object: &mut K| {
-            finalizer::add(object, finalizer);
+            finalizer::add_all(object, finalizers);
         };
-        // Several writers share the list of finalizers, so the patch always carries the version.
+        // Several writers share the list of finalizers, so the patch always carries the version. An object that was
+        // deleted meanwhile has another version: it is read live, and then gets no finalizer.
         self.change(object, Lock::Always, &mut add).await
     }
 
