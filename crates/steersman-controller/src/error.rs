@@ -189,6 +189,14 @@ impl Error {
         }
     }
 
+    /// Wraps an error of an erased type.
+    pub(crate) fn boxed(source: Box<dyn StdError + Send + Sync>) -> Self {
+        Self {
+            source,
+            terminal: false,
+        }
+    }
+
     /// Marks the error as permanent: the request is not retried until something changes.
     ///
     /// The number of failures of the request stays as it is.

@@ -5,6 +5,7 @@
 )]
 
 mod world;
+mod adapters;
 mod containment;
 mod defaults;
 mod logs;
