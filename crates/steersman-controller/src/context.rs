@@ -1,5 +1,7 @@
 //! Handle: the surroundings of one reconcile: client, events, clock and cancellation.
 
+pub(crate) mod report;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};

@@ -5,11 +5,13 @@
 )]
 
 mod world;
+mod sites;
 mod adapters;
 mod containment;
 mod defaults;
 mod logs;
 mod own_writes;
+mod reports;
 mod shutdown;
 mod single_flight;
 mod first_sync;
