@@ -269,6 +269,23 @@ impl fmt::Debug for Error {
     }
 }
 
+// === impl CleanUpError ===
+
+impl CleanUpError {
+    /// Returns the error of a reconcile with a failed clean-up. It is terminal if `error` is.
+    pub(crate) fn of(finalizer: &str, error: Error) -> Error {
+        let is_terminal = error.is_terminal();
+        let failed = Error::from(Self {
+            finalizer: finalizer.to_owned(),
+            source: error.source,
+        });
+        match is_terminal {
+            true => failed.terminal(),
+            false => failed,
+        }
+    }
+}
+
 // === impl ControllerError ===
 
 impl ControllerError {

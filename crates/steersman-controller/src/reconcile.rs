@@ -4,6 +4,7 @@ mod adapters;
 mod layered;
 mod of_object;
 mod from_kube;
+mod finalizers;
 
 use crate::action::Action;
 use crate::context::Context;
@@ -11,6 +12,7 @@ use crate::error::Error;
 use crate::request::Request;
 
 pub use adapters::{BoxReconciler, FromFn, boxed, from_fn};
+pub use finalizers::{CleanUp, Finalized, Finalizers};
 pub use from_kube::{FromKube, KubeActions, from_kube};
 pub use layered::{Layered, ReconcileCall, ReconcileService, layered};
 pub use of_object::{ObjectReconciler, of_object};

@@ -9,6 +9,7 @@ mod sites;
 mod adapters;
 mod containment;
 mod defaults;
+mod finalizers;
 mod logs;
 mod own_writes;
 mod reports;
