@@ -1,5 +1,7 @@
 //! Handle: the surroundings of one reconcile: client, events, clock and cancellation.
 
+pub(crate) mod declared;
+mod owned;
 pub(crate) mod report;
 
 use std::collections::HashMap;
@@ -18,10 +20,13 @@ use crate::options::Clock;
 use crate::request::ClusterName;
 use crate::request::RequestKey;
 
+use declared::DeclaredKinds;
+
 /// The surroundings of one reconcile; cheap to clone.
 #[derive(Clone)]
 pub struct Context {
     shared: Arc<ContextShared>,
+    declared: Arc<DeclaredKinds>,
     request: Option<RequestId>,
     // Created on first use, because many reconciles find nothing to do and need no client.
     client: OnceLock<Client>,
@@ -75,6 +80,7 @@ impl Context {
                 clusters,
                 cluster_clients: Mutex::default(),
             }),
+            declared: Arc::default(),
             request: None,
             client: OnceLock::new(),
             cancelled: CancellationToken::new(),
@@ -183,6 +189,11 @@ impl Context {
         self.client = OnceLock::new();
         self.attempt = attempt;
         self.reconcile_id = reconcile_id;
+    }
+
+    /// Sets what the controller declared, for the reads of owned objects.
+    pub(crate) fn declare(&mut self, declared: DeclaredKinds) {
+        self.declared = Arc::new(declared);
     }
 
     /// Makes [`cancelled`](Self::cancelled) wait for `token`.

@@ -151,6 +151,43 @@ pub enum ControllerError {
     },
 }
 
+/// A clean-up of [`Finalizers`](crate::Finalizers) failed.
+#[derive(Debug, thiserror::Error)]
+#[error("the clean-up for the finalizer {finalizer:?} failed")]
+#[non_exhaustive]
+pub struct CleanUpError {
+    /// The finalizer.
+    pub finalizer: String,
+    /// The error of the clean-up.
+    pub source: Box<dyn StdError + Send + Sync>,
+}
+
+/// Why a reconcile may not read the objects that the object of its request controls.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OwnedError {
+    /// The controller does not declare the kind as owned.
+    #[error(
+        "controller {controller:?} does not own {kind}: declare it with `owns` on the builder, so that its events \
+         request their owner"
+    )]
+    NotDeclared {
+        /// The controller.
+        controller: String,
+        /// The kind.
+        kind: Kind,
+    },
+    /// The requests of the controller are no objects of a primary kind.
+    #[error(
+        "the requests of controller {controller:?} are no objects, which own others: list with \
+         `Selection::controlled_by`, or build it with `Controller::builder`"
+    )]
+    NoObject {
+        /// The controller.
+        controller: String,
+    },
+}
+
 /// Why a cluster could not be added to the clusters of a manager, or a controller could not watch one.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -35,6 +35,11 @@
 //!   (the clock, the formatting of a key) costs its own request.
 //! - **CTRL-9** A controller that stops waits for the writes of its own clients and no others.
 //! - **CTRL-12** A cluster that is unreachable, forbidden or removed delays no request for another cluster.
+//! - **CTRL-21** The reads of owned objects know the owner by its uid.
+//! - **CTRL-22** No request for a paused object reaches the reconciler, and the end of a pause requests the
+//!   object.
+//! - **CTRL-23** A reported error with another text each time is retried with backoff.
+//! - **CTRL-24** Several clean-ups run in order, and none runs again after its finalizer was removed.
 //!
 //! The queue's own promises are in [`steersman_workqueue`].
 
@@ -49,8 +54,8 @@ mod guarded;
 mod limit;
 mod options;
 mod context;
-pub mod reconcile;
 pub mod predicate;
+pub mod reconcile;
 pub mod handler;
 mod watch;
 mod source;
@@ -67,10 +72,10 @@ pub use builder::{ControllerBuilder, Keyed, Primary, Subject};
 pub use clusters::{ClusterMember, Clusters};
 pub use context::Context;
 pub use controller::Controller;
-pub use error::{CleanUpError, ClusterError, ControllerError, Error};
+pub use error::{CleanUpError, ClusterError, ControllerError, Error, OwnedError};
 pub use limit::ReconcileLimit;
 pub use options::{Clock, ControllerDefaults, ControllerSettings};
-pub use reconcile::{CleanUp, Finalized, Finalizers, Reconciler};
+pub use reconcile::{CleanUp, Finalized, Finalizers, Reconciler, pause};
 pub use request::{ClusterName, ClusterRequest, Request, RequestKey};
 pub use start::StartContext;
 pub use status::{ControllerStatus, HandlerPanic, WorkProgress};

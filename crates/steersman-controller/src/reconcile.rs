@@ -5,6 +5,7 @@ mod layered;
 mod of_object;
 mod from_kube;
 mod finalizers;
+pub mod pause;
 
 use crate::action::Action;
 use crate::context::Context;

@@ -18,6 +18,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::context::declared::DeclaredKinds;
 use crate::context::{Context, default_events};
 use crate::error::ControllerError;
 use crate::lifecycle::{Event, Lifecycle, Step};
@@ -44,6 +45,7 @@ pub(crate) struct Parts<R: RequestKey, C> {
     pub(crate) streams: Vec<BoxStream<'static, R>>,
     pub(crate) filter_all: Option<FilterAll>,
     pub(crate) options: Options<R>,
+    pub(crate) declared: DeclaredKinds,
     pub(crate) reconciler: C,
 }
 
@@ -92,6 +94,7 @@ pub(crate) async fn run<R: RequestKey, C: Reconciler<R>>(
     let events = start.events.as_ref();
     let events = events.map_or_else(|| default_events(&client, &start.clock), Clone::clone);
     let mut context = Context::with_clusters(&name, client, start.clock, start.clusters, &events);
+    context.declare(parts.declared);
     context.cancel_with(stop.clone());
     let work = Work {
         settings,
@@ -160,6 +163,24 @@ fn watch<R: RequestKey, C>(
         metrics,
     };
     Ok((running, awaited))
+}
+
+// === impl Parts ===
+
+impl<R: RequestKey, C> Parts<R, C> {
+    /// Replaces the reconciler.
+    pub(crate) fn map<D>(self, change: impl FnOnce(C) -> D) -> Parts<R, D> {
+        Parts {
+            name: self.name,
+            watches: self.watches,
+            cluster_watches: self.cluster_watches,
+            streams: self.streams,
+            filter_all: self.filter_all,
+            options: self.options,
+            declared: self.declared,
+            reconciler: change(self.reconciler),
+        }
+    }
 }
 
 // === impl Running ===

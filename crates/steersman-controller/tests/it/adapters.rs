@@ -125,6 +125,40 @@ async fn a_terminal_error_that_a_layer_wraps_stays_terminal() {
     running.await.unwrap().unwrap();
 }
 
+/// Notes its name before each call.
+fn noting<S>(
+    note: Record,
+    name: &'static str,
+    inner: S,
+) -> impl Clone + Fn(ReconcileCall) -> S::Future
+where
+    S: tower::Service<ReconcileCall> + Clone,
+{
+    move |call| {
+        note.note(&name);
+        inner.clone().call(call)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_layer_of_a_builder_is_the_outermost() {
+    let mut world = World::new();
+    world.deploy("front");
+    let (note, mut runs) = record();
+    let (outer, inner) = (note.clone(), note.clone());
+    let controller = Controller::builder::<Deployment>()
+        .layer(layer_fn(move |service| {
+            tower::service_fn(noting(outer.clone(), "outer", service))
+        }))
+        .layer(layer_fn(move |service| {
+            tower::service_fn(noting(inner.clone(), "inner", service))
+        }))
+        .build(note.reconciler())
+        .unwrap();
+    world.start(controller);
+    assert_eq!(runs.rest().await, ["outer", "inner", "front"]);
+}
+
 /// The context of an operator for kube-runtime.
 struct Settings {
     note: Record,
