@@ -49,6 +49,55 @@ impl<K> Ensured<K> {
     }
 }
 
+/// The outcome of [`Client::ensure_with_status`](crate::Client::ensure_with_status): that of the object without its
+/// status, and that of the status.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct EnsuredWithStatus<K> {
+    /// Whether the object without its status was created or updated. The object is as the server returned it last,
+    /// with its status.
+    pub ensured: Ensured<K>,
+    /// Whether the status was changed.
+    pub is_status_changed: bool,
+}
+
+impl<K> EnsuredWithStatus<K> {
+    /// Returns a reference to the object, as writes take it.
+    #[must_use]
+    pub fn object(&self) -> &K {
+        self.ensured.object()
+    }
+
+    /// Returns the object as reads return it.
+    #[must_use]
+    pub fn into_object(self) -> Arc<K> {
+        self.ensured.into_object()
+    }
+
+    /// Returns whether a request was sent, for the object or for its status.
+    #[must_use]
+    pub fn is_changed(&self) -> bool {
+        self.ensured.is_changed() || self.is_status_changed
+    }
+
+    /// Adds the outcome of the write of the status.
+    pub(crate) fn new(ensured: Ensured<K>, status: Option<Ensured<K>>) -> Self {
+        let status = status.filter(Ensured::is_changed);
+        let is_status_changed = status.is_some();
+        let newest = status.map(Ensured::into_object);
+        let ensured = match (ensured, newest) {
+            (Ensured::Created(_), Some(newest)) => Ensured::Created(newest),
+            (Ensured::Updated(_), Some(newest)) => Ensured::Updated(newest),
+            (Ensured::Unchanged(_), Some(newest)) => Ensured::Unchanged(newest),
+            (ensured, None) => ensured,
+        };
+        Self {
+            ensured,
+            is_status_changed,
+        }
+    }
+}
+
 /// One change by difference: its kind, and how its patches are sent.
 pub(crate) struct Plan<'a, K> {
     pub(crate) api: &'a Api<K>,
@@ -154,7 +203,7 @@ impl<K: Object> Plan<'_, K> {
         };
         let (key, options) = (before.key(), self.options().write());
         let request = match self.mode.part {
-            Part::Object => self.api.patch_request(&key, &patch, &options)?,
+            Part::Object | Part::WithoutStatus => self.api.patch_request(&key, &patch, &options)?,
             Part::Status => self
                 .api
                 .patch_part_request(&key, "status", &patch, &options)?,

@@ -42,6 +42,20 @@ pub fn add<K: Object>(object: &mut K, finalizer: &str) -> bool {
     absent
 }
 
+/// Adds several finalizers to a local copy as [`add`] does, in their order; returns false if the copy has all of them.
+///
+/// Adds nothing to an object that is being deleted, and returns false.
+pub fn add_all<K: Object>(object: &mut K, finalizers: &[impl AsRef<str>]) -> bool {
+    if object.is_being_deleted() {
+        return false;
+    }
+    let mut is_changed = false;
+    for finalizer in finalizers {
+        is_changed |= add(object, finalizer.as_ref());
+    }
+    is_changed
+}
+
 /// Removes a finalizer from a local copy; returns false if the copy does not have it.
 pub fn remove<K: Object>(object: &mut K, finalizer: &str) -> bool {
     let present = contains(object, finalizer);
@@ -118,5 +132,17 @@ mod tests {
         assert_eq!(object.metadata.finalizers.as_ref().unwrap(), &["x/y", OURS]);
         assert!(remove(&mut object, OURS) && !remove(&mut object, OURS));
         assert_eq!(object.metadata.finalizers.unwrap(), ["x/y"]);
+    }
+
+    #[test]
+    fn several_finalizers_are_added_in_order_and_to_no_deleted_object() {
+        let mut object = config(false, &["x/y", OURS]);
+        let names = ["a/first", OURS, "b/second"];
+        assert!(add_all(&mut object, &names) && !add_all(&mut object, &names));
+        let expected = ["x/y", OURS, "a/first", "b/second"];
+        assert_eq!(object.metadata.finalizers.unwrap(), expected);
+        let mut deleted = config(true, &["x/y"]);
+        assert!(!add_all(&mut deleted, &names));
+        assert_eq!(deleted.metadata.finalizers.unwrap(), ["x/y"]);
     }
 }

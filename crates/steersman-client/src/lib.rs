@@ -12,6 +12,7 @@
 //!   no difference.
 //! - [`Client::apply`], [`apply_part`](Client::apply_part): server-side apply.
 //! - [`Client::status`]: changes of the status, by difference too.
+//! - [`Client::ensure_with_status`]: ensures an object and its status with one closure.
 //! - [`Client::add_finalizer`], [`Client::remove_finalizer`]: leave the finalizers of others in place.
 //! - [`Client::await_condition`], [`wait_deleted`](Client::wait_deleted), [`watch`](Client::watch): for code outside
 //!   reconcilers.
@@ -41,7 +42,7 @@
 //!   out whether a type has a status.
 //! - `own_writes` has the writes that the cache has not seen yet: `unseen_writes` remembers them, `write_tracker` notes
 //!   them and lets reads wait for them.
-//! - [`owner`] sets owner references.
+//! - [`owner`] sets, finds and removes owner references.
 //! - [`finalizer`] adds and removes finalizers, and decides which finalizer may act.
 //! - `send` sends every request, and repeats it if the server says when.
 //! - `ensure` runs a change: read, mutate, send, and read again after a conflict.
@@ -79,7 +80,7 @@ pub use client::subresource::Subresource;
 pub use client::{Client, KindClient};
 pub use condition::{Condition, LastSeen};
 pub use consistency::ReadConsistency;
-pub use ensure::Ensured;
+pub use ensure::{Ensured, EnsuredWithStatus};
 pub use error::{Error, FieldConflict};
 pub use field_manager::{InvalidFieldManager, check_field_manager};
 pub use kinds::{KindSource, OneKind, TypedKinds};

@@ -1,7 +1,7 @@
-//! Machine: sets owner references between typed objects.
+//! Machine: sets, finds and removes owner references between typed objects.
 
 pub use steersman_object::owner::{
-    OwnerError, controller_of, is_controlled_by, is_owned_by, set_controller,
+    OwnerError, controller_of, has_controller, is_controlled_by, is_owned_by, set_controller,
 };
 use steersman_object::{Kind, Object, TypedObject, owner};
 
@@ -12,8 +12,8 @@ use steersman_object::{Kind, Object, TypedObject, owner};
 ///
 /// # Errors
 ///
-/// If the owner has no uid, if another object is the controller already, or if a namespaced owner is in another
-/// namespace than the object.
+/// If the owner has no uid, if another object is the controller already, or if the owner is namespaced and the
+/// object is cluster-scoped or in another namespace.
 ///
 /// # Examples
 ///
@@ -49,10 +49,32 @@ pub fn add_owner_reference<O: TypedObject, K: Object>(
     owner::add_owner(owner, &Kind::of::<O>(), object)
 }
 
-/// Removes the reference to `owner`, whatever its uid and version; returns whether there was one. Changes the local
-/// copy only.
+/// Removes the references to `owner` itself, known by its uid; returns whether there was one. Changes the local copy
+/// only.
 ///
-/// If all of the remaining owners are gone, the garbage collector deletes the object; without owners it is left alone.
-pub fn remove_owner_reference<O: TypedObject, K: Object>(owner: &O, object: &mut K) -> bool {
-    owner::remove_owner(owner, &Kind::of::<O>(), object)
+/// A reference to a deleted predecessor of the same name stays: the garbage collector acts on it. If all of the
+/// remaining owners are gone, the garbage collector deletes the object; without owners it is left alone.
+///
+/// # Examples
+///
+/// ```no_run
+/// # use k8s_openapi::api::{apps::v1::Deployment, core::v1::Secret};
+/// # async fn f(client: steersman_client::Client, owner: Deployment, secret: Secret) -> Result<(), steersman_client::Error> {
+/// use steersman_client::owner;
+///
+/// // The Secret shall outlive the Deployment.
+/// let release = |secret: &mut Secret| {
+///     owner::remove_owner_reference(&owner, secret);
+/// };
+/// client.modify(&secret, release).await?;
+/// # Ok(()) }
+/// ```
+pub fn remove_owner_reference<O: Object, K: Object>(owner: &O, object: &mut K) -> bool {
+    owner::remove_owner(owner, object)
+}
+
+/// Removes the reference to `owner` as [`remove_owner_reference`] does, if `owner` itself controls the object; returns
+/// whether it did. Changes the local copy only.
+pub fn remove_controller_reference<O: Object, K: Object>(owner: &O, object: &mut K) -> bool {
+    owner::remove_controller(owner, object)
 }

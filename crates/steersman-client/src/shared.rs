@@ -237,7 +237,7 @@ impl Shared {
         let (api, options) = (self.api::<K>(kind).await?, self.options().write());
         let key = object.key();
         let request = match part {
-            Part::Object => api.update_request(&object, &options)?,
+            Part::Object | Part::WithoutStatus => api.update_request(&object, &options)?,
             Part::Status => api.update_part_request(&key, "status", &*object, &options)?,
         };
         let answer = self.sender.write(kind, request).await;
@@ -288,11 +288,12 @@ impl Shared {
         kind: &Kind,
         initial: &K,
         present: Option<Arc<K>>,
+        part: Part,
         mutate: &mut (dyn FnMut(&mut K) + Send),
     ) -> Result<Ensured<K>, Error> {
         let initial = object_in_namespace(self.options().namespace.as_deref(), kind, initial)?;
         let api = self.api::<K>(kind).await?;
-        let plan = self.plan(&api, kind, self.options().lock, Part::Object);
+        let plan = self.plan(&api, kind, self.options().lock, part);
         Box::pin(plan.ensure(&initial, present, mutate)).await
     }
 

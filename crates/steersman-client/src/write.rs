@@ -139,6 +139,16 @@ impl RequestId {
     pub fn controller(&self) -> &str {
         self.0.controller()
     }
+
+    /// Returns the key of the request, if it is a `K`.
+    #[must_use]
+    pub fn key<K>(&self) -> Option<&K>
+    where
+        K: Eq + Hash + fmt::Debug + Send + Sync + 'static,
+    {
+        let named = self.0.any().downcast_ref::<Named<K>>();
+        named.map(|named| &named.key)
+    }
 }
 
 impl<K: Eq + Hash + fmt::Debug + Send + Sync + 'static> Erased for Named<K> {
@@ -202,5 +212,8 @@ mod tests {
         assert_eq!(all.len(), 4);
         let shown = format!("{:?}", RequestId::new("sites", key()));
         assert_eq!(shown, "sites a/b");
+        let request = RequestId::new("sites", key());
+        assert_eq!(request.key::<ObjectKey>(), Some(&key()));
+        assert_eq!(request.key::<&str>(), None);
     }
 }

@@ -1,5 +1,6 @@
 //! Handle: the builder that declares a controller: what it watches, and how it works.
 
+mod around;
 mod retries;
 
 use std::fmt;
@@ -13,15 +14,18 @@ use steersman_informer::Event;
 use steersman_object::{Kind, TypedObject};
 use steersman_workqueue::Priority;
 
+use crate::context::declared::{DeclaredKinds, PrimaryKind};
 use crate::controller::Controller;
 use crate::error::ControllerError;
 use crate::handler::{EventHandler, Itself, itself, owner};
 use crate::options::Options;
 use crate::predicate::{EventSummary, Everything, Predicate};
-use crate::reconcile::Reconciler;
+use crate::reconcile::pause::PauseRule;
+use crate::reconcile::{BoxReconciler, Reconciler};
 use crate::request::ClusterRequest;
 use crate::request::{Request, RequestKey};
 use crate::running::Parts;
+use crate::status::ControllerStatus;
 use crate::watch::in_clusters::{AnyClusterWatch, ClusterWatch};
 use crate::watch::{AnyWatch, FilterAll, Watch};
 use crate::worker::hooks::Hooks;
@@ -59,9 +63,13 @@ use crate::worker::hooks::Hooks;
 pub struct ControllerBuilder<P: Subject> {
     name: String,
     subject: P,
-    /// Makes the watch of the primary kind; `None` if there is no primary kind.
-    primary_watch: Option<MakeWatch<P, P::Key>>,
+    /// Makes the parts of the primary kind; `None` if there is no primary kind.
+    primary_parts: Option<MakeParts<P>>,
+    /// The kinds of `owns`.
+    owned: Vec<Kind>,
     watches: Vec<Box<dyn AnyWatch<P::Key>>>,
+    /// What is put around the reconciler, the outermost first.
+    wrappers: Vec<Wrapper<P::Key>>,
     cluster_watches: Vec<Arc<dyn AnyClusterWatch<P::Key>>>,
     streams: Vec<BoxStream<'static, P::Key>>,
     filter_all: Option<FilterAll>,
@@ -71,8 +79,19 @@ pub struct ControllerBuilder<P: Subject> {
     on_every_replica: bool,
 }
 
-/// Makes the watch of a primary kind.
-type MakeWatch<P, R> = fn(P) -> Box<dyn AnyWatch<R>>;
+/// Makes the parts of a primary kind.
+type MakeParts<P> = fn(P, &ControllerStatus) -> PrimaryParts<<P as Subject>::Key>;
+
+/// Puts something around a reconciler.
+type Wrapper<R> = Box<dyn FnOnce(BoxReconciler<R>) -> BoxReconciler<R> + Send>;
+
+/// What a controller has because of its primary kind.
+struct PrimaryParts<R: RequestKey> {
+    watch: Box<dyn AnyWatch<R>>,
+    kind: PrimaryKind,
+    /// Keeps requests for paused objects from the reconciler.
+    pause: Option<Wrapper<R>>,
+}
 
 /// What the requests of a controller are about: a [`Primary`] kind, or [`Keyed`] requests.
 ///
@@ -86,6 +105,7 @@ pub trait Subject: sealed::Sealed {
 pub struct Primary<K: TypedObject> {
     predicate: Box<dyn Predicate<K>>,
     handler: Itself,
+    pause: PauseRule<K>,
 }
 
 /// The subject of a controller with requests of type `R`.
@@ -107,13 +127,10 @@ impl Controller {
         let primary = Primary {
             predicate: Box::new(Everything),
             handler: itself(),
-        };
-        let watch: MakeWatch<_, _> = |primary: Primary<K>| {
-            let watch = Watch::<K, Request>::new(primary.predicate, primary.handler);
-            Box::new(watch)
+            pause: PauseRule::never(),
         };
         let name = Kind::of::<K>().gvk().kind().to_lowercase();
-        ControllerBuilder::new(name, primary, Some(watch))
+        ControllerBuilder::new(name, primary, Some(Primary::parts))
     }
 
     /// Starts to declare a controller called `name` with requests of type `R`, which stand for
@@ -161,7 +178,8 @@ impl<K: TypedObject> ControllerBuilder<Primary<K>> {
     }
 
     /// Watches like [`owns`](Self::owns), but only events that `predicate` lets pass.
-    pub fn owns_with<C: TypedObject>(self, predicate: impl Predicate<C>) -> Self {
+    pub fn owns_with<C: TypedObject>(mut self, predicate: impl Predicate<C>) -> Self {
+        self.owned.push(Kind::of::<C>());
         self.watches_with::<C>(owner::<K>().controller_only(), predicate)
     }
 }
@@ -193,12 +211,14 @@ impl ControllerBuilder<Keyed<ClusterRequest>> {
 }
 
 impl<P: Subject> ControllerBuilder<P> {
-    fn new(name: String, subject: P, primary_watch: Option<MakeWatch<P, P::Key>>) -> Self {
+    fn new(name: String, subject: P, primary_parts: Option<MakeParts<P>>) -> Self {
         Self {
             name,
             subject,
-            primary_watch,
+            primary_parts,
+            owned: Vec::new(),
             watches: Vec::new(),
+            wrappers: Vec::new(),
             cluster_watches: Vec::new(),
             streams: Vec::new(),
             filter_all: None,
@@ -326,32 +346,18 @@ impl<P: Subject> ControllerBuilder<P> {
     /// [`ControllerError::FieldManager`], and [`ControllerError::NothingWatched`] if neither a watch
     /// nor a stream would ever cause a request.
     pub fn build(self, reconciler: impl Reconciler<P::Key>) -> Result<Controller, ControllerError> {
-        let mut watches = self.watches;
+        self.check()?;
+        let status = ControllerStatus::new(&self.name);
+        let (mut watches, mut wrappers) = (self.watches, self.wrappers);
         let mut primary = None;
-        if let Some(primary_watch) = self.primary_watch {
-            watches.insert(0, primary_watch(self.subject));
-            primary = watches.first().map(|watch| watch.kind().clone());
-        }
-        if self.name.trim().is_empty() {
-            return Err(ControllerError::EmptyName);
-        }
-        if self.options.settings.max_concurrent_reconciles == Some(0) {
-            return Err(ControllerError::NoWorkers {
-                controller: self.name,
-            });
-        }
-        let watches_clusters = !self.cluster_watches.is_empty();
-        if watches.is_empty() && !watches_clusters && self.streams.is_empty() {
-            return Err(ControllerError::NothingWatched {
-                controller: self.name,
-            });
-        }
-        let field_manager = self.field_manager;
-        if let Some(Err(source)) = field_manager.as_deref().map(check_field_manager) {
-            return Err(ControllerError::FieldManager {
-                controller: self.name,
-                source,
-            });
+        let mut declared = DeclaredKinds::owning(self.owned);
+        if let Some(primary_parts) = self.primary_parts {
+            let parts = primary_parts(self.subject, &status);
+            primary = Some(parts.watch.kind().clone());
+            watches.insert(0, parts.watch);
+            declared.primary = Some(parts.kind);
+            // The pause is outermost, so that a request for a paused object reaches no layer.
+            wrappers.splice(..0, parts.pause);
         }
         let parts = Parts {
             name: self.name,
@@ -362,10 +368,50 @@ impl<P: Subject> ControllerBuilder<P> {
             options: self.options,
             hooks: self.hooks,
             primary,
+            declared,
             reconciler,
         };
-        let on_every_replica = self.on_every_replica;
-        Ok(Controller::new(parts, field_manager, on_every_replica))
+        let (field_manager, on_every_replica) = (self.field_manager, self.on_every_replica);
+        if wrappers.is_empty() {
+            return Ok(Controller::new(
+                parts,
+                status,
+                field_manager,
+                on_every_replica,
+            ));
+        }
+        let parts = parts.map(|reconciler| around::wrap(reconciler, wrappers));
+        Ok(Controller::new(
+            parts,
+            status,
+            field_manager,
+            on_every_replica,
+        ))
+    }
+
+    fn check(&self) -> Result<(), ControllerError> {
+        let controller = || self.name.clone();
+        if self.name.trim().is_empty() {
+            return Err(ControllerError::EmptyName);
+        }
+        if self.options.settings.max_concurrent_reconciles == Some(0) {
+            return Err(ControllerError::NoWorkers {
+                controller: controller(),
+            });
+        }
+        let watches = self.primary_parts.is_some() || !self.watches.is_empty();
+        if !watches && self.cluster_watches.is_empty() && self.streams.is_empty() {
+            return Err(ControllerError::NothingWatched {
+                controller: controller(),
+            });
+        }
+        match self.field_manager.as_deref().map(check_field_manager) {
+            Some(Err(source)) => Err(ControllerError::FieldManager {
+                controller: controller(),
+                source,
+            }),
+            _ => Ok(()),
+        }
     }
 }
 

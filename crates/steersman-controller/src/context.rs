@@ -5,6 +5,10 @@ pub(crate) mod changes;
 pub(crate) mod loops;
 pub(crate) mod loop_watch;
 
+pub(crate) mod declared;
+mod owned;
+pub(crate) mod report;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -22,10 +26,13 @@ use crate::options::Clock;
 use crate::request::ClusterName;
 use crate::request::RequestKey;
 
+use declared::DeclaredKinds;
+
 /// The surroundings of one reconcile; cheap to clone.
 #[derive(Clone)]
 pub struct Context {
     shared: Arc<ContextShared>,
+    declared: Arc<DeclaredKinds>,
     request: Option<RequestId>,
     // Created on first use, because many reconciles find nothing to do and need no client.
     client: OnceLock<Client>,
@@ -87,6 +94,7 @@ impl Context {
                 clusters,
                 cluster_clients: Mutex::default(),
             }),
+            declared: Arc::default(),
             request: None,
             client: OnceLock::new(),
             cancelled: CancellationToken::new(),
@@ -213,6 +221,11 @@ impl Context {
     /// Returns the id of the request; `None` before the first reconcile.
     pub(crate) fn request(&self) -> Option<&RequestId> {
         self.request.as_ref()
+    }
+
+    /// Sets what the controller declared, for the reads of owned objects.
+    pub(crate) fn declare(&mut self, declared: DeclaredKinds) {
+        self.declared = Arc::new(declared);
     }
 
     /// Makes [`cancelled`](Self::cancelled) wait for `token`.

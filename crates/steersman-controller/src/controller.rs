@@ -45,6 +45,7 @@ trait AnyParts: Send {
 impl Controller {
     pub(crate) fn new<R: RequestKey, C: Reconciler<R>>(
         parts: Parts<R, C>,
+        status: ControllerStatus,
         field_manager: Option<String>,
         on_every_replica: bool,
     ) -> Self {
@@ -62,7 +63,7 @@ impl Controller {
                 .iter()
                 .map(|watch| watch.kind().clone())
                 .collect(),
-            status: ControllerStatus::new(&parts.name),
+            status,
             parts: Box::new(parts),
         }
     }

@@ -151,6 +151,43 @@ pub enum ControllerError {
     },
 }
 
+/// A clean-up of [`Finalizers`](crate::Finalizers) failed.
+#[derive(Debug, thiserror::Error)]
+#[error("the clean-up for the finalizer {finalizer:?} failed")]
+#[non_exhaustive]
+pub struct CleanUpError {
+    /// The finalizer.
+    pub finalizer: String,
+    /// The error of the clean-up.
+    pub source: Box<dyn StdError + Send + Sync>,
+}
+
+/// Why a reconcile may not read the objects that the object of its request controls.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OwnedError {
+    /// The controller does not declare the kind as owned.
+    #[error(
+        "controller {controller:?} does not own {kind}: declare it with `owns` on the builder, so that its events \
+         request their owner"
+    )]
+    NotDeclared {
+        /// The controller.
+        controller: String,
+        /// The kind.
+        kind: Kind,
+    },
+    /// The requests of the controller are no objects of a primary kind.
+    #[error(
+        "the requests of controller {controller:?} are no objects, which own others: list with \
+         `Selection::controlled_by`, or build it with `Controller::builder`"
+    )]
+    NoObject {
+        /// The controller.
+        controller: String,
+    },
+}
+
 /// Why a cluster could not be added to the clusters of a manager, or a controller could not watch one.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -185,6 +222,14 @@ impl Error {
     pub fn msg(message: impl fmt::Display) -> Self {
         Self {
             source: message.to_string().into(),
+            terminal: false,
+        }
+    }
+
+    /// Wraps an error of an erased type.
+    pub(crate) fn boxed(source: Box<dyn StdError + Send + Sync>) -> Self {
+        Self {
+            source,
             terminal: false,
         }
     }
@@ -258,6 +303,23 @@ impl fmt::Debug for Error {
             .field("source", &self.source)
             .field("terminal", &self.terminal)
             .finish()
+    }
+}
+
+// === impl CleanUpError ===
+
+impl CleanUpError {
+    /// Returns the error of a reconcile with a failed clean-up. It is terminal if `error` is.
+    pub(crate) fn of(finalizer: &str, error: Error) -> Error {
+        let is_terminal = error.is_terminal();
+        let failed = Error::from(Self {
+            finalizer: finalizer.to_owned(),
+            source: error.source,
+        });
+        match is_terminal {
+            true => failed.terminal(),
+            false => failed,
+        }
     }
 }
 

@@ -42,6 +42,11 @@
 //! - **CTRL-24** A request that triggers itself is counted and warned of, and no other request is.
 //! - **CTRL-25** A reconcile that takes too long is shown by a metric and named by one warning.
 //! - **CTRL-12** A cluster that is unreachable, forbidden or removed delays no request for another cluster.
+//! - **CTRL-31** The reads of owned objects know the owner by its uid.
+//! - **CTRL-32** No request for a paused object reaches the reconciler, and the end of a pause requests the
+//!   object.
+//! - **CTRL-33** A reported error with another text each time is retried with backoff.
+//! - **CTRL-34** Several clean-ups run in order, and none runs again after its finalizer was removed.
 //!
 //! The queue's own promises are in [`steersman_workqueue`].
 
@@ -56,8 +61,8 @@ mod guarded;
 mod limit;
 mod options;
 mod context;
-pub mod reconcile;
 pub mod predicate;
+pub mod reconcile;
 pub mod handler;
 mod watch;
 mod source;
@@ -75,10 +80,10 @@ pub use clusters::{ClusterMember, Clusters};
 pub use context::Context;
 pub use context::reason::{ChangedObject, ObjectChange, RunReason};
 pub use controller::Controller;
-pub use error::{ClusterError, ControllerError, Error};
+pub use error::{CleanUpError, ClusterError, ControllerError, Error, OwnedError};
 pub use limit::ReconcileLimit;
 pub use options::{Clock, ControllerDefaults, ControllerSettings};
-pub use reconcile::Reconciler;
+pub use reconcile::{CleanUp, Finalized, Finalizers, Reconciler, pause};
 pub use request::{ClusterName, ClusterRequest, Request, RequestKey};
 pub use start::StartContext;
 pub use status::{ControllerStatus, HandlerPanic, WorkProgress};

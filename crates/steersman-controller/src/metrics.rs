@@ -1,5 +1,7 @@
 //! Words: the metrics of one controller, named as controller-runtime names them.
 
+mod paused;
+
 use std::time::Duration;
 
 use prometheus::core::{Collector, Desc};
@@ -123,6 +125,7 @@ impl Metrics {
             &["name", "reason"],
         )?;
         if let Some(registry) = registry {
+            paused::register(status, registry)?;
             let status = status.clone();
             registry.register(Box::new(WaitingCollector { status, kinds }))?;
             for collector in metrics.collectors() {

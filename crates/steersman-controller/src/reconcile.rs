@@ -1,6 +1,11 @@
 //! Words: the trait that an operator's author implements.
 
 mod adapters;
+mod layered;
+mod of_object;
+mod from_kube;
+mod finalizers;
+pub mod pause;
 
 use crate::action::Action;
 use crate::context::Context;
@@ -8,6 +13,10 @@ use crate::error::Error;
 use crate::request::Request;
 
 pub use adapters::{BoxReconciler, FromFn, boxed, from_fn};
+pub use finalizers::{CleanUp, Finalized, Finalizers};
+pub use from_kube::{FromKube, KubeActions, from_kube};
+pub use layered::{Layered, ReconcileCall, ReconcileService, layered};
+pub use of_object::{ObjectReconciler, of_object};
 
 /// Brings the cluster one step closer to what the object of a request asks for.
 ///

@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::context::changes::PendingChanges;
+use crate::context::declared::DeclaredKinds;
 use crate::context::loop_watch::{LoopWatch, observer};
 use crate::context::{Context, default_events};
 use crate::error::ControllerError;
@@ -51,6 +52,7 @@ pub(crate) struct Parts<R: RequestKey, C> {
     pub(crate) options: Options<R>,
     pub(crate) hooks: Hooks<R>,
     pub(crate) primary: Option<Kind>,
+    pub(crate) declared: DeclaredKinds,
     pub(crate) reconciler: C,
 }
 
@@ -104,6 +106,7 @@ pub(crate) async fn run<R: RequestKey, C: Reconciler<R>>(
     let events = start.events.as_ref();
     let events = events.map_or_else(|| default_events(&client, &start.clock), Clone::clone);
     let mut context = Context::with_clusters(&name, client, start.clock, start.clusters, &events);
+    context.declare(parts.declared);
     context.cancel_with(stop.clone());
     let work = Work {
         settings,
@@ -187,6 +190,26 @@ fn watch<R: RequestKey, C>(
         loops,
     };
     Ok((running, awaited))
+}
+
+// === impl Parts ===
+
+impl<R: RequestKey, C> Parts<R, C> {
+    /// Replaces the reconciler.
+    pub(crate) fn map<D>(self, change: impl FnOnce(C) -> D) -> Parts<R, D> {
+        Parts {
+            name: self.name,
+            watches: self.watches,
+            cluster_watches: self.cluster_watches,
+            streams: self.streams,
+            filter_all: self.filter_all,
+            options: self.options,
+            hooks: self.hooks,
+            primary: self.primary,
+            declared: self.declared,
+            reconciler: change(self.reconciler),
+        }
+    }
 }
 
 // === impl Running ===

@@ -1,5 +1,6 @@
 //! Handle: shows how one controller is doing while it runs.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,6 +78,8 @@ struct StatusState {
     progress: Option<ReadProgress>,
     panics: u64,
     last_panic: Option<HandlerPanic>,
+    /// The paused objects; `None` if the controller has no rule of a pause.
+    paused: Option<BTreeSet<ObjectKey>>,
 }
 
 struct Awaited {
@@ -157,6 +160,37 @@ impl ControllerStatus {
         let mut state = self.shared.state.lock();
         state.panics = state.panics.saturating_add(1);
         state.last_panic = Some(panic);
+    }
+
+    /// Returns the keys of the objects that [`pause_when`](crate::ControllerBuilder::pause_when) keeps from
+    /// the reconciler, in order. An object is counted from the first request for it since the start.
+    #[must_use]
+    pub fn paused_objects(&self) -> Vec<ObjectKey> {
+        let state = self.shared.state.lock();
+        state.paused.iter().flatten().cloned().collect()
+    }
+
+    /// Returns the number of paused objects; `None` if the controller has no rule of a pause.
+    pub(crate) fn paused_count(&self) -> Option<usize> {
+        let state = self.shared.state.lock();
+        state.paused.as_ref().map(BTreeSet::len)
+    }
+
+    /// Notes that the controller has a rule of a pause.
+    pub(crate) fn pauses(&self) {
+        self.shared.state.lock().paused.get_or_insert_default();
+    }
+
+    /// Notes that an object is paused; returns whether this is news.
+    pub(crate) fn paused(&self, key: &ObjectKey) -> bool {
+        let mut state = self.shared.state.lock();
+        state.paused.get_or_insert_default().insert(key.clone())
+    }
+
+    /// Notes that an object is not paused; returns whether it was.
+    pub(crate) fn resumed(&self, key: &ObjectKey) -> bool {
+        let mut state = self.shared.state.lock();
+        state.paused.get_or_insert_default().remove(key)
     }
 
     /// Shows the progress of the workers until the returned guard is dropped.

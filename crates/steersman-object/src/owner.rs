@@ -55,6 +55,17 @@ pub enum OwnerError {
         /// The key of the object.
         object: ObjectKey,
     },
+    /// A namespaced owner cannot own a cluster-scoped object; the garbage collector would delete the object.
+    #[error(
+        "{owner} cannot own {object}, which has no namespace: a namespaced owner owns no cluster-scoped objects; \
+         if the kind of the object is namespaced, set the namespace first"
+    )]
+    ClusterScoped {
+        /// The owner's key.
+        owner: ObjectKey,
+        /// The key of the object to be owned.
+        object: ObjectKey,
+    },
     /// A namespaced owner cannot own objects outside its namespace; the garbage collector would
     /// delete them.
     #[error(
@@ -102,8 +113,8 @@ pub fn owner_key(reference: &OwnerReference, kind: &Kind, namespace: Option<&str
 ///
 /// # Errors
 ///
-/// If the owner has no uid, another object is the controller, or a namespaced owner and the object
-/// are in different namespaces.
+/// If the owner has no uid, another object is the controller, or the owner is namespaced and the object is
+/// cluster-scoped or in another namespace.
 pub fn set_controller<O: Object, K: Object>(
     owner: &O,
     owner_kind: &Kind,
@@ -142,22 +153,45 @@ pub fn add_owner<O: Object, K: Object>(
     Ok(())
 }
 
-/// Removes the reference to `owner`, whatever its uid and version; returns whether there was one.
+/// Removes the references to `owner` itself, known by its uid; returns whether there was one.
 ///
-/// If all of the remaining owners are gone, the garbage collector deletes the object; without owners it is left alone.
-pub fn remove_owner<O: Object, K: Object>(owner: &O, owner_kind: &Kind, object: &mut K) -> bool {
-    let name = owner.key().name().to_owned();
-    let meta = object.meta_mut();
-    let Some(references) = &mut meta.owner_references else {
+/// A reference to a deleted predecessor of the same name stays: the garbage collector acts on it.
+/// [`set_controller`] and [`add_owner`] replace such a reference. If all of the remaining owners are gone,
+/// the garbage collector deletes the object; without owners it is left alone.
+pub fn remove_owner<O: Object, K: Object>(owner: &O, object: &mut K) -> bool {
+    remove(owner, object, |_| true)
+}
+
+/// Removes the reference to `owner` as [`remove_owner`] does, if `owner` itself is the controller of `object`;
+/// returns whether it was.
+pub fn remove_controller<O: Object, K: Object>(owner: &O, object: &mut K) -> bool {
+    remove(owner, object, |reference| {
+        reference.controller == Some(true)
+    })
+}
+
+fn remove<O: Object, K: Object>(
+    owner: &O,
+    object: &mut K,
+    removes: impl Fn(&OwnerReference) -> bool,
+) -> bool {
+    let (uid, meta) = (owner.uid_str(), object.meta_mut());
+    let Some(references) = meta.owner_references.as_mut().filter(|_| !uid.is_empty()) else {
         return false;
     };
     let before = references.len();
-    references.retain(|present| !(refers_to_kind(present, owner_kind) && present.name == name));
+    references.retain(|present| present.uid != uid || !removes(present));
     let is_removed = references.len() < before;
     if references.is_empty() {
         meta.owner_references = None;
     }
     is_removed
+}
+
+/// Returns whether any object is the controller of `object`.
+#[must_use]
+pub fn has_controller<K: Object>(object: &K) -> bool {
+    controller_of(object.meta()).is_some()
 }
 
 /// Returns whether `owner` itself, and no other object of its name, is an owner of `object`: whether a reference has
@@ -190,10 +224,17 @@ fn reference_to<O: Object>(
             object,
         });
     }
-    if kind.is_namespaced() && owner_key.namespace() != object.namespace() {
-        return Err(OwnerError::AcrossNamespaces {
-            owner: owner_key,
-            object,
+    let owner_namespace = owner_key.namespace();
+    if kind.is_namespaced() && owner_namespace != object.namespace() {
+        return Err(match object.namespace() {
+            Some(_) => OwnerError::AcrossNamespaces {
+                owner: owner_key,
+                object,
+            },
+            None => OwnerError::ClusterScoped {
+                owner: owner_key,
+                object,
+            },
         });
     }
     Ok(OwnerReference {
@@ -227,7 +268,7 @@ fn same_owner(a: &OwnerReference, b: &OwnerReference) -> bool {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
-    use k8s_openapi::api::core::v1::Namespace;
+    use k8s_openapi::api::core::v1::{Namespace, PersistentVolume};
 
     use super::*;
 
@@ -284,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_is_known_by_its_uid_and_removed_by_its_name() {
+    fn an_owner_is_known_and_removed_by_its_uid() {
         let mut owned = replica_set("a");
         let (first, second) = (deployment("a", "web", "u1"), deployment("a", "web", "u2"));
         let other = deployment("a", "other", "u3");
@@ -296,11 +337,16 @@ mod tests {
         let unborn = deployment("a", "web", "");
         assert!(!is_controlled_by(&owned, &unborn) && !is_owned_by(&owned, &unborn));
 
-        assert!(!remove_owner(&first, &Kind::of::<ReplicaSet>(), &mut owned));
-        assert!(remove_owner(&second, &kind(), &mut owned));
-        assert!(!remove_owner(&second, &kind(), &mut owned));
-        assert_eq!(controller_of(&owned.metadata), None);
-        assert!(remove_owner(&other, &kind(), &mut owned));
+        for stranger in [&second, &unborn] {
+            assert!(!remove_owner(stranger, &mut owned));
+            assert!(!remove_controller(stranger, &mut owned));
+        }
+        // An owner that does not control the object is no controller to remove.
+        assert!(!remove_controller(&other, &mut owned));
+        assert!(has_controller(&owned));
+        assert!(remove_controller(&first, &mut owned));
+        assert!(!has_controller(&owned) && !remove_owner(&first, &mut owned));
+        assert!(remove_owner(&other, &mut owned));
         assert_eq!(owned.metadata.owner_references, None);
     }
 
@@ -311,6 +357,9 @@ mod tests {
         assert!(matches!(error, OwnerError::OwnerWithoutUid { .. }));
         let error = set_controller(&deployment("b", "web", "u"), &kind(), &mut owned).unwrap_err();
         assert!(matches!(error, OwnerError::AcrossNamespaces { .. }));
+        let mut volume = PersistentVolume::default();
+        let error = add_owner(&deployment("b", "web", "u"), &kind(), &mut volume).unwrap_err();
+        assert!(matches!(error, OwnerError::ClusterScoped { .. }));
         let cluster = Namespace {
             metadata: meta(None, "ns", "u"),
             ..Default::default()

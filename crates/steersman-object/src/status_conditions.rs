@@ -4,7 +4,12 @@
 //! `lastTransitionTime` changes only with `status`. So an unchanged state gives an unchanged list, and a write of the
 //! status that sends nothing.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use std::fmt::Display;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::jiff::Timestamp;
+
+use crate::object::Object;
 
 /// The type of the condition that an object is as its spec says (kstatus).
 pub const READY: &str = "Ready";
@@ -13,12 +18,105 @@ pub const READY: &str = "Ready";
 pub const RECONCILING: &str = "Reconciling";
 /// The type of the condition that an object cannot become ready without help (kstatus).
 pub const STALLED: &str = "Stalled";
+/// The type of the condition that a controller does not reconcile an object until a pause ends (as in
+/// Cluster API).
+pub const PAUSED: &str = "Paused";
 /// The status of a condition that is met.
 pub const TRUE: &str = "True";
 /// The status of a condition that is not met.
 pub const FALSE: &str = "False";
 /// The status of a condition that is not known.
 pub const UNKNOWN: &str = "Unknown";
+
+/// The longest message that the schema of a condition allows, in characters.
+const LONGEST_MESSAGE: usize = 32_768;
+
+/// An object type with a list of conditions in its status, so that helpers can set them.
+///
+/// ```
+/// use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+/// use kube_derive::CustomResource;
+/// use schemars::JsonSchema;
+/// use serde::{Deserialize, Serialize};
+/// use steersman_object::status_conditions::HasConditions;
+///
+/// #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
+/// #[kube(group = "web.example.com", version = "v1", kind = "Website", namespaced)]
+/// #[kube(status = "WebsiteStatus", crates(kube_core = "::kube_core"))]
+/// struct WebsiteSpec {
+///     image: String,
+/// }
+///
+/// #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+/// struct WebsiteStatus {
+///     #[serde(default)]
+///     conditions: Vec<Condition>,
+/// }
+///
+/// impl HasConditions for Website {
+///     fn conditions(&self) -> &[Condition] {
+///         self.status.as_ref().map_or(&[], |status| &status.conditions)
+///     }
+///
+///     fn conditions_mut(&mut self) -> &mut Vec<Condition> {
+///         &mut self.status.get_or_insert_default().conditions
+///     }
+/// }
+/// ```
+pub trait HasConditions: Object {
+    /// Returns the conditions; empty without a status.
+    fn conditions(&self) -> &[Condition];
+
+    /// Returns the conditions to change them. Adds an empty status if there is none.
+    fn conditions_mut(&mut self) -> &mut Vec<Condition>;
+}
+
+/// How far an object is, in the words of
+/// [kstatus](https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md), which kubectl-like
+/// tools and delivery controllers read.
+///
+/// | | `Ready` | `Reconciling` | `Stalled` |
+/// | --- | --- | --- | --- |
+/// | `Current` | `True` | absent | absent |
+/// | `InProgress`, `Terminating` | `False` | `True` | absent |
+/// | `Failed` | `False` | absent | `True` |
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Progress {
+    /// The object is as its spec says.
+    Current,
+    /// A controller works on the object, which becomes current without help.
+    InProgress,
+    /// The object cannot become current without help.
+    Failed,
+    /// The object is being deleted.
+    Terminating,
+}
+
+/// Makes a condition of an object: its `observedGeneration` is the generation of the object, and the time is `now`,
+/// which [`set`] replaces by the time of the last transition.
+///
+/// The message is cut at 32,768 characters, the limit of the schema.
+pub fn condition<K: Object>(
+    object: &K,
+    type_: &str,
+    status: &str,
+    reason: &str,
+    message: impl Display,
+    now: Timestamp,
+) -> Condition {
+    let mut message = message.to_string();
+    if let Some((end, _)) = message.char_indices().nth(LONGEST_MESSAGE) {
+        message.truncate(end);
+    }
+    Condition {
+        type_: type_.to_owned(),
+        status: status.to_owned(),
+        reason: reason.to_owned(),
+        message,
+        last_transition_time: Time(now),
+        observed_generation: object.meta().generation,
+    }
+}
 
 /// Returns the condition of a type.
 #[must_use]
@@ -64,10 +162,70 @@ pub fn remove(conditions: &mut Vec<Condition>, type_: &str) -> bool {
     conditions.len() < before
 }
 
+impl Progress {
+    /// Returns how far an object is, by the rules of kstatus for kinds that it does not know: being deleted goes
+    /// before all conditions, and a `Ready` of an earlier generation is not taken as the present one. An object
+    /// without conditions is current.
+    #[must_use]
+    pub fn of<K: HasConditions>(object: &K) -> Self {
+        let conditions = object.conditions();
+        let ready = find(conditions, READY);
+        let observed = ready.and_then(|ready| ready.observed_generation);
+        if object.is_being_deleted() {
+            Self::Terminating
+        } else if observed.is_some() && observed != object.meta().generation {
+            Self::InProgress
+        } else if is_true(conditions, STALLED) {
+            Self::Failed
+        } else if is_true(conditions, RECONCILING) || ready.is_some_and(|one| one.status != TRUE) {
+            Self::InProgress
+        } else {
+            Self::Current
+        }
+    }
+
+    /// Sets the conditions `Ready`, `Reconciling` and `Stalled` of an object; returns whether they changed.
+    pub fn set<K: HasConditions>(
+        self,
+        object: &mut K,
+        reason: &str,
+        message: impl Display,
+        now: Timestamp,
+    ) -> bool {
+        let like = condition(object, READY, UNKNOWN, reason, message, now);
+        self.set_in(object.conditions_mut(), &like)
+    }
+
+    /// Sets the conditions as [`set`](Self::set) does, in a list. They get the reason, the message, the generation
+    /// and the time of `like`.
+    pub fn set_in(self, conditions: &mut Vec<Condition>, like: &Condition) -> bool {
+        let like = |type_: &str, status: &str| Condition {
+            type_: type_.to_owned(),
+            status: status.to_owned(),
+            ..like.clone()
+        };
+        let (ready, abnormal) = match self {
+            Self::Current => (TRUE, None),
+            Self::InProgress | Self::Terminating => (FALSE, Some(RECONCILING)),
+            Self::Failed => (FALSE, Some(STALLED)),
+        };
+        let mut is_changed = set(conditions, like(READY, ready));
+        for type_ in [RECONCILING, STALLED] {
+            // kstatus expects these two to be absent unless they are true.
+            is_changed |= match abnormal == Some(type_) {
+                true => set(conditions, like(type_, TRUE)),
+                false => remove(conditions, type_),
+            };
+        }
+        is_changed
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-    use k8s_openapi::jiff::Timestamp;
+    use kube_derive::CustomResource;
+    use schemars::JsonSchema;
+    use serde::{Deserialize, Serialize};
 
     use super::*;
 
@@ -109,5 +267,84 @@ mod tests {
         assert!(!remove(&mut conditions, READY));
         assert_eq!(conditions, [other]);
         assert_eq!(find(&conditions, READY), None);
+    }
+
+    #[derive(CustomResource, Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+    #[kube(group = "example.com", version = "v1", kind = "Site", namespaced)]
+    #[kube(status = "SiteStatus", crates(kube_core = "::kube_core"))]
+    struct SiteSpec {}
+
+    #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+    struct SiteStatus {
+        conditions: Vec<Condition>,
+    }
+
+    impl HasConditions for Site {
+        fn conditions(&self) -> &[Condition] {
+            self.status
+                .as_ref()
+                .map_or(&[], |status| &status.conditions)
+        }
+
+        fn conditions_mut(&mut self) -> &mut Vec<Condition> {
+            &mut self.status.get_or_insert_default().conditions
+        }
+    }
+
+    fn site(generation: i64) -> Site {
+        let mut site = Site::new("site", SiteSpec {});
+        site.metadata.generation = Some(generation);
+        site
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    #[test]
+    fn progress_is_read_as_it_was_set() {
+        let table = [
+            (Progress::Current, vec![(READY, TRUE)]),
+            (
+                Progress::InProgress,
+                vec![(READY, FALSE), (RECONCILING, TRUE)],
+            ),
+            (Progress::Failed, vec![(READY, FALSE), (STALLED, TRUE)]),
+        ];
+        // Each after each other, so that no condition of the former progress stays.
+        for (former, _) in &table {
+            for (progress, expected) in &table {
+                let mut site = site(3);
+                former.set(&mut site, "Former", "", at(1));
+                let is_changed = progress.set(&mut site, "Tested", "text", at(2));
+                assert!(is_changed);
+                let mut found: Vec<_> = site.conditions().iter().collect();
+                found.sort_by_key(|one| one.type_ != READY);
+                let found = found.iter().map(|one| (&*one.type_, &*one.status));
+                assert_eq!(found.collect::<Vec<_>>(), *expected);
+                assert_eq!(Progress::of(&site), *progress);
+                let ready = find(site.conditions(), READY).unwrap();
+                assert_eq!(ready.observed_generation, Some(3));
+                assert!(!progress.set(&mut site, "Tested", "text", at(9)));
+            }
+        }
+    }
+
+    #[test]
+    fn deletion_and_a_new_generation_go_before_conditions() {
+        let mut object = site(3);
+        assert_eq!(Progress::of(&object), Progress::Current);
+        Progress::Failed.set(&mut object, "Tested", "", at(1));
+        object.metadata.generation = Some(4);
+        assert_eq!(Progress::of(&object), Progress::InProgress);
+        object.metadata.deletion_timestamp = Some(Time(at(5)));
+        assert_eq!(Progress::of(&object), Progress::Terminating);
+    }
+
+    #[test]
+    fn a_message_is_cut_at_the_limit_of_the_schema() {
+        let long = "ü".repeat(LONGEST_MESSAGE + 1);
+        let cut = condition(&site(1), READY, TRUE, "Tested", &long, at(1));
+        assert_eq!(cut.message.chars().count(), LONGEST_MESSAGE);
     }
 }

@@ -6,13 +6,14 @@ use std::panic::Location;
 use steersman_object::{Kind, Object, ObjectKey, TypedObject, WholeObject};
 
 use super::Client;
-use crate::ensure::Ensured;
+use crate::ensure::{Ensured, EnsuredWithStatus};
 use crate::error::{Error, absent_is_none};
 use crate::finalizer;
 use crate::kinds::KindSource;
 use crate::options::Lock;
 use crate::owner::{OwnerError, controller_of, is_controlled_by, set_controller};
 use crate::patch::change::Part;
+use crate::patch::status_field::has_status;
 
 /// Changes by difference: a copy is mutated, and the difference is sent.
 ///
@@ -57,7 +58,74 @@ impl<S> Client<S> {
         S: KindSource<K>,
     {
         let caller = Location::caller();
-        async move { self.ensure_from(&initial, mutate, caller).await }
+        async move {
+            self.ensure_from(&initial, Part::Object, mutate, caller)
+                .await
+        }
+    }
+
+    /// Ensures an object as [`ensure`](Self::ensure) does, and its status with the same closure: two requests at most,
+    /// because a server changes a status only through its subresource.
+    ///
+    /// The closure runs once more on the object that was created or updated, or that was there, and what it changes
+    /// in the status is sent. A status in `initial` is not sent: set it in the closure. Of a type without a status
+    /// only the object is ensured.
+    ///
+    /// The outcome has the five cases of `controllerutil.CreateOrPatch`:
+    ///
+    /// | `ensured` | `is_status_changed` | `OperationResult` |
+    /// | --- | --- | --- |
+    /// | `Created` | either | `created` |
+    /// | `Updated` | `false` | `updated` |
+    /// | `Updated` | `true` | `updatedStatus` |
+    /// | `Unchanged` | `true` | `updatedStatusOnly` |
+    /// | `Unchanged` | `false` | `unchanged` |
+    ///
+    /// # Errors
+    ///
+    /// As [`ensure`](Self::ensure) and [`status().modify`](crate::StatusClient::modify). If the write of the status
+    /// fails, that of the object has been executed.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # use k8s_openapi::api::apps::v1::Deployment;
+    /// # async fn f(client: steersman_client::Client, desired: Deployment) -> Result<(), steersman_client::Error> {
+    /// let spec = desired.spec.clone();
+    /// let ensured = client
+    ///     .ensure_with_status(desired, |deployment| {
+    ///         deployment.spec.get_or_insert_default().paused = spec.as_ref().and_then(|spec| spec.paused);
+    ///         deployment.status.get_or_insert_default().ready_replicas = Some(1);
+    ///     })
+    ///     .await?;
+    /// println!("the status was changed: {}", ensured.is_status_changed);
+    /// # Ok(()) }
+    /// ```
+    #[track_caller]
+    pub fn ensure_with_status<K: WholeObject<By>, By>(
+        &self,
+        initial: K,
+        mut mutate: impl FnMut(&mut K) + Send,
+    ) -> impl Future<Output = Result<EnsuredWithStatus<K>, Error>> + Send
+    where
+        S: KindSource<K>,
+    {
+        let caller = Location::caller();
+        async move {
+            let kind = self.kinds.kind_of();
+            let ensured = self
+                .ensure_from(&initial, Part::WithoutStatus, &mut mutate, caller)
+                .await?;
+            if !has_status(&kind, ensured.object())? {
+                return Ok(EnsuredWithStatus::new(ensured, None));
+            }
+            let lock = self.shared.options().lock;
+            let status = self
+                .shared
+                .change(&kind, ensured.object(), lock, Part::Status, &mut mutate)
+                .await?;
+            Ok(EnsuredWithStatus::new(ensured, Some(status)))
+        }
     }
 
     /// Ensures, as [`ensure`](Self::ensure) does, an object that `owner` controls: its controller reference is set on
@@ -204,6 +272,9 @@ impl<S> Client<S> {
 
     /// Adds a finalizer behind the existing ones; nothing is sent if the object has it already.
     ///
+    /// An object that is being deleted gets no finalizer, because Kubernetes refuses it: the result is
+    /// [`Ensured::Unchanged`], with an object that [`is_being_deleted`](Object::is_being_deleted).
+    ///
     /// # Errors
     ///
     /// As [`modify`](Self::modify).
@@ -215,10 +286,27 @@ impl<S> Client<S> {
     where
         S: KindSource<K>,
     {
+        self.add_finalizers(object, &[finalizer]).await
+    }
+
+    /// Adds several finalizers in one request, in their order, as [`add_finalizer`](Self::add_finalizer) does.
+    ///
+    /// # Errors
+    ///
+    /// As [`modify`](Self::modify).
+    pub async fn add_finalizers<K: Object>(
+        &self,
+        object: &K,
+        finalizers: &[&str],
+    ) -> Result<Ensured<K>, Error>
+    where
+        S: KindSource<K>,
+    {
         let mut add = |object: &mut K| {
-            finalizer::add(object, finalizer);
+            finalizer::add_all(object, finalizers);
         };
-        // Several writers share the list of finalizers, so the patch always carries the version.
+        // Several writers share the list of finalizers, so the patch always carries the version. An object that was
+        // deleted meanwhile has another version: it is read live, and then gets no finalizer.
         self.change(object, Lock::Always, &mut add).await
     }
 
@@ -247,6 +335,7 @@ impl<S> Client<S> {
     async fn ensure_from<K: Object>(
         &self,
         initial: &K,
+        part: Part,
         mut mutate: impl FnMut(&mut K) + Send,
         caller: &'static Location<'static>,
     ) -> Result<Ensured<K>, Error>
@@ -256,7 +345,7 @@ impl<S> Client<S> {
         let present = absent_is_none(self.read(&initial.key(), caller).await)?;
         let kind = self.kinds.kind_of();
         self.shared
-            .ensure(&kind, initial, present, &mut mutate)
+            .ensure(&kind, initial, present, part, &mut mutate)
             .await
     }
 
@@ -287,7 +376,7 @@ impl<S> Client<S> {
                 mutate(object);
             }
         };
-        let ensured = self.ensure_from(&initial, own, caller).await;
+        let ensured = self.ensure_from(&initial, Part::Object, own, caller).await;
         match refused {
             Some(refused) => Err(refused.into()),
             None => ensured,

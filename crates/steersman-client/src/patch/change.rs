@@ -27,6 +27,8 @@ pub(crate) const SERVER_SET: &[&str] = &[
 pub(crate) enum Part {
     /// Every field except the metadata that only the server sets.
     Object,
+    /// The same without the status, for a kind with a status subresource.
+    WithoutStatus,
     /// The status, through its subresource.
     Status,
 }
@@ -85,7 +87,7 @@ pub(crate) fn change<K: Object>(
         (Lock::Never, _) => false,
         // For a write of a status, the server does not compare the uid of a custom resource.
         (Lock::Always, _) | (Lock::Lists, Part::Status) => true,
-        (Lock::Lists, Part::Object) => difference.writes_list,
+        (Lock::Lists, Part::Object | Part::WithoutStatus) => difference.writes_list,
     };
     let mut patch = difference.patch;
     let meta = before.meta();
@@ -154,9 +156,12 @@ fn cut(mut body: Value, part: Part) -> Value {
             let status = body.get_mut("status").map_or(Value::Null, Value::take);
             json!({ "status": status })
         }
-        Part::Object => {
+        Part::Object | Part::WithoutStatus => {
             if let Some(Value::Object(metadata)) = body.get_mut("metadata") {
                 metadata.retain(|name, _| !SERVER_SET.contains(&name.as_str()));
+            }
+            if let (Part::WithoutStatus, Value::Object(members)) = (part, &mut body) {
+                members.remove("status");
             }
             body
         }

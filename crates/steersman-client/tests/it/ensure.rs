@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
+use steersman_api::Connection;
+use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{Answer, Verb};
 use steersman_cache::{ByObject, CacheOptions};
 use steersman_client::{ClientOptions, Ensured, Error, Lock};
@@ -206,4 +209,88 @@ async fn a_change_cannot_rename() {
     let error = world.client.ensure(config("a"), rename).await.unwrap_err();
     assert!(matches!(error, Error::Renamed { .. }), "{error}");
     assert!(world.writes().is_empty());
+}
+
+fn deployment() -> Deployment {
+    serde_json::from_value(json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "d", "namespace": "default"},
+        "spec": {
+            "replicas": 0,
+            "selector": {"matchLabels": {"app": "d"}},
+            "template": {
+                "metadata": {"labels": {"app": "d"}},
+                "spec": {"containers": [{"name": "c", "image": "i"}]},
+            },
+        },
+    }))
+    .unwrap()
+}
+
+/// The five results of `controllerutil.CreateOrPatch`, each with its requests.
+#[tokio::test(start_paused = true)]
+async fn an_object_and_its_status_are_ensured_by_one_closure() {
+    // The played controllers would write the status, too.
+    let server = ApiServer::builder().play_controllers(false).build();
+    let connection = Connection::in_process(server.service(), "default");
+    let world = World::over(
+        server,
+        connection,
+        CacheOptions::new(),
+        ClientOptions::new(),
+    );
+    let mut events = world.cached::<Deployment>().await;
+    let created = |e: &Ensured<Deployment>| matches!(e, Ensured::Created(_));
+    let updated = |e: &Ensured<Deployment>| matches!(e, Ensured::Updated(_));
+    // Minimum seconds and ready replicas; whether created, updated, and the status changed.
+    let steps = [
+        (1, 1, [true, false, true], 2),
+        (1, 1, [false, false, false], 0),
+        (2, 1, [false, true, false], 1),
+        (3, 2, [false, true, true], 2),
+        (3, 3, [false, false, true], 1),
+    ];
+    for (seconds, ready, expected, requests) in steps {
+        let before = world.writes().len();
+        let ensured = world.client.ensure_with_status(deployment(), |d| {
+            d.spec.get_or_insert_default().min_ready_seconds = Some(seconds);
+            let status = d.status.get_or_insert_default();
+            status.ready_replicas = Some(ready);
+            status.replicas = Some(ready);
+        });
+        let ensured = ensured.await.unwrap();
+        let found = [
+            created(&ensured.ensured),
+            updated(&ensured.ensured),
+            ensured.is_status_changed,
+        ];
+        assert_eq!(found, expected, "{seconds} {ready}");
+        assert_eq!(world.writes().len() - before, requests, "{seconds} {ready}");
+        assert_eq!(ensured.is_changed(), requests > 0);
+        let stored = ensured.into_object();
+        assert_eq!(
+            stored.spec.as_ref().unwrap().min_ready_seconds,
+            Some(seconds)
+        );
+        assert_eq!(stored.status.as_ref().unwrap().ready_replicas, Some(ready));
+        if requests > 0 {
+            let version = stored.metadata.resource_version.clone();
+            until(&mut events, &key("d"), |d| {
+                d.metadata.resource_version == version
+            })
+            .await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_kind_without_a_status_only_the_object_is_ensured() {
+    let world = World::new();
+    let _events = world.cached::<ConfigMap>().await;
+    let ensured = world
+        .client
+        .ensure_with_status(config("a"), |c| set(c, "k", "1"));
+    let ensured = ensured.await.unwrap();
+    assert!(matches!(ensured.ensured, Ensured::Created(_)) && !ensured.is_status_changed);
+    assert_eq!(world.writes().len(), 1);
 }

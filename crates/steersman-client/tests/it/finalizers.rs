@@ -55,3 +55,48 @@ async fn an_object_is_deleted_when_its_last_finalizer_is_removed() {
         .unwrap_err();
     assert!(error.is_not_found(), "{error}");
 }
+
+/// CLIENT-2
+#[tokio::test(start_paused = true)]
+async fn an_object_that_is_being_deleted_gets_no_finalizer() {
+    let world = World::new();
+    let mut held = config("a");
+    finalizer::add(&mut held, THEIRS);
+    let before = world.client.create(&held).await.unwrap();
+    world.client.delete(&before).await.unwrap();
+    // The state before the deletion, as a cache that is behind would return it.
+    let added = world
+        .client
+        .add_finalizers(&before, &["a.io/1", OURS])
+        .await;
+    let added = added.unwrap();
+    assert!(!added.is_changed());
+    assert_eq!(finalizer::stage(added.object(), OURS), Stage::Released);
+    assert_eq!(
+        added.object().metadata.finalizers.as_ref().unwrap(),
+        &[THEIRS]
+    );
+}
+
+/// CLIENT-2
+#[tokio::test(start_paused = true)]
+async fn a_removal_keeps_finalizers_that_were_added_meanwhile() {
+    let world = World::new();
+    let object = world.client.create(&config("a")).await.unwrap();
+    let ours = world
+        .client
+        .add_finalizers(&object, &[OURS, "a.io/1"])
+        .await
+        .unwrap();
+    let _theirs = world.client.add_finalizer(&object, THEIRS).await.unwrap();
+    let left = world
+        .client
+        .remove_finalizer(ours.object(), OURS)
+        .await
+        .unwrap();
+    let left = left.into_object();
+    assert_eq!(
+        left.metadata.finalizers.as_ref().unwrap(),
+        &["a.io/1", THEIRS]
+    );
+}

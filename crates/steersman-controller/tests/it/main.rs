@@ -5,12 +5,18 @@
 )]
 
 mod world;
+mod sites;
+mod adapters;
 mod containment;
 mod defaults;
+mod finalizers;
 mod logs;
 mod loops;
+mod owned;
 mod own_writes;
+mod pause;
 mod reasons;
+mod reports;
 mod retries;
 mod seeds;
 mod shutdown;

@@ -1,0 +1,122 @@
+//! Handle: what a builder puts around a reconciler: layers of tower, and the rule of a pause.
+
+use steersman_object::TypedObject;
+use steersman_object::status_conditions::HasConditions;
+use tower::{BoxError, Layer, Service};
+
+use super::{ControllerBuilder, Primary, PrimaryParts, Subject, Wrapper};
+use crate::action::Action;
+use crate::context::declared::PrimaryKind;
+use crate::context::report::ConditionsOf;
+use crate::predicate::Predicate;
+use crate::reconcile::{
+    BoxReconciler, ReconcileCall, ReconcileService, Reconciler, boxed, layered,
+};
+use crate::request::{Request, RequestKey};
+use crate::status::ControllerStatus;
+use crate::watch::Watch;
+
+impl<P: Subject> ControllerBuilder<P> {
+    /// Puts a layer of tower around the reconciler, as [`reconcile::layered`](crate::reconcile::layered)
+    /// does: a time limit, tracing, a limit that several controllers share, or your own.
+    ///
+    /// The first layer is the outermost, as in `tower::ServiceBuilder`. The errors of layers are retried
+    /// with backoff.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use steersman_controller::{Action, Context, Controller, Error, Request, reconcile};
+    /// use tower::limit::GlobalConcurrencyLimitLayer;
+    ///
+    /// # let reconciler = reconcile::from_fn(|_: Context, _: Request| async { Ok::<_, Error>(Action::done()) });
+    /// let controller = Controller::builder::<ConfigMap>()
+    ///     .layer(GlobalConcurrencyLimitLayer::new(10))
+    ///     .build(reconciler)?;
+    /// # Ok::<_, steersman_controller::ControllerError>(())
+    /// ```
+    pub fn layer<L>(mut self, layer: L) -> Self
+    where
+        L: Layer<ReconcileService<BoxReconciler<P::Key>>> + Send + 'static,
+        L::Service: Service<ReconcileCall<P::Key>, Response = Action, Error: Into<BoxError>, Future: Send>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+    {
+        let wrapper = move |inner| boxed(layered(layer, inner));
+        self.wrappers.push(Box::new(wrapper));
+        self
+    }
+}
+
+impl<K: TypedObject> ControllerBuilder<Primary<K>> {
+    /// Does not reconcile the objects for which `is_paused` returns true, until it returns false (CTRL-32).
+    ///
+    /// The closure gets the object as the cache has it, before each reconcile and on each update.
+    /// [`pause::annotation`](crate::pause::annotation) makes one for an annotation. If given twice, an
+    /// object is paused while either closure says so.
+    ///
+    /// An update that begins or ends the pause requests the object whatever
+    /// [`for_filter`](Self::for_filter) says of the update. While an object is paused, requests for it end
+    /// without a reconcile, also if it is being deleted: its finalizers stay. A reconcile that runs
+    /// already is not interrupted. [`ControllerStatus::paused_objects`] and the metric
+    /// `steersman_controller_paused_objects` show the paused objects.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::batch::v1::CronJob;
+    /// # use steersman_controller::{Action, Context, Controller, Error, Request, pause, reconcile};
+    /// # let reconciler = reconcile::from_fn(|_: Context, _: Request| async { Ok::<_, Error>(Action::done()) });
+    /// let controller = Controller::builder::<CronJob>()
+    ///     .pause_when(pause::annotation("example.com/paused"))
+    ///     .pause_when(|job| job.spec.suspend == Some(true))
+    ///     .build(reconciler)?;
+    /// # Ok::<_, steersman_controller::ControllerError>(())
+    /// ```
+    pub fn pause_when(mut self, is_paused: impl Fn(&K) -> bool + Send + Sync + 'static) -> Self {
+        self.subject.pause.add(is_paused);
+        self
+    }
+
+    /// Writes the condition `Paused` with the status `True` to the objects that
+    /// [`pause_when`](Self::pause_when) pauses, and removes the condition when the pause ends.
+    pub fn report_pause(mut self) -> Self
+    where
+        K: HasConditions,
+    {
+        self.subject.pause.report_in(ConditionsOf::of());
+        self
+    }
+}
+
+impl<K: TypedObject> Primary<K> {
+    pub(super) fn parts(self, status: &ControllerStatus) -> PrimaryParts<Request> {
+        let rule = self.pause;
+        if rule.is_never() {
+            return PrimaryParts {
+                watch: Box::new(Watch::<K, Request>::new(self.predicate, self.handler)),
+                kind: PrimaryKind::of::<K>(),
+                pause: None,
+            };
+        }
+        // CTRL-32: the end of a pause requests the object, whatever the predicate says.
+        let predicate: Box<dyn Predicate<K>> = Box::new(rule.predicate(self.predicate));
+        let status = status.clone();
+        status.pauses();
+        let wrapper: Wrapper<Request> = Box::new(move |inner| boxed(rule.around(inner, status)));
+        PrimaryParts {
+            watch: Box::new(Watch::<K, Request>::new(predicate, self.handler)),
+            kind: PrimaryKind::of::<K>(),
+            pause: Some(wrapper),
+        }
+    }
+}
+
+/// Puts the wrappers around a reconciler, the first of them outermost.
+pub(super) fn wrap<R: RequestKey>(
+    reconciler: impl Reconciler<R>,
+    wrappers: Vec<Wrapper<R>>,
+) -> BoxReconciler<R> {
+    let wrappers = wrappers.into_iter().rev();
+    wrappers.fold(boxed(reconciler), |inner, wrapper| wrapper(inner))
+}

@@ -1,0 +1,79 @@
+//! Words: the kinds that a controller declared, as far as its reconciles need them.
+
+use std::fmt;
+
+use futures::future::{BoxFuture, FutureExt, TryFutureExt};
+use steersman_client::{Client, Error};
+use steersman_object::{Kind, ObjectKey, TypedObject};
+
+/// What a controller declared about the objects of its requests. The default is what a context without a
+/// controller has: no primary kind, and every kind may be owned.
+#[derive(Debug, Default)]
+pub(crate) struct DeclaredKinds {
+    /// The kind of the objects that requests are about.
+    pub(crate) primary: Option<PrimaryKind>,
+    /// The kinds of `owns`; `None` means every kind.
+    owned: Option<Vec<Kind>>,
+}
+
+/// The kind of the objects that requests are about, without its type.
+#[derive(Clone, Copy)]
+pub(crate) struct PrimaryKind {
+    uid_of: ReadUid,
+}
+
+/// Reads the uid of the object of a key from the cache; `None` if there is no object.
+type ReadUid =
+    for<'a> fn(&'a Client, &'a ObjectKey) -> BoxFuture<'a, Result<Option<String>, Error>>;
+
+impl DeclaredKinds {
+    /// Declares these kinds as owned, and no others.
+    pub(crate) fn owning(owned: Vec<Kind>) -> Self {
+        Self {
+            primary: None,
+            owned: Some(owned),
+        }
+    }
+
+    /// Declares the kind of the objects that requests are about, and every kind as owned.
+    pub(crate) fn of_primary(primary: PrimaryKind) -> Self {
+        Self {
+            primary: Some(primary),
+            owned: None,
+        }
+    }
+
+    /// Returns whether the controller owns objects of a kind.
+    pub(crate) fn owns(&self, kind: &Kind) -> bool {
+        let owned = self.owned.as_ref();
+        owned.is_none_or(|owned| owned.contains(kind))
+    }
+}
+
+impl PrimaryKind {
+    /// Returns the kind of the objects of type `K`.
+    pub(crate) fn of<K: TypedObject>() -> Self {
+        Self {
+            uid_of: |client, key| {
+                let read = client.get_opt::<K>(key);
+                read.map_ok(|found| found.map(|object| object.uid_str().to_owned()))
+                    .boxed()
+            },
+        }
+    }
+
+    /// Returns the uid of the object of a key; `None` if the cache has no such object.
+    pub(crate) fn uid_of<'a>(
+        &self,
+        client: &'a Client,
+        key: &'a ObjectKey,
+    ) -> BoxFuture<'a, Result<Option<String>, Error>> {
+        (self.uid_of)(client, key)
+    }
+}
+
+impl fmt::Debug for PrimaryKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PrimaryKind").finish_non_exhaustive()
+    }
+}

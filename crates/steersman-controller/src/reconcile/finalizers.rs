@@ -1,0 +1,276 @@
+//! Driver: adds several finalizers to an object, and runs their clean-ups in order when it is deleted.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::{BoxFuture, FutureExt};
+use k8s_openapi::jiff::Timestamp;
+use steersman_client::finalizer;
+use steersman_object::TypedObject;
+use steersman_object::status_conditions::{self, HasConditions, Progress, STALLED};
+
+use crate::action::Action;
+use crate::context::Context;
+use crate::context::report::{ConditionsOf, ProgressReport, is_due};
+use crate::error::{CleanUpError, Error};
+
+/// The reason of the Event and of the conditions of a clean-up that keeps failing.
+const FAILED: &str = "CleanUpFailed";
+
+/// The finalizers of one controller for objects of kind `K`, each with the clean-up that it stands for.
+///
+/// [`run`](Self::run) adds them before the reconcile makes anything outside the object, and cleans up
+/// when the object is deleted.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use k8s_openapi::api::core::v1::ConfigMap;
+/// # use steersman_controller::{Action, CleanUp, Context, Error, Finalized, Finalizers, Request};
+/// # async fn delete_record(_: &ConfigMap) -> Result<(), Error> { Ok(()) }
+/// # async fn delete_bucket(_: &ConfigMap) -> Result<(), Error> { Ok(()) }
+/// fn finalizers() -> Finalizers<ConfigMap> {
+///     Finalizers::new()
+///         .add("example.com/dns", |site: Arc<ConfigMap>, _: Context| async move {
+///             delete_record(&site).await?;
+///             Ok(CleanUp::Done)
+///         })
+///         .add("example.com/bucket", |site: Arc<ConfigMap>, _: Context| async move {
+///             delete_bucket(&site).await?;
+///             Ok(CleanUp::Done)
+///         })
+/// }
+///
+/// async fn reconcile(
+///     finalizers: &Finalizers<ConfigMap>,
+///     ctx: &Context,
+///     request: Request,
+/// ) -> Result<Action, Error> {
+///     let Some(site) = ctx.client().get_opt::<ConfigMap>(&request.key).await? else {
+///         return Ok(Action::done());
+///     };
+///     let site = match finalizers.run(ctx, site).await? {
+///         Finalized::Live(site) => site,
+///         Finalized::Leaving(action) => return Ok(action),
+///     };
+///     println!("publish {:?}", site.metadata.name);
+///     Ok(Action::done())
+/// }
+/// ```
+#[must_use]
+pub struct Finalizers<K> {
+    steps: Vec<FinalizerStep<K>>,
+    failing_for: Duration,
+    conditions: Option<ConditionsOf<K>>,
+}
+
+/// What follows [`Finalizers::run`].
+#[derive(Clone, Debug)]
+#[must_use]
+pub enum Finalized<K> {
+    /// The object is not being deleted, and has every finalizer: reconcile it.
+    Live(Arc<K>),
+    /// The object is being deleted or gone: return the action from the reconcile.
+    Leaving(Action),
+}
+
+/// The result of one clean-up that did not fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum CleanUp {
+    /// Nothing is left, and the finalizer can be removed.
+    Done,
+    /// Something is left: the clean-up runs again after this time.
+    After(Duration),
+}
+
+/// A finalizer and its clean-up.
+struct FinalizerStep<K> {
+    finalizer: String,
+    clean_up: RunCleanUp<K>,
+}
+
+type RunCleanUp<K> =
+    Box<dyn Fn(Arc<K>, Context) -> BoxFuture<'static, Result<CleanUp, Error>> + Send + Sync>;
+
+impl<K: TypedObject> Finalizers<K> {
+    /// Makes an empty list of finalizers.
+    pub fn new() -> Self {
+        Self {
+            steps: Vec::new(),
+            failing_for: Duration::from_secs(60),
+            conditions: None,
+        }
+    }
+
+    /// Adds a finalizer with its clean-up, behind the others.
+    ///
+    /// Kubernetes requires names of the form `domain/name`. A clean-up may run again after it succeeded,
+    /// because the removal of its finalizer may fail; so it succeeds if nothing is left.
+    pub fn add<F, Fut>(mut self, finalizer: impl Into<String>, clean_up: F) -> Self
+    where
+        F: Fn(Arc<K>, Context) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<CleanUp, Error>> + Send + 'static,
+    {
+        self.steps.push(FinalizerStep {
+            finalizer: finalizer.into(),
+            clean_up: Box::new(move |object, ctx| clean_up(object, ctx).boxed()),
+        });
+        self
+    }
+
+    /// Sets for how long an object is being deleted before a failing clean-up is reported. The default is
+    /// one minute.
+    pub fn report_after(mut self, failing_for: Duration) -> Self {
+        self.failing_for = failing_for;
+        self
+    }
+
+    /// Reports a clean-up that keeps failing in the conditions of the object as well:
+    /// [`Progress::Failed`], with the reason `CleanUpFailed` and the finalizer and the error as the message.
+    pub fn report_conditions(mut self) -> Self
+    where
+        K: HasConditions,
+    {
+        self.conditions = Some(ConditionsOf::of());
+        self
+    }
+
+    /// Adds the finalizers that an object lacks, in one request, or cleans up if it is being deleted.
+    ///
+    /// The clean-ups run in the order of the list, one at a time. After each of them its finalizer is
+    /// removed, so that a later failure does not repeat it (CTRL-34). Finalizers of other controllers stay,
+    /// also if they are added or removed meanwhile; and an object that was deleted meanwhile gets no
+    /// finalizers, but is cleaned up.
+    ///
+    /// # Errors
+    ///
+    /// [`CleanUpError`] if a clean-up fails; it is terminal if that error is. Once the object has been in
+    /// deletion for the time of [`report_after`](Self::report_after), the failure is also reported as a
+    /// Kubernetes Event. Otherwise the errors of the client.
+    ///
+    /// # Cancel safety
+    ///
+    /// A request that was sent is finished even if the future is dropped. A clean-up is dropped at its
+    /// await, and runs again with the next reconcile.
+    pub async fn run(&self, ctx: &Context, object: Arc<K>) -> Result<Finalized<K>, Error> {
+        if object.is_being_deleted() {
+            return self.clean_up(ctx, object).await;
+        }
+        let names: Vec<&str> = self.steps.iter().map(|step| &*step.finalizer).collect();
+        let object = match ctx.client().add_finalizers(&*object, &names).await {
+            Ok(added) => added.into_object(),
+            Err(error) if error.is_not_found() => return Ok(Finalized::Leaving(Action::done())),
+            Err(error) => return Err(error.into()),
+        };
+        match object.is_being_deleted() {
+            // The object was deleted after the cache read it.
+            true => self.clean_up(ctx, object).await,
+            false => Ok(Finalized::Live(object)),
+        }
+    }
+
+    async fn clean_up(&self, ctx: &Context, mut object: Arc<K>) -> Result<Finalized<K>, Error> {
+        for step in &self.steps {
+            if !finalizer::contains(&*object, &step.finalizer) {
+                continue;
+            }
+            match (step.clean_up)(Arc::clone(&object), ctx.clone()).await {
+                Ok(CleanUp::Done) => {}
+                Ok(CleanUp::After(delay)) => {
+                    return Ok(Finalized::Leaving(Action::requeue_after(delay)));
+                }
+                Err(error) => {
+                    self.report_failure(ctx, &object, step, &error).await;
+                    return Err(CleanUpError::of(&step.finalizer, error));
+                }
+            }
+            // CTRL-34: removed before the next clean-up, which may fail.
+            let removed = ctx.client().remove_finalizer(&*object, &step.finalizer);
+            object = match removed.await {
+                Ok(removed) => removed.into_object(),
+                Err(error) if error.is_not_found() => break,
+                Err(error) => return Err(error.into()),
+            };
+        }
+        self.report_end(ctx, &object).await;
+        Ok(Finalized::Leaving(Action::done()))
+    }
+
+    /// Reports a failed clean-up if the object has been in deletion for long enough.
+    async fn report_failure(
+        &self,
+        ctx: &Context,
+        object: &K,
+        step: &FinalizerStep<K>,
+        error: &Error,
+    ) {
+        let deleted = object.meta().deletion_timestamp.as_ref();
+        if !deleted.is_some_and(|deleted| self.is_overdue(deleted.0, ctx.now())) {
+            return;
+        }
+        let message = format!("{}: {}", step.finalizer, error.chain());
+        ctx.events().warning(object, FAILED, "CleanUp", &message);
+        if let Some(conditions) = self.conditions {
+            let report = ProgressReport {
+                progress: Progress::Failed,
+                reason: FAILED,
+                message: &message,
+                is_due: is_due(ctx.attempt()),
+            };
+            let write = ctx.write_progress(object, conditions, report);
+            unreported(write.await.err());
+        }
+    }
+
+    /// Takes a reported failure back if finalizers of other controllers keep the object.
+    async fn report_end(&self, ctx: &Context, object: &K) {
+        let Some(conditions) = self.conditions else {
+            return;
+        };
+        let stalled = status_conditions::find(conditions.get(object), STALLED);
+        let is_reported = stalled.is_some_and(|stalled| stalled.reason == FAILED);
+        let is_kept = object
+            .meta()
+            .finalizers
+            .as_ref()
+            .is_some_and(|f| !f.is_empty());
+        if is_reported && is_kept {
+            let report = ProgressReport {
+                progress: Progress::Terminating,
+                reason: "CleanedUp",
+                message: "finalizers of other controllers keep the object",
+                is_due: true,
+            };
+            let write = ctx.write_progress(object, conditions, report);
+            unreported(write.await.err());
+        }
+    }
+
+    fn is_overdue(&self, deleted: Timestamp, now: Timestamp) -> bool {
+        // A time of the deletion that is ahead of this clock gives a negative span.
+        let failing_for = Duration::try_from(now.duration_since(deleted));
+        failing_for.is_ok_and(|failing_for| failing_for >= self.failing_for)
+    }
+}
+
+/// Logs that conditions could not be written. The clean-up goes before its report.
+fn unreported(error: Option<steersman_client::Error>) {
+    if let Some(error) = error.filter(|error| !error.is_not_found()) {
+        let error = steersman_object::report(&error);
+        tracing::warn!(%error, "the conditions of an object in deletion could not be written");
+    }
+}
+
+impl<K: TypedObject> Default for Finalizers<K> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K> fmt::Debug for Finalizers<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.steps.iter().map(|step| &step.finalizer);
+        f.debug_list().entries(names).finish()
+    }
+}

@@ -1,0 +1,166 @@
+//! Driver: a reconciler inside layers of tower.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::future::poll_fn;
+use std::iter::successors;
+use std::sync::Arc;
+use std::task::{Poll, ready};
+
+use futures::future::{BoxFuture, FutureExt};
+use tower::{BoxError, Layer, Service};
+
+use crate::action::Action;
+use crate::context::Context;
+use crate::error::Error;
+use crate::reconcile::Reconciler;
+use crate::request::Request;
+
+/// One call of a reconciler, as the services of [`layered`] get it.
+#[derive(Clone, Debug)]
+pub struct ReconcileCall<R = Request> {
+    /// The surroundings of the reconcile.
+    pub ctx: Context,
+    /// The request.
+    pub request: R,
+}
+
+/// A reconciler as a service of tower: the innermost service of [`layered`].
+pub struct ReconcileService<C> {
+    reconciler: Arc<C>,
+}
+
+/// A reconciler inside layers of tower; see [`layered`].
+#[derive(Clone)]
+pub struct Layered<S> {
+    service: S,
+}
+
+/// The error of a reconciler on its way through the layers, so that a terminal error stays terminal.
+struct Failure(Error);
+
+/// Puts layers of tower around a reconciler: time limits, concurrency limits, tracing, or your own.
+/// [`ControllerBuilder::layer`](crate::ControllerBuilder::layer) does the same for one controller.
+///
+/// Each reconcile clones the outermost service, waits until it is ready, and calls it. So a layer with a
+/// service that cannot be cloned, such as a rate limit, needs `tower::buffer` around it. Errors of layers
+/// are retried with backoff, as those of the reconciler are; an error that wraps a terminal error of the
+/// reconciler is terminal as well.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use steersman_controller::{Action, Context, Error, Reconciler, Request, reconcile};
+/// # fn assert_reconciler(_: impl Reconciler) {}
+/// use tower::limit::GlobalConcurrencyLimitLayer;
+///
+/// # let reconciler = reconcile::from_fn(|_: Context, _: Request| async { Ok::<_, Error>(Action::done()) });
+/// // The same limit can be shared by the reconcilers of several controllers.
+/// let limit = GlobalConcurrencyLimitLayer::new(10);
+/// assert_reconciler(reconcile::layered(&limit, reconciler));
+/// ```
+pub fn layered<L, C>(layer: L, reconciler: C) -> Layered<L::Service>
+where
+    L: Layer<ReconcileService<C>>,
+{
+    Layered {
+        service: layer.layer(ReconcileService {
+            reconciler: Arc::new(reconciler),
+        }),
+    }
+}
+
+impl<R: Send + 'static, C: Reconciler<R>> Service<ReconcileCall<R>> for ReconcileService<C> {
+    type Response = Action;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Action, BoxError>>;
+
+    fn poll_ready(&mut self, _: &mut std::task::Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, call: ReconcileCall<R>) -> Self::Future {
+        let reconciler = Arc::clone(&self.reconciler);
+        async move {
+            let result = reconciler.reconcile(&call.ctx, call.request).await;
+            result.map_err(|error| BoxError::from(Failure(error)))
+        }
+        .boxed()
+    }
+}
+
+impl<R, S> Reconciler<R> for Layered<S>
+where
+    R: Send + 'static,
+    S: Service<ReconcileCall<R>, Response = Action> + Clone + Send + Sync + 'static,
+    S::Error: Into<BoxError>,
+    S::Future: Send,
+{
+    async fn reconcile(&self, ctx: &Context, request: R) -> Result<Action, Error> {
+        // A clone of its own, because a service that is ready belongs to one call.
+        let mut service = self.service.clone();
+        let ready = poll_fn(|cx| Poll::Ready(ready!(service.poll_ready(cx))));
+        ready.await.map_err(failure)?;
+        let ctx = ctx.clone();
+        let called = service.call(ReconcileCall { ctx, request });
+        called.await.map_err(failure)
+    }
+}
+
+/// Returns the error of the reconciler, or of a layer. The error of a layer is terminal if it wraps a
+/// terminal error of the reconciler.
+fn failure(error: impl Into<BoxError>) -> Error {
+    let error = match error.into().downcast::<Failure>() {
+        Ok(failure) => return failure.0,
+        Err(error) => error,
+    };
+    let outer: &(dyn StdError + 'static) = &*error;
+    let is_terminal = successors(Some(outer), |error: &&(dyn StdError + 'static)| {
+        (*error).source()
+    })
+    .any(|error| {
+        let failure = error.downcast_ref::<Failure>();
+        failure.is_some_and(|failure| failure.0.is_terminal())
+    });
+    match is_terminal {
+        true => Error::boxed(error).terminal(),
+        false => Error::boxed(error),
+    }
+}
+
+impl<C> Clone for ReconcileService<C> {
+    fn clone(&self) -> Self {
+        Self {
+            reconciler: Arc::clone(&self.reconciler),
+        }
+    }
+}
+
+impl<C> fmt::Debug for ReconcileService<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReconcileService").finish_non_exhaustive()
+    }
+}
+
+impl<S> fmt::Debug for Layered<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Layered").finish_non_exhaustive()
+    }
+}
+
+impl StdError for Failure {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0.source().source()
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

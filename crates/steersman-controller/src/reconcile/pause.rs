@@ -1,0 +1,173 @@
+//! Driver: keeps requests for paused objects from a reconciler.
+
+use std::sync::Arc;
+
+use steersman_informer::Event;
+use steersman_object::status_conditions::{self, PAUSED, TRUE};
+use steersman_object::{Object, TypedObject};
+
+use crate::action::Action;
+use crate::context::Context;
+use crate::context::report::ConditionsOf;
+use crate::error::Error;
+use crate::predicate::Predicate;
+use crate::reconcile::{BoxReconciler, Reconciler};
+use crate::request::Request;
+use crate::status::ControllerStatus;
+
+/// Decides which objects of a kind are paused, and where a pause is reported.
+pub(crate) struct PauseRule<K> {
+    /// An object is paused while one of these returns true.
+    rules: Vec<IsPaused<K>>,
+    conditions: Option<ConditionsOf<K>>,
+}
+
+type IsPaused<K> = Arc<dyn Fn(&K) -> bool + Send + Sync>;
+
+/// Passes the events that another predicate passes, and updates that begin or end a pause.
+pub(crate) struct PausePredicate<K> {
+    inner: Box<dyn Predicate<K>>,
+    rule: PauseRule<K>,
+}
+
+/// A reconciler that ends the requests for paused objects without running.
+pub(crate) struct Pausing<K> {
+    rule: PauseRule<K>,
+    status: ControllerStatus,
+    inner: BoxReconciler,
+}
+
+/// Returns the rule that an object with this annotation is paused, unless the value is `false`; for
+/// [`ControllerBuilder::pause_when`](crate::ControllerBuilder::pause_when).
+pub fn annotation<K: Object>(
+    name: impl Into<String>,
+) -> impl Fn(&K) -> bool + Clone + Send + Sync + 'static {
+    let name = name.into();
+    move |object: &K| {
+        let annotations = object.meta().annotations.as_ref();
+        let value = annotations.and_then(|annotations| annotations.get(&name));
+        value.is_some_and(|value| value != "false")
+    }
+}
+
+// === impl PauseRule ===
+
+impl<K: Object> PauseRule<K> {
+    /// Makes the rule that no object is paused.
+    pub(crate) fn never() -> Self {
+        Self {
+            rules: Vec::new(),
+            conditions: None,
+        }
+    }
+
+    /// Returns whether no object is ever paused.
+    pub(crate) fn is_never(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// Pauses objects while `is_paused` returns true, too.
+    pub(crate) fn add(&mut self, is_paused: impl Fn(&K) -> bool + Send + Sync + 'static) {
+        self.rules.push(Arc::new(is_paused));
+    }
+
+    /// Reports pauses in the conditions of the objects.
+    pub(crate) fn report_in(&mut self, conditions: ConditionsOf<K>) {
+        self.conditions = Some(conditions);
+    }
+
+    fn is_paused(&self, object: &K) -> bool {
+        self.rules.iter().any(|is_paused| is_paused(object))
+    }
+
+    /// Makes a reconciler that ends the requests for paused objects without calling `inner`.
+    pub(crate) fn around(self, inner: BoxReconciler, status: ControllerStatus) -> Pausing<K> {
+        Pausing {
+            rule: self,
+            status,
+            inner,
+        }
+    }
+
+    /// Makes a predicate that passes what `inner` passes, and updates that begin or end a pause.
+    pub(crate) fn predicate(&self, inner: Box<dyn Predicate<K>>) -> PausePredicate<K> {
+        PausePredicate {
+            inner,
+            rule: self.clone(),
+        }
+    }
+}
+
+impl<K: TypedObject> PauseRule<K> {
+    /// Sets the condition `Paused` of a paused object, and removes that of any other. Sends nothing if the
+    /// conditions are right already.
+    async fn report(&self, ctx: &Context, object: &K, is_paused: bool) -> Result<(), Error> {
+        let Some(conditions) = self.conditions else {
+            return Ok(());
+        };
+        if !is_paused && status_conditions::find(conditions.get(object), PAUSED).is_none() {
+            return Ok(());
+        }
+        let message = "the object is not reconciled until the pause ends";
+        let paused =
+            status_conditions::condition(object, PAUSED, TRUE, "Paused", message, ctx.now());
+        let status = ctx.client().status();
+        let write = status.modify(object, |object| {
+            let conditions = conditions.get_mut(object);
+            let _is_changed = match is_paused {
+                true => status_conditions::set(conditions, paused.clone()),
+                false => status_conditions::remove(conditions, PAUSED),
+            };
+        });
+        write.await?;
+        Ok(())
+    }
+}
+
+impl<K> Clone for PauseRule<K> {
+    fn clone(&self) -> Self {
+        Self {
+            rules: self.rules.clone(),
+            conditions: self.conditions,
+        }
+    }
+}
+
+// === impl PausePredicate ===
+
+impl<K: Object> Predicate<K> for PausePredicate<K> {
+    fn passes(&self, event: &Event<K>) -> bool {
+        // The objects are decoded only for updates that the other predicate refuses.
+        self.inner.passes(event)
+            || match (event.old(), event.current()) {
+                (Some(old), Some(new)) if !event.is_resync() => {
+                    self.rule.is_paused(&old.object()) != self.rule.is_paused(&new.object())
+                }
+                _ => false,
+            }
+    }
+}
+
+// === impl Pausing ===
+
+impl<K: TypedObject> Reconciler for Pausing<K> {
+    async fn reconcile(&self, ctx: &Context, request: Request) -> Result<Action, Error> {
+        let Some(object) = ctx.client().get_opt::<K>(&request.key).await? else {
+            self.status.resumed(&request.key);
+            return self.inner.reconcile(ctx, request).await;
+        };
+        // CTRL-32: a request for a paused object does not reach the reconciler.
+        let is_paused = self.rule.is_paused(&object);
+        if is_paused && self.status.paused(&request.key) {
+            tracing::info!("the object is paused: it is not reconciled until the pause ends");
+        }
+        if !is_paused && self.status.resumed(&request.key) {
+            tracing::info!("the pause of the object has ended: it is reconciled again");
+        }
+        self.rule.report(ctx, &object, is_paused).await?;
+        match is_paused {
+            true => Ok(Action::done()),
+            false => self.inner.reconcile(ctx, request).await,
+        }
+    }
+}

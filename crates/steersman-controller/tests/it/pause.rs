@@ -1,0 +1,104 @@
+//! Objects that a rule of a pause keeps from the reconciler.
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde_json::json;
+use steersman_apiserver::faults::Verb;
+use steersman_controller::{Controller, pause, predicate};
+
+use crate::sites::Site;
+use crate::world::{World, record};
+
+const NOTE: &str = "example.com/note";
+
+// CTRL-32
+#[tokio::test(start_paused = true)]
+async fn a_paused_object_is_not_reconciled_until_its_mark_goes() {
+    let mut world = World::new();
+    for name in ["other", "web"] {
+        world.deploy(name);
+    }
+    world.annotate("deployments.apps", "web", "paused by hand");
+    let (note, mut runs) = record();
+    // The end of the pause is an update that this predicate refuses.
+    let controller = Controller::builder::<Deployment>()
+        .for_filter(predicate::generation_changed())
+        .owns::<ConfigMap>()
+        .pause_when(pause::annotation(NOTE))
+        .build(note.reconciler())
+        .unwrap();
+    let status = controller.status();
+    world.start(controller);
+    assert_eq!(runs.rest().await, ["other"]);
+    let paused = |world: &World| {
+        world.series(r#"steersman_controller_paused_objects{controller="deployment"} "#)
+    };
+    assert_eq!(paused(&world), "1");
+    let keys = status.paused_objects();
+    assert_eq!(
+        keys.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["default/web"]
+    );
+
+    // Neither its own events nor those of children reach the reconciler.
+    world.scale("web", 2);
+    world.own("child", &["web"]);
+    assert!(runs.rest().await.is_empty());
+
+    world.annotate("deployments.apps", "web", "false");
+    assert_eq!(runs.rest().await, ["web"]);
+    assert_eq!(paused(&world), "0");
+
+    // A paused object that is gone is not counted.
+    world.annotate("deployments.apps", "web", "true");
+    assert!(runs.rest().await.is_empty());
+    assert_eq!(paused(&world), "1");
+    world
+        .server
+        .delete("deployments.apps", "default", "web")
+        .unwrap();
+    assert_eq!(runs.rest().await, ["web"]);
+    assert_eq!(paused(&world), "0");
+}
+
+// CTRL-32
+#[tokio::test(start_paused = true)]
+async fn a_pause_is_reported_as_a_condition_while_it_lasts() {
+    let mut world = World::with_sites();
+    world.site("shop", &[]);
+    let (note, mut runs) = record();
+    let controller = Controller::builder::<Site>()
+        .pause_when(pause::annotation(NOTE))
+        .pause_when(|site: &Site| site.spec.suspend)
+        .report_pause()
+        .build(note.reconciler())
+        .unwrap();
+    world.start(controller);
+    assert_eq!(runs.rest().await, ["shop"]);
+    let writes = |world: &World| world.server.requests().count(|r| r.does(Verb::Patch));
+    assert_eq!(
+        writes(&world),
+        0,
+        "an object that was never paused is not written"
+    );
+
+    world.change_site("shop", &json!({"spec": {"suspend": true}}));
+    assert!(runs.rest().await.is_empty());
+    let expected = ["Paused=True Paused: the object is not reconciled until the pause ends"];
+    assert_eq!(world.conditions("shop"), expected);
+    // A second rule pauses it too, so that the end of the first is not the end of the pause.
+    world.annotate("sites.example.com", "shop", "paused");
+    world.change_site("shop", &json!({"spec": {"suspend": false}}));
+    assert!(runs.rest().await.is_empty());
+    assert_eq!(
+        writes(&world),
+        2,
+        "the condition follows the generation of the spec"
+    );
+
+    world.annotate("sites.example.com", "shop", "false");
+    let resumed = runs.rest().await;
+    assert!(!resumed.is_empty());
+    assert!(world.conditions("shop").is_empty());
+    assert_eq!(writes(&world), 3);
+}
