@@ -3,6 +3,7 @@
 pub(crate) mod status;
 pub(crate) mod subresource;
 mod writes;
+mod applies;
 mod changes;
 mod actions;
 mod waits;
