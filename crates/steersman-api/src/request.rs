@@ -38,6 +38,8 @@ pub struct Answer<T> {
     pub value: T,
     /// The object that the answer is about; `None` if it is about none.
     pub object: Option<AnsweredObject>,
+    /// The answer as it arrived.
+    pub body: Bytes,
     /// Whether the server says that it created the object (201). An apply creates an object that is absent.
     pub created: bool,
 }
@@ -101,6 +103,7 @@ impl<T> Request<T> {
         Ok(Answer {
             value: (self.read)(&info, &body)?,
             object: answered_object(&body),
+            body,
             created: code == StatusCode::CREATED,
         })
     }

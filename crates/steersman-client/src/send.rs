@@ -247,7 +247,8 @@ fn note<T>(
     write: &Write,
     sent: &Result<Answer<T>, Error>,
 ) {
-    let object = sent.as_ref().map(|answer| answer.object.as_ref());
+    let object = sent.as_ref();
+    let object = object.map(|answer| (answer.object.as_ref(), &answer.body));
     let outcome = outcome(write, object);
     if let Some(own) = own {
         // The version is noted before the outcome: an informer that starts in between either finds the version, or is

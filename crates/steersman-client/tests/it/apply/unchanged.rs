@@ -195,6 +195,8 @@ async fn a_lagging_cache_shows_the_own_apply_first() {
     let world = crate::own_writes::deaf().await;
     let client = mine(&world);
     assert!(ensured(&client, "1").await.is_changed());
+    // The answer shows the object before the cache does.
+    assert!(!ensured(&client.own_answers(true), "1").await.is_changed());
     hears_after(&world, std::time::Duration::from_secs(3));
     assert!(!ensured(&client, "1").await.is_changed());
     assert_eq!(patches(&world), 1);
