@@ -83,6 +83,13 @@ impl Decoder {
     }
 }
 
+/// Decodes the metadata of one object of a kind, as it arrived from a server outside a list or watch. The result has the
+/// form of an object in a list: with the type of the kind, and without `managedFields` unless they are kept.
+#[must_use]
+pub fn decode_raw_object(kind: &Kind, keep_managed_fields: bool, raw: &[u8]) -> Decoded<RawObject> {
+    Decoder::new(kind.clone(), !keep_managed_fields).raw_object(raw)
+}
+
 /// Returns an object by its metadata alone; whether the rest is valid JSON shows when the object is decoded as a
 /// type. Returns the bytes if the metadata does not decode, or the object names another kind.
 pub(crate) fn plain_object(prepared: Prepared<'_>) -> Result<RawObject, Cow<'_, [u8]>> {

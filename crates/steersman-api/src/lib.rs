@@ -53,6 +53,7 @@ pub use kube_client;
 pub use api::Api;
 pub use config::ConfigChoice;
 pub use connection::Connection;
+pub use decode::decode_raw_object;
 pub use discovery::{Mapper, Served};
 pub use error::{Error, Refusal};
 pub use event::{Decoded, ListPage, ListPart, Malformed, PageEnd, WatchEvent};

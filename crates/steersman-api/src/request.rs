@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::StatusCode;
 
 use crate::error::Error;
 use crate::request_info::RequestInfo;
@@ -37,6 +38,10 @@ pub struct Answer<T> {
     pub value: T,
     /// The object that the answer is about; `None` if it is about none.
     pub object: Option<AnsweredObject>,
+    /// The answer as it arrived.
+    pub body: Bytes,
+    /// Whether the server says that it created the object (201). An apply creates an object that is absent.
+    pub created: bool,
 }
 
 impl<T> Request<T> {
@@ -94,10 +99,12 @@ impl<T> Request<T> {
     ///
     /// Dropping the future of a write leaves open whether the server executes the write.
     pub async fn send(&self) -> Result<Answer<T>, Error> {
-        let (info, body) = self.call.clone().fetch(&self.client).await?;
+        let (info, code, body) = self.call.clone().fetch_with_code(&self.client).await?;
         Ok(Answer {
             value: (self.read)(&info, &body)?,
             object: answered_object(&body),
+            body,
+            created: code == StatusCode::CREATED,
         })
     }
 }

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use steersman_api::{
-    ApiListWatch, Decoded, Error as ApiError, ListPage, PageRequest, Paging, RawObject, kube_client,
+    ApiListWatch, Decoded, Error as ApiError, ListPage, PageRequest, Paging, RawObject,
+    decode_raw_object, kube_client,
 };
 use steersman_informer::Mirror;
 use steersman_object::{FieldSelector, Kind, Object, ObjectKey, ResourceVersion};
@@ -91,13 +92,28 @@ impl LiveReads {
             let object = Err(not_found);
             return Ok(LiveObject { list, object });
         };
+        let object = self.decode(arrived);
+        Ok(LiveObject { list, object })
+    }
+
+    /// Returns an object from the body of another answer of the server, such as that to a write, as
+    /// [`Cache::get`](crate::Cache::get) would return it: transformed, or the same error. Sends nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Malformed`].
+    pub fn answered<K: Object>(&self, body: &[u8]) -> Result<Arc<K>, Error> {
+        let keep_managed_fields = self.settings.keeps_managed_fields();
+        self.decode(decode_raw_object(self.kind(), keep_managed_fields, body))
+    }
+
+    fn decode<K: Object>(&self, arrived: Decoded<RawObject>) -> Result<Arc<K>, Error> {
         let object = self.mirror.decode_foreign(arrived);
-        let object = object.map_err(|malformed| Error::Malformed {
-            kind: kind.clone(),
+        object.map_err(|malformed| Error::Malformed {
+            kind: self.kind().clone(),
             key: malformed.key,
             problem: malformed.error,
-        });
-        Ok(LiveObject { list, object })
+        })
     }
 
     /// Lists the object of a name, with its metadata alone.

@@ -3,6 +3,7 @@
 pub(crate) mod status;
 pub(crate) mod subresource;
 mod writes;
+mod applies;
 mod changes;
 mod actions;
 mod waits;
@@ -179,6 +180,12 @@ impl<S: Clone> Client<S> {
         self.with(|options| options.read_consistency(consistency))
     }
 
+    /// Returns a copy of this client that reads objects from the answers to its own writes, or not: see
+    /// [`ClientOptions::own_answers`].
+    pub fn own_answers(&self, own_answers: bool) -> Self {
+        self.with(|options| options.own_answers(own_answers))
+    }
+
     /// Returns a copy of this client for a reconcile request: its writes name the request to the
     /// [observers](ClientOptions::observe_writes), and its cached reads see the earlier writes of the same request
     /// (`RYOW-1`). Each reconcile gets such a client.
@@ -313,8 +320,9 @@ impl<S: Clone> Client<S> {
 impl<S> Client<S> {
     /// Returns an object from the cache.
     ///
-    /// Waits for the kind's first sync, and until the cache has seen the writes to the object [on behalf of the same
-    /// request](Self::for_request). The server is asked instead in three cases: the wait exceeds its
+    /// Waits for the kind's first sync. Until the cache has seen the writes to the object [on behalf of the same
+    /// request](Self::for_request), returns the object as the server answered the last of them
+    /// ([`ClientOptions::own_answers`]), or waits if that answer does not tell what the cache will hold. The server is asked instead in three cases: the wait exceeds its
     /// [bound](ClientOptions::own_write_wait), the outcome of such a write is unknown, or the kind is declared
     /// uncached. In the first two cases the client asks what the informer asks, and the answer is what the cache
     /// would show (`RYOW-6`).

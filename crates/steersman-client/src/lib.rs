@@ -11,6 +11,8 @@
 //! - [`Client::ensure`]: creates an object, or sends the difference to the existing one. Nothing is sent if there is
 //!   no difference.
 //! - [`Client::apply`], [`apply_part`](Client::apply_part): server-side apply.
+//! - [`Client::ensure_applied`]: server-side apply for reconcilers. Nothing is sent if the object is in the state that
+//!   the same apply left (`CLIENT-10`).
 //! - [`Client::status`]: changes of the status, by difference too.
 //! - [`Client::ensure_with_status`]: ensures an object and its status with one closure.
 //! - [`Client::add_finalizer`], [`Client::remove_finalizer`]: leave the finalizers of others in place.
@@ -40,13 +42,14 @@
 //!   `change` turns a mutated copy into a patch and decides when to try again. `document` makes the body of an apply,
 //!   and reads the conflicts of a refused one; `extract` finds the fields that one manager owns. `status_field` finds
 //!   out whether a type has a status.
+//! - `applied` remembers the last apply of each field manager to each object.
 //! - `own_writes` has the writes that the cache has not seen yet: `unseen_writes` remembers them, `write_tracker` notes
 //!   them and lets reads wait for them.
 //! - [`owner`] sets, finds and removes owner references.
 //! - [`finalizer`] adds and removes finalizers, and decides which finalizer may act.
 //! - `send` sends every request, and repeats it if the server says when.
 //! - `ensure` runs a change: read, mutate, send, and read again after a conflict.
-//! - `shared` has the state that all handles of one client share.
+//! - `shared` has the state that all handles of one client share; `shared::apply` sends applies.
 //! - `read` has the reads: `route` decides whether the cache or the server answers, `live` asks the server, and
 //!   `cached` reads from the cache once it has seen the writes that the read must see.
 //! - [`mod@watch`] has [`ObjectWatch`], a watch over a cache of its own; `wait` waits for a condition over one.
@@ -64,6 +67,7 @@ mod field_manager;
 pub mod kinds;
 mod namespace;
 mod patch;
+mod applied;
 mod own_writes;
 pub mod owner;
 pub mod finalizer;

@@ -19,6 +19,7 @@ pub struct ClientMetrics {
     waits: HistogramVec,
     expiries: IntCounterVec,
     unknown: IntCounterVec,
+    skipped: IntCounterVec,
     repeats: IntCounterVec,
     repeat_waits: HistogramVec,
 }
@@ -52,6 +53,13 @@ impl ClientMetrics {
                 ),
                 &["name"],
             )?,
+            skipped: IntCounterVec::new(
+                Opts::new(
+                    "steersman_client_skipped_writes_total",
+                    "Applies that were not sent because the object is in the state that the same apply left",
+                ),
+                &["name"],
+            )?,
             repeats: IntCounterVec::new(
                 Opts::new(
                     "rest_client_request_retries_total",
@@ -71,6 +79,7 @@ impl ClientMetrics {
         registry.register(Box::new(metrics.waits.clone()))?;
         registry.register(Box::new(metrics.expiries.clone()))?;
         registry.register(Box::new(metrics.unknown.clone()))?;
+        registry.register(Box::new(metrics.skipped.clone()))?;
         registry.register(Box::new(metrics.repeats.clone()))?;
         registry.register(Box::new(metrics.repeat_waits.clone()))?;
         Ok(metrics)
@@ -88,6 +97,11 @@ impl ClientMetrics {
 
     pub(crate) fn asked(&self, kind: &Kind) {
         self.unknown.with_label_values(&[kind.to_string()]).inc();
+    }
+
+    /// Counts an apply that is not sent.
+    pub(crate) fn skipped(&self, kind: &Kind) {
+        self.skipped.with_label_values(&[kind.to_string()]).inc();
     }
 
     /// Counts a request that will be sent again after a wait.

@@ -13,6 +13,10 @@ use crate::write::WriteObserver;
 /// The options of a [`Client`](crate::Client).
 #[derive(Clone)]
 #[must_use]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each of them is an option of its own, set by a method with its name"
+)]
 pub struct ClientOptions {
     pub(crate) field_manager: Option<String>,
     pub(crate) field_validation: Option<FieldValidation>,
@@ -26,6 +30,7 @@ pub struct ClientOptions {
     pub(crate) observers: Vec<Arc<dyn WriteObserver>>,
     pub(crate) consistency: ReadConsistency,
     pub(crate) own_write_wait: Duration,
+    pub(crate) own_answers: bool,
     pub(crate) request_timeout: Duration,
     pub(crate) metrics: Option<ClientMetrics>,
 }
@@ -66,6 +71,7 @@ impl ClientOptions {
             observers: Vec::new(),
             consistency: ReadConsistency::default(),
             own_write_wait: Duration::from_secs(10),
+            own_answers: true,
             request_timeout: DEFAULT_REQUEST_TIMEOUT,
             metrics: None,
         }
@@ -178,6 +184,17 @@ impl ClientOptions {
         self
     }
 
+    /// Sets whether a `get` of an object that the same request wrote returns the object from the answer to the write
+    /// while the cache has not seen the write, instead of waiting for the cache (`RYOW-12`). On by default. A `list`
+    /// always waits.
+    ///
+    /// The object is as the cache would hold it at the version of the write. It is not returned once the cache is at
+    /// that version or a later one.
+    pub fn own_answers(mut self, own_answers: bool) -> Self {
+        self.own_answers = own_answers;
+        self
+    }
+
     /// Sets the metrics that the client updates. A manager sets them.
     pub fn metrics(mut self, metrics: ClientMetrics) -> Self {
         self.metrics = Some(metrics);
@@ -227,6 +244,7 @@ impl fmt::Debug for ClientOptions {
             .field("observers", &self.observers.len())
             .field("consistency", &self.consistency)
             .field("own_write_wait", &self.own_write_wait)
+            .field("own_answers", &self.own_answers)
             .field("request_timeout", &self.request_timeout)
             .finish_non_exhaustive()
     }

@@ -91,7 +91,8 @@ impl RequestSender {
         kind: &Kind,
         request: Request<T>,
     ) -> Result<T, Error> {
-        self.write_knowing(kind, request, None).await
+        // Not through `write_knowing`: each function on the way makes the futures of all verbs larger.
+        Ok(self.answer(kind, request, None).await?.value)
     }
 
     /// Sends a write to an object that was there at `version`, which bounds how long a deleted object may still
@@ -102,11 +103,21 @@ impl RequestSender {
         request: Request<T>,
         version: Option<ResourceVersion>,
     ) -> Result<T, Error> {
+        Ok(self.answer(kind, request, version).await?.value)
+    }
+
+    /// Sends a write as [`write_knowing`](Self::write_knowing) does, and returns the whole answer.
+    pub(crate) async fn answer<T: Send + 'static>(
+        &self,
+        kind: &Kind,
+        request: Request<T>,
+        version: Option<ResourceVersion>,
+    ) -> Result<Answer<T>, Error> {
         let mut repeats = Repeats::default();
         loop {
             let write = self.describe(kind, &request, version.clone());
             let error = match self.once(write, request.clone()).await {
-                Ok(answer) => return Ok(answer.value),
+                Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
             self.pause(error, kind, Some(request.method()), &mut repeats)
@@ -236,7 +247,8 @@ fn note<T>(
     write: &Write,
     sent: &Result<Answer<T>, Error>,
 ) {
-    let object = sent.as_ref().map(|answer| answer.object.as_ref());
+    let object = sent.as_ref();
+    let object = object.map(|answer| (answer.object.as_ref(), &answer.body));
     let outcome = outcome(write, object);
     if let Some(own) = own {
         // The version is noted before the outcome: an informer that starts in between either finds the version, or is

@@ -1,16 +1,17 @@
 //! Driver: the state that all handles of one client share (cache, connection, options), and the verbs over it.
 
+pub(crate) mod apply;
+
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use kube_core::DynamicObject;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use steersman_api::{Api, Connection, Mapper, Patch, WriteOptions, kube_client};
+use parking_lot::Mutex;
+use steersman_api::{Api, Connection, Mapper, kube_client};
 use steersman_cache::Cache;
 use steersman_object::{Kind, Object, ObjectKey, Selection};
 use tokio::sync::OnceCell;
 
+use crate::applied::AppliedIntents;
 use crate::ensure::{Ensured, Plan};
 use crate::error::Error;
 use crate::field_manager;
@@ -19,7 +20,6 @@ use crate::options::{ClientOptions, Lock};
 use crate::own_writes::unseen_writes::{Note, Read, Writer};
 use crate::own_writes::write_tracker::{RequiredWrites, Unstored, WaitOutcome, WriteTracker};
 use crate::patch::change::{Part, PatchMode, check_version, is_of_another};
-use crate::patch::document::{conflicts, document, in_namespace, part_document};
 use crate::send::RequestSender;
 use crate::write::RequestId;
 
@@ -34,6 +34,8 @@ struct Inner {
     cache: Cache,
     connection: Connection,
     transport: OnceCell<kube_client::Client>,
+    /// The last apply of each field manager to each object.
+    applied: Mutex<AppliedIntents>,
 }
 
 impl Shared {
@@ -45,6 +47,7 @@ impl Shared {
             cache,
             connection,
             transport: OnceCell::new(),
+            applied: Mutex::default(),
         };
         let options = Arc::new(options);
         Self {
@@ -295,65 +298,6 @@ impl Shared {
         let api = self.api::<K>(kind).await?;
         let plan = self.plan(&api, kind, self.options().lock, part);
         Box::pin(plan.ensure(&initial, present, mutate)).await
-    }
-
-    /// Applies an object, or a part of one.
-    pub(crate) async fn apply<K: Object>(
-        &self,
-        kind: &Kind,
-        part: &(impl Serialize + Sync),
-    ) -> Result<K, Error> {
-        let (key, document) = document(kind, part)?;
-        let key = self.key_in_namespace(kind, &key)?;
-        let patch = Patch::Apply(in_namespace(document, &key));
-        let api = self.api::<K>(kind).await?;
-        let request = api.patch_request(&key, &patch, &self.applying())?;
-        let answer = self.sender.write(kind, request).await;
-        answer.map_err(|refused| self.conflict(kind, key, refused))
-    }
-
-    /// Applies a subresource of the object of this key.
-    pub(crate) async fn apply_part<T: DeserializeOwned + Send + 'static>(
-        &self,
-        kind: &Kind,
-        key: &ObjectKey,
-        subresource: &str,
-        body: &(impl Serialize + Sync),
-    ) -> Result<T, Error> {
-        let key = self.key_in_namespace(kind, key)?;
-        let patch = Patch::Apply(part_document(kind, &key, body)?);
-        let api = self.api::<DynamicObject>(kind).await?;
-        let request = api.patch_part_request(&key, subresource, &patch, &self.applying())?;
-        let answer = self.sender.write(kind, request).await;
-        let part = match subresource {
-            "status" => Part::Status,
-            _ => Part::Object,
-        };
-        answer.map_err(|refused| {
-            let refused = self.conflict(kind, key.clone(), refused);
-            without_status(refused, kind, key, part)
-        })
-    }
-
-    /// Returns the options of an apply, which always name a manager.
-    fn applying(&self) -> WriteOptions {
-        let options = self.options().write().field_manager(self.manager());
-        options.force(self.options().force)
-    }
-
-    /// Returns the error of a refused apply; for a conflict, with the managers that own the fields.
-    fn conflict(&self, kind: &Kind, key: ObjectKey, refused: steersman_api::Error) -> Error {
-        let conflicts = conflicts(&refused);
-        if conflicts.is_empty() {
-            return Error::Api(refused);
-        }
-        Error::ApplyConflict {
-            kind: kind.clone(),
-            key,
-            manager: self.manager(),
-            conflicts,
-            source: Box::new(refused),
-        }
     }
 
     fn plan<'a, K: Object>(

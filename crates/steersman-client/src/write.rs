@@ -8,6 +8,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use steersman_object::{Kind, ObjectKey, ResourceVersion};
 
 /// Identifies the reconcile request that a client works for: a controller, and the key that it reconciles.
@@ -69,6 +70,8 @@ pub struct Written {
     /// Whether the object has a deletion timestamp and no finalizer or grace period. The answer to a write that
     /// removed the last finalizer looks like this, with the version before that write, and the object is gone.
     pub finalized: bool,
+    /// The object as the server answered it; `None` if the response is not the object itself.
+    pub(crate) body: Option<Bytes>,
 }
 
 /// The outcome of a write.

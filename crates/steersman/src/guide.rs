@@ -5,22 +5,23 @@
 //! 1. [`first_operator`]: from nothing to a running operator.
 //! 2. [`reconcilers`]: the context and the result of a reconcile.
 //! 3. [`retries`]: what each result of a reconcile causes.
-//! 4. [`watches`]: which events cause which requests.
-//! 5. [`cache`]: reads from memory, scope, and indexes.
-//! 6. [`memory`]: what the cache holds, and how to hold less.
-//! 7. [`client`]: writes, and errors to branch on.
-//! 8. [`manager`]: start, stop, health and metrics.
-//! 9. [`leader_election`]: one replica works at a time.
-//! 10. `configuration`: flags, variables, a file and logging (feature `cli`).
-//! 11. [`events`]: what the operator tells people about its objects.
-//! 12. [`clusters`]: controllers of several clusters.
-//! 13. [`probes_and_metrics`]: probes of the kubelet, and what Prometheus reads.
-//! 14. `production`: a Deployment, its permissions, alerts and tuning (feature `cli`).
-//! 15. [`api_server`]: the embedded API server.
-//! 16. [`faults`]: failures on demand.
-//! 17. [`player`]: the controllers, scheduler and kubelets that it stands in for.
-//! 18. [`testing`]: tests of whole operators, in milliseconds.
-//! 19. [`troubleshooting`]: error messages, their causes and the remedy.
+//! 4. [`desired_sets`]: the children of an object, in order, pruned and judged.
+//! 5. [`watches`]: which events cause which requests.
+//! 6. [`cache`]: reads from memory, scope, and indexes.
+//! 7. [`memory`]: what the cache holds, and how to hold less.
+//! 8. [`client`]: writes, and errors to branch on.
+//! 9. [`manager`]: start, stop, health and metrics.
+//! 10. [`leader_election`]: one replica works at a time.
+//! 11. `configuration`: flags, variables, a file and logging (feature `cli`).
+//! 12. [`events`]: what the operator tells people about its objects.
+//! 13. [`clusters`]: controllers of several clusters.
+//! 14. [`probes_and_metrics`]: probes of the kubelet, and what Prometheus reads.
+//! 15. `production`: a Deployment, its permissions, alerts and tuning (feature `cli`).
+//! 16. [`api_server`]: the embedded API server.
+//! 17. [`faults`]: failures on demand.
+//! 18. [`player`]: the controllers, scheduler and kubelets that it stands in for.
+//! 19. [`testing`]: tests of whole operators, in milliseconds.
+//! 20. [`troubleshooting`]: error messages, their causes and the remedy.
 
 /// Declares one page. The links between pages get their targets here, because in the book they lead to files.
 macro_rules! page {
@@ -30,6 +31,7 @@ macro_rules! page {
         #[doc = "[first-operator]: crate::guide::first_operator"]
         #[doc = "[reconcilers]: crate::guide::reconcilers"]
         #[doc = "[retries]: crate::guide::retries"]
+        #[doc = "[desired-sets]: crate::guide::desired_sets"]
         #[doc = "[watches]: crate::guide::watches"]
         #[doc = "[cache]: crate::guide::cache"]
         #[doc = "[memory]: crate::guide::memory"]
@@ -53,6 +55,7 @@ macro_rules! page {
 page!(first_operator, "../guide/first-operator.md");
 page!(reconcilers, "../guide/reconcilers.md");
 page!(retries, "../guide/retries.md");
+page!(desired_sets, "../guide/desired-sets.md");
 page!(watches, "../guide/watches.md");
 page!(cache, "../guide/cache.md");
 page!(memory, "../guide/memory.md");

@@ -47,6 +47,7 @@ const LEASE: &str = "steersman-lease";
 const INFORMER: &str = "steersman-informer";
 const CACHE: &str = "steersman-cache";
 const CLIENT: &str = "steersman-client";
+const DESIRED: &str = "steersman-desired";
 const CONTROLLER: &str = "steersman-controller";
 const MANAGER: &str = "steersman-manager";
 const CLI: &str = "steersman-cli";
@@ -157,6 +158,11 @@ const RANKS: &[Row] = &[
         never: &[],
     },
     Row {
+        name: DESIRED,
+        may: &[CLIENT, API, OBJECT],
+        never: &["tokio"],
+    },
+    Row {
         name: CONTROLLER,
         may: &[CLIENT, CACHE, INFORMER, EVENTS, WORKQUEUE, OBJECT],
         never: &[],
@@ -176,7 +182,7 @@ const RANKS: &[Row] = &[
     Row {
         name: FACADE,
         may: &[
-            CLI, MANAGER, CONTROLLER, CLIENT, CACHE, INFORMER, EVENTS, LEASE, SERVE, API,
+            CLI, MANAGER, CONTROLLER, DESIRED, CLIENT, CACHE, INFORMER, EVENTS, LEASE, SERVE, API,
             WORKQUEUE, OBJECT,
         ],
         never: &[],

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, RETRY_AFTER};
-use http::{HeaderMap, Method, Request, Response};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use kube_client::client::Body;
 use tokio::time::timeout;
@@ -113,9 +113,19 @@ impl Call {
         self,
         client: &kube_client::Client,
     ) -> Result<(RequestInfo, Bytes), Error> {
-        let (info, response) = self.send(client).await?;
-        let body = collect(&info, response, usize::MAX).await?;
+        let (info, _, body) = self.fetch_with_code(client).await?;
         Ok((info, body))
+    }
+
+    /// Sends the request and collects the whole answer, with its status code.
+    pub(crate) async fn fetch_with_code(
+        self,
+        client: &kube_client::Client,
+    ) -> Result<(RequestInfo, StatusCode, Bytes), Error> {
+        let (info, response) = self.send(client).await?;
+        let code = response.status();
+        let body = collect(&info, response, usize::MAX).await?;
+        Ok((info, code, body))
     }
 }
 

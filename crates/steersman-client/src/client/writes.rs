@@ -1,5 +1,7 @@
 //! Handle: the verbs of a client that write.
 
+use std::sync::Arc;
+
 use kube_core::DynamicObject;
 use serde::Serialize;
 use serde_json::Value;
@@ -113,7 +115,8 @@ impl<S> Client<S> {
     }
 
     /// Applies an object (server-side apply): sets the fields that are set in `object` and leaves all other fields
-    /// alone. Creates the object if it is absent.
+    /// alone. Creates the object if it is absent. The request is always sent; a reconciler calls
+    /// [`ensure_applied`](Self::ensure_applied), which sends nothing if nothing has changed.
     ///
     /// A field that this manager applied before and that `object` lacks is removed, unless another manager owns it
     /// too. Fields that only the server sets are left out, and so are `null`s, which in Rust are `Option`s that are
@@ -171,7 +174,10 @@ impl<S> Client<S> {
     where
         S: KindSource<K>,
     {
-        self.shared.apply(&self.kinds.kind_of(), part).await
+        let kind = self.kinds.kind_of();
+        let apply = self.shared.prepare_apply(&kind, part)?;
+        let applied = self.shared.apply(&kind, apply).await?;
+        Ok(Arc::unwrap_or_clone(applied.into_object()))
     }
 
     /// Returns the fields of an object that this client's manager has applied, as a document that can be changed and
@@ -266,6 +272,9 @@ impl<S> Client<S> {
         let request = api.delete_request(&key, &options)?;
         let sender = self.shared.sender().dry(options.dry_run);
         sender.write_knowing(kind, request, version).await?;
+        if !options.dry_run {
+            self.shared.forget_applied(kind, &key);
+        }
         Ok(())
     }
 

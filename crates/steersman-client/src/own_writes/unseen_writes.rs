@@ -7,10 +7,12 @@ use std::time::{Duration, Instant};
 use steersman_object::{Gvk, ObjectKey, ResourceVersion};
 
 mod filter;
+mod kept_answer;
 mod question;
 mod note;
 
 pub(crate) use filter::Filter;
+pub(crate) use kept_answer::{AnswerBudget, KeptAnswer};
 pub(crate) use note::{CacheState, Note, StoredObject};
 pub(crate) use question::{Question, Subject};
 
@@ -32,6 +34,8 @@ pub(crate) enum NotedWrite {
         key: ObjectKey,
         uid: String,
         version: ResourceVersion,
+        /// The object as the server answered it, if the cache will hold exactly that object.
+        answer: Option<KeptAnswer>,
     },
     /// The server deleted the object.
     Deleted {
@@ -121,6 +125,7 @@ impl UnseenWrites {
             deleted: false,
             is_final: false,
             absent: None,
+            answer: None,
             awaited: None,
             serial,
             writer,
@@ -142,9 +147,15 @@ impl UnseenWrites {
             {
                 None
             }
-            NotedWrite::Stored { key, uid, version } => {
+            NotedWrite::Stored {
+                key,
+                uid,
+                version,
+                answer,
+            } => {
                 let new = Note {
                     version: Some(version),
+                    answer,
                     ..note(&key, Some(uid))
                 };
                 new.after(known(&key))

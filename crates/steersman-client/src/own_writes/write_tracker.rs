@@ -10,8 +10,8 @@ use steersman_object::{Gvk, Kind, ObjectKey, ResourceVersion};
 use tokio::time::Instant;
 
 use super::unseen_writes::{
-    CacheState, Filter, Note, NotedWrite, Question, Read, StoredObject, Subject, UnseenWrites,
-    Writer,
+    AnswerBudget, CacheState, Filter, Note, NotedWrite, Question, Read, StoredObject, Subject,
+    UnseenWrites, Writer,
 };
 use crate::consistency::ReadConsistency;
 use crate::options::ClientOptions;
@@ -28,6 +28,7 @@ pub(crate) struct WriteTracker {
     writes: Mutex<UnseenWrites>,
     /// Tells most reads without the lock that they owe nothing (RYOW-11).
     filter: Arc<Filter>,
+    answers: AnswerBudget,
     /// The number of times that the lock was taken.
     #[cfg(test)]
     locked: std::sync::atomic::AtomicUsize,
@@ -67,6 +68,7 @@ impl WriteTracker {
             cache,
             filter: writes.filter(),
             writes: Mutex::new(writes),
+            answers: AnswerBudget::default(),
             #[cfg(test)]
             locked: Default::default(),
         }
@@ -157,7 +159,12 @@ impl WriteTracker {
             self.note(
                 question.writer,
                 gvk,
-                NotedWrite::Stored { key, uid, version },
+                NotedWrite::Stored {
+                    key,
+                    uid,
+                    version,
+                    answer: None,
+                },
             );
         }
         if let (Subject::Object(key), []) = (&question.subject, &*list.objects)
@@ -292,16 +299,29 @@ impl WriteTracker {
         let has = self.key_state(gvk, &key)?;
         let stored = has.stored.as_ref();
         match membership {
-            Membership::Inside => Some(NotedWrite::Stored { key, uid, version }),
+            Membership::Inside => Some(NotedWrite::Stored {
+                key,
+                uid,
+                version,
+                // RYOW-12: the answer to a delete may be an earlier state.
+                answer: written
+                    .body
+                    .as_ref()
+                    .filter(|_| write.verb != "delete")
+                    .and_then(|body| self.answers.keep(body)),
+            }),
             // RYOW-8: an object that was created outside the selectors was never inside, unless another object had
             // the name.
             Membership::Outside if write.verb == "create" && stored.is_none() => None,
             Membership::Outside => Some(NotedWrite::Absent { key, at: version }),
             _ if look(&has).has_come(&version) => None,
             // The informer receives the write in either case, as a change of the object or as its deletion.
-            _ if stored.is_some_and(|stored| stored.uid == uid) => {
-                Some(NotedWrite::Stored { key, uid, version })
-            }
+            _ if stored.is_some_and(|stored| stored.uid == uid) => Some(NotedWrite::Stored {
+                key,
+                uid,
+                version,
+                answer: None,
+            }),
             _ => Some(NotedWrite::Unjudged { key, version }),
         }
     }

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use steersman_api::{AnsweredObject, Error};
 
 use crate::write::{Outcome, Write, Written};
@@ -13,10 +14,10 @@ const SHORTEST_WAIT: Duration = Duration::from_secs(1);
 /// Returns the outcome of a write.
 pub(crate) fn outcome<'a>(
     write: &Write,
-    sent: Result<Option<&AnsweredObject>, &'a Error>,
+    sent: Result<(Option<&AnsweredObject>, &Bytes), &'a Error>,
 ) -> Outcome<'a> {
     match sent {
-        Ok(object) => Outcome::Done(object.and_then(|object| written(write, object))),
+        Ok((object, body)) => Outcome::Done(object.and_then(|object| written(write, object, body))),
         Err(error) if is_unknown(error) => Outcome::Unknown(error),
         Err(error) => Outcome::Refused(error),
     }
@@ -80,7 +81,7 @@ impl Repeats {
 }
 
 /// Returns the written object if the answer is about that object.
-fn written(write: &Write, object: &AnsweredObject) -> Option<Written> {
+fn written(write: &Write, object: &AnsweredObject, body: &Bytes) -> Option<Written> {
     let itself = object.gvk.same_group_kind(write.kind.gvk());
     // A Scale has the uid and the version of the scaled object. The Status of a delete has the uid of the deleted
     // object, and no namespace.
@@ -99,6 +100,7 @@ fn written(write: &Write, object: &AnsweredObject) -> Option<Written> {
         labels: itself.then(|| object.labels.clone()),
         deleting: object.deleting,
         finalized: itself && object.finalized,
+        body: itself.then(|| body.clone()),
     })
 }
 

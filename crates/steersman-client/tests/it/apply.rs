@@ -1,5 +1,7 @@
 //! CLIENT-5: server-side apply of whole and partial objects, conflicts, and extracted fields.
 
+mod unchanged;
+
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde::Serialize;

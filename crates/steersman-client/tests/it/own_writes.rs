@@ -1,5 +1,6 @@
 //! RYOW: a cached read sees the writes of its own key, however far behind the cache is.
 
+mod answers;
 mod first_lists;
 
 use std::time::Duration;
@@ -18,7 +19,12 @@ use crate::world::{World, config, key, set};
 
 const BOUND: Duration = Duration::from_secs(10);
 
+/// A client that waits for the cache instead of reading the answers to its writes.
 pub(crate) fn mine(world: &World) -> Client {
+    answering(world).own_answers(false)
+}
+
+pub(crate) fn answering(world: &World) -> Client {
     world
         .client
         .for_request(RequestId::new("sites", key("front")))

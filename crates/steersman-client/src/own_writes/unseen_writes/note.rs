@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use steersman_object::{ObjectKey, ResourceVersion};
 
-use super::Writer;
+use super::{KeptAnswer, Writer};
 
 /// The state of one object in an informer.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +39,8 @@ pub(crate) struct Note {
     /// The newest resource version at which the server had no object of this key. It is not about a uid: an object
     /// that the cache receives later, of any uid, may be alive.
     pub(super) absent: Option<ResourceVersion>,
+    /// The object at `version`, as the server answered it.
+    pub(super) answer: Option<KeptAnswer>,
     /// The time at which a read first waited for the note.
     pub(super) awaited: Option<Instant>,
     pub(super) serial: u64,
@@ -51,6 +53,13 @@ impl Note {
     pub(crate) fn patience(&self, most: Duration, now: Instant) -> Duration {
         let waited = |since| now.saturating_duration_since(since);
         most.saturating_sub(self.awaited.map_or(Duration::ZERO, waited))
+    }
+
+    /// RYOW-12: returns the object at the version of the note, if nothing else is known about its key: a read may return
+    /// it while the informer has not come to that version.
+    pub(crate) fn answer(&self) -> Option<&KeptAnswer> {
+        let answer = self.answer.as_ref();
+        answer.filter(|_| !self.deleted && self.absent.is_none())
     }
 
     /// Returns whether an informer has seen the write (RYOW-2).

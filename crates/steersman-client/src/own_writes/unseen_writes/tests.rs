@@ -22,6 +22,7 @@ fn key(name: &str) -> ObjectKey {
 
 fn stored(name: &str, uid: &str, version: &str) -> NotedWrite {
     NotedWrite::Stored {
+        answer: None,
         key: key(name),
         uid: uid.to_owned(),
         version: ResourceVersion::new(version),

@@ -1,0 +1,83 @@
+//! Words: the answers to writes that are kept until the cache has seen the writes.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+
+/// The largest number of bytes of all kept answers of one client and of the clients made from it.
+const MOST_BYTES: usize = 4 << 20;
+
+/// The bytes of all kept answers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AnswerBudget(Arc<AtomicUsize>);
+
+/// The object in the answer to a write, in JSON. Clones share it.
+#[derive(Clone)]
+pub(crate) struct KeptAnswer(Arc<KeptBytes>);
+
+struct KeptBytes {
+    body: Bytes,
+    budget: AnswerBudget,
+}
+
+impl AnswerBudget {
+    /// Keeps an answer, unless all answers together would be too large.
+    pub(crate) fn keep(&self, body: &Bytes) -> Option<KeptAnswer> {
+        let before = self.0.fetch_add(body.len(), Ordering::Relaxed);
+        // Dropped below if it is too large, which gives the bytes back.
+        let kept = KeptAnswer(Arc::new(KeptBytes {
+            body: body.clone(),
+            budget: self.clone(),
+        }));
+        (before.saturating_add(body.len()) <= MOST_BYTES).then_some(kept)
+    }
+}
+
+impl KeptAnswer {
+    pub(crate) fn body(&self) -> &[u8] {
+        &self.0.body
+    }
+}
+
+impl Drop for KeptBytes {
+    fn drop(&mut self) {
+        self.budget.0.fetch_sub(self.body.len(), Ordering::Relaxed);
+    }
+}
+
+impl PartialEq for KeptAnswer {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.body == other.0.body
+    }
+}
+
+impl Eq for KeptAnswer {}
+
+impl fmt::Debug for KeptAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The object may be a Secret.
+        write!(f, "KeptAnswer({} bytes)", self.0.body.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RYOW-12
+    #[test]
+    fn the_kept_answers_have_a_limit_and_give_their_bytes_back() {
+        let budget = AnswerBudget::default();
+        let half = Bytes::from(vec![0; MOST_BYTES / 2]);
+        let first = budget.keep(&half).unwrap();
+        let second = budget.keep(&half).unwrap();
+        assert_eq!(budget.keep(&Bytes::from_static(b"{}")), None);
+        drop(first.clone());
+        assert_eq!(budget.keep(&Bytes::from_static(b"{}")), None);
+        drop(first);
+        assert_eq!(budget.keep(&half), Some(second));
+        assert_eq!(budget.0.load(Ordering::Relaxed), 0);
+    }
+}

@@ -1,0 +1,182 @@
+//! Driver: applies objects (server-side apply), and recognises an apply that would change nothing.
+
+use std::mem::discriminant;
+use std::sync::Arc;
+
+use kube_core::DynamicObject;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use steersman_api::{Patch, WriteOptions};
+use steersman_cache::Cache;
+use steersman_cache::internal::CacheInternals as _;
+use steersman_object::{Gvk, Kind, Object, ObjectKey, ResourceVersion, Uid};
+
+use super::{Shared, without_status};
+use crate::applied::{AppliedState, Intent};
+use crate::ensure::Ensured;
+use crate::error::Error;
+use crate::patch::change::Part;
+use crate::patch::document::{conflicts, document, in_namespace, part_document};
+
+/// An apply that is ready to be sent.
+pub(crate) struct Apply {
+    pub(crate) key: ObjectKey,
+    document: Value,
+    /// `None` for a dry run, which is always sent and never remembered.
+    intent: Option<Intent>,
+}
+
+impl Shared {
+    /// Returns the apply of an object, or of a part of one.
+    pub(crate) fn prepare_apply(
+        &self,
+        kind: &Kind,
+        part: &(impl Serialize + Sync),
+    ) -> Result<Apply, Error> {
+        let (key, document) = document(kind, part)?;
+        let key = self.key_in_namespace(kind, &key)?;
+        let document = in_namespace(document, &key);
+        let intent = match self.options().dry_run {
+            true => None,
+            false => Some(self.intent(kind, &key, &document)?),
+        };
+        Ok(Apply {
+            key,
+            document,
+            intent,
+        })
+    }
+
+    fn intent(&self, kind: &Kind, key: &ObjectKey, document: &Value) -> Result<Intent, Error> {
+        let validation = self.options().field_validation.as_ref();
+        let options = (self.options().force, validation.map(discriminant));
+        let applied = self.inner.applied.lock();
+        let intent = applied.intent(&self.manager(), options, document);
+        intent.map_err(|source| Error::Encode {
+            kind: kind.clone(),
+            key: key.clone(),
+            source,
+        })
+    }
+
+    /// Returns the state that an equal apply left, if the cache can tell whether the object is still in that state: a
+    /// running informer holds the whole objects of the key's namespace.
+    pub(crate) fn state_after(&self, kind: &Kind, apply: &Apply) -> Option<AppliedState> {
+        let intent = apply.intent?;
+        let mirror = self.cache().mirror_of(kind.gvk(), &apply.key)?;
+        if mirror.is_metadata_only() {
+            return None;
+        }
+        let applied = self.inner.applied.lock();
+        applied.left_by(kind.gvk(), &apply.key, intent).cloned()
+    }
+
+    /// Counts an apply that is not sent.
+    pub(crate) fn apply_skipped(&self, kind: &Kind) {
+        if let Some(metrics) = &self.options().metrics {
+            metrics.skipped(kind);
+        }
+    }
+
+    /// Forgets the applies to an object that was deleted.
+    pub(crate) fn forget_applied(&self, kind: &Kind, key: &ObjectKey) {
+        let mut applied = self.inner.applied.lock();
+        applied.forget(kind.gvk(), key, None);
+    }
+
+    /// Sends an apply, and remembers the state that it leaves.
+    pub(crate) async fn apply<K: Object>(
+        &self,
+        kind: &Kind,
+        apply: Apply,
+    ) -> Result<Ensured<K>, Error> {
+        let Apply {
+            key,
+            document,
+            intent,
+        } = apply;
+        let api = self.api::<K>(kind).await?;
+        let request = api.patch_request(&key, &Patch::Apply(document), &self.applying())?;
+        if intent.is_some() {
+            // If the answer is lost, the state of the object is unknown.
+            self.inner.applied.lock().forget(kind.gvk(), &key, intent);
+        }
+        let answer = self.sender.answer(kind, request, None).await;
+        let answer = answer.map_err(|refused| self.conflict(kind, key.clone(), refused))?;
+        if let Some(intent) = intent {
+            let left = AppliedState {
+                uid: Uid::new(answer.value.uid_str()),
+                version: answer.value.stored_version(),
+            };
+            let mut applied = self.inner.applied.lock();
+            applied.remember(kind.gvk(), &key, intent, left, |gvk, key, left| {
+                is_outdated(self.cache(), gvk, key, &left.version)
+            });
+        }
+        let object = Arc::new(answer.value);
+        Ok(match answer.created {
+            true => Ensured::Created(object),
+            false => Ensured::Updated(object),
+        })
+    }
+
+    /// Applies a subresource of the object of this key.
+    pub(crate) async fn apply_part<T: DeserializeOwned + Send + 'static>(
+        &self,
+        kind: &Kind,
+        key: &ObjectKey,
+        subresource: &str,
+        body: &(impl Serialize + Sync),
+    ) -> Result<T, Error> {
+        let key = self.key_in_namespace(kind, key)?;
+        let patch = Patch::Apply(part_document(kind, &key, body)?);
+        let api = self.api::<DynamicObject>(kind).await?;
+        let request = api.patch_part_request(&key, subresource, &patch, &self.applying())?;
+        let answer = self.sender.write(kind, request).await;
+        let part = match subresource {
+            "status" => Part::Status,
+            _ => Part::Object,
+        };
+        answer.map_err(|refused| {
+            let refused = self.conflict(kind, key.clone(), refused);
+            without_status(refused, kind, key, part)
+        })
+    }
+
+    /// Returns the options of an apply, which always name a manager.
+    fn applying(&self) -> WriteOptions {
+        let options = self.options().write().field_manager(self.manager());
+        options.force(self.options().force)
+    }
+
+    /// Returns the error of a refused apply; for a conflict, with the managers that own the fields.
+    fn conflict(&self, kind: &Kind, key: ObjectKey, refused: steersman_api::Error) -> Error {
+        let conflicts = conflicts(&refused);
+        if conflicts.is_empty() {
+            return Error::Api(refused);
+        }
+        Error::ApplyConflict {
+            kind: kind.clone(),
+            key,
+            manager: self.manager(),
+            conflicts,
+            source: Box::new(refused),
+        }
+    }
+}
+
+/// Returns whether the cache shows another state of the object than the one at `version`, or no informer covers the
+/// object.
+fn is_outdated(cache: &Cache, gvk: &Gvk, key: &ObjectKey, version: &ResourceVersion) -> bool {
+    let Some(mirror) = cache.mirror_of(gvk, key) else {
+        return true;
+    };
+    let state = mirror.key_state(key);
+    match &state.stored {
+        Some(stored) if stored.version == *version => false,
+        Some(stored) if stored.version.is_at_least(version) => true,
+        // The answer to an apply may arrive before its event.
+        _ => state.applied.is_at_least(version),
+    }
+}

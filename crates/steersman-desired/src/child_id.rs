@@ -1,0 +1,38 @@
+//! Words: names a child of a set.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+/// Names a child of one set: [`DesiredSet::add`](crate::DesiredSet::add) returns it, for the `after` of later children
+/// and for the outcome. An id has no meaning in another set.
+pub struct ChildId<K> {
+    index: usize,
+    of: PhantomData<fn() -> K>,
+}
+
+impl<K> ChildId<K> {
+    pub(crate) fn new(index: usize) -> Self {
+        Self {
+            index,
+            of: PhantomData,
+        }
+    }
+
+    pub(crate) fn index(self) -> usize {
+        self.index
+    }
+}
+
+impl<K> Clone for ChildId<K> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K> Copy for ChildId<K> {}
+
+impl<K> fmt::Debug for ChildId<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ChildId({})", self.index)
+    }
+}

@@ -1,0 +1,252 @@
+//! Machine: the owner of a set: completes the documents of its children, and tells its children from other objects.
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde_json::{Map, Value};
+use steersman_client::Error as ClientError;
+use steersman_object::owner::{OwnerError, controller_of, is_controlled_by, set_controller};
+use steersman_object::{Kind, LabelSelector, Object, ObjectKey, Selection};
+
+/// The owner of a set, and the label of its children.
+#[derive(Clone, Debug)]
+pub(crate) struct SetOwner {
+    /// The metadata of the owner: name, namespace and uid. The type stands for the owner's, and only its metadata is
+    /// read.
+    meta: ConfigMap,
+    kind: Kind,
+    label: String,
+}
+
+impl SetOwner {
+    pub(crate) fn new(owner: &impl Object, kind: &Kind, label: String) -> Self {
+        let mut meta = carrier(&owner.key());
+        meta.metadata.uid = Some(owner.uid_str().to_owned());
+        Self {
+            meta,
+            kind: kind.clone(),
+            label,
+        }
+    }
+
+    pub(crate) fn key(&self) -> ObjectKey {
+        self.meta.key()
+    }
+
+    /// Checks that the owner can own children: it was created.
+    pub(crate) fn check(&self) -> Result<(), OwnerError> {
+        let mut child = carrier(&self.key());
+        set_controller(&self.meta, &self.kind, &mut child)
+    }
+
+    /// Returns the key in the namespace of the owner if it names none.
+    pub(crate) fn key_of(&self, kind: &Kind, key: &ObjectKey) -> ObjectKey {
+        match (key.namespace(), self.key().namespace()) {
+            (None, Some(namespace)) if kind.is_namespaced() => {
+                ObjectKey::namespaced(namespace, key.name())
+            }
+            _ => key.clone(),
+        }
+    }
+
+    /// Returns the selection of the children of a kind: the objects with the label of the set in the owner's
+    /// namespace.
+    pub(crate) fn selection(&self, kind: &Kind) -> Selection {
+        let label = LabelSelector::label(&self.label, self.meta.uid_str());
+        let selection = Selection::new().labels(label);
+        match self.key().namespace() {
+            Some(namespace) if kind.is_namespaced() => selection.namespace(namespace),
+            _ => selection,
+        }
+    }
+
+    /// SET-1: returns whether the owner controls an object, by its uid.
+    pub(crate) fn owns(&self, object: &impl Object) -> bool {
+        is_controlled_by(object, &self.meta)
+    }
+
+    /// Checks that an object of the name of a child is a child: an object that another owner, or none, controls is left
+    /// alone.
+    pub(crate) fn check_own(&self, object: &impl Object) -> Result<(), OwnerError> {
+        if self.owns(object) {
+            return Ok(());
+        }
+        let key = object.key();
+        Err(match controller_of(object.meta()) {
+            None => OwnerError::NotControlled { object: key },
+            Some(controller) => OwnerError::AlreadyControlled {
+                object: key,
+                controller: controller.name.clone(),
+                controller_kind: controller.kind.clone(),
+            },
+        })
+    }
+
+    /// Completes the document of a child with the namespace, the controller reference and the label; returns it with
+    /// the key of the child.
+    pub(crate) fn complete(
+        &self,
+        kind: &Kind,
+        document: Value,
+    ) -> Result<(ObjectKey, Value), ClientError> {
+        let refused = |problem: &str| ClientError::NotApplicable {
+            kind: kind.clone(),
+            key: ObjectKey::cluster(""),
+            problem: problem.to_owned(),
+        };
+        let Value::Object(mut members) = document else {
+            return Err(refused("it is no object"));
+        };
+        let Some(Value::Object(metadata)) = members.get_mut("metadata") else {
+            return Err(refused("it has no metadata"));
+        };
+        let text = |name: &str| {
+            let text = metadata.get(name).and_then(Value::as_str);
+            text.unwrap_or_default()
+        };
+        let key = ObjectKey::namespaced(text("namespace"), text("name"));
+        if key.name().is_empty() {
+            return Err(refused("its metadata has no name, and apply works by name"));
+        }
+        let key = self.key_of(kind, &key);
+        if let Some(namespace) = key.namespace() {
+            metadata.insert("namespace".to_owned(), namespace.into());
+        }
+        self.own(&key, metadata)?;
+        Ok((key, Value::Object(members)))
+    }
+
+    /// Adds the controller reference and the label to the metadata of a child.
+    fn own(&self, key: &ObjectKey, metadata: &mut Map<String, Value>) -> Result<(), OwnerError> {
+        let mut child = carrier(key);
+        set_controller(&self.meta, &self.kind, &mut child)?;
+        let uid = self.meta.uid_str();
+        let mut references = match metadata.remove("ownerReferences") {
+            Some(Value::Array(references)) => references,
+            _ => Vec::new(),
+        };
+        references.retain(|reference| reference["uid"] != uid);
+        let ours = child.metadata.owner_references.into_iter().flatten();
+        // An owner reference consists of texts and booleans, which always encode.
+        references.extend(ours.filter_map(|ours| serde_json::to_value(ours).ok()));
+        metadata.insert("ownerReferences".to_owned(), Value::Array(references));
+        let mut labels = match metadata.remove("labels") {
+            Some(Value::Object(labels)) => labels,
+            _ => Map::new(),
+        };
+        labels.insert(self.label.clone(), uid.into());
+        metadata.insert("labels".to_owned(), Value::Object(labels));
+        Ok(())
+    }
+}
+
+/// Returns an object that carries the metadata of a key.
+fn carrier(key: &ObjectKey) -> ConfigMap {
+    ConfigMap {
+        metadata: key.to_meta(),
+        ..ConfigMap::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Namespace;
+    use serde_json::json;
+
+    use super::*;
+
+    const LABEL: &str = "example.com/set";
+
+    fn owner(uid: &str) -> SetOwner {
+        let mut owner = carrier(&ObjectKey::namespaced("a", "owner"));
+        owner.metadata.uid = Some(uid.to_owned());
+        SetOwner::new(&owner, &Kind::of::<ConfigMap>(), LABEL.to_owned())
+    }
+
+    fn complete(document: Value) -> Result<(ObjectKey, Value), ClientError> {
+        owner("u").complete(&Kind::of::<ConfigMap>(), document)
+    }
+
+    fn reference() -> Value {
+        json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "u",
+            "controller": true, "blockOwnerDeletion": true,
+        })
+    }
+
+    #[test]
+    fn a_document_gets_namespace_reference_and_label() {
+        let (key, document) =
+            complete(json!({"metadata": {"name": "c"}, "data": {"k": "v"}})).unwrap();
+        assert_eq!(key, ObjectKey::namespaced("a", "c"));
+        assert_eq!(
+            document,
+            json!({
+                "metadata": {
+                    "name": "c", "namespace": "a",
+                    "labels": {LABEL: "u"}, "ownerReferences": [reference()],
+                },
+                "data": {"k": "v"},
+            })
+        );
+        // Completing twice changes nothing, and other owners and labels stay.
+        let other = json!({"uid": "o"});
+        let mut given = document.clone();
+        given["metadata"]["ownerReferences"] = json!([reference(), other]);
+        given["metadata"]["labels"]["app"] = json!("web");
+        let (_, again) = complete(given).unwrap();
+        assert_eq!(
+            again["metadata"]["ownerReferences"],
+            json!([other, reference()])
+        );
+        assert_eq!(
+            again["metadata"]["labels"],
+            json!({LABEL: "u", "app": "web"})
+        );
+    }
+
+    #[test]
+    fn a_child_outside_the_namespace_of_its_owner_is_refused() {
+        let elsewhere = complete(json!({"metadata": {"name": "c", "namespace": "b"}}));
+        let kind = Kind::of::<Namespace>();
+        let cluster = owner("u").complete(&kind, json!({"metadata": {"name": "c"}}));
+        for refused in [elsewhere, cluster] {
+            let refused = refused.unwrap_err();
+            let is_across = matches!(
+                refused,
+                ClientError::Owner(OwnerError::AcrossNamespaces { .. })
+            );
+            assert!(is_across, "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_document_without_a_name_is_refused() {
+        for document in [
+            json!([]),
+            json!({}),
+            json!({"metadata": {"generateName": "c-"}}),
+        ] {
+            let refused = complete(document).unwrap_err();
+            let is_refused = matches!(refused, ClientError::NotApplicable { .. });
+            assert!(is_refused, "{refused}");
+        }
+        assert!(matches!(
+            owner("").check(),
+            Err(OwnerError::OwnerWithoutUid { .. })
+        ));
+        assert_eq!(owner("u").check(), Ok(()));
+    }
+
+    /// SET-1
+    #[test]
+    fn a_child_is_told_by_the_uid_of_its_controller() {
+        let mut child = carrier(&ObjectKey::namespaced("a", "c"));
+        let foreign = owner("u").check_own(&child);
+        assert!(matches!(foreign, Err(OwnerError::NotControlled { .. })));
+        child.metadata.owner_references = Some(vec![serde_json::from_value(reference()).unwrap()]);
+        assert!(owner("u").owns(&child));
+        // The owner was deleted and created again under its name.
+        assert!(!owner("v").owns(&child) && !owner("").owns(&child));
+        let foreign = owner("v").check_own(&child);
+        assert!(matches!(foreign, Err(OwnerError::AlreadyControlled { .. })));
+    }
+}

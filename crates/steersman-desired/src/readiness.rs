@@ -1,0 +1,123 @@
+//! Machine: decides whether an object is as its spec says, by the rules of kstatus.
+//!
+//! The rules are those of kstatus (`sigs.k8s.io/cli-utils`, `pkg/kstatus/status`), with three differences. A Job is
+//! current when it is complete, and not when it has started, because other objects wait for its work. A workload is
+//! current only after its controller has seen it (`observedGeneration`). A Pod that cannot be scheduled is in progress
+//! without a time limit, because a decision here reads no clock.
+
+mod built_in;
+mod fields;
+
+use std::fmt;
+
+use serde::Serialize;
+use serde_json::Value;
+use steersman_object::status_conditions::{READY, RECONCILING, STALLED, TRUE};
+use steersman_object::{Gvk, Kind};
+
+use fields::Fields;
+
+/// Whether an object is as its spec says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Readiness {
+    /// The object is as its spec says.
+    Current,
+    /// A controller works on the object, which becomes current without help. The text says what is missing.
+    InProgress(String),
+    /// The object does not become current without help. The text says why.
+    Failed(String),
+    /// The object is being deleted.
+    Terminating,
+}
+
+impl Readiness {
+    /// Returns the readiness of an object of a kind.
+    ///
+    /// An object of a custom kind is judged by `metadata.generation` and `status.observedGeneration`, and by its
+    /// conditions `Stalled`, `Reconciling` and `Ready`. Without any of them it is current, as kstatus has it: also a
+    /// custom object that its controller has not seen yet, if the controller writes no `observedGeneration`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use k8s_openapi::api::batch::v1::Job;
+    /// use steersman_desired::Readiness;
+    /// use steersman_object::Kind;
+    ///
+    /// let job: Job = serde_json::from_value(serde_json::json!({
+    ///     "metadata": {"name": "migrate"},
+    ///     "status": {"conditions": [{"type": "Complete", "status": "True"}]},
+    /// }))?;
+    /// assert_eq!(Readiness::of(&Kind::of::<Job>(), &job), Readiness::Current);
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    #[must_use]
+    pub fn of(kind: &Kind, object: &impl Serialize) -> Self {
+        match serde_json::to_value(object) {
+            Ok(object) => Self::of_json(kind.gvk(), &object),
+            Err(error) => Self::Failed(format!("the object cannot be encoded: {error}")),
+        }
+    }
+
+    /// Returns the readiness of an object that is given as JSON.
+    #[must_use]
+    pub fn of_json(gvk: &Gvk, object: &Value) -> Self {
+        let fields = Fields::of(object);
+        if fields.has("/metadata/deletionTimestamp") {
+            return Self::Terminating;
+        }
+        generation(&fields)
+            .or_else(|| standard_conditions(&fields))
+            .or_else(|| built_in::readiness(gvk, &fields))
+            .or_else(|| ready_condition(&fields))
+            .unwrap_or(Self::Current)
+    }
+
+    /// Returns whether the object is as its spec says.
+    #[must_use]
+    pub fn is_current(&self) -> bool {
+        *self == Self::Current
+    }
+}
+
+impl fmt::Display for Readiness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Current => f.write_str("is current"),
+            Self::InProgress(why) => write!(f, "is in progress: {why}"),
+            Self::Failed(why) => write!(f, "has failed: {why}"),
+            Self::Terminating => f.write_str("is being deleted"),
+        }
+    }
+}
+
+/// Returns `InProgress` if the status describes another generation of the spec.
+fn generation(fields: &Fields<'_>) -> Option<Readiness> {
+    let generation = fields.int("/metadata/generation")?;
+    let observed = fields.int("/status/observedGeneration")?;
+    (observed != generation).then(|| {
+        let why =
+            format!("generation {generation} was not observed yet, the status is of {observed}");
+        Readiness::InProgress(why)
+    })
+}
+
+/// Decides by the conditions that kstatus defines for all kinds.
+fn standard_conditions(fields: &Fields<'_>) -> Option<Readiness> {
+    let is_true = |type_: &str| fields.condition(type_).filter(|found| found.status == TRUE);
+    let stalled = is_true(STALLED).map(|found| Readiness::Failed(found.text()));
+    stalled.or_else(|| is_true(RECONCILING).map(|found| Readiness::InProgress(found.text())))
+}
+
+/// Decides by the condition `Ready`.
+fn ready_condition(fields: &Fields<'_>) -> Option<Readiness> {
+    let ready = fields.condition(READY)?;
+    Some(match ready.status == TRUE {
+        true => Readiness::Current,
+        false => Readiness::InProgress(ready.text()),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,71 @@
+//! Words: the fields of an object in JSON.
+
+use serde_json::Value;
+
+/// An object in JSON.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fields<'a>(&'a Value);
+
+/// A condition in the status of an object.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FoundCondition<'a> {
+    pub(super) status: &'a str,
+    pub(super) reason: &'a str,
+    message: &'a str,
+}
+
+impl<'a> Fields<'a> {
+    pub(super) fn of(object: &'a Value) -> Self {
+        Self(object)
+    }
+
+    /// Returns whether the field exists and is not null.
+    pub(super) fn has(self, pointer: &str) -> bool {
+        self.0
+            .pointer(pointer)
+            .is_some_and(|field| !field.is_null())
+    }
+
+    pub(super) fn int(self, pointer: &str) -> Option<i64> {
+        self.0.pointer(pointer)?.as_i64()
+    }
+
+    /// Returns a number of the status; a number that is 0 is left out in JSON.
+    pub(super) fn count(self, name: &str) -> i64 {
+        let status = self.0.get("status").and_then(|status| status.get(name));
+        status.and_then(Value::as_i64).unwrap_or(0)
+    }
+
+    /// Returns a text; empty if it does not exist.
+    pub(super) fn text(self, pointer: &str) -> &'a str {
+        let text = self.0.pointer(pointer).and_then(Value::as_str);
+        text.unwrap_or_default()
+    }
+
+    /// Returns the elements of a list.
+    pub(super) fn list(self, pointer: &str) -> impl Iterator<Item = Fields<'a>> {
+        let list = self.0.pointer(pointer).and_then(Value::as_array);
+        list.into_iter().flatten().map(Fields)
+    }
+
+    /// Returns the condition of a type in the status.
+    pub(super) fn condition(self, type_: &str) -> Option<FoundCondition<'a>> {
+        let mut conditions = self.list("/status/conditions");
+        let found = conditions.find(|condition| condition.text("/type") == type_)?;
+        Some(FoundCondition {
+            status: found.text("/status"),
+            reason: found.text("/reason"),
+            message: found.text("/message"),
+        })
+    }
+}
+
+impl FoundCondition<'_> {
+    /// Returns the message, or else the reason.
+    pub(super) fn text(self) -> String {
+        match self.message {
+            "" => self.reason.to_owned(),
+            message => message.to_owned(),
+        }
+    }
+}

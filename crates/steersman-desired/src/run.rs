@@ -1,0 +1,198 @@
+//! Driver: runs a set once: lists its children, applies them in order, and deletes the children that are left over.
+
+use std::collections::HashSet;
+
+use futures::future::try_join_all;
+use futures::stream::{FuturesUnordered, StreamExt as _};
+use steersman_client::{Client, ReadConsistency};
+use steersman_object::{Gvk, Kind, ObjectKey};
+
+use crate::error::Error;
+use crate::inventory::Members;
+use crate::member::{Member, Processed};
+use crate::outcome::{ChildOutcome, ChildState, SetOutcome};
+use crate::owner::SetOwner;
+use crate::plan::SetPlan;
+use crate::schedule::Schedule;
+
+/// The kind and the key of a child.
+type Name = (Kind, ObjectKey);
+
+/// Applies a set.
+pub(crate) async fn run(plan: SetPlan, client: &Client) -> Result<SetOutcome, Error> {
+    plan.owner.check()?;
+    let names = names(&plan)?;
+    let leftovers = leftovers(&plan, &names, client).await?;
+    let mut schedule = Schedule::new(plan.after);
+    let results = process(
+        &plan.owner,
+        client,
+        plan.members,
+        plan.at_once,
+        &mut schedule,
+    )
+    .await;
+    let mut outcome = assemble(&names, results, &schedule);
+    prune(&plan.owner, client, leftovers, plan.at_once, &mut outcome).await;
+    Ok(outcome)
+}
+
+/// Returns the names of the children in the set.
+///
+/// # Errors
+///
+/// [`Error::KindNotDeclared`] and [`Error::Twice`].
+fn names(plan: &SetPlan) -> Result<Vec<Name>, Error> {
+    let mut seen = HashSet::new();
+    let mut names = Vec::with_capacity(plan.members.len());
+    for member in &plan.members {
+        let (kind, key) = (member.kind().clone(), member.key().clone());
+        if !plan.is_declared(&kind) {
+            return Err(Error::KindNotDeclared { kind, key });
+        }
+        // A child without a name fails by itself.
+        if !key.name().is_empty() && !seen.insert(identity(&kind, &key)) {
+            return Err(Error::Twice { kind, key });
+        }
+        names.push((kind, key));
+    }
+    Ok(names)
+}
+
+/// Returns what tells a child from other children: the version of its kind does not matter.
+fn identity(kind: &Kind, key: &ObjectKey) -> (String, String, ObjectKey) {
+    let gvk: &Gvk = kind.gvk();
+    (gvk.group().to_owned(), gvk.kind().to_owned(), key.clone())
+}
+
+/// Returns the existing children that are not in the set.
+///
+/// The list of an empty set waits until the cache has seen the writes of its own key, because its result ends a
+/// clean-up. Otherwise nothing waits: a child that the cache has not seen yet has an event, and with it a later run.
+async fn leftovers(plan: &SetPlan, names: &[Name], client: &Client) -> Result<Members, Error> {
+    let reader = match plan.members.is_empty() {
+        true => client.clone(),
+        false => client.read_consistency(ReadConsistency::None),
+    };
+    let reader = &reader;
+    let lists = plan.kinds.iter().map(|kind| async move {
+        let listed = kind.list(&plan.owner, reader).await;
+        listed.map_err(|source| Error::Inventory {
+            kind: kind.kind().clone(),
+            owner: plan.owner.key(),
+            source: Box::new(source),
+        })
+    });
+    let listed = try_join_all(lists).await?;
+    let wanted: HashSet<_> = names
+        .iter()
+        .map(|(kind, key)| identity(kind, key))
+        .collect();
+    let mut leftovers: Vec<_> = listed.into_iter().flatten().collect();
+    leftovers.retain(|found| !wanted.contains(&identity(found.kind(), found.key())));
+    Ok(leftovers)
+}
+
+/// Processes the children, at most `at_once` at a time, as soon as the schedule lets them start.
+async fn process(
+    owner: &SetOwner,
+    client: &Client,
+    members: Members,
+    at_once: usize,
+    schedule: &mut Schedule,
+) -> Vec<Option<Processed>> {
+    let mut results: Vec<Option<Processed>> = members.iter().map(|_| None).collect();
+    let mut members: Vec<Option<Box<dyn Member>>> = members.into_iter().map(Some).collect();
+    let mut running = FuturesUnordered::new();
+    loop {
+        while running.len() < at_once
+            && let Some(index) = schedule.start_next()
+        {
+            // Each child starts once.
+            if let Some(member) = members.get_mut(index).and_then(Option::take) {
+                let processed = member.process(owner, client);
+                running.push(async move { (index, processed.await) });
+            }
+        }
+        let Some((index, processed)) = running.next().await else {
+            return results;
+        };
+        if processed.is_done() {
+            schedule.done(index);
+        }
+        if let Some(result) = results.get_mut(index) {
+            *result = Some(processed);
+        }
+    }
+}
+
+fn assemble(names: &[Name], results: Vec<Option<Processed>>, schedule: &Schedule) -> SetOutcome {
+    let mut outcome = SetOutcome {
+        children: Vec::with_capacity(names.len()),
+        objects: Vec::with_capacity(names.len()),
+    };
+    for (index, (result, (kind, key))) in results.into_iter().zip(names).enumerate() {
+        let processed = result.unwrap_or_else(|| {
+            let after = schedule.waits_for(index).iter();
+            let after = after.filter_map(|earlier| names.get(*earlier).cloned());
+            Processed::waiting(after.collect())
+        });
+        outcome.push((kind.clone(), key.clone()), processed, false);
+    }
+    outcome
+}
+
+/// Deletes the existing children that are not in the set, unless a child of the set was not applied.
+async fn prune(
+    owner: &SetOwner,
+    client: &Client,
+    leftovers: Members,
+    at_once: usize,
+    outcome: &mut SetOutcome,
+) {
+    let names: Vec<Name> = leftovers
+        .iter()
+        .map(|leftover| (leftover.kind().clone(), leftover.key().clone()))
+        .collect();
+    // SET-3
+    let unfinished: Vec<Name> = outcome
+        .children
+        .iter()
+        .filter(|child| !child.is_processed())
+        .map(|child| (child.kind.clone(), child.key.clone()))
+        .collect();
+    let results = match unfinished.is_empty() {
+        true => {
+            let mut schedule = Schedule::new(names.iter().map(|_| Vec::new()));
+            process(owner, client, leftovers, at_once, &mut schedule).await
+        }
+        false => names.iter().map(|_| None).collect(),
+    };
+    for (name, result) in names.into_iter().zip(results) {
+        let processed = result.unwrap_or_else(|| Processed::waiting(unfinished.clone()));
+        outcome.push(name, processed, true);
+    }
+}
+
+impl Processed {
+    fn waiting(after: Vec<Name>) -> Self {
+        Self {
+            state: ChildState::Waiting { after },
+            readiness: None,
+            object: None,
+        }
+    }
+}
+
+impl SetOutcome {
+    fn push(&mut self, (kind, key): Name, processed: Processed, pruned: bool) {
+        self.children.push(ChildOutcome {
+            kind,
+            key,
+            state: processed.state,
+            readiness: processed.readiness,
+            pruned,
+        });
+        self.objects.push(processed.object);
+    }
+}

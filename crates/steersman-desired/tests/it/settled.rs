@@ -1,0 +1,155 @@
+//! SET-5: a set that is as it was applied sends nothing; anything else is corrected.
+
+use serde_json::json;
+use steersman_apiserver::faults::Verb;
+use steersman_desired::{Child, ChildState, DesiredSet, Readiness, SetOutcome};
+
+use crate::world::{World, config, deployment, key, service};
+
+fn site(world: &World) -> DesiredSet {
+    let mut set = world.set();
+    set.add(Child::of(&config("site")));
+    set.add(Child::of(&service("site")));
+    set.add(Child::of(&deployment("site")));
+    set
+}
+
+/// SET-5
+#[tokio::test(start_paused = true)]
+async fn a_settled_set_sends_no_request() {
+    let world = World::new().await;
+    let mut set = world.set();
+    set.add(Child::of(&config("site")));
+    let servers = set.add(Child::of(&deployment("site")));
+    let outcome = world.apply(set).await;
+    let created = outcome.child(servers).unwrap();
+    assert!(
+        matches!(created.state, ChildState::Applied { created: true }),
+        "{created:?}"
+    );
+    assert!(
+        matches!(created.readiness, Some(Readiness::InProgress(_))),
+        "{created:?}"
+    );
+    assert!(!outcome.is_ready() && outcome.object(servers).is_some());
+
+    let is_settled = |outcome: &SetOutcome| {
+        let mut states = outcome.children().iter().map(|child| &child.state);
+        outcome.is_ready() && states.all(|state| matches!(state, ChildState::Unchanged))
+    };
+    world.until(site, is_settled).await;
+    let before = world.requests().len();
+    for _ in 0..3 {
+        let outcome = world.apply(site(&world)).await;
+        assert!(is_settled(&outcome), "{outcome:?}");
+    }
+    assert_eq!(world.requests().len(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn drift_is_corrected_and_a_deleted_child_comes_back() {
+    let world = World::new().await;
+    world.until(site, SetOutcome::is_ready).await;
+    let drift = json!({"data": {"k": "drifted"}});
+    world
+        .server
+        .merge_patch("configmaps", "default", "site", &drift)
+        .unwrap();
+    world.server.delete("services", "default", "site").unwrap();
+    let is_corrected = |_: &SetOutcome| {
+        let config = world.get("configmaps", "site").unwrap();
+        config["data"]["k"] == "v" && world.get("services", "site").is_some()
+    };
+    world.until(site, is_corrected).await;
+    // Fields of other managers stay.
+    let theirs = json!({"metadata": {"annotations": {"theirs": "1"}}});
+    world
+        .server
+        .merge_patch("configmaps", "default", "site", &theirs)
+        .unwrap();
+    let is_applied = |outcome: &SetOutcome| {
+        matches!(
+            outcome.children()[0].state,
+            ChildState::Applied { created: false }
+        )
+    };
+    world.until(site, is_applied).await;
+    let config = world.get("configmaps", "site").unwrap();
+    assert_eq!(config["metadata"]["annotations"]["theirs"], "1");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_gets_the_owner_the_label_and_the_namespace() {
+    let world = World::new().await;
+    let _ = world.apply(site(&world)).await;
+    let service = world.get("services", "site").unwrap();
+    let uid = world.owner.metadata.uid.clone().unwrap();
+    assert_eq!(service["metadata"]["ownerReferences"][0]["uid"], *uid);
+    assert_eq!(
+        service["metadata"]["ownerReferences"][0]["controller"],
+        true
+    );
+    assert_eq!(service["metadata"]["labels"][crate::world::LABEL], *uid);
+}
+
+#[tokio::test(start_paused = true)]
+async fn children_are_applied_several_at_once_and_no_more() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use steersman_client::{ClientOptions, Outcome, Write, WriteObserver};
+
+    #[derive(Default)]
+    struct InFlight {
+        now: AtomicUsize,
+        most: AtomicUsize,
+    }
+
+    impl WriteObserver for InFlight {
+        fn began(&self, _: &Write) {
+            let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
+            self.most.fetch_max(now, Ordering::SeqCst);
+        }
+
+        fn ended(&self, _: &Write, _: &Outcome<'_>) {
+            self.now.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    let in_flight = Arc::new(InFlight::default());
+    let options =
+        ClientOptions::new().observe_writes(Arc::clone(&in_flight) as Arc<dyn WriteObserver>);
+    let world = World::with(Default::default(), options).await;
+    let second = Duration::from_secs(1);
+    let _slow = world
+        .server
+        .faults()
+        .delay(Verb::Patch, "configmaps", second);
+    let mut set = world.set().at_once(3);
+    for number in 0..10 {
+        set.add(Child::of(&config(&format!("c{number}"))));
+    }
+    let outcome = world.apply(set).await;
+    assert!(outcome.is_ready(), "{outcome:?}");
+    assert_eq!(in_flight.most.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_of_a_kind_known_at_run_time_is_applied_too() {
+    use kube_core::DynamicObject;
+
+    let world = World::new().await;
+    let kind = steersman_object::Kind::of::<k8s_openapi::api::core::v1::ConfigMap>();
+    let part = json!({"metadata": {"name": "dynamic"}, "data": {"k": "1"}});
+    let mut set = world.set();
+    let child = set.add(
+        Child::<DynamicObject>::of_kind(&kind, &part)
+            .ready_when(|object| object.data["data"]["k"] == "1"),
+    );
+    let outcome = world.apply(set).await;
+    assert!(outcome.is_child_ready(child), "{outcome:?}");
+    let object = outcome.object(child).unwrap();
+    assert_eq!(object.metadata.name.as_deref(), Some("dynamic"));
+    assert_eq!(outcome.children()[0].key, key("dynamic"));
+}
