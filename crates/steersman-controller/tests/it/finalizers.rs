@@ -151,8 +151,10 @@ async fn an_object_that_was_deleted_unseen_is_cleaned_up_and_gets_no_finalizer()
     let server = world.server.clone();
     let (note, mut runs) = record();
     let list = Arc::new(finalizers(&note, &Results::default()));
+    let begun = note.clone();
     let reconciler = reconcile::of_object(move |site: Arc<Site>, ctx: Context| {
         let (server, list) = (server.clone(), Arc::clone(&list));
+        begun.note(&"begun");
         async move {
             // The cache does not see that the object is being deleted.
             server.faults().silence_watches();
@@ -167,8 +169,10 @@ async fn an_object_that_was_deleted_unseen_is_cleaned_up_and_gets_no_finalizer()
     });
     let controller = Controller::builder::<Site>().build(reconciler).unwrap();
     world.start(controller);
+    assert_eq!(runs.next().await, "begun");
+    // Not by a later reconcile, after the cache has seen the deletion.
     assert_eq!(runs.next().await, FIRST);
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(runs.is_quiet().await);
     assert_eq!(finalizers_of(&world, "shop"), None);
 }
 

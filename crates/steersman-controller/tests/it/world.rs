@@ -201,6 +201,11 @@ impl Runs {
         (text, (at - self.start).as_millis())
     }
 
+    /// Returns whether no request is recorded for a virtual hour.
+    pub(crate) async fn is_quiet(&mut self) -> bool {
+        tokio::time::timeout(HOUR, self.next()).await.is_err()
+    }
+
     /// Returns the requests recorded until none has come for a virtual hour.
     pub(crate) async fn rest(&mut self) -> Vec<String> {
         let mut rest = Vec::new();
