@@ -271,13 +271,19 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn reconciles_are_recorded_with_their_result() {
         let log = capture();
-        let span = tracing::error_span!("reconcile", controller = "website", object = ?"default/a");
+        let span =
+            tracing::error_span!("reconcile", controller = "website", request = ?"default/a");
         span.in_scope(|| {
             let inner = tracing::info_span!("within");
             inner.in_scope(|| tracing::error!(error = %"no such page", "reconcile failed"));
         });
         drop(span);
-        tracing::error_span!("reconcile", controller = "website", object = "default/b");
+        tracing::error_span!(
+            "reconcile",
+            controller = "website",
+            namespace = "default",
+            name = "b"
+        );
         let text = log.reconciles();
         assert!(
             text.starts_with("  website: 2 reconciles, 1 of them failed\n"),

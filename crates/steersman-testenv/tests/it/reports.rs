@@ -23,7 +23,12 @@ async fn the_report_of_a_failed_wait_contains_requests_objects_and_reconciles() 
     create(&client, "/api/v1/namespaces/default/configmaps", &object)
         .await
         .unwrap();
-    let span = tracing::error_span!("reconcile", controller = "site", object = ?"default/home");
+    let span = tracing::error_span!(
+        "reconcile",
+        controller = "site",
+        namespace = "default",
+        name = "home"
+    );
     span.in_scope(|| tracing::error!(error = "no pages", "reconcile failed"));
     drop(span);
 
