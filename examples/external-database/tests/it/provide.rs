@@ -1,5 +1,6 @@
 //! A database follows its object, and changes at the service are corrected.
 
+use std::future::ready;
 use std::time::Duration;
 
 use external_database::database::Database;
@@ -8,27 +9,26 @@ use http::Method;
 use serde_json::{Value, json};
 use steersman::api::Patch;
 
-use crate::world::{INTERVAL, World, operator};
+use crate::world::{World, operator};
 
 #[tokio::test(start_paused = true)]
 async fn a_database_follows_its_object_in_process() {
-    Box::pin(follow(World::start().await, INTERVAL)).await;
+    Box::pin(follow(World::start().await)).await;
 }
 
 #[tokio::test]
 async fn a_database_follows_its_object_over_http() {
     let service = DatabaseService::new();
     let address = service.serve().await.unwrap();
-    // Longer than the quiet time of the harness.
-    let interval = Duration::from_millis(1_500);
+    let interval = Duration::from_millis(600);
     let operator = operator(DatabaseClient::http(address), interval);
     let operator = operator.over_network().start().await.unwrap();
     let world = World { operator, service };
     world.create().await;
-    Box::pin(follow(world, interval)).await;
+    Box::pin(follow(world)).await;
 }
 
-async fn follow(mut world: World, interval: Duration) {
+async fn follow(mut world: World) {
     world.until_ready().await;
     assert_eq!(world.settings().unwrap().connections, 10);
     let status = world.read().await.unwrap().status.unwrap();
@@ -60,8 +60,16 @@ async fn follow(mut world: World, interval: Duration) {
     world.operator.tick_until_steady(1_000).await.unwrap();
     let issued = world.service.with(|records| records.issued());
     let before = world.operator.reconciles();
-    tokio::time::sleep(interval * 3).await;
-    assert!(world.operator.reconciles() > before);
+    let polled = world.operator.expect("further looks at the service");
+    let polled = polled.eventually(|| {
+        let after = world.operator.reconciles();
+        ready(
+            (after > before + 1)
+                .then_some(())
+                .ok_or_else(|| after.to_string()),
+        )
+    });
+    polled.await.unwrap();
     world.operator.tick_until_steady(1_000).await.unwrap();
     assert_eq!(world.service.with(|records| records.issued()), issued);
     world.operator.assert_settled().await.unwrap();

@@ -28,6 +28,8 @@ pub(crate) fn operator(client: DatabaseClient, interval: Duration) -> OperatorTe
     };
     OperatorTest::declared(declare)
         .crd_of::<Database>()
+        // Shorter than the interval: an operator that polls rests in between.
+        .quiet_for(interval / 2)
         .cache(controller::cache(CacheOptions::new()))
 }
 
