@@ -78,3 +78,58 @@ fn sum(family: &MetricFamily) -> u64 {
 fn whole(count: f64) -> u64 {
     count.max(0.0) as u64
 }
+
+#[cfg(test)]
+mod tests {
+    use prometheus::{CounterVec, GaugeVec, Histogram, HistogramOpts, IntGauge, Opts, Registry};
+
+    use super::*;
+
+    fn opts(name: &str) -> Opts {
+        Opts::new(name, "help")
+    }
+
+    #[test]
+    fn the_progress_is_the_sum_over_all_controllers() {
+        let registry = Registry::new();
+        for (controller, running) in [("a", 1), ("b", 2)] {
+            let of = |name: &str| opts(name).const_label("controller", controller);
+            let most = IntGauge::with_opts(of("controller_runtime_max_concurrent_reconciles"));
+            registry.register(Box::new(most.unwrap())).unwrap();
+            let active = IntGauge::with_opts(of("controller_runtime_active_workers")).unwrap();
+            active.set(running);
+            registry.register(Box::new(active)).unwrap();
+            let time = of("controller_runtime_reconcile_time_seconds");
+            let time = Histogram::with_opts(HistogramOpts::from(time)).unwrap();
+            time.observe(0.5);
+            time.observe(0.5);
+            registry.register(Box::new(time)).unwrap();
+        }
+        let depth = GaugeVec::new(opts("workqueue_depth"), &["priority"]).unwrap();
+        depth.with_label_values(&["0"]).set(3.0);
+        depth.with_label_values(&["-100"]).set(4.0);
+        registry.register(Box::new(depth)).unwrap();
+        let progress = Progress::of(&registry);
+        let expected = Progress {
+            controllers: 2,
+            reconciles: 4,
+            ready: 7,
+            running: 3,
+        };
+        assert_eq!(progress, expected);
+        assert!(!progress.is_idle() && Progress::default().is_idle());
+    }
+
+    #[test]
+    fn requests_that_change_objects_are_counted_by_their_method() {
+        let registry = Registry::new();
+        let labels = ["code", "method", "host"];
+        let sent = CounterVec::new(opts("rest_client_requests_total"), &labels).unwrap();
+        for (method, count) in [("GET", 9.0), ("POST", 2.0), ("PATCH", 3.0), ("DELETE", 1.0)] {
+            sent.with_label_values(&["200", method, "server"])
+                .inc_by(count);
+        }
+        registry.register(Box::new(sent)).unwrap();
+        assert_eq!(sent_writes(&registry), 6);
+    }
+}

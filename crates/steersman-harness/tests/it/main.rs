@@ -9,11 +9,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
+use serde_json::json;
 use steersman_controller::{
     Action, Context, Controller, Error, Reconciler, Request, predicate, reconcile,
 };
 use steersman_harness::{HarnessError, OperatorTest, Prepared, RunningOperator};
 use steersman_manager::{Manager, runnable};
+use steersman_testenv::apiserver::ApiServer;
 use steersman_testenv::log;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -164,6 +166,46 @@ async fn a_manager_that_ends_ends_the_wait() {
     let mut operator = operator.start().await.unwrap();
     let error = operator.tick_until_steady(1).await.unwrap_err();
     assert!(matches!(error, HarnessError::Ended(Some(_))), "{error:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn definitions_and_objects_exist_before_the_operator_starts() {
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "websites.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": {"plural": "websites", "kind": "Website"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object"}},
+            }],
+        },
+    });
+    let create = |prepared: Prepared| async move {
+        let website = json!({
+            "apiVersion": "example.com/v1", "kind": "Website",
+            "metadata": {"name": "home", "namespace": prepared.namespace()},
+        });
+        prepared.client().apply_manifest(&website).await?;
+        Ok(())
+    };
+    let is_there = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&is_there);
+    let server = ApiServer::new();
+    let looked_at = server.clone();
+    let operator = OperatorTest::declared(move |_: &Manager| -> Result<(), BoxError> {
+        let websites = looked_at.list("websites.example.com", "");
+        seen.store(websites.len(), Ordering::SeqCst);
+        Ok(())
+    });
+    let operator = operator
+        .server(server)
+        .crds([definition])
+        .before_start(create);
+    let operator = operator.start().await.unwrap();
+    assert_eq!(is_there.load(Ordering::SeqCst), 1);
+    operator.stop().await.unwrap();
 }
 
 #[tokio::test]
