@@ -22,6 +22,7 @@
 //! 18. [`player`]: the controllers, scheduler and kubelets that it stands in for.
 //! 19. [`testing`]: tests of whole operators, in milliseconds.
 //! 20. [`troubleshooting`]: error messages, their causes and the remedy.
+//! 21. [`coming_from_kube_rs`] and [`coming_from_controller_runtime`]: names side by side.
 
 /// Declares one page. The links between pages get their targets here, because in the book they lead to files.
 macro_rules! page {
@@ -48,6 +49,8 @@ macro_rules! page {
         #[doc = "[player]: crate::guide::player"]
         #[doc = "[testing]: crate::guide::testing"]
         #[doc = "[troubleshooting]: crate::guide::troubleshooting"]
+        #[doc = "[coming-from-kube-rs]: crate::guide::coming_from_kube_rs"]
+        #[doc = "[coming-from-controller-runtime]: crate::guide::coming_from_controller_runtime"]
         pub mod $name {}
     };
 }
@@ -74,6 +77,11 @@ page!(faults, "../guide/faults.md");
 page!(player, "../guide/player.md");
 page!(testing, "../guide/testing.md");
 page!(troubleshooting, "../guide/troubleshooting.md");
+page!(coming_from_kube_rs, "../guide/coming-from-kube-rs.md");
+page!(
+    coming_from_controller_runtime,
+    "../guide/coming-from-controller-runtime.md"
+);
 
 #[cfg(test)]
 mod tests;

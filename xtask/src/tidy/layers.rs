@@ -52,6 +52,7 @@ const CONTROLLER: &str = "steersman-controller";
 const MANAGER: &str = "steersman-manager";
 const CLI: &str = "steersman-cli";
 const FACADE: &str = "steersman";
+const HARNESS: &str = "steersman-harness";
 const BENCH: &str = "steersman-bench";
 const FUZZ: &str = "steersman-fuzz";
 
@@ -187,6 +188,11 @@ const RANKS: &[Row] = &[
         ],
         never: &[],
     },
+    Row {
+        name: HARNESS,
+        may: &[MANAGER, CONTROLLER, CLIENT, CACHE, TESTENV, API, OBJECT],
+        never: &[],
+    },
 ];
 
 /// External crates that only the listed packages may depend on.
@@ -198,7 +204,7 @@ const WRAPPED: &[(&str, &[&str])] = &[
 ];
 
 /// Crates of this workspace that an example may depend on.
-const EXAMPLES: &[&str] = &[FACADE, TESTENV];
+const EXAMPLES: &[&str] = &[FACADE, HARNESS, TESTENV];
 
 /// Reads the packages of the workspace from `cargo metadata`, without a network and without writing
 /// the lock file.
@@ -355,6 +361,7 @@ mod tests {
             ("steersman-apiserver", "steersman-object"),
             ("steersman-manager", "steersman-testenv"),
             ("steersman", "steersman-apiserver"),
+            ("steersman", "steersman-harness"),
             ("steersman-testenv", "steersman-api"),
             ("xtask", "steersman-object"),
             ("website-operator", "steersman-cache"),
@@ -383,6 +390,8 @@ mod tests {
             ("steersman-testenv", "steersman-apiserver"),
             ("steersman-manager", "steersman-api"),
             ("website-operator", "steersman-testenv"),
+            ("website-operator", "steersman-harness"),
+            ("steersman-harness", "steersman-manager"),
             ("steersman-bench", "kube-runtime"),
             ("steersman-bench", "steersman-controller"),
             ("xtask", "toml"),

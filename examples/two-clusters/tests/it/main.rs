@@ -3,6 +3,7 @@
 use serde_json::json;
 use steersman::manager::Shutdown;
 use steersman::{CancellationToken, Connection, Manager};
+use steersman_harness::OperatorTest;
 use steersman_testenv::apiserver::ApiServer;
 use steersman_testenv::eventually;
 use two_clusters::copier;
@@ -43,5 +44,34 @@ async fn binary_data_is_copied_with_the_texts() -> Result<(), BoxError> {
     assert_eq!(copy["binaryData"], json!({"logo.png": "iVBORw=="}));
     stop.cancel();
     running.await??;
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn settled_copies_are_written_in_no_cluster() -> Result<(), BoxError> {
+    let (hub, west) = (ApiServer::new(), ApiServer::new());
+    let original = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "motd", "namespace": "default", "labels": {"copy": "yes"}},
+        "data": {"text": "good morning"},
+    });
+    let created = hub.create(original);
+    created.map_err(|status| status.to_string())?;
+    let to_west = Connection::in_process(west.service(), "default");
+    let declare = move |manager: &Manager| -> Result<(), BoxError> {
+        copier::add(manager)?;
+        manager.add_cluster("west", to_west.clone(), copier::cache())?;
+        Ok(())
+    };
+    let operator = OperatorTest::declared(declare)
+        .server(hub)
+        .other_server(&west)
+        .cache(copier::cache());
+    let mut operator = operator.start().await?;
+    operator.tick_until_steady(20).await?;
+    let copy = west.get("configmaps", "default", "motd");
+    assert!(copy.is_some_and(|copy| copy["data"]["text"] == "good morning"));
+    operator.assert_settled().await?;
+    operator.stop().await?;
     Ok(())
 }

@@ -14,3 +14,4 @@ mod binary;
 mod failover;
 mod production;
 mod namespaces;
+mod settled;

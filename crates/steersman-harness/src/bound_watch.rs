@@ -1,0 +1,58 @@
+//! Driver: notices that more reconciles have ended than a test permits, even while the operator is busy without a pause.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use prometheus::Registry;
+use tokio::sync::Notify;
+
+use crate::progress::Progress;
+
+/// The interval between two looks at the metrics, in real time.
+const INTERVAL: Duration = Duration::from_millis(5);
+
+/// Watches the number of reconciles from a thread of its own.
+///
+/// A paused clock advances only while every task waits. An operator that triggers itself never waits, so no timer of
+/// its runtime fires, and a wait with timers would not end.
+#[derive(Debug)]
+#[must_use = "the watch ends when it is dropped"]
+pub(crate) struct BoundWatch {
+    exceeded: Arc<Notify>,
+    is_over: Arc<AtomicBool>,
+}
+
+impl BoundWatch {
+    /// Starts to watch; `last` is the largest permitted number of reconciles of the registry.
+    pub(crate) fn start(registry: &Registry, last: u64) -> Self {
+        let watch = Self {
+            exceeded: Arc::new(Notify::new()),
+            is_over: Arc::new(AtomicBool::new(false)),
+        };
+        let (exceeded, is_over) = (Arc::clone(&watch.exceeded), Arc::clone(&watch.is_over));
+        let registry = registry.clone();
+        std::thread::spawn(move || {
+            while !is_over.load(Ordering::Relaxed) {
+                if Progress::of(&registry).reconciles > last {
+                    exceeded.notify_one();
+                    return;
+                }
+                // It may return early, which costs one more look.
+                std::thread::park_timeout(INTERVAL);
+            }
+        });
+        watch
+    }
+
+    /// Waits until the number is exceeded.
+    pub(crate) async fn exceeded(&self) {
+        self.exceeded.notified().await;
+    }
+}
+
+impl Drop for BoundWatch {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+}

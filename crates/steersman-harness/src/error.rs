@@ -1,0 +1,44 @@
+//! Words: the reasons why a test of an operator fails.
+
+use steersman_testenv::assert::Unmet;
+use thiserror::Error;
+
+/// Any error, as closures of a test return it.
+pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// The reason why a test of an operator fails.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum HarnessError {
+    /// The server or the definitions are not there.
+    #[error("the environment of the test cannot be started or stopped")]
+    Env(#[from] steersman_testenv::Error),
+    /// The server refused a request of the harness.
+    #[error("the harness cannot {doing}")]
+    Request {
+        /// The request, after "cannot".
+        doing: String,
+        /// The error of the server.
+        source: Box<steersman_client::Error>,
+    },
+    /// A closure of [`before_start`](crate::OperatorTest::before_start) failed.
+    #[error("the preparation of the test failed")]
+    BeforeStart(#[source] BoxError),
+    /// The operator cannot be declared.
+    #[error("the operator cannot be declared")]
+    Declare(#[source] BoxError),
+    /// The manager of the operator ended by itself, or with an error.
+    #[error("the manager of the operator ended{}", if .0.is_some() { "" } else { " without being told to" })]
+    Ended(#[source] Option<Box<steersman_manager::Error>>),
+    /// The operator did not do what the test expects; the text has a report.
+    #[error(transparent)]
+    Unmet(#[from] Unmet),
+}
+
+impl HarnessError {
+    /// Returns whether the operator ran and did something else than the test expects.
+    #[must_use]
+    pub fn is_unmet(&self) -> bool {
+        matches!(self, Self::Unmet(_))
+    }
+}

@@ -1,0 +1,88 @@
+//! Tests of whole operators.
+//!
+//! An [`OperatorTest`] declares an operator and its surroundings; [`start`](OperatorTest::start) makes a
+//! [`RunningOperator`] in a namespace of its own. By default it runs on the embedded API server in this
+//! process, on a paused clock if the test pauses it. [`over_network`](OperatorTest::over_network) lets the
+//! environment variables of [`TestEnv`] choose: the embedded server over HTTPS, real binaries, or an
+//! existing cluster.
+//!
+//! ```
+//! # // A doctest has no harness of its own, so here the attribute leaves a plain function.
+//! # mod tokio { pub use ::tokio::*; pub use ::tokio::main as test; }
+//! use k8s_openapi::api::core::v1::ConfigMap;
+//! use steersman_controller::{Action, Context, Error, Reconciler, Request};
+//! use steersman_harness::{OperatorTest, Prepared};
+//!
+//! /// Counts the characters of a text.
+//! struct Counter;
+//!
+//! impl Reconciler for Counter {
+//!     async fn reconcile(&self, ctx: &Context, request: Request) -> Result<Action, Error> {
+//!         let Some(config) = ctx.client().get_opt::<ConfigMap>(&request.key).await? else {
+//!             return Ok(Action::done());
+//!         };
+//!         let count = |config: &mut ConfigMap| {
+//!             let data = config.data.get_or_insert_default();
+//!             let length = data.get("text").map_or(0, |text| text.chars().count());
+//!             data.insert("length".to_owned(), length.to_string());
+//!         };
+//!         ctx.client().modify(&*config, count).await?;
+//!         Ok(Action::done())
+//!     }
+//! }
+//!
+//! #[tokio::test(flavor = "current_thread", start_paused = true)]
+//! async fn a_text_is_counted_once() {
+//!     let create = |prepared: Prepared| async move {
+//!         let mut config = ConfigMap::default();
+//!         config.metadata = prepared.key("poem").to_meta();
+//!         config.data = Some([("text".to_owned(), "roses".to_owned())].into());
+//!         prepared.client().create(&config).await?;
+//!         Ok(())
+//!     };
+//!     let mut operator = OperatorTest::new::<ConfigMap>(Counter)
+//!         .before_start(create)
+//!         .start()
+//!         .await
+//!         .unwrap();
+//!
+//!     // One reconcile for the object, and one for the event of its own write.
+//!     operator.tick_until_steady(2).await.unwrap();
+//!     let key = operator.key("poem");
+//!     let counted: ConfigMap = operator.client().live().get(&key).await.unwrap();
+//!     assert_eq!(counted.data.unwrap()["length"], "5");
+//!
+//!     // Each object is requested once more, and nothing is written.
+//!     operator.assert_settled().await.unwrap();
+//!     operator.stop().await.unwrap();
+//! }
+//! # fn main() { a_text_is_counted_once() }
+//! ```
+//!
+//! # What it promises
+//!
+//! - **HARNESS-1** [`tick_until_steady`](RunningOperator::tick_until_steady) returns after a time in which no
+//!   reconcile waited, ran or ended and the embedded server stored nothing, and fails as soon as more reconciles
+//!   have ended than the test permits.
+//! - **HARNESS-2** [`assert_settled`](RunningOperator::assert_settled) counts every write request that the server
+//!   received in the round, by whichever client of the operator it was sent.
+//! - **HARNESS-3** The namespace of a test that does not call [`stop`](RunningOperator::stop) stays on an existing
+//!   cluster.
+
+mod error;
+mod prepared;
+mod progress;
+mod steadiness;
+mod bound_watch;
+mod write_log;
+mod running_operator;
+mod operator_test;
+
+pub use error::HarnessError;
+pub use operator_test::OperatorTest;
+pub use prepared::Prepared;
+pub use running_operator::RunningOperator;
+pub use steersman_testenv as testenv;
+
+#[cfg(doc)]
+use steersman_testenv::TestEnv;

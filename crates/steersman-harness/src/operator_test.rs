@@ -1,0 +1,239 @@
+//! Handle: declares the operator of a test and its surroundings.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Namespace;
+use kube_core::CustomResourceExt;
+use serde_json::Value;
+use steersman_api::Connection;
+use steersman_cache::{Cache, CacheOptions};
+use steersman_client::Client;
+use steersman_controller::{Controller, Reconciler};
+use steersman_manager::Manager;
+use steersman_object::TypedObject;
+use steersman_testenv::apiserver::ApiServer;
+use steersman_testenv::{TestEnv, TestEnvBuilder};
+
+use crate::error::{BoxError, HarnessError};
+use crate::prepared::Prepared;
+use crate::running_operator::{Declare, RunningOperator, Surroundings};
+use crate::write_log::AGENT;
+
+type PrepareFuture = Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send>>;
+type Prepare = Box<dyn FnOnce(Prepared) -> PrepareFuture + Send>;
+
+/// An operator and its surroundings, before the start of a test.
+#[must_use = "an operator runs after `start`"]
+pub struct OperatorTest {
+    declare: Declare,
+    env: TestEnvBuilder,
+    is_in_process: bool,
+    cache: CacheOptions,
+    is_in_own_namespace: bool,
+    before_start: Vec<Prepare>,
+    quiet: Duration,
+    patience: Duration,
+    other_servers: Vec<ApiServer>,
+}
+
+impl OperatorTest {
+    /// Declares an operator with one controller, which reconciles the objects of the type `K`.
+    ///
+    /// The controller has no other watches: [`declared`](Self::declared) takes an operator with its watches and
+    /// indexes.
+    pub fn new<K: TypedObject>(reconciler: impl Reconciler) -> Self {
+        let reconciler = Arc::new(reconciler);
+        Self::declared(move |manager: &Manager| -> Result<(), BoxError> {
+            let controller = Controller::builder::<K>().build(Arc::clone(&reconciler))?;
+            Ok(manager.add_controller(controller)?)
+        })
+    }
+
+    /// Declares an operator as its `main` does: the closure adds indexes, controllers and runnables to the manager.
+    ///
+    /// The harness calls it for each start of the operator, so also for
+    /// [`assert_settled`](RunningOperator::assert_settled).
+    pub fn declared<E: Into<BoxError>>(
+        declare: impl Fn(&Manager) -> Result<(), E> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            declare: Arc::new(move |manager| declare(manager).map_err(Into::into)),
+            env: TestEnv::builder(),
+            is_in_process: true,
+            cache: CacheOptions::new(),
+            is_in_own_namespace: false,
+            before_start: Vec::new(),
+            quiet: Duration::from_secs(1),
+            patience: Duration::from_secs(60),
+            other_servers: Vec::new(),
+        }
+    }
+
+    /// Installs definitions, as [`TestEnvBuilder::crd`] does.
+    pub fn crds(mut self, definitions: impl IntoIterator<Item = Value>) -> Self {
+        for definition in definitions {
+            self.env = self.env.crd(definition);
+        }
+        self
+    }
+
+    /// Installs the definition of a custom resource type.
+    pub fn crd_of<K: CustomResourceExt>(mut self) -> Self {
+        self.env = self.env.crd_of::<K>();
+        self
+    }
+
+    /// Sets the embedded server, if the test runs on one. The default is a new one with RBAC on, which plays no
+    /// controllers of workloads.
+    pub fn server(mut self, server: ApiServer) -> Self {
+        self.env = self.env.server(server);
+        self
+    }
+
+    /// Lets the environment variables choose the server, as [`TestEnv::start`] does: the embedded server over HTTPS,
+    /// real binaries, or an existing cluster. Such a test needs a clock that is not paused. The default is the
+    /// embedded server in this process.
+    pub fn over_network(mut self) -> Self {
+        self.is_in_process = false;
+        self
+    }
+
+    /// Sets what the cache of the operator watches. By default it watches everything.
+    pub fn cache(mut self, options: CacheOptions) -> Self {
+        self.cache = options;
+        self
+    }
+
+    /// Limits the cache of the operator to the namespace of the test, so that the operator leaves the other objects of
+    /// an existing cluster alone.
+    pub fn in_own_namespace(mut self) -> Self {
+        self.is_in_own_namespace = true;
+        self
+    }
+
+    /// Counts the writes to another embedded server, too, for operators with several clusters:
+    /// [`assert_settled`](RunningOperator::assert_settled) fails on these as well.
+    pub fn other_server(mut self, server: &ApiServer) -> Self {
+        self.other_servers.push(server.clone());
+        self
+    }
+
+    /// Runs a closure before the operator starts, for objects that the operator shall find. The definitions and the
+    /// namespace of the test exist by then. Several closures run in their order.
+    pub fn before_start<F, Fut>(mut self, prepare: F) -> Self
+    where
+        F: FnOnce(Prepared) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<(), Box<dyn std::error::Error + Send + Sync>>> + Send + 'static,
+    {
+        let prepare: Prepare = Box::new(move |prepared| Box::pin(prepare(prepared)));
+        self.before_start.push(prepare);
+        self
+    }
+
+    /// Sets the time without a change after which the operator counts as steady, by the clock of the runtime. The
+    /// default is 1 s: longer than the steps of a played Pod, and shorter than most requeues.
+    pub fn quiet_for(mut self, time: Duration) -> Self {
+        self.quiet = time;
+        self
+    }
+
+    /// Sets the time limit for becoming steady, by the clock of the runtime. The default is 60 s.
+    pub fn steady_within(mut self, time: Duration) -> Self {
+        self.patience = time;
+        self
+    }
+
+    /// Starts the server, installs the definitions, creates a namespace, runs the closures of
+    /// [`before_start`](Self::before_start), and starts the operator.
+    ///
+    /// The operator uses the clock of the embedded server, which a paused clock advances.
+    ///
+    /// # Errors
+    ///
+    /// [`HarnessError::Env`], [`HarnessError::Request`], [`HarnessError::BeforeStart`],
+    /// [`HarnessError::Declare`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Not cancel safe: the namespace may stay on an existing cluster.
+    pub async fn start(self) -> Result<RunningOperator, HarnessError> {
+        let env = if self.is_in_process {
+            self.env.in_process()
+        } else {
+            self.env
+        };
+        // Boxed, because the future of a test should not hold those of every backend.
+        let env = Box::pin(env.start()).await?;
+        let connection = connect(&env);
+        let client = client(&connection)?;
+        let namespace = Box::pin(create_namespace(&client)).await?;
+        let prepared = Prepared { client, namespace };
+        for prepare in self.before_start {
+            let done = prepare(prepared.clone()).await;
+            done.map_err(HarnessError::BeforeStart)?;
+        }
+        let cache = match self.is_in_own_namespace {
+            true => self.cache.default_namespaces([prepared.namespace()]),
+            false => self.cache,
+        };
+        RunningOperator::launch(Surroundings {
+            env,
+            connection,
+            prepared,
+            declare: self.declare,
+            cache,
+            quiet: self.quiet,
+            patience: self.patience,
+            other_servers: self.other_servers,
+        })
+    }
+}
+
+impl fmt::Debug for OperatorTest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OperatorTest")
+            .field("env", &self.env)
+            .field("quiet", &self.quiet)
+            .field("patience", &self.patience)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Returns the connection of the operator.
+fn connect(env: &TestEnv) -> Connection {
+    match (env.config(), env.server()) {
+        (Some(config), _) => Connection::from_config(config.clone()),
+        (None, server) => {
+            // Without a configuration the server is in this process.
+            let server = server.cloned().unwrap_or_default();
+            Connection::in_process(server.service(), "default")
+        }
+    }
+}
+
+/// Returns the client of the test, with an agent of its own.
+fn client(connection: &Connection) -> Result<Client, HarnessError> {
+    let connection = connection
+        .clone()
+        .user_agent(AGENT, env!("CARGO_PKG_VERSION"));
+    // The cache never runs: the client reads live.
+    let cache = Cache::new(CacheOptions::new()).map_err(|error| HarnessError::Request {
+        doing: "make a client".to_owned(),
+        source: Box::new(error.into()),
+    })?;
+    Ok(Client::new(cache, connection))
+}
+
+async fn create_namespace(client: &Client) -> Result<String, HarnessError> {
+    let mut namespace = Namespace::default();
+    namespace.metadata.generate_name = Some("operator-test-".to_owned());
+    let created = client.create(&namespace).await;
+    let created = created.map_err(|error| HarnessError::Request {
+        doing: "create a namespace".to_owned(),
+        source: Box::new(error),
+    })?;
+    Ok(created.metadata.name.unwrap_or_default())
+}

@@ -1,0 +1,155 @@
+//! Machine: decides whether an operator is steady, from its progress at several moments.
+
+use std::time::Duration;
+
+use crate::progress::Progress;
+
+/// What was seen of an operator and of its server at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sample {
+    pub(crate) progress: Progress,
+    /// The revision of the embedded server: each change of an object increments it.
+    pub(crate) revision: Option<u64>,
+}
+
+/// Decides whether an operator is steady.
+#[derive(Debug)]
+pub(crate) struct Steadiness {
+    /// The number of controllers of the operator.
+    controllers: usize,
+    /// The largest permitted number of reconciles.
+    most: u64,
+    /// The time without a change after which an operator is steady.
+    quiet: Duration,
+    /// The number of reconciles that do not count.
+    before: u64,
+    /// The last sample that differed from the one before it, and its time.
+    changed: Option<(Sample, Duration)>,
+}
+
+/// The result of one look.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The operator is not steady; the text describes its state.
+    Wait(String),
+    /// The operator is steady after this number of reconciles.
+    Steady(u64),
+    /// More reconciles ended than are permitted.
+    TooMany(u64),
+}
+
+impl Steadiness {
+    pub(crate) fn new(controllers: usize, most: u64, quiet: Duration, before: u64) -> Self {
+        Self {
+            controllers,
+            most,
+            quiet,
+            before,
+            changed: None,
+        }
+    }
+
+    /// Judges a sample that was taken at `now`, counted from the begin of the wait.
+    pub(crate) fn observe(&mut self, now: Duration, sample: Sample) -> Verdict {
+        let Progress {
+            controllers,
+            reconciles,
+            ready,
+            running,
+        } = sample.progress;
+        let ended = reconciles.saturating_sub(self.before);
+        if ended > self.most {
+            return Verdict::TooMany(ended);
+        }
+        let since = match self.changed {
+            Some((last, since)) if last == sample => since,
+            _ => {
+                self.changed = Some((sample, now));
+                now
+            }
+        };
+        let is_started = controllers >= self.controllers;
+        // HARNESS-1: quiet for long enough, and idle.
+        if is_started && sample.progress.is_idle() && now.saturating_sub(since) >= self.quiet {
+            return Verdict::Steady(ended);
+        }
+        Verdict::Wait(format!(
+            "{controllers} of {} controllers started, {ended} reconciles ended, {running} in progress, \
+             {ready} requests ready; the last change was {:?} ago",
+            self.controllers,
+            now.saturating_sub(since)
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QUIET: Duration = Duration::from_secs(1);
+
+    fn sample(reconciles: u64, ready: u64, revision: u64) -> Sample {
+        let progress = Progress {
+            controllers: 1,
+            reconciles,
+            ready,
+            running: 0,
+        };
+        Sample {
+            progress,
+            revision: Some(revision),
+        }
+    }
+
+    fn begin(most: u64) -> Steadiness {
+        Steadiness::new(1, most, QUIET, 10)
+    }
+
+    fn at(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    fn waits(verdict: &Verdict) -> bool {
+        matches!(verdict, Verdict::Wait(_))
+    }
+
+    /// HARNESS-1
+    #[test]
+    fn an_operator_is_steady_after_a_time_without_a_change() {
+        let mut steadiness = begin(3);
+        assert!(waits(&steadiness.observe(at(0), sample(10, 0, 5))));
+        assert!(waits(&steadiness.observe(at(900), sample(12, 0, 5))));
+        assert!(waits(&steadiness.observe(at(1_800), sample(12, 0, 5))));
+        let steady = steadiness.observe(at(1_900), sample(12, 0, 5));
+        assert_eq!(steady, Verdict::Steady(2));
+    }
+
+    /// HARNESS-1
+    #[test]
+    fn a_change_on_the_server_or_a_waiting_request_prolongs_the_wait() {
+        let mut steadiness = begin(3);
+        assert!(waits(&steadiness.observe(at(0), sample(10, 0, 5))));
+        assert!(waits(&steadiness.observe(at(1_000), sample(10, 0, 6))));
+        assert!(waits(&steadiness.observe(at(1_500), sample(10, 1, 6))));
+        assert!(waits(&steadiness.observe(at(5_000), sample(10, 1, 6))));
+        assert!(waits(&steadiness.observe(at(5_100), sample(10, 0, 6))));
+        let steady = steadiness.observe(at(6_100), sample(10, 0, 6));
+        assert_eq!(steady, Verdict::Steady(0));
+    }
+
+    /// HARNESS-1
+    #[test]
+    fn more_reconciles_than_permitted_end_the_wait() {
+        let mut steadiness = begin(3);
+        assert!(waits(&steadiness.observe(at(0), sample(13, 4, 5))));
+        let many = steadiness.observe(at(1), sample(14, 3, 5));
+        assert_eq!(many, Verdict::TooMany(4));
+    }
+
+    #[test]
+    fn an_operator_that_has_not_started_is_not_steady() {
+        let mut steadiness = Steadiness::new(2, 3, QUIET, 0);
+        assert!(waits(&steadiness.observe(at(0), sample(0, 0, 5))));
+        assert!(waits(&steadiness.observe(at(60_000), sample(0, 0, 5))));
+    }
+}

@@ -1,0 +1,49 @@
+//! Machine: finds the write requests of an operator in the log of the embedded server.
+
+use steersman_testenv::apiserver::ApiServer;
+use steersman_testenv::apiserver::faults::{RequestRecord, Verb};
+
+/// The name of the harness in the `User-Agent` of its own requests, and in the field manager of its writes.
+pub(crate) const AGENT: &str = "steersman-harness";
+
+/// The name of the environment in the `User-Agent` of its own requests.
+const ENV_AGENT: &str = "steersman-testenv";
+
+/// Groups with resources that are asked and not stored, such as reviews of permissions.
+const REVIEWS: [&str; 2] = ["authorization.k8s.io", "authentication.k8s.io"];
+
+/// The write requests of one server, from a moment on.
+#[derive(Debug)]
+pub(crate) struct WriteLog {
+    server: ApiServer,
+    /// The number of the first request that counts.
+    first: u64,
+}
+
+impl WriteLog {
+    /// Begins with the next request that the server receives.
+    pub(crate) fn from_now(server: &ApiServer) -> Self {
+        let last = server.requests().all().pop();
+        Self {
+            server: server.clone(),
+            first: last.map_or(0, |last| last.sequence + 1),
+        }
+    }
+
+    /// Returns the write requests so far (HARNESS-2).
+    pub(crate) fn writes(&self) -> Vec<RequestRecord> {
+        let counts = |record: &RequestRecord| record.sequence >= self.first && is_write(record);
+        self.server.requests().matching(counts)
+    }
+}
+
+/// Returns whether a request asks for a change of an object, and is not one of the test itself.
+fn is_write(record: &RequestRecord) -> bool {
+    let is_read = |verb| matches!(verb, Verb::Get | Verb::List | Verb::Watch);
+    let is_ours = [AGENT, ENV_AGENT]
+        .iter()
+        .any(|agent| record.user_agent.starts_with(agent));
+    record.verb.is_some_and(|verb| !is_read(verb))
+        && !is_ours
+        && !REVIEWS.contains(&record.group.as_str())
+}

@@ -1,0 +1,59 @@
+//! The program, started in an empty home directory like by a user.
+
+use std::process::{Output, Stdio};
+
+use tempfile::TempDir;
+use tokio::process::Command;
+
+async fn run(arguments: &[&str]) -> Output {
+    let home = TempDir::new().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cronjob-operator"));
+    command
+        .env_clear()
+        .env("HOME", home.path())
+        .current_dir(home.path())
+        .stdin(Stdio::null())
+        .kill_on_drop(true);
+    command.args(arguments).output().await.unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[tokio::test]
+async fn once_completes_jobs_on_the_embedded_server() {
+    let output = run(&["--once", "--embedded"]).await;
+    let said = text(&output.stdout);
+    assert!(output.status.success(), "{said}{}", text(&output.stderr));
+    assert!(
+        said.contains("CronJob default/hello is Scheduled"),
+        "{said}"
+    );
+    assert_eq!(said.matches(" was created").count(), 4, "{said}");
+    assert_eq!(said.matches(" is complete").count(), 4, "{said}");
+    // The history has two Jobs.
+    assert!(said.contains(" is gone"), "{said}");
+    assert_eq!(text(&output.stderr), "", "a quiet run logs nothing");
+}
+
+#[tokio::test]
+async fn without_a_cluster_the_embedded_server_is_named() {
+    let output = run(&["--once"]).await;
+    let error = text(&output.stderr);
+    assert!(
+        !output.status.success() && error.contains("--embedded"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn the_definition_is_printed() {
+    let output = run(&["--print-crd"]).await;
+    let printed = text(&output.stdout);
+    assert!(printed.contains("cronjobs.batch.example.com"), "{printed}");
+    assert!(
+        printed.contains("x-kubernetes-preserve-unknown-fields"),
+        "{printed}"
+    );
+}

@@ -1,0 +1,13 @@
+//! The operator against an API server: in process on a paused clock, over HTTPS in real time, and
+//! against an existing cluster where `USE_EXISTING_CLUSTER` is `true`.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on fails where it stands"
+)]
+
+mod world;
+mod runs;
+mod restarts;
+mod refusals;
+mod network;
+mod binary;

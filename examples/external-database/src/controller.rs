@@ -1,0 +1,215 @@
+//! Driver: reconciles Databases: the database at the service, the Secret, the status and the finalizer.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Secret;
+use steersman::client::finalizer::{self, Stage};
+use steersman::k8s_openapi;
+use steersman::{
+    Action, ByObject, CacheOptions, Context, Controller, Error, Manager, Reconciler, Request,
+    client, owner, predicate,
+};
+
+use crate::credentials::{self, Credentials, LABEL, secret_key};
+use crate::database::{Database, FINALIZER};
+use crate::plan::{Plan, external_name, plan, wanted};
+use crate::polling::Polling;
+use crate::service::DatabaseClient;
+use crate::status::{self, Progress};
+
+/// The pause before a database with an occupied Secret is tried again: no watch covers that Secret.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
+
+/// Reconciles each `Database` into a database at the service.
+#[derive(Clone, Debug)]
+pub struct DatabaseReconciler {
+    service: DatabaseClient,
+    polling: Polling,
+}
+
+/// The Secret of a database, as it was found.
+enum FoundSecret {
+    /// The credentials, if the Secret exists and is complete.
+    Ours(Option<Credentials>),
+    /// A Secret of another owner has the name.
+    Occupied,
+}
+
+/// Returns the options of the cache: the Secrets of this operator, and no others.
+pub fn cache(options: CacheOptions) -> CacheOptions {
+    options.by_object::<Secret>(ByObject::new().labels(LABEL))
+}
+
+/// Declares the controller and its watches.
+///
+/// # Errors
+///
+/// An error if the manager's cache excludes one of the kinds, or the manager already has a controller of this name.
+pub fn declare(
+    manager: &Manager,
+    service: DatabaseClient,
+    polling: Polling,
+) -> Result<(), steersman::manager::Error> {
+    let controller = Controller::builder::<Database>()
+        .for_filter(predicate::or(
+            predicate::generation_changed(),
+            // A finalizer that was removed by hand is restored.
+            predicate::finalizers_changed(),
+        ))
+        .owns::<Secret>()
+        .max_concurrent_reconciles(4)
+        .build(DatabaseReconciler { service, polling })?;
+    manager.add_controller(controller)
+}
+
+// ===== impl DatabaseReconciler =====
+
+impl Reconciler for DatabaseReconciler {
+    async fn reconcile(&self, ctx: &Context, request: Request) -> Result<Action, Error> {
+        let client = ctx.client();
+        let Some(database) = client.get_opt::<Database>(&request.key).await? else {
+            return Ok(Action::done());
+        };
+        match finalizer::stage(&*database, FINALIZER) {
+            Stage::Missing => {
+                // Before anything exists that it cleans up.
+                client.add_finalizer(&*database, FINALIZER).await?;
+            }
+            Stage::Held => {}
+            Stage::CleanUp => return self.clean_up(ctx, &database).await,
+            Stage::Released => return Ok(Action::done()),
+        }
+        let found = match find_secret(ctx, &database).await? {
+            FoundSecret::Occupied => {
+                // The service says a password once, so it is not asked for one that cannot be kept.
+                tell(ctx, &database, &Progress::Occupied).await?;
+                return Ok(Action::requeue_after(LOOK_AGAIN));
+            }
+            FoundSecret::Ours(found) => found,
+        };
+        match self.provide(ctx, &database, found).await {
+            Ok(()) => {
+                tell(ctx, &database, &Progress::Available).await?;
+                Ok(self.polling.look_again())
+            }
+            Err(error) => self.fail(ctx, &database, error).await,
+        }
+    }
+}
+
+impl DatabaseReconciler {
+    /// Brings the database at the service to the wanted state, and its credentials into the Secret.
+    async fn provide(
+        &self,
+        ctx: &Context,
+        database: &Database,
+        found: Option<Credentials>,
+    ) -> Result<(), Error> {
+        let (name, wanted) = (external_name(database), wanted(database));
+        let settings = self.service.find(&name).await?;
+        let has_credentials = match &found {
+            Some(found) if found.user == wanted.owner => {
+                self.service
+                    .accepts(&name, &found.user, &found.password)
+                    .await?
+            }
+            _ => false,
+        };
+        let Plan {
+            put,
+            renew_password,
+        } = plan(&wanted, settings.as_ref(), has_credentials);
+        let mut password = None;
+        if put {
+            password = self.service.put(&name, &wanted).await?;
+        }
+        if renew_password {
+            password = self.service.new_password(&name).await?;
+        }
+        // A crash before this write leaves a database without known credentials; the next reconcile renews them.
+        if let Some(password) = password {
+            let credentials = Credentials {
+                user: wanted.owner,
+                password,
+            };
+            let secret = Secret {
+                metadata: secret_key(database).to_meta(),
+                ..Secret::default()
+            };
+            let fill = |secret: &mut Secret| credentials::fill(secret, &name, &credentials);
+            ctx.client().ensure_owned(database, secret, fill).await?;
+        }
+        Ok(())
+    }
+
+    /// Deletes the database at the service, and then lets the object go. The garbage collector deletes the Secret.
+    async fn clean_up(&self, ctx: &Context, database: &Database) -> Result<Action, Error> {
+        if let Err(error) = self.service.delete(&external_name(database)).await {
+            return self.fail(ctx, database, error.into()).await;
+        }
+        match ctx.client().remove_finalizer(database, FINALIZER).await {
+            Err(error) if !error.is_not_found() => Err(error.into()),
+            _ => Ok(Action::done()),
+        }
+    }
+
+    /// Writes an error of the service into the status, and returns it, so that the database is tried again with
+    /// backoff.
+    async fn fail(
+        &self,
+        ctx: &Context,
+        database: &Database,
+        error: Error,
+    ) -> Result<Action, Error> {
+        if error
+            .downcast_ref::<crate::service::ServiceError>()
+            .is_some()
+        {
+            let why = error.chain();
+            tell(ctx, database, &Progress::Unavailable { why }).await?;
+        }
+        Err(error)
+    }
+}
+
+/// Reads the Secret from the cache. If it is not there, the server tells whether one without the label has its name.
+async fn find_secret(ctx: &Context, database: &Database) -> Result<FoundSecret, client::Error> {
+    let key = secret_key(database);
+    let cached = ctx.client().get_opt::<Secret>(&key).await?;
+    let is_ours = |secret: &Secret| owner::is_controlled_by(secret, database);
+    match cached {
+        Some(secret) if is_ours(&secret) => {
+            return Ok(FoundSecret::Ours(credentials::read(&secret)));
+        }
+        Some(_) => return Ok(FoundSecret::Occupied),
+        None => {}
+    }
+    Ok(match ctx.client().live().get_opt::<Secret>(&key).await? {
+        Some(secret) if is_ours(&secret) => FoundSecret::Ours(credentials::read(&secret)),
+        Some(_) => FoundSecret::Occupied,
+        None => FoundSecret::Ours(None),
+    })
+}
+
+/// Writes the status, and records an Event if the state has changed.
+async fn tell(
+    ctx: &Context,
+    database: &Database,
+    progress: &Progress,
+) -> Result<(), client::Error> {
+    if !status::is_told(database, progress) {
+        let (reason, note) = (progress.reason(), progress.message(database));
+        match progress {
+            Progress::Available => ctx.events().normal(database, reason, "Provide", note),
+            Progress::Unavailable { .. } | Progress::Occupied => {
+                ctx.events().warning(database, reason, "Provide", note);
+            }
+        }
+    }
+    let now = ctx.now();
+    let report = |database: &mut Database| {
+        database.status = Some(status::status(database, progress, now));
+    };
+    ctx.client().status().modify(database, report).await?;
+    Ok(())
+}

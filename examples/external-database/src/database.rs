@@ -1,0 +1,88 @@
+//! Words: the `Database` kind, as its users write it and read it back.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use steersman::CustomResource;
+use steersman::k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use steersman::status_conditions::{self, READY};
+
+/// A database of the service.
+#[derive(CustomResource, Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[expect(clippy::duplicated_attributes, reason = "columns may share a type")]
+#[kube(
+    group = "db.example.com",
+    version = "v1",
+    kind = "Database",
+    plural = "databases",
+    namespaced,
+    status = "DatabaseStatus",
+    printcolumn(name = "Owner", type_ = "string", json_path = ".spec.owner"),
+    printcolumn(
+        name = "Connections",
+        type_ = "integer",
+        json_path = ".spec.connections"
+    ),
+    printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Ready\")].status"
+    ),
+    crates(
+        kube_core = "::steersman::kube_core",
+        k8s_openapi = "::steersman::k8s_openapi",
+        schemars = "::steersman::schemars",
+        serde = "::steersman::serde",
+        serde_json = "::steersman::serde_json"
+    )
+)]
+pub struct DatabaseSpec {
+    /// The user that owns the database.
+    pub owner: String,
+    /// The largest number of open connections.
+    #[serde(default = "ten")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub connections: i32,
+}
+
+/// What the operator last saw of a [`Database`].
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DatabaseStatus {
+    /// The generation of the spec that this status describes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// The name of the database at the service.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub database: Option<String>,
+    /// The Secret with the credentials, in the same namespace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
+    /// `Ready` is true while the database is as the spec says, and the Secret has its credentials.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+}
+
+/// The finalizer of every [`Database`], until the operator has deleted the database at the service.
+pub const FINALIZER: &str = "db.example.com/database";
+
+impl Database {
+    /// Returns the `Ready` condition, once there is one.
+    #[must_use]
+    pub fn ready_condition(&self) -> Option<&Condition> {
+        let status = self.status.as_ref()?;
+        status_conditions::find(&status.conditions, READY)
+    }
+
+    /// Returns whether the database is as the present spec says.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        let observed = self.status.as_ref().and_then(|s| s.observed_generation);
+        observed == self.metadata.generation
+            && self.ready_condition().is_some_and(|c| c.status == "True")
+    }
+}
+
+fn ten() -> i32 {
+    10
+}

@@ -1,0 +1,82 @@
+//! Machine: the status of a `Database`.
+
+use jiff::Timestamp;
+use steersman::k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use steersman::status_conditions::{self, FALSE, READY, TRUE};
+
+use crate::credentials::secret_key;
+use crate::database::{Database, DatabaseStatus};
+use crate::plan::external_name;
+
+/// The state of a database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// The database is as the spec says.
+    Available,
+    /// The service does not execute requests.
+    Unavailable {
+        /// The error of the service.
+        why: String,
+    },
+    /// A Secret of another owner has the name of that of the credentials.
+    Occupied,
+}
+
+impl Progress {
+    /// Returns the reason of the condition, and of the Event.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Available => "Available",
+            Self::Unavailable { .. } => "ServiceUnavailable",
+            Self::Occupied => "SecretOccupied",
+        }
+    }
+
+    /// Returns the text of the condition, and of the Event.
+    #[must_use]
+    pub fn message(&self, database: &Database) -> String {
+        match self {
+            Self::Available => format!("the database {} is available", external_name(database)),
+            Self::Unavailable { why } => why.clone(),
+            Self::Occupied => {
+                let secret = secret_key(database);
+                format!(
+                    "the Secret {secret} belongs to another owner: delete it, or rename the Database"
+                )
+            }
+        }
+    }
+}
+
+/// Returns the status of `database` at `now`. An unchanged state gives an unchanged status, and no request.
+#[must_use]
+pub fn status(database: &Database, progress: &Progress, now: Timestamp) -> DatabaseStatus {
+    let before = database.status.as_ref();
+    let mut conditions = before.map_or_else(Vec::new, |status| status.conditions.clone());
+    let is_ready = *progress == Progress::Available;
+    let ready = Condition {
+        type_: READY.to_owned(),
+        status: if is_ready { TRUE } else { FALSE }.to_owned(),
+        reason: progress.reason().to_owned(),
+        message: progress.message(database),
+        last_transition_time: Time(now),
+        observed_generation: database.metadata.generation,
+    };
+    status_conditions::set(&mut conditions, ready);
+    DatabaseStatus {
+        observed_generation: database.metadata.generation,
+        database: Some(external_name(database)),
+        secret: Some(secret_key(database).name().to_owned()),
+        conditions,
+    }
+}
+
+/// Returns whether the status tells of `progress` already.
+#[must_use]
+pub fn is_told(database: &Database, progress: &Progress) -> bool {
+    let told = database.ready_condition();
+    told.is_some_and(|told| {
+        told.reason == progress.reason() && told.message == progress.message(database)
+    })
+}

@@ -1,0 +1,112 @@
+//! Driver: a run of the operator on an embedded API server.
+
+use std::io::Write;
+
+use serde_json::{Value, json};
+use steersman::manager::Shutdown;
+use steersman::{CacheOptions, CancellationToken, Connection, Manager};
+use steersman_testenv::apiserver::ApiServer;
+use steersman_testenv::eventually;
+
+use crate::names::{ACCEPT, NAMESPACES, ROLE, SOURCE};
+use crate::{BoxError, controller};
+
+/// The data of the sample, in base64, before and after its change.
+const VALUES: [&str; 2] = ["Zmlyc3Q=", "c2Vjb25k"];
+
+/// Runs the operator and changes a source, a copy and a namespace. Writes one line per step to `out`.
+///
+/// # Errors
+///
+/// If a step does not have its effect in time.
+pub async fn run(out: &mut (impl Write + Send), server: &ApiServer) -> Result<(), BoxError> {
+    let connection = Connection::in_process(server.service(), "default");
+    let manager = Manager::builder(connection)
+        .cache(controller::cache(CacheOptions::new()))
+        .build()?;
+    controller::declare(&manager)?;
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(manager.start(Shutdown::from(stop.clone())));
+
+    create(server, namespace("shop", "true"))?;
+    create(server, namespace("private", "false"))?;
+    create(server, source("shop,private,later"))?;
+    holds(server, "shop", Some(VALUES[0])).await?;
+    writeln!(out, "the Secret default/token has a copy in shop")?;
+
+    patch(server, "default", &json!({"data": {"key": VALUES[1]}}))?;
+    holds(server, "shop", Some(VALUES[1])).await?;
+    writeln!(out, "a change of the source reached the copy")?;
+
+    patch(server, "shop", &json!({"data": {"key": VALUES[0]}}))?;
+    holds(server, "shop", Some(VALUES[1])).await?;
+    writeln!(out, "a change of the copy was corrected")?;
+
+    create(server, namespace("later", "true"))?;
+    holds(server, "later", Some(VALUES[1])).await?;
+    writeln!(out, "the new namespace later got a copy")?;
+
+    let only_later = json!({"metadata": {"annotations": {NAMESPACES: "later"}}});
+    patch(server, "default", &only_later)?;
+    holds(server, "shop", None).await?;
+    writeln!(
+        out,
+        "the source does not name shop any more, and its copy was deleted"
+    )?;
+
+    server
+        .delete("secrets", "default", "token")
+        .map_err(refused)?;
+    holds(server, "later", None).await?;
+    holds(server, "private", None).await?;
+    writeln!(out, "the source was deleted, and so was its last copy")?;
+
+    stop.cancel();
+    running.await??;
+    Ok(())
+}
+
+fn create(server: &ApiServer, object: Value) -> Result<(), BoxError> {
+    server.create(object).map_err(refused)?;
+    Ok(())
+}
+
+fn patch(server: &ApiServer, namespace: &str, patch: &Value) -> Result<(), BoxError> {
+    let written = server.merge_patch("secrets", namespace, "token", patch);
+    written.map_err(refused)?;
+    Ok(())
+}
+
+/// Waits until the copy in a namespace has this value, or until there is no copy.
+async fn holds(server: &ApiServer, namespace: &str, value: Option<&str>) -> Result<(), BoxError> {
+    let check = || {
+        let found = server.get("secrets", namespace, "token");
+        let found = found.map(|secret| secret["data"]["key"].clone());
+        let is_right = found.as_ref().and_then(Value::as_str) == value;
+        async move { is_right.then_some(()).ok_or_else(|| format!("{found:?}")) }
+    };
+    let what = format!("the copy in {namespace} is {value:?}");
+    Ok(eventually(&what, check).await?)
+}
+
+fn namespace(name: &str, accept: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": name, "labels": {ACCEPT: accept}},
+    })
+}
+
+fn source(namespaces: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Secret",
+        "metadata": {
+            "name": "token", "namespace": "default",
+            "labels": {ROLE: SOURCE}, "annotations": {NAMESPACES: namespaces},
+        },
+        "data": {"key": VALUES[0]},
+    })
+}
+
+fn refused(status: impl std::fmt::Display) -> BoxError {
+    status.to_string().into()
+}

@@ -1,0 +1,38 @@
+//! An operator with nothing to do writes nothing.
+
+use serde_json::json;
+use steersman::k8s_openapi::api::core::v1::ConfigMap;
+use steersman_harness::{OperatorTest, Prepared};
+use website_operator::controller;
+use website_operator::website::{Website, WebsiteSpec};
+
+use crate::world::player;
+
+#[tokio::test(start_paused = true)]
+async fn a_settled_site_is_not_written() {
+    let create = |prepared: Prepared| async move {
+        let mut pages: ConfigMap = serde_json::from_value(json!({"data": {"index.html": "hi"}}))?;
+        pages.metadata = prepared.key("pages").to_meta();
+        prepared.client().create(&pages).await?;
+        let spec = WebsiteSpec {
+            image: "nginx:1.29".to_owned(),
+            replicas: 3,
+            pages: "pages".to_owned(),
+        };
+        let mut site = Website::new("hello", spec);
+        site.metadata.namespace = Some(prepared.namespace().to_owned());
+        prepared.client().create(&site).await?;
+        Ok(())
+    };
+    let operator = OperatorTest::declared(controller::declare)
+        .server(player())
+        .crd_of::<Website>()
+        .before_start(create);
+    let mut operator = operator.start().await.unwrap();
+    operator.tick_until_steady(100).await.unwrap();
+    let key = operator.key("hello");
+    let site: Website = operator.client().live().get(&key).await.unwrap();
+    assert!(site.is_ready(), "{:?}", site.status);
+    operator.assert_settled().await.unwrap();
+    operator.stop().await.unwrap();
+}
