@@ -22,10 +22,11 @@ async fn a_service_that_fails_is_reported_until_it_works() {
 /// The service says a password once: if the Secret was not written, the next reconcile asks for a new one.
 #[tokio::test(start_paused = true)]
 async fn a_password_that_was_not_kept_is_renewed() {
-    let world = World::start().await;
+    let world = World::without_database().await;
     let server = world.operator.server().unwrap();
     let fault = Answer::code(500).times(2);
     let fault = server.faults().answer(Verb::Create, "secrets", fault);
+    world.create().await;
     world.until_ready().await;
     assert!(world.service.with(|records| records.issued()) > 1);
     drop(fault);

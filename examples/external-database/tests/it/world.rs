@@ -36,12 +36,17 @@ pub(crate) fn operator(client: DatabaseClient, interval: Duration) -> OperatorTe
 impl World {
     /// Starts the operator in process, with the `Database` named `orders`.
     pub(crate) async fn start() -> Self {
+        let world = Self::without_database().await;
+        world.create().await;
+        world
+    }
+
+    /// Starts the operator in process, without a `Database`.
+    pub(crate) async fn without_database() -> Self {
         let service = DatabaseService::new();
         let client = DatabaseClient::in_process(service.clone());
         let operator = operator(client, INTERVAL).start().await.unwrap();
-        let world = Self { operator, service };
-        world.create().await;
-        world
+        Self { operator, service }
     }
 
     /// Creates the `Database` named `orders`.
