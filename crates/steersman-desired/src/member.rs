@@ -96,6 +96,7 @@ impl<K: Object> Present<K> {
                 });
             }
         }
+        // SET-5
         let ensured = client.ensure_applied_part::<K>(&document).await?;
         let state = match &ensured {
             Ensured::Unchanged(_) => ChildState::Unchanged,

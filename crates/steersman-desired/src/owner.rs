@@ -189,7 +189,7 @@ mod tests {
         );
         // Completing twice changes nothing, and other owners and labels stay.
         let other = json!({"uid": "o"});
-        let mut given = document.clone();
+        let mut given = document;
         given["metadata"]["ownerReferences"] = json!([reference(), other]);
         given["metadata"]["labels"]["app"] = json!("web");
         let (_, again) = complete(given).unwrap();

@@ -5,8 +5,8 @@
 //! current only after its controller has seen it (`observedGeneration`). A Pod that cannot be scheduled is in progress
 //! without a time limit, because a decision here reads no clock.
 
-mod built_in;
 mod fields;
+mod built_in;
 
 use std::fmt;
 

@@ -117,6 +117,7 @@ async fn process(
         let Some((index, processed)) = running.next().await else {
             return results;
         };
+        // SET-4
         if processed.is_done() {
             schedule.done(index);
         }

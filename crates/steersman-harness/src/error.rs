@@ -1,6 +1,6 @@
 //! Words: the reasons why a test of an operator fails.
 
-use steersman_testenv::assert::Unmet;
+use steersman_testenv::assert::ConditionError;
 use thiserror::Error;
 
 /// Any error, as closures of a test return it.
@@ -32,7 +32,7 @@ pub enum HarnessError {
     Ended(#[source] Option<Box<steersman_manager::Error>>),
     /// The operator did not do what the test expects; the text has a report.
     #[error(transparent)]
-    Unmet(#[from] Unmet),
+    Unmet(#[from] ConditionError),
 }
 
 impl HarnessError {

@@ -1,3 +1,5 @@
+//! Tables of objects and their readiness.
+
 use serde_json::json;
 
 use super::*;

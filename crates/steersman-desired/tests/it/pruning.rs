@@ -43,7 +43,7 @@ async fn only_children_of_this_owner_and_set_are_pruned() {
         // A child of this owner that another controller made.
         labelled("unlabelled", None, Some(&world.owner)),
         labelled("of-another-set", Some("another"), Some(&world.owner)),
-        // Somebody copied the label.
+        // An object without an owner, with a copied label.
         labelled("free", Some(uid), None),
     ] {
         world.client.create(&object).await.unwrap();

@@ -439,3 +439,36 @@ fn the_wait_for_a_note_includes_the_waits_of_earlier_reads() {
     assert_eq!(left(&writes, 17), most, "a newer one is another wait");
     assert_eq!(notes[0].patience(most, at(17)), Duration::ZERO);
 }
+
+/// RYOW-12: the answer to a write is returned only if the write is all that is known.
+#[test]
+fn only_the_answer_to_the_last_write_is_returned() {
+    let budget = AnswerBudget::default();
+    let answered = |uid: &str, version: &str| {
+        let mut written = stored("a", uid, version);
+        if let NotedWrite::Stored { answer, .. } = &mut written {
+            *answer = budget.keep(&bytes::Bytes::copy_from_slice(version.as_bytes()));
+        }
+        written
+    };
+    let found = |written: &[NotedWrite]| {
+        let writes = noted(written.iter().cloned());
+        let notes = owed(&writes, "a");
+        let answer = notes.first().and_then(Note::answer);
+        answer.map(|answer| String::from_utf8(answer.body().to_vec()).unwrap())
+    };
+    let five = || answered("u1", "5");
+    assert_eq!(found(&[five()]).as_deref(), Some("5"));
+    assert_eq!(found(&[five(), answered("u1", "7")]).as_deref(), Some("7"));
+    // The answers of two concurrent writes came in the other order.
+    assert_eq!(found(&[answered("u1", "7"), five()]).as_deref(), Some("7"));
+    // The answer to the newest write is not the object.
+    assert_eq!(found(&[five(), stored("a", "u1", "7")]), None);
+    assert_eq!(found(&[five(), deleted("a", "u1")]), None);
+    assert_eq!(found(&[five(), absent("a", "7")]), None);
+    // The answer to a delete came before the answer to an earlier write.
+    assert_eq!(found(&[deleted("a", "u1"), five()]), None);
+    assert_eq!(found(&[absent("a", "3"), five()]), None);
+    let created = [deleted("a", "u1"), answered("u2", "9")];
+    assert_eq!(found(&created).as_deref(), Some("9"));
+}
