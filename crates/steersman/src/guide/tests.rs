@@ -27,7 +27,7 @@ const PAGES: [&str; 2] = [
 /// The beginnings of quoted log lines, which are no errors.
 const LOGGED: [&str; 3] = ["WARN ", "INFO ", "ERROR "];
 /// The ends of cells with texts that no call of this test can produce.
-const ELSEWHERE: [&str; 2] = ["(of the compiler)", "(of a dead link)"];
+const ELSEWHERE: [&str; 3] = ["(of the compiler)", "(of a dead link)", "(of a proxy)"];
 
 #[derive(
     CustomResource, serde::Serialize, serde::Deserialize, Clone, Debug, schemars::JsonSchema,
@@ -356,6 +356,8 @@ async fn writing(said: &mut Said, server: &ApiServer) {
     said.note("second", owner::set_controller_reference(&bad, &mut owned));
     owned.metadata.namespace = Some("other".to_owned());
     said.note("elsewhere", owner::add_owner_reference(&bad, &mut owned));
+    owned.metadata.namespace = None;
+    said.note("cluster", owner::add_owner_reference(&bad, &mut owned));
 }
 
 async fn stopping(said: &mut Said, server: &ApiServer) {

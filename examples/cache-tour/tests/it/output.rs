@@ -98,7 +98,9 @@ fn the_figures_of_every_stop_agree_with_its_text() {
     let careless = row(own, "the key that wrote, with ReadConsistency::None");
     assert_eq!(careless, ["nothing", "0.0 s"], "{own}");
     let careful = row(own, "the key that wrote  ");
-    assert_eq!(careful, ["the object", "2.0 s"], "{own}");
+    assert_eq!(careful, ["the object", "0.0 s"], "{own}");
+    let listing = row(own, "a list of the key that wrote");
+    assert_eq!(listing, ["the object", "2.0 s"], "{own}");
 
     assert!(
         degraded.contains("install the CustomResourceDefinition"),
