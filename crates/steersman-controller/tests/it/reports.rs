@@ -101,8 +101,8 @@ async fn an_error_with_another_text_each_time_is_retried_with_backoff() {
     for _ in 0..24 {
         last = runs.next_at().await.1;
     }
-    // 24 runs without backoff take no time at all.
-    assert!(last > 600_000, "{last} ms");
+    // 24 runs without backoff take no time at all; some of these runs follow a status write, before a retry (WQ-11).
+    assert!(last > 60_000, "{last} ms");
 }
 
 #[tokio::test(start_paused = true)]
