@@ -210,11 +210,13 @@ mod tests {
         let cluster = owner("u").complete(&kind, json!({"metadata": {"name": "c"}}));
         for refused in [elsewhere, cluster] {
             let refused = refused.unwrap_err();
-            let is_across = matches!(
+            let is_outside = matches!(
                 refused,
-                ClientError::Owner(OwnerError::AcrossNamespaces { .. })
+                ClientError::Owner(
+                    OwnerError::AcrossNamespaces { .. } | OwnerError::ClusterScoped { .. }
+                )
             );
-            assert!(is_across, "{refused}");
+            assert!(is_outside, "{refused}");
         }
     }
 
