@@ -1,19 +1,20 @@
-//! Machine: the children of a `Website`.
+//! Machine: the desired state of the children of a `Website`.
 //!
-//! Each function sets the fields that this operator owns, and no others: the API server fills in the
-//! rest, and other writers may set other fields.
+//! Each function writes the fields that this operator owns into an object and leaves every other
+//! field unchanged. It also writes the API server's defaults of those fields, so that a child that
+//! needs no change compares equal and causes no request.
 
 use std::collections::BTreeMap;
 use std::hash::Hasher;
 
 use fnv::FnvHasher;
 use steersman::ObjectKey;
-use steersman::k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
+use steersman::k8s_openapi::api::apps::v1::Deployment;
 use steersman::k8s_openapi::api::core::v1::{
-    ConfigMap, ConfigMapVolumeSource, Container, ContainerPort, PodSpec, PodTemplateSpec, Service,
-    ServicePort, ServiceSpec, Volume, VolumeMount,
+    ConfigMap, ConfigMapVolumeSource, Container, ContainerPort, Service, ServicePort, Volume,
+    VolumeMount,
 };
-use steersman::k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+use steersman::k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use steersman::k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use crate::website::Website;
@@ -25,6 +26,7 @@ pub type Pages = BTreeMap<String, String>;
 /// Deployment.
 const PAGES_DIGEST: &str = "web.example.com/pages-digest";
 
+const WEB: &str = "web";
 const PAGES: &str = "pages";
 
 /// Returns the name of the site's own copy of its pages.
@@ -36,94 +38,91 @@ pub fn served_pages_key(site: &ObjectKey) -> ObjectKey {
     site.sibling(format!("{}-site", site.name()))
 }
 
-/// Returns the copy of the pages.
-#[must_use]
-pub fn config_map(site: &ObjectKey, pages: &Pages) -> ConfigMap {
-    ConfigMap {
-        metadata: metadata(&served_pages_key(site), site),
-        data: Some(pages.clone()),
-        ..ConfigMap::default()
-    }
+/// Writes the copy of the pages into its ConfigMap.
+pub fn fill_config_map(site: &ObjectKey, pages: &Pages, config_map: &mut ConfigMap) {
+    config_map
+        .metadata
+        .labels
+        .get_or_insert_default()
+        .extend(labels(site));
+    config_map.data = Some(pages.clone());
 }
 
-/// Returns the web servers: image, replicas, and the mounted pages.
-#[must_use]
-pub fn deployment(key: &ObjectKey, site: &Website, pages: &Pages) -> Deployment {
-    let digest = (PAGES_DIGEST.to_owned(), digest(pages));
-    let template = PodTemplateSpec {
-        metadata: Some(ObjectMeta {
-            labels: Some(labels(key)),
-            annotations: Some(BTreeMap::from([digest])),
-            ..ObjectMeta::default()
-        }),
-        spec: Some(PodSpec {
-            containers: vec![web_server(site)],
-            volumes: Some(vec![served_pages(key)]),
-            ..PodSpec::default()
-        }),
+/// Writes the web servers: image, replicas, and the mounted pages.
+pub fn fill_deployment(key: &ObjectKey, site: &Website, pages: &Pages, child: &mut Deployment) {
+    child
+        .metadata
+        .labels
+        .get_or_insert_default()
+        .extend(labels(key));
+    let spec = child.spec.get_or_insert_default();
+    spec.replicas = Some(site.spec.replicas);
+    spec.selector = LabelSelector {
+        match_labels: Some(labels(key)),
+        ..LabelSelector::default()
     };
-    Deployment {
-        metadata: metadata(key, key),
-        spec: Some(DeploymentSpec {
-            replicas: Some(site.spec.replicas),
-            selector: LabelSelector {
-                match_labels: Some(labels(key)),
-                ..LabelSelector::default()
-            },
-            template,
-            ..DeploymentSpec::default()
-        }),
-        ..Deployment::default()
-    }
-}
 
-fn web_server(site: &Website) -> Container {
-    Container {
-        name: "web".to_owned(),
-        image: Some(site.spec.image.clone()),
-        ports: Some(vec![ContainerPort {
-            name: Some("http".to_owned()),
-            container_port: 80,
-            ..ContainerPort::default()
-        }]),
-        volume_mounts: Some(vec![VolumeMount {
-            name: PAGES.to_owned(),
-            mount_path: "/usr/share/nginx/html".to_owned(),
-            read_only: Some(true),
-            ..VolumeMount::default()
-        }]),
-        ..Container::default()
-    }
-}
+    let metadata = spec.template.metadata.get_or_insert_default();
+    metadata.labels.get_or_insert_default().extend(labels(key));
+    let annotations = metadata.annotations.get_or_insert_default();
+    annotations.insert(PAGES_DIGEST.to_owned(), digest(pages));
 
-fn served_pages(site: &ObjectKey) -> Volume {
-    Volume {
+    let pod = spec.template.spec.get_or_insert_default();
+    let web = entry_named(
+        &mut pod.containers,
+        WEB,
+        |c: &Container| &c.name,
+        || Container {
+            name: WEB.to_owned(),
+            ..Container::default()
+        },
+    );
+    web.image = Some(site.spec.image.clone());
+    web.ports = Some(vec![ContainerPort {
+        name: Some("http".to_owned()),
+        container_port: 80,
+        protocol: Some("TCP".to_owned()),
+        ..ContainerPort::default()
+    }]);
+    web.volume_mounts = Some(vec![VolumeMount {
         name: PAGES.to_owned(),
-        config_map: Some(ConfigMapVolumeSource {
-            name: served_pages_key(site).name().to_owned(),
-            ..ConfigMapVolumeSource::default()
-        }),
-        ..Volume::default()
-    }
+        mount_path: "/usr/share/nginx/html".to_owned(),
+        read_only: Some(true),
+        ..VolumeMount::default()
+    }]);
+    let volumes = pod.volumes.get_or_insert_default();
+    let volume = entry_named(
+        volumes,
+        PAGES,
+        |v: &Volume| &v.name,
+        || Volume {
+            name: PAGES.to_owned(),
+            ..Volume::default()
+        },
+    );
+    volume.config_map = Some(ConfigMapVolumeSource {
+        name: served_pages_key(key).name().to_owned(),
+        default_mode: Some(0o644),
+        ..ConfigMapVolumeSource::default()
+    });
 }
 
-/// Returns the Service in front of the web servers.
-#[must_use]
-pub fn service(site: &ObjectKey) -> Service {
-    Service {
-        metadata: metadata(site, site),
-        spec: Some(ServiceSpec {
-            selector: Some(labels(site)),
-            ports: Some(vec![ServicePort {
-                name: Some("http".to_owned()),
-                port: 80,
-                target_port: Some(IntOrString::String("http".to_owned())),
-                ..ServicePort::default()
-            }]),
-            ..ServiceSpec::default()
-        }),
-        ..Service::default()
-    }
+/// Writes the Service in front of the web servers.
+pub fn fill_service(site: &ObjectKey, service: &mut Service) {
+    service
+        .metadata
+        .labels
+        .get_or_insert_default()
+        .extend(labels(site));
+    let spec = service.spec.get_or_insert_default();
+    spec.selector = Some(labels(site));
+    spec.ports = Some(vec![ServicePort {
+        name: Some("http".to_owned()),
+        port: 80,
+        protocol: Some("TCP".to_owned()),
+        target_port: Some(IntOrString::String("http".to_owned())),
+        ..ServicePort::default()
+    }]);
 }
 
 /// Returns the host name of a site within its cluster.
@@ -134,13 +133,6 @@ pub fn address(site: &ObjectKey) -> String {
         site.name(),
         site.namespace().unwrap_or("default")
     )
-}
-
-fn metadata(key: &ObjectKey, site: &ObjectKey) -> ObjectMeta {
-    ObjectMeta {
-        labels: Some(labels(site)),
-        ..key.to_meta()
-    }
 }
 
 fn labels(site: &ObjectKey) -> BTreeMap<String, String> {
@@ -163,6 +155,23 @@ fn digest(pages: &Pages) -> String {
         hasher.write_u8(0xff);
     }
     format!("{:016x}", hasher.finish())
+}
+
+/// Returns the entry of a list that is keyed by name, and appends it if it is missing.
+fn entry_named<'a, T>(
+    list: &'a mut Vec<T>,
+    name: &str,
+    name_of: impl Fn(&T) -> &String,
+    new: impl FnOnce() -> T,
+) -> &'a mut T {
+    let at = list
+        .iter()
+        .position(|entry| name_of(entry) == name)
+        .unwrap_or_else(|| {
+            list.push(new());
+            list.len() - 1
+        });
+    &mut list[at]
 }
 
 #[cfg(test)]
@@ -188,9 +197,37 @@ mod tests {
     }
 
     #[test]
+    fn filling_twice_changes_nothing() {
+        let mut child = Deployment::default();
+        fill_deployment(&key(), &site(), &pages("hi"), &mut child);
+        let first = child.clone();
+        fill_deployment(&key(), &site(), &pages("hi"), &mut child);
+        assert_eq!(child, first);
+    }
+
+    #[test]
+    fn fields_of_other_writers_are_unchanged() {
+        let mut child = Deployment::default();
+        fill_deployment(&key(), &site(), &pages("hi"), &mut child);
+        let pod = child.spec.as_mut().unwrap().template.spec.as_mut().unwrap();
+        pod.containers.insert(
+            0,
+            Container {
+                name: "sidecar".into(),
+                ..Default::default()
+            },
+        );
+        pod.containers[1].termination_message_path = Some("/dev/termination-log".into());
+        let edited = child.clone();
+        fill_deployment(&key(), &site(), &pages("hi"), &mut child);
+        assert_eq!(child, edited);
+    }
+
+    #[test]
     fn new_pages_mean_new_pods() {
         let template = |text: &str| {
-            let child = deployment(&key(), &site(), &pages(text));
+            let mut child = Deployment::default();
+            fill_deployment(&key(), &site(), &pages(text), &mut child);
             child.spec.unwrap().template
         };
         assert_ne!(template("old"), template("new"));

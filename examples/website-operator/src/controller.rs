@@ -3,16 +3,16 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
+use steersman::client::Ensured;
 use steersman::client::finalizer::{self, Stage};
-use steersman::desired::{Child, ChildState, DesiredSet};
 use steersman::events::NewEvent;
 use steersman::informer::Store;
 use steersman::k8s_openapi::api::apps::v1::Deployment;
 use steersman::k8s_openapi::api::core::v1::{ConfigMap, Service};
-use steersman::object::Object as _;
+use steersman::object::{Object as _, TypedObject};
 use steersman::{
     Action, Client, Context, Controller, Error, Manager, ObjectKey, Reconciler, Request, handler,
-    predicate, report,
+    owner, predicate, report,
 };
 
 use crate::children::{self, Pages};
@@ -24,9 +24,6 @@ use crate::website::{FINALIZER, Website};
 /// No site owns it, because all sites share it. So the finalizer removes a site from it instead of
 /// the garbage collector.
 pub const DIRECTORY: &str = "website-directory";
-
-/// The label of the children of a site; its value is the uid of the site.
-const CHILDREN: &str = "web.example.com/children";
 
 /// The index of websites by the ConfigMap with their pages.
 const BY_PAGES: &str = "spec.pages";
@@ -90,7 +87,12 @@ impl Reconciler for WebsiteReconciler {
             Stage::CleanUp => return clean_up(client, &site).await,
             Stage::Released => return Ok(Action::done()),
         }
-        let progress = serve(ctx, &site).await?;
+        let progress = match serve(ctx, &site).await {
+            Err(error) => Progress::Refused {
+                why: refusal(error)?,
+            },
+            Ok(progress) => progress,
+        };
         if matches!(progress, Progress::Served { .. }) {
             enter_directory(client, &site).await?;
         }
@@ -128,8 +130,19 @@ fn announce(ctx: &Context, site: &Website, progress: &Progress) {
     }
 }
 
-/// Applies the children, and returns their progress.
-async fn serve(ctx: &Context, site: &Website) -> Result<Progress, Error> {
+/// Returns the message of an error that only a user can resolve. All other errors are returned as
+/// errors.
+fn refusal(error: steersman::client::Error) -> Result<String, steersman::client::Error> {
+    let permanent = matches!(error, steersman::client::Error::Owner(_)) || error.is_invalid();
+    if permanent {
+        Ok(report(&error).to_string())
+    } else {
+        Err(error)
+    }
+}
+
+/// Creates or updates the children, and returns their progress.
+async fn serve(ctx: &Context, site: &Website) -> Result<Progress, steersman::client::Error> {
     let client = ctx.client();
     let key = site.key();
     let source = pages_key(site);
@@ -142,33 +155,38 @@ async fn serve(ctx: &Context, site: &Website) -> Result<Progress, Error> {
     };
     let pages: Pages = source.data.clone().unwrap_or_default();
 
-    let mut set = DesiredSet::new(site, CHILDREN)
-        .owns::<ConfigMap>()
-        .owns::<Service>()
-        .owns::<Deployment>();
-    let copy = set.add(Child::of(&children::config_map(&key, &pages)));
-    set.add(Child::of(&children::service(&key)));
-    // Web servers without the copy would serve the pages of another ConfigMap of its name.
-    let servers = children::deployment(&key, site, &pages);
-    let servers = set.add(Child::of(&servers).after(copy));
-    let outcome = set.apply(client).await?;
+    let copy = ConfigMap {
+        metadata: children::served_pages_key(&key).to_meta(),
+        ..ConfigMap::default()
+    };
+    client
+        .ensure_owned(site, copy, |copy| {
+            children::fill_config_map(&key, &pages, copy)
+        })
+        .await?;
 
-    let deployment = outcome.object(servers).unwrap_or_default();
-    let state = outcome.child(servers).map(|child| &child.state);
-    if matches!(state, Some(ChildState::Applied { created: true })) {
-        let event = NewEvent::normal("Created", "CreateDeployment").related(&*deployment);
+    let service = Service {
+        metadata: key.to_meta(),
+        ..Service::default()
+    };
+    client
+        .ensure_owned(site, service, |service| {
+            children::fill_service(&key, service)
+        })
+        .await?;
+
+    let deployment = Deployment {
+        metadata: key.to_meta(),
+        ..Deployment::default()
+    };
+    let fill = |child: &mut Deployment| children::fill_deployment(&key, site, &pages, child);
+    let deployment = client.ensure_owned(site, deployment, fill).await?;
+    if let Ensured::Created(created) = &deployment {
+        let event = NewEvent::normal("Created", "CreateDeployment").related(&**created);
         ctx.events()
             .publish(site, event.note("created the web servers"));
     }
-    // An obstacle that only a user can remove is reported, and all other errors are retried.
-    let mut failures = outcome.failures();
-    if let Some((_, error)) = failures.find(|(child, _)| child.needs_help()) {
-        let why = report(error).to_string();
-        return Ok(Progress::Refused { why });
-    }
-    drop(failures);
-    outcome.into_result()?;
-    Ok(Progress::of(&deployment, site.spec.replicas))
+    Ok(Progress::of(deployment.object(), site.spec.replicas))
 }
 
 async fn enter_directory(client: &Client, site: &Website) -> Result<(), Error> {
@@ -206,9 +224,27 @@ async fn clean_up(client: &Client, site: &Website) -> Result<Action, Error> {
             .await;
         ignore_gone(left.map(drop))?;
     }
-    // The garbage collector deletes the children.
+    // The garbage collector would do this later, but a bare API server has none.
+    delete_child::<Service>(client, site, &key).await?;
+    delete_child::<Deployment>(client, site, &key).await?;
+    delete_child::<ConfigMap>(client, site, &children::served_pages_key(&key)).await?;
     ignore_gone(client.remove_finalizer(site, FINALIZER).await.map(drop))?;
     Ok(Action::done())
+}
+
+async fn delete_child<K: TypedObject>(
+    client: &Client,
+    site: &Website,
+    key: &ObjectKey,
+) -> Result<(), Error> {
+    match client.live().get_opt::<K>(key).await? {
+        Some(child) if is_ours(site, &child) => Ok(ignore_gone(client.delete(&child).await)?),
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn is_ours<K: TypedObject>(site: &Website, child: &K) -> bool {
+    owner::controller_of(child.meta()).is_some_and(|o| o.uid == site.uid_str())
 }
 
 /// Ignores the error of a deletion if the object is gone already.
