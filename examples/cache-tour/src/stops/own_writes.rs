@@ -65,8 +65,8 @@ pub async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
         table = table.row([&who, &name_of(found.is_some()), &seconds_since(began)]);
     }
     let began = Instant::now();
-    let listed = writer.list::<ConfigMap>(&Selection::new().namespace("shop"));
-    let found = !listed.await?.is_empty();
+    let shop = Selection::new().namespace("shop");
+    let found = !writer.list::<ConfigMap>(&shop).await?.is_empty();
     table = table.row([
         &"a list of the key that wrote",
         &name_of(found),
