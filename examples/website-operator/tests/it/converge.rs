@@ -14,7 +14,7 @@ use crate::world::{PAGES, World, played, player};
 
 #[tokio::test(start_paused = true)]
 async fn a_site_and_its_children_converge_in_process() {
-    converges(played()).await;
+    Box::pin(converges(played())).await;
 }
 
 #[tokio::test]
@@ -24,7 +24,7 @@ async fn a_site_and_its_children_converge_over_https() {
         // That cluster has no controller that creates the Pods of Deployments.
         return;
     }
-    converges(env).await;
+    Box::pin(converges(env)).await;
 }
 
 async fn converges(env: TestEnv) {
