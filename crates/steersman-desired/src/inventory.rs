@@ -7,11 +7,11 @@ use futures::future::BoxFuture;
 use steersman_client::{Client, Error as ClientError};
 use steersman_object::{Kind, Object};
 
-use crate::member::{Leftover, Member};
+use crate::member::Member;
 use crate::owner::SetOwner;
 
 /// Children of any types.
-pub(crate) type Members = Vec<Box<dyn Member>>;
+pub(crate) type Members = Vec<Member>;
 
 /// A kind that the children of a set may have.
 pub(crate) trait OwnedKind: Send + Sync {
@@ -55,13 +55,7 @@ impl<K: Object> OwnedKind for KindOf<K> {
             let found = client.list(&owner.selection(&self.kind)).await?;
             // SET-1: a label can be copied, and an owner can be created again.
             let own = found.into_iter().filter(|object| owner.owns(&**object));
-            let leftovers = own.map(|object| {
-                Box::new(Leftover {
-                    kind: self.kind.clone(),
-                    key: object.key(),
-                    object,
-                }) as Box<dyn Member>
-            });
+            let leftovers = own.map(|object| Member::leftover(self.kind.clone(), object));
             Ok(leftovers.collect())
         };
         listed.boxed()

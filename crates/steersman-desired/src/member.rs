@@ -18,17 +18,23 @@ use crate::readiness::Readiness;
 const DELETE_ATTEMPTS: u32 = 3;
 
 /// A child of any type.
-pub(crate) trait Member: Send + Sync {
-    fn kind(&self) -> &Kind;
+pub(crate) struct Member {
+    pub(crate) kind: Kind,
+    pub(crate) key: ObjectKey,
+    task: Box<MemberTask>,
+}
 
-    fn key(&self) -> &ObjectKey;
+/// Applies or deletes a child.
+type MemberTask =
+    dyn for<'a> FnOnce(Target<'a>) -> BoxFuture<'a, Result<Processed, ClientError>> + Send + Sync;
 
-    /// Applies or deletes the child.
-    fn process<'a>(
-        self: Box<Self>,
-        owner: &'a SetOwner,
-        client: &'a Client,
-    ) -> BoxFuture<'a, Processed>;
+/// The child of a task, and the surroundings of the task.
+#[derive(Clone, Copy)]
+struct Target<'a> {
+    kind: &'a Kind,
+    key: &'a ObjectKey,
+    owner: &'a SetOwner,
+    client: &'a Client,
 }
 
 /// The result for one child.
@@ -39,168 +45,144 @@ pub(crate) struct Processed {
     pub(crate) object: Option<FoundObject>,
 }
 
-/// A child that shall exist.
-pub(crate) struct Present<K> {
-    pub(crate) kind: Kind,
-    pub(crate) key: ObjectKey,
-    /// The complete document, or the reason why there is none.
-    pub(crate) document: Result<Value, ClientError>,
-    pub(crate) ready_when: Option<Box<ReadyWhen<K>>>,
-}
-
-/// A child that shall not exist.
-pub(crate) struct Absent<K> {
-    pub(crate) kind: Kind,
-    pub(crate) key: ObjectKey,
-    pub(crate) gone_when: Option<Box<GoneWhen<K>>>,
-}
-
-/// A child that exists and is not in the set.
-pub(crate) struct Leftover<K> {
-    pub(crate) kind: Kind,
-    pub(crate) key: ObjectKey,
-    pub(crate) object: Arc<K>,
-}
-
-impl<K: Object> Member for Present<K> {
-    fn kind(&self) -> &Kind {
-        &self.kind
-    }
-
-    fn key(&self) -> &ObjectKey {
-        &self.key
-    }
-
-    fn process<'a>(
-        self: Box<Self>,
-        owner: &'a SetOwner,
-        client: &'a Client,
-    ) -> BoxFuture<'a, Processed> {
-        let applied = async move { self.apply(owner, client).await };
-        applied.map(Processed::of).boxed()
-    }
-}
-
-impl<K: Object> Present<K> {
-    async fn apply(self, owner: &SetOwner, client: &Client) -> Result<Processed, ClientError> {
-        let document = self.document?;
-        let client = client.of::<K>(&self.kind);
-        // SET-2
-        if let Some(existing) = existing(&client, &self.key).await? {
-            owner.check_own(&*existing)?;
-            if existing.is_being_deleted() {
-                return Ok(Processed {
-                    state: ChildState::Terminating,
-                    readiness: Some(Readiness::Terminating),
-                    object: Some(FoundObject(existing)),
-                });
-            }
-        }
-        // SET-5
-        let ensured = client.ensure_applied_part::<K>(&document).await?;
-        let state = match &ensured {
-            Ensured::Unchanged(_) => ChildState::Unchanged,
-            ensured => ChildState::Applied {
-                created: matches!(ensured, Ensured::Created(_)),
-            },
-        };
-        let readiness = readiness(&self.kind, self.ready_when.as_deref(), ensured.object());
-        Ok(Processed {
-            state,
-            readiness: Some(readiness),
-            object: Some(FoundObject(ensured.into_object())),
+impl Member {
+    /// Makes a child that shall exist. `document` is its complete document, or the reason why there is none.
+    pub(crate) fn present<K: Object>(
+        kind: Kind,
+        key: ObjectKey,
+        document: Result<Value, ClientError>,
+        ready_when: Option<Box<ReadyWhen<K>>>,
+    ) -> Self {
+        Self::new(kind, key, |target| {
+            apply(target, document, ready_when).boxed()
         })
     }
-}
 
-impl<K: Object> Member for Absent<K> {
-    fn kind(&self) -> &Kind {
-        &self.kind
+    /// Makes a child that shall not exist.
+    pub(crate) fn absent<K: Object>(
+        kind: Kind,
+        key: ObjectKey,
+        gone_when: Option<Box<GoneWhen<K>>>,
+    ) -> Self {
+        Self::new(kind, key, |target| delete_absent(target, gone_when).boxed())
     }
 
-    fn key(&self) -> &ObjectKey {
-        &self.key
+    /// Makes a child that exists and is not in the set.
+    pub(crate) fn leftover<K: Object>(kind: Kind, object: Arc<K>) -> Self {
+        let key = object.key();
+        Self::new(kind, key, |target| delete_leftover(target, object).boxed())
     }
 
-    fn process<'a>(
-        self: Box<Self>,
-        owner: &'a SetOwner,
-        client: &'a Client,
-    ) -> BoxFuture<'a, Processed> {
-        let deleted = async move { self.delete(owner, client).await };
-        deleted.map(Processed::of).boxed()
-    }
-}
-
-impl<K: Object> Absent<K> {
-    async fn delete(self, owner: &SetOwner, client: &Client) -> Result<Processed, ClientError> {
-        let client = client.of::<K>(&self.kind);
-        let found = client.get_opt(&self.key).await?;
-        // An object of that name that the owner does not control is no child.
-        let left = found.filter(|found| owner.owns(&**found));
-        let state = match &left {
-            None => ChildState::Absent,
-            Some(left) => {
-                delete(&client, owner, left).await?;
-                ChildState::Deleting
-            }
-        };
-        let is_gone = match &self.gone_when {
-            None => left.is_none(),
-            Some(gone_when) => gone_when(left.as_deref()),
-        };
-        let readiness = match is_gone {
-            true => Readiness::Current,
-            false => Readiness::Terminating,
-        };
-        Ok(Processed {
-            state,
-            readiness: Some(readiness),
-            object: left.map(|left| FoundObject(left)),
-        })
-    }
-}
-
-impl<K: Object> Member for Leftover<K> {
-    fn kind(&self) -> &Kind {
-        &self.kind
+    fn new(
+        kind: Kind,
+        key: ObjectKey,
+        task: impl for<'a> FnOnce(Target<'a>) -> BoxFuture<'a, Result<Processed, ClientError>>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        let task = Box::new(task);
+        Self { kind, key, task }
     }
 
-    fn key(&self) -> &ObjectKey {
-        &self.key
-    }
-
-    fn process<'a>(
-        self: Box<Self>,
-        owner: &'a SetOwner,
-        client: &'a Client,
-    ) -> BoxFuture<'a, Processed> {
-        let deleted = async move {
-            let client = client.of::<K>(&self.kind);
-            delete(&client, owner, &self.object).await?;
-            Ok(Processed {
-                state: ChildState::Deleting,
-                readiness: Some(Readiness::Terminating),
-                object: None,
-            })
-        };
-        deleted.map(Processed::of).boxed()
-    }
-}
-
-impl Processed {
-    fn of(result: Result<Self, ClientError>) -> Self {
-        result.unwrap_or_else(|error| Self {
+    /// Applies or deletes the child.
+    pub(crate) async fn process(self, owner: &SetOwner, client: &Client) -> Processed {
+        let processed = (self.task)(Target {
+            kind: &self.kind,
+            key: &self.key,
+            owner,
+            client,
+        });
+        processed.await.unwrap_or_else(|error| Processed {
             state: ChildState::Failed(Box::new(error)),
             readiness: None,
             object: None,
         })
     }
+}
 
+impl Processed {
     /// Returns whether the children that come after this one may start.
     pub(crate) fn is_done(&self) -> bool {
         self.readiness == Some(Readiness::Current)
     }
+}
+
+async fn apply<K: Object>(
+    target: Target<'_>,
+    document: Result<Value, ClientError>,
+    ready_when: Option<Box<ReadyWhen<K>>>,
+) -> Result<Processed, ClientError> {
+    let document = document?;
+    let client = target.client.of::<K>(target.kind);
+    // SET-2
+    if let Some(existing) = existing(&client, target.key).await? {
+        target.owner.check_own(&*existing)?;
+        if existing.is_being_deleted() {
+            return Ok(Processed {
+                state: ChildState::Terminating,
+                readiness: Some(Readiness::Terminating),
+                object: Some(FoundObject(existing)),
+            });
+        }
+    }
+    // SET-5
+    let ensured = client.ensure_applied_part::<K>(&document).await?;
+    let state = match &ensured {
+        Ensured::Unchanged(_) => ChildState::Unchanged,
+        ensured => ChildState::Applied {
+            created: matches!(ensured, Ensured::Created(_)),
+        },
+    };
+    let readiness = readiness(target.kind, ready_when.as_deref(), ensured.object());
+    Ok(Processed {
+        state,
+        readiness: Some(readiness),
+        object: Some(FoundObject(ensured.into_object())),
+    })
+}
+
+async fn delete_absent<K: Object>(
+    target: Target<'_>,
+    gone_when: Option<Box<GoneWhen<K>>>,
+) -> Result<Processed, ClientError> {
+    let client = target.client.of::<K>(target.kind);
+    let found = client.get_opt(target.key).await?;
+    // An object of that name that the owner does not control is no child.
+    let left = found.filter(|found| target.owner.owns(&**found));
+    let state = match &left {
+        None => ChildState::Absent,
+        Some(left) => {
+            delete(&client, target.owner, left).await?;
+            ChildState::Deleting
+        }
+    };
+    let is_gone = match gone_when {
+        None => left.is_none(),
+        Some(gone_when) => gone_when(left.as_deref()),
+    };
+    let readiness = match is_gone {
+        true => Readiness::Current,
+        false => Readiness::Terminating,
+    };
+    Ok(Processed {
+        state,
+        readiness: Some(readiness),
+        object: left.map(|left| FoundObject(left)),
+    })
+}
+
+async fn delete_leftover<K: Object>(
+    target: Target<'_>,
+    object: Arc<K>,
+) -> Result<Processed, ClientError> {
+    let client = target.client.of::<K>(target.kind);
+    delete(&client, target.owner, &*object).await?;
+    Ok(Processed {
+        state: ChildState::Deleting,
+        readiness: Some(Readiness::Terminating),
+        object: None,
+    })
 }
 
 /// Returns the object of a child's name, if there is one. The server is asked if a selector of the cache could hide it.

@@ -46,7 +46,7 @@ fn names(plan: &SetPlan) -> Result<Vec<Name>, Error> {
     let mut seen = HashSet::new();
     let mut names = Vec::with_capacity(plan.members.len());
     for member in &plan.members {
-        let (kind, key) = (member.kind().clone(), member.key().clone());
+        let (kind, key) = (member.kind.clone(), member.key.clone());
         if !plan.is_declared(&kind) {
             return Err(Error::KindNotDeclared { kind, key });
         }
@@ -89,7 +89,7 @@ async fn leftovers(plan: &SetPlan, names: &[Name], client: &Client) -> Result<Me
         .map(|(kind, key)| identity(kind, key))
         .collect();
     let mut leftovers: Vec<_> = listed.into_iter().flatten().collect();
-    leftovers.retain(|found| !wanted.contains(&identity(found.kind(), found.key())));
+    leftovers.retain(|found| !wanted.contains(&identity(&found.kind, &found.key)));
     Ok(leftovers)
 }
 
@@ -102,7 +102,7 @@ async fn process(
     schedule: &mut Schedule,
 ) -> Vec<Option<Processed>> {
     let mut results: Vec<Option<Processed>> = members.iter().map(|_| None).collect();
-    let mut members: Vec<Option<Box<dyn Member>>> = members.into_iter().map(Some).collect();
+    let mut members: Vec<Option<Member>> = members.into_iter().map(Some).collect();
     let mut running = FuturesUnordered::new();
     loop {
         while running.len() < at_once
@@ -153,7 +153,7 @@ async fn prune(
 ) {
     let names: Vec<Name> = leftovers
         .iter()
-        .map(|leftover| (leftover.kind().clone(), leftover.key().clone()))
+        .map(|leftover| (leftover.kind.clone(), leftover.key.clone()))
         .collect();
     // SET-3
     let unfinished: Vec<Name> = outcome

@@ -9,7 +9,7 @@ use crate::child::{AbsentChild, Child, encode_error};
 use crate::child_id::ChildId;
 use crate::error::Error;
 use crate::inventory::KindOf;
-use crate::member::{Absent, Member, Present};
+use crate::member::Member;
 use crate::outcome::SetOutcome;
 use crate::owner::SetOwner;
 use crate::plan::SetPlan;
@@ -98,13 +98,7 @@ impl DesiredSet {
             Ok((key, document)) => (key, Ok(document)),
             Err(refused) => (ObjectKey::cluster(""), Err(refused)),
         };
-        let member = Present {
-            kind,
-            key,
-            document,
-            ready_when,
-        };
-        self.push(Box::new(member), after)
+        self.push(Member::present(kind, key, document, ready_when), after)
     }
 
     /// Adds a child that shall not exist. An object of its key that the owner does not control is left alone, and counts
@@ -116,12 +110,8 @@ impl DesiredSet {
             after,
             gone_when,
         } = child;
-        let member = Absent {
-            key: self.plan.owner.key_of(&kind, &key),
-            kind,
-            gone_when,
-        };
-        self.push(Box::new(member), after)
+        let key = self.plan.owner.key_of(&kind, &key);
+        self.push(Member::absent(kind, key, gone_when), after)
     }
 
     /// Applies the children, deletes those that shall not exist, and returns what became of each.
@@ -144,7 +134,7 @@ impl DesiredSet {
         run::run(self.plan, client).await
     }
 
-    fn push<K>(&mut self, member: Box<dyn Member>, after: Vec<usize>) -> ChildId<K> {
+    fn push<K>(&mut self, member: Member, after: Vec<usize>) -> ChildId<K> {
         let id = ChildId::new(self.plan.members.len());
         self.plan.members.push(member);
         self.plan.after.push(after);
@@ -155,7 +145,7 @@ impl DesiredSet {
 impl fmt::Debug for DesiredSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let children = self.plan.members.iter();
-        let names = children.map(|child| format!("{} {}", child.kind(), child.key()));
+        let names = children.map(|child| format!("{} {}", child.kind, child.key));
         f.debug_struct("DesiredSet")
             .field("owner", &self.plan.owner)
             .field("children", &names.collect::<Vec<_>>())
