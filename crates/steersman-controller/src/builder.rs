@@ -349,11 +349,9 @@ impl<P: Subject> ControllerBuilder<P> {
         self.check()?;
         let status = ControllerStatus::new(&self.name);
         let (mut watches, mut wrappers) = (self.watches, self.wrappers);
-        let mut primary = None;
         let mut declared = DeclaredKinds::owning(self.owned);
         if let Some(primary_parts) = self.primary_parts {
             let parts = primary_parts(self.subject, &status);
-            primary = Some(parts.watch.kind().clone());
             watches.insert(0, parts.watch);
             declared.primary = Some(parts.kind);
             // The pause is outermost, so that a request for a paused object reaches no layer.
@@ -367,7 +365,6 @@ impl<P: Subject> ControllerBuilder<P> {
             filter_all: self.filter_all,
             options: self.options,
             hooks: self.hooks,
-            primary,
             declared,
             reconciler,
         };

@@ -17,6 +17,7 @@ use k8s_openapi::jiff::Timestamp;
 use parking_lot::Mutex;
 use steersman_client::{Client, RequestId};
 use steersman_events::{EventPublisher, EventRecorder};
+use steersman_object::Kind;
 use tokio_util::sync::CancellationToken;
 
 use crate::clusters::ClusterMember;
@@ -223,7 +224,13 @@ impl Context {
         self.request.as_ref()
     }
 
-    /// Sets what the controller declared, for the reads of owned objects.
+    /// Returns the kind of the objects that requests are about.
+    pub(crate) fn primary_kind(&self) -> Option<&Kind> {
+        let primary = self.declared.primary.as_ref();
+        primary.map(|primary| &primary.kind)
+    }
+
+    /// Sets what the controller declared, for the span of a reconcile and the reads of owned objects.
     pub(crate) fn declare(&mut self, declared: DeclaredKinds) {
         self.declared = Arc::new(declared);
     }

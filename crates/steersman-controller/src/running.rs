@@ -51,7 +51,6 @@ pub(crate) struct Parts<R: RequestKey, C> {
     pub(crate) filter_all: Option<FilterAll>,
     pub(crate) options: Options<R>,
     pub(crate) hooks: Hooks<R>,
-    pub(crate) primary: Option<Kind>,
     pub(crate) declared: DeclaredKinds,
     pub(crate) reconciler: C,
 }
@@ -70,7 +69,6 @@ struct Running<R: RequestKey> {
 /// What the workers of one controller share.
 struct Work<R, C> {
     settings: ResolvedSettings,
-    primary: Option<Kind>,
     hooks: Arc<Hooks<R>>,
     limit: Option<LimitUser>,
     /// Tells the manager when no worker runs.
@@ -82,7 +80,6 @@ struct WorkerParts<C> {
     context: Context,
     reconciler: Arc<C>,
     reconcile_ids: Arc<AtomicU64>,
-    metrics: Metrics,
     stop: CancellationToken,
 }
 
@@ -110,7 +107,6 @@ pub(crate) async fn run<R: RequestKey, C: Reconciler<R>>(
     context.cancel_with(stop.clone());
     let work = Work {
         settings,
-        primary: parts.primary,
         hooks: Arc::new(parts.hooks),
         limit,
         tracker: start.workers,
@@ -118,7 +114,6 @@ pub(crate) async fn run<R: RequestKey, C: Reconciler<R>>(
             context,
             reconciler: Arc::new(parts.reconciler),
             reconcile_ids: Arc::new(AtomicU64::new(1)),
-            metrics: running.metrics.clone(),
             stop,
         },
     };
@@ -205,7 +200,6 @@ impl<R: RequestKey, C> Parts<R, C> {
             filter_all: self.filter_all,
             options: self.options,
             hooks: self.hooks,
-            primary: self.primary,
             declared: self.declared,
             reconciler: change(self.reconciler),
         }
@@ -335,13 +329,12 @@ impl<R: RequestKey> Running<R> {
             limit: work.limit.clone(),
             reconciler: Arc::clone(&parts.reconciler),
             context: parts.context.clone(),
-            metrics: parts.metrics.clone(),
+            metrics: self.metrics.clone(),
             reconcile_ids: Arc::clone(&parts.reconcile_ids),
             stop: parts.stop.clone(),
             deadline: work.settings.deadline,
             deadline_grace: work.settings.deadline_grace,
             max_retries: work.settings.max_retries,
-            primary: work.primary.clone(),
             changes: self.changes.clone(),
             loops: Arc::clone(&self.loops),
             hooks: Arc::clone(&work.hooks),

@@ -43,8 +43,6 @@ pub(crate) struct Worker<R: RequestKey, C> {
     pub(crate) deadline: Option<Duration>,
     pub(crate) deadline_grace: Duration,
     pub(crate) max_retries: Option<u32>,
-    /// The primary kind, which the span of each reconcile names.
-    pub(crate) primary: Option<Kind>,
     pub(crate) changes: PendingChanges<R>,
     pub(crate) loops: Arc<LoopWatch>,
     pub(crate) hooks: Arc<Hooks<R>>,
@@ -124,7 +122,7 @@ impl<R: RequestKey, C: Reconciler<R>> Worker<R, C> {
 
     /// Makes the span of a reconcile, with the keys that controller-runtime logs.
     fn span(&self, request: &R, reconcile_id: u64) -> Span {
-        let gvk = self.primary.as_ref().map(Kind::gvk);
+        let gvk = self.context.primary_kind().map(Kind::gvk);
         let object = requested_object(request);
         let key = object.map(|(_, key)| key);
         let other = object.is_none().then(|| tracing::field::debug(request));
@@ -146,7 +144,7 @@ impl<R: RequestKey, C: Reconciler<R>> Worker<R, C> {
     /// Returns the part of the context that differs between the runs of a request.
     fn run_of(&self, ticket: &Ticket<R>, reconcile_id: u64) -> Run {
         let (attempt, causes) = (ticket.attempts(), ticket.causes());
-        // The changes of other requests are not in the table.
+        // Only a request that an event caused has recorded changes.
         let changes = match causes.contains(EVENT) {
             true => self.changes.take(ticket.key()),
             false => Default::default(),

@@ -38,9 +38,9 @@
 //!
 //! `ready` and `delayed` hold the ready and the delayed keys, `table` what the queue knows of each key,
 //! `index` the slot of a key in the table, and `held` what the queue knows of a key only while a ticket
-//! holds it. `causes` names why a key runs. `machine` joins them into the queue's whole behaviour, without a lock and without a clock.
-//! `shared` puts the machine behind one lock, and `add_buffer` collects adds until the next look at the
-//! machine. [`Ticket`] and [`Queue`] are what users hold.
+//! holds it. `causes` names why a key runs. `machine` joins them into the queue's whole behaviour, without
+//! a lock and without a clock. `shared` puts the machine behind one lock, and `add_buffer` collects adds
+//! until the next look at the machine. [`Ticket`] and [`Queue`] are what users hold.
 
 mod key;
 mod causes;

@@ -18,6 +18,9 @@ pub use fast_slow::FastSlow;
 pub use max_of::MaxOf;
 pub use max_wait::MaxWait;
 
+/// The longest delay. Longer delays are shortened to it, so that no deadline overflows the clock.
+pub(crate) const LONGEST_DELAY: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+
 /// Decides the delay of a key that is added with backoff.
 ///
 /// The queue calls a limiter under its lock, so a limiter must be quick and must not wait. It is given

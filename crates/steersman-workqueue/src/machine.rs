@@ -7,8 +7,8 @@ use crate::delayed::DelayedKeys;
 use crate::exchange::{Arrival, End, Released, Taken};
 use crate::held::{HeldKey, Rerun};
 use crate::key::Key;
-use crate::limiter::RateLimiter;
 use crate::limiter::windows::Windows;
+use crate::limiter::{LONGEST_DELAY, RateLimiter};
 use crate::metrics::{Metrics, Snapshot};
 use crate::options::{Priority, QueueOptions};
 use crate::ready::{ReadyKeys, Slot};
@@ -16,9 +16,6 @@ use crate::table::{Retry, Standing, Table};
 
 mod arrivals;
 mod verdicts;
-
-/// The maximum delay. Longer delays are shortened to it, so that no deadline overflows the clock.
-const LONGEST_DELAY: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 /// The state of one queue. Its methods are given the time and never read a clock.
 ///

@@ -53,7 +53,8 @@ impl<P: Subject> ControllerBuilder<P> {
 impl<K: TypedObject> ControllerBuilder<Primary<K>> {
     /// Does not reconcile the objects for which `is_paused` returns true, until it returns false (CTRL-32).
     ///
-    /// The closure gets the object as the cache has it, before each reconcile and on each update.
+    /// The closure gets the object as the cache has it, before each reconcile, and both objects of each update that
+    /// [`for_filter`](Self::for_filter) refuses.
     /// [`pause::annotation`](crate::pause::annotation) makes one for an annotation. If given twice, an
     /// object is paused while either closure says so.
     ///

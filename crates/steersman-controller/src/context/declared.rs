@@ -17,8 +17,9 @@ pub(crate) struct DeclaredKinds {
 }
 
 /// The kind of the objects that requests are about, without its type.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct PrimaryKind {
+    pub(crate) kind: Kind,
     uid_of: ReadUid,
 }
 
@@ -54,6 +55,7 @@ impl PrimaryKind {
     /// Returns the kind of the objects of type `K`.
     pub(crate) fn of<K: TypedObject>() -> Self {
         Self {
+            kind: Kind::of::<K>(),
             uid_of: |client, key| {
                 let read = client.get_opt::<K>(key);
                 read.map_ok(|found| found.map(|object| object.uid_str().to_owned()))
@@ -74,6 +76,8 @@ impl PrimaryKind {
 
 impl fmt::Debug for PrimaryKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PrimaryKind").finish_non_exhaustive()
+        f.debug_struct("PrimaryKind")
+            .field("kind", &self.kind)
+            .finish_non_exhaustive()
     }
 }

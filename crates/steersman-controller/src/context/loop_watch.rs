@@ -19,8 +19,8 @@ pub(crate) struct LoopWatch {
     controller: String,
     metrics: Metrics,
     detector: Mutex<LoopDetector>,
-    // Whether a request has written, and whether the fields of changes are of interest. Runs and events that need
-    // the detector for nothing do not take its lock.
+    // Whether a request has written, and whether the fields of changes are of interest. Runs do not take the lock of
+    // the detector while no request has written, and events do not while no fields are of interest.
     has_writes: AtomicBool,
     observes: AtomicBool,
 }

@@ -66,7 +66,7 @@ pub(crate) enum Finding {
     Ordinary,
     /// The write belongs to a loop.
     InLoop,
-    /// The write belongs to a loop of which a warning tells.
+    /// The write belongs to a loop, and a warning is due.
     Warn {
         /// The number of runs in a row.
         runs: u32,

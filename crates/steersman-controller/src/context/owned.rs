@@ -95,10 +95,10 @@ impl Context {
     }
 
     /// Returns the kind and the key of the object of this request, if it may own objects of kind `C`.
-    fn owner_of<C: TypedObject>(&self) -> Result<(PrimaryKind, &ObjectKey), OwnedError> {
+    fn owner_of<C: TypedObject>(&self) -> Result<(&PrimaryKind, &ObjectKey), OwnedError> {
         let request = self.request.as_ref();
         let request = request.and_then(|request| request.key::<Request>());
-        let (Some(primary), Some(request)) = (self.declared.primary, request) else {
+        let (Some(primary), Some(request)) = (&self.declared.primary, request) else {
             return Err(OwnedError::NoObject {
                 controller: self.controller().to_owned(),
             });

@@ -78,7 +78,7 @@ impl Context {
     /// [terminal](Error::terminal) error it has [failed](Progress::Failed). The error text is visible to
     /// every reader of the object.
     ///
-    /// An update of the status requests the object at once, unless a predicate keeps it away. So that an
+    /// An update of the status requests the object soon (WQ-12), unless a predicate keeps it away. So that an
     /// error with another text each time is retried with backoff nevertheless, a write that would change
     /// nothing but messages is sent only on the first attempt of a request and on the attempts 1, 2, 4, 8
     /// and so on (CTRL-33).

@@ -2,13 +2,12 @@
 
 use std::error::Error as StdError;
 use std::fmt;
-use std::future::poll_fn;
 use std::iter::successors;
 use std::sync::Arc;
-use std::task::{Poll, ready};
+use std::task::Poll;
 
 use futures::future::{BoxFuture, FutureExt};
-use tower::{BoxError, Layer, Service};
+use tower::{BoxError, Layer, Service, ServiceExt as _};
 
 use crate::action::Action;
 use crate::context::Context;
@@ -97,11 +96,9 @@ where
 {
     async fn reconcile(&self, ctx: &Context, request: R) -> Result<Action, Error> {
         // A clone of its own, because a service that is ready belongs to one call.
-        let mut service = self.service.clone();
-        let ready = poll_fn(|cx| Poll::Ready(ready!(service.poll_ready(cx))));
-        ready.await.map_err(failure)?;
+        let service = self.service.clone();
         let ctx = ctx.clone();
-        let called = service.call(ReconcileCall { ctx, request });
+        let called = service.oneshot(ReconcileCall { ctx, request });
         called.await.map_err(failure)
     }
 }

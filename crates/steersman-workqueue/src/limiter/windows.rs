@@ -4,9 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use crate::key::Key;
-
-/// The longest span: a longer one could overflow the clock.
-const LONGEST_SPAN: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+use crate::limiter::LONGEST_DELAY;
 
 /// The number of keys from which keys without recent runs are removed.
 const SWEEP_FROM: usize = 1024;
@@ -29,7 +27,7 @@ impl<T: Key> Windows<T> {
     pub(crate) fn new(runs: u32, per: Duration) -> Self {
         Self {
             runs: usize::try_from(runs.max(1)).unwrap_or(usize::MAX),
-            per: per.min(LONGEST_SPAN),
+            per: per.min(LONGEST_DELAY),
             begun: HashMap::new(),
             sweep_at: SWEEP_FROM,
         }
