@@ -83,7 +83,10 @@ impl<R: RequestKey> Sink<R> {
     fn request<K: Object>(&self, kind: &Kind, event: &Event<K>, requests: &mut Requests<R>) {
         let cause = cause_of(event);
         if cause == EVENT && requests.iter().next().is_some() {
-            self.loops.observe(kind, event);
+            // The detector knows the writes in the manager's own cluster alone.
+            if self.cluster.is_none() {
+                self.loops.observe(kind, event);
+            }
             // CTRL-20: recorded before the request is added, so that the run of the request finds it.
             let changed = ChangedObject::of(kind, self.cluster.as_ref(), event);
             self.changes.record(requests.iter(), &Arc::new(changed));

@@ -238,6 +238,7 @@ impl<R: RequestKey> Running<R> {
                     work.worker.stop.cancel();
                     self.queue.shut_down();
                     self.tasks.pumps.abort_all();
+                    self.metrics.overdue(0);
                     None
                 }
                 Step::AbortWorkers => {

@@ -97,8 +97,9 @@ impl<R: RequestKey, C: Reconciler<R>> Worker<R, C> {
     async fn work(&mut self, ticket: Ticket<R>) {
         // Relaxed, because ids only have to differ.
         let reconcile_id = self.reconcile_ids.fetch_add(1, Ordering::Relaxed);
-        let span = self.span(ticket.key(), reconcile_id);
+        // First, because the formatting of a request in the span may panic: the recorded changes are taken before.
         let run = self.run_of(&ticket, reconcile_id);
+        let span = self.span(ticket.key(), reconcile_id);
         self.context.begin(ticket.key(), run);
         if let Some(request) = self.context.request() {
             self.loops.begin(request, self.context.reason());

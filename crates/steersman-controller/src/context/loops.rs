@@ -26,6 +26,12 @@ const SWEEP_FROM: usize = 1024;
 /// The largest number of objects with fields that are recorded.
 const MOST_OBSERVED: usize = 16;
 
+/// How long an object with recorded fields takes at most to become a loop; afterwards its fields are dropped.
+const OBSERVED_FOR: Duration = LONGEST_ROUND.saturating_mul(LOOP);
+
+/// The largest number of objects that one run writes and the detector follows.
+const MOST_WRITES: usize = 64;
+
 /// The number of fields that a warning names.
 const NAMED_FIELDS: usize = 3;
 
@@ -33,8 +39,8 @@ const NAMED_FIELDS: usize = 3;
 #[derive(Debug)]
 pub(crate) struct LoopDetector {
     requests: HashMap<RequestId, WritingRequest>,
-    /// The objects that are about to become a loop, with the fields that their last event changed.
-    observed: HashMap<(Kind, ObjectKey), Vec<String>>,
+    /// The objects that are about to become a loop.
+    observed: HashMap<(Kind, ObjectKey), ObservedObject>,
     sweep_at: usize,
     warned: Option<Instant>,
 }
@@ -47,6 +53,14 @@ struct WritingRequest {
     /// The writes of this run.
     writes: Vec<OwnWrite>,
     last: Instant,
+}
+
+/// An object that is about to become a loop.
+#[derive(Debug)]
+struct ObservedObject {
+    since: Instant,
+    /// The fields that the last event changed.
+    fields: Vec<String>,
 }
 
 /// The write of an object by a run.
@@ -105,7 +119,7 @@ impl LoopDetector {
     pub(crate) fn changed(&mut self, kind: &Kind, key: &ObjectKey, fields: Vec<String>) {
         let object = (kind.clone(), key.clone());
         if let Some(observed) = self.observed.get_mut(&object) {
-            *observed = fields;
+            observed.fields = fields;
         }
     }
 
@@ -116,6 +130,8 @@ impl LoopDetector {
         changes: &[Arc<ChangedObject>],
         now: Instant,
     ) {
+        self.observed
+            .retain(|_, object| now.saturating_duration_since(object.since) <= OBSERVED_FOR);
         let Some(writing) = self.requests.get_mut(request) else {
             return;
         };
@@ -171,6 +187,9 @@ impl LoopDetector {
         {
             return Finding::Ordinary;
         }
+        if writing.writes.len() == MOST_WRITES {
+            return Finding::Ordinary;
+        }
         let runs = cause.map_or(0, |cause| cause.runs.saturating_add(1));
         writing.writes.push(OwnWrite {
             kind: kind.clone(),
@@ -184,7 +203,11 @@ impl LoopDetector {
     fn judge(&mut self, kind: &Kind, key: &ObjectKey, runs: u32, now: Instant) -> Finding {
         let object = || (kind.clone(), key.clone());
         if runs + 2 == LOOP && self.observed.len() < MOST_OBSERVED {
-            self.observed.insert(object(), Vec::new());
+            let observed = ObservedObject {
+                since: now,
+                fields: Vec::new(),
+            };
+            self.observed.insert(object(), observed);
         }
         if runs < LOOP {
             return Finding::Ordinary;
@@ -197,7 +220,9 @@ impl LoopDetector {
             return Finding::InLoop;
         }
         self.warned = Some(now);
-        let fields = fields.filter(|fields| !fields.is_empty());
+        let fields = fields
+            .map(|observed| observed.fields)
+            .filter(|fields| !fields.is_empty());
         Finding::Warn {
             runs,
             fields: fields.map_or_else(|| "unknown".to_owned(), |fields| fields.join(", ")),

@@ -81,7 +81,7 @@ impl Context {
     /// An update of the status requests the object soon (WQ-12), unless a predicate keeps it away. So that an
     /// error with another text each time is retried with backoff nevertheless, a write that would change
     /// nothing but messages is sent only on the first attempt of a request and on the attempts 1, 2, 4, 8
-    /// and so on (CTRL-33).
+    /// and so on, and never for an error that is not retried (CTRL-33).
     ///
     /// # Errors
     ///
@@ -117,10 +117,18 @@ impl Context {
             progress,
             reason,
             message: &chain,
-            is_due: is_due(self.attempt()),
+            is_due: self.may_rewrite_messages(error),
         };
         self.write_progress(object, ConditionsOf::of(), report)
             .await
+    }
+
+    /// Returns whether a report of `error` may write conditions that differ in nothing but their messages.
+    ///
+    /// CTRL-33: not for an error that is not retried: the write itself would request the object, and no backoff would
+    /// hold the next run back.
+    pub(crate) fn may_rewrite_messages(&self, error: &Error) -> bool {
+        !error.is_terminal() && !self.is_last_attempt() && is_due(self.attempt())
     }
 
     /// Writes a report into the conditions of an object.
@@ -174,9 +182,8 @@ impl<K> Clone for ConditionsOf<K> {
 
 impl<K> Copy for ConditionsOf<K> {}
 
-/// Returns whether a report of this attempt may write a message that differs from the present one
-/// (CTRL-33).
-pub(crate) fn is_due(attempt: u32) -> bool {
+/// Returns whether a report of this attempt may write a message that differs from the present one.
+fn is_due(attempt: u32) -> bool {
     attempt == 0 || attempt.is_power_of_two()
 }
 

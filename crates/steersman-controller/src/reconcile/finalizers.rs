@@ -12,7 +12,7 @@ use steersman_object::status_conditions::{self, HasConditions, Progress, STALLED
 
 use crate::action::Action;
 use crate::context::Context;
-use crate::context::report::{ConditionsOf, ProgressReport, is_due};
+use crate::context::report::{ConditionsOf, ProgressReport};
 use crate::error::{CleanUpError, Error};
 
 /// The reason of the Event and of the conditions of a clean-up that keeps failing.
@@ -216,7 +216,7 @@ impl<K: TypedObject> Finalizers<K> {
                 progress: Progress::Failed,
                 reason: FAILED,
                 message: &message,
-                is_due: is_due(ctx.attempt()),
+                is_due: ctx.may_rewrite_messages(error),
             };
             let write = ctx.write_progress(object, conditions, report);
             unreported(write.await.err());

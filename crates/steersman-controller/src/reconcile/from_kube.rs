@@ -134,7 +134,7 @@ fn after_error(
     action: Action,
     error: impl StdError + Send + Sync + 'static,
 ) -> Result<Action, Error> {
-    if action == Action::done() {
+    if action.requeue.is_none() {
         return Err(Error::from(error).terminal());
     }
     tracing::error!(error = %report(&error), "reconcile failed; the error policy runs it again later");
@@ -144,5 +144,25 @@ fn after_error(
 impl<K, F, P, C> fmt::Debug for FromKube<K, F, P, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FromKube").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use steersman_workqueue::Priority;
+
+    use super::*;
+
+    #[test]
+    fn an_error_policy_that_requests_no_run_is_final_whatever_its_priority() {
+        for action in [Action::done(), Action::done().priority(Priority::LOW)] {
+            let ended = after_error(action, std::io::Error::other("no"));
+            assert!(ended.is_err_and(|error| error.is_terminal()));
+        }
+        let again = Action::requeue_after(Duration::from_secs(1));
+        assert_eq!(
+            after_error(again, std::io::Error::other("no")).unwrap(),
+            again
+        );
     }
 }

@@ -119,8 +119,11 @@ impl<K: TypedObject> PauseRule<K> {
                 false => status_conditions::remove(conditions, PAUSED),
             };
         });
-        write.await?;
-        Ok(())
+        match write.await {
+            // The object was deleted meanwhile, and its conditions with it.
+            Err(error) if !error.is_not_found() => Err(error.into()),
+            _ => Ok(()),
+        }
     }
 }
 

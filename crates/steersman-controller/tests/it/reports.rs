@@ -105,6 +105,38 @@ async fn an_error_with_another_text_each_time_is_retried_with_backoff() {
     assert!(last > 60_000, "{last} ms");
 }
 
+// CTRL-33: an error that is not retried has no backoff that would hold back the run that a write of a message causes.
+#[tokio::test(start_paused = true)]
+async fn an_error_that_is_not_retried_is_not_reported_again_for_its_text_alone() {
+    for is_terminal in [true, false] {
+        let mut world = World::with_sites();
+        world.site("shop", &[]);
+        let (note, mut runs) = record();
+        let number = Arc::new(AtomicU32::new(0));
+        let reconciler = reconcile::of_object(move |site: Arc<Site>, ctx: Context| {
+            let (note, number) = (note.clone(), Arc::clone(&number));
+            async move {
+                let number = number.fetch_add(1, Ordering::Relaxed);
+                note.note(&number);
+                // Ends a loop, so that the test fails instead of hanging.
+                if number == 20 {
+                    return Ok(Action::done());
+                }
+                let mut error = refused(format!("request {number}"));
+                if is_terminal {
+                    error = error.terminal();
+                }
+                ctx.report_error(&*site, "PublishFailed", &error).await?;
+                Err(error)
+            }
+        });
+        let controller = Controller::builder::<Site>().max_retries(0);
+        world.start(controller.build(reconciler).unwrap());
+        // The second run is that of the first report.
+        assert_eq!(runs.rest().await, ["0", "1"], "terminal: {is_terminal}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_unchanged_report_sends_nothing_and_keeps_the_time() {
     let mut world = World::with_sites();

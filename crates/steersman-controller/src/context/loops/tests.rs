@@ -156,6 +156,30 @@ fn requests_without_recent_writes_are_removed() {
 }
 
 #[test]
+fn an_object_is_not_observed_for_ever_after_its_loop_ended_early() {
+    let mut world = World::new();
+    world.write();
+    for _ in 2..LOOP {
+        world.round();
+    }
+    assert!(world.detector.observes(&world.kind, &world.key));
+    world.now += OBSERVED_FOR + Duration::from_secs(1);
+    world.begin(&[]);
+    assert!(!world.detector.observes_any());
+}
+
+#[test]
+fn a_run_that_writes_many_objects_is_followed_for_the_first_of_them() {
+    let mut world = World::new();
+    for number in 0..10 * MOST_WRITES {
+        world.key = ObjectKey::namespaced("shop", format!("child-{number}"));
+        assert_eq!(world.write(), Finding::Ordinary);
+    }
+    let writing = &world.detector.requests[&world.request];
+    assert_eq!(writing.writes.len(), MOST_WRITES);
+}
+
+#[test]
 fn warnings_of_several_loops_have_a_pause() {
     let mut world = World::new();
     let mut warnings = 0;
