@@ -1,11 +1,12 @@
 //! Handle: the builder that declares a controller: what it watches, and how it works.
 
+mod sources;
+
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::stream::{BoxStream, Stream, StreamExt};
 use steersman_client::check_field_manager;
 use steersman_informer::Event;
 use steersman_object::{Kind, TypedObject};
@@ -21,7 +22,7 @@ use crate::request::ClusterRequest;
 use crate::request::{Request, RequestKey};
 use crate::running::Parts;
 use crate::watch::in_clusters::{AnyClusterWatch, ClusterWatch};
-use crate::watch::{AnyWatch, FilterAll, Watch};
+use crate::watch::{AnySource, AnyWatch, FilterAll, Watch};
 
 /// Declares a controller; it makes no request and starts no task.
 ///
@@ -60,7 +61,7 @@ pub struct ControllerBuilder<P: Subject> {
     primary_watch: Option<MakeWatch<P, P::Key>>,
     watches: Vec<Box<dyn AnyWatch<P::Key>>>,
     cluster_watches: Vec<Arc<dyn AnyClusterWatch<P::Key>>>,
-    streams: Vec<BoxStream<'static, P::Key>>,
+    sources: Vec<Box<dyn AnySource<P::Key>>>,
     filter_all: Option<FilterAll>,
     options: Options<P::Key>,
     field_manager: Option<String>,
@@ -195,7 +196,7 @@ impl<P: Subject> ControllerBuilder<P> {
             primary_watch,
             watches: Vec::new(),
             cluster_watches: Vec::new(),
-            streams: Vec::new(),
+            sources: Vec::new(),
             filter_all: None,
             options: Options::default(),
             field_manager: None,
@@ -236,15 +237,6 @@ impl<P: Subject> ControllerBuilder<P> {
             Some(first) => Arc::new(move |event: &EventSummary<'_>| first(event) && filter(event)),
             None => Arc::new(filter),
         });
-        self
-    }
-
-    /// Adds every request of a stream, for causes outside the cluster: a timer, a webhook, a poll.
-    ///
-    /// The stream is read as fast as it delivers, its end is no error, and the workers do not wait for
-    /// it.
-    pub fn requests(mut self, requests: impl Stream<Item = P::Key> + Send + 'static) -> Self {
-        self.streams.push(requests.boxed());
         self
     }
 
@@ -325,7 +317,7 @@ impl<P: Subject> ControllerBuilder<P> {
     ///
     /// [`ControllerError::EmptyName`], [`ControllerError::NoWorkers`],
     /// [`ControllerError::FieldManager`], and [`ControllerError::NothingWatched`] if neither a watch
-    /// nor a stream would ever cause a request.
+    /// nor another source would ever cause a request.
     pub fn build(self, reconciler: impl Reconciler<P::Key>) -> Result<Controller, ControllerError> {
         let mut watches = self.watches;
         if let Some(primary_watch) = self.primary_watch {
@@ -340,7 +332,7 @@ impl<P: Subject> ControllerBuilder<P> {
             });
         }
         let watches_clusters = !self.cluster_watches.is_empty();
-        if watches.is_empty() && !watches_clusters && self.streams.is_empty() {
+        if watches.is_empty() && !watches_clusters && self.sources.is_empty() {
             return Err(ControllerError::NothingWatched {
                 controller: self.name,
             });
@@ -356,7 +348,7 @@ impl<P: Subject> ControllerBuilder<P> {
             name: self.name,
             watches,
             cluster_watches: self.cluster_watches,
-            streams: self.streams,
+            sources: self.sources,
             filter_all: self.filter_all,
             options: self.options,
             reconciler,
@@ -404,7 +396,7 @@ impl<P: Subject> fmt::Debug for ControllerBuilder<P> {
         f.debug_struct("ControllerBuilder")
             .field("name", &self.name)
             .field("watches", &self.watches.len())
-            .field("streams", &self.streams.len())
+            .field("sources", &self.sources.len())
             .field("options", &self.options)
             .finish_non_exhaustive()
     }

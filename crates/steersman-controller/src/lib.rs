@@ -53,7 +53,7 @@ pub mod reconcile;
 pub mod predicate;
 pub mod handler;
 mod watch;
-mod source;
+pub mod source;
 mod pump;
 mod worker;
 mod lifecycle;

@@ -1,19 +1,16 @@
 //! Driver: the wiring of one watch: subscription, predicate, handler, queue.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use futures::channel::oneshot;
 use futures::future::FutureExt;
 use steersman_cache::{Cache, Error};
 use steersman_informer::{Delivery, Subscription};
-use steersman_object::{Kind, TypedObject, panic_text};
+use steersman_object::{Kind, TypedObject};
 
-use crate::request::ClusterName;
 use crate::request::RequestKey;
 use crate::source::subscribe;
-use crate::status::HandlerPanic;
-use crate::watch::{AnyWatch, Pump, PumpEnd, Sink, Watch, requests_of};
+use crate::watch::{AnyWatch, Pump, PumpEnd, Sink, Watch};
 
 impl<K: TypedObject, R: RequestKey> AnyWatch<R> for Watch<K, R> {
     fn kind(&self) -> &Kind {
@@ -44,25 +41,7 @@ async fn pump<K: TypedObject, R: RequestKey>(
     let mut synced = Some(synced);
     while let Some(delivery) = subscription.next().await {
         match delivery {
-            Delivery::Event(event) => {
-                let mut requests = requests_of(&event, sink.initial_priority);
-                let route = || watch.route(&event, sink.filter_all.as_ref(), &mut requests);
-                // CTRL-6: a panic loses this event. The author of the closures is responsible for
-                // their state, as after an early return.
-                if let Err(payload) = catch_unwind(AssertUnwindSafe(route)) {
-                    sink.report(HandlerPanic {
-                        kind: watch.kind().clone(),
-                        watch: sink.watch,
-                        cluster: sink.cluster.clone(),
-                        key: event.key().clone(),
-                        message: panic_text(&*payload).to_owned(),
-                    });
-                }
-                // After a panic these are the requests that the handler had added before it.
-                for (request, options) in requests.drain() {
-                    sink.queue.add_with(request, options);
-                }
-            }
+            Delivery::Event(event) => sink.handle(&watch, &event),
             // CTRL-1: the whole initial set is in the queue. If the receiver is dropped, the
             // controller no longer waits for it.
             Delivery::Synced => {
@@ -75,23 +54,5 @@ async fn pump<K: TypedObject, R: RequestKey>(
     }
     PumpEnd::Stopped {
         kind: watch.kind().clone(),
-    }
-}
-
-impl<R: RequestKey> Sink<R> {
-    /// Logs and counts a panic of a predicate, handler or filter, and records it in the status.
-    fn report(&self, panic: HandlerPanic) {
-        self.metrics.handler_panicked(&panic.kind);
-        tracing::error!(
-            controller = self.status.controller(),
-            watch = self.watch,
-            kind = %panic.kind,
-            cluster = panic.cluster.as_ref().map(ClusterName::as_str),
-            object = %panic.key,
-            panic = %panic.message,
-            "a predicate, handler or filter panicked and the event is lost: correct the closure; \
-             other events go on"
-        );
-        self.status.handler_panicked(panic);
     }
 }

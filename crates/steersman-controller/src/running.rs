@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures::future::join_all;
-use futures::stream::BoxStream;
 use prometheus::Registry;
 use steersman_client::Client;
 use steersman_object::Kind;
@@ -26,11 +25,10 @@ use crate::metrics::{Metrics, PermitMetrics};
 use crate::options::{Options, ResolvedSettings};
 use crate::reconcile::Reconciler;
 use crate::request::RequestKey;
-use crate::source::feed;
 use crate::start::StartContext;
 use crate::status::{ControllerStatus, Waiting, WorkProgress, Working};
 use crate::watch::in_clusters::{AnyClusterWatch, follow};
-use crate::watch::{AnyWatch, FilterAll, Sink};
+use crate::watch::{AnySource, AnyWatch, FilterAll, Sink};
 use crate::worker::Worker;
 
 use first_sync::{InitialSets, next_synced, remind, sync_error};
@@ -41,7 +39,7 @@ pub(crate) struct Parts<R: RequestKey, C> {
     pub(crate) name: String,
     pub(crate) watches: Vec<Box<dyn AnyWatch<R>>>,
     pub(crate) cluster_watches: Vec<Arc<dyn AnyClusterWatch<R>>>,
-    pub(crate) streams: Vec<BoxStream<'static, R>>,
+    pub(crate) sources: Vec<Box<dyn AnySource<R>>>,
     pub(crate) filter_all: Option<FilterAll>,
     pub(crate) options: Options<R>,
     pub(crate) reconciler: C,
@@ -108,7 +106,7 @@ pub(crate) async fn run<R: RequestKey, C: Reconciler<R>>(
     running.live(life, work, waiting, &start.cancel).await
 }
 
-/// Starts the watches and streams of a controller. Returns the kinds that have to sync, one per
+/// Starts the watches and sources of a controller. Returns the kinds that have to sync, one per
 /// subscription, in the order of the watches.
 fn watch<R: RequestKey, C>(
     parts: &mut Parts<R, C>,
@@ -149,8 +147,9 @@ fn watch<R: RequestKey, C>(
         tasks.pumps.spawn(following);
         sink.watch += 1;
     }
-    for stream in parts.streams.drain(..) {
-        tasks.pumps.spawn(feed(stream, queue.clone()));
+    for source in parts.sources.drain(..) {
+        tasks.pumps.spawn(source.run(&start.cache, sink.clone()));
+        sink.watch += 1;
     }
     let running = Running {
         queue,

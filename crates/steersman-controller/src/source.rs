@@ -1,8 +1,13 @@
-//! Driver: the sources of requests: kinds of the cache, and streams of requests.
+//! Driver: the sources of requests: kinds of the cache, channels, and streams of requests.
+//!
+//! [`channel()`] makes a channel of objects, which
+//! [`ControllerBuilder::watches_channel`](crate::ControllerBuilder::watches_channel) takes.
+
+pub(crate) mod channel;
 
 use std::panic::AssertUnwindSafe;
 
-use futures::future::FutureExt;
+use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{BoxStream, StreamExt};
 use steersman_cache::{Cache, Error};
 use steersman_informer::Subscription;
@@ -10,7 +15,20 @@ use steersman_object::{TypedObject, panic_text};
 use steersman_workqueue::Queue;
 
 use crate::request::RequestKey;
-use crate::watch::PumpEnd;
+use crate::watch::{AnySource, PumpEnd, Sink};
+
+pub use channel::{
+    Channel, ChannelSender, DEFAULT_CHANNEL_BOUND, Unsent, channel, channel_with_bound,
+};
+
+/// A stream of requests.
+pub(crate) struct RequestStream<R>(pub(crate) BoxStream<'static, R>);
+
+impl<R: RequestKey> AnySource<R> for RequestStream<R> {
+    fn run(self: Box<Self>, _: &Cache, sink: Sink<R>) -> BoxFuture<'static, PumpEnd> {
+        feed(self.0, sink.queue).boxed()
+    }
+}
 
 /// Subscribes to every informer of a kind. A kind has one informer per cached namespace.
 pub(crate) fn subscribe<K: TypedObject>(cache: &Cache) -> Result<Vec<Subscription<K>>, Error> {
@@ -22,10 +40,7 @@ pub(crate) fn subscribe<K: TypedObject>(cache: &Cache) -> Result<Vec<Subscriptio
 }
 
 /// Adds the requests of a stream to the queue until the stream ends.
-pub(crate) async fn feed<R: RequestKey>(
-    mut requests: BoxStream<'static, R>,
-    queue: Queue<R>,
-) -> PumpEnd {
+async fn feed<R: RequestKey>(mut requests: BoxStream<'static, R>, queue: Queue<R>) -> PumpEnd {
     let all = async {
         while let Some(request) = requests.next().await {
             queue.add(request);

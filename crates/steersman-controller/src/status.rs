@@ -28,8 +28,8 @@ pub struct ControllerStatus {
 pub struct HandlerPanic {
     /// The kind of the watch.
     pub kind: Kind,
-    /// The position of the watch, from 0: in [`Controller::kinds`](crate::Controller::kinds), and behind those
-    /// the watches of each cluster.
+    /// The position of the watch, from 0: in [`Controller::kinds`](crate::Controller::kinds), behind those
+    /// the watches of each cluster, and behind those the other sources, each in the order of their declaration.
     pub watch: usize,
     /// The cluster of the object; `None` for that of the manager.
     pub cluster: Option<ClusterName>,

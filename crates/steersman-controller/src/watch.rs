@@ -1,5 +1,6 @@
 //! Machine: one watch: a kind, its predicate and its handler, and the requests that an event causes.
 
+mod handling;
 pub(crate) mod in_clusters;
 
 use std::fmt;
@@ -9,7 +10,7 @@ use futures::channel::oneshot;
 use futures::future::BoxFuture;
 use steersman_cache::{Cache, Error};
 use steersman_informer::{Event, Origin};
-use steersman_object::{Kind, TypedObject};
+use steersman_object::{Kind, Object, TypedObject};
 use steersman_workqueue::{AddOptions, Priority, Queue};
 
 use crate::handler::{EventHandler, Requests};
@@ -23,7 +24,7 @@ use crate::status::ControllerStatus;
 pub(crate) type FilterAll = Arc<dyn Fn(&EventSummary<'_>) -> bool + Send + Sync>;
 
 /// A kind with its predicate and its handler.
-pub(crate) struct Watch<K: TypedObject, R: RequestKey> {
+pub(crate) struct Watch<K: Object, R: RequestKey> {
     kind: Kind,
     predicate: Box<dyn Predicate<K>>,
     handler: Box<dyn EventHandler<K, R>>,
@@ -49,10 +50,16 @@ pub(crate) struct Sink<R: RequestKey> {
     pub(crate) metrics: Metrics,
     /// The priority of requests that initial lists and resyncs cause.
     pub(crate) initial_priority: Priority,
-    /// The position of the watch among those of the controller, from 0.
+    /// The position of the watch or source among those of the controller, from 0.
     pub(crate) watch: usize,
     /// The cluster of the watch; `None` for that of the manager.
     pub(crate) cluster: Option<ClusterName>,
+}
+
+/// A source of requests that its controller does not wait for at the start.
+pub(crate) trait AnySource<R: RequestKey>: Send {
+    /// Returns the task of the source.
+    fn run(self: Box<Self>, cache: &Cache, sink: Sink<R>) -> BoxFuture<'static, PumpEnd>;
 }
 
 /// The task of one subscription.
@@ -65,7 +72,7 @@ pub(crate) struct Pump {
 /// The reason why a pump ended.
 #[derive(Debug)]
 pub(crate) enum PumpEnd {
-    /// A stream of requests ended, which is not an error.
+    /// A stream of requests or another source ended, which is not an error.
     Finished,
     /// The informer stopped.
     Stopped { kind: Kind },
@@ -83,7 +90,9 @@ impl<K: TypedObject, R: RequestKey> Watch<K, R> {
             handler: Box::new(handler),
         }
     }
+}
 
+impl<K: Object, R: RequestKey> Watch<K, R> {
     pub(crate) fn kind(&self) -> &Kind {
         &self.kind
     }
@@ -113,7 +122,7 @@ impl<K: TypedObject, R: RequestKey> Watch<K, R> {
     }
 }
 
-impl<K: TypedObject, R: RequestKey> fmt::Debug for Watch<K, R> {
+impl<K: Object, R: RequestKey> fmt::Debug for Watch<K, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Watch")
             .field("kind", &self.kind)
@@ -122,7 +131,7 @@ impl<K: TypedObject, R: RequestKey> fmt::Debug for Watch<K, R> {
 }
 
 /// Makes an empty list of requests with the options that fit the event.
-pub(crate) fn requests_of<K: TypedObject, R: RequestKey>(
+pub(crate) fn requests_of<K: Object, R: RequestKey>(
     event: &Event<K>,
     initial_priority: Priority,
 ) -> Requests<R> {
@@ -130,7 +139,7 @@ pub(crate) fn requests_of<K: TypedObject, R: RequestKey>(
 }
 
 // Events of a start or a resync can wait for live ones. A delete is never of low priority (CTRL-5).
-fn options<K: TypedObject>(event: &Event<K>, initial_priority: Priority) -> AddOptions {
+fn options<K: Object>(event: &Event<K>, initial_priority: Priority) -> AddOptions {
     let can_wait = match (event.old(), event.current()) {
         (_, None) => false,
         (None, Some(_)) => event.origin() == Origin::Initial,

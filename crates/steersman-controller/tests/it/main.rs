@@ -13,4 +13,5 @@ mod shutdown;
 mod single_flight;
 mod first_sync;
 mod timers;
+mod sources;
 mod watches;

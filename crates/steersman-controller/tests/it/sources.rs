@@ -1,0 +1,98 @@
+//! Sources besides the kinds of the cache: channels.
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use steersman_controller::{Controller, handler, predicate, source};
+use steersman_testenv::log::capture;
+
+use crate::world::{World, record};
+
+fn object(name: &str) -> Deployment {
+    Deployment {
+        metadata: ObjectMeta {
+            namespace: Some("default".into()),
+            name: Some(name.into()),
+            ..ObjectMeta::default()
+        },
+        ..Deployment::default()
+    }
+}
+
+// CTRL-20, as controller-runtime's `source.Channel`: the producer waits while the channel is full.
+#[tokio::test(start_paused = true)]
+async fn a_full_channel_makes_its_producer_wait_until_the_controller_takes_an_object() {
+    let mut world = World::new();
+    let (sender, channel) = source::channel_with_bound(2);
+    let (note, mut runs) = record();
+    let controller = Controller::builder::<Deployment>()
+        .watches_channel(channel, handler::itself())
+        .build(note.reconciler())
+        .unwrap();
+    sender.try_send(object("a")).unwrap();
+    sender.send(object("b")).await.unwrap();
+    let unsent = sender.try_send(object("c")).unwrap_err();
+    assert!(unsent.is_full());
+    let producer = tokio::spawn({
+        let sender = sender.clone();
+        async move { sender.send(unsent.into_object()).await }
+    });
+    // A producer that did not wait would have ended by then.
+    tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+    assert!(!producer.is_finished());
+    let running = world.start(controller);
+    producer.await.unwrap().unwrap();
+    assert_eq!(runs.rest().await, ["a", "b", "c"]);
+
+    world.cancel.cancel();
+    running.await.unwrap().unwrap();
+    assert!(sender.send(object("d")).await.unwrap_err().is_closed());
+}
+
+#[test]
+fn a_channel_holds_1024_objects_by_default_and_at_least_one() {
+    for (bound, (sender, channel)) in [
+        (1024, source::channel::<u64>()),
+        (1, source::channel_with_bound(0)),
+    ] {
+        for number in 0..bound {
+            assert!(sender.try_send(number).is_ok(), "{number}");
+        }
+        assert!(sender.try_send(bound).unwrap_err().is_full());
+        drop(channel);
+        assert!(sender.is_closed());
+    }
+}
+
+// CTRL-6: for the objects of a channel.
+#[tokio::test(start_paused = true)]
+async fn a_panic_over_an_object_of_a_channel_costs_that_object_alone() {
+    let log = capture();
+    let mut world = World::new();
+    let (sender, channel) = source::channel();
+    let (note, mut runs) = record();
+    let not_bad = predicate::object(|object: &Deployment| {
+        let name = object.metadata.name.as_deref();
+        assert_ne!(name, Some("bad"), "it is bad");
+        name != Some("hidden")
+    });
+    let controller = Controller::builder::<Deployment>()
+        .watches_channel_with(channel, handler::itself(), not_bad)
+        .filter_all(|event| event.key.name() != "filtered")
+        .build(note.reconciler())
+        .unwrap();
+    let status = controller.status();
+    let running = world.start(controller);
+    for name in ["hidden", "bad", "filtered", "good"] {
+        sender.send(object(name)).await.unwrap();
+    }
+    assert_eq!(runs.rest().await, ["good"]);
+    assert_eq!(status.handler_panics(), 1);
+    let panic = status.last_handler_panic().unwrap();
+    assert_eq!((panic.watch, panic.key.name()), (1, "bad"));
+    assert!(log.text().contains("object=default/bad"), "{}", log.text());
+    // The end of a channel does not end the controller.
+    drop(sender);
+    world.deploy("web");
+    assert_eq!(runs.rest().await, ["web"]);
+    assert!(!running.is_finished());
+}
