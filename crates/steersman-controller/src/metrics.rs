@@ -1,5 +1,7 @@
 //! Words: the metrics of one controller, named as controller-runtime names them.
 
+pub(crate) mod sources;
+
 use std::time::Duration;
 
 use prometheus::core::{Collector, Desc};

@@ -41,7 +41,7 @@ async fn pump<K: TypedObject, R: RequestKey>(
     let mut synced = Some(synced);
     while let Some(delivery) = subscription.next().await {
         match delivery {
-            Delivery::Event(event) => sink.handle(&watch, &event),
+            Delivery::Event(event) => sink.handle(&watch, &event).await,
             // CTRL-1: the whole initial set is in the queue. If the receiver is dropped, the
             // controller no longer waits for it.
             Delivery::Synced => {

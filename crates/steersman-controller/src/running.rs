@@ -21,6 +21,7 @@ use crate::context::{Context, default_events};
 use crate::error::ControllerError;
 use crate::lifecycle::{Event, Lifecycle, Step};
 use crate::limit::LimitUser;
+use crate::metrics::sources::SourceMetrics;
 use crate::metrics::{Metrics, PermitMetrics};
 use crate::options::{Options, ResolvedSettings};
 use crate::reconcile::Reconciler;
@@ -82,11 +83,11 @@ pub(crate) async fn run<R: RequestKey, C: Reconciler<R>>(
     let waiting = status.wait_for(start.cache.clone(), kinds);
     let settings = start.defaults.resolve(&name, &parts.options.settings);
     let limit = limit_user(&name, &start)?;
-    let (mut running, awaited) = watch(&mut parts, &settings, &start, status)?;
-    let life = Lifecycle::new(&name, awaited, settings.require_sync, start.grace, now());
-    let stop = start.cancel.child_token();
     // CTRL-9: a client that counts only the writes of this controller.
     let client = start.client.counting_apart();
+    let (mut running, awaited) = watch(&mut parts, &settings, &start, &client, status)?;
+    let life = Lifecycle::new(&name, awaited, settings.require_sync, start.grace, now());
+    let stop = start.cancel.child_token();
     let events = start.events.as_ref();
     let events = events.map_or_else(|| default_events(&client, &start.clock), Clone::clone);
     let mut context = Context::with_clusters(&name, client, start.clock, start.clusters, &events);
@@ -112,12 +113,15 @@ fn watch<R: RequestKey, C>(
     parts: &mut Parts<R, C>,
     settings: &ResolvedSettings,
     start: &StartContext,
+    client: &Client,
     status: ControllerStatus,
 ) -> Result<(Running<R>, Vec<Kind>), ControllerError> {
     let name = &parts.name;
     let registry = start.registry.as_ref();
     let metrics = Metrics::new(&status, registry).map_err(|source| unregistered(name, source))?;
     metrics.workers(settings.max_concurrent_reconciles);
+    let source_metrics =
+        SourceMetrics::new(name, registry).map_err(|source| unregistered(name, source))?;
     let queue = queue(name, parts.options.queue(name, settings), registry)?;
     let mut tasks = ControllerTasks::default();
     let (mut awaited, mut initial) = (Vec::new(), InitialSets::new());
@@ -126,6 +130,8 @@ fn watch<R: RequestKey, C>(
         filter_all: parts.filter_all.clone(),
         status: status.clone(),
         metrics: metrics.clone(),
+        source_metrics,
+        client: client.clone(),
         initial_priority: settings.initial_priority,
         watch: 0,
         cluster: None,

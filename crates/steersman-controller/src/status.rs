@@ -39,6 +39,25 @@ pub struct HandlerPanic {
     pub message: String,
 }
 
+/// An error of a handler that waits, which cost one event (`CTRL-6`); see
+/// [`handler::mapped_async`](crate::handler::mapped_async()).
+///
+/// `Display` prints one line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HandlerError {
+    /// The kind of the watch.
+    pub kind: Kind,
+    /// The position of the watch, as in [`HandlerPanic::watch`].
+    pub watch: usize,
+    /// The cluster of the object; `None` for that of the manager.
+    pub cluster: Option<ClusterName>,
+    /// The object of the event.
+    pub key: ObjectKey,
+    /// The error with its causes.
+    pub message: String,
+}
+
 /// What the workers of one controller have done so far, and what waits for them; see
 /// [`ControllerStatus::work`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,6 +96,8 @@ struct StatusState {
     progress: Option<ReadProgress>,
     panics: u64,
     last_panic: Option<HandlerPanic>,
+    errors: u64,
+    last_error: Option<HandlerError>,
 }
 
 struct Awaited {
@@ -153,6 +174,24 @@ impl ControllerStatus {
         self.shared.state.lock().last_panic.clone()
     }
 
+    /// Returns the number of events lost to errors of handlers that wait, since the start.
+    #[must_use]
+    pub fn handler_errors(&self) -> u64 {
+        self.shared.state.lock().errors
+    }
+
+    /// Returns the last error of a handler that waits.
+    #[must_use]
+    pub fn last_handler_error(&self) -> Option<HandlerError> {
+        self.shared.state.lock().last_error.clone()
+    }
+
+    pub(crate) fn handler_failed(&self, error: HandlerError) {
+        let mut state = self.shared.state.lock();
+        state.errors = state.errors.saturating_add(1);
+        state.last_error = Some(error);
+    }
+
     pub(crate) fn handler_panicked(&self, panic: HandlerPanic) {
         let mut state = self.shared.state.lock();
         state.panics = state.panics.saturating_add(1);
@@ -206,9 +245,23 @@ impl fmt::Debug for ControllerStatus {
 
 impl fmt::Display for HandlerPanic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Joined into one line, because the message of a panic may have several lines (`assert_eq!`
-        // writes three).
-        let words: Vec<&str> = self.message.split_whitespace().collect();
-        write!(f, "{} {}: {}", self.kind, self.key, words.join(" "))
+        lost_event(f, &self.kind, &self.key, &self.message)
     }
+}
+
+impl fmt::Display for HandlerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        lost_event(f, &self.kind, &self.key, &self.message)
+    }
+}
+
+/// Writes one line. The message of a panic may have several lines (`assert_eq!` writes three).
+fn lost_event(
+    f: &mut fmt::Formatter<'_>,
+    kind: &Kind,
+    key: &ObjectKey,
+    message: &str,
+) -> fmt::Result {
+    let words: Vec<&str> = message.split_whitespace().collect();
+    write!(f, "{kind} {key}: {}", words.join(" "))
 }

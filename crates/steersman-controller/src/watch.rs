@@ -9,12 +9,14 @@ use std::sync::Arc;
 use futures::channel::oneshot;
 use futures::future::BoxFuture;
 use steersman_cache::{Cache, Error};
+use steersman_client::Client;
 use steersman_informer::{Event, Origin};
 use steersman_object::{Kind, Object, TypedObject};
 use steersman_workqueue::{AddOptions, Priority, Queue};
 
-use crate::handler::{EventHandler, Requests};
+use crate::handler::{EventHandler, HandlerFuture, Requests};
 use crate::metrics::Metrics;
+use crate::metrics::sources::SourceMetrics;
 use crate::predicate::{EventSummary, Predicate};
 use crate::request::ClusterName;
 use crate::request::RequestKey;
@@ -48,6 +50,9 @@ pub(crate) struct Sink<R: RequestKey> {
     pub(crate) filter_all: Option<FilterAll>,
     pub(crate) status: ControllerStatus,
     pub(crate) metrics: Metrics,
+    pub(crate) source_metrics: SourceMetrics,
+    /// The client of handlers that wait: that of the controller, or of the cluster of the watch.
+    pub(crate) client: Client,
     /// The priority of requests that initial lists and resyncs cause.
     pub(crate) initial_priority: Priority,
     /// The position of the watch or source among those of the controller, from 0.
@@ -97,18 +102,31 @@ impl<K: Object, R: RequestKey> Watch<K, R> {
         &self.kind
     }
 
-    /// Adds the requests that an event causes to `requests`, which comes from [`requests_of`].
-    /// Calls closures of the user, so it may panic (CTRL-6).
+    /// Adds the requests that an event causes to `requests`, which comes from [`requests_of`], and returns
+    /// whether the event passes. Calls closures of the user, so it may panic (CTRL-6).
     pub(crate) fn route(
         &self,
         event: &Event<K>,
         filter_all: Option<&FilterAll>,
         requests: &mut Requests<R>,
-    ) {
+    ) -> bool {
         let passes = filter_all.is_none_or(|filter| filter(&self.summary(event)));
-        if passes && self.predicate.passes(event) {
+        let passes = passes && self.predicate.passes(event);
+        if passes {
             self.handler.handle(event, requests);
         }
+        passes
+    }
+
+    /// Returns the part of the handling of a passing event that waits. Calls the handler of the user, so it
+    /// may panic (CTRL-6).
+    pub(crate) fn handle_async<'a>(
+        &'a self,
+        event: &Event<K>,
+        client: &Client,
+        requests: Requests<R>,
+    ) -> Option<HandlerFuture<'a, R>> {
+        self.handler.handle_async(event, client, requests)
     }
 
     fn summary<'a>(&'a self, event: &'a Event<K>) -> EventSummary<'a> {

@@ -36,13 +36,11 @@ pub const DEFAULT_CHANNEL_BOUND: usize = 1024;
 /// assert!(sender.try_send(Deployment::default()).is_ok());
 /// # let _ = controller;
 /// ```
-#[must_use]
 pub fn channel<T>() -> (ChannelSender<T>, Channel<T>) {
     channel_with_bound(DEFAULT_CHANNEL_BOUND)
 }
 
 /// Makes a channel that holds at most `objects` objects; see [`Channel`]. Zero counts as one.
-#[must_use]
 pub fn channel_with_bound<T>(objects: usize) -> (ChannelSender<T>, Channel<T>) {
     let bound = objects.clamp(1, tokio::sync::Semaphore::MAX_PERMITS);
     // CTRL-20
@@ -215,7 +213,7 @@ impl<K: Object, R: RequestKey> ChannelWatch<K, R> {
     async fn pump(mut self, sink: Sink<R>) -> PumpEnd {
         while let Some(object) = self.channel.next().await {
             let event = Event::created(Entry::new(object), Origin::Live);
-            sink.handle(&self.watch, &event);
+            sink.handle(&self.watch, &event).await;
             tokio::task::coop::consume_budget().await;
         }
         PumpEnd::Finished

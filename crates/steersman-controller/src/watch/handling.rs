@@ -3,26 +3,55 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use futures::future::FutureExt;
 use steersman_informer::Event;
 use steersman_object::{Object, panic_text};
+use steersman_workqueue::AddOptions;
 
+use crate::error::Error;
 use crate::handler::Requests;
 use crate::request::{ClusterName, RequestKey};
-use crate::status::HandlerPanic;
+use crate::status::{HandlerError, HandlerPanic};
 use crate::watch::{Sink, Watch, requests_of};
 
 impl<R: RequestKey> Sink<R> {
-    /// Adds the requests that an event causes to the queue.
-    pub(crate) fn handle<K: Object>(&self, watch: &Watch<K, R>, event: &Event<K>) {
+    /// Adds the requests that an event causes to the queue. Returns when the event is handled, also by a
+    /// handler that waits, so that the events of a watch are handled in their order.
+    ///
+    /// CTRL-6: a panic or an error loses this event alone. The author of the closures is responsible for
+    /// their state, as after an early return.
+    pub(crate) async fn handle<K: Object>(&self, watch: &Watch<K, R>, event: &Event<K>) {
         let mut requests = requests_of(event, self.initial_priority);
+        let defaults = requests.defaults();
         let route = || watch.route(event, self.filter_all.as_ref(), &mut requests);
-        // CTRL-6: a panic loses this event. The author of the closures is responsible for their state,
-        // as after an early return.
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(route)) {
-            self.panicked(watch, event, &*payload);
-        }
+        let routed = catch_unwind(AssertUnwindSafe(route));
         // After a panic these are the requests that the handler had added before it.
         self.add(&mut requests);
+        match routed {
+            Ok(true) => self.handle_async(watch, event, defaults).await,
+            Ok(false) => {}
+            Err(payload) => self.panicked(watch, event, &*payload),
+        }
+    }
+
+    async fn handle_async<K: Object>(
+        &self,
+        watch: &Watch<K, R>,
+        event: &Event<K>,
+        defaults: AddOptions,
+    ) {
+        let requests = Requests::with_defaults(defaults);
+        let begin = || watch.handle_async(event, &self.client, requests);
+        let ended = match catch_unwind(AssertUnwindSafe(begin)) {
+            Ok(None) => return,
+            Ok(Some(handling)) => AssertUnwindSafe(handling).catch_unwind().await,
+            Err(payload) => Err(payload),
+        };
+        match ended {
+            Ok(Ok(mut requests)) => self.add(&mut requests),
+            Ok(Err(error)) => self.failed(watch, event, &error),
+            Err(payload) => self.panicked(watch, event, &*payload),
+        }
     }
 
     fn add(&self, requests: &mut Requests<R>) {
@@ -57,5 +86,28 @@ impl<R: RequestKey> Sink<R> {
              other events go on"
         );
         self.status.handler_panicked(panic);
+    }
+
+    /// Logs and counts an error of a handler, and records it in the status.
+    fn failed<K: Object>(&self, watch: &Watch<K, R>, event: &Event<K>, error: &Error) {
+        let error = HandlerError {
+            kind: watch.kind().clone(),
+            watch: self.watch,
+            cluster: self.cluster.clone(),
+            key: event.key().clone(),
+            message: error.chain(),
+        };
+        self.source_metrics.handler_failed(&error.kind);
+        tracing::error!(
+            controller = self.status.controller(),
+            watch = self.watch,
+            kind = %error.kind,
+            cluster = error.cluster.as_ref().map(ClusterName::as_str),
+            object = %error.key,
+            error = %error.message,
+            "a handler failed and the event is lost: let its function repeat what may fail for a moment; \
+             other events go on"
+        );
+        self.status.handler_failed(error);
     }
 }

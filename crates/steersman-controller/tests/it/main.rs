@@ -8,6 +8,7 @@ mod world;
 mod containment;
 mod defaults;
 mod logs;
+mod mapped_async;
 mod own_writes;
 mod shutdown;
 mod single_flight;
