@@ -1,9 +1,11 @@
-//! Driver: the sources of requests: kinds of the cache, channels, and streams of requests.
+//! Driver: the sources of requests: kinds of the cache, channels, polls, and streams of requests.
 //!
 //! [`channel()`] makes a channel of objects, which
-//! [`ControllerBuilder::watches_channel`](crate::ControllerBuilder::watches_channel) takes.
+//! [`ControllerBuilder::watches_channel`](crate::ControllerBuilder::watches_channel) takes. [`poll()`] asks for
+//! the state of something outside the cluster, for [`ControllerBuilder::polls`](crate::ControllerBuilder::polls).
 
 pub(crate) mod channel;
+pub(crate) mod poll;
 
 use std::panic::AssertUnwindSafe;
 
@@ -20,6 +22,7 @@ use crate::watch::{AnySource, PumpEnd, Sink};
 pub use channel::{
     Channel, ChannelSender, DEFAULT_CHANNEL_BOUND, Unsent, channel, channel_with_bound,
 };
+pub use poll::{Poll, PollResults, poll};
 
 /// A stream of requests.
 pub(crate) struct RequestStream<R>(pub(crate) BoxStream<'static, R>);

@@ -3,12 +3,21 @@
 use futures::stream::{Stream, StreamExt};
 use steersman_object::TypedObject;
 
-use super::{ControllerBuilder, Subject};
+use super::{ControllerBuilder, Primary, Subject};
 use crate::handler::EventHandler;
 use crate::predicate::{Everything, Predicate};
 use crate::source::channel::ChannelWatch;
-use crate::source::{Channel, RequestStream};
+use crate::source::{Channel, Poll, RequestStream};
 use crate::watch::Watch;
+
+impl<K: TypedObject> ControllerBuilder<Primary<K>> {
+    /// Asks for the state of something outside the cluster, for each object of the primary kind, and requests
+    /// the objects with another state than before. See [`source::poll`](crate::source::poll()).
+    pub fn polls<T: PartialEq + Send + Sync + 'static>(mut self, poll: Poll<K, T>) -> Self {
+        self.sources.push(Box::new(poll));
+        self
+    }
+}
 
 impl<P: Subject> ControllerBuilder<P> {
     /// Adds every request of a stream, for causes outside the cluster: a timer, a webhook, a poll.

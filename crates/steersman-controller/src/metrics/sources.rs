@@ -7,6 +7,18 @@ use steersman_object::Kind;
 #[derive(Debug, Clone)]
 pub(crate) struct SourceMetrics {
     handler_errors: IntCounterVec,
+    polls: IntCounterVec,
+}
+
+/// How the call of a poll ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PollOutcome {
+    /// The state differs from the one before.
+    Changed,
+    /// The state equals the one before.
+    Unchanged,
+    /// The call returned an error, panicked, or took longer than its limit.
+    Error,
 }
 
 impl SourceMetrics {
@@ -26,9 +38,17 @@ impl SourceMetrics {
                 ),
                 &["name"],
             )?,
+            polls: IntCounterVec::new(
+                opts(
+                    "polls_total",
+                    "Calls of polls, by kind of the object and result.",
+                ),
+                &["name", "result"],
+            )?,
         };
         if let Some(registry) = registry {
             registry.register(Box::new(metrics.handler_errors.clone()))?;
+            registry.register(Box::new(metrics.polls.clone()))?;
         }
         Ok(metrics)
     }
@@ -36,5 +56,20 @@ impl SourceMetrics {
     pub(crate) fn handler_failed(&self, kind: &Kind) {
         let errors = &self.handler_errors;
         errors.with_label_values(&[&kind.to_string()]).inc();
+    }
+
+    pub(crate) fn polled(&self, kind: &Kind, outcome: PollOutcome) {
+        let labels = [&*kind.to_string(), outcome.as_str()];
+        self.polls.with_label_values(&labels).inc();
+    }
+}
+
+impl PollOutcome {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Changed => "changed",
+            Self::Unchanged => "unchanged",
+            Self::Error => "error",
+        }
     }
 }

@@ -10,6 +10,7 @@ mod defaults;
 mod logs;
 mod mapped_async;
 mod own_writes;
+mod polls;
 mod shutdown;
 mod single_flight;
 mod first_sync;
