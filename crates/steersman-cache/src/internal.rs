@@ -4,6 +4,8 @@
 //! `steersman-client` waits until the cache has seen a write, so it needs the informer that holds
 //! an object and the resource version of that informer. It also reads on behalf of its own caller,
 //! which the warning about undeclared informers names.
+//!
+//! `steersman-controller` holds the informers of kinds that come and go.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -11,18 +13,20 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use steersman_informer::Mirror;
-use steersman_object::{Gvk, Object, ObjectKey, ResourceVersion, Selection, TypedObject};
+use steersman_object::{Gvk, Kind, Object, ObjectKey, ResourceVersion, Selection, TypedObject};
 
 use crate::cache::Cache;
 use crate::error::Error;
 use crate::listed::Listed;
 use crate::reads::Reads;
 use crate::registry::InformerKey;
+use crate::shared::Shared;
 
 pub use crate::coverage::Membership;
 pub use crate::live_reads::{LiveIdentity, LiveList, LiveObject, LiveReads};
+pub use crate::shared::HeldInformers;
 
-/// The methods of a [`Cache`] that `steersman-client` calls.
+/// The methods of a [`Cache`] that `steersman-client` and `steersman-controller` call.
 pub trait CacheInternals {
     /// Returns an object if it is in memory, decoded, and may be read as [`Cache::get`] reads it. Never waits, and
     /// starts no informer; `None` does not mean that the object is absent.
@@ -48,6 +52,14 @@ pub trait CacheInternals {
     /// response contained none. The first list of an informer that starts later is at least as new
     /// (RYOW-10). Running informers are not affected.
     fn note_written(&self, gvk: &Gvk, version: &ResourceVersion);
+
+    /// Returns the informers of a kind as `K`s, and starts those that do not run. They count as declared as long
+    /// as the returned value exists (CACHE-16).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stopped`].
+    fn hold<K: Object>(&self, kind: &Kind) -> Result<HeldInformers<K>, Error>;
 }
 
 /// The methods of [`Reads`] that `steersman-client` calls.
@@ -103,6 +115,10 @@ impl CacheInternals for Cache {
 
     fn note_written(&self, gvk: &Gvk, version: &ResourceVersion) {
         self.shared.written_versions.raise(gvk, version);
+    }
+
+    fn hold<K: Object>(&self, kind: &Kind) -> Result<HeldInformers<K>, Error> {
+        Shared::hold(&self.shared, kind)
     }
 }
 

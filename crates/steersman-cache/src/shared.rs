@@ -1,6 +1,7 @@
 //! Driver: the state that all handles of one cache share: creates, finds and waits for informers.
 
 mod run;
+mod holds;
 
 use std::any::TypeId;
 use std::collections::{HashMap, HashSet};
@@ -26,6 +27,7 @@ use crate::type_map::ByType;
 use crate::watch_error::WatchError;
 use crate::written_versions::WrittenVersions;
 
+pub use crate::shared::holds::HeldInformers;
 pub(crate) use crate::shared::run::CacheRun;
 
 pub(crate) struct Shared {
@@ -57,6 +59,8 @@ pub(crate) struct Shared {
 pub(crate) enum Purpose {
     /// The caller declares the informer, so it never ends for idleness.
     Declare,
+    /// The caller holds the informer, which counts as declared meanwhile.
+    Hold,
     /// A read or a subscription of the code at this location.
     Read(&'static Location<'static>),
 }
@@ -113,7 +117,7 @@ impl Shared {
             let gvk = coverage.kind().gvk();
             coverage.informers().into_iter().any(|namespace| {
                 let entry = registry.at(gvk, &namespace);
-                entry.is_some_and(InformerEntry::is_permanent)
+                entry.is_some_and(InformerEntry::is_declared)
             })
         })
     }
@@ -140,7 +144,7 @@ impl Shared {
             return None;
         }
         let entry = registry.at(kind.gvk(), namespace)?;
-        coverage.allows_read(entry.is_permanent()).ok()?;
+        coverage.allows_read(entry.is_declared()).ok()?;
         entry.touch();
         let found = entry.decoded(&key.placed(kind))?;
         entry.count(Verb::Get);
@@ -205,7 +209,7 @@ impl Shared {
         let kind = coverage.kind();
         let known = self.known_at(kind, &namespace, verb)?;
         let is_counted = known.is_some();
-        coverage.allows_read(known.as_ref().is_some_and(InformerEntry::is_permanent))?;
+        coverage.allows_read(known.as_ref().is_some_and(InformerEntry::is_declared))?;
         if let Some(read) = known.as_ref().map(&obtain)
             && read.has_synced()
         {
@@ -276,7 +280,7 @@ impl Shared {
     ) -> Result<Subscription<K>, Error> {
         let kind = coverage.kind();
         let known = self.known_at(kind, &namespace, None)?;
-        coverage.allows_read(known.as_ref().is_some_and(InformerEntry::is_permanent))?;
+        coverage.allows_read(known.as_ref().is_some_and(InformerEntry::is_declared))?;
         // CACHE-8: the guard keeps the informer until the subscription exists.
         let obtain = |entry: &InformerEntry| entry.informer::<K>(false);
         let (_guard, informer) = self.entry(kind, namespace, Purpose::Read(caller), obtain)?;

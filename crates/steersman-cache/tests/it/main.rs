@@ -17,5 +17,6 @@ mod removal;
 mod panics;
 mod seeds;
 mod stopped;
+mod holds;
 mod metrics;
 mod outage;
