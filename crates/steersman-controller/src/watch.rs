@@ -2,6 +2,7 @@
 
 mod handling;
 pub(crate) mod in_clusters;
+pub(crate) mod optional;
 
 use std::fmt;
 use std::sync::Arc;
@@ -89,15 +90,24 @@ pub(crate) enum PumpEnd {
 
 impl<K: TypedObject, R: RequestKey> Watch<K, R> {
     pub(crate) fn new(predicate: Box<dyn Predicate<K>>, handler: impl EventHandler<K, R>) -> Self {
-        Self {
-            kind: Kind::of::<K>(),
-            predicate,
-            handler: Box::new(handler),
-        }
+        Self::of(Kind::of::<K>(), predicate, handler)
     }
 }
 
 impl<K: Object, R: RequestKey> Watch<K, R> {
+    /// Makes a watch of a kind that is a value, with its objects read as `K`s.
+    pub(crate) fn of(
+        kind: Kind,
+        predicate: Box<dyn Predicate<K>>,
+        handler: impl EventHandler<K, R>,
+    ) -> Self {
+        Self {
+            kind,
+            predicate,
+            handler: Box::new(handler),
+        }
+    }
+
     pub(crate) fn kind(&self) -> &Kind {
         &self.kind
     }

@@ -4,11 +4,12 @@ use futures::stream::{Stream, StreamExt};
 use steersman_object::TypedObject;
 
 use super::{ControllerBuilder, Primary, Subject};
-use crate::handler::EventHandler;
+use crate::handler::{EventHandler, owner};
 use crate::predicate::{Everything, Predicate};
 use crate::source::channel::ChannelWatch;
 use crate::source::{Channel, Poll, RequestStream};
 use crate::watch::Watch;
+use crate::watch::optional::OptionalWatch;
 
 impl<K: TypedObject> ControllerBuilder<Primary<K>> {
     /// Asks for the state of something outside the cluster, for each object of the primary kind, and requests
@@ -16,6 +17,17 @@ impl<K: TypedObject> ControllerBuilder<Primary<K>> {
     pub fn polls<T: PartialEq + Send + Sync + 'static>(mut self, poll: Poll<K, T>) -> Self {
         self.sources.push(Box::new(poll));
         self
+    }
+
+    /// Watches the objects of kind `C` that objects of the primary kind control, like [`owns`](Self::owns),
+    /// whenever the server serves the kind. See [`watches_optional`](Self::watches_optional).
+    pub fn owns_optional<C: TypedObject>(self) -> Self {
+        self.owns_optional_with::<C>(Everything)
+    }
+
+    /// Watches like [`owns_optional`](Self::owns_optional), but only events that `predicate` lets pass.
+    pub fn owns_optional_with<C: TypedObject>(self, predicate: impl Predicate<C>) -> Self {
+        self.watches_optional_with::<C>(owner::<K>().controller_only(), predicate)
     }
 }
 
@@ -52,6 +64,34 @@ impl<P: Subject> ControllerBuilder<P> {
         let watch = Watch::<W, P::Key>::new(Box::new(predicate), handler);
         self.sources
             .push(Box::new(ChannelWatch::new(channel, watch)));
+        self
+    }
+
+    /// Watches kind `W` whenever the server serves it; `handler` names the requests that an event causes.
+    ///
+    /// Use it for a kind of another project that need not be installed, such as a `ServiceMonitor` or a
+    /// `Certificate`. The controller asks the server every 30 s whether it serves the kind (discovery, which
+    /// every client may read), begins the watch when it does, and ends the watch when it does no more. Each
+    /// change is one line of the log at level `INFO`. The workers do not wait for the kind, neither before it
+    /// is served nor for its first sync, and while it is missing, neither readiness nor
+    /// [`ControllerStatus::waiting_for`](crate::ControllerStatus::waiting_for) name it. When the kind ends,
+    /// objects without a delete event are handled as deleted (SRC-4).
+    ///
+    /// A read of a missing kind fails at once with an error that says so. A kind that is served and forbidden
+    /// is trouble like that of any other kind. Without this method a controller waits for a missing kind
+    /// (CTRL-7).
+    pub fn watches_optional<W: TypedObject>(self, handler: impl EventHandler<W, P::Key>) -> Self {
+        self.watches_optional_with::<W>(handler, Everything)
+    }
+
+    /// Watches like [`watches_optional`](Self::watches_optional), but only events that `predicate` lets pass.
+    pub fn watches_optional_with<W: TypedObject>(
+        mut self,
+        handler: impl EventHandler<W, P::Key>,
+        predicate: impl Predicate<W>,
+    ) -> Self {
+        let watch = Watch::<W, P::Key>::new(Box::new(predicate), handler);
+        self.sources.push(Box::new(OptionalWatch::new(watch)));
         self
     }
 }
