@@ -1,6 +1,7 @@
 //! Handle: the builder that declares a controller: what it watches, and how it works.
 
 mod sources;
+mod kinds;
 
 use std::fmt;
 use std::marker::PhantomData;

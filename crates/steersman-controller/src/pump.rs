@@ -6,19 +6,19 @@ use futures::channel::oneshot;
 use futures::future::FutureExt;
 use steersman_cache::{Cache, Error};
 use steersman_informer::{Delivery, Subscription};
-use steersman_object::{Kind, TypedObject};
+use steersman_object::{Kind, Object};
 
 use crate::request::RequestKey;
 use crate::source::subscribe;
 use crate::watch::{AnyWatch, Pump, PumpEnd, Sink, Watch};
 
-impl<K: TypedObject, R: RequestKey> AnyWatch<R> for Watch<K, R> {
+impl<K: Object, R: RequestKey> AnyWatch<R> for Watch<K, R> {
     fn kind(&self) -> &Kind {
         self.kind()
     }
 
     fn declare(&self, cache: &Cache) -> Result<(), Error> {
-        cache.informers::<K>().map(drop)
+        cache.informers_of::<K>(self.kind()).map(drop)
     }
 
     fn start(self: Box<Self>, cache: &Cache, sink: &Sink<R>) -> Result<Vec<Pump>, Error> {
@@ -28,11 +28,12 @@ impl<K: TypedObject, R: RequestKey> AnyWatch<R> for Watch<K, R> {
             let run = pump(subscription, Arc::clone(&watch), sink.clone(), tell).boxed();
             Pump { synced, run }
         };
-        Ok(subscribe::<K>(cache)?.into_iter().map(pump_of).collect())
+        let subscriptions = subscribe::<K>(cache, watch.kind())?;
+        Ok(subscriptions.into_iter().map(pump_of).collect())
     }
 }
 
-async fn pump<K: TypedObject, R: RequestKey>(
+async fn pump<K: Object, R: RequestKey>(
     mut subscription: Subscription<K>,
     watch: Arc<Watch<K, R>>,
     sink: Sink<R>,

@@ -13,7 +13,7 @@ use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{BoxStream, StreamExt};
 use steersman_cache::{Cache, Error};
 use steersman_informer::Subscription;
-use steersman_object::{TypedObject, panic_text};
+use steersman_object::{Kind, Object, panic_text};
 use steersman_workqueue::Queue;
 
 use crate::request::RequestKey;
@@ -34,8 +34,11 @@ impl<R: RequestKey> AnySource<R> for RequestStream<R> {
 }
 
 /// Subscribes to every informer of a kind. A kind has one informer per cached namespace.
-pub(crate) fn subscribe<K: TypedObject>(cache: &Cache) -> Result<Vec<Subscription<K>>, Error> {
-    let informers = cache.informers::<K>()?;
+pub(crate) fn subscribe<K: Object>(
+    cache: &Cache,
+    kind: &Kind,
+) -> Result<Vec<Subscription<K>>, Error> {
+    let informers = cache.informers_of::<K>(kind)?;
     Ok(informers
         .iter()
         .map(|informer| informer.subscribe())

@@ -12,6 +12,7 @@ mod mapped_async;
 mod optional;
 mod own_writes;
 mod polls;
+mod runtime_kinds;
 mod shutdown;
 mod single_flight;
 mod first_sync;

@@ -87,7 +87,7 @@ where
 
     /// Subscribes to the kind; `None` if the cache refuses it.
     fn deliveries(&self) -> Option<BoxStream<'static, Delivery<K>>> {
-        let subscriptions = match subscribe::<K>(&self.cache) {
+        let subscriptions = match subscribe::<K>(&self.cache, &self.kind) {
             Ok(subscriptions) => subscriptions,
             Err(error) => {
                 tracing::error!(
