@@ -75,4 +75,6 @@ pub use request::{ClusterName, ClusterRequest, Request, RequestKey};
 pub use start::StartContext;
 pub use status::{ControllerStatus, HandlerError, HandlerPanic, WorkProgress};
 
+pub use watch::added::{AddedWatch, WatchSet};
+
 pub use steersman_workqueue::{AddOptions, Priority, RateLimiter, limiter};

@@ -3,6 +3,7 @@
 mod handling;
 pub(crate) mod in_clusters;
 pub(crate) mod optional;
+pub(crate) mod added;
 
 use std::fmt;
 use std::sync::Arc;

@@ -9,6 +9,7 @@ use crate::predicate::{Everything, Predicate};
 use crate::source::channel::ChannelWatch;
 use crate::source::{Channel, Poll, RequestStream};
 use crate::watch::Watch;
+use crate::watch::added::{FollowedSet, WatchSet};
 use crate::watch::optional::OptionalWatch;
 
 impl<K: TypedObject> ControllerBuilder<Primary<K>> {
@@ -92,6 +93,13 @@ impl<P: Subject> ControllerBuilder<P> {
     ) -> Self {
         let watch = Watch::<W, P::Key>::new(Box::new(predicate), handler);
         self.sources.push(Box::new(OptionalWatch::new(watch)));
+        self
+    }
+
+    /// Follows a set of watches, to which watches can be added and from which they can be removed while the
+    /// controller runs. See [`WatchSet`].
+    pub fn watch_set(mut self, set: &WatchSet<P::Key>) -> Self {
+        self.sources.push(Box::new(FollowedSet::new(set.clone())));
         self
     }
 }

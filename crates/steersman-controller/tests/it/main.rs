@@ -18,4 +18,5 @@ mod single_flight;
 mod first_sync;
 mod timers;
 mod sources;
+mod watch_set;
 mod watches;
