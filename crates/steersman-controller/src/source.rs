@@ -6,6 +6,7 @@
 
 pub(crate) mod channel;
 pub(crate) mod poll;
+pub(crate) mod periodic;
 
 use std::panic::AssertUnwindSafe;
 

@@ -1,12 +1,17 @@
 //! Handle: the methods of a builder that declare sources besides the kinds of the cache.
 
+use std::time::Duration;
+
 use futures::stream::{Stream, StreamExt};
+use steersman_client::Client;
 use steersman_object::TypedObject;
 
 use super::{ControllerBuilder, Primary, Subject};
+use crate::error::Error;
 use crate::handler::{EventHandler, owner};
 use crate::predicate::{Everything, Predicate};
 use crate::source::channel::ChannelWatch;
+use crate::source::periodic::Periodic;
 use crate::source::{Channel, Poll, RequestStream};
 use crate::watch::Watch;
 use crate::watch::added::{FollowedSet, WatchSet};
@@ -33,12 +38,54 @@ impl<K: TypedObject> ControllerBuilder<Primary<K>> {
 }
 
 impl<P: Subject> ControllerBuilder<P> {
-    /// Adds every request of a stream, for causes outside the cluster: a timer, a webhook, a poll.
+    /// Adds every request of a stream, for causes outside the cluster, such as a webhook.
     ///
     /// The stream is read as fast as it delivers, its end is no error, and the workers do not wait for
     /// it.
     pub fn requests(mut self, requests: impl Stream<Item = P::Key> + Send + 'static) -> Self {
         self.sources.push(Box::new(RequestStream(requests.boxed())));
+        self
+    }
+
+    /// Adds the requests that `function` returns, at the interval `every`, shortened or lengthened by up to a
+    /// tenth each time. `every` is at least a second.
+    ///
+    /// The first call is made after one interval, because the initial objects cause requests anyway. The next
+    /// pause begins when a call has ended. The function gets the client of the controller, so it may select
+    /// objects of the cache. An error, a panic, and a call that takes longer than the interval (at least 30 s)
+    /// are logged, counted in `steersman_controller_periodic_errors_total`, and cost that call alone (SRC-6).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use k8s_openapi::api::apps::v1::Deployment;
+    /// use steersman_client::Client;
+    /// use steersman_controller::Controller;
+    /// use steersman_object::{Object as _, ObjectKey, Selection};
+    ///
+    /// let hour = Duration::from_secs(3600);
+    /// let controller = Controller::builder::<Deployment>()
+    ///     .requests_every(hour, |client: Client| async move {
+    ///         let all = client.list::<Deployment>(&Selection::new()).await?;
+    ///         let paused = all.iter().filter(|deployment| {
+    ///             deployment.spec.as_ref().is_some_and(|spec| spec.paused == Some(true))
+    ///         });
+    ///         Ok(paused.map(|deployment| deployment.key()).collect::<Vec<ObjectKey>>())
+    ///     });
+    /// # let _ = controller;
+    /// ```
+    ///
+    /// # Cancel safety
+    ///
+    /// The function is dropped at an await when its controller stops.
+    pub fn requests_every<F, Fut, I>(mut self, every: Duration, function: F) -> Self
+    where
+        F: Fn(Client) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<I, Error>> + Send + 'static,
+        I: IntoIterator<Item: Into<P::Key>>,
+    {
+        let periodic = Periodic::<P::Key>::new(every, function);
+        self.sources.push(Box::new(periodic));
         self
     }
 

@@ -1,6 +1,6 @@
 //! Words: the metrics of the sources of one controller.
 
-use prometheus::{IntCounterVec, Opts, Registry};
+use prometheus::{IntCounter, IntCounterVec, Opts, Registry};
 use steersman_object::Kind;
 
 /// The metrics of the sources of one controller. They always count; a registry, if there is one, shows them.
@@ -8,6 +8,7 @@ use steersman_object::Kind;
 pub(crate) struct SourceMetrics {
     handler_errors: IntCounterVec,
     polls: IntCounterVec,
+    periodic_errors: IntCounter,
 }
 
 /// How the call of a poll ended.
@@ -45,10 +46,15 @@ impl SourceMetrics {
                 ),
                 &["name", "result"],
             )?,
+            periodic_errors: IntCounter::with_opts(opts(
+                "periodic_errors_total",
+                "Calls of functions of periodic sources that failed.",
+            ))?,
         };
         if let Some(registry) = registry {
             registry.register(Box::new(metrics.handler_errors.clone()))?;
             registry.register(Box::new(metrics.polls.clone()))?;
+            registry.register(Box::new(metrics.periodic_errors.clone()))?;
         }
         Ok(metrics)
     }
@@ -56,6 +62,10 @@ impl SourceMetrics {
     pub(crate) fn handler_failed(&self, kind: &Kind) {
         let errors = &self.handler_errors;
         errors.with_label_values(&[&kind.to_string()]).inc();
+    }
+
+    pub(crate) fn periodic_failed(&self) {
+        self.periodic_errors.inc();
     }
 
     pub(crate) fn polled(&self, kind: &Kind, outcome: PollOutcome) {

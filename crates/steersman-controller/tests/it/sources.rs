@@ -1,8 +1,14 @@
-//! Sources besides the kinds of the cache: channels.
+//! Sources besides the kinds of the cache: channels and periodic sources.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use steersman_controller::{Controller, handler, predicate, source};
+use steersman_client::Client;
+use steersman_controller::{Controller, Error, handler, predicate, source};
+use steersman_object::{Object as _, ObjectKey, Selection};
 use steersman_testenv::log::capture;
 
 use crate::world::{World, record};
@@ -37,7 +43,7 @@ async fn a_full_channel_makes_its_producer_wait_until_the_controller_takes_an_ob
         async move { sender.send(unsent.into_object()).await }
     });
     // A producer that did not wait would have ended by then.
-    tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
     assert!(!producer.is_finished());
     let running = world.start(controller);
     producer.await.unwrap().unwrap();
@@ -95,4 +101,91 @@ async fn a_panic_over_an_object_of_a_channel_costs_that_object_alone() {
     world.deploy("web");
     assert_eq!(runs.rest().await, ["web"]);
     assert!(!running.is_finished());
+}
+
+// SRC-6: an error, a panic and a hang cost one call of a periodic source.
+#[tokio::test(start_paused = true)]
+async fn a_periodic_source_calls_its_function_at_a_jittered_interval_also_after_a_failure() {
+    let log = capture();
+    let mut world = World::new();
+    world.deploy("web");
+    let (note, mut runs) = record();
+    let every = Duration::from_secs(600);
+    let calls = Arc::new(AtomicU32::new(0));
+    let controller = Controller::builder::<Deployment>()
+        .requests_every(every, move |client: Client| {
+            let number = calls.fetch_add(1, Ordering::Relaxed);
+            async move {
+                match number {
+                    0 => return Err(Error::msg("the first call")),
+                    1 => panic!("the second call"),
+                    2 => std::future::pending().await,
+                    _ => {}
+                }
+                let all = client.list::<Deployment>(&Selection::new()).await?;
+                Ok(all
+                    .iter()
+                    .map(|object| object.key())
+                    .collect::<Vec<ObjectKey>>())
+            }
+        })
+        .build(note.reconciler())
+        .unwrap();
+    let running = world.start(controller);
+    assert_eq!(runs.next().await, "web", "the initial object");
+    // Four pauses, and the interval in which the third call hangs.
+    let (name, mut before) = runs.next_at().await;
+    assert_eq!(name, "web");
+    let interval = every.as_millis();
+    assert!(
+        (interval * 46 / 10..=interval * 54 / 10).contains(&before),
+        "{before}"
+    );
+    let mut pauses = Vec::new();
+    for _ in 0..10 {
+        let (_, at) = runs.next_at().await;
+        pauses.push(at - before);
+        before = at;
+    }
+    let range = interval * 9 / 10..=interval * 11 / 10 + 1;
+    assert!(
+        pauses.iter().all(|pause| range.contains(pause)),
+        "{pauses:?}"
+    );
+    pauses.dedup();
+    assert!(pauses.len() > 5, "{pauses:?}");
+    let errors = r#"steersman_controller_periodic_errors_total{controller="deployment"} "#;
+    assert_eq!(world.series(errors), "3");
+    for part in [
+        "the first call",
+        "the second call",
+        "it took more than 600s",
+    ] {
+        assert!(
+            log.text().contains(part),
+            "{part:?} is not in {}",
+            log.text()
+        );
+    }
+    assert!(!running.is_finished());
+}
+
+/// A controller may have nothing but a periodic source.
+#[tokio::test(start_paused = true)]
+async fn a_periodic_source_alone_is_enough_for_a_controller() {
+    let mut world = World::new();
+    let (note, mut runs) = record();
+    let controller = Controller::keyed("clock")
+        .requests_every(Duration::ZERO, |_| async {
+            Ok([ObjectKey::namespaced("default", "tick")])
+        })
+        .build(note.reconciler())
+        .unwrap();
+    world.start(controller);
+    let (name, at) = runs.next_at().await;
+    assert_eq!(name, "tick");
+    assert!(
+        (900..=1101).contains(&at),
+        "an interval is at least a second: {at}"
+    );
 }
