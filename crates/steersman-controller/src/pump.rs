@@ -3,14 +3,20 @@
 use std::sync::Arc;
 
 use futures::channel::oneshot;
-use futures::future::FutureExt;
+use futures::future::{BoxFuture, FutureExt};
 use steersman_cache::{Cache, Error};
-use steersman_informer::{Delivery, Subscription};
+use steersman_informer::{Delivery, Informer, Subscription};
 use steersman_object::{Kind, Object};
 
 use crate::request::RequestKey;
 use crate::source::subscribe;
-use crate::watch::{AnyWatch, Pump, PumpEnd, Sink, Watch};
+use crate::watch::{AnySource, AnyWatch, Pump, PumpEnd, Sink, Watch};
+
+/// A watch of an informer that need not belong to the cache of the controller.
+pub(crate) struct InformerWatch<K: Object, R: RequestKey> {
+    pub(crate) informer: Informer<K>,
+    pub(crate) watch: Watch<K, R>,
+}
 
 impl<K: Object, R: RequestKey> AnyWatch<R> for Watch<K, R> {
     fn kind(&self) -> &Kind {
@@ -30,6 +36,15 @@ impl<K: Object, R: RequestKey> AnyWatch<R> for Watch<K, R> {
         };
         let subscriptions = subscribe::<K>(cache, watch.kind())?;
         Ok(subscriptions.into_iter().map(pump_of).collect())
+    }
+}
+
+impl<K: Object, R: RequestKey> AnySource<R> for InformerWatch<K, R> {
+    fn run(self: Box<Self>, _: &Cache, sink: Sink<R>) -> BoxFuture<'static, PumpEnd> {
+        let (tell, _) = oneshot::channel();
+        let pump = pump(self.informer.subscribe(), Arc::new(self.watch), sink, tell);
+        // The end of the informer is a matter of its owner.
+        pump.map(|_| PumpEnd::Finished).boxed()
     }
 }
 

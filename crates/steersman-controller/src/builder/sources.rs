@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use futures::stream::{Stream, StreamExt};
 use steersman_client::Client;
+use steersman_informer::Informer;
 use steersman_object::TypedObject;
 
 use super::{ControllerBuilder, Primary, Subject};
 use crate::error::Error;
 use crate::handler::{EventHandler, owner};
 use crate::predicate::{Everything, Predicate};
+use crate::pump::InformerWatch;
 use crate::source::channel::ChannelWatch;
 use crate::source::periodic::Periodic;
 use crate::source::{Channel, Poll, RequestStream};
@@ -140,6 +142,31 @@ impl<P: Subject> ControllerBuilder<P> {
     ) -> Self {
         let watch = Watch::<W, P::Key>::new(Box::new(predicate), handler);
         self.sources.push(Box::new(OptionalWatch::new(watch)));
+        self
+    }
+
+    /// Takes the events of an informer, which need not belong to the cache of the controller; `handler` names
+    /// the requests that an event causes. As in controller-runtime's `source.Informer`, the workers do not wait
+    /// for the informer, and its end is no error.
+    pub fn watches_informer<W: TypedObject>(
+        self,
+        informer: Informer<W>,
+        handler: impl EventHandler<W, P::Key>,
+    ) -> Self {
+        self.watches_informer_with(informer, handler, Everything)
+    }
+
+    /// Takes the events of an informer like [`watches_informer`](Self::watches_informer), but only those that
+    /// `predicate` lets pass.
+    pub fn watches_informer_with<W: TypedObject>(
+        mut self,
+        informer: Informer<W>,
+        handler: impl EventHandler<W, P::Key>,
+        predicate: impl Predicate<W>,
+    ) -> Self {
+        let watch = Watch::<W, P::Key>::new(Box::new(predicate), handler);
+        self.sources
+            .push(Box::new(InformerWatch { informer, watch }));
         self
     }
 

@@ -1,11 +1,14 @@
-//! Sources besides the kinds of the cache: channels and periodic sources.
+//! Sources besides the kinds of the cache: channels, periodic sources and informers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use steersman_api::Connection;
+use steersman_cache::{Cache, CacheOptions};
 use steersman_client::Client;
 use steersman_controller::{Controller, Error, handler, predicate, source};
 use steersman_object::{Object as _, ObjectKey, Selection};
@@ -188,4 +191,32 @@ async fn a_periodic_source_alone_is_enough_for_a_controller() {
         (900..=1101).contains(&at),
         "an interval is at least a second: {at}"
     );
+}
+
+/// The informer of another cache, which ends before the controller.
+#[tokio::test(start_paused = true)]
+async fn an_informer_of_another_cache_causes_requests_and_its_end_is_no_error() {
+    let mut world = World::new();
+    world.own("pages", &["web"]);
+    let other = Cache::new(CacheOptions::new()).unwrap();
+    let informer = other.informer::<ConfigMap>().unwrap();
+    let (note, mut runs) = record();
+    let controller = Controller::builder::<Deployment>()
+        .watches_informer(informer, handler::owner::<Deployment>())
+        .build(note.reconciler())
+        .unwrap();
+    let running = world.start(controller);
+    assert!(
+        runs.rest().await.is_empty(),
+        "the other cache does not run yet"
+    );
+    let cancel = tokio_util::sync::CancellationToken::new();
+    let connection = Connection::in_process(world.server.service(), "default");
+    let ran = tokio::spawn(other.run(connection, cancel.clone()));
+    assert_eq!(runs.rest().await, ["web"]);
+    cancel.cancel();
+    ran.await.unwrap().unwrap();
+    world.deploy("more");
+    assert_eq!(runs.rest().await, ["more"]);
+    assert!(!running.is_finished());
 }
