@@ -12,15 +12,16 @@ use std::future::Future;
 use std::panic::Location;
 use std::sync::Arc;
 
-use steersman_informer::Mirror;
+use steersman_informer::{Informer, Mirror};
 use steersman_object::{Gvk, Kind, Object, ObjectKey, ResourceVersion, Selection, TypedObject};
+use tokio::sync::watch;
 
 use crate::cache::Cache;
 use crate::error::Error;
 use crate::listed::Listed;
 use crate::reads::Reads;
 use crate::registry::InformerKey;
-use crate::shared::Shared;
+use crate::shared::{Purpose, Shared};
 
 pub use crate::coverage::Membership;
 pub use crate::live_reads::{LiveIdentity, LiveList, LiveObject, LiveReads};
@@ -60,6 +61,19 @@ pub trait CacheInternals {
     ///
     /// [`Error::Stopped`].
     fn hold<K: Object>(&self, kind: &Kind) -> Result<HeldInformers<K>, Error>;
+
+    /// Returns the informers of a kind as [`Cache::informers_of`] does, each with its namespace.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stopped`].
+    fn informers_by_namespace<K: Object>(
+        &self,
+        kind: &Kind,
+    ) -> Result<Vec<(Option<Arc<str>>, Informer<K>)>, Error>;
+
+    /// Returns a receiver of a number that changes after namespaces were added or removed.
+    fn scope_changes(&self) -> watch::Receiver<u64>;
 }
 
 /// The methods of [`Reads`] that `steersman-client` calls.
@@ -119,6 +133,24 @@ impl CacheInternals for Cache {
 
     fn hold<K: Object>(&self, kind: &Kind) -> Result<HeldInformers<K>, Error> {
         Shared::hold(&self.shared, kind)
+    }
+
+    fn informers_by_namespace<K: Object>(
+        &self,
+        kind: &Kind,
+    ) -> Result<Vec<(Option<Arc<str>>, Informer<K>)>, Error> {
+        let namespaces = self.shared.coverage(kind).informers().into_iter();
+        let informers = namespaces.map(|namespace| {
+            let informer = self
+                .shared
+                .declare(kind, namespace.clone(), Purpose::Declare)?;
+            Ok((namespace, informer))
+        });
+        informers.collect()
+    }
+
+    fn scope_changes(&self) -> watch::Receiver<u64> {
+        self.shared.scope.watch_changes()
     }
 }
 

@@ -18,5 +18,6 @@ mod panics;
 mod seeds;
 mod stopped;
 mod holds;
+mod namespaces;
 mod metrics;
 mod outage;
