@@ -70,11 +70,18 @@ pub trait CacheInternals {
     fn informers_by_namespace<K: Object>(
         &self,
         kind: &Kind,
-    ) -> Result<Vec<(Option<Arc<str>>, Informer<K>)>, Error>;
+    ) -> Result<Vec<NamespacedInformer<K>>, Error>;
 
     /// Returns a receiver of a number that changes after namespaces were added or removed.
     fn scope_changes(&self) -> watch::Receiver<u64>;
+
+    /// Returns how often a namespace was removed from the scope. It is counted up before the informers of the
+    /// namespace end, so that a subscriber can tell this end from others.
+    fn removals_of(&self, namespace: Option<&str>) -> u64;
 }
+
+/// An informer with its namespace; `None` for all namespaces.
+pub type NamespacedInformer<K> = (Option<Arc<str>>, Informer<K>);
 
 /// The methods of [`Reads`] that `steersman-client` calls.
 pub trait ReadsInternals<K> {
@@ -138,7 +145,7 @@ impl CacheInternals for Cache {
     fn informers_by_namespace<K: Object>(
         &self,
         kind: &Kind,
-    ) -> Result<Vec<(Option<Arc<str>>, Informer<K>)>, Error> {
+    ) -> Result<Vec<NamespacedInformer<K>>, Error> {
         let namespaces = self.shared.coverage(kind).informers().into_iter();
         let informers = namespaces.map(|namespace| {
             let informer = self
@@ -151,6 +158,10 @@ impl CacheInternals for Cache {
 
     fn scope_changes(&self) -> watch::Receiver<u64> {
         self.shared.scope.watch_changes()
+    }
+
+    fn removals_of(&self, namespace: Option<&str>) -> u64 {
+        namespace.map_or(0, |namespace| self.shared.scope.removals_of(namespace))
     }
 }
 

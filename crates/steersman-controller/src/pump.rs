@@ -1,12 +1,19 @@
 //! Driver: the wiring of one watch: subscription, predicate, handler, queue.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::panic::resume_unwind;
+use std::pin::pin;
 use std::sync::Arc;
 
 use futures::channel::oneshot;
-use futures::future::{BoxFuture, FutureExt};
+use futures::future::{BoxFuture, FutureExt, join_all};
+use steersman_cache::internal::CacheInternals as _;
 use steersman_cache::{Cache, Error};
 use steersman_informer::{Delivery, Informer, Subscription};
 use steersman_object::{Kind, Object};
+use tokio::sync::watch::Receiver;
+use tokio::task::JoinSet;
 
 use crate::request::RequestKey;
 use crate::source::subscribe;
@@ -17,6 +24,21 @@ pub(crate) struct InformerWatch<K: Object, R: RequestKey> {
     pub(crate) informer: Informer<K>,
     pub(crate) watch: Watch<K, R>,
 }
+
+/// A watch in a cache of named namespaces, which may change.
+struct FollowedScope<K: Object, R: RequestKey> {
+    changes: Receiver<u64>,
+    watch: Arc<Watch<K, R>>,
+    cache: Cache,
+    sink: Sink<R>,
+    /// The namespaces with a subscription, each with the number of its removals before.
+    subscribed: BTreeMap<Namespace, u64>,
+    /// The subscriptions without a pump.
+    new: Vec<(Namespace, Subscription<K>)>,
+}
+
+/// The namespace of an informer; `None` for all namespaces.
+type Namespace = Option<Arc<str>>;
 
 impl<K: Object, R: RequestKey> AnyWatch<R> for Watch<K, R> {
     fn kind(&self) -> &Kind {
@@ -29,6 +51,10 @@ impl<K: Object, R: RequestKey> AnyWatch<R> for Watch<K, R> {
 
     fn start(self: Box<Self>, cache: &Cache, sink: &Sink<R>) -> Result<Vec<Pump>, Error> {
         let watch: Arc<Self> = Arc::from(self);
+        if cache.default_namespaces().is_some() {
+            let following = FollowedScope::new(watch, cache, sink)?;
+            return Ok(vec![following.pump()]);
+        }
         let pump_of = |subscription| {
             let (tell, synced) = oneshot::channel();
             let run = pump(subscription, Arc::clone(&watch), sink.clone(), tell).boxed();
@@ -36,6 +62,91 @@ impl<K: Object, R: RequestKey> AnyWatch<R> for Watch<K, R> {
         };
         let subscriptions = subscribe::<K>(cache, watch.kind())?;
         Ok(subscriptions.into_iter().map(pump_of).collect())
+    }
+}
+
+impl<K: Object, R: RequestKey> FollowedScope<K, R> {
+    /// Subscribes to the present informers of the kind.
+    fn new(watch: Arc<Watch<K, R>>, cache: &Cache, sink: &Sink<R>) -> Result<Self, Error> {
+        let mut this = Self {
+            // Before the informers are read, so that no change is missed.
+            changes: cache.scope_changes(),
+            watch,
+            cache: cache.clone(),
+            sink: sink.clone(),
+            subscribed: BTreeMap::new(),
+            new: Vec::new(),
+        };
+        this.subscribe()?;
+        Ok(this)
+    }
+
+    /// Subscribes to the informers of namespaces that are new.
+    fn subscribe(&mut self) -> Result<(), Error> {
+        let informers = self.cache.informers_by_namespace::<K>(self.watch.kind())?;
+        for (namespace, informer) in informers {
+            if let Entry::Vacant(vacant) = self.subscribed.entry(namespace.clone()) {
+                vacant.insert(self.cache.removals_of(namespace.as_deref()));
+                self.new.push((namespace, informer.subscribe()));
+            }
+        }
+        Ok(())
+    }
+
+    fn pump(self) -> Pump {
+        let (tell, synced) = oneshot::channel();
+        let run = self.follow(tell).boxed();
+        Pump { synced, run }
+    }
+
+    /// Runs one pump per namespace, and follows the namespaces of the cache (CTRL-21).
+    async fn follow(mut self, synced: oneshot::Sender<()>) -> PumpEnd {
+        let mut pumps = JoinSet::new();
+        let initial = join_all(self.spawn_new(&mut pumps)).map(|_| synced.send(()));
+        let mut initial = pin!(initial.fuse());
+        loop {
+            tokio::select! {
+                _ = &mut initial => continue,
+                changed = self.changes.changed() => if changed.is_err() {
+                    break;
+                },
+                Some(end) = pumps.join_next(), if !pumps.is_empty() => match end {
+                    // An informer that ends while its namespace stays was removed, or the cache has stopped.
+                    Ok(namespace) => {
+                        let before = self.subscribed.remove(&namespace);
+                        if before == Some(self.cache.removals_of(namespace.as_deref())) {
+                            break;
+                        }
+                    }
+                    Err(error) => if let Ok(panic) = error.try_into_panic() {
+                        resume_unwind(panic);
+                    },
+                },
+            }
+            if self.subscribe().is_err() {
+                break;
+            }
+            self.spawn_new(&mut pumps);
+        }
+        PumpEnd::Stopped {
+            kind: self.watch.kind().clone(),
+        }
+    }
+
+    /// Spawns the pumps of new subscriptions. Returns receivers of their initial sets.
+    fn spawn_new(&mut self, pumps: &mut JoinSet<Namespace>) -> Vec<oneshot::Receiver<()>> {
+        let new = self.new.drain(..).map(|(namespace, subscription)| {
+            let (tell, synced) = oneshot::channel();
+            let run = pump(
+                subscription,
+                Arc::clone(&self.watch),
+                self.sink.clone(),
+                tell,
+            );
+            pumps.spawn(run.map(|_| namespace));
+            synced
+        });
+        new.collect()
     }
 }
 

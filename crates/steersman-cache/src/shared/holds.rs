@@ -79,6 +79,13 @@ impl<K: Object> HeldInformers<K> {
         self.held.iter().map(|held| &held.informer)
     }
 
+    /// Returns the informers, each with its namespace.
+    pub fn by_namespace(&self) -> impl Iterator<Item = (&Option<Arc<str>>, &Informer<K>)> {
+        self.held
+            .iter()
+            .map(|held| (&held.key.namespace, &held.informer))
+    }
+
     /// Releases the informers because their kind is not served any more: those that nothing else uses end at
     /// once instead of after their linger time, because their requests fail.
     pub fn end(self) {

@@ -1,12 +1,13 @@
 //! Handle: the namespaces of a cache, which may change while it runs, and the coverages that follow from them.
 
 use std::any::TypeId;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Mutex, MutexGuard, RwLock};
-use steersman_object::{Gvk, Kind, Object, ObjectKey, TypedObject};
+use steersman_api::kube_client::core::DynamicObject;
+use steersman_object::{Gvk, Kind, ObjectKey, TypedObject};
 use tokio::sync::watch;
 
 use super::{Purpose, Shared};
@@ -14,7 +15,6 @@ use crate::coverage::Coverage;
 use crate::error::Error;
 use crate::informer_entry::InformerEntry;
 use crate::options::{CacheOptions, Namespaces};
-use crate::registry::InformerKey;
 use crate::settings::Settings;
 use crate::type_map::ByType;
 
@@ -31,6 +31,8 @@ pub(crate) struct Scope {
     changes: AtomicU64,
     /// The same number, for tasks that wait for a change; sent after the informers have changed.
     changed: watch::Sender<u64>,
+    /// The number of removals of each namespace.
+    removals: Mutex<HashMap<String, u64>>,
     /// Held during a change of the namespaces, and while an index is added.
     changing: Mutex<()>,
     /// Adds the registered indexes to a new informer, by kind.
@@ -48,6 +50,7 @@ impl Scope {
             typed: RwLock::default(),
             changes: AtomicU64::new(0),
             changed: watch::Sender::new(0),
+            removals: Mutex::default(),
             changing: Mutex::default(),
             indexes: Mutex::default(),
         }
@@ -61,6 +64,11 @@ impl Scope {
     /// Returns a receiver of the number of changes, which changes after the informers have.
     pub(crate) fn watch_changes(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
+    }
+
+    /// Returns how often a namespace was removed.
+    pub(crate) fn removals_of(&self, namespace: &str) -> u64 {
+        self.removals.lock().get(namespace).copied().unwrap_or(0)
     }
 
     /// Keeps the namespaces as they are until the guard is dropped.
@@ -165,14 +173,22 @@ impl Shared {
             .write()
             .name(namespace.to_owned(), settings);
         self.scope.refresh(&self.options);
-        let declared = self.registry.read().entries();
-        let declared = declared.iter().filter(|entry| entry.is_permanent());
-        let mut kinds: Vec<Kind> = declared.map(|entry| entry.kind().clone()).collect();
-        kinds.dedup();
-        for kind in kinds {
+        let entries = self.registry.read().entries();
+        let mut kinds: BTreeMap<Kind, bool> = BTreeMap::new();
+        for entry in entries.iter().filter(|entry| entry.is_permanent()) {
+            let is_whole = kinds.entry(entry.kind().clone()).or_default();
+            *is_whole |= !entry.mirror().is_metadata_only();
+        }
+        for (kind, is_whole) in kinds {
+            // Before the informer starts, so that it does not ask for metadata first.
+            let need = |entry: &InformerEntry| {
+                if is_whole {
+                    entry.mirror().need::<DynamicObject>();
+                }
+            };
             for place in self.coverage(&kind).informers() {
                 if place.as_deref() == Some(namespace) {
-                    self.entry(&kind, place, Purpose::Declare, |_: &InformerEntry| ())?;
+                    self.entry(&kind, place, Purpose::Declare, need)?;
                 }
             }
         }
@@ -195,6 +211,9 @@ impl Shared {
         }
         let is_other = |(name, _): &(String, Settings)| name != namespace;
         self.scope.namespaces.write().named.retain(is_other);
+        let mut removals = self.scope.removals.lock();
+        *removals.entry(namespace.to_owned()).or_default() += 1;
+        drop(removals);
         // Before the informers end, so that no read starts one of them again.
         self.scope.refresh(&self.options);
         let in_namespace = self.registry.read().keyed_entries().into_iter();
@@ -248,5 +267,24 @@ fn scope_error(namespace: &str, problem: &str) -> Error {
     Error::Scope {
         namespace: namespace.to_owned(),
         problem: problem.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+
+    /// CACHE-17: the caller read the coverage before the namespace was removed.
+    #[test]
+    fn a_declaration_in_a_removed_namespace_is_refused() {
+        let shared = Shared::new(CacheOptions::new().default_namespaces(["a", "b"]));
+        let kind = Kind::of::<ConfigMap>();
+        let declare = || shared.declare::<ConfigMap>(&kind, Some("b".into()), Purpose::Declare);
+        assert!(declare().is_ok());
+        assert!(shared.remove_namespace("b").unwrap());
+        assert!(declare().err().unwrap().is_outside_scope());
+        assert!(shared.registry.read().entries().is_empty());
     }
 }

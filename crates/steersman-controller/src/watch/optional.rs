@@ -1,13 +1,15 @@
 //! Driver: a watch of a kind that need not be served: it begins when the server serves the kind, and ends
 //! when the server serves the kind no more.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::future::pending;
 use std::hash::{BuildHasher as _, RandomState};
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::{BoxFuture, FutureExt, join_all, select_all};
+use futures::future::{BoxFuture, FutureExt, select_all};
+use futures::stream::{FuturesUnordered, StreamExt};
 use steersman_cache::Cache;
 use steersman_cache::InformerState;
 use steersman_cache::internal::{CacheInternals as _, HeldInformers};
@@ -87,26 +89,39 @@ async fn watch_while_served<K: Object, R: RequestKey>(
     sink: &Sink<R>,
     served: &mut ServedKind,
 ) -> OptionalEnd {
-    let held: HeldInformers<K> = match cache.hold(&served.kind) {
-        Ok(held) => held,
-        Err(error) => {
-            tracing::debug!(
-                controller = served.controller, kind = %served.kind, error = %report(&error),
-                "the cache does not watch the optional kind"
-            );
-            return OptionalEnd::NotCached;
+    let mut changes = cache.scope_changes();
+    let gone = CancellationToken::new();
+    let mut pumps = FuturesUnordered::new();
+    // The namespaces with a pump, each with the number of its removals before.
+    let mut subscribed = BTreeMap::new();
+    let held = loop {
+        let held: HeldInformers<K> = match cache.hold(&served.kind) {
+            Ok(held) => held,
+            Err(error) => return served.not_cached(&error),
+        };
+        for (namespace, informer) in held.by_namespace() {
+            if let Entry::Vacant(vacant) = subscribed.entry(namespace.clone()) {
+                let (namespace, removals) =
+                    (namespace.clone(), cache.removals_of(namespace.as_deref()));
+                let pump = pump(informer.subscribe(), watch, sink, &gone);
+                pumps.push(pump.map(move |()| namespace));
+                vacant.insert(removals);
+            }
+        }
+        tokio::select! {
+            () = served.end(&held) => break held,
+            // CTRL-21: a namespace was added to the cache, or removed from it.
+            _ = changes.changed() => {}
+            Some(namespace) = pumps.next() => {
+                let before = subscribed.remove(&namespace);
+                if before == Some(cache.removals_of(namespace.as_deref())) {
+                    return OptionalEnd::NotCached;
+                }
+            }
         }
     };
-    let gone = CancellationToken::new();
-    let pumps = held
-        .informers()
-        .map(|informer| pump(informer.subscribe(), watch, sink, &gone));
-    let mut pumps = pin!(join_all(pumps));
-    tokio::select! {
-        _ = &mut pumps => return OptionalEnd::NotCached,
-        () = served.end(&held) => gone.cancel(),
-    }
-    pumps.await;
+    gone.cancel();
+    while pumps.next().await.is_some() {}
     // SRC-4
     for informer in held.informers() {
         for entry in informer.as_store().entries(None) {
@@ -151,6 +166,17 @@ impl ServedKind {
             controller: sink.status.controller().to_owned(),
             jitter: Jitter::new(RandomState::new().hash_one(kind.gvk())),
         }
+    }
+
+    /// Logs that the cache does not watch the kind.
+    fn not_cached(&self, error: &steersman_cache::Error) -> OptionalEnd {
+        tracing::debug!(
+            controller = self.controller,
+            kind = %self.kind,
+            error = %report(error),
+            "the cache does not watch the optional kind"
+        );
+        OptionalEnd::NotCached
     }
 
     /// Waits until the server serves the kind.

@@ -9,6 +9,7 @@ mod containment;
 mod defaults;
 mod logs;
 mod mapped_async;
+mod namespaces;
 mod optional;
 mod own_writes;
 mod polls;

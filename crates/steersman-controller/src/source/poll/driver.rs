@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{BoxStream, FuturesUnordered, StreamExt, select_all, unfold};
 use steersman_cache::Cache;
+use steersman_cache::internal::CacheInternals as _;
 use steersman_informer::{Delivery, Event};
 use steersman_object::{Kind, ObjectKey, TypedObject, panic_text, report};
 use tokio::time::{sleep_until, timeout};
@@ -64,6 +65,7 @@ where
     R: RequestKey + From<ObjectKey>,
 {
     async fn run(mut self) -> PumpEnd {
+        let mut changes = self.cache.scope_changes();
         let Some(mut deliveries) = self.deliveries() else {
             return PumpEnd::Finished;
         };
@@ -80,6 +82,12 @@ where
                 },
                 Some((call, state)) = calls.next(), if !calls.is_empty() => self.end(&call, state),
                 () = at(self.schedule.next_due()) => {}
+                // CTRL-21: known objects come again, and those that were deleted meanwhile are missing when
+                // they are called.
+                _ = changes.changed() => match self.deliveries() {
+                    Some(all) => deliveries = all,
+                    None => return PumpEnd::Finished,
+                },
             }
             tokio::task::coop::consume_budget().await;
         }
@@ -111,17 +119,19 @@ where
     fn observe(&mut self, event: &Event<K>) {
         let key = event.key();
         match (event.old(), event.current()) {
-            (None, Some(_)) => self.schedule.call_now(key, now()),
+            (None, Some(_)) => self.schedule.appeared(key, now()),
             // SRC-1: the state may be about the former spec.
             (Some(old), Some(new)) if old.generation() != new.generation() => {
                 self.schedule.call_now(key, now());
             }
             (Some(_), Some(_)) => {}
-            (_, None) => {
-                self.schedule.forget(key);
-                self.results.forget(key);
-            }
+            (_, None) => self.forget(key),
         }
+    }
+
+    fn forget(&mut self, key: &ObjectKey) {
+        self.schedule.forget(key);
+        self.results.forget(key);
     }
 
     /// Calls the function for the object as the cache has it when the call begins.
@@ -129,10 +139,12 @@ where
         let (cache, limit) = (self.cache.clone(), self.limit);
         let (function, key) = (Arc::clone(&self.function), call.key.clone());
         let state = async move {
-            let Some(object) = cache.get_opt::<K>(&key).await? else {
-                return Ok(None);
-            };
-            function(object).await.map(Some)
+            match cache.get_opt::<K>(&key).await {
+                Ok(Some(object)) => function(object).await.map(Some),
+                Ok(None) => Ok(None),
+                Err(error) if error.is_outside_scope() => Ok(None),
+                Err(error) => Err(error.into()),
+            }
         };
         // SRC-3
         let caught = AssertUnwindSafe(timeout(limit, state)).catch_unwind();
@@ -149,7 +161,8 @@ where
     fn end(&mut self, call: &Call, state: Result<Option<T>, Error>) {
         let end = self.schedule.ended(call, state.is_ok(), now());
         let changed = match (end, state) {
-            (CallEnd::Forgotten, _) | (_, Ok(None)) => return,
+            (CallEnd::Forgotten, _) => return,
+            (_, Ok(None)) => return self.forget(&call.key),
             (_, Ok(Some(state))) => self.put(&call.key, state),
             (_, Err(error)) => Err(error),
         };

@@ -80,6 +80,13 @@ impl PollSchedule {
         }
     }
 
+    /// Schedules a call for an object at once, unless the object is known.
+    pub(crate) fn appeared(&mut self, key: &ObjectKey, now: Instant) {
+        if !self.objects.contains_key(key) {
+            self.call_now(key, now);
+        }
+    }
+
     /// Schedules a call for an object at once: the object appeared or changed.
     pub(crate) fn call_now(&mut self, key: &ObjectKey, now: Instant) {
         let slot = self.slot(now);
@@ -276,6 +283,16 @@ mod tests {
         schedule.ended(&again, true, later);
         assert_eq!(schedule.next(later), None);
         assert_eq!(schedule.due.len(), 1);
+    }
+
+    #[test]
+    fn an_object_that_appears_again_is_not_called_again() {
+        let (mut schedule, start) = (PollSchedule::new(EVERY, 1, 1), now());
+        schedule.appeared(&key("a"), start);
+        let call = schedule.next(start).unwrap();
+        schedule.ended(&call, true, start);
+        schedule.appeared(&key("a"), start);
+        assert_eq!(schedule.next(start), None);
     }
 
     // SRC-2: a deleted object is not called again, and a call for it does not count for a new object.
