@@ -20,6 +20,7 @@ use crate::shared::{CacheRun, Shared};
 use crate::unsynced::{InformerReport, Trouble, Unsynced};
 
 mod declaring;
+mod namespaces;
 
 /// A cache with one informer per kind and namespace, shared by all readers and watchers. Cheap to
 /// clone.
@@ -71,20 +72,20 @@ impl Cache {
     /// runtime, or a type with only the needed fields. Sends no request and declares nothing.
     #[must_use]
     pub fn of<K: Object>(&self, kind: &Kind) -> Reads<K> {
-        Reads::new(Arc::clone(&self.shared), self.shared.coverage(kind))
+        Reads::new(Arc::clone(&self.shared), |shared| shared.coverage(kind))
     }
 
     /// Returns reads of the metadata of the kind `K`. The informer requests metadata only, until a
     /// reader or watcher of the kind needs whole objects.
     #[must_use]
     pub fn metadata<K: TypedObject>(&self) -> Reads<PartialObjectMeta<K>> {
-        Reads::new(Arc::clone(&self.shared), self.shared.coverage_of::<K>())
+        Reads::new(Arc::clone(&self.shared), Shared::coverage_of::<K>)
     }
 
     /// Returns reads of the kind `K`.
     #[must_use]
     pub fn typed<K: TypedObject>(&self) -> Reads<K> {
-        Reads::new(Arc::clone(&self.shared), self.shared.coverage_of::<K>())
+        Reads::new(Arc::clone(&self.shared), Shared::coverage_of::<K>)
     }
 
     /// Returns the object, shared. Waits for the first sync of the kind.

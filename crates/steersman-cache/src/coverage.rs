@@ -52,9 +52,19 @@ const NAMESPACE: &str = "metadata.namespace";
 const NAME: &str = "metadata.name";
 
 impl Coverage {
-    /// Returns the coverage of `kind` under `options`. The most specific value of a setting
-    /// applies: the kind's namespace, then the kind, the default namespace, the defaults.
+    /// Returns the coverage of `kind` under `options`.
+    #[cfg(test)]
     pub(crate) fn of(kind: &Kind, options: &CacheOptions) -> Self {
+        Self::of_namespaces(kind, options, &options.namespaces)
+    }
+
+    /// Returns the coverage of `kind` under `options`, with other default namespaces. The most specific
+    /// value of a setting applies: the kind's namespace, then the kind, the default namespace, the defaults.
+    pub(crate) fn of_namespaces(
+        kind: &Kind,
+        options: &CacheOptions,
+        namespaces: &Namespaces,
+    ) -> Self {
         let inherited = ByObject::default();
         let entry = options
             .objects
@@ -63,7 +73,7 @@ impl Coverage {
         let by_object = entry.unwrap_or(&inherited);
         Self {
             kind: kind.clone(),
-            scopes: informer_scopes(kind, by_object, options),
+            scopes: informer_scopes(kind, by_object, options, namespaces),
             cached: !by_object.is_uncached(),
             declared: entry.is_some(),
             types: by_object.types.clone(),
@@ -287,6 +297,7 @@ fn informer_scopes(
     kind: &Kind,
     by_object: &ByObject,
     options: &CacheOptions,
+    defaults: &Namespaces,
 ) -> Vec<InformerScope> {
     let closest = |own: Option<&Settings>, default: Option<&Settings>| {
         let none = Settings::new();
@@ -299,13 +310,13 @@ fn informer_scopes(
             settings: closest(None, None),
         }];
     }
-    let namespaces = by_object.namespaces.as_ref().unwrap_or(&options.namespaces);
+    let namespaces = by_object.namespaces.as_ref().unwrap_or(defaults);
     let own = by_object.namespaces.as_ref();
     let named = namespaces.named.iter().map(|(namespace, _)| {
         let own = own.and_then(|own| own.settings(namespace));
         InformerScope {
             namespace: Some(namespace.as_str().into()),
-            settings: closest(own, options.namespaces.settings(namespace)),
+            settings: closest(own, defaults.settings(namespace)),
         }
     });
     let mut scopes: Vec<InformerScope> = named.collect();
@@ -313,7 +324,7 @@ fn informer_scopes(
         let own = own.and_then(|own| own.others.as_ref());
         let mut others = InformerScope {
             namespace: None,
-            settings: closest(own, options.namespaces.others.as_ref()),
+            settings: closest(own, defaults.others.as_ref()),
         };
         if scopes.is_empty() {
             restrict(&mut others);

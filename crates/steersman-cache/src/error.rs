@@ -97,6 +97,14 @@ pub enum Error {
         /// The cached namespaces.
         scope: Vec<String>,
     },
+    /// A namespace cannot be added to or removed from the scope of the cache.
+    #[error("the scope of the cache cannot change by namespace {namespace:?}: {problem}")]
+    Scope {
+        /// The namespace.
+        namespace: String,
+        /// The reason.
+        problem: String,
+    },
     /// The kind is cached in several namespaces by an informer each, and the caller requested its
     /// only informer.
     #[error(

@@ -48,6 +48,8 @@ struct Inner {
     used: AtomicBool,
     /// The number of live [`UseGuard`]s.
     guards: AtomicUsize,
+    /// The number of live [`HoldGuard`]s.
+    holds: AtomicUsize,
     /// Counters of the reads of the kind; `None` without metrics.
     reads: Option<Arc<ReadCounts>>,
     /// Fires when the informer is removed.
@@ -57,6 +59,11 @@ struct Inner {
 /// Keeps the informer from ending as idle while a caller waits for the first sync or subscribes.
 pub(crate) struct UseGuard {
     entry: InformerEntry,
+}
+
+/// Makes the informer count as declared until it is dropped.
+pub(crate) struct HoldGuard {
+    guard: UseGuard,
 }
 
 impl InformerEntry {
@@ -73,6 +80,7 @@ impl InformerEntry {
             permanent: AtomicBool::new(permanent),
             used: AtomicBool::new(true),
             guards: AtomicUsize::new(0),
+            holds: AtomicUsize::new(0),
             reads,
             removed: CancellationToken::new(),
         };
@@ -134,6 +142,11 @@ impl InformerEntry {
 
     pub(crate) fn is_permanent(&self) -> bool {
         self.inner.permanent.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether the informer is permanent, or held by an optional watch.
+    pub(crate) fn is_declared(&self) -> bool {
+        self.is_permanent() || self.inner.holds.load(Ordering::Relaxed) > 0
     }
 
     /// Marks the informer as read (CACHE-8). Callers hold the registry's lock, as does the decision
@@ -253,7 +266,7 @@ impl InformerEntry {
             namespace: self.inner.advice.namespace.as_deref().map(Into::into),
             state: mirror.state(),
             has_synced: self.has_synced(),
-            is_declared: self.is_permanent(),
+            is_declared: self.is_declared(),
             is_metadata_only: mirror.is_metadata_only(),
             subscribers: mirror.subscribers(),
             activity_due: mirror.activity_due(),
@@ -355,6 +368,19 @@ impl Deref for UseGuard {
 
     fn deref(&self) -> &InformerEntry {
         &self.entry
+    }
+}
+
+impl HoldGuard {
+    pub(crate) fn new(guard: UseGuard) -> Self {
+        guard.inner.holds.fetch_add(1, Ordering::Relaxed);
+        Self { guard }
+    }
+}
+
+impl Drop for HoldGuard {
+    fn drop(&mut self) {
+        self.guard.inner.holds.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

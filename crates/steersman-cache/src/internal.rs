@@ -5,25 +5,30 @@
 //! an object and the resource version of that informer. It also reads on behalf of its own caller,
 //! which the warning about undeclared informers names. `steersman-manager` notes that a cluster
 //! cannot be reached.
+//!
+//! `steersman-controller` holds the informers of kinds that come and go.
 
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::panic::Location;
 use std::sync::Arc;
 
-use steersman_informer::Mirror;
-use steersman_object::{Gvk, Object, ObjectKey, ResourceVersion, Selection, TypedObject};
+use steersman_informer::{Informer, Mirror};
+use steersman_object::{Gvk, Kind, Object, ObjectKey, ResourceVersion, Selection, TypedObject};
+use tokio::sync::watch;
 
 use crate::cache::Cache;
 use crate::error::Error;
 use crate::listed::Listed;
 use crate::reads::Reads;
 use crate::registry::InformerKey;
+use crate::shared::{Purpose, Shared};
 
 pub use crate::coverage::Membership;
 pub use crate::live_reads::{LiveIdentity, LiveList, LiveObject, LiveReads};
+pub use crate::shared::HeldInformers;
 
-/// The methods of a [`Cache`] that `steersman-client` and `steersman-manager` call.
+/// The methods of a [`Cache`] that `steersman-client`, `steersman-manager` and `steersman-controller` call.
 pub trait CacheInternals {
     /// Returns an object if it is in memory, decoded, and may be read as [`Cache::get`] reads it. Never waits, and
     /// starts no informer; `None` does not mean that the object is absent.
@@ -53,7 +58,35 @@ pub trait CacheInternals {
     /// Notes why the server cannot be reached, or that it can (`None`). Until it can, a read of a kind that has not
     /// synced fails with this reason instead of waiting, and [`Cache::trouble`] names it. Informers are not affected.
     fn note_server_problem(&self, problem: Option<&str>);
+
+    /// Returns the informers of a kind as `K`s, and starts those that do not run. They count as declared as long
+    /// as the returned value exists (CACHE-16).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stopped`].
+    fn hold<K: Object>(&self, kind: &Kind) -> Result<HeldInformers<K>, Error>;
+
+    /// Returns the informers of a kind as [`Cache::informers_of`] does, each with its namespace.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stopped`].
+    fn informers_by_namespace<K: Object>(
+        &self,
+        kind: &Kind,
+    ) -> Result<Vec<NamespacedInformer<K>>, Error>;
+
+    /// Returns a receiver of a number that changes after namespaces were added or removed.
+    fn scope_changes(&self) -> watch::Receiver<u64>;
+
+    /// Returns how often a namespace was removed from the scope. It is counted up before the informers of the
+    /// namespace end, so that a subscriber can tell this end from others.
+    fn removals_of(&self, namespace: Option<&str>) -> u64;
 }
+
+/// An informer with its namespace; `None` for all namespaces.
+pub type NamespacedInformer<K> = (Option<Arc<str>>, Informer<K>);
 
 /// The methods of [`Reads`] that `steersman-client` calls.
 pub trait ReadsInternals<K> {
@@ -112,6 +145,32 @@ impl CacheInternals for Cache {
 
     fn note_server_problem(&self, problem: Option<&str>) {
         self.shared.server_problem.set(problem);
+    }
+
+    fn hold<K: Object>(&self, kind: &Kind) -> Result<HeldInformers<K>, Error> {
+        Shared::hold(&self.shared, kind)
+    }
+
+    fn informers_by_namespace<K: Object>(
+        &self,
+        kind: &Kind,
+    ) -> Result<Vec<NamespacedInformer<K>>, Error> {
+        let namespaces = self.shared.coverage(kind).informers().into_iter();
+        let informers = namespaces.map(|namespace| {
+            let informer = self
+                .shared
+                .declare(kind, namespace.clone(), Purpose::Declare)?;
+            Ok((namespace, informer))
+        });
+        informers.collect()
+    }
+
+    fn scope_changes(&self) -> watch::Receiver<u64> {
+        self.shared.scope.watch_changes()
+    }
+
+    fn removals_of(&self, namespace: Option<&str>) -> u64 {
+        namespace.map_or(0, |namespace| self.shared.scope.removals_of(namespace))
     }
 }
 

@@ -17,7 +17,7 @@
 //! - [`Error::NotFound`]: the API server has no such object, or a selector of the cache excludes
 //!   it; [`Error::scoped_by`] returns the selectors.
 //! - [`Error::Malformed`]: the object exists, but does not decode.
-//! - [`Error::OutsideScope`]: the options exclude the namespace.
+//! - [`Error::OutsideScope`]: the scope of the cache excludes the namespace.
 //! - [`Error::Unavailable`], without a wait: the kind never synced and the requests of its informer
 //!   fail (403, a CRD that is not installed, an unreachable server). Other kinds are not affected
 //!   (`CACHE-2`).

@@ -332,7 +332,7 @@ impl ByObject {
 
 impl Namespaces {
     /// Adds a namespace, or replaces its settings.
-    fn name(&mut self, namespace: String, settings: Settings) {
+    pub(crate) fn name(&mut self, namespace: String, settings: Settings) {
         match self.named.iter_mut().find(|(known, _)| *known == namespace) {
             Some((_, known)) => *known = settings,
             None => self.named.push((namespace, settings)),

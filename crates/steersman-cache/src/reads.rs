@@ -27,6 +27,8 @@ use crate::shared::{Purpose, Shared};
 pub struct Reads<K> {
     shared: Arc<Shared>,
     coverage: Arc<Coverage>,
+    /// The number of changes of the scope when `coverage` was read.
+    as_of: u64,
     of: PhantomData<fn() -> K>,
 }
 
@@ -58,11 +60,26 @@ fn malformed(kind: &Kind, problem: Malformed) -> Error {
 }
 
 impl<K: Object> Reads<K> {
-    pub(crate) fn new(shared: Arc<Shared>, coverage: Arc<Coverage>) -> Self {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        coverage: impl FnOnce(&Shared) -> Arc<Coverage>,
+    ) -> Self {
+        // Before the coverage is read, so that a change in between makes it outdated.
+        let as_of = shared.scope.changes();
         Self {
+            coverage: coverage(&shared),
             shared,
-            coverage,
+            as_of,
             of: PhantomData,
+        }
+    }
+
+    /// Returns the coverage with the present namespaces of the cache (CACHE-17).
+    fn coverage(&self) -> Arc<Coverage> {
+        if self.shared.scope.changes() == self.as_of {
+            Arc::clone(&self.coverage)
+        } else {
+            self.shared.coverage(self.coverage.kind())
         }
     }
 
@@ -86,7 +103,7 @@ impl<K: Object> Reads<K> {
     ///
     /// [`Error::Stopped`].
     pub fn informers(&self) -> Result<Vec<Informer<K>>, Error> {
-        let namespaces = self.coverage.informers().into_iter();
+        let namespaces = self.coverage().informers().into_iter();
         let kind = self.coverage.kind();
         namespaces
             .map(|namespace| self.shared.declare(kind, namespace, Purpose::Declare))
@@ -104,7 +121,7 @@ impl<K: Object> Reads<K> {
     pub fn subscribe(&self) -> Result<Vec<Subscription<K>>, Error> {
         let caller = Location::caller();
         let mut subscriptions = Vec::new();
-        for namespace in self.coverage.informers() {
+        for namespace in self.coverage().informers() {
             let subscription = self.shared.subscribe(&self.coverage, namespace, caller)?;
             subscriptions.push(subscription);
         }
@@ -131,10 +148,11 @@ impl<K: Object> Reads<K> {
         key: &ObjectKey,
         caller: &'static Location<'static>,
     ) -> Result<Arc<K>, Error> {
-        if let Some(found) = self.shared.decoded(&self.coverage, key) {
+        let coverage = self.coverage();
+        if let Some(found) = self.shared.decoded(&coverage, key) {
             return Ok(found);
         }
-        Box::pin(get(&self.shared, &self.coverage, key, caller)).await
+        Box::pin(get(&self.shared, &coverage, key, caller)).await
     }
 
     /// Returns the object like [`get_opt`](Self::get_opt), with the resource version of the
@@ -154,7 +172,7 @@ impl<K: Object> Reads<K> {
     ) -> impl Future<Output = Result<(Option<Arc<K>>, ResourceVersion), Error>> + Send {
         let caller = Location::caller();
         async move {
-            let namespace = self.coverage.informer_for(key)?;
+            let namespace = self.coverage().informer_for(key)?;
             let informer = self.informer(namespace, Some(Verb::Get), caller).await?;
             let store = informer.as_store();
             let (found, version) = store.get_with_version(&key.placed(self.kind()));
@@ -208,10 +226,10 @@ impl<K: Object> Reads<K> {
         let mut query = self.placed(selection)?;
         // Counts as one read, even if it reads several informers.
         let mut verb = Some(Verb::List);
-        for namespace in self
-            .coverage
-            .informers_for(selection.selected_namespace())?
-        {
+        let namespaces = self
+            .coverage()
+            .informers_for(selection.selected_namespace())?;
+        for namespace in namespaces {
             let informer = self
                 .informer(namespace.clone(), verb.take(), caller)
                 .await?;
@@ -328,7 +346,7 @@ impl<K: Object> Reads<K> {
             let mut values = Vec::new();
             // Counts as one read, even if it reads several informers.
             let mut verb = Some(Verb::List);
-            for namespace in self.coverage.informers() {
+            for namespace in self.coverage().informers() {
                 let informer = self.informer(namespace, verb.take(), caller);
                 let found = informer.await?.as_store().index_values(index);
                 let found = found.map_err(|_| self.no_index(index))?;
@@ -372,10 +390,10 @@ impl<K: Object> Reads<K> {
         let (mut found, mut versions) = (Vec::<UncachedObject<K>>::new(), Versions::new());
         let mut query = self.placed(selection)?;
         let mut verb = Some(Verb::List);
-        for namespace in self
-            .coverage
-            .informers_for(selection.selected_namespace())?
-        {
+        let namespaces = self
+            .coverage()
+            .informers_for(selection.selected_namespace())?;
+        for namespace in namespaces {
             let verb = verb.take();
             let existing_view = self
                 .shared
@@ -466,6 +484,7 @@ impl<K> Clone for Reads<K> {
         Self {
             shared: Arc::clone(&self.shared),
             coverage: Arc::clone(&self.coverage),
+            as_of: self.as_of,
             of: PhantomData,
         }
     }

@@ -1,6 +1,8 @@
 //! Driver: the state that all handles of one cache share: creates, finds and waits for informers.
 
 mod run;
+mod holds;
+mod scope;
 
 use std::any::TypeId;
 use std::collections::{HashMap, HashSet};
@@ -23,22 +25,22 @@ use crate::metrics::{Outcome, ReadCounts, Verb};
 use crate::options::CacheOptions;
 use crate::registry::{InformerKey, Phase, Registry};
 use crate::server_problem::ServerProblem;
-use crate::type_map::ByType;
 use crate::watch_error::WatchError;
 use crate::written_versions::WrittenVersions;
 
+pub use crate::shared::holds::HeldInformers;
 pub(crate) use crate::shared::run::CacheRun;
+pub(crate) use crate::shared::scope::AddIndex;
+use crate::shared::scope::Scope;
 
 pub(crate) struct Shared {
     pub(crate) options: CacheOptions,
     pub(crate) registry: RwLock<Registry<InformerEntry>>,
-    coverages: Mutex<HashMap<Gvk, Arc<Coverage>>>,
+    pub(crate) scope: Scope,
     /// Kinds for which the warning about an undeclared read was logged.
     warned: Mutex<HashSet<Gvk>>,
     /// Read counters by kind; empty without metrics.
     reads: Mutex<HashMap<Gvk, Arc<ReadCounts>>>,
-    /// The coverages by Rust type, so that a read does not build the names of its kind.
-    typed: RwLock<ByType<Arc<Coverage>>>,
     /// A description of the credentials for messages; set when the cache runs.
     credentials: Arc<OnceLock<String>>,
     /// The budget of decoded bodies, shared by all informers without a budget of their own.
@@ -60,6 +62,8 @@ pub(crate) struct Shared {
 pub(crate) enum Purpose {
     /// The caller declares the informer, so it never ends for idleness.
     Declare,
+    /// The caller holds the informer, which counts as declared meanwhile.
+    Hold,
     /// A read or a subscription of the code at this location.
     Read(&'static Location<'static>),
 }
@@ -69,45 +73,17 @@ impl Shared {
         Self {
             budget: Budget::new(options.decoded_budget),
             health: ServerHealth::new(options.concurrent_syncs),
+            scope: Scope::new(&options),
             options,
             registry: RwLock::new(Registry::new()),
-            coverages: Mutex::new(HashMap::new()),
             warned: Mutex::default(),
             reads: Mutex::default(),
-            typed: RwLock::default(),
             credentials: Arc::default(),
             server_problem: ServerProblem::default(),
             written_versions: Arc::default(),
             declared: Notify::new(),
             phase: watch::Sender::new(Phase::Declaring),
         }
-    }
-
-    /// Returns the coverage of a kind, computed once.
-    pub(crate) fn coverage(&self, kind: &Kind) -> Arc<Coverage> {
-        let mut coverages = self.coverages.lock();
-        if let Some(coverage) = coverages.get(kind.gvk()) {
-            return Arc::clone(coverage);
-        }
-        let coverage = Arc::new(Coverage::of(kind, &self.options));
-        coverages.insert(kind.gvk().clone(), Arc::clone(&coverage));
-        coverage
-    }
-
-    /// Returns the coverage of a kind if it was computed before.
-    pub(crate) fn known(&self, gvk: &Gvk) -> Option<Arc<Coverage>> {
-        self.coverages.lock().get(gvk).cloned()
-    }
-
-    /// Returns the coverage of a kind known at compile time.
-    pub(crate) fn coverage_of<K: TypedObject>(&self) -> Arc<Coverage> {
-        if let Some(coverage) = self.typed.read().get(&TypeId::of::<K>()) {
-            return Arc::clone(coverage);
-        }
-        let coverage = self.coverage(&Kind::of::<K>());
-        let mut typed = self.typed.write();
-        typed.insert(TypeId::of::<K>(), Arc::clone(&coverage));
-        coverage
     }
 
     /// Returns whether reads of a kind are served from memory.
@@ -117,14 +93,14 @@ impl Shared {
             let gvk = coverage.kind().gvk();
             coverage.informers().into_iter().any(|namespace| {
                 let entry = registry.at(gvk, &namespace);
-                entry.is_some_and(InformerEntry::is_permanent)
+                entry.is_some_and(InformerEntry::is_declared)
             })
         })
     }
 
     /// Returns an object of a kind known at compile time like [`decoded`](Self::decoded).
     pub(crate) fn typed_decoded<K: TypedObject>(&self, key: &ObjectKey) -> Option<Arc<K>> {
-        let typed = self.typed.read();
+        let typed = self.scope.typed.read();
         self.decoded(typed.get(&TypeId::of::<K>())?, key)
     }
 
@@ -144,7 +120,7 @@ impl Shared {
             return None;
         }
         let entry = registry.at(kind.gvk(), namespace)?;
-        coverage.allows_read(entry.is_permanent()).ok()?;
+        coverage.allows_read(entry.is_declared()).ok()?;
         entry.touch();
         let found = entry.decoded(&key.placed(kind))?;
         entry.count(Verb::Get);
@@ -209,7 +185,7 @@ impl Shared {
         let kind = coverage.kind();
         let known = self.known_at(kind, &namespace, verb)?;
         let is_counted = known.is_some();
-        coverage.allows_read(known.as_ref().is_some_and(InformerEntry::is_permanent))?;
+        coverage.allows_read(known.as_ref().is_some_and(InformerEntry::is_declared))?;
         if let Some(read) = known.as_ref().map(&obtain)
             && read.has_synced()
         {
@@ -283,7 +259,7 @@ impl Shared {
     ) -> Result<Subscription<K>, Error> {
         let kind = coverage.kind();
         let known = self.known_at(kind, &namespace, None)?;
-        coverage.allows_read(known.as_ref().is_some_and(InformerEntry::is_permanent))?;
+        coverage.allows_read(known.as_ref().is_some_and(InformerEntry::is_declared))?;
         // CACHE-8: the guard keeps the informer until the subscription exists.
         let obtain = |entry: &InformerEntry| entry.informer::<K>(false);
         let (_guard, informer) = self.entry(kind, namespace, Purpose::Read(caller), obtain)?;
@@ -329,16 +305,18 @@ impl Shared {
         purpose: Purpose,
         obtain: impl Fn(&InformerEntry) -> R,
     ) -> Result<(UseGuard, R), Error> {
-        let coverage = self.coverage(kind);
         let informer_key = InformerKey {
             gvk: kind.gvk().clone(),
             namespace: namespace.clone(),
         };
-        let (entry, new) = {
+        let (entry, new, coverage) = {
             let mut registry = self.registry.write();
             if registry.phase() == Phase::Stopped {
                 return Err(Error::Stopped { kind: kind.clone() });
             }
+            // CACHE-17: under the lock, so that a removed namespace gets no informer.
+            let coverage = self.coverage(kind);
+            Self::covered(&coverage, namespace.as_ref())?;
             let (entry, new) = registry.declare(informer_key.clone(), || {
                 let advice = Advice {
                     coverage: Arc::clone(&coverage),
@@ -355,8 +333,11 @@ impl Shared {
             if matches!(purpose, Purpose::Declare) {
                 entry.make_permanent();
             }
-            (entry.guard(), new)
+            (entry.guard(), new, coverage)
         };
+        if new {
+            self.prepare(&entry);
+        }
         // Before the informer starts, so that its requests already cover what `obtain` needs.
         let read = obtain(&entry);
         if new {

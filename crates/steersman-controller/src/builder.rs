@@ -2,13 +2,14 @@
 
 mod around;
 mod retries;
+mod sources;
+mod kinds;
 
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::stream::{BoxStream, Stream, StreamExt};
 use steersman_client::check_field_manager;
 use steersman_informer::Event;
 use steersman_object::{Kind, TypedObject};
@@ -27,7 +28,7 @@ use crate::request::{Request, RequestKey};
 use crate::running::Parts;
 use crate::status::ControllerStatus;
 use crate::watch::in_clusters::{AnyClusterWatch, ClusterWatch};
-use crate::watch::{AnyWatch, FilterAll, Watch};
+use crate::watch::{AnySource, AnyWatch, FilterAll, Watch};
 use crate::worker::hooks::Hooks;
 
 /// Declares a controller; it makes no request and starts no task.
@@ -71,7 +72,7 @@ pub struct ControllerBuilder<P: Subject> {
     /// What is put around the reconciler, the outermost first.
     wrappers: Vec<Wrapper<P::Key>>,
     cluster_watches: Vec<Arc<dyn AnyClusterWatch<P::Key>>>,
-    streams: Vec<BoxStream<'static, P::Key>>,
+    sources: Vec<Box<dyn AnySource<P::Key>>>,
     filter_all: Option<FilterAll>,
     options: Options<P::Key>,
     hooks: Hooks<P::Key>,
@@ -220,7 +221,7 @@ impl<P: Subject> ControllerBuilder<P> {
             watches: Vec::new(),
             wrappers: Vec::new(),
             cluster_watches: Vec::new(),
-            streams: Vec::new(),
+            sources: Vec::new(),
             filter_all: None,
             options: Options::default(),
             hooks: Hooks::default(),
@@ -262,15 +263,6 @@ impl<P: Subject> ControllerBuilder<P> {
             Some(first) => Arc::new(move |event: &EventSummary<'_>| first(event) && filter(event)),
             None => Arc::new(filter),
         });
-        self
-    }
-
-    /// Adds every request of a stream, for causes outside the cluster: a timer, a webhook, a poll.
-    ///
-    /// The stream is read as fast as it delivers, its end is no error, and the workers do not wait for
-    /// it.
-    pub fn requests(mut self, requests: impl Stream<Item = P::Key> + Send + 'static) -> Self {
-        self.streams.push(requests.boxed());
         self
     }
 
@@ -344,7 +336,7 @@ impl<P: Subject> ControllerBuilder<P> {
     ///
     /// [`ControllerError::EmptyName`], [`ControllerError::NoWorkers`],
     /// [`ControllerError::FieldManager`], and [`ControllerError::NothingWatched`] if neither a watch
-    /// nor a stream would ever cause a request.
+    /// nor another source would ever cause a request.
     pub fn build(self, reconciler: impl Reconciler<P::Key>) -> Result<Controller, ControllerError> {
         self.check()?;
         let status = ControllerStatus::new(&self.name);
@@ -361,7 +353,7 @@ impl<P: Subject> ControllerBuilder<P> {
             name: self.name,
             watches,
             cluster_watches: self.cluster_watches,
-            streams: self.streams,
+            sources: self.sources,
             filter_all: self.filter_all,
             options: self.options,
             hooks: self.hooks,
@@ -397,7 +389,7 @@ impl<P: Subject> ControllerBuilder<P> {
             });
         }
         let watches = self.primary_parts.is_some() || !self.watches.is_empty();
-        if !watches && self.cluster_watches.is_empty() && self.streams.is_empty() {
+        if !watches && self.cluster_watches.is_empty() && self.sources.is_empty() {
             return Err(ControllerError::NothingWatched {
                 controller: controller(),
             });
@@ -450,7 +442,7 @@ impl<P: Subject> fmt::Debug for ControllerBuilder<P> {
         f.debug_struct("ControllerBuilder")
             .field("name", &self.name)
             .field("watches", &self.watches.len())
-            .field("streams", &self.streams.len())
+            .field("sources", &self.sources.len())
             .field("options", &self.options)
             .field("hooks", &self.hooks)
             .finish_non_exhaustive()

@@ -32,7 +32,7 @@ pub enum ControllerError {
          logs and metrics"
     )]
     EmptyName,
-    /// The controller has neither a watch nor a stream of requests.
+    /// The controller has neither a watch nor another source of requests.
     #[error(
         "controller {controller:?} watches nothing, so nothing would ever run: \
          add `watches` or `requests`"

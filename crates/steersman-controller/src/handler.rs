@@ -3,32 +3,38 @@
 mod itself;
 mod owner;
 mod mapped;
+mod mapped_async;
 mod in_cluster;
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
+use steersman_client::Client;
 use steersman_informer::Event;
 use steersman_object::Object;
 use steersman_workqueue::AddOptions;
 
+use crate::error::Error;
 use crate::request::{Request, RequestKey};
 
 pub use in_cluster::{InCluster, in_cluster};
 pub use itself::{Itself, itself};
 pub use mapped::{Mapped, mapped};
+pub use mapped_async::{MappedAsync, mapped_async};
 pub use owner::{Owner, owner};
 
 /// Turns the events of one watch into requests.
 ///
-/// Handlers are called in the order of events, should be quick, and must not wait. A panic costs the
+/// Handlers are called in the order of events. [`handle`](Self::handle) should be quick and must not wait;
+/// a handler that has to wait does so in [`handle_async`](Self::handle_async). A panic costs the
 /// event: requests that the handler wrote before it are kept, and the panic is logged, counted and shown
 /// by [`ControllerStatus`](crate::ControllerStatus) (CTRL-6).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not turn events of `{K}` into requests of type `{R}`",
     note = "use one of `steersman_controller::handler`: `itself()`, `owner::<O>()`, or \
-            `mapped(|object: &K| …)`"
+            `mapped(|object: &K| …)`, or `mapped_async` with an asynchronous function"
 )]
 pub trait EventHandler<K: Object, R: RequestKey = Request>: Send + Sync + 'static {
     /// Writes the requests that `event` causes into `requests`.
@@ -36,7 +42,28 @@ pub trait EventHandler<K: Object, R: RequestKey = Request>: Send + Sync + 'stati
     /// An update should cause requests for the objects that the updated object referred to before as well
     /// as for those that it refers to now. Otherwise an object that it refers to no longer is not reconciled.
     fn handle(&self, event: &Event<K>, requests: &mut Requests<R>);
+
+    /// Returns the part of the handling that waits. By default there is none.
+    ///
+    /// The controller calls this method after [`handle`](Self::handle), and awaits the future before it takes
+    /// the next event of the watch. The future adds requests to `requests`, which is empty, and returns it.
+    /// `client` is that of the controller, or of the cluster of the watch.
+    ///
+    /// An error costs the event like a panic, with one difference: no request of this method is kept
+    /// (CTRL-6). The future is dropped when the controller stops.
+    fn handle_async<'a>(
+        &'a self,
+        event: &Event<K>,
+        client: &Client,
+        requests: Requests<R>,
+    ) -> Option<HandlerFuture<'a, R>> {
+        let _ = (event, client, requests);
+        None
+    }
 }
+
+/// The part of a handler that waits; see [`EventHandler::handle_async`].
+pub type HandlerFuture<'a, R> = BoxFuture<'a, Result<Requests<R>, Error>>;
 
 /// The number of requests of one event up to which a scan is cheaper than hashing.
 const SCANNED: usize = 16;
@@ -60,7 +87,9 @@ impl<R: RequestKey> Requests<R> {
         Self::with_defaults(AddOptions::new())
     }
 
-    pub(crate) fn with_defaults(defaults: AddOptions) -> Self {
+    /// Makes an empty buffer with other [`defaults`](Self::defaults), for a handler that calls another one.
+    #[must_use]
+    pub fn with_defaults(defaults: AddOptions) -> Self {
         Self {
             added: Vec::new(),
             positions: HashMap::new(),
@@ -140,6 +169,15 @@ where
 {
     fn handle(&self, event: &Event<K>, requests: &mut Requests<R>) {
         H::handle(self, event, requests);
+    }
+
+    fn handle_async<'a>(
+        &'a self,
+        event: &Event<K>,
+        client: &Client,
+        requests: Requests<R>,
+    ) -> Option<HandlerFuture<'a, R>> {
+        H::handle_async(self, event, client, requests)
     }
 }
 

@@ -26,8 +26,8 @@
 //!   nothing but an object's status does not cut short the backoff of the object. Otherwise it does,
 //!   because the update may come from another writer.
 //! - **CTRL-5** Initial lists and resyncs are of low priority, deletes never are.
-//! - **CTRL-6** A panic in a predicate, handler or filter costs its event: it is logged, counted and
-//!   shown by the [`ControllerStatus`].
+//! - **CTRL-6** A panic in a predicate, handler or filter, and an error of a handler that waits, costs its
+//!   event: it is logged, counted and shown by the [`ControllerStatus`].
 //! - **CTRL-7** A controller waits for kinds that are missing or forbidden without a limit, logs what it
 //!   waits for, and starts by itself once they are there; with
 //!   [`require_sync`](ControllerBuilder::require_sync) it ends after a time limit.
@@ -65,7 +65,7 @@ pub mod predicate;
 pub mod reconcile;
 pub mod handler;
 mod watch;
-mod source;
+pub mod source;
 mod pump;
 mod worker;
 mod lifecycle;
@@ -86,6 +86,8 @@ pub use options::{Clock, ControllerDefaults, ControllerSettings};
 pub use reconcile::{CleanUp, Finalized, Finalizers, Reconciler, pause};
 pub use request::{ClusterName, ClusterRequest, Request, RequestKey};
 pub use start::StartContext;
-pub use status::{ControllerStatus, HandlerPanic, WorkProgress};
+pub use status::{ControllerStatus, HandlerError, HandlerPanic, WorkProgress};
+
+pub use watch::added::{AddedWatch, WatchSet};
 
 pub use steersman_workqueue::{AddOptions, Priority, RateLimiter, limiter};

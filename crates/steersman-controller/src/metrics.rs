@@ -1,6 +1,7 @@
 //! Words: the metrics of one controller, named as controller-runtime names them.
 
 mod paused;
+pub(crate) mod sources;
 
 use std::time::Duration;
 

@@ -1,43 +1,165 @@
 //! Driver: the wiring of one watch: subscription, predicate, handler, queue.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::panic::resume_unwind;
+use std::pin::pin;
 use std::sync::Arc;
 
 use futures::channel::oneshot;
-use futures::future::FutureExt;
+use futures::future::{BoxFuture, FutureExt, join_all};
+use steersman_cache::internal::CacheInternals as _;
 use steersman_cache::{Cache, Error};
-use steersman_informer::{Delivery, Event, Subscription};
-use steersman_object::{Kind, Object, TypedObject, panic_text};
+use steersman_informer::{Delivery, Informer, Subscription};
+use steersman_object::{Kind, Object};
+use tokio::sync::watch::Receiver;
+use tokio::task::JoinSet;
 
-use crate::context::reason::{ChangedObject, EVENT, cause_of};
-use crate::handler::Requests;
-use crate::request::ClusterName;
 use crate::request::RequestKey;
 use crate::source::subscribe;
-use crate::status::HandlerPanic;
-use crate::watch::{AnyWatch, Pump, PumpEnd, Sink, Watch, requests_of};
+use crate::watch::{AnySource, AnyWatch, Pump, PumpEnd, Sink, Watch};
 
-impl<K: TypedObject, R: RequestKey> AnyWatch<R> for Watch<K, R> {
+/// A watch of an informer that need not belong to the cache of the controller.
+pub(crate) struct InformerWatch<K: Object, R: RequestKey> {
+    pub(crate) informer: Informer<K>,
+    pub(crate) watch: Watch<K, R>,
+}
+
+/// A watch in a cache of named namespaces, which may change.
+struct FollowedScope<K: Object, R: RequestKey> {
+    changes: Receiver<u64>,
+    watch: Arc<Watch<K, R>>,
+    cache: Cache,
+    sink: Sink<R>,
+    /// The namespaces with a subscription, each with the number of its removals before.
+    subscribed: BTreeMap<Namespace, u64>,
+    /// The subscriptions without a pump.
+    new: Vec<(Namespace, Subscription<K>)>,
+}
+
+/// The namespace of an informer; `None` for all namespaces.
+type Namespace = Option<Arc<str>>;
+
+impl<K: Object, R: RequestKey> AnyWatch<R> for Watch<K, R> {
     fn kind(&self) -> &Kind {
         self.kind()
     }
 
     fn declare(&self, cache: &Cache) -> Result<(), Error> {
-        cache.informers::<K>().map(drop)
+        cache.informers_of::<K>(self.kind()).map(drop)
     }
 
     fn start(self: Box<Self>, cache: &Cache, sink: &Sink<R>) -> Result<Vec<Pump>, Error> {
         let watch: Arc<Self> = Arc::from(self);
+        if cache.default_namespaces().is_some() {
+            let following = FollowedScope::new(watch, cache, sink)?;
+            return Ok(vec![following.pump()]);
+        }
         let pump_of = |subscription| {
             let (on_synced, synced) = oneshot::channel();
             let run = pump(subscription, Arc::clone(&watch), sink.clone(), on_synced).boxed();
             Pump { synced, run }
         };
-        Ok(subscribe::<K>(cache)?.into_iter().map(pump_of).collect())
+        let subscriptions = subscribe::<K>(cache, watch.kind())?;
+        Ok(subscriptions.into_iter().map(pump_of).collect())
     }
 }
 
-async fn pump<K: TypedObject, R: RequestKey>(
+impl<K: Object, R: RequestKey> FollowedScope<K, R> {
+    /// Subscribes to the present informers of the kind.
+    fn new(watch: Arc<Watch<K, R>>, cache: &Cache, sink: &Sink<R>) -> Result<Self, Error> {
+        let mut this = Self {
+            // Before the informers are read, so that no change is missed.
+            changes: cache.scope_changes(),
+            watch,
+            cache: cache.clone(),
+            sink: sink.clone(),
+            subscribed: BTreeMap::new(),
+            new: Vec::new(),
+        };
+        this.subscribe()?;
+        Ok(this)
+    }
+
+    /// Subscribes to the informers of namespaces that are new.
+    fn subscribe(&mut self) -> Result<(), Error> {
+        let informers = self.cache.informers_by_namespace::<K>(self.watch.kind())?;
+        for (namespace, informer) in informers {
+            if let Entry::Vacant(vacant) = self.subscribed.entry(namespace.clone()) {
+                vacant.insert(self.cache.removals_of(namespace.as_deref()));
+                self.new.push((namespace, informer.subscribe()));
+            }
+        }
+        Ok(())
+    }
+
+    fn pump(self) -> Pump {
+        let (tell, synced) = oneshot::channel();
+        let run = self.follow(tell).boxed();
+        Pump { synced, run }
+    }
+
+    /// Runs one pump per namespace, and follows the namespaces of the cache (CTRL-42).
+    async fn follow(mut self, synced: oneshot::Sender<()>) -> PumpEnd {
+        let mut pumps = JoinSet::new();
+        let initial = join_all(self.spawn_new(&mut pumps)).map(|_| synced.send(()));
+        let mut initial = pin!(initial.fuse());
+        loop {
+            tokio::select! {
+                _ = &mut initial => continue,
+                changed = self.changes.changed() => if changed.is_err() {
+                    break;
+                },
+                Some(end) = pumps.join_next(), if !pumps.is_empty() => match end {
+                    // An informer that ends while its namespace stays was removed, or the cache has stopped.
+                    Ok(namespace) => {
+                        let before = self.subscribed.remove(&namespace);
+                        if before == Some(self.cache.removals_of(namespace.as_deref())) {
+                            break;
+                        }
+                    }
+                    Err(error) => if let Ok(panic) = error.try_into_panic() {
+                        resume_unwind(panic);
+                    },
+                },
+            }
+            if self.subscribe().is_err() {
+                break;
+            }
+            self.spawn_new(&mut pumps);
+        }
+        PumpEnd::Stopped {
+            kind: self.watch.kind().clone(),
+        }
+    }
+
+    /// Spawns the pumps of new subscriptions. Returns receivers of their initial sets.
+    fn spawn_new(&mut self, pumps: &mut JoinSet<Namespace>) -> Vec<oneshot::Receiver<()>> {
+        let new = self.new.drain(..).map(|(namespace, subscription)| {
+            let (tell, synced) = oneshot::channel();
+            let run = pump(
+                subscription,
+                Arc::clone(&self.watch),
+                self.sink.clone(),
+                tell,
+            );
+            pumps.spawn(run.map(|_| namespace));
+            synced
+        });
+        new.collect()
+    }
+}
+
+impl<K: Object, R: RequestKey> AnySource<R> for InformerWatch<K, R> {
+    fn run(self: Box<Self>, _: &Cache, sink: Sink<R>) -> BoxFuture<'static, PumpEnd> {
+        let (tell, _) = oneshot::channel();
+        let pump = pump(self.informer.subscribe(), Arc::new(self.watch), sink, tell);
+        // The end of the informer is a matter of its owner.
+        pump.map(|_| PumpEnd::Finished).boxed()
+    }
+}
+
+async fn pump<K: Object, R: RequestKey>(
     mut subscription: Subscription<K>,
     watch: Arc<Watch<K, R>>,
     sink: Sink<R>,
@@ -46,23 +168,7 @@ async fn pump<K: TypedObject, R: RequestKey>(
     let mut synced = Some(synced);
     while let Some(delivery) = subscription.next().await {
         match delivery {
-            Delivery::Event(event) => {
-                let mut requests = requests_of(&event, sink.initial_priority);
-                let route = || watch.route(&event, sink.filter_all.as_ref(), &mut requests);
-                // CTRL-6: a panic loses this event. The author of the closures is responsible for
-                // their state, as after an early return.
-                if let Err(payload) = catch_unwind(AssertUnwindSafe(route)) {
-                    sink.report(HandlerPanic {
-                        kind: watch.kind().clone(),
-                        watch: sink.watch,
-                        cluster: sink.cluster.clone(),
-                        key: event.key().clone(),
-                        message: panic_text(&*payload).to_owned(),
-                    });
-                }
-                // After a panic these are the requests that the handler had added before it.
-                sink.request(watch.kind(), &event, &mut requests);
-            }
+            Delivery::Event(event) => sink.handle(&watch, &event).await,
             // CTRL-1: the whole initial set is in the queue. If the receiver is dropped, the
             // controller no longer waits for it.
             Delivery::Synced => {
@@ -75,40 +181,5 @@ async fn pump<K: TypedObject, R: RequestKey>(
     }
     PumpEnd::Stopped {
         kind: watch.kind().clone(),
-    }
-}
-
-impl<R: RequestKey> Sink<R> {
-    /// Adds the requests of an event to the queue, with the event as their cause.
-    fn request<K: Object>(&self, kind: &Kind, event: &Event<K>, requests: &mut Requests<R>) {
-        let cause = cause_of(event);
-        if cause == EVENT && requests.iter().next().is_some() {
-            // The detector knows the writes in the manager's own cluster alone.
-            if self.cluster.is_none() {
-                self.loops.observe(kind, event);
-            }
-            // CTRL-20: recorded before the request is added, so that the run of the request finds it.
-            let changed = ChangedObject::of(kind, self.cluster.as_ref(), event);
-            self.changes.record(requests.iter(), &Arc::new(changed));
-        }
-        for (request, options) in requests.drain() {
-            self.queue.add_with(request, options.cause(cause));
-        }
-    }
-
-    /// Logs and counts a panic of a predicate, handler or filter, and records it in the status.
-    fn report(&self, panic: HandlerPanic) {
-        self.metrics.handler_panicked(&panic.kind);
-        tracing::error!(
-            controller = self.status.controller(),
-            watch = self.watch,
-            kind = %panic.kind,
-            cluster = panic.cluster.as_ref().map(ClusterName::as_str),
-            object = %panic.key,
-            panic = %panic.message,
-            "a predicate, handler or filter panicked and the event is lost: correct the closure; \
-             other events go on"
-        );
-        self.status.handler_panicked(panic);
     }
 }

@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures::future::join_all;
-use futures::stream::BoxStream;
 use prometheus::Registry;
 use steersman_client::Client;
 use steersman_object::Kind;
@@ -26,15 +25,15 @@ use crate::context::{Context, default_events};
 use crate::error::ControllerError;
 use crate::lifecycle::{Event, Lifecycle, Step};
 use crate::limit::LimitUser;
+use crate::metrics::sources::SourceMetrics;
 use crate::metrics::{Metrics, PermitMetrics};
 use crate::options::{Options, ResolvedSettings};
 use crate::reconcile::Reconciler;
 use crate::request::RequestKey;
-use crate::source::feed;
 use crate::start::StartContext;
 use crate::status::{ControllerStatus, Waiting, WorkProgress, Working};
 use crate::watch::in_clusters::{AnyClusterWatch, follow};
-use crate::watch::{AnyWatch, FilterAll, PumpEnd, Sink};
+use crate::watch::{AnySource, AnyWatch, FilterAll, PumpEnd, Sink};
 use crate::worker::Worker;
 use crate::worker::hooks::Hooks;
 
@@ -47,7 +46,7 @@ pub(crate) struct Parts<R: RequestKey, C> {
     pub(crate) name: String,
     pub(crate) watches: Vec<Box<dyn AnyWatch<R>>>,
     pub(crate) cluster_watches: Vec<Arc<dyn AnyClusterWatch<R>>>,
-    pub(crate) streams: Vec<BoxStream<'static, R>>,
+    pub(crate) sources: Vec<Box<dyn AnySource<R>>>,
     pub(crate) filter_all: Option<FilterAll>,
     pub(crate) options: Options<R>,
     pub(crate) hooks: Hooks<R>,
@@ -64,6 +63,7 @@ struct Running<R: RequestKey> {
     metrics: Metrics,
     changes: PendingChanges<R>,
     loops: Arc<LoopWatch>,
+    client: Client,
 }
 
 /// What the workers of one controller share.
@@ -97,9 +97,7 @@ pub(crate) async fn run<R: RequestKey, C: Reconciler<R>>(
     let (mut running, awaited) = watch(&mut parts, &settings, &start, status)?;
     let life = Lifecycle::new(&name, awaited, settings.require_sync, start.grace, now());
     let stop = start.cancel.child_token();
-    // CTRL-9: a client that counts only the writes of this controller.
-    let client = start.client.counting_apart();
-    let client = client.observed_by(observer(&running.loops));
+    let client = running.client.clone();
     let events = start.events.as_ref();
     let events = events.map_or_else(|| default_events(&client, &start.clock), Clone::clone);
     let mut context = Context::with_clusters(&name, client, start.clock, start.clusters, &events);
@@ -120,7 +118,7 @@ pub(crate) async fn run<R: RequestKey, C: Reconciler<R>>(
     running.live(life, work, waiting, &start.cancel).await
 }
 
-/// Starts the watches and streams of a controller. Returns the kinds that have to sync, one per
+/// Starts the watches and sources of a controller. Returns the kinds that have to sync, one per
 /// subscription, in the order of the watches.
 fn watch<R: RequestKey, C>(
     parts: &mut Parts<R, C>,
@@ -132,11 +130,16 @@ fn watch<R: RequestKey, C>(
     let registry = start.registry.as_ref();
     let metrics = Metrics::new(&status, registry).map_err(|source| unregistered(name, source))?;
     metrics.workers(settings.max_concurrent_reconciles);
+    let source_metrics =
+        SourceMetrics::new(name, registry).map_err(|source| unregistered(name, source))?;
     let queue = queue(name, parts.options.queue(name, settings), registry)?;
     let mut tasks = ControllerTasks::default();
     let (mut awaited, mut initial) = (Vec::new(), InitialSets::new());
     let changes = PendingChanges::new();
     let loops = Arc::new(LoopWatch::new(name, metrics.clone()));
+    // CTRL-9: a client that counts only the writes of this controller.
+    let client = start.client.counting_apart();
+    let client = client.observed_by(observer(&loops));
     let mut sink = Sink {
         queue: queue.clone(),
         changes: changes.clone(),
@@ -144,6 +147,8 @@ fn watch<R: RequestKey, C>(
         filter_all: parts.filter_all.clone(),
         status: status.clone(),
         metrics: metrics.clone(),
+        source_metrics,
+        client: client.clone(),
         initial_priority: settings.initial_priority,
         watch: 0,
         cluster: None,
@@ -165,8 +170,9 @@ fn watch<R: RequestKey, C>(
         tasks.pumps.spawn(following);
         sink.watch += 1;
     }
-    for stream in parts.streams.drain(..) {
-        tasks.pumps.spawn(feed(stream, queue.clone()));
+    for source in parts.sources.drain(..) {
+        tasks.pumps.spawn(source.run(&start.cache, sink.clone()));
+        sink.watch += 1;
     }
     let overdue = OverdueReconciles::new(settings.longest_reconcile());
     tasks.pumps.spawn(report_overdue(
@@ -183,6 +189,7 @@ fn watch<R: RequestKey, C>(
         metrics,
         changes,
         loops,
+        client,
     };
     Ok((running, awaited))
 }
@@ -196,7 +203,7 @@ impl<R: RequestKey, C> Parts<R, C> {
             name: self.name,
             watches: self.watches,
             cluster_watches: self.cluster_watches,
-            streams: self.streams,
+            sources: self.sources,
             filter_all: self.filter_all,
             options: self.options,
             hooks: self.hooks,

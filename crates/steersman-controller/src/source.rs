@@ -1,21 +1,46 @@
-//! Driver: the sources of requests: kinds of the cache, and streams of requests.
+//! Driver: the sources of requests: kinds of the cache, channels, polls, and streams of requests.
+//!
+//! [`channel()`] makes a channel of objects, which
+//! [`ControllerBuilder::watches_channel`](crate::ControllerBuilder::watches_channel) takes. [`poll()`] asks for
+//! the state of something outside the cluster, for [`ControllerBuilder::polls`](crate::ControllerBuilder::polls).
+
+pub(crate) mod channel;
+pub(crate) mod poll;
+pub(crate) mod periodic;
 
 use std::panic::AssertUnwindSafe;
 
-use futures::future::FutureExt;
+use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{BoxStream, StreamExt};
 use steersman_cache::{Cache, Error};
 use steersman_informer::Subscription;
-use steersman_object::{TypedObject, panic_text};
+use steersman_object::{Kind, Object, panic_text};
 use steersman_workqueue::{AddOptions, Queue};
 
 use crate::context::reason::STREAM;
 use crate::request::RequestKey;
-use crate::watch::PumpEnd;
+use crate::watch::{AnySource, PumpEnd, Sink};
+
+pub use channel::{
+    Channel, ChannelSender, DEFAULT_CHANNEL_BOUND, Unsent, channel, channel_with_bound,
+};
+pub use poll::{Poll, PollResults, poll};
+
+/// A stream of requests.
+pub(crate) struct RequestStream<R>(pub(crate) BoxStream<'static, R>);
+
+impl<R: RequestKey> AnySource<R> for RequestStream<R> {
+    fn run(self: Box<Self>, _: &Cache, sink: Sink<R>) -> BoxFuture<'static, PumpEnd> {
+        feed(self.0, sink.queue).boxed()
+    }
+}
 
 /// Subscribes to every informer of a kind. A kind has one informer per cached namespace.
-pub(crate) fn subscribe<K: TypedObject>(cache: &Cache) -> Result<Vec<Subscription<K>>, Error> {
-    let informers = cache.informers::<K>()?;
+pub(crate) fn subscribe<K: Object>(
+    cache: &Cache,
+    kind: &Kind,
+) -> Result<Vec<Subscription<K>>, Error> {
+    let informers = cache.informers_of::<K>(kind)?;
     Ok(informers
         .iter()
         .map(|informer| informer.subscribe())
@@ -23,10 +48,7 @@ pub(crate) fn subscribe<K: TypedObject>(cache: &Cache) -> Result<Vec<Subscriptio
 }
 
 /// Adds the requests of a stream to the queue until the stream ends.
-pub(crate) async fn feed<R: RequestKey>(
-    mut requests: BoxStream<'static, R>,
-    queue: Queue<R>,
-) -> PumpEnd {
+async fn feed<R: RequestKey>(mut requests: BoxStream<'static, R>, queue: Queue<R>) -> PumpEnd {
     let all = async {
         while let Some(request) = requests.next().await {
             queue.add_with(request, AddOptions::new().cause(STREAM));

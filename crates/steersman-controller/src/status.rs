@@ -29,14 +29,33 @@ pub struct ControllerStatus {
 pub struct HandlerPanic {
     /// The kind of the watch.
     pub kind: Kind,
-    /// The position of the watch, from 0: in [`Controller::kinds`](crate::Controller::kinds), and behind those
-    /// the watches of each cluster.
+    /// The position of the watch, from 0: in [`Controller::kinds`](crate::Controller::kinds), behind those
+    /// the watches of each cluster, and behind those the other sources, each in the order of their declaration.
     pub watch: usize,
     /// The cluster of the object; `None` for that of the manager.
     pub cluster: Option<ClusterName>,
     /// The object of the event.
     pub key: ObjectKey,
     /// The text of the panic.
+    pub message: String,
+}
+
+/// An error of a handler that waits, which cost one event (`CTRL-6`); see
+/// [`handler::mapped_async`](crate::handler::mapped_async()).
+///
+/// `Display` prints one line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HandlerError {
+    /// The kind of the watch.
+    pub kind: Kind,
+    /// The position of the watch, as in [`HandlerPanic::watch`].
+    pub watch: usize,
+    /// The cluster of the object; `None` for that of the manager.
+    pub cluster: Option<ClusterName>,
+    /// The object of the event.
+    pub key: ObjectKey,
+    /// The error with its causes.
     pub message: String,
 }
 
@@ -80,6 +99,8 @@ struct StatusState {
     last_panic: Option<HandlerPanic>,
     /// The paused objects; `None` if the controller has no rule of a pause.
     paused: Option<BTreeSet<ObjectKey>>,
+    errors: u64,
+    last_error: Option<HandlerError>,
 }
 
 struct Awaited {
@@ -154,6 +175,24 @@ impl ControllerStatus {
     #[must_use]
     pub fn last_handler_panic(&self) -> Option<HandlerPanic> {
         self.shared.state.lock().last_panic.clone()
+    }
+
+    /// Returns the number of events lost to errors of handlers that wait, since the start.
+    #[must_use]
+    pub fn handler_errors(&self) -> u64 {
+        self.shared.state.lock().errors
+    }
+
+    /// Returns the last error of a handler that waits.
+    #[must_use]
+    pub fn last_handler_error(&self) -> Option<HandlerError> {
+        self.shared.state.lock().last_error.clone()
+    }
+
+    pub(crate) fn handler_failed(&self, error: HandlerError) {
+        let mut state = self.shared.state.lock();
+        state.errors = state.errors.saturating_add(1);
+        state.last_error = Some(error);
     }
 
     pub(crate) fn handler_panicked(&self, panic: HandlerPanic) {
@@ -240,9 +279,23 @@ impl fmt::Debug for ControllerStatus {
 
 impl fmt::Display for HandlerPanic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Joined into one line, because the message of a panic may have several lines (`assert_eq!`
-        // writes three).
-        let words: Vec<&str> = self.message.split_whitespace().collect();
-        write!(f, "{} {}: {}", self.kind, self.key, words.join(" "))
+        lost_event(f, &self.kind, &self.key, &self.message)
     }
+}
+
+impl fmt::Display for HandlerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        lost_event(f, &self.kind, &self.key, &self.message)
+    }
+}
+
+/// Writes one line. The message of a panic may have several lines (`assert_eq!` writes three).
+fn lost_event(
+    f: &mut fmt::Formatter<'_>,
+    kind: &Kind,
+    key: &ObjectKey,
+    message: &str,
+) -> fmt::Result {
+    let words: Vec<&str> = message.split_whitespace().collect();
+    write!(f, "{kind} {key}: {}", words.join(" "))
 }

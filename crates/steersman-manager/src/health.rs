@@ -3,7 +3,7 @@
 use std::fmt;
 
 use steersman_cache::{Trouble, Unsynced};
-use steersman_controller::HandlerPanic;
+use steersman_controller::{HandlerError, HandlerPanic};
 
 /// The health of a manager at one moment, from [`Manager::health`](crate::Manager::health) or
 /// [`RunContext::health`](crate::RunContext::health).
@@ -44,6 +44,10 @@ pub struct ControllerHealth {
     pub handler_panics: u64,
     /// The last of those panics.
     pub last_handler_panic: Option<HandlerPanic>,
+    /// The number of events lost to errors of its asynchronous handlers.
+    pub handler_errors: u64,
+    /// The last of those errors.
+    pub last_handler_error: Option<HandlerError>,
 }
 
 /// A check and its findings.
@@ -66,14 +70,17 @@ impl Health {
     }
 
     /// Returns the checks. `informers` passes if each informer follows its server, and `controllers` if none
-    /// waits for a first sync. `handlers` names panics of predicates, handlers and filters; it always passes,
-    /// because a panic in the past prevents no work.
+    /// waits for a first sync. `handlers` names panics of predicates, handlers and filters, and errors of
+    /// asynchronous handlers; it always passes, because a lost event of the past prevents no work.
     #[must_use]
     pub fn checks(&self) -> [Check; 3] {
         let informers = self.informers.iter().map(ToString::to_string).collect();
         let waiting = self.controllers.iter().filter(|c| c.is_waiting);
         let waiting: Vec<String> = waiting.map(ControllerHealth::waits).collect();
-        let panics = self.controllers.iter().filter_map(ControllerHealth::panics);
+        let lost = self
+            .controllers
+            .iter()
+            .flat_map(ControllerHealth::lost_events);
         [
             Check {
                 name: "informers",
@@ -88,7 +95,7 @@ impl Health {
             Check {
                 name: "handlers",
                 is_ok: true,
-                findings: panics.collect(),
+                findings: lost.collect(),
             },
         ]
     }
@@ -104,12 +111,16 @@ impl ControllerHealth {
         format!("{} waits for {}", self.name, kinds.join(", "))
     }
 
-    fn panics(&self) -> Option<String> {
-        let last = self.last_handler_panic.as_ref()?;
-        let (name, count) = (&self.name, self.handler_panics);
-        Some(format!(
-            "{name} lost events to panics: {count}, the last one at {last}"
-        ))
+    /// Returns sentences about the events that were lost.
+    fn lost_events(&self) -> impl Iterator<Item = String> {
+        let (name, panics, errors) = (&self.name, self.handler_panics, self.handler_errors);
+        let last = self.last_handler_panic.as_ref();
+        let panics = last
+            .map(|last| format!("{name} lost events to panics: {panics}, the last one at {last}"));
+        let last = self.last_handler_error.as_ref();
+        let errors = last
+            .map(|last| format!("{name} lost events to errors: {errors}, the last one at {last}"));
+        panics.into_iter().chain(errors)
     }
 }
 
@@ -161,6 +172,8 @@ mod tests {
             waiting_for: Vec::new(),
             handler_panics: 0,
             last_handler_panic: None,
+            handler_errors: 0,
+            last_handler_error: None,
         };
         let health = Health {
             controllers: vec![controller],

@@ -178,6 +178,8 @@ fn of_controller(status: &ControllerStatus) -> ControllerHealth {
         waiting_for: status.waiting_for(),
         handler_panics: status.handler_panics(),
         last_handler_panic: status.last_handler_panic(),
+        handler_errors: status.handler_errors(),
+        last_handler_error: status.last_handler_error(),
     }
 }
 

@@ -101,7 +101,7 @@ pub use steersman_api::Connection;
 pub use steersman_cache::{ByObject, CacheOptions};
 pub use steersman_client::{Client, finalizer, owner};
 pub use steersman_controller::{
-    Action, Context, Controller, Error, Reconciler, Request, handler, predicate,
+    Action, Context, Controller, Error, Reconciler, Request, handler, predicate, source,
 };
 pub use steersman_manager::{Manager, shutdown_signal};
 pub use steersman_object::{Kind, LabelSelector, ObjectKey, Selection, report, status_conditions};

@@ -1,12 +1,14 @@
 //! Handle: declares kinds and their indexes.
 
+use std::sync::Arc;
+
 use steersman_informer::Informer;
 use steersman_object::{CONTROLLER_UID, IndexKey, Kind, OWNER_UID, Object, TypedObject};
 
 use super::Cache;
 use crate::error::Error;
 use crate::field_index::FieldIndex;
-use crate::shared::Purpose;
+use crate::shared::{AddIndex, Purpose};
 
 impl Cache {
     /// Returns the informer of the kind `K`, shared with all other callers, and declares it: it
@@ -54,7 +56,7 @@ impl Cache {
         name: &str,
         value: impl Fn(&K) -> Option<String> + Send + Sync + 'static,
     ) -> Result<(), Error> {
-        self.register(&FieldIndex::new(name, value))
+        self.register(FieldIndex::new(name, value))
     }
 
     /// Registers a field index like [`index_field`](Self::index_field), with any number of values
@@ -68,7 +70,7 @@ impl Cache {
         name: &str,
         values: impl Fn(&K) -> Vec<String> + Send + Sync + 'static,
     ) -> Result<(), Error> {
-        self.register(&FieldIndex::new(name, values))
+        self.register(FieldIndex::new(name, values))
     }
 
     /// Registers a field index like [`index_values`](Self::index_values), with a typed key.
@@ -84,7 +86,7 @@ impl Cache {
         let texts = move |object: &K| -> Vec<String> {
             values(object).iter().map(ToString::to_string).collect()
         };
-        self.register(&FieldIndex::new(key.name(), texts))
+        self.register(FieldIndex::new(key.name(), texts))
     }
 
     /// Indexes the owners of each object, for [`Selection::owned_by`](crate::Selection::owned_by).
@@ -112,7 +114,8 @@ impl Cache {
     ///
     /// Those of [`index_field`](Self::index_field).
     pub fn index_label<K: TypedObject>(&self, label: &str) -> Result<(), Error> {
-        self.each::<K>(label, |informer| informer.index_label(label))
+        let name = label.to_owned();
+        self.each::<K>(label, move |informer| informer.index_label(&name))
     }
 
     /// Indexes all labels, so that the cost of a list under a label selector is proportional to its
@@ -122,14 +125,17 @@ impl Cache {
     ///
     /// [`Error::Stopped`].
     pub fn index_labels<K: TypedObject>(&self) -> Result<(), Error> {
+        let _frozen = self.shared.scope.freeze();
         for informer in self.informers::<K>()? {
             informer.index_labels();
         }
+        self.remember::<K>(Informer::index_labels);
         Ok(())
     }
 
-    fn register<K: TypedObject>(&self, index: &FieldIndex<K>) -> Result<(), Error> {
-        self.each::<K>(index.name(), |informer| {
+    fn register<K: TypedObject>(&self, index: FieldIndex<K>) -> Result<(), Error> {
+        let name = index.name().to_owned();
+        self.each::<K>(&name, move |informer| {
             informer.add_index(index.name(), index.function())
         })
     }
@@ -137,7 +143,7 @@ impl Cache {
     fn each<K: TypedObject>(
         &self,
         index: &str,
-        add: impl Fn(&Informer<K>) -> Result<(), steersman_informer::Error>,
+        add: impl Fn(&Informer<K>) -> Result<(), steersman_informer::Error> + Send + Sync + 'static,
     ) -> Result<(), Error> {
         // CACHE-13: refuses the index before the kind is declared and before any of its informers
         // has the index.
@@ -150,6 +156,7 @@ impl Cache {
             kind: Kind::of::<K>(),
             index: index.to_owned(),
         };
+        let _frozen = self.shared.scope.freeze();
         let informers = self.informers::<K>()?;
         let mut stores = informers.iter().map(Informer::as_store);
         if stores.any(|store| store.has_index(index)) {
@@ -158,6 +165,16 @@ impl Cache {
         for informer in &informers {
             add(informer).map_err(|_| exists())?;
         }
+        self.remember::<K>(move |informer| {
+            // A new informer has no index of the name.
+            let _ = add(informer);
+        });
         Ok(())
+    }
+
+    /// Adds an index to the informers of namespaces that are added later, too (CACHE-17).
+    fn remember<K: TypedObject>(&self, add: impl Fn(&Informer<K>) + Send + Sync + 'static) {
+        let add: AddIndex = Arc::new(move |entry| add(&entry.informer(true)));
+        self.shared.scope.add_index(Kind::of::<K>().gvk(), add);
     }
 }

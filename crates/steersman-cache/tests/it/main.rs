@@ -17,5 +17,7 @@ mod removal;
 mod panics;
 mod seeds;
 mod stopped;
+mod holds;
+mod namespaces;
 mod metrics;
 mod outage;

@@ -18,7 +18,7 @@ pub(crate) const EVENT: Causes = Causes::custom(0);
 pub(crate) const INITIAL: Causes = Causes::custom(1);
 /// The cause of requests from resyncs.
 pub(crate) const RESYNC: Causes = Causes::custom(2);
-/// The cause of requests from streams.
+/// The cause of requests from streams, channels, polls and periodic functions.
 pub(crate) const STREAM: Causes = Causes::custom(3);
 
 /// Why a reconcile runs. Several causes of one request become one run, so a reason may have several parts.
@@ -124,7 +124,8 @@ impl RunReason {
         self.causes.contains(RESYNC)
     }
 
-    /// Returns whether a [stream of requests](crate::ControllerBuilder::requests) requested this run.
+    /// Returns whether a [stream of requests](crate::ControllerBuilder::requests) requested this run, or a channel,
+    /// a poll or a periodic function.
     #[must_use]
     pub fn is_requested(&self) -> bool {
         self.causes.contains(STREAM)

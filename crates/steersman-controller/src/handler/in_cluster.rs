@@ -1,9 +1,11 @@
 //! Machine: a handler with requests that name a cluster.
 
+use futures::future::{FutureExt, TryFutureExt};
+use steersman_client::Client;
 use steersman_informer::Event;
 use steersman_object::Object;
 
-use crate::handler::{EventHandler, Requests};
+use crate::handler::{EventHandler, HandlerFuture, Requests};
 use crate::request::Request;
 use crate::request::{ClusterName, ClusterRequest};
 
@@ -34,15 +36,35 @@ pub fn in_cluster<H>(cluster: impl Into<ClusterName>, handler: H) -> InCluster<H
     }
 }
 
+impl<H> InCluster<H> {
+    /// Moves the requests of the handler to `requests`, each with the name of the cluster.
+    fn name_cluster(&self, mut inner: Requests<Request>, requests: &mut Requests<ClusterRequest>) {
+        for (request, options) in inner.drain() {
+            let request = ClusterRequest::new(self.cluster.clone(), request.key);
+            requests.add_with(request, options);
+        }
+    }
+}
+
 impl<K: Object, H: EventHandler<K, Request>> EventHandler<K, ClusterRequest> for InCluster<H> {
     fn handle(&self, event: &Event<K>, requests: &mut Requests<ClusterRequest>) {
         let mut inner = Requests::with_defaults(requests.defaults());
         self.handler.handle(event, &mut inner);
-        for (request, options) in inner.drain() {
-            requests.add_with(
-                ClusterRequest::new(self.cluster.clone(), request.key),
-                options,
-            );
-        }
+        self.name_cluster(inner, requests);
+    }
+
+    fn handle_async<'a>(
+        &'a self,
+        event: &Event<K>,
+        client: &Client,
+        mut requests: Requests<ClusterRequest>,
+    ) -> Option<HandlerFuture<'a, ClusterRequest>> {
+        let inner = Requests::with_defaults(requests.defaults());
+        let handling = self.handler.handle_async(event, client, inner)?;
+        let named = handling.map_ok(move |inner| {
+            self.name_cluster(inner, &mut requests);
+            requests
+        });
+        Some(named.boxed())
     }
 }

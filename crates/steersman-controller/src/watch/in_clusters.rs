@@ -7,13 +7,14 @@ use std::sync::Arc;
 use futures::future::join_all;
 use futures::stream::StreamExt as _;
 use steersman_cache::{Cache, Error};
+use steersman_client::Client;
 use steersman_informer::Event;
 use steersman_object::{Kind, TypedObject, report};
 use tokio::task::{JoinError, JoinSet};
 
 use crate::clusters::ClusterMember;
 use crate::clusters::Clusters;
-use crate::handler::{EventHandler, InCluster, in_cluster};
+use crate::handler::{EventHandler, HandlerFuture, InCluster, Requests, in_cluster};
 use crate::predicate::Predicate;
 use crate::request::ClusterRequest;
 use crate::request::{Request, RequestKey};
@@ -137,6 +138,7 @@ impl<K: TypedObject> AnyClusterWatch<ClusterRequest> for ClusterWatch<K> {
         let watch = Watch::<K, ClusterRequest>::new(Box::new(predicate), handler);
         let mut sink = sink.clone();
         sink.cluster = Some(member.name().clone());
+        sink.client = member.client().clone();
         Box::new(watch).start(member.cache(), &sink)
     }
 }
@@ -148,7 +150,16 @@ impl<K: TypedObject> Predicate<K> for SharedPredicate<K> {
 }
 
 impl<K: TypedObject> EventHandler<K, Request> for SharedHandler<K> {
-    fn handle(&self, event: &Event<K>, requests: &mut crate::handler::Requests<Request>) {
+    fn handle(&self, event: &Event<K>, requests: &mut Requests<Request>) {
         self.0.handle(event, requests);
+    }
+
+    fn handle_async<'a>(
+        &'a self,
+        event: &Event<K>,
+        client: &Client,
+        requests: Requests<Request>,
+    ) -> Option<HandlerFuture<'a, Request>> {
+        self.0.handle_async(event, client, requests)
     }
 }

@@ -48,10 +48,14 @@ pub(crate) struct Record(mpsc::UnboundedSender<(String, Instant)>);
 
 impl World {
     pub(crate) fn new() -> Self {
+        Self::with_cache(CacheOptions::new())
+    }
+
+    pub(crate) fn with_cache(options: CacheOptions) -> Self {
         // The garbage collector would delete children, because these tests make up the uids of their owners.
         let server = ApiServer::builder().play_controllers(false).build();
         let connection = Connection::in_process(server.service(), "default");
-        let cache = Cache::new(CacheOptions::new()).unwrap();
+        let cache = Cache::new(options).unwrap();
         Self {
             client: Client::new(cache.clone(), connection.clone()),
             server,

@@ -157,6 +157,8 @@ impl Monitor {
                 "work": work,
                 "handlerPanics": status.handler_panics(),
                 "lastHandlerPanic": status.last_handler_panic().map(|panic| panic.to_string()),
+                "handlerErrors": status.handler_errors(),
+                "lastHandlerError": status.last_handler_error().map(|error| error.to_string()),
             })
         });
         described.collect()

@@ -1,0 +1,54 @@
+//! Handle: adds namespaces to a cache and removes them, also while it runs.
+
+use super::Cache;
+use crate::error::Error;
+use crate::settings::Settings;
+
+impl Cache {
+    /// Returns the [default namespaces](crate::CacheOptions::default_namespaces) as they are now; `None` if the
+    /// cache holds all namespaces.
+    #[must_use]
+    pub fn default_namespaces(&self) -> Option<Vec<String>> {
+        self.shared.default_namespaces()
+    }
+
+    /// Adds a default namespace, and returns whether it is new. May be called before the cache runs and while
+    /// it runs.
+    ///
+    /// Every declared kind without namespaces of its own ([`ByObject::namespaces`](crate::ByObject::namespaces))
+    /// gets an informer of the namespace, with its indexes; controllers that watch the kind follow (`CACHE-17`).
+    /// Reads of all namespaces wait for the first syncs of these informers, so a namespace that the credentials
+    /// do not permit to read makes such reads fail.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Scope`] if the cache holds all namespaces, or the name is empty; [`Error::Stopped`].
+    pub fn add_namespace(&self, namespace: &str) -> Result<bool, Error> {
+        self.add_namespace_with(namespace, Settings::new())
+    }
+
+    /// Adds a default namespace like [`add_namespace`](Self::add_namespace), with its own settings, as
+    /// [`CacheOptions::default_namespace`](crate::CacheOptions::default_namespace) does. The selectors are not
+    /// checked: the state of the informers says what is wrong with them.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`add_namespace`](Self::add_namespace).
+    pub fn add_namespace_with(&self, namespace: &str, settings: Settings) -> Result<bool, Error> {
+        self.shared.add_namespace(namespace, settings)
+    }
+
+    /// Removes a default namespace, and returns whether it was one.
+    ///
+    /// The informers of the namespace send no further request, and the cache drops its objects. Subscriptions
+    /// to these informers end without a delete event, because the objects exist; controllers go on with the
+    /// other namespaces (`CACHE-17`). Reads of the namespace fail with [`Error::OutsideScope`], also those of
+    /// requests that still wait in the queue of a controller.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Scope`] if the cache holds all namespaces, or the namespace is the last one.
+    pub fn remove_namespace(&self, namespace: &str) -> Result<bool, Error> {
+        self.shared.remove_namespace(namespace)
+    }
+}

@@ -1,0 +1,106 @@
+//! Handle: the informers of a kind for as long as an optional watch needs them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use steersman_informer::Informer;
+use steersman_object::{Kind, Object};
+
+use super::{Purpose, Shared};
+use crate::error::Error;
+use crate::informer_entry::{HoldGuard, InformerEntry};
+use crate::registry::InformerKey;
+
+/// The informers of a kind, which count as declared until this value is dropped; see
+/// [`CacheInternals::hold`](crate::internal::CacheInternals::hold).
+///
+/// After the drop an informer ends when it was idle for its linger time, unless it is declared otherwise.
+#[must_use = "dropping it releases the informers"]
+pub struct HeldInformers<K: Object> {
+    shared: Arc<Shared>,
+    held: Vec<HeldInformer<K>>,
+}
+
+struct HeldInformer<K: Object> {
+    key: InformerKey,
+    informer: Informer<K>,
+    _guard: HoldGuard,
+}
+
+impl Shared {
+    /// Returns the informers of a kind as `K`s, started if needed, and keeps them as long as the returned
+    /// value.
+    pub(crate) fn hold<K: Object>(
+        shared: &Arc<Self>,
+        kind: &Kind,
+    ) -> Result<HeldInformers<K>, Error> {
+        let namespaces = shared.coverage(kind).informers().into_iter();
+        let held = namespaces.map(|namespace| {
+            let key = InformerKey {
+                gvk: kind.gvk().clone(),
+                namespace: namespace.clone(),
+            };
+            let obtain = |entry: &InformerEntry| entry.informer::<K>(false);
+            let (guard, informer) = shared.entry(kind, namespace, Purpose::Hold, obtain)?;
+            Ok(HeldInformer {
+                key,
+                informer,
+                _guard: HoldGuard::new(guard),
+            })
+        });
+        Ok(HeldInformers {
+            held: held.collect::<Result<_, Error>>()?,
+            shared: Arc::clone(shared),
+        })
+    }
+
+    /// Ends an informer at once if it is not declared and nothing uses it (CACHE-16).
+    fn end_unused(&self, key: &InformerKey) {
+        let Some(entry) = self.registry.read().get(key) else {
+            return;
+        };
+        // The first call clears the mark of a use in the past. Outside the registry's lock, as for idle
+        // informers.
+        entry.take_used();
+        if entry.take_used() {
+            return;
+        }
+        // CACHE-8: a use since then was recorded under this lock and keeps the informer.
+        let removed = self.registry.write().remove_if(key, InformerEntry::may_end);
+        if let Some(unused) = removed {
+            unused.end();
+        }
+    }
+}
+
+impl<K: Object> HeldInformers<K> {
+    /// Returns the informers, one per cached namespace.
+    pub fn informers(&self) -> impl Iterator<Item = &Informer<K>> {
+        self.held.iter().map(|held| &held.informer)
+    }
+
+    /// Returns the informers, each with its namespace.
+    pub fn by_namespace(&self) -> impl Iterator<Item = (&Option<Arc<str>>, &Informer<K>)> {
+        self.held
+            .iter()
+            .map(|held| (&held.key.namespace, &held.informer))
+    }
+
+    /// Releases the informers because their kind is not served any more: those that nothing else uses end at
+    /// once instead of after their linger time, because their requests fail.
+    pub fn end(self) {
+        let Self { shared, held } = self;
+        let keys: Vec<InformerKey> = held.iter().map(|held| held.key.clone()).collect();
+        drop(held);
+        for key in &keys {
+            shared.end_unused(key);
+        }
+    }
+}
+
+impl<K: Object> fmt::Debug for HeldInformers<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let keys = self.held.iter().map(|held| &held.key);
+        f.debug_list().entries(keys).finish()
+    }
+}

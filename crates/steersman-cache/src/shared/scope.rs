@@ -1,0 +1,290 @@
+//! Handle: the namespaces of a cache, which may change while it runs, and the coverages that follow from them.
+
+use std::any::TypeId;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::{Mutex, MutexGuard, RwLock};
+use steersman_api::kube_client::core::DynamicObject;
+use steersman_object::{Gvk, Kind, ObjectKey, TypedObject};
+use tokio::sync::watch;
+
+use super::{Purpose, Shared};
+use crate::coverage::Coverage;
+use crate::error::Error;
+use crate::informer_entry::InformerEntry;
+use crate::options::{CacheOptions, Namespaces};
+use crate::settings::Settings;
+use crate::type_map::ByType;
+
+/// The namespaces of a cache and the coverages of its kinds.
+///
+/// Its locks may be taken while the registry is locked, but not the other way round.
+pub(crate) struct Scope {
+    /// The default namespaces.
+    namespaces: RwLock<Namespaces>,
+    coverages: Mutex<HashMap<Gvk, Arc<Coverage>>>,
+    /// The coverages by Rust type, so that a read does not build the names of its kind.
+    pub(crate) typed: RwLock<ByType<Arc<Coverage>>>,
+    /// The number of changes of the namespaces.
+    changes: AtomicU64,
+    /// The same number, for tasks that wait for a change; sent after the informers have changed.
+    changed: watch::Sender<u64>,
+    /// The number of removals of each namespace.
+    removals: Mutex<HashMap<String, u64>>,
+    /// Held during a change of the namespaces, and while an index is added.
+    changing: Mutex<()>,
+    /// Adds the registered indexes to a new informer, by kind.
+    indexes: Mutex<HashMap<Gvk, Vec<AddIndex>>>,
+}
+
+/// Adds an index to the informer of another namespace.
+pub(crate) type AddIndex = Arc<dyn Fn(&InformerEntry) + Send + Sync>;
+
+impl Scope {
+    pub(crate) fn new(options: &CacheOptions) -> Self {
+        Self {
+            namespaces: RwLock::new(options.namespaces.clone()),
+            coverages: Mutex::default(),
+            typed: RwLock::default(),
+            changes: AtomicU64::new(0),
+            changed: watch::Sender::new(0),
+            removals: Mutex::default(),
+            changing: Mutex::default(),
+            indexes: Mutex::default(),
+        }
+    }
+
+    /// Returns the number of changes of the namespaces. A coverage of before may be outdated.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
+    }
+
+    /// Returns a receiver of the number of changes, which changes after the informers have.
+    pub(crate) fn watch_changes(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    /// Returns how often a namespace was removed.
+    pub(crate) fn removals_of(&self, namespace: &str) -> u64 {
+        self.removals.lock().get(namespace).copied().unwrap_or(0)
+    }
+
+    /// Keeps the namespaces as they are until the guard is dropped.
+    pub(crate) fn freeze(&self) -> MutexGuard<'_, ()> {
+        self.changing.lock()
+    }
+
+    /// Records that the informers of a kind have an index, for those of namespaces that are added later.
+    pub(crate) fn add_index(&self, gvk: &Gvk, add: AddIndex) {
+        self.indexes
+            .lock()
+            .entry(gvk.clone())
+            .or_default()
+            .push(add);
+    }
+
+    /// Forgets the indexes of a kind with removed informers (CACHE-7).
+    pub(crate) fn forget_indexes(&self, gvk: &Gvk) {
+        self.indexes.lock().remove(gvk);
+    }
+
+    /// Adds the registered indexes to a new informer.
+    fn index(&self, entry: &InformerEntry) {
+        let known = self.indexes.lock().get(entry.kind().gvk()).cloned();
+        for add in known.into_iter().flatten() {
+            add(entry);
+        }
+    }
+
+    /// Computes the coverages anew.
+    fn refresh(&self, options: &CacheOptions) {
+        {
+            let mut coverages = self.coverages.lock();
+            let namespaces = self.namespaces.read();
+            for coverage in coverages.values_mut() {
+                let kind = coverage.kind().clone();
+                *coverage = Arc::new(Coverage::of_namespaces(&kind, options, &namespaces));
+            }
+        }
+        let mut typed = self.typed.write();
+        let coverages = self.coverages.lock();
+        for coverage in typed.values_mut() {
+            if let Some(fresh) = coverages.get(coverage.kind().gvk()) {
+                *coverage = Arc::clone(fresh);
+            }
+        }
+        drop((coverages, typed));
+        self.changes.fetch_add(1, Ordering::Release);
+    }
+}
+
+impl Shared {
+    /// Returns the coverage of a kind.
+    pub(crate) fn coverage(&self, kind: &Kind) -> Arc<Coverage> {
+        let mut coverages = self.scope.coverages.lock();
+        if let Some(coverage) = coverages.get(kind.gvk()) {
+            return Arc::clone(coverage);
+        }
+        let namespaces = self.scope.namespaces.read();
+        let coverage = Arc::new(Coverage::of_namespaces(kind, &self.options, &namespaces));
+        coverages.insert(kind.gvk().clone(), Arc::clone(&coverage));
+        coverage
+    }
+
+    /// Returns the coverage of a kind if it was computed before.
+    pub(crate) fn known(&self, gvk: &Gvk) -> Option<Arc<Coverage>> {
+        self.scope.coverages.lock().get(gvk).cloned()
+    }
+
+    /// Returns the coverage of a kind known at compile time.
+    pub(crate) fn coverage_of<K: TypedObject>(&self) -> Arc<Coverage> {
+        if let Some(coverage) = self.scope.typed.read().get(&TypeId::of::<K>()) {
+            return Arc::clone(coverage);
+        }
+        // Within the lock, so that a change of the namespaces finds the coverage here.
+        let mut typed = self.scope.typed.write();
+        let coverage = self.coverage(&Kind::of::<K>());
+        typed.insert(TypeId::of::<K>(), Arc::clone(&coverage));
+        coverage
+    }
+
+    /// Returns the default namespaces; `None` if all namespaces are cached.
+    pub(crate) fn default_namespaces(&self) -> Option<Vec<String>> {
+        let namespaces = self.scope.namespaces.read();
+        let is_limited = !namespaces.named.is_empty() && namespaces.others.is_none();
+        let names = namespaces.named.iter().map(|(name, _)| name.clone());
+        is_limited.then(|| names.collect())
+    }
+
+    /// CACHE-17: adds a default namespace, and starts the informers of declared kinds there.
+    pub(crate) fn add_namespace(&self, namespace: &str, settings: Settings) -> Result<bool, Error> {
+        let _changing = self.scope.freeze();
+        let present = self.limited_namespaces(namespace)?;
+        if namespace.is_empty() {
+            return Err(scope_error(namespace, "the name is empty"));
+        }
+        if present.iter().any(|name| name == namespace) {
+            return Ok(false);
+        }
+        self.scope
+            .namespaces
+            .write()
+            .name(namespace.to_owned(), settings);
+        self.scope.refresh(&self.options);
+        let entries = self.registry.read().entries();
+        let mut kinds: BTreeMap<Kind, bool> = BTreeMap::new();
+        for entry in entries.iter().filter(|entry| entry.is_permanent()) {
+            let is_whole = kinds.entry(entry.kind().clone()).or_default();
+            *is_whole |= !entry.mirror().is_metadata_only();
+        }
+        for (kind, is_whole) in kinds {
+            // Before the informer starts, so that it does not ask for metadata first.
+            let need = |entry: &InformerEntry| {
+                if is_whole {
+                    entry.mirror().need::<DynamicObject>();
+                }
+            };
+            for place in self.coverage(&kind).informers() {
+                if place.as_deref() == Some(namespace) {
+                    self.entry(&kind, place, Purpose::Declare, need)?;
+                }
+            }
+        }
+        self.notify_of_scope();
+        Ok(true)
+    }
+
+    /// CACHE-17: removes a default namespace with its informers.
+    pub(crate) fn remove_namespace(&self, namespace: &str) -> Result<bool, Error> {
+        let _changing = self.scope.freeze();
+        let present = self.limited_namespaces(namespace)?;
+        if !present.iter().any(|name| name == namespace) {
+            return Ok(false);
+        }
+        if present.len() == 1 {
+            return Err(scope_error(
+                namespace,
+                "it is the last one, and a cache without a named namespace holds all of them",
+            ));
+        }
+        let is_other = |(name, _): &(String, Settings)| name != namespace;
+        self.scope.namespaces.write().named.retain(is_other);
+        let mut removals = self.scope.removals.lock();
+        *removals.entry(namespace.to_owned()).or_default() += 1;
+        drop(removals);
+        // Before the informers end, so that no read starts one of them again.
+        self.scope.refresh(&self.options);
+        let in_namespace = self.registry.read().keyed_entries().into_iter();
+        let in_namespace =
+            in_namespace.filter(|(key, _)| key.namespace.as_deref() == Some(namespace));
+        for (key, entry) in in_namespace {
+            let is_covered = self
+                .coverage(entry.kind())
+                .settings(Some(namespace))
+                .is_some();
+            if !is_covered && self.registry.write().remove_if(&key, |_| true).is_some() {
+                // Outside the lock, because `end` notifies subscribers.
+                entry.end();
+            }
+        }
+        self.notify_of_scope();
+        Ok(true)
+    }
+
+    /// Prepares a new informer: adds the indexes of its kind.
+    pub(crate) fn prepare(&self, entry: &InformerEntry) {
+        self.scope.index(entry);
+    }
+
+    /// Refuses an informer of a namespace that was removed since the caller read the coverage.
+    pub(crate) fn covered(coverage: &Coverage, namespace: Option<&Arc<str>>) -> Result<(), Error> {
+        match namespace {
+            Some(namespace) if coverage.settings(Some(namespace)).is_none() => {
+                let somewhere = ObjectKey::namespaced(&**namespace, "");
+                coverage.informer_for(&somewhere).map(drop)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn limited_namespaces(&self, namespace: &str) -> Result<Vec<String>, Error> {
+        self.default_namespaces().ok_or_else(|| {
+            scope_error(
+                namespace,
+                "the cache holds all namespaces: name the first ones with `default_namespaces`",
+            )
+        })
+    }
+
+    fn notify_of_scope(&self) {
+        self.scope.changed.send_replace(self.scope.changes());
+    }
+}
+
+fn scope_error(namespace: &str, problem: &str) -> Error {
+    Error::Scope {
+        namespace: namespace.to_owned(),
+        problem: problem.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+
+    /// CACHE-17: the caller read the coverage before the namespace was removed.
+    #[test]
+    fn a_declaration_in_a_removed_namespace_is_refused() {
+        let shared = Shared::new(CacheOptions::new().default_namespaces(["a", "b"]));
+        let kind = Kind::of::<ConfigMap>();
+        let declare = || shared.declare::<ConfigMap>(&kind, Some("b".into()), Purpose::Declare);
+        assert!(declare().is_ok());
+        assert!(shared.remove_namespace("b").unwrap());
+        assert!(declare().err().unwrap().is_outside_scope());
+        assert!(shared.registry.read().entries().is_empty());
+    }
+}

@@ -1,0 +1,144 @@
+//! Driver: the handler that requests the keys that an asynchronous function returns.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::FutureExt;
+use steersman_client::Client;
+use steersman_informer::{Entry, Event};
+use steersman_object::Object;
+use tokio::time::timeout;
+
+use crate::error::Error;
+use crate::handler::{EventHandler, HandlerFuture, Requests};
+use crate::request::RequestKey;
+
+/// How long the function may take for one event by default.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Requests the keys that an asynchronous function returns; see [`mapped_async`].
+pub struct MappedAsync<K, F> {
+    function: F,
+    limit: Duration,
+    kind: PhantomData<fn(&K)>,
+}
+
+/// Requests the keys that `function` returns for an object, which it may look up with a client. For an
+/// update, it is called for the old and then for the new object.
+///
+/// The client is the controller's: it reads from the cache, and a read of a kind that has not synced waits
+/// for the sync. A read live asks the server once per event.
+///
+/// The events of a watch are handled one after another, so a function that waits delays the later events
+/// of its watch, and of no other watch. Meanwhile their mailbox coalesces the events of one object. The
+/// workers start after the function has returned for all initial objects (CTRL-1).
+///
+/// An error, a panic, and a call that takes longer than the [`limit`](MappedAsync::limit) cost the event: no
+/// request is added, and the failure is logged, counted in `steersman_controller_handler_errors_total` or
+/// `steersman_controller_handler_panics_total`, and shown by
+/// [`ControllerStatus`](crate::ControllerStatus) (CTRL-6). The event is not repeated, so a function repeats
+/// by itself what may fail for a moment.
+///
+/// # Cancel safety
+///
+/// The function is dropped at an await when its controller stops, and at its limit.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use k8s_openapi::api::apps::v1::Deployment;
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use steersman_client::Client;
+/// use steersman_controller::{Controller, handler};
+/// use steersman_object::{Object as _, ObjectKey, Selection};
+///
+/// // Every Deployment of the namespace of a ConfigMap.
+/// let all = handler::mapped_async(|client: Client, config: Arc<ConfigMap>| async move {
+///     let namespace = config.metadata.namespace.clone().unwrap_or_default();
+///     let here = Selection::new().namespace(namespace);
+///     let deployments = client.list::<Deployment>(&here).await?;
+///     Ok(deployments.iter().map(|deployment| deployment.key()).collect::<Vec<ObjectKey>>())
+/// });
+/// let controller = Controller::builder::<Deployment>().watches::<ConfigMap>(all);
+/// # let _ = controller;
+/// ```
+pub fn mapped_async<K, F, Fut, I>(function: F) -> MappedAsync<K, F>
+where
+    K: Object,
+    F: Fn(Client, Arc<K>) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<I, Error>> + Send,
+    I: IntoIterator,
+{
+    MappedAsync {
+        function,
+        limit: LIMIT,
+        kind: PhantomData,
+    }
+}
+
+impl<K, F> MappedAsync<K, F> {
+    /// Sets how long the function may take for one event. The default is 30 s; zero removes the limit.
+    #[must_use]
+    pub fn limit(mut self, limit: Duration) -> Self {
+        self.limit = if limit.is_zero() {
+            Duration::MAX
+        } else {
+            limit
+        };
+        self
+    }
+}
+
+impl<K, R, F, Fut, I> EventHandler<K, R> for MappedAsync<K, F>
+where
+    K: Object,
+    R: RequestKey,
+    F: Fn(Client, Arc<K>) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<I, Error>> + Send,
+    I: IntoIterator<Item: Into<R>>,
+{
+    fn handle(&self, _: &Event<K>, _: &mut Requests<R>) {}
+
+    fn handle_async<'a>(
+        &'a self,
+        event: &Event<K>,
+        client: &Client,
+        mut requests: Requests<R>,
+    ) -> Option<HandlerFuture<'a, R>> {
+        // The old object is included, so that an object that is no longer referenced is also requested. A
+        // resync has the same object twice.
+        let old = event.old().filter(|_| !event.is_resync());
+        let entries = [old, event.current()].into_iter().flatten();
+        let objects: Vec<Arc<K>> = entries.map(Entry::object).collect();
+        let client = client.clone();
+        let limit = self.limit;
+        let all = async move {
+            for object in objects {
+                let found = (self.function)(client.clone(), object).await?;
+                for request in found {
+                    requests.add(request.into());
+                }
+            }
+            Ok(requests)
+        };
+        let limited = async move {
+            let in_time = timeout(limit, all).await;
+            in_time.unwrap_or_else(|_| {
+                Err(Error::msg(format_args!(
+                    "the function took more than {limit:?}"
+                )))
+            })
+        };
+        Some(limited.boxed())
+    }
+}
+
+impl<K, F> fmt::Debug for MappedAsync<K, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MappedAsync")
+            .field("limit", &self.limit)
+            .finish_non_exhaustive()
+    }
+}

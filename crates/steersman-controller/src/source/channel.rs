@@ -1,0 +1,228 @@
+//! Handle: a bounded channel of objects that cause requests.
+
+use std::error::Error;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures::future::{BoxFuture, FutureExt};
+use futures::stream::{Stream, StreamExt};
+use steersman_cache::Cache;
+use steersman_informer::{Entry, Event, Origin};
+use steersman_object::Object;
+use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
+
+use crate::context::reason::STREAM;
+use crate::request::RequestKey;
+use crate::watch::{AnySource, PumpEnd, Sink, Watch};
+
+/// The number of objects that a [`channel`] holds: that of controller-runtime's `source.Channel`.
+pub const DEFAULT_CHANNEL_BOUND: usize = 1024;
+
+/// Makes a channel that holds at most [`DEFAULT_CHANNEL_BOUND`] objects; see [`Channel`].
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use k8s_openapi::api::apps::v1::Deployment;
+/// use steersman_controller::{Controller, Request, handler, predicate, source};
+///
+/// let (sender, alarms) = source::channel::<Deployment>();
+/// let controller = Controller::builder::<Deployment>()
+///     .watches_channel(alarms, handler::itself());
+///
+/// // A server of webhooks, for example, requests an object with `sender.send(deployment).await`.
+/// assert!(sender.try_send(Deployment::default()).is_ok());
+/// # let _ = controller;
+/// ```
+pub fn channel<T>() -> (ChannelSender<T>, Channel<T>) {
+    channel_with_bound(DEFAULT_CHANNEL_BOUND)
+}
+
+/// Makes a channel that holds at most `objects` objects; see [`Channel`]. Zero counts as one.
+pub fn channel_with_bound<T>(objects: usize) -> (ChannelSender<T>, Channel<T>) {
+    let bound = objects.clamp(1, tokio::sync::Semaphore::MAX_PERMITS);
+    // CTRL-41
+    let (sender, receiver) = mpsc::channel(bound);
+    (ChannelSender { sender }, Channel { receiver })
+}
+
+/// The receiving end of a channel: a source for one controller.
+///
+/// [`ControllerBuilder::watches_channel`](crate::ControllerBuilder::watches_channel) takes a channel of
+/// Kubernetes objects. Each object counts as a creation (controller-runtime: `GenericEvent`): the filters,
+/// the predicate and the handler of the channel decide about it, and a panic of these costs that object
+/// alone (CTRL-6). A channel of anything else is a stream for
+/// [`ControllerBuilder::requests`](crate::ControllerBuilder::requests).
+///
+/// The controller takes objects from its start to its end. Before, objects wait in the channel up to its
+/// bound, also on a replica that does not lead; after, sends fail.
+#[must_use = "a channel that no controller takes fills up"]
+pub struct Channel<T> {
+    receiver: mpsc::Receiver<Arc<T>>,
+}
+
+/// The sending end of a [`Channel`]. Cheap to clone; the channel ends when all clones are dropped.
+pub struct ChannelSender<T> {
+    sender: mpsc::Sender<Arc<T>>,
+}
+
+/// An object that was not sent.
+#[non_exhaustive]
+pub enum Unsent<T> {
+    /// The channel holds as many objects as its bound allows.
+    Full(Arc<T>),
+    /// The controller has ended, or the channel was dropped.
+    Closed(Arc<T>),
+}
+
+/// A watch with objects that come from a channel.
+pub(crate) struct ChannelWatch<K: Object, R: RequestKey> {
+    channel: Channel<K>,
+    watch: Watch<K, R>,
+}
+
+// === impl ChannelSender ===
+
+impl<T> ChannelSender<T> {
+    /// Sends an object, and waits while the channel is full.
+    ///
+    /// # Errors
+    ///
+    /// [`Unsent::Closed`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: the object of a dropped future was not sent. The caller loses its turn among those that
+    /// wait.
+    pub async fn send(&self, object: impl Into<Arc<T>>) -> Result<(), Unsent<T>> {
+        let sent = self.sender.send(object.into()).await;
+        sent.map_err(|unsent| Unsent::Closed(unsent.0))
+    }
+
+    /// Sends an object if the channel is not full.
+    ///
+    /// # Errors
+    ///
+    /// [`Unsent::Full`], [`Unsent::Closed`].
+    pub fn try_send(&self, object: impl Into<Arc<T>>) -> Result<(), Unsent<T>> {
+        let sent = self.sender.try_send(object.into());
+        sent.map_err(|unsent| match unsent {
+            TrySendError::Full(object) => Unsent::Full(object),
+            TrySendError::Closed(object) => Unsent::Closed(object),
+        })
+    }
+
+    /// Returns whether the controller has ended, or the channel was dropped.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.sender.is_closed()
+    }
+}
+
+impl<T> Clone for ChannelSender<T> {
+    fn clone(&self) -> Self {
+        Self {
+            sender: self.sender.clone(),
+        }
+    }
+}
+
+impl<T> fmt::Debug for ChannelSender<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChannelSender")
+            .field("free", &self.sender.capacity())
+            .finish_non_exhaustive()
+    }
+}
+
+// === impl Channel ===
+
+impl<T> Stream for Channel<T> {
+    type Item = Arc<T>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Arc<T>>> {
+        self.receiver.poll_recv(cx)
+    }
+}
+
+impl<T> fmt::Debug for Channel<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Channel")
+            .field("waiting", &self.receiver.len())
+            .finish_non_exhaustive()
+    }
+}
+
+// === impl Unsent ===
+
+impl<T> Unsent<T> {
+    /// Returns the object.
+    #[must_use]
+    pub fn into_object(self) -> Arc<T> {
+        match self {
+            Self::Full(object) | Self::Closed(object) => object,
+        }
+    }
+
+    /// Returns whether the channel was full.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        matches!(self, Self::Full(_))
+    }
+
+    /// Returns whether the controller has ended, or the channel was dropped.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        matches!(self, Self::Closed(_))
+    }
+}
+
+impl<T> fmt::Display for Unsent<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Full(_) => {
+                "the channel is full: wait with `send` until the controller takes an object"
+            }
+            Self::Closed(_) => {
+                "the channel is closed: its controller has ended, or was never built"
+            }
+        })
+    }
+}
+
+impl<T> fmt::Debug for Unsent<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Full(_) => "Full",
+            Self::Closed(_) => "Closed",
+        })
+    }
+}
+
+impl<T> Error for Unsent<T> {}
+
+// === impl ChannelWatch ===
+
+impl<K: Object, R: RequestKey> ChannelWatch<K, R> {
+    pub(crate) fn new(channel: Channel<K>, watch: Watch<K, R>) -> Self {
+        Self { channel, watch }
+    }
+
+    async fn pump(mut self, sink: Sink<R>) -> PumpEnd {
+        while let Some(object) = self.channel.next().await {
+            let event = Event::created(Entry::new(object), Origin::Live);
+            sink.handle_caused(&self.watch, &event, STREAM).await;
+            tokio::task::coop::consume_budget().await;
+        }
+        PumpEnd::Finished
+    }
+}
+
+impl<K: Object, R: RequestKey> AnySource<R> for ChannelWatch<K, R> {
+    fn run(self: Box<Self>, _: &Cache, sink: Sink<R>) -> BoxFuture<'static, PumpEnd> {
+        self.pump(sink).boxed()
+    }
+}

@@ -1,0 +1,93 @@
+//! Driver: a source that adds requests at an interval.
+
+use std::fmt::Display;
+use std::hash::{BuildHasher as _, RandomState};
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use futures::future::{BoxFuture, FutureExt};
+use steersman_cache::Cache;
+use steersman_client::Client;
+use steersman_object::{Jitter, panic_text};
+use steersman_workqueue::AddOptions;
+use tokio::time::{sleep, timeout};
+
+use crate::context::reason::STREAM;
+use crate::error::Error;
+use crate::request::RequestKey;
+use crate::watch::{AnySource, PumpEnd, Sink};
+
+/// The shortest interval.
+const SHORTEST: Duration = Duration::from_secs(1);
+/// The least time that a call may take.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Adds the requests that a function returns, at an interval.
+pub(crate) struct Periodic<R> {
+    every: Duration,
+    function: PeriodicFunction<R>,
+}
+
+type PeriodicFunction<R> =
+    Box<dyn Fn(Client) -> BoxFuture<'static, Result<Vec<R>, Error>> + Send + Sync>;
+
+impl<R: RequestKey> Periodic<R> {
+    pub(crate) fn new<F, Fut, I>(every: Duration, function: F) -> Self
+    where
+        F: Fn(Client) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<I, Error>> + Send + 'static,
+        I: IntoIterator<Item: Into<R>>,
+    {
+        let collect = |requests: I| requests.into_iter().map(Into::into).collect();
+        Self {
+            every: every.max(SHORTEST),
+            function: Box::new(move |client| {
+                let requests = function(client);
+                requests.map(move |requests| requests.map(collect)).boxed()
+            }),
+        }
+    }
+
+    #[expect(clippy::infinite_loop, reason = "the caller cancels by dropping")]
+    async fn run(self, sink: Sink<R>) -> PumpEnd {
+        let mut jitter = Jitter::new(RandomState::new().hash_one(self.every));
+        let limit = self.every.max(LIMIT);
+        loop {
+            // Nine to eleven tenths of the interval.
+            let pause = self.every.saturating_sub(self.every / 10);
+            let shift = (self.every / 5).as_secs_f64() * jitter.fraction();
+            let shift = Duration::try_from_secs_f64(shift).unwrap_or_default();
+            sleep(pause.saturating_add(shift)).await;
+            // SRC-6. The call is inside, because it may panic, too.
+            let call = async { (self.function)(sink.client.clone()).await };
+            match timeout(limit, AssertUnwindSafe(call).catch_unwind()).await {
+                Ok(Ok(Ok(requests))) => {
+                    for request in requests {
+                        let options = AddOptions::new().cause(STREAM);
+                        sink.queue.add_with(request, options);
+                    }
+                }
+                Ok(Ok(Err(error))) => sink.periodic_failed(&error.chain()),
+                Ok(Err(payload)) => sink.periodic_failed(&panic_text(&*payload)),
+                Err(_) => sink.periodic_failed(&format_args!("it took more than {limit:?}")),
+            }
+        }
+    }
+}
+
+impl<R: RequestKey> AnySource<R> for Periodic<R> {
+    fn run(self: Box<Self>, _: &Cache, sink: Sink<R>) -> BoxFuture<'static, PumpEnd> {
+        (*self).run(sink).boxed()
+    }
+}
+
+impl<R: RequestKey> Sink<R> {
+    fn periodic_failed(&self, reason: &impl Display) {
+        self.source_metrics.periodic_failed();
+        tracing::error!(
+            controller = self.status.controller(),
+            %reason,
+            "the function of a periodic source failed: it is called again after the interval"
+        );
+    }
+}

@@ -1,0 +1,209 @@
+//! Handle: a poll: the state of something outside the cluster, asked for each object of a kind.
+
+mod schedule;
+mod driver;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::{BoxFuture, FutureExt};
+use parking_lot::Mutex;
+use steersman_object::{Object, ObjectKey, TypedObject};
+
+use crate::error::Error;
+
+/// The shortest interval.
+const SHORTEST: Duration = Duration::from_secs(1);
+/// The number of calls in progress by default.
+const CONCURRENT: usize = 8;
+/// How long a call may take by default.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Asks for the state of something outside the cluster, for each object of the primary kind of a controller;
+/// see [`poll`].
+#[must_use = "pass it to `ControllerBuilder::polls`"]
+pub struct Poll<K, T> {
+    every: Duration,
+    max_concurrent: usize,
+    limit: Duration,
+    function: PollFunction<K, T>,
+    results: PollResults<T>,
+}
+
+/// Calls the function of a user.
+type PollFunction<K, T> = Arc<dyn Fn(Arc<K>) -> BoxFuture<'static, Result<T, Error>> + Send + Sync>;
+
+/// The state that each object of a [`Poll`] had at the last successful call. Cheap to clone; all clones show
+/// the same states.
+pub struct PollResults<T> {
+    states: Arc<Mutex<HashMap<ObjectKey, Arc<T>>>>,
+}
+
+/// Makes a poll: `function` is called for each object of a kind at the interval `every`, and the object is
+/// requested when the returned state differs from the one before.
+///
+/// An operator of something that reports no events (a database, a cloud provider, a DNS zone) otherwise
+/// requests each object at the interval and compares for itself.
+///
+/// - The first call for an object is made when it appears, and its state requests the object. The next call
+///   is made `every` after the end of the last one, shortened or lengthened by up to a tenth. `every` is
+///   at least a second.
+/// - An object is called at once if its generation changes, because the state may be about another spec then.
+/// - At most 8 calls are in progress ([`max_concurrent`](Poll::max_concurrent)), and one per object. A call
+///   may take 30 s ([`limit`](Poll::limit)).
+/// - [`results`](Poll::results) returns the last state of each object, for the reconciler. Of a deleted object
+///   nothing is kept.
+/// - An error, a panic and a call beyond the limit keep the last state and request nothing. They are counted
+///   in `steersman_controller_polls_total`, and the pause doubles with each further failure of the object, up
+///   to eight intervals. The first failure of an object, and each that doubles its number, is logged.
+///
+/// The workers do not wait for the first states. The calls share one task, so a function must not block.
+///
+/// # Cancel safety
+///
+/// The function is dropped at an await when its controller stops, and at its limit.
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::time::Duration;
+///
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use steersman_controller::{Action, Context, Controller, Error, Request, reconcile, source};
+///
+/// /// Asks a service how many rows a table has.
+/// async fn rows(table: Arc<ConfigMap>) -> Result<u64, Error> {
+/// #   let _ = table;
+///     Ok(7)
+/// }
+///
+/// let poll = source::poll(Duration::from_secs(60), rows);
+/// let results = poll.results();
+/// let reconciler = reconcile::from_fn(move |_: Context, request: Request| {
+///     let rows = results.get(&request.key); // `None` before the first answer.
+///     async move {
+///         println!("{} has {rows:?} rows", request.key);
+///         Ok::<_, Error>(Action::done())
+///     }
+/// });
+/// let controller = Controller::builder::<ConfigMap>().polls(poll).build(reconciler)?;
+/// # let _ = controller;
+/// # Ok::<_, steersman_controller::ControllerError>(())
+/// ```
+pub fn poll<K, T, F, Fut>(every: Duration, function: F) -> Poll<K, T>
+where
+    K: TypedObject,
+    T: PartialEq + Send + Sync + 'static,
+    F: Fn(Arc<K>) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<T, Error>> + Send + 'static,
+{
+    Poll {
+        every: every.max(SHORTEST),
+        max_concurrent: CONCURRENT,
+        limit: LIMIT,
+        function: Arc::new(move |object| function(object).boxed()),
+        results: PollResults::default(),
+    }
+}
+
+impl<K: Object, T> Poll<K, T> {
+    /// Sets the number of calls that may be in progress. The default is 8, the least is 1.
+    pub fn max_concurrent(mut self, calls: usize) -> Self {
+        self.max_concurrent = calls;
+        self
+    }
+
+    /// Sets how long a call may take; then it is dropped and counts as failed. The default is 30 s; zero
+    /// removes the limit.
+    pub fn limit(mut self, limit: Duration) -> Self {
+        self.limit = if limit.is_zero() {
+            Duration::MAX
+        } else {
+            limit
+        };
+        self
+    }
+
+    /// Returns the states, for the reconciler.
+    #[must_use]
+    pub fn results(&self) -> PollResults<T> {
+        self.results.clone()
+    }
+}
+
+// === impl PollResults ===
+
+impl<T> PollResults<T> {
+    /// Returns the last state of an object; `None` before its first successful call, and after its deletion.
+    #[must_use]
+    pub fn get(&self, key: &ObjectKey) -> Option<Arc<T>> {
+        self.states.lock().get(key).cloned()
+    }
+
+    /// Returns the number of objects with a state.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.states.lock().len()
+    }
+
+    /// Returns whether no object has a state.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Forgets a deleted object (SRC-2).
+    fn forget(&self, key: &ObjectKey) {
+        // Dropped without the lock, because the state is a type of the user.
+        let forgotten = self.states.lock().remove(key);
+        drop(forgotten);
+    }
+}
+
+impl<T: PartialEq> PollResults<T> {
+    /// Replaces the state of an object. Returns whether it differs from the one before.
+    fn put(&self, key: &ObjectKey, state: T) -> bool {
+        // Compared without the lock, because the comparison is code of the user.
+        if self.get(key).is_some_and(|before| *before == state) {
+            return false;
+        }
+        let replaced = self.states.lock().insert(key.clone(), Arc::new(state));
+        drop(replaced);
+        true
+    }
+}
+
+impl<T> Clone for PollResults<T> {
+    fn clone(&self) -> Self {
+        Self {
+            states: Arc::clone(&self.states),
+        }
+    }
+}
+
+impl<T> Default for PollResults<T> {
+    fn default() -> Self {
+        Self {
+            states: Arc::default(),
+        }
+    }
+}
+
+impl<T> fmt::Debug for PollResults<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PollResults")
+            .field("objects", &self.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<K, T> fmt::Debug for Poll<K, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Poll")
+            .field("every", &self.every)
+            .field("max_concurrent", &self.max_concurrent)
+            .field("limit", &self.limit)
+            .finish_non_exhaustive()
+    }
+}

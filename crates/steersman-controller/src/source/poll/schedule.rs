@@ -1,0 +1,329 @@
+//! Machine: decides when the state of each object is polled.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, Instant};
+
+use steersman_object::{Jitter, ObjectKey};
+
+/// After consecutive failures the pause between two calls for an object grows up to this multiple of the
+/// interval.
+const MOST_INTERVALS: u32 = 8;
+
+/// The calls for the objects of one poll.
+#[derive(Debug)]
+pub(crate) struct PollSchedule {
+    every: Duration,
+    max_concurrent: usize,
+    jitter: Jitter,
+    objects: HashMap<ObjectKey, Polled>,
+    /// The objects that wait for a call, by its time; the number tells equal times apart.
+    due: BTreeMap<Slot, ObjectKey>,
+    /// The number of slots and of objects so far.
+    last_id: u64,
+    /// The number of calls in progress.
+    running: usize,
+}
+
+/// An object under its key.
+#[derive(Debug)]
+struct Polled {
+    /// Different for an object that was deleted and created again under the same key.
+    id: u64,
+    call: CallState,
+    /// The number of consecutive failures.
+    failures: u32,
+}
+
+/// The place of an object among those that wait.
+type Slot = (Instant, u64);
+
+#[derive(Debug)]
+enum CallState {
+    Waiting(Slot),
+    Running {
+        /// The object changed during the call, so another call follows at once.
+        again: bool,
+    },
+    /// The next call would be later than the clock can tell.
+    Never,
+}
+
+/// The right to call the function for one object. Ended with [`PollSchedule::ended`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Call {
+    pub(crate) key: ObjectKey,
+    id: u64,
+}
+
+/// What the end of a call means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CallEnd {
+    /// The call returned a state of the object.
+    Answered,
+    /// The call failed for this number of consecutive times, and is repeated after the pause.
+    Failed { failures: u32, pause: Duration },
+    /// The object was deleted during the call.
+    Forgotten,
+}
+
+impl PollSchedule {
+    /// Makes an empty schedule. Each object has one call at a time, and all objects at most `max_concurrent`.
+    pub(crate) fn new(every: Duration, max_concurrent: usize, seed: u64) -> Self {
+        Self {
+            every,
+            max_concurrent: max_concurrent.max(1),
+            jitter: Jitter::new(seed),
+            objects: HashMap::new(),
+            due: BTreeMap::new(),
+            last_id: 0,
+            running: 0,
+        }
+    }
+
+    /// Schedules a call for an object at once, unless the object is known.
+    pub(crate) fn appeared(&mut self, key: &ObjectKey, now: Instant) {
+        if !self.objects.contains_key(key) {
+            self.call_now(key, now);
+        }
+    }
+
+    /// Schedules a call for an object at once: the object appeared or changed.
+    pub(crate) fn call_now(&mut self, key: &ObjectKey, now: Instant) {
+        let slot = self.slot(now);
+        let Some(object) = self.objects.get_mut(key) else {
+            let object = Polled {
+                id: slot.1,
+                call: CallState::Waiting(slot),
+                failures: 0,
+            };
+            self.objects.insert(key.clone(), object);
+            self.due.insert(slot, key.clone());
+            return;
+        };
+        match &mut object.call {
+            CallState::Running { again } => *again = true,
+            CallState::Waiting(earlier) if earlier.0 <= now => {}
+            CallState::Waiting(later) => {
+                self.due.remove(later);
+                *later = slot;
+                self.due.insert(slot, key.clone());
+            }
+            never @ CallState::Never => {
+                *never = CallState::Waiting(slot);
+                self.due.insert(slot, key.clone());
+            }
+        }
+    }
+
+    /// Forgets an object (SRC-2). The state that a call in progress returns does not count.
+    pub(crate) fn forget(&mut self, key: &ObjectKey) {
+        if let Some(object) = self.objects.remove(key)
+            && let CallState::Waiting(slot) = object.call
+        {
+            self.due.remove(&slot);
+        }
+    }
+
+    /// Returns the next call that is due, unless as many are in progress as may be.
+    pub(crate) fn next(&mut self, now: Instant) -> Option<Call> {
+        if self.running >= self.max_concurrent {
+            return None;
+        }
+        let first = self
+            .due
+            .first_entry()
+            .filter(|first| first.key().0 <= now)?;
+        let key = first.remove();
+        let object = self.objects.get_mut(&key)?;
+        object.call = CallState::Running { again: false };
+        self.running += 1;
+        Some(Call { key, id: object.id })
+    }
+
+    /// Returns the time of the next call; `None` while as many are in progress as may be.
+    pub(crate) fn next_due(&self) -> Option<Instant> {
+        let free = self.running < self.max_concurrent;
+        let first = self.due.first_key_value().filter(|_| free)?;
+        Some(first.0.0)
+    }
+
+    /// Ends a call and schedules the next one for its object.
+    pub(crate) fn ended(&mut self, call: &Call, succeeded: bool, now: Instant) -> CallEnd {
+        self.running = self.running.saturating_sub(1);
+        let factor = self.jitter.fraction();
+        let next_slot = self.last_id + 1;
+        let Some(object) = self.objects.get_mut(&call.key).filter(|o| o.id == call.id) else {
+            return CallEnd::Forgotten;
+        };
+        object.failures = match succeeded {
+            true => 0,
+            false => object.failures.saturating_add(1),
+        };
+        let failures = object.failures;
+        let intervals = 2_u32
+            .saturating_pow(failures.saturating_sub(1))
+            .min(MOST_INTERVALS);
+        let pause = match object.call {
+            // SRC-1: the state that was returned may be that of the object before its change.
+            CallState::Running { again: true } => Duration::ZERO,
+            _ => jittered(self.every.saturating_mul(intervals), factor),
+        };
+        object.call = CallState::Never;
+        if let Some(due) = now.checked_add(pause) {
+            self.last_id = next_slot;
+            object.call = CallState::Waiting((due, next_slot));
+            self.due.insert((due, next_slot), call.key.clone());
+        }
+        match succeeded {
+            true => CallEnd::Answered,
+            false => CallEnd::Failed { failures, pause },
+        }
+    }
+
+    fn slot(&mut self, at: Instant) -> Slot {
+        self.last_id += 1;
+        (at, self.last_id)
+    }
+}
+
+/// Shortens or lengthens a pause by up to a tenth, so that calls that began together drift apart.
+fn jittered(pause: Duration, fraction: f64) -> Duration {
+    let tenth = pause / 10;
+    let shift = Duration::try_from_secs_f64(tenth.as_secs_f64() * 2.0 * fraction);
+    (pause - tenth).saturating_add(shift.unwrap_or(tenth))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EVERY: Duration = Duration::from_secs(100);
+
+    fn key(name: &str) -> ObjectKey {
+        ObjectKey::namespaced("shop", name)
+    }
+
+    fn now() -> Instant {
+        tokio::time::Instant::now().into_std()
+    }
+
+    fn within(pause: Duration, intervals: u32) -> bool {
+        let (least, most) = (EVERY * 9 / 10 * intervals, EVERY * 11 / 10 * intervals);
+        (least..=most).contains(&pause)
+    }
+
+    #[test]
+    fn an_object_is_called_at_once_and_then_at_the_jittered_interval() {
+        let (mut schedule, start) = (PollSchedule::new(EVERY, 8, 1), now());
+        assert_eq!(schedule.next_due(), None);
+        schedule.call_now(&key("a"), start);
+        let mut pauses = Vec::new();
+        let mut at = start;
+        for _ in 0..20 {
+            let call = schedule.next(at).unwrap();
+            assert_eq!(schedule.next(at), None, "one call at a time");
+            assert_eq!(schedule.ended(&call, true, at), CallEnd::Answered);
+            let due = schedule.next_due().unwrap();
+            assert_eq!(schedule.next(due - Duration::from_millis(1)), None);
+            pauses.push(due - at);
+            at = due;
+        }
+        assert!(pauses.iter().all(|pause| within(*pause, 1)), "{pauses:?}");
+        pauses.dedup();
+        assert!(pauses.len() > 10, "{pauses:?}");
+    }
+
+    #[test]
+    fn at_most_the_given_number_of_calls_are_in_progress() {
+        let (mut schedule, start) = (PollSchedule::new(EVERY, 2, 1), now());
+        for name in ["a", "b", "c"] {
+            schedule.call_now(&key(name), start);
+        }
+        let first = schedule.next(start).unwrap();
+        assert_eq!(schedule.next(start).unwrap().key, key("b"));
+        assert_eq!((schedule.next(start), schedule.next_due()), (None, None));
+        schedule.ended(&first, true, start);
+        assert_eq!(schedule.next_due(), Some(start));
+        assert_eq!(schedule.next(start).unwrap().key, key("c"));
+        assert_eq!(PollSchedule::new(EVERY, 0, 1).max_concurrent, 1);
+    }
+
+    #[test]
+    fn pauses_double_after_failures_up_to_eight_intervals_and_a_success_ends_that() {
+        let (mut schedule, mut at) = (PollSchedule::new(EVERY, 1, 1), now());
+        schedule.call_now(&key("a"), at);
+        for (number, intervals) in [(1, 1), (2, 2), (3, 4), (4, 8), (5, 8)] {
+            let call = schedule.next(at).unwrap();
+            let CallEnd::Failed { failures, pause } = schedule.ended(&call, false, at) else {
+                panic!("the call failed");
+            };
+            assert_eq!(failures, number);
+            assert!(within(pause, intervals), "{number}: {pause:?}");
+            at += pause;
+        }
+        let call = schedule.next(at).unwrap();
+        assert_eq!(schedule.ended(&call, true, at), CallEnd::Answered);
+        assert!(within(schedule.next_due().unwrap() - at, 1));
+    }
+
+    #[test]
+    fn an_object_that_changes_is_called_at_once_and_again_if_it_changes_during_a_call() {
+        let (mut schedule, start) = (PollSchedule::new(EVERY, 1, 1), now());
+        schedule.call_now(&key("a"), start);
+        let call = schedule.next(start).unwrap();
+        schedule.ended(&call, true, start);
+        assert_eq!(schedule.next(start), None);
+        let later = start + Duration::from_secs(1);
+        schedule.call_now(&key("a"), later);
+        let call = schedule.next(later).unwrap();
+        schedule.call_now(&key("a"), later);
+        assert_eq!(schedule.next(later), None);
+        schedule.ended(&call, true, later);
+        let again = schedule.next(later).unwrap();
+        schedule.ended(&again, true, later);
+        assert_eq!(schedule.next(later), None);
+        assert_eq!(schedule.due.len(), 1);
+    }
+
+    #[test]
+    fn an_object_that_appears_again_is_not_called_again() {
+        let (mut schedule, start) = (PollSchedule::new(EVERY, 1, 1), now());
+        schedule.appeared(&key("a"), start);
+        let call = schedule.next(start).unwrap();
+        schedule.ended(&call, true, start);
+        schedule.appeared(&key("a"), start);
+        assert_eq!(schedule.next(start), None);
+    }
+
+    // SRC-2: a deleted object is not called again, and a call for it does not count for a new object.
+    #[test]
+    fn a_deleted_object_is_forgotten_also_during_a_call() {
+        let (mut schedule, start) = (PollSchedule::new(EVERY, 4, 1), now());
+        for name in ["waits", "runs"] {
+            schedule.call_now(&key(name), start);
+        }
+        schedule.forget(&key("waits"));
+        let call = schedule.next(start).unwrap();
+        assert_eq!(call.key, key("runs"));
+        schedule.forget(&key("runs"));
+        schedule.call_now(&key("runs"), start);
+        let newer = schedule.next(start).unwrap();
+        assert_eq!(schedule.ended(&call, true, start), CallEnd::Forgotten);
+        assert_eq!(schedule.ended(&newer, true, start), CallEnd::Answered);
+        schedule.forget(&key("runs"));
+        assert_eq!(schedule.next_due(), None);
+        assert!(schedule.objects.is_empty() && schedule.running == 0);
+    }
+
+    #[test]
+    fn the_longest_interval_never_ends() {
+        let (mut schedule, start) = (PollSchedule::new(Duration::MAX, 4, 1), now());
+        schedule.call_now(&key("a"), start);
+        let call = schedule.next(start).unwrap();
+        schedule.ended(&call, true, start);
+        assert_eq!(schedule.next_due(), None);
+        // A change of the object still causes a call.
+        schedule.call_now(&key("a"), start);
+        assert!(schedule.next(start).is_some());
+    }
+}

@@ -1,0 +1,294 @@
+//! Handle: watches that are added to controllers and removed while the controllers run.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use futures::future::{BoxFuture, FutureExt};
+use steersman_cache::Cache;
+use steersman_object::{Kind, Object, TypedObject};
+use tokio::sync::watch::{Receiver, Sender};
+use tokio::task::{JoinError, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use crate::handler::EventHandler;
+use crate::predicate::{Everything, Predicate};
+use crate::request::{Request, RequestKey};
+use crate::watch::optional::follow_kind;
+use crate::watch::{AnySource, PumpEnd, Sink, Watch};
+
+/// Watches that are added and removed while controllers run: for kinds that objects of the primary kind name,
+/// for example. Cheap to clone; all clones are one set.
+///
+/// A controller follows a set with [`ControllerBuilder::watch_set`](crate::ControllerBuilder::watch_set); it
+/// begins each watch that is in the set at its start or is added later, and ends each that is removed.
+/// Several controllers with the same type of requests may follow one set.
+///
+/// A watch of the set is [optional](crate::ControllerBuilder::watches_optional): it waits, without trouble,
+/// for a kind that the server does not serve, and the workers do not wait for it. Its informer is shared with
+/// all other readers of the kind. After the removal of its last watch, an informer that nothing else uses
+/// ends when it was idle for its linger time.
+///
+/// ```
+/// use k8s_openapi::api::apps::v1::Deployment;
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use steersman_controller::{Controller, WatchSet, handler};
+///
+/// let watches = WatchSet::new();
+/// let controller = Controller::builder::<Deployment>().watch_set(&watches);
+///
+/// // At any time, before the controller starts or while it runs:
+/// let added = watches.add::<ConfigMap>(handler::owner::<Deployment>());
+/// assert_eq!(watches.kinds().len(), 1);
+/// drop(added); // Ends the watch.
+/// assert!(watches.kinds().is_empty());
+/// # let _ = controller;
+/// ```
+pub struct WatchSet<R: RequestKey = Request> {
+    shared: Arc<WatchSetShared<R>>,
+}
+
+/// A watch of a [`WatchSet`]. Dropping it removes the watch.
+#[must_use = "dropping it removes the watch"]
+pub struct AddedWatch {
+    kind: Kind,
+    /// Removes the watch from its set; `None` after `keep`.
+    remove: Option<Box<dyn FnOnce() + Send + Sync>>,
+}
+
+struct WatchSetShared<R: RequestKey> {
+    members: Sender<WatchMembers<R>>,
+    /// Members are added in the order of their ids.
+    last_id: AtomicU64,
+}
+
+/// The watches of a set by their ids.
+type WatchMembers<R> = Arc<BTreeMap<u64, Member<R>>>;
+
+struct Member<R: RequestKey> {
+    watch: Arc<dyn AnyAddedWatch<R>>,
+    removed: CancellationToken,
+}
+
+/// A watch of an erased kind that several controllers may run.
+trait AnyAddedWatch<R: RequestKey>: Send + Sync {
+    fn kind(&self) -> &Kind;
+
+    /// Returns the task of the watch in one controller.
+    fn follow(self: Arc<Self>, cache: Cache, sink: Sink<R>) -> BoxFuture<'static, PumpEnd>;
+}
+
+/// The source of a controller that follows a set.
+pub(crate) struct FollowedSet<R: RequestKey> {
+    set: WatchSet<R>,
+}
+
+// === impl WatchSet ===
+
+impl<R: RequestKey> WatchSet<R> {
+    /// Makes an empty set.
+    #[must_use]
+    pub fn new() -> Self {
+        let shared = WatchSetShared {
+            members: Sender::new(WatchMembers::default()),
+            last_id: AtomicU64::new(0),
+        };
+        Self {
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// Adds a watch of kind `W`; `handler` names the requests that an event causes. Existing objects are
+    /// creations, with requests of low priority.
+    pub fn add<W: TypedObject>(&self, handler: impl EventHandler<W, R>) -> AddedWatch {
+        self.add_with::<W>(handler, Everything)
+    }
+
+    /// Adds a watch like [`add`](Self::add), but only of events that `predicate` lets pass.
+    pub fn add_with<W: TypedObject>(
+        &self,
+        handler: impl EventHandler<W, R>,
+        predicate: impl Predicate<W>,
+    ) -> AddedWatch {
+        self.add_kind_with::<W>(Kind::of::<W>(), handler, predicate)
+    }
+
+    /// Adds a watch of a kind that is known only at run time, with objects that are read as `W`s; see
+    /// [`ControllerBuilder::watches_kind`](crate::ControllerBuilder::watches_kind).
+    pub fn add_kind<W: Object>(&self, kind: Kind, handler: impl EventHandler<W, R>) -> AddedWatch {
+        self.add_kind_with::<W>(kind, handler, Everything)
+    }
+
+    /// Adds a watch like [`add_kind`](Self::add_kind), but only of events that `predicate` lets pass.
+    pub fn add_kind_with<W: Object>(
+        &self,
+        kind: Kind,
+        handler: impl EventHandler<W, R>,
+        predicate: impl Predicate<W>,
+    ) -> AddedWatch {
+        let member = Member {
+            watch: Arc::new(Watch::<W, R>::of(
+                kind.clone(),
+                Box::new(predicate),
+                handler,
+            )),
+            removed: CancellationToken::new(),
+        };
+        let mut id = 0;
+        self.shared.members.send_modify(|members| {
+            // Within the lock of the sender, so that members appear in the order of their ids.
+            id = self.shared.last_id.fetch_add(1, Ordering::Relaxed) + 1;
+            Arc::make_mut(members).insert(id, member);
+        });
+        let set = self.clone();
+        AddedWatch {
+            kind,
+            remove: Some(Box::new(move || set.remove(id))),
+        }
+    }
+
+    /// Returns the kinds of the watches, in the order of their adds. A kind with several watches appears as
+    /// often.
+    #[must_use]
+    pub fn kinds(&self) -> Vec<Kind> {
+        let members = self.shared.members.borrow();
+        let kinds = members.values().map(|member| member.watch.kind().clone());
+        kinds.collect()
+    }
+
+    fn remove(&self, id: u64) {
+        let mut removed = None;
+        self.shared.members.send_if_modified(|members| {
+            removed = Arc::make_mut(members).remove(&id);
+            removed.is_some()
+        });
+        // Outside the lock of the sender. SRC-5
+        if let Some(member) = removed {
+            member.removed.cancel();
+        }
+    }
+}
+
+// === impl AddedWatch ===
+
+impl AddedWatch {
+    /// Returns the kind of the watch.
+    #[must_use]
+    pub fn kind(&self) -> &Kind {
+        &self.kind
+    }
+
+    /// Removes the watch, as dropping it does. An event that is being handled may still cause requests.
+    pub fn remove(self) {}
+
+    /// Leaves the watch in its set for good.
+    pub fn keep(mut self) {
+        self.remove = None;
+    }
+}
+
+impl Drop for AddedWatch {
+    fn drop(&mut self) {
+        if let Some(remove) = self.remove.take() {
+            remove();
+        }
+    }
+}
+
+// === impl FollowedSet ===
+
+impl<R: RequestKey> FollowedSet<R> {
+    pub(crate) fn new(set: WatchSet<R>) -> Self {
+        Self { set }
+    }
+
+    /// Runs the watches that are in the set, each until it is removed. Never ends by itself.
+    async fn follow(self, cache: Cache, sink: Sink<R>) -> PumpEnd {
+        let mut members = self.set.shared.members.subscribe();
+        let mut last_id = 0;
+        let mut watches = JoinSet::new();
+        loop {
+            for (id, member) in later_than(last_id, &mut members) {
+                last_id = id;
+                let task = member.watch.follow(cache.clone(), sink.clone());
+                watches.spawn(member.removed.run_until_cancelled_owned(task));
+            }
+            tokio::select! {
+                changed = members.changed() => if changed.is_err() {
+                    return PumpEnd::Finished;
+                },
+                // A panic outside the closures of the user ends the controller, as in any other watch.
+                Some(end) = watches.join_next(), if !watches.is_empty() => {
+                    if let Some(Ok(panic)) = end.err().map(JoinError::try_into_panic) {
+                        resume_unwind(panic);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Returns the members with later ids, in the order of their adds.
+fn later_than<R: RequestKey>(
+    last_id: u64,
+    members: &mut Receiver<WatchMembers<R>>,
+) -> Vec<(u64, Member<R>)> {
+    let members = members.borrow_and_update();
+    let later = members.range(last_id + 1..);
+    later.map(|(id, member)| (*id, member.clone())).collect()
+}
+
+impl<R: RequestKey> AnySource<R> for FollowedSet<R> {
+    fn run(self: Box<Self>, cache: &Cache, sink: Sink<R>) -> BoxFuture<'static, PumpEnd> {
+        self.follow(cache.clone(), sink).boxed()
+    }
+}
+
+impl<K: Object, R: RequestKey> AnyAddedWatch<R> for Watch<K, R> {
+    fn kind(&self) -> &Kind {
+        self.kind()
+    }
+
+    fn follow(self: Arc<Self>, cache: Cache, sink: Sink<R>) -> BoxFuture<'static, PumpEnd> {
+        follow_kind(self, cache, sink).boxed()
+    }
+}
+
+impl<R: RequestKey> Clone for Member<R> {
+    fn clone(&self) -> Self {
+        Self {
+            watch: Arc::clone(&self.watch),
+            removed: self.removed.clone(),
+        }
+    }
+}
+
+impl<R: RequestKey> Clone for WatchSet<R> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+        }
+    }
+}
+
+impl<R: RequestKey> Default for WatchSet<R> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<R: RequestKey> fmt::Debug for WatchSet<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.kinds()).finish()
+    }
+}
+
+impl fmt::Debug for AddedWatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AddedWatch")
+            .field("kind", &self.kind)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,142 @@
+//! Driver: one event of a watch: predicate, handler, and the requests for the queue.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use futures::future::FutureExt;
+use steersman_informer::Event;
+use steersman_object::{Object, panic_text};
+use steersman_workqueue::{AddOptions, Causes};
+
+use crate::context::reason::{ChangedObject, EVENT, cause_of};
+use crate::error::Error;
+use crate::handler::Requests;
+use crate::request::{ClusterName, RequestKey};
+use crate::status::{HandlerError, HandlerPanic};
+use crate::watch::{Sink, Watch, requests_of};
+
+impl<R: RequestKey> Sink<R> {
+    /// Adds the requests that an event causes to the queue. Returns when the event is handled, also by a
+    /// handler that waits, so that the events of a watch are handled in their order.
+    ///
+    /// CTRL-6: a panic or an error loses this event alone. The author of the closures is responsible for
+    /// their state, as after an early return.
+    pub(crate) async fn handle<K: Object>(&self, watch: &Watch<K, R>, event: &Event<K>) {
+        self.handle_caused(watch, event, cause_of(event)).await;
+    }
+
+    /// Handles an event like [`handle`](Self::handle); its requests have this cause.
+    pub(crate) async fn handle_caused<K: Object>(
+        &self,
+        watch: &Watch<K, R>,
+        event: &Event<K>,
+        cause: Causes,
+    ) {
+        let mut requests = requests_of(event, self.initial_priority);
+        let defaults = requests.defaults();
+        let route = || watch.route(event, self.filter_all.as_ref(), &mut requests);
+        let routed = catch_unwind(AssertUnwindSafe(route));
+        // After a panic these are the requests that the handler had added before it.
+        self.add(watch, event, cause, &mut requests);
+        match routed {
+            Ok(true) => self.handle_async(watch, event, cause, defaults).await,
+            Ok(false) => {}
+            Err(payload) => self.panicked(watch, event, &*payload),
+        }
+    }
+
+    async fn handle_async<K: Object>(
+        &self,
+        watch: &Watch<K, R>,
+        event: &Event<K>,
+        cause: Causes,
+        defaults: AddOptions,
+    ) {
+        let requests = Requests::with_defaults(defaults);
+        let begin = || watch.handle_async(event, &self.client, requests);
+        let ended = match catch_unwind(AssertUnwindSafe(begin)) {
+            Ok(None) => return,
+            Ok(Some(handling)) => AssertUnwindSafe(handling).catch_unwind().await,
+            Err(payload) => Err(payload),
+        };
+        match ended {
+            Ok(Ok(mut requests)) => self.add(watch, event, cause, &mut requests),
+            Ok(Err(error)) => self.failed(watch, event, &error),
+            Err(payload) => self.panicked(watch, event, &*payload),
+        }
+    }
+
+    /// Adds the requests of an event to the queue, with the event as their cause.
+    fn add<K: Object>(
+        &self,
+        watch: &Watch<K, R>,
+        event: &Event<K>,
+        cause: Causes,
+        requests: &mut Requests<R>,
+    ) {
+        if cause == EVENT && requests.iter().next().is_some() {
+            // The detector knows the writes in the manager's own cluster alone.
+            if self.cluster.is_none() {
+                self.loops.observe(watch.kind(), event);
+            }
+            // CTRL-20: recorded before the request is added, so that the run of the request finds it.
+            let changed = ChangedObject::of(watch.kind(), self.cluster.as_ref(), event);
+            self.changes.record(requests.iter(), &Arc::new(changed));
+        }
+        for (request, options) in requests.drain() {
+            self.queue.add_with(request, options.cause(cause));
+        }
+    }
+
+    /// Logs and counts a panic of a predicate, handler or filter, and records it in the status.
+    fn panicked<K: Object>(
+        &self,
+        watch: &Watch<K, R>,
+        event: &Event<K>,
+        payload: &(dyn Any + Send),
+    ) {
+        let panic = HandlerPanic {
+            kind: watch.kind().clone(),
+            watch: self.watch,
+            cluster: self.cluster.clone(),
+            key: event.key().clone(),
+            message: panic_text(payload).to_owned(),
+        };
+        self.metrics.handler_panicked(&panic.kind);
+        tracing::error!(
+            controller = self.status.controller(),
+            watch = self.watch,
+            kind = %panic.kind,
+            cluster = panic.cluster.as_ref().map(ClusterName::as_str),
+            object = %panic.key,
+            panic = %panic.message,
+            "a predicate, handler or filter panicked and the event is lost: correct the closure; \
+             other events go on"
+        );
+        self.status.handler_panicked(panic);
+    }
+
+    /// Logs and counts an error of a handler, and records it in the status.
+    fn failed<K: Object>(&self, watch: &Watch<K, R>, event: &Event<K>, error: &Error) {
+        let error = HandlerError {
+            kind: watch.kind().clone(),
+            watch: self.watch,
+            cluster: self.cluster.clone(),
+            key: event.key().clone(),
+            message: error.chain(),
+        };
+        self.source_metrics.handler_failed(&error.kind);
+        tracing::error!(
+            controller = self.status.controller(),
+            watch = self.watch,
+            kind = %error.kind,
+            cluster = error.cluster.as_ref().map(ClusterName::as_str),
+            object = %error.key,
+            error = %error.message,
+            "a handler failed and the event is lost: let its function repeat what may fail for a moment; \
+             other events go on"
+        );
+        self.status.handler_failed(error);
+    }
+}

@@ -1,0 +1,171 @@
+//! Namespaces that are added to the cache of a running controller and removed from it (CTRL-42).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde_json::{Value, json};
+use steersman_cache::CacheOptions;
+use steersman_controller::{Controller, Error, handler, source};
+use steersman_object::{Object as _, ObjectKey};
+
+use crate::optional::{Monitor, install};
+use crate::world::{World, deployment, record};
+
+fn in_namespace(mut object: Value, namespace: &str) -> Value {
+    object["metadata"]["namespace"] = json!(namespace);
+    object
+}
+
+fn object(api_version: &str, kind: &str, namespace: &str, name: &str) -> Value {
+    json!({
+        "apiVersion": api_version, "kind": kind, "spec": {"path": "/"},
+        "metadata": {"name": name, "namespace": namespace},
+    })
+}
+
+fn config(namespace: &str, name: &str) -> Value {
+    let mut config = object("v1", "ConfigMap", namespace, name);
+    config.as_object_mut().unwrap().remove("spec");
+    config
+}
+
+/// Creates a world with the namespaces `a`, `b` and `c`, and a cache of the first.
+fn world() -> World {
+    let world = World::with_cache(CacheOptions::new().default_namespaces(["a"]));
+    for namespace in ["a", "b", "c"] {
+        let namespace =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+        world.server.create(namespace).unwrap();
+    }
+    world
+}
+
+// CTRL-42
+#[tokio::test(start_paused = true)]
+async fn a_controller_follows_the_namespaces_of_its_cache() {
+    let mut world = world();
+    for namespace in ["a", "b", "c"] {
+        world
+            .server
+            .create(in_namespace(deployment("web"), namespace))
+            .unwrap();
+        world.server.create(config(namespace, "pages")).unwrap();
+    }
+    let (note, mut runs) = record();
+    let controller = Controller::builder::<Deployment>()
+        .watches::<ConfigMap>(handler::itself())
+        .build(note.reconciler())
+        .unwrap();
+    let running = world.start(controller);
+    let sorted = |mut names: Vec<String>| {
+        names.sort();
+        names
+    };
+    assert_eq!(sorted(runs.rest().await), ["a/pages", "a/web"]);
+    world.cache.add_namespace("b").unwrap();
+    assert_eq!(sorted(runs.rest().await), ["b/pages", "b/web"]);
+    world.cache.add_namespace("c").unwrap();
+    world.cache.remove_namespace("b").unwrap();
+    assert_eq!(
+        sorted(runs.rest().await),
+        ["c/pages", "c/web"],
+        "and no deletes of b"
+    );
+    for namespace in ["a", "b", "c"] {
+        world.server.create(config(namespace, "more")).unwrap();
+    }
+    assert_eq!(sorted(runs.rest().await), ["a/more", "c/more"]);
+    // Removed and added within one turn.
+    world.cache.remove_namespace("c").unwrap();
+    world.cache.add_namespace("c").unwrap();
+    assert_eq!(sorted(runs.rest().await), ["c/more", "c/pages", "c/web"]);
+    world.server.create(config("c", "last")).unwrap();
+    assert_eq!(runs.rest().await, ["c/last"]);
+    assert!(!running.is_finished());
+    // The end of an informer of a namespace that stays is an error, as in a cache of all namespaces.
+    world.cache.remove::<ConfigMap>();
+    let error = running.await.unwrap().unwrap_err();
+    assert_eq!(
+        error.kind().map(|kind| kind.gvk().kind()),
+        Some("ConfigMap")
+    );
+}
+
+/// CTRL-1: the workers wait for the namespaces that the cache has at the start.
+#[tokio::test(start_paused = true)]
+async fn the_workers_wait_for_every_namespace_of_the_start() {
+    let mut world = world();
+    world.cache.add_namespace("b").unwrap();
+    world
+        .server
+        .create(in_namespace(deployment("web"), "a"))
+        .unwrap();
+    let slow = Duration::from_secs(20);
+    let delay = world.server.faults().delay(None, "deployments.apps", slow);
+    let (note, mut runs) = record();
+    let controller = Controller::builder::<Deployment>()
+        .build(note.reconciler())
+        .unwrap();
+    world.start(controller);
+    let (_, at) = runs.next_at().await;
+    assert!(at >= slow.as_millis(), "{at}");
+    drop(delay);
+}
+
+// CTRL-42: optional watches and polls.
+#[tokio::test(start_paused = true)]
+async fn optional_watches_and_polls_follow_the_namespaces_of_the_cache() {
+    let mut world = world();
+    install(&world);
+    let monitor =
+        |namespace: &str, name: &str| object("metrics.example.com/v1", "Monitor", namespace, name);
+    for namespace in ["a", "b"] {
+        world.server.create(monitor(namespace, "m")).unwrap();
+        world
+            .server
+            .create(in_namespace(deployment("web"), namespace))
+            .unwrap();
+    }
+    let (note, mut runs) = record();
+    let (called, mut calls) = record();
+    let every = Duration::from_secs(24 * 3600);
+    let poll = source::poll(every, move |object: Arc<Deployment>| {
+        called.note(&object.key());
+        std::future::ready(Ok::<_, Error>(1))
+    });
+    let results = poll.results();
+    let controller = Controller::builder::<Deployment>()
+        .watches_optional::<Monitor>(handler::itself())
+        .polls(poll)
+        .build(note.reconciler())
+        .unwrap();
+    let running = world.start(controller);
+    let sorted = |mut names: Vec<String>| {
+        names.sort();
+        names.dedup();
+        names
+    };
+    assert_eq!(sorted(runs.rest().await), ["a/m", "a/web"]);
+    assert_eq!(calls.rest().await, ["a/web"]);
+    world.cache.add_namespace("b").unwrap();
+    assert_eq!(sorted(runs.rest().await), ["b/m", "b/web"]);
+    assert_eq!(
+        calls.rest().await,
+        ["b/web"],
+        "the others are not called again"
+    );
+    world.server.create(monitor("a", "more")).unwrap();
+    assert_eq!(runs.rest().await, ["a/more"]);
+    world.cache.remove_namespace("b").unwrap();
+    for namespace in ["a", "b"] {
+        world.server.create(monitor(namespace, "last")).unwrap();
+    }
+    assert_eq!(runs.rest().await, ["a/last"]);
+    // The next call finds the object outside the scope.
+    tokio::time::sleep(2 * every).await;
+    assert_eq!(results.get(&ObjectKey::namespaced("b", "web")), None);
+    assert!(results.get(&ObjectKey::namespaced("a", "web")).is_some());
+    assert!(!running.is_finished());
+}
