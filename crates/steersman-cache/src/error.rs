@@ -98,7 +98,7 @@ pub enum Error {
         scope: Vec<String>,
     },
     /// A namespace cannot be added to or removed from the scope of the cache.
-    #[error("the scope of the cache cannot change by namespace {namespace:?}: {problem}")]
+    #[error("the cache cannot add or remove namespace {namespace:?}: {problem}")]
     Scope {
         /// The namespace.
         namespace: String,

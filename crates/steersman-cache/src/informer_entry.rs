@@ -54,6 +54,8 @@ struct Inner {
     reads: Option<Arc<ReadCounts>>,
     /// Fires when the informer is removed.
     removed: CancellationToken,
+    /// Whether the informer was removed together with its namespace.
+    has_left_scope: AtomicBool,
 }
 
 /// Keeps the informer from ending as idle while a caller waits for the first sync or subscribes.
@@ -83,6 +85,7 @@ impl InformerEntry {
             holds: AtomicUsize::new(0),
             reads,
             removed: CancellationToken::new(),
+            has_left_scope: AtomicBool::new(false),
         };
         Self {
             inner: Arc::new(inner),
@@ -196,9 +199,23 @@ impl InformerEntry {
     }
 
     /// Ends the informer for good, even if it never started.
+    ///
+    /// After the return its subscribers take no further delivery (CACHE-7), although its task is cancelled later.
     pub(crate) fn end(&self) {
         self.inner.removed.cancel();
-        self.inner.mirror.end_unstarted();
+        self.inner.mirror.end();
+    }
+
+    /// Ends the informer because its namespace was removed from the scope of the cache (CACHE-17).
+    pub(crate) fn leave_scope(&self) {
+        // Before the subscriptions end, so that their subscribers find the reason.
+        self.inner.has_left_scope.store(true, Ordering::Release);
+        self.end();
+    }
+
+    /// Returns whether the informer ended because its namespace was removed from the scope of the cache.
+    pub(crate) fn has_left_scope(&self) -> bool {
+        self.inner.has_left_scope.load(Ordering::Acquire)
     }
 
     /// Returns the task of the informer. The task first waits for a permit of `turns`, which limits

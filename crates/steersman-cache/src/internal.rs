@@ -4,16 +4,15 @@
 //! `steersman-client` waits until the cache has seen a write, so it needs the informer that holds
 //! an object and the resource version of that informer. It also reads on behalf of its own caller,
 //! which the warning about undeclared informers names. `steersman-manager` notes that a cluster
-//! cannot be reached.
-//!
-//! `steersman-controller` holds the informers of kinds that come and go.
+//! cannot be reached. `steersman-controller` holds the informers of kinds that come and go, and
+//! follows the namespaces of a cache.
 
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::panic::Location;
 use std::sync::Arc;
 
-use steersman_informer::{Informer, Mirror};
+use steersman_informer::Mirror;
 use steersman_object::{Gvk, Kind, Object, ObjectKey, ResourceVersion, Selection, TypedObject};
 use tokio::sync::watch;
 
@@ -22,11 +21,11 @@ use crate::error::Error;
 use crate::listed::Listed;
 use crate::reads::Reads;
 use crate::registry::InformerKey;
-use crate::shared::{Purpose, Shared};
+use crate::shared::Shared;
 
 pub use crate::coverage::Membership;
 pub use crate::live_reads::{LiveIdentity, LiveList, LiveObject, LiveReads};
-pub use crate::shared::HeldInformers;
+pub use crate::shared::{HeldInformers, NamespacedInformer};
 
 /// The methods of a [`Cache`] that `steersman-client`, `steersman-manager` and `steersman-controller` call.
 pub trait CacheInternals {
@@ -79,14 +78,7 @@ pub trait CacheInternals {
 
     /// Returns a receiver of a number that changes after namespaces were added or removed.
     fn scope_changes(&self) -> watch::Receiver<u64>;
-
-    /// Returns how often a namespace was removed from the scope. It is counted up before the informers of the
-    /// namespace end, so that a subscriber can tell this end from others.
-    fn removals_of(&self, namespace: Option<&str>) -> u64;
 }
-
-/// An informer with its namespace; `None` for all namespaces.
-pub type NamespacedInformer<K> = (Option<Arc<str>>, Informer<K>);
 
 /// The methods of [`Reads`] that `steersman-client` calls.
 pub trait ReadsInternals<K> {
@@ -155,22 +147,11 @@ impl CacheInternals for Cache {
         &self,
         kind: &Kind,
     ) -> Result<Vec<NamespacedInformer<K>>, Error> {
-        let namespaces = self.shared.coverage(kind).informers().into_iter();
-        let informers = namespaces.map(|namespace| {
-            let informer = self
-                .shared
-                .declare(kind, namespace.clone(), Purpose::Declare)?;
-            Ok((namespace, informer))
-        });
-        informers.collect()
+        self.shared.declare_in_each_namespace(kind)
     }
 
     fn scope_changes(&self) -> watch::Receiver<u64> {
         self.shared.scope.watch_changes()
-    }
-
-    fn removals_of(&self, namespace: Option<&str>) -> u64 {
-        namespace.map_or(0, |namespace| self.shared.scope.removals_of(namespace))
     }
 }
 

@@ -16,7 +16,7 @@ use crate::coverage::Coverage;
 use crate::error::{Error, absent_is_none};
 use crate::listed::{Listed, Versions};
 use crate::metrics::Verb;
-use crate::shared::{Purpose, Shared};
+use crate::shared::{NamespacedInformer, Shared};
 
 /// Reads of one kind as `K`s: `DynamicObject`s for a kind known only at runtime, metadata, or a
 /// type of the caller. Cheap to clone.
@@ -103,11 +103,12 @@ impl<K: Object> Reads<K> {
     ///
     /// [`Error::Stopped`].
     pub fn informers(&self) -> Result<Vec<Informer<K>>, Error> {
-        let namespaces = self.coverage().informers().into_iter();
-        let kind = self.coverage.kind();
-        namespaces
-            .map(|namespace| self.shared.declare(kind, namespace, Purpose::Declare))
-            .collect()
+        let informers = self.shared.declare_in_each_namespace(self.kind())?;
+        Ok(informers
+            .iter()
+            .map(NamespacedInformer::informer)
+            .cloned()
+            .collect())
     }
 
     /// Subscribes to each informer of the kind. Unlike [`informers`](Self::informers) this declares

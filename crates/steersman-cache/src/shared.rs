@@ -1,6 +1,7 @@
 //! Driver: the state that all handles of one cache share: creates, finds and waits for informers.
 
 mod run;
+mod namespaced_informer;
 mod holds;
 mod scope;
 
@@ -29,9 +30,10 @@ use crate::watch_error::WatchError;
 use crate::written_versions::WrittenVersions;
 
 pub use crate::shared::holds::HeldInformers;
+pub use crate::shared::namespaced_informer::NamespacedInformer;
 pub(crate) use crate::shared::run::CacheRun;
-pub(crate) use crate::shared::scope::AddIndex;
 use crate::shared::scope::Scope;
+pub(crate) use crate::shared::scope::{AddIndex, IndexName};
 
 pub(crate) struct Shared {
     pub(crate) options: CacheOptions,

@@ -79,6 +79,12 @@ impl Fanout {
         }
     }
 
+    /// Empties all mailboxes (FAN-4). Returns the deliveries, to be freed after the lock is released.
+    pub(crate) fn discard(&self) -> Vec<Mailbox> {
+        let mailboxes = self.mailboxes.iter();
+        mailboxes.map(|(_, mailbox)| mailbox.discard()).collect()
+    }
+
     /// Closes all mailboxes.
     pub(crate) fn close(&mut self) {
         for (_, mailbox) in self.mailboxes.drain(..) {

@@ -55,6 +55,15 @@ impl Mirror {
         pipeline::run(Arc::clone(&self.core), list_watch, cancel)
     }
 
+    /// Ends the informer for good, whether it runs or not: its subscriptions end at once, without their waiting
+    /// deliveries, and it cannot be run any more. After the return no change reaches the store or a subscriber
+    /// (`FAN-4`). The future of a run goes on until it is cancelled or dropped.
+    ///
+    /// Waits, without yielding, for a change that is being applied.
+    pub fn end(&self) {
+        self.core.end();
+    }
+
     /// Ends an informer that was never run: its subscriptions end, and it cannot be run any more. A
     /// running informer is not affected.
     pub fn end_unstarted(&self) {

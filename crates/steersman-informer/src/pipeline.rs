@@ -88,7 +88,10 @@ struct Writer {
 enum RunState {
     Declared,
     Running,
+    /// The run has ended: its subscribers take what waits, and later ones get the stored objects.
     Stopped,
+    /// The informer was ended for good: no subscriber gets anything more (FAN-4).
+    Ended,
 }
 
 /// The progress of the initial list. Written under the writer's lock, and read without.

@@ -8,7 +8,7 @@ use steersman_object::{CONTROLLER_UID, IndexKey, Kind, OWNER_UID, Object, TypedO
 use super::Cache;
 use crate::error::Error;
 use crate::field_index::FieldIndex;
-use crate::shared::{AddIndex, Purpose};
+use crate::shared::{AddIndex, IndexName, Purpose};
 
 impl Cache {
     /// Returns the informer of the kind `K`, shared with all other callers, and declares it: it
@@ -129,7 +129,7 @@ impl Cache {
         for informer in self.informers::<K>()? {
             informer.index_labels();
         }
-        self.remember::<K>(Informer::index_labels);
+        self.remember::<K>(None, Informer::index_labels);
         Ok(())
     }
 
@@ -165,7 +165,7 @@ impl Cache {
         for informer in &informers {
             add(informer).map_err(|_| exists())?;
         }
-        self.remember::<K>(move |informer| {
+        self.remember::<K>(Some(index.to_owned()), move |informer| {
             // A new informer has no index of the name.
             let _ = add(informer);
         });
@@ -173,8 +173,13 @@ impl Cache {
     }
 
     /// Adds an index to the informers of namespaces that are added later, too (CACHE-17).
-    fn remember<K: TypedObject>(&self, add: impl Fn(&Informer<K>) + Send + Sync + 'static) {
+    fn remember<K: TypedObject>(
+        &self,
+        name: IndexName,
+        add: impl Fn(&Informer<K>) + Send + Sync + 'static,
+    ) {
         let add: AddIndex = Arc::new(move |entry| add(&entry.informer(true)));
-        self.shared.scope.add_index(Kind::of::<K>().gvk(), add);
+        let gvk = Kind::of::<K>().gvk().clone();
+        self.shared.scope.add_index(gvk, name, add);
     }
 }

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use steersman_informer::Informer;
 use steersman_object::{Kind, Object};
 
+use super::namespaced_informer::NamespacedInformer;
 use super::{Purpose, Shared};
 use crate::error::Error;
 use crate::informer_entry::{HoldGuard, InformerEntry};
@@ -23,7 +23,7 @@ pub struct HeldInformers<K: Object> {
 
 struct HeldInformer<K: Object> {
     key: InformerKey,
-    informer: Informer<K>,
+    informer: NamespacedInformer<K>,
     _guard: HoldGuard,
 }
 
@@ -34,22 +34,20 @@ impl Shared {
         shared: &Arc<Self>,
         kind: &Kind,
     ) -> Result<HeldInformers<K>, Error> {
-        let namespaces = shared.coverage(kind).informers().into_iter();
-        let held = namespaces.map(|namespace| {
+        let hold = |namespace: Option<Arc<str>>| {
             let key = InformerKey {
                 gvk: kind.gvk().clone(),
                 namespace: namespace.clone(),
             };
-            let obtain = |entry: &InformerEntry| entry.informer::<K>(false);
-            let (guard, informer) = shared.entry(kind, namespace, Purpose::Hold, obtain)?;
+            let (guard, informer) = shared.namespaced_informer(kind, namespace, Purpose::Hold)?;
             Ok(HeldInformer {
                 key,
                 informer,
                 _guard: HoldGuard::new(guard),
             })
-        });
+        };
         Ok(HeldInformers {
-            held: held.collect::<Result<_, Error>>()?,
+            held: shared.for_each_namespace(kind, hold)?,
             shared: Arc::clone(shared),
         })
     }
@@ -75,15 +73,8 @@ impl Shared {
 
 impl<K: Object> HeldInformers<K> {
     /// Returns the informers, one per cached namespace.
-    pub fn informers(&self) -> impl Iterator<Item = &Informer<K>> {
+    pub fn informers(&self) -> impl Iterator<Item = &NamespacedInformer<K>> {
         self.held.iter().map(|held| &held.informer)
-    }
-
-    /// Returns the informers, each with its namespace.
-    pub fn by_namespace(&self) -> impl Iterator<Item = (&Option<Arc<str>>, &Informer<K>)> {
-        self.held
-            .iter()
-            .map(|held| (&held.key.namespace, &held.informer))
     }
 
     /// Releases the informers because their kind is not served any more: those that nothing else uses end at

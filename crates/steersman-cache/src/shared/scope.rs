@@ -20,7 +20,8 @@ use crate::type_map::ByType;
 
 /// The namespaces of a cache and the coverages of its kinds.
 ///
-/// Its locks may be taken while the registry is locked, but not the other way round.
+/// `namespaces`, `coverages` and `indexes` may be locked while the registry is locked, and the registry while
+/// `typed` is.
 pub(crate) struct Scope {
     /// The default namespaces.
     namespaces: RwLock<Namespaces>,
@@ -31,13 +32,14 @@ pub(crate) struct Scope {
     changes: AtomicU64,
     /// The same number, for tasks that wait for a change; sent after the informers have changed.
     changed: watch::Sender<u64>,
-    /// The number of removals of each namespace.
-    removals: Mutex<HashMap<String, u64>>,
     /// Held during a change of the namespaces, and while an index is added.
     changing: Mutex<()>,
-    /// Adds the registered indexes to a new informer, by kind.
-    indexes: Mutex<HashMap<Gvk, Vec<AddIndex>>>,
+    /// The registered indexes of each kind by their names.
+    indexes: Mutex<HashMap<Gvk, BTreeMap<IndexName, AddIndex>>>,
 }
+
+/// The name of an index; `None` for the index of all labels.
+pub(crate) type IndexName = Option<String>;
 
 /// Adds an index to the informer of another namespace.
 pub(crate) type AddIndex = Arc<dyn Fn(&InformerEntry) + Send + Sync>;
@@ -50,7 +52,6 @@ impl Scope {
             typed: RwLock::default(),
             changes: AtomicU64::new(0),
             changed: watch::Sender::new(0),
-            removals: Mutex::default(),
             changing: Mutex::default(),
             indexes: Mutex::default(),
         }
@@ -66,23 +67,15 @@ impl Scope {
         self.changed.subscribe()
     }
 
-    /// Returns how often a namespace was removed.
-    pub(crate) fn removals_of(&self, namespace: &str) -> u64 {
-        self.removals.lock().get(namespace).copied().unwrap_or(0)
-    }
-
     /// Keeps the namespaces as they are until the guard is dropped.
     pub(crate) fn freeze(&self) -> MutexGuard<'_, ()> {
         self.changing.lock()
     }
 
     /// Records that the informers of a kind have an index, for those of namespaces that are added later.
-    pub(crate) fn add_index(&self, gvk: &Gvk, add: AddIndex) {
-        self.indexes
-            .lock()
-            .entry(gvk.clone())
-            .or_default()
-            .push(add);
+    pub(crate) fn add_index(&self, gvk: Gvk, name: IndexName, add: AddIndex) {
+        let mut indexes = self.indexes.lock();
+        indexes.entry(gvk).or_default().insert(name, add);
     }
 
     /// Forgets the indexes of a kind with removed informers (CACHE-7).
@@ -93,7 +86,7 @@ impl Scope {
     /// Adds the registered indexes to a new informer.
     fn index(&self, entry: &InformerEntry) {
         let known = self.indexes.lock().get(entry.kind().gvk()).cloned();
-        for add in known.into_iter().flatten() {
+        for add in known.into_iter().flat_map(BTreeMap::into_values) {
             add(entry);
         }
     }
@@ -211,9 +204,6 @@ impl Shared {
         }
         let is_other = |(name, _): &(String, Settings)| name != namespace;
         self.scope.namespaces.write().named.retain(is_other);
-        let mut removals = self.scope.removals.lock();
-        *removals.entry(namespace.to_owned()).or_default() += 1;
-        drop(removals);
         // Before the informers end, so that no read starts one of them again.
         self.scope.refresh(&self.options);
         let in_namespace = self.registry.read().keyed_entries().into_iter();
@@ -225,8 +215,8 @@ impl Shared {
                 .settings(Some(namespace))
                 .is_some();
             if !is_covered && self.registry.write().remove_if(&key, |_| true).is_some() {
-                // Outside the lock, because `end` notifies subscribers.
-                entry.end();
+                // Outside the lock, because the end notifies subscribers.
+                entry.leave_scope();
             }
         }
         self.notify_of_scope();

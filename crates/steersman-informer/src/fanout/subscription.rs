@@ -60,7 +60,8 @@ impl<K> Subscription<K> {
         }
     }
 
-    /// Waits for the next delivery; `None` after the informer has stopped and everything was taken.
+    /// Waits for the next delivery; `None` after the informer has stopped and everything was taken, or at once
+    /// after the informer was [ended](crate::Mirror::end), which discards the waiting deliveries (`FAN-4`).
     ///
     /// # Cancel safety
     ///
@@ -92,13 +93,9 @@ impl<K> Subscription<K> {
 
 impl<K> Drop for Subscription<K> {
     fn drop(&mut self) {
-        let waited = {
-            let mut state = self.mailbox.state.lock();
-            state.left = true;
-            std::mem::replace(&mut state.mailbox, Mailbox::new(0))
-        };
+        self.mailbox.state.lock().left = true;
         // Freed after the lock, as it may be many objects.
-        drop(waited);
+        drop(self.mailbox.discard());
     }
 }
 
@@ -145,6 +142,11 @@ impl SharedMailbox {
 
     pub(crate) fn mark_synced(&self) {
         self.state.lock().mailbox.mark_synced();
+    }
+
+    /// Returns the waiting deliveries, which the subscriber does not get.
+    pub(crate) fn discard(&self) -> Mailbox {
+        std::mem::replace(&mut self.state.lock().mailbox, Mailbox::new(0))
     }
 
     pub(crate) fn close(&self) {

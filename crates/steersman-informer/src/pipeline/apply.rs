@@ -8,7 +8,7 @@ use steersman_api::{Decoded, Malformed};
 use steersman_object::ResourceVersion;
 use tokio::time::Instant;
 
-use super::{Core, Writer, extent_index};
+use super::{Core, RunState, Writer, extent_index};
 use crate::body::Extent;
 use crate::chunked_vec::ChunkedVec;
 use crate::delta::{Arrived, Delta};
@@ -48,6 +48,10 @@ impl Core {
     /// Applies deltas and delivers the events to subscribers.
     pub(super) fn apply(&self, batch: Vec<Delta>) {
         let mut writer = self.writer.lock();
+        // FAN-4: the run goes on until it is cancelled.
+        if writer.run == RunState::Ended {
+            return;
+        }
         self.drop_unused_views();
         let mut judges = self.judges();
         let mut changes = Vec::with_capacity(batch.len());

@@ -60,7 +60,7 @@ impl Core {
             let synced = self.has_synced(needs);
             let state = match (writer.run, &writer.problem, synced) {
                 (RunState::Declared, _, _) => State::Declared,
-                (RunState::Stopped, _, _) => State::Stopped,
+                (RunState::Stopped | RunState::Ended, _, _) => State::Stopped,
                 (RunState::Running, Some(problem), _) => State::Degraded {
                     reason: problem.reason,
                     message: problem.message.clone(),
@@ -94,16 +94,28 @@ impl Core {
     pub(crate) fn end_unstarted(&self) {
         let writer = self.writer.lock();
         if writer.run == RunState::Declared {
-            self.stopped(writer);
+            self.close(writer, RunState::Stopped);
         }
     }
 
-    pub(super) fn stop(&self) {
-        self.stopped(self.writer.lock());
+    /// FAN-4: ends the informer, and discards what its subscribers have not taken.
+    pub(crate) fn end(&self) {
+        let writer = self.writer.lock();
+        let discarded = writer.fanout.discard();
+        self.close(writer, RunState::Ended);
+        // Freed after the lock, as it may be many objects.
+        drop(discarded);
     }
 
-    fn stopped(&self, mut writer: MutexGuard<'_, Writer>) {
-        writer.run = RunState::Stopped;
+    pub(super) fn stop(&self) {
+        let writer = self.writer.lock();
+        if writer.run != RunState::Ended {
+            self.close(writer, RunState::Stopped);
+        }
+    }
+
+    fn close(&self, mut writer: MutexGuard<'_, Writer>, run: RunState) {
+        writer.run = run;
         writer.fanout.close();
         self.publish(&writer);
         self.progress

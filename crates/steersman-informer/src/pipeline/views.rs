@@ -160,8 +160,15 @@ impl Core {
             let present = view.flat_map(|view| indexer.seen(view, None));
             writer.fanout.join(handle, present, synced)
         };
-        if writer.run == RunState::Stopped {
-            writer.fanout.close();
+        match writer.run {
+            RunState::Declared | RunState::Running => {}
+            RunState::Stopped => writer.fanout.close(),
+            RunState::Ended => {
+                let discarded = writer.fanout.discard();
+                writer.fanout.close();
+                drop(writer);
+                drop(discarded);
+            }
         }
         subscription
     }

@@ -1,0 +1,121 @@
+//! Handle: the informers of a kind, each with its namespace and the reason of its end.
+
+use std::fmt;
+use std::sync::Arc;
+
+use steersman_informer::{Informer, Subscription};
+use steersman_object::{Kind, Object};
+
+use super::{Purpose, Shared};
+use crate::error::Error;
+use crate::informer_entry::{InformerEntry, UseGuard};
+
+/// An informer with its namespace. Cheap to clone.
+pub struct NamespacedInformer<K: Object> {
+    namespace: Option<Arc<str>>,
+    informer: Informer<K>,
+    entry: InformerEntry,
+}
+
+impl Shared {
+    /// Returns what `obtain` returns for each namespace with an informer of a kind. If the namespaces change
+    /// meanwhile, `obtain` is called again for all of them, so that none is missing (CACHE-17).
+    pub(crate) fn for_each_namespace<T>(
+        &self,
+        kind: &Kind,
+        obtain: impl Fn(Option<Arc<str>>) -> Result<T, Error>,
+    ) -> Result<Vec<T>, Error> {
+        loop {
+            let as_of = self.scope.changes();
+            let namespaces = self.coverage(kind).informers().into_iter();
+            match namespaces.map(&obtain).collect() {
+                // The namespace was removed after the coverage was read.
+                Err(error) if Error::is_outside_scope(&error) => {}
+                obtained if self.scope.changes() == as_of => return obtained,
+                _ => {}
+            }
+        }
+    }
+
+    /// Declares the informers of a kind.
+    pub(crate) fn declare_in_each_namespace<K: Object>(
+        &self,
+        kind: &Kind,
+    ) -> Result<Vec<NamespacedInformer<K>>, Error> {
+        let declare = |namespace| {
+            let (_guard, informer) = self.namespaced_informer(kind, namespace, Purpose::Declare)?;
+            Ok(informer)
+        };
+        self.for_each_namespace(kind, declare)
+    }
+
+    /// Returns the informer of a namespace, created if needed, and the guard that keeps it.
+    pub(super) fn namespaced_informer<K: Object>(
+        &self,
+        kind: &Kind,
+        namespace: Option<Arc<str>>,
+        purpose: Purpose,
+    ) -> Result<(UseGuard, NamespacedInformer<K>), Error> {
+        let is_permanent = matches!(purpose, Purpose::Declare);
+        let obtain = |entry: &InformerEntry| entry.informer::<K>(is_permanent);
+        let (guard, informer) = self.entry(kind, namespace.clone(), purpose, obtain)?;
+        let informer = NamespacedInformer {
+            namespace,
+            informer,
+            entry: guard.clone(),
+        };
+        Ok((guard, informer))
+    }
+}
+
+impl<K: Object> NamespacedInformer<K> {
+    /// Returns the namespace; `None` for all namespaces.
+    #[must_use]
+    pub fn namespace(&self) -> Option<&Arc<str>> {
+        self.namespace.as_ref()
+    }
+
+    /// Returns the informer.
+    #[must_use]
+    pub fn informer(&self) -> &Informer<K> {
+        &self.informer
+    }
+
+    /// Subscribes to the informer. A subscription to an informer that has ended ends at once.
+    pub fn subscribe(&self) -> Subscription<K> {
+        self.informer.subscribe()
+    }
+
+    /// Returns whether the informer was removed from the cache, with its namespace or alone. True before its
+    /// subscriptions end.
+    #[must_use]
+    pub fn was_removed(&self) -> bool {
+        self.entry.is_removed()
+    }
+
+    /// Returns whether the informer ended because its namespace was removed from the scope of the cache, and not
+    /// for another reason. True before its subscriptions end.
+    #[must_use]
+    pub fn has_left_scope(&self) -> bool {
+        self.entry.has_left_scope()
+    }
+}
+
+impl<K: Object> Clone for NamespacedInformer<K> {
+    fn clone(&self) -> Self {
+        Self {
+            namespace: self.namespace.clone(),
+            informer: self.informer.clone(),
+            entry: self.entry.clone(),
+        }
+    }
+}
+
+impl<K: Object> fmt::Debug for NamespacedInformer<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NamespacedInformer")
+            .field("kind", self.entry.kind())
+            .field("namespace", &self.namespace)
+            .finish_non_exhaustive()
+    }
+}
