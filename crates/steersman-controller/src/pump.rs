@@ -1,14 +1,12 @@
 //! Driver: the wiring of one watch: subscription, predicate, handler, queue.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::panic::resume_unwind;
 use std::pin::pin;
 use std::sync::Arc;
 
 use futures::channel::oneshot;
 use futures::future::{BoxFuture, FutureExt, join_all};
-use steersman_cache::internal::CacheInternals as _;
+use steersman_cache::internal::{CacheInternals as _, NamespacedInformer};
 use steersman_cache::{Cache, Error};
 use steersman_informer::{Delivery, Informer, Subscription};
 use steersman_object::{Kind, Object};
@@ -17,6 +15,7 @@ use tokio::task::JoinSet;
 
 use crate::request::RequestKey;
 use crate::source::subscribe;
+use crate::watch::followed_namespaces::FollowedNamespaces;
 use crate::watch::{AnySource, AnyWatch, Pump, PumpEnd, Sink, Watch};
 
 /// A watch of an informer that need not belong to the cache of the controller.
@@ -31,14 +30,10 @@ struct FollowedScope<K: Object, R: RequestKey> {
     watch: Arc<Watch<K, R>>,
     cache: Cache,
     sink: Sink<R>,
-    /// The namespaces with a subscription, each with the number of its removals before.
-    subscribed: BTreeMap<Namespace, u64>,
+    namespaces: FollowedNamespaces,
     /// The subscriptions without a pump.
-    new: Vec<(Namespace, Subscription<K>)>,
+    new: Vec<(NamespacedInformer<K>, Subscription<K>)>,
 }
-
-/// The namespace of an informer; `None` for all namespaces.
-type Namespace = Option<Arc<str>>;
 
 impl<K: Object, R: RequestKey> AnyWatch<R> for Watch<K, R> {
     fn kind(&self) -> &Kind {
@@ -74,7 +69,7 @@ impl<K: Object, R: RequestKey> FollowedScope<K, R> {
             watch,
             cache: cache.clone(),
             sink: sink.clone(),
-            subscribed: BTreeMap::new(),
+            namespaces: FollowedNamespaces::default(),
             new: Vec::new(),
         };
         this.subscribe()?;
@@ -83,12 +78,10 @@ impl<K: Object, R: RequestKey> FollowedScope<K, R> {
 
     /// Subscribes to the informers of namespaces that are new.
     fn subscribe(&mut self) -> Result<(), Error> {
-        let informers = self.cache.informers_by_namespace::<K>(self.watch.kind())?;
-        for (namespace, informer) in informers {
-            if let Entry::Vacant(vacant) = self.subscribed.entry(namespace.clone()) {
-                vacant.insert(self.cache.removals_of(namespace.as_deref()));
-                self.new.push((namespace, informer.subscribe()));
-            }
+        let informers = self.cache.informers_by_namespace(self.watch.kind())?;
+        for informer in self.namespaces.begin(&informers) {
+            let subscription = informer.subscribe();
+            self.new.push((informer, subscription));
         }
         Ok(())
     }
@@ -111,13 +104,9 @@ impl<K: Object, R: RequestKey> FollowedScope<K, R> {
                     break;
                 },
                 Some(end) = pumps.join_next(), if !pumps.is_empty() => match end {
-                    // An informer that ends while its namespace stays was removed, or the cache has stopped.
-                    Ok(namespace) => {
-                        let before = self.subscribed.remove(&namespace);
-                        if before == Some(self.cache.removals_of(namespace.as_deref())) {
-                            break;
-                        }
-                    }
+                    Ok(informer) => if !self.namespaces.end(&informer) {
+                        break;
+                    },
                     Err(error) => if let Ok(panic) = error.try_into_panic() {
                         resume_unwind(panic);
                     },
@@ -134,8 +123,11 @@ impl<K: Object, R: RequestKey> FollowedScope<K, R> {
     }
 
     /// Spawns the pumps of new subscriptions. Returns receivers of their initial sets.
-    fn spawn_new(&mut self, pumps: &mut JoinSet<Namespace>) -> Vec<oneshot::Receiver<()>> {
-        let new = self.new.drain(..).map(|(namespace, subscription)| {
+    fn spawn_new(
+        &mut self,
+        pumps: &mut JoinSet<NamespacedInformer<K>>,
+    ) -> Vec<oneshot::Receiver<()>> {
+        let new = self.new.drain(..).map(|(informer, subscription)| {
             let (tell, synced) = oneshot::channel();
             let run = pump(
                 subscription,
@@ -143,7 +135,7 @@ impl<K: Object, R: RequestKey> FollowedScope<K, R> {
                 self.sink.clone(),
                 tell,
             );
-            pumps.spawn(run.map(|_| namespace));
+            pumps.spawn(run.map(|_| informer));
             synced
         });
         new.collect()

@@ -2,6 +2,7 @@
 
 mod adapters;
 mod layered;
+mod requested_object;
 mod of_object;
 mod from_kube;
 mod finalizers;

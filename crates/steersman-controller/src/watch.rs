@@ -1,6 +1,7 @@
 //! Machine: one watch: a kind, its predicate and its handler, and the requests that an event causes.
 
 mod handling;
+pub(crate) mod followed_namespaces;
 pub(crate) mod in_clusters;
 pub(crate) mod optional;
 pub(crate) mod added;

@@ -12,6 +12,7 @@ use crate::action::Action;
 use crate::context::Context;
 use crate::error::Error;
 use crate::reconcile::Reconciler;
+use crate::reconcile::requested_object::requested_object;
 use crate::request::Request;
 
 /// A reconciler made of the functions of an operator for kube-runtime; see [`from_kube`].
@@ -116,7 +117,7 @@ where
     E: StdError + Send + Sync + 'static,
 {
     async fn reconcile(&self, ctx: &Context, request: Request) -> Result<Action, Error> {
-        let Some(object) = ctx.client().get_opt::<K>(&request.key).await? else {
+        let Some(object) = requested_object::<K>(ctx, &request).await? else {
             return Ok(Action::done());
         };
         let reconciled = (self.reconcile)(Arc::clone(&object), Arc::clone(&self.ctx));

@@ -10,6 +10,7 @@ use crate::action::Action;
 use crate::context::Context;
 use crate::error::Error;
 use crate::reconcile::Reconciler;
+use crate::reconcile::requested_object::requested_object;
 use crate::request::Request;
 
 /// A reconciler made of a function of an object; see [`of_object`].
@@ -21,7 +22,8 @@ pub struct ObjectReconciler<K, F> {
 /// Makes a reconciler of a function that gets the object, as the cache has it, instead of its key.
 ///
 /// The function does not run for an object that does not exist: the garbage collector deletes the
-/// children, and a [finalizer](crate::Finalizers) cleans up everything else. This is
+/// children, and a [finalizer](crate::Finalizers) cleans up everything else. Nor does it run for an object of
+/// a namespace outside the scope of the cache, such as one that was removed while its request waited. This is
 /// `reconcile.AsReconciler` of controller-runtime. [`from_kube`](super::from_kube) takes functions with
 /// the arguments of kube-runtime.
 ///
@@ -56,7 +58,7 @@ where
     Fut: Future<Output = Result<Action, Error>> + Send,
 {
     async fn reconcile(&self, ctx: &Context, request: Request) -> Result<Action, Error> {
-        match ctx.client().get_opt::<K>(&request.key).await? {
+        match requested_object::<K>(ctx, &request).await? {
             Some(object) => (self.function)(object, ctx.clone()).await,
             None => Ok(Action::done()),
         }

@@ -11,6 +11,7 @@ use crate::context::Context;
 use crate::context::report::ConditionsOf;
 use crate::error::Error;
 use crate::predicate::Predicate;
+use crate::reconcile::requested_object::requested_object;
 use crate::reconcile::{BoxReconciler, Reconciler};
 use crate::request::Request;
 use crate::status::ControllerStatus;
@@ -155,7 +156,7 @@ impl<K: Object> Predicate<K> for PausePredicate<K> {
 
 impl<K: TypedObject> Reconciler for Pausing<K> {
     async fn reconcile(&self, ctx: &Context, request: Request) -> Result<Action, Error> {
-        let Some(object) = ctx.client().get_opt::<K>(&request.key).await? else {
+        let Some(object) = requested_object::<K>(ctx, &request).await? else {
             self.status.resumed(&request.key);
             return self.inner.reconcile(ctx, request).await;
         };

@@ -76,8 +76,14 @@ struct Member<R: RequestKey> {
 trait AnyAddedWatch<R: RequestKey>: Send + Sync {
     fn kind(&self) -> &Kind;
 
-    /// Returns the task of the watch in one controller.
-    fn follow(self: Arc<Self>, cache: Cache, sink: Sink<R>) -> BoxFuture<'static, PumpEnd>;
+    /// Returns the task of the watch in one controller. After `removed` has fired, the handler is not called
+    /// again.
+    fn follow(
+        self: Arc<Self>,
+        cache: Cache,
+        sink: Sink<R>,
+        removed: CancellationToken,
+    ) -> BoxFuture<'static, PumpEnd>;
 }
 
 /// The source of a controller that follows a set.
@@ -212,7 +218,8 @@ impl<R: RequestKey> FollowedSet<R> {
         loop {
             for (id, member) in later_than(last_id, &mut members) {
                 last_id = id;
-                let task = member.watch.follow(cache.clone(), sink.clone());
+                let removed = member.removed.clone();
+                let task = member.watch.follow(cache.clone(), sink.clone(), removed);
                 watches.spawn(member.removed.run_until_cancelled_owned(task));
             }
             tokio::select! {
@@ -251,8 +258,13 @@ impl<K: Object, R: RequestKey> AnyAddedWatch<R> for Watch<K, R> {
         self.kind()
     }
 
-    fn follow(self: Arc<Self>, cache: Cache, sink: Sink<R>) -> BoxFuture<'static, PumpEnd> {
-        follow_kind(self, cache, sink).boxed()
+    fn follow(
+        self: Arc<Self>,
+        cache: Cache,
+        sink: Sink<R>,
+        removed: CancellationToken,
+    ) -> BoxFuture<'static, PumpEnd> {
+        follow_kind(self, cache, sink, removed).boxed()
     }
 }
 

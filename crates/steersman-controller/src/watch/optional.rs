@@ -1,8 +1,6 @@
 //! Driver: a watch of a kind that need not be served: it begins when the server serves the kind, and ends
 //! when the server serves the kind no more.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::future::pending;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
@@ -12,7 +10,7 @@ use futures::future::{BoxFuture, FutureExt, select_all};
 use futures::stream::{FuturesUnordered, StreamExt};
 use steersman_cache::Cache;
 use steersman_cache::InformerState;
-use steersman_cache::internal::{CacheInternals as _, HeldInformers};
+use steersman_cache::internal::{CacheInternals as _, HeldInformers, NamespacedInformer};
 use steersman_client::Client;
 use steersman_informer::{Certainty, Delivery, Event, Informer, Reason, Subscription};
 use steersman_object::{Jitter, Kind, Object, report};
@@ -20,6 +18,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::request::RequestKey;
+use crate::watch::followed_namespaces::FollowedNamespaces;
 use crate::watch::{AnySource, PumpEnd, Sink, Watch};
 
 /// The pause between two questions whether the server serves the kind, before jitter.
@@ -42,8 +41,18 @@ struct ServedKind {
 enum OptionalEnd {
     /// The server serves the kind no more.
     NotServed,
-    /// The cache has stopped, or refuses the kind.
-    NotCached,
+    /// The informer was removed from the cache.
+    InformerRemoved,
+    /// The cache has stopped.
+    CacheStopped,
+}
+
+/// Handles the events of an optional watch until the watch is removed.
+struct OptionalEvents<K: Object, R: RequestKey> {
+    watch: Arc<Watch<K, R>>,
+    sink: Sink<R>,
+    /// Fires when the watch is removed from its set (SRC-5); never for a watch that the builder declared.
+    removed: CancellationToken,
 }
 
 impl<K: Object, R: RequestKey> OptionalWatch<K, R> {
@@ -56,27 +65,31 @@ impl<K: Object, R: RequestKey> OptionalWatch<K, R> {
 
 impl<K: Object, R: RequestKey> AnySource<R> for OptionalWatch<K, R> {
     fn run(self: Box<Self>, cache: &Cache, sink: Sink<R>) -> BoxFuture<'static, PumpEnd> {
-        follow_kind(self.watch, cache.clone(), sink).boxed()
+        follow_kind(self.watch, cache.clone(), sink, CancellationToken::new()).boxed()
     }
 }
 
-/// Watches a kind whenever the server serves it, until the cache stops.
+/// Watches a kind whenever the server serves it, until the cache stops. After `removed` has fired, the handler is
+/// not called again.
 pub(crate) async fn follow_kind<K: Object, R: RequestKey>(
     watch: Arc<Watch<K, R>>,
     cache: Cache,
     sink: Sink<R>,
+    removed: CancellationToken,
 ) -> PumpEnd {
     sink.metrics.watches(watch.kind());
     let mut served = ServedKind::new(watch.kind(), &sink);
+    let events = OptionalEvents {
+        watch,
+        sink,
+        removed,
+    };
     loop {
         served.begin().await;
-        match watch_while_served(&watch, &cache, &sink, &mut served).await {
-            OptionalEnd::NotServed => tracing::info!(
-                controller = served.controller,
-                kind = %served.kind,
-                "the server serves an optional kind no more: its watch ends"
-            ),
-            OptionalEnd::NotCached => return PumpEnd::Finished,
+        let end = watch_while_served(&events, &cache, &mut served).await;
+        served.log_end(&end);
+        if !matches!(end, OptionalEnd::NotServed) {
+            return PumpEnd::Finished;
         }
     }
 }
@@ -84,75 +97,76 @@ pub(crate) async fn follow_kind<K: Object, R: RequestKey>(
 /// Watches a kind until the server serves it no more. Objects that disappeared unseen are handled as deleted,
 /// so that the objects that refer to them are requested (SRC-4).
 async fn watch_while_served<K: Object, R: RequestKey>(
-    watch: &Watch<K, R>,
+    events: &OptionalEvents<K, R>,
     cache: &Cache,
-    sink: &Sink<R>,
     served: &mut ServedKind,
 ) -> OptionalEnd {
     let mut changes = cache.scope_changes();
     let gone = CancellationToken::new();
     let mut pumps = FuturesUnordered::new();
-    // The namespaces with a pump, each with the number of its removals before.
-    let mut subscribed = BTreeMap::new();
+    let mut namespaces = FollowedNamespaces::default();
     let held = loop {
-        let held: HeldInformers<K> = match cache.hold(&served.kind) {
-            Ok(held) => held,
-            Err(error) => return served.not_cached(&error),
+        let Ok(held) = cache.hold(&served.kind) else {
+            return OptionalEnd::CacheStopped;
         };
-        for (namespace, informer) in held.by_namespace() {
-            if let Entry::Vacant(vacant) = subscribed.entry(namespace.clone()) {
-                let (namespace, removals) =
-                    (namespace.clone(), cache.removals_of(namespace.as_deref()));
-                let pump = pump(informer.subscribe(), watch, sink, &gone);
-                pumps.push(pump.map(move |()| namespace));
-                vacant.insert(removals);
-            }
+        for informer in namespaces.begin(held.informers()) {
+            let pump = events.pump(informer.subscribe(), &gone);
+            pumps.push(pump.map(|()| informer));
         }
         tokio::select! {
             () = served.end(&held) => break held,
             // CTRL-42: a namespace was added to the cache, or removed from it.
             _ = changes.changed() => {}
-            Some(namespace) = pumps.next() => {
-                let before = subscribed.remove(&namespace);
-                if before == Some(cache.removals_of(namespace.as_deref())) {
-                    return OptionalEnd::NotCached;
-                }
-            }
+            Some(informer) = pumps.next() => if !namespaces.end(&informer) {
+                return match informer.was_removed() {
+                    true => OptionalEnd::InformerRemoved,
+                    false => OptionalEnd::CacheStopped,
+                };
+            },
         }
     };
     gone.cancel();
     while pumps.next().await.is_some() {}
-    // SRC-4
-    for informer in held.informers() {
-        for entry in informer.as_store().entries(None) {
+    // SRC-4, but not for objects of a namespace that was removed just now: they exist (CTRL-42).
+    for informer in held
+        .informers()
+        .filter(|informer| !informer.has_left_scope())
+    {
+        for entry in informer.informer().as_store().entries(None) {
             let event = Event::deleted(entry, Certainty::FinalStateUnknown);
-            sink.handle(watch, &event).await;
+            events.handle(&event).await;
         }
     }
     held.end();
     OptionalEnd::NotServed
 }
 
-/// Handles the events of one subscription until its informer stops, or `gone` fires and no delivery waits.
-async fn pump<K: Object, R: RequestKey>(
-    mut subscription: Subscription<K>,
-    watch: &Watch<K, R>,
-    sink: &Sink<R>,
-    gone: &CancellationToken,
-) {
-    loop {
-        let is_empty = subscription.waiting() == 0;
-        let delivery = tokio::select! {
-            biased;
-            delivery = subscription.next() => delivery,
-            () = gone.cancelled(), if is_empty => return,
-        };
-        match delivery {
-            Some(Delivery::Event(event)) => sink.handle(watch, &event).await,
-            Some(_) => {}
-            None => return,
+// === impl OptionalEvents ===
+
+impl<K: Object, R: RequestKey> OptionalEvents<K, R> {
+    /// Handles the events of one subscription until its informer ends, or `gone` fires and no delivery waits.
+    async fn pump(&self, mut subscription: Subscription<K>, gone: &CancellationToken) {
+        loop {
+            let is_empty = subscription.waiting() == 0;
+            let delivery = tokio::select! {
+                biased;
+                delivery = subscription.next() => delivery,
+                () = gone.cancelled(), if is_empty => return,
+            };
+            match delivery {
+                Some(Delivery::Event(event)) => self.handle(&event).await,
+                Some(_) => {}
+                None => return,
+            }
+            tokio::task::coop::consume_budget().await;
         }
-        tokio::task::coop::consume_budget().await;
+    }
+
+    async fn handle(&self, event: &Event<K>) {
+        // SRC-5: the task of a removed watch handles several events in one turn.
+        if !self.removed.is_cancelled() {
+            self.sink.handle(&self.watch, event).await;
+        }
     }
 }
 
@@ -168,33 +182,46 @@ impl ServedKind {
         }
     }
 
-    /// Logs that the cache does not watch the kind.
-    fn not_cached(&self, error: &steersman_cache::Error) -> OptionalEnd {
-        tracing::debug!(
-            controller = self.controller,
-            kind = %self.kind,
-            error = %report(error),
-            "the cache does not watch the optional kind"
-        );
-        OptionalEnd::NotCached
+    fn log_end(&self, end: &OptionalEnd) {
+        let (controller, kind) = (&self.controller, &self.kind);
+        match end {
+            OptionalEnd::NotServed => tracing::info!(
+                controller, %kind,
+                "the server serves an optional kind no more: its watch ends, and begins again once its definition \
+                 is installed"
+            ),
+            OptionalEnd::InformerRemoved => tracing::warn!(
+                controller, %kind,
+                "the informer of an optional kind was removed from the cache: its watch has ended, and changes of \
+                 its objects cause no run until the controller starts again"
+            ),
+            OptionalEnd::CacheStopped => tracing::debug!(
+                controller, %kind,
+                "the cache has stopped: the watch of an optional kind ends"
+            ),
+        }
     }
 
-    /// Waits until the server serves the kind.
+    /// Waits until the server serves the kind. A server that does not answer is asked again.
     async fn begin(&mut self) {
-        let mut is_logged = false;
-        while self.is_served().await != Some(true) {
-            if !is_logged {
-                is_logged = true;
-                tracing::info!(
-                    controller = self.controller,
-                    kind = %self.kind,
-                    "the server does not serve an optional kind: the controller works without it, and watches it \
-                     once its definition is installed"
-                );
+        let mut is_missing = false;
+        loop {
+            match self.is_served().await {
+                Some(true) => break,
+                Some(false) if !is_missing => {
+                    is_missing = true;
+                    tracing::info!(
+                        controller = self.controller,
+                        kind = %self.kind,
+                        "the server does not serve an optional kind: the controller works without it, and watches \
+                         it once its definition is installed"
+                    );
+                }
+                Some(false) | None => {}
             }
             self.pause().await;
         }
-        if is_logged {
+        if is_missing {
             tracing::info!(
                 controller = self.controller,
                 kind = %self.kind,
@@ -207,11 +234,9 @@ impl ServedKind {
     /// this. A server that cannot be asked confirms nothing.
     async fn end<K: Object>(&mut self, held: &HeldInformers<K>) {
         loop {
-            select_all(
-                held.informers()
-                    .map(|informer| not_served(informer).boxed()),
-            )
-            .await;
+            // A kind has at least one informer, as `select_all` requires.
+            let informers = held.informers().map(NamespacedInformer::informer);
+            select_all(informers.map(|informer| not_served(informer).boxed())).await;
             if self.is_served().await == Some(false) {
                 return;
             }

@@ -7,11 +7,11 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
 use steersman_cache::CacheOptions;
-use steersman_controller::{Controller, Error, handler, source};
+use steersman_controller::{Action, Context, Controller, Error, handler, reconcile, source};
 use steersman_object::{Object as _, ObjectKey};
 
-use crate::optional::{Monitor, install};
-use crate::world::{World, deployment, record};
+use crate::sources::optional::{Monitor, install};
+use crate::world::{HOUR, World, deployment, record};
 
 fn in_namespace(mut object: Value, namespace: &str) -> Value {
     object["metadata"]["namespace"] = json!(namespace);
@@ -163,9 +163,131 @@ async fn optional_watches_and_polls_follow_the_namespaces_of_the_cache() {
         world.server.create(monitor(namespace, "last")).unwrap();
     }
     assert_eq!(runs.rest().await, ["a/last"]);
-    // The next call finds the object outside the scope.
-    tokio::time::sleep(2 * every).await;
     assert_eq!(results.get(&ObjectKey::namespaced("b", "web")), None);
     assert!(results.get(&ObjectKey::namespaced("a", "web")).is_some());
     assert!(!running.is_finished());
+}
+
+// CTRL-42: the tasks of the informers end after the server has sent the events, in a random order.
+#[tokio::test(start_paused = true)]
+async fn an_object_that_is_created_after_the_removal_of_its_namespace_causes_no_run() {
+    let mut world = world();
+    install(&world);
+    let (note, mut runs) = record();
+    let controller = Controller::builder::<Deployment>()
+        .watches::<ConfigMap>(handler::itself())
+        .watches_optional::<Monitor>(handler::itself())
+        .build(note.reconciler())
+        .unwrap();
+    world.start(controller);
+    for _ in 0..16 {
+        world.cache.add_namespace("b").unwrap();
+        assert!(runs.rest().await.is_empty());
+        world.cache.remove_namespace("b").unwrap();
+        let late = [
+            ("configmaps", config("b", "late")),
+            ("deployments.apps", in_namespace(deployment("late"), "b")),
+            (
+                "monitors.metrics.example.com",
+                object("metrics.example.com/v1", "Monitor", "b", "late"),
+            ),
+        ];
+        for (_, object) in &late {
+            world.server.create(object.clone()).unwrap();
+        }
+        assert!(runs.rest().await.is_empty());
+        for (resource, _) in late {
+            world.server.delete(resource, "b", "late").unwrap();
+        }
+    }
+}
+
+// CTRL-42: the event that a handler works on at the removal still causes its run, and one that waits does not.
+#[tokio::test(start_paused = true)]
+async fn an_event_that_waits_for_its_handler_at_the_removal_of_its_namespace_is_dropped() {
+    let mut world = world();
+    world.cache.add_namespace("b").unwrap();
+    for name in ["first", "second"] {
+        world.server.create(config("b", name)).unwrap();
+    }
+    let (called, mut calls) = record();
+    let (note, mut runs) = record();
+    let slow = handler::mapped_async(move |_, config: Arc<ConfigMap>| {
+        called.note(&config.key());
+        async move {
+            tokio::time::sleep(Duration::from_secs(20)).await;
+            Ok([config.key()])
+        }
+    });
+    let controller = Controller::builder::<Deployment>()
+        .watches::<ConfigMap>(slow)
+        .build(note.reconciler())
+        .unwrap();
+    world.start(controller);
+    assert_eq!(calls.next().await, "b/first");
+    world.cache.remove_namespace("b").unwrap();
+    assert_eq!(runs.rest().await, ["b/first"]);
+    assert!(calls.seen_nothing_more());
+}
+
+// CTRL-42: all namespaces of before are removed in one turn.
+#[tokio::test(start_paused = true)]
+async fn watches_and_polls_move_to_another_namespace_at_once() {
+    let mut world = world();
+    install(&world);
+    for namespace in ["a", "b"] {
+        let monitor = object("metrics.example.com/v1", "Monitor", namespace, "m");
+        world.server.create(monitor).unwrap();
+        let web = in_namespace(deployment("web"), namespace);
+        world.server.create(web).unwrap();
+    }
+    let (note, mut runs) = record();
+    let poll = source::poll(Duration::from_secs(24 * 3600), |_: Arc<Deployment>| {
+        std::future::ready(Ok::<_, Error>(1))
+    });
+    let results = poll.results();
+    let controller = Controller::builder::<Deployment>()
+        .watches_optional::<Monitor>(handler::itself())
+        .polls(poll)
+        .build(note.reconciler())
+        .unwrap();
+    let running = world.start(controller);
+    let sorted = |mut names: Vec<String>| {
+        names.sort();
+        names.dedup();
+        names
+    };
+    assert_eq!(sorted(runs.rest().await), ["a/m", "a/web"]);
+    for (from, to) in [("a", "b"), ("b", "a")].repeat(16) {
+        world.cache.add_namespace(to).unwrap();
+        world.cache.remove_namespace(from).unwrap();
+        let expected = [format!("{to}/m"), format!("{to}/web")];
+        assert_eq!(sorted(runs.rest().await), expected);
+        assert_eq!(results.len(), 1);
+        assert!(results.get(&ObjectKey::namespaced(to, "web")).is_some());
+        assert!(!running.is_finished());
+    }
+}
+
+// CTRL-42: a request that waits when its namespace is removed.
+#[tokio::test(start_paused = true)]
+async fn a_request_for_an_object_outside_the_scope_ends_without_a_run_or_an_error() {
+    let mut world = world();
+    world.cache.add_namespace("b").unwrap();
+    let web = in_namespace(deployment("web"), "b");
+    world.server.create(web).unwrap();
+    let (note, mut runs) = record();
+    let reconciler = reconcile::of_object(move |site: Arc<Deployment>, _: Context| {
+        note.note(&site.key());
+        std::future::ready(Ok(Action::requeue_after(HOUR / 2)))
+    });
+    let controller = Controller::builder::<Deployment>()
+        .build(reconciler)
+        .unwrap();
+    world.start(controller);
+    assert_eq!(runs.next().await, "b/web");
+    world.cache.remove_namespace("b").unwrap();
+    assert!(runs.is_quiet().await);
+    let labels = r#"controller="deployment""#;
+    assert_eq!(world.metric("reconcile_errors_total", labels), "0");
 }

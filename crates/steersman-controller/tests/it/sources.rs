@@ -1,5 +1,11 @@
 //! Sources besides the kinds of the cache: channels, periodic sources and informers.
 
+mod mapped_async;
+pub(crate) mod optional;
+mod polls;
+mod runtime_kinds;
+mod watch_set;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::future::{BoxFuture, FutureExt};
-use futures::stream::{BoxStream, FuturesUnordered, StreamExt, select_all, unfold};
+use futures::stream::{BoxStream, FuturesUnordered, SelectAll, StreamExt, once, unfold};
 use steersman_cache::Cache;
-use steersman_cache::internal::CacheInternals as _;
+use steersman_cache::internal::{CacheInternals as _, NamespacedInformer};
 use steersman_informer::{Delivery, Event};
-use steersman_object::{Kind, ObjectKey, TypedObject, panic_text, report};
+use steersman_object::{Kind, Object, ObjectKey, TypedObject, panic_text};
 use steersman_workqueue::AddOptions;
 use tokio::time::{sleep_until, timeout};
 
@@ -22,11 +22,11 @@ use crate::context::reason::STREAM;
 use crate::error::Error;
 use crate::metrics::sources::PollOutcome;
 use crate::request::RequestKey;
-use crate::source::subscribe;
+use crate::watch::followed_namespaces::FollowedNamespaces;
 use crate::watch::{AnySource, PumpEnd, Sink};
 
 /// The running poll of a controller.
-struct Polling<K, T, R: RequestKey> {
+struct Polling<K: Object, T, R: RequestKey> {
     schedule: PollSchedule,
     function: PollFunction<K, T>,
     limit: Duration,
@@ -34,6 +34,15 @@ struct Polling<K, T, R: RequestKey> {
     kind: Kind,
     cache: Cache,
     sink: Sink<R>,
+    namespaces: FollowedNamespaces,
+    /// The deliveries of each followed namespace.
+    deliveries: SelectAll<BoxStream<'static, PollDelivery<K>>>,
+}
+
+/// A delivery of the informer of a namespace, or its end.
+enum PollDelivery<K: Object> {
+    Delivery(Delivery<K>),
+    Ended(NamespacedInformer<K>),
 }
 
 /// A call that ended, with the state of its object; `None` if the object does not exist any more.
@@ -55,6 +64,8 @@ where
             kind: Kind::of::<K>(),
             cache: cache.clone(),
             sink,
+            namespaces: FollowedNamespaces::default(),
+            deliveries: SelectAll::new(),
         };
         polling.run().boxed()
     }
@@ -67,55 +78,56 @@ where
     R: RequestKey + From<ObjectKey>,
 {
     async fn run(mut self) -> PumpEnd {
+        // Before the informers are read, so that no change is missed.
         let mut changes = self.cache.scope_changes();
-        let Some(mut deliveries) = self.deliveries() else {
-            return PumpEnd::Finished;
-        };
         let mut calls = FuturesUnordered::new();
-        loop {
+        let mut is_stopped = !self.subscribe();
+        while !is_stopped {
             while let Some(call) = self.schedule.next(now()) {
                 calls.push(self.call(call));
             }
             tokio::select! {
-                delivery = deliveries.next() => match delivery {
-                    Some(Delivery::Event(event)) => self.observe(&event),
-                    Some(_) => {}
-                    None => return PumpEnd::Stopped { kind: self.kind },
+                Some(delivery) = self.deliveries.next() => match delivery {
+                    PollDelivery::Delivery(Delivery::Event(event)) => self.observe(&event),
+                    // Other deliveries carry no object.
+                    PollDelivery::Delivery(_) => {}
+                    PollDelivery::Ended(informer) => is_stopped = !self.leave(&informer),
                 },
                 Some((call, state)) = calls.next(), if !calls.is_empty() => self.end(&call, state),
                 () = at(self.schedule.next_due()) => {}
-                // CTRL-42: known objects come again, and those that were deleted meanwhile are missing when
-                // they are called.
-                _ = changes.changed() => match self.deliveries() {
-                    Some(all) => deliveries = all,
-                    None => return PumpEnd::Finished,
-                },
+                // CTRL-42
+                _ = changes.changed() => is_stopped = !self.subscribe(),
             }
             tokio::task::coop::consume_budget().await;
         }
+        PumpEnd::Stopped { kind: self.kind }
     }
 
-    /// Subscribes to the kind; `None` if the cache refuses it.
-    fn deliveries(&self) -> Option<BoxStream<'static, Delivery<K>>> {
-        let subscriptions = match subscribe::<K>(&self.cache, &self.kind) {
-            Ok(subscriptions) => subscriptions,
-            Err(error) => {
-                tracing::error!(
-                    controller = self.sink.status.controller(),
-                    kind = %self.kind,
-                    error = %report(&error),
-                    "the cache cannot watch the kind of a poll: change the options of the cache"
-                );
-                return None;
-            }
+    /// Subscribes to the informers of namespaces that are new. Returns whether the cache runs.
+    fn subscribe(&mut self) -> bool {
+        let Ok(informers) = self.cache.informers_by_namespace::<K>(&self.kind) else {
+            return false;
         };
-        let streams = subscriptions.into_iter().map(|subscription| {
-            unfold(subscription, |mut subscription| async move {
-                Some((subscription.next().await?, subscription))
-            })
-            .boxed()
-        });
-        Some(select_all(streams).boxed())
+        for informer in self.namespaces.begin(&informers) {
+            self.deliveries.push(deliveries(informer));
+        }
+        true
+    }
+
+    /// CTRL-42: forgets the objects of a removed namespace. Returns false if the informer ended for another
+    /// reason.
+    fn leave(&mut self, informer: &NamespacedInformer<K>) -> bool {
+        if !self.namespaces.end(informer) {
+            return false;
+        }
+        for key in self
+            .schedule
+            .keys_in(informer.namespace().map(|name| &**name))
+        {
+            self.forget(&key);
+        }
+        // The namespace may have been added again.
+        self.subscribe()
     }
 
     fn observe(&mut self, event: &Event<K>) {
@@ -216,6 +228,16 @@ where
             "the call of a poll failed: the object keeps its last state, and other objects are polled"
         );
     }
+}
+
+/// Returns the deliveries of an informer, and then its end.
+fn deliveries<K: Object>(informer: NamespacedInformer<K>) -> BoxStream<'static, PollDelivery<K>> {
+    let deliveries = unfold(informer.subscribe(), |mut subscription| async move {
+        let delivery = subscription.next().await?;
+        Some((PollDelivery::Delivery(delivery), subscription))
+    });
+    let end = once(async { PollDelivery::Ended(informer) });
+    deliveries.chain(end).boxed()
 }
 
 fn panicked(payload: &(dyn Any + Send)) -> Error {

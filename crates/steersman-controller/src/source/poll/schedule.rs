@@ -124,6 +124,13 @@ impl PollSchedule {
         }
     }
 
+    /// Returns the keys of the objects in a namespace; those of all objects for `None`.
+    pub(crate) fn keys_in(&self, namespace: Option<&str>) -> Vec<ObjectKey> {
+        let keys = self.objects.keys();
+        let within = keys.filter(|key| namespace.is_none_or(|name| key.namespace() == Some(name)));
+        within.cloned().collect()
+    }
+
     /// Returns the next call that is due, unless as many are in progress as may be.
     pub(crate) fn next(&mut self, now: Instant) -> Option<Call> {
         if self.running >= self.max_concurrent {

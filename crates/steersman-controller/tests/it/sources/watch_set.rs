@@ -5,12 +5,13 @@ use std::sync::Arc;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_core::DynamicObject;
+use parking_lot::Mutex;
 use steersman_controller::{
     Action, Context, Controller, Error, Request, WatchSet, handler, predicate, reconcile,
 };
 use steersman_object::{Gvk, Kind, Scope};
 
-use crate::optional::{install, monitor};
+use crate::sources::optional::{install, monitor};
 use crate::world::{HOUR, World, record};
 
 const MONITORS: &str = "monitors.metrics.example.com";
@@ -154,4 +155,32 @@ async fn a_removed_watch_calls_its_handler_no_more() {
     tokio::time::sleep(HOUR).await;
     assert!(calls.seen_nothing_more());
     assert!(runs.rest().await.is_empty());
+}
+
+/// SRC-5: a task handles several events in one turn.
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_removes_its_own_watch_is_not_called_for_the_events_that_wait() {
+    let mut world = World::new();
+    for name in ["first", "second", "third"] {
+        world.own(name, &["web"]);
+    }
+    let (note, mut runs) = record();
+    let watches = WatchSet::<Request>::new();
+    let controller = Controller::builder::<Deployment>()
+        .watch_set(&watches)
+        .build(note.reconciler())
+        .unwrap();
+    world.start(controller);
+    let (called, mut calls) = record();
+    let own = Arc::new(Mutex::new(None));
+    let (remove, notes) = (Arc::clone(&own), called.clone());
+    let added = watches.add::<ConfigMap>(handler::mapped(move |config: &ConfigMap| {
+        notes.note(&config.metadata.name.clone().unwrap_or_default());
+        drop(remove.lock().take());
+        [steersman_object::ObjectKey::namespaced("default", "web")]
+    }));
+    *own.lock() = Some(added);
+    assert_eq!(calls.rest().await, ["first"]);
+    assert_eq!(runs.rest().await, ["web"], "the request of the only call");
+    drop(called);
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use steersman_controller::{Controller, Request, handler, predicate};
 use steersman_object::{Gvk, Kind};
 
-use crate::optional::{install, monitor};
+use crate::sources::optional::{install, monitor};
 use crate::world::{World, record};
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,31 @@
+//! Driver: reads the object of a request for the reconcilers of this crate.
+
+use std::sync::Arc;
+
+use steersman_object::TypedObject;
+
+use crate::context::Context;
+use crate::error::Error;
+use crate::request::Request;
+
+/// Returns the object of a request as the cache has it; `None` if it does not exist, or if its namespace is outside
+/// the scope of the cache.
+///
+/// CTRL-42: requests of a namespace may wait when the namespace is removed from the cache. A retry would find the
+/// object outside the scope again, and an object of a namespace that returns is requested anew.
+pub(super) async fn requested_object<K: TypedObject>(
+    ctx: &Context,
+    request: &Request,
+) -> Result<Option<Arc<K>>, Error> {
+    match ctx.client().get_opt::<K>(&request.key).await {
+        Ok(found) => Ok(found),
+        Err(steersman_client::Error::Cache(error)) if error.is_outside_scope() => {
+            tracing::debug!(
+                object = %request.key,
+                "the object of a request is outside the scope of the cache: the request ends"
+            );
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
