@@ -57,7 +57,7 @@ use crate::wire::{Middleware, Wire};
 /// ```
 #[derive(Clone)]
 pub struct Connection {
-    way: Destination,
+    destination: Destination,
     endpoint: Arc<str>,
     host: Arc<str>,
     default_namespace: Arc<str>,
@@ -87,8 +87,8 @@ impl Connection {
     /// controller-runtime.
     ///
     /// Connections go through the http proxy that the cluster's `proxy-url` names, or else `HTTPS_PROXY` with the
-    /// exceptions of `NO_PROXY`, by the rules of Go's clients; never for a server on this machine, unless `proxy-url`
-    /// says so.
+    /// exceptions of `NO_PROXY`. The choice follows the rules of Go's clients: a server on this machine has a proxy only
+    /// if `proxy-url` names one. Only http proxies can be used, always with `CONNECT`.
     ///
     /// # Errors
     ///
@@ -155,7 +155,7 @@ impl Connection {
         let default_namespace: Arc<str> = config.default_namespace.as_str().into();
         let network = Network::new(config, Arc::clone(&endpoint));
         Self {
-            way: Destination::Network(Arc::new(network)),
+            destination: Destination::Network(Arc::new(network)),
             endpoint,
             host,
             // The configuration's own default cannot be told from a namespace of that name.
@@ -187,7 +187,7 @@ impl Connection {
             Ok(kube_client::Client::new(service, namespace.to_string()))
         };
         Self {
-            way: Destination::InProcess(Arc::new(make)),
+            destination: Destination::InProcess(Arc::new(make)),
             endpoint: "an api-server in this process".into(),
             host: "in-process".into(),
             default_namespace,
@@ -312,8 +312,8 @@ impl Connection {
     }
 
     fn with_links(mut self, change: impl FnOnce(&mut LinkOptions)) -> Self {
-        if let Destination::Network(network) = &self.way {
-            self.way = Destination::Network(Arc::new(network.with(change)));
+        if let Destination::Network(network) = &self.destination {
+            self.destination = Destination::Network(Arc::new(network.with(change)));
         }
         self
     }
@@ -335,7 +335,7 @@ impl Connection {
                 problem: "a client can only be made inside a tokio runtime".to_owned(),
             });
         }
-        match &self.way {
+        match &self.destination {
             Destination::Network(network) => network.client(&self.around),
             Destination::InProcess(make) => make(&self.around),
         }

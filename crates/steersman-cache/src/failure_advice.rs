@@ -24,19 +24,21 @@ impl Advice {
     /// Builds the report of an informer in `state` that has not synced.
     pub(crate) fn unsynced(&self, state: &State) -> Unsynced {
         let problem = self.server.get();
-        let (reason, why) = match state {
-            State::Declared | State::Syncing if problem.is_some() => (
-                UnsyncedReason::Failing(Reason::Network),
-                problem.as_deref().unwrap_or_default(),
-            ),
-            State::Declared => (
+        let (reason, why) = match (state, &problem) {
+            (State::Declared | State::Syncing, Some((reason, text))) => {
+                (UnsyncedReason::Failing(*reason), &**text)
+            }
+            (State::Declared, None) => (
                 UnsyncedReason::NotStarted,
                 "its informer has not been started",
             ),
-            State::Stopped => (UnsyncedReason::Stopped, "its informer has stopped"),
-            State::Degraded {
-                reason, message, ..
-            } => (UnsyncedReason::Failing(*reason), message.as_str()),
+            (State::Stopped, _) => (UnsyncedReason::Stopped, "its informer has stopped"),
+            (
+                State::Degraded {
+                    reason, message, ..
+                },
+                _,
+            ) => (UnsyncedReason::Failing(*reason), message.as_str()),
             _ => (UnsyncedReason::Syncing, "its first list has not ended"),
         };
         let remedy = match reason {

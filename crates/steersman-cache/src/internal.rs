@@ -12,7 +12,7 @@ use std::future::Future;
 use std::panic::Location;
 use std::sync::Arc;
 
-use steersman_informer::Mirror;
+use steersman_informer::{Mirror, Reason};
 use steersman_object::{Gvk, Kind, Object, ObjectKey, ResourceVersion, Selection, TypedObject};
 use tokio::sync::watch;
 
@@ -56,7 +56,7 @@ pub trait CacheInternals {
 
     /// Notes why the server cannot be reached, or that it can (`None`). Until it can, a read of a kind that has not
     /// synced fails with this reason instead of waiting, and [`Cache::trouble`] names it. Informers are not affected.
-    fn note_server_problem(&self, problem: Option<&str>);
+    fn note_server_problem(&self, problem: Option<(Reason, &str)>);
 
     /// Returns the informers of a kind as `K`s, and starts those that do not run. They count as declared as long
     /// as the returned value exists (CACHE-16).
@@ -135,7 +135,7 @@ impl CacheInternals for Cache {
         self.shared.written_versions.raise(gvk, version);
     }
 
-    fn note_server_problem(&self, problem: Option<&str>) {
+    fn note_server_problem(&self, problem: Option<(Reason, &str)>) {
         self.shared.server_problem.set(problem);
     }
 

@@ -3,12 +3,16 @@
 use std::fmt;
 use std::sync::Arc;
 
+use steersman_informer::Reason;
 use tokio::sync::watch;
 
-/// Why no informer of a cache can sync at the moment, whatever its kind; for example because no client can be made.
-/// Clones share it.
+/// Why no informer of a cache can sync at the moment, whatever its kind: the reason, which decides the remedy, and a
+/// text; for example because no client can be made. Clones share it.
 #[derive(Clone)]
-pub(crate) struct ServerProblem(Arc<watch::Sender<Option<Arc<str>>>>);
+pub(crate) struct ServerProblem(Arc<watch::Sender<Option<Problem>>>);
+
+/// A reason, and a text that names the cause.
+type Problem = (Reason, Arc<str>);
 
 impl Default for ServerProblem {
     fn default() -> Self {
@@ -17,12 +21,13 @@ impl Default for ServerProblem {
 }
 
 impl ServerProblem {
-    pub(crate) fn get(&self) -> Option<Arc<str>> {
+    pub(crate) fn get(&self) -> Option<Problem> {
         self.0.borrow().clone()
     }
 
-    pub(crate) fn set(&self, problem: Option<&str>) {
-        self.0.send_replace(problem.map(Into::into));
+    pub(crate) fn set(&self, problem: Option<(Reason, &str)>) {
+        let problem = problem.map(|(reason, text)| (reason, text.into()));
+        self.0.send_replace(problem);
     }
 
     /// Waits until there is a problem. Cancel safe.

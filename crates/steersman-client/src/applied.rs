@@ -1,8 +1,7 @@
 //! Machine: remembers the applies of a client, and decides which apply would change nothing.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher as _, DefaultHasher, Hash as _, Hasher as _, RandomState};
-use std::io;
+use std::hash::{BuildHasher as _, Hash, RandomState};
 
 use serde_json::Value;
 use steersman_object::{Gvk, ObjectKey, ResourceVersion, Uid};
@@ -42,33 +41,25 @@ pub(crate) struct AppliedIntents {
     of: HashMap<Gvk, HashMap<ObjectKey, Vec<AppliedIntent>>>,
     len: usize,
     sweep_at: usize,
-    /// The keys of the two hashes; random, so that no document can be made to collide with another.
-    keys: [RandomState; 2],
 }
 
-/// Hashes the bytes that are written to it.
-struct HashWriter([DefaultHasher; 2]);
+/// The keys of the two hashes of an intent; random, so that no document can be made to collide with another.
+#[derive(Debug, Default)]
+pub(crate) struct IntentKeys([RandomState; 2]);
+
+impl IntentKeys {
+    /// Returns the intent of an apply. `options` are those that decide what the server does with the document.
+    pub(crate) fn intent(&self, manager: &str, options: impl Hash, document: &Value) -> Intent {
+        let [first, second] = &self.0;
+        let effect = (manager, options, document.to_string());
+        Intent {
+            manager: first.hash_one(manager),
+            hash: [first.hash_one(&effect), second.hash_one(&effect)],
+        }
+    }
+}
 
 impl AppliedIntents {
-    /// Returns the intent of an apply. `options` are those that decide what the server does with the document.
-    pub(crate) fn intent(
-        &self,
-        manager: &str,
-        options: impl std::hash::Hash,
-        document: &Value,
-    ) -> Result<Intent, serde_json::Error> {
-        let [first, second] = &self.keys;
-        let mut writer = HashWriter([first.build_hasher(), second.build_hasher()]);
-        for hasher in &mut writer.0 {
-            (manager, &options).hash(hasher);
-        }
-        serde_json::to_writer(&mut writer, document)?;
-        Ok(Intent {
-            manager: first.hash_one(manager),
-            hash: writer.0.map(|hasher| hasher.finish()),
-        })
-    }
-
     /// Returns the state that an apply of this intent left, if it was the last apply of its manager to the object.
     ///
     /// CLIENT-10: at that version, the server has nothing to change for this intent.
@@ -150,19 +141,6 @@ impl AppliedIntents {
     }
 }
 
-impl io::Write for HashWriter {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        for hasher in &mut self.0 {
-            hasher.write(bytes);
-        }
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
@@ -193,32 +171,31 @@ mod tests {
     /// CLIENT-10
     #[test]
     fn an_intent_is_known_by_manager_options_and_document() {
-        let mut applied = AppliedIntents::default();
+        let (mut applied, keys) = (AppliedIntents::default(), IntentKeys::default());
         let document = json!({"data": {"k": "1"}});
-        let intent = applied.intent("m", true, &document).unwrap();
+        let intent = keys.intent("m", true, &document);
         applied.remember(&gvk(), &key("a"), intent, state("u", "7"), never);
         assert_eq!(
             applied.left_by(&gvk(), &key("a"), intent),
             Some(&state("u", "7"))
         );
         assert_eq!(applied.left_by(&gvk(), &key("b"), intent), None);
-        assert_eq!(applied.intent("m", true, &document).unwrap(), intent);
+        assert_eq!(keys.intent("m", true, &document), intent);
         for other in [
-            applied.intent("n", true, &document),
-            applied.intent("m", false, &document),
-            applied.intent("m", true, &json!({"data": {"k": "2"}})),
+            keys.intent("n", true, &document),
+            keys.intent("m", false, &document),
+            keys.intent("m", true, &json!({"data": {"k": "2"}})),
         ] {
-            let other = other.unwrap();
             assert_eq!(applied.left_by(&gvk(), &key("a"), other), None);
         }
     }
 
     #[test]
     fn each_manager_has_its_last_apply_of_an_object() {
-        let mut applied = AppliedIntents::default();
+        let (mut applied, keys) = (AppliedIntents::default(), IntentKeys::default());
         let document = json!({});
         let [ours, next, theirs] = [("m", 1), ("m", 2), ("n", 1)]
-            .map(|(manager, options)| applied.intent(manager, options, &document).unwrap());
+            .map(|(manager, options)| keys.intent(manager, options, &document));
         applied.remember(&gvk(), &key("a"), ours, state("u", "1"), never);
         applied.remember(&gvk(), &key("a"), theirs, state("u", "2"), never);
         applied.remember(&gvk(), &key("a"), next, state("u", "3"), never);
@@ -242,7 +219,7 @@ mod tests {
     #[test]
     fn an_answer_without_uid_or_version_is_not_remembered() {
         let mut applied = AppliedIntents::default();
-        let intent = applied.intent("m", (), &json!({})).unwrap();
+        let intent = IntentKeys::default().intent("m", (), &json!({}));
         for left in [state("", "1"), state("u", ""), state("u", "0")] {
             applied.remember(&gvk(), &key("a"), intent, left, never);
             assert_eq!(applied.len(), 0);
@@ -252,7 +229,7 @@ mod tests {
     #[test]
     fn outdated_applies_are_forgotten_when_their_number_has_doubled() {
         let mut applied = AppliedIntents::default();
-        let intent = applied.intent("m", (), &json!({})).unwrap();
+        let intent = IntentKeys::default().intent("m", (), &json!({}));
         let is_outdated = |_: &Gvk, _: &ObjectKey, left: &AppliedState| *left == state("u", "1");
         let mut most = 0;
         for number in 0..10_000 {

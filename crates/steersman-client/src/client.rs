@@ -322,10 +322,12 @@ impl<S> Client<S> {
     ///
     /// Waits for the kind's first sync. Until the cache has seen the writes to the object [on behalf of the same
     /// request](Self::for_request), returns the object as the server answered the last of them
-    /// ([`ClientOptions::own_answers`]), or waits if that answer does not tell what the cache will hold. The server is asked instead in three cases: the wait exceeds its
-    /// [bound](ClientOptions::own_write_wait), the outcome of such a write is unknown, or the kind is declared
-    /// uncached. In the first two cases the client asks what the informer asks, and the answer is what the cache
-    /// would show (`RYOW-6`).
+    /// ([`ClientOptions::own_answers`]). After a delete or the write of a `Scale`, for a kind that the cache selects by
+    /// a field selector, or if a label selector of the cache excludes the answered object, waits for the cache instead.
+    ///
+    /// The server is asked in three cases: the wait exceeds its [bound](ClientOptions::own_write_wait), the outcome of
+    /// such a write is unknown, or the kind is declared uncached. In the first two cases the client asks what the
+    /// informer asks, and the answer is what the cache would show (`RYOW-6`).
     ///
     /// # Errors
     ///

@@ -12,14 +12,14 @@ use crate::patch::change::{Part, PatchMode, Retry, change, is_another, is_of_ano
 use crate::patch::status_field::has_status;
 use crate::send::RequestSender;
 
-/// The outcome of a change by closure, with the object in an `Arc`, as reads return it.
+/// The outcome of a write that is left out if it would change nothing, with the object in an `Arc`, as reads return it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ensured<K> {
     /// The object was absent and was created. The object is as the server returned it.
     Created(Arc<K>),
-    /// The object existed and differed. The object is as the server returned it.
+    /// The object existed, and the write was sent. The object is as the server returned it.
     Updated(Arc<K>),
-    /// The closure changed nothing, so nothing was sent. The object is as it was read; the server may have a newer
+    /// The write would change nothing, so nothing was sent. The object is as it was read; the server may have a newer
     /// one.
     Unchanged(Arc<K>),
 }

@@ -11,7 +11,7 @@ use steersman_cache::Cache;
 use steersman_object::{Kind, Object, ObjectKey, Selection};
 use tokio::sync::OnceCell;
 
-use crate::applied::AppliedIntents;
+use crate::applied::{AppliedIntents, IntentKeys};
 use crate::ensure::{Ensured, Plan};
 use crate::error::Error;
 use crate::field_manager;
@@ -36,6 +36,8 @@ struct Inner {
     transport: OnceCell<kube_client::Client>,
     /// The last apply of each field manager to each object.
     applied: Mutex<AppliedIntents>,
+    /// Beside the lock: a large document takes a while to hash.
+    intent_keys: IntentKeys,
 }
 
 impl Shared {
@@ -48,6 +50,7 @@ impl Shared {
             connection,
             transport: OnceCell::new(),
             applied: Mutex::default(),
+            intent_keys: IntentKeys::default(),
         };
         let options = Arc::new(options);
         Self {

@@ -1,6 +1,6 @@
 //! Machine: derives the conditions of the owner from the outcome of its set.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 use steersman_client::Error as ClientError;
 use steersman_object::status_conditions::{self, FALSE, READY, RECONCILING, STALLED, TRUE};
@@ -29,6 +29,8 @@ impl SetOutcome {
     /// | some are in progress, wait, or failed for a reason that may pass | `False` | `True` | absent |
     /// | one needs help: it has failed, or the server or another owner refuses it | `False` | absent | `True` |
     ///
+    /// The last row is also that of a child that is being pruned and needs help.
+    ///
     /// The messages name the first three children that are not ready, and why. `generation` is that of the owner, and
     /// `now` the time of a transition: a condition with an unchanged status keeps its time, so unchanged children give
     /// unchanged conditions. Conditions of other types stay.
@@ -50,7 +52,9 @@ impl SetOutcome {
         generation: Option<i64>,
         now: Timestamp,
     ) {
-        let (is_ready, needs_help) = (self.is_ready(), self.needs_help());
+        let needs_help = self.needs_help();
+        // A child that cannot be pruned is no part of the set, and still needs help.
+        let is_ready = self.is_ready() && !needs_help;
         let is_pruning = self.children.iter().any(|child| child.pruned);
         let reason = match (is_ready, needs_help) {
             (_, true) => CHILD_FAILED,
@@ -58,13 +62,8 @@ impl SetOutcome {
             (false, false) => CHILDREN_IN_PROGRESS,
         };
         let message = self.message();
-        let condition = |type_: &str, status: &str, reason: &str| Condition {
-            type_: type_.to_owned(),
-            status: status.to_owned(),
-            reason: reason.to_owned(),
-            message: message.clone(),
-            observed_generation: generation,
-            last_transition_time: Time(now),
+        let condition = |type_: &str, status: &str, reason: &str| {
+            status_conditions::condition_of(generation, type_, status, reason, &message, now)
         };
         let ready = if is_ready { TRUE } else { FALSE };
         status_conditions::set(conditions, condition(READY, ready, reason));
@@ -116,14 +115,13 @@ impl SetOutcome {
 }
 
 impl ChildOutcome {
-    /// Returns whether the child does not become ready without help: it has failed, or a refusal that only a person can
-    /// lift keeps it from being applied.
+    /// Returns whether the child does not become ready, or is not deleted, without help: it has failed, or a refusal
+    /// that only a person can lift keeps it from being applied or deleted.
     #[must_use]
     pub fn needs_help(&self) -> bool {
-        match (&self.state, &self.readiness) {
-            (ChildState::Failed(error), _) => is_lasting(error),
-            (_, Some(Readiness::Failed(_))) => !self.is_ready(),
-            _ => false,
+        match &self.state {
+            ChildState::Failed(error) => is_lasting(error),
+            _ => matches!(self.readiness, Some(Readiness::Failed(_))),
         }
     }
 
@@ -163,12 +161,15 @@ fn is_lasting(error: &ClientError) -> bool {
             | ClientError::ApplyConflict { .. }
             | ClientError::Hidden { .. }
     );
-    is_local || error.is_invalid() || error.is_forbidden() || error.is_kind_not_served()
+    // The garbage collector ends the owner together with its namespace.
+    let is_forbidden = error.is_forbidden() && !error.is_namespace_terminating();
+    is_local || is_forbidden || error.is_invalid() || error.is_kind_not_served()
 }
 
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
     use steersman_object::owner::OwnerError;
 
     use super::*;
@@ -224,6 +225,13 @@ mod tests {
         }
     }
 
+    fn stuck(name: &str, error: ClientError) -> ChildOutcome {
+        ChildOutcome {
+            pruned: true,
+            ..refused(name, error)
+        }
+    }
+
     /// Returns the statuses of `Ready`, `Reconciling` and `Stalled`, `-` for an absent one.
     fn statuses(outcome: &SetOutcome) -> [String; 3] {
         let mut conditions = Vec::new();
@@ -256,6 +264,14 @@ mod tests {
                 ["False", "-", "True"],
             ),
             (vec![broken()], ["False", "-", "True"]),
+            (
+                vec![ready("a"), stuck("p", passing())],
+                ["True", "True", "-"],
+            ),
+            (
+                vec![ready("a"), stuck("p", foreign())],
+                ["False", "-", "True"],
+            ),
         ] {
             let outcome = outcome(children);
             assert_eq!(statuses(&outcome), expected, "{outcome:?}");

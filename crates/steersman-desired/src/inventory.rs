@@ -1,7 +1,5 @@
 //! Driver: finds the children that exist, by the label of their set and the uid of their owner.
 
-use std::marker::PhantomData;
-
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use steersman_client::{Client, Error as ClientError};
@@ -14,50 +12,42 @@ use crate::owner::SetOwner;
 pub(crate) type Members = Vec<Member>;
 
 /// A kind that the children of a set may have.
-pub(crate) trait OwnedKind: Send + Sync {
-    fn kind(&self) -> &Kind;
-
-    /// Lists the children of the kind.
-    fn list<'a>(
-        &'a self,
-        owner: &'a SetOwner,
-        client: &'a Client,
-    ) -> BoxFuture<'a, Result<Members, ClientError>>;
+pub(crate) struct OwnedKind {
+    pub(crate) kind: Kind,
+    list: ListChildren,
 }
 
-/// A kind with objects that are read as type `K`.
-pub(crate) struct KindOf<K> {
-    kind: Kind,
-    of: PhantomData<fn() -> K>,
-}
+/// Lists the children of a kind.
+type ListChildren =
+    for<'a> fn(&'a Kind, &'a SetOwner, &'a Client) -> BoxFuture<'a, Result<Members, ClientError>>;
 
-impl<K> KindOf<K> {
-    pub(crate) fn new(kind: Kind) -> Self {
+impl OwnedKind {
+    /// Makes a kind with objects that are read as type `K`.
+    pub(crate) fn of<K: Object>(kind: Kind) -> Self {
         Self {
             kind,
-            of: PhantomData,
+            list: |kind, owner, client| list::<K>(kind, owner, client).boxed(),
         }
+    }
+
+    /// Lists the children of the kind.
+    pub(crate) async fn list(
+        &self,
+        owner: &SetOwner,
+        client: &Client,
+    ) -> Result<Members, ClientError> {
+        (self.list)(&self.kind, owner, client).await
     }
 }
 
-impl<K: Object> OwnedKind for KindOf<K> {
-    fn kind(&self) -> &Kind {
-        &self.kind
-    }
-
-    fn list<'a>(
-        &'a self,
-        owner: &'a SetOwner,
-        client: &'a Client,
-    ) -> BoxFuture<'a, Result<Members, ClientError>> {
-        let listed = async move {
-            let client = client.of::<K>(&self.kind);
-            let found = client.list(&owner.selection(&self.kind)).await?;
-            // SET-1: a label can be copied, and an owner can be created again.
-            let own = found.into_iter().filter(|object| owner.owns(&**object));
-            let leftovers = own.map(|object| Member::leftover(self.kind.clone(), object));
-            Ok(leftovers.collect())
-        };
-        listed.boxed()
-    }
+async fn list<K: Object>(
+    kind: &Kind,
+    owner: &SetOwner,
+    client: &Client,
+) -> Result<Members, ClientError> {
+    let found = client.of::<K>(kind).list(&owner.selection(kind)).await?;
+    // SET-1: a label can be copied, and an owner can be created again.
+    let own = found.into_iter().filter(|object| owner.owns(&**object));
+    let leftovers = own.map(|object| Member::leftover(kind.clone(), object));
+    Ok(leftovers.collect())
 }

@@ -37,13 +37,15 @@ impl SetOwner {
         set_controller(&self.meta, &self.kind, &mut child)
     }
 
-    /// Returns the key in the namespace of the owner if it names none.
+    /// Returns the key of a child in the scope of its kind: in the namespace of the owner if the key names none, and
+    /// without a namespace if the kind is cluster-scoped.
     pub(crate) fn key_of(&self, kind: &Kind, key: &ObjectKey) -> ObjectKey {
+        let key = key.placed(kind);
         match (key.namespace(), self.key().namespace()) {
             (None, Some(namespace)) if kind.is_namespaced() => {
                 ObjectKey::namespaced(namespace, key.name())
             }
-            _ => key.clone(),
+            _ => key.into_owned(),
         }
     }
 
@@ -80,8 +82,8 @@ impl SetOwner {
         })
     }
 
-    /// Completes the document of a child with the namespace, the controller reference and the label; returns it with
-    /// the key of the child.
+    /// Completes the document of a child with the namespace, the controller reference and the label; returns the
+    /// document with the key of the child. The document of a cluster-scoped child loses its namespace.
     pub(crate) fn complete(
         &self,
         kind: &Kind,
@@ -107,9 +109,11 @@ impl SetOwner {
             return Err(refused("its metadata has no name, and apply works by name"));
         }
         let key = self.key_of(kind, &key);
-        if let Some(namespace) = key.namespace() {
-            metadata.insert("namespace".to_owned(), namespace.into());
-        }
+        match key.namespace() {
+            Some(namespace) => metadata.insert("namespace".to_owned(), namespace.into()),
+            // The server would ignore the namespace of a cluster-scoped child.
+            None => metadata.remove("namespace"),
+        };
         self.own(&key, metadata)?;
         Ok((key, Value::Object(members)))
     }
@@ -208,7 +212,9 @@ mod tests {
         let elsewhere = complete(json!({"metadata": {"name": "c", "namespace": "b"}}));
         let kind = Kind::of::<Namespace>();
         let cluster = owner("u").complete(&kind, json!({"metadata": {"name": "c"}}));
-        for refused in [elsewhere, cluster] {
+        let named = json!({"metadata": {"name": "c", "namespace": "a"}});
+        let with_namespace = owner("u").complete(&kind, named);
+        for refused in [elsewhere, cluster, with_namespace] {
             let refused = refused.unwrap_err();
             let is_outside = matches!(
                 refused,
@@ -218,6 +224,20 @@ mod tests {
             );
             assert!(is_outside, "{refused}");
         }
+    }
+
+    #[test]
+    fn a_cluster_scoped_child_loses_its_namespace() {
+        let mut owner = carrier(&ObjectKey::cluster("owner"));
+        owner.metadata.uid = Some("u".to_owned());
+        let kind = Kind::of::<Namespace>();
+        let owner = SetOwner::new(&owner, &kind, LABEL.to_owned());
+        let document = json!({"metadata": {"name": "c", "namespace": "a"}});
+        let (key, document) = owner.complete(&kind, document).unwrap();
+        assert_eq!(key, ObjectKey::cluster("c"));
+        assert!(document["metadata"]["namespace"].is_null(), "{document}");
+        let absent = owner.key_of(&kind, &ObjectKey::namespaced("a", "c"));
+        assert_eq!(absent, ObjectKey::cluster("c"));
     }
 
     #[test]

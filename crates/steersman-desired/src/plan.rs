@@ -9,7 +9,7 @@ use crate::owner::SetOwner;
 pub(crate) struct SetPlan {
     pub(crate) owner: SetOwner,
     /// The declared kinds.
-    pub(crate) kinds: Vec<Box<dyn OwnedKind>>,
+    pub(crate) kinds: Vec<OwnedKind>,
     pub(crate) members: Members,
     /// For each member, the indexes of the members that it comes after.
     pub(crate) after: Vec<Vec<usize>>,
@@ -21,6 +21,6 @@ impl SetPlan {
     /// Returns whether a kind is declared, in any version.
     pub(crate) fn is_declared(&self, kind: &Kind) -> bool {
         let mut kinds = self.kinds.iter();
-        kinds.any(|declared| declared.kind().gvk().same_group_kind(kind.gvk()))
+        kinds.any(|declared| declared.kind.gvk().same_group_kind(kind.gvk()))
     }
 }

@@ -78,7 +78,7 @@ async fn leftovers(plan: &SetPlan, names: &[Name], client: &Client) -> Result<Me
     let lists = plan.kinds.iter().map(|kind| async move {
         let listed = kind.list(&plan.owner, reader).await;
         listed.map_err(|source| Error::Inventory {
-            kind: kind.kind().clone(),
+            kind: kind.kind.clone(),
             owner: plan.owner.key(),
             source: Box::new(source),
         })

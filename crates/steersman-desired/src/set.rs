@@ -8,7 +8,7 @@ use steersman_object::{Kind, Object, ObjectKey, TypedObject};
 use crate::child::{AbsentChild, Child, encode_error};
 use crate::child_id::ChildId;
 use crate::error::Error;
-use crate::inventory::KindOf;
+use crate::inventory::OwnedKind;
 use crate::member::Member;
 use crate::outcome::SetOutcome;
 use crate::owner::SetOwner;
@@ -70,9 +70,7 @@ impl DesiredSet {
     /// Declares a kind of children that is known at run time, with objects that are read as type `K`.
     pub fn owns_kind<K: Object>(mut self, kind: &Kind) -> Self {
         if !self.plan.is_declared(kind) {
-            self.plan
-                .kinds
-                .push(Box::new(KindOf::<K>::new(kind.clone())));
+            self.plan.kinds.push(OwnedKind::of::<K>(kind.clone()));
         }
         self
     }

@@ -53,10 +53,11 @@ pub struct RunningOperator {
 /// One run of the operator, from the start of a manager to its end.
 struct OperatorProcess {
     manager: Manager,
-    stop: DropGuard,
+    /// Stops the manager when it is dropped. `None` after a halt, as `running`.
+    stop: Option<DropGuard>,
     /// The number of reconciles at the last moment at which the operator was steady.
     counted: u64,
-    running: JoinHandle<Result<(), steersman_manager::Error>>,
+    running: Option<JoinHandle<Result<(), steersman_manager::Error>>>,
 }
 
 /// Says that a namespace stays, unless it is disarmed before it is dropped.
@@ -141,7 +142,7 @@ impl RunningOperator {
         let mut steadiness = Steadiness::new(controllers, most, self.around.quiet, before);
         let (process, server) = (&self.process, self.around.env.server());
         let look = || {
-            if process.running.is_finished() {
+            if process.has_ended() {
                 return ready(Ok(None));
             }
             let sample = Sample {
@@ -272,13 +273,7 @@ impl RunningOperator {
 
     /// Returns the error of an expectation that failed, with the report of the environment.
     async fn unmet(&self, what: String, seen: String) -> HarnessError {
-        let check = || ready(Err::<(), _>(seen.clone()));
-        let failed = self.expect(what).consistently(Duration::ZERO, check);
-        match failed.await {
-            Err(unmet) => unmet.into(),
-            // The check fails always.
-            Ok(()) => HarnessError::Ended(None),
-        }
+        self.expect(what).failed(seen).await.into()
     }
 
     /// Returns the error of a manager that ended by itself.
@@ -301,24 +296,29 @@ impl OperatorProcess {
         let running = tokio::spawn(manager.start(stop.clone()));
         Ok(Self {
             manager,
-            stop: stop.drop_guard(),
+            stop: Some(stop.drop_guard()),
             counted: 0,
-            running,
+            running: Some(running),
         })
     }
 
     /// Stops the manager, and waits for its end.
     async fn halt(&mut self) -> Result<(), HarnessError> {
-        // The guard is replaced by one of a token without a listener.
-        let stop = std::mem::replace(&mut self.stop, CancellationToken::new().drop_guard());
-        drop(stop);
-        let ended = std::mem::replace(&mut self.running, tokio::spawn(ready(Ok(()))));
-        match ended.await {
+        self.stop = None;
+        let Some(running) = self.running.take() else {
+            return Ok(());
+        };
+        match running.await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(HarnessError::Ended(Some(Box::new(error)))),
             // A panic of the manager's own task.
             Err(_) => Err(HarnessError::Ended(None)),
         }
+    }
+
+    /// Returns whether the manager does not run.
+    fn has_ended(&self) -> bool {
+        self.running.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
     fn progress(&self) -> Progress {

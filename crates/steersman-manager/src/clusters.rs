@@ -1,8 +1,6 @@
 //! Driver: the clusters of a manager besides its own: their metrics, their run and their removal.
 
 use std::collections::{BTreeMap, HashMap};
-use std::convert::Infallible;
-use std::future::pending;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,6 +13,7 @@ use prometheus::proto::MetricFamily;
 use prometheus::{IntGauge, Registry};
 use steersman_api::kube_client::Client;
 use steersman_api::{ApiListWatch, Error as ConnectError, ListWatch as _};
+use steersman_cache::Reason;
 use steersman_cache::internal::CacheInternals as _;
 use steersman_controller::{ClusterError, ClusterMember, ClusterName, Clusters};
 use steersman_object::{Kind, report};
@@ -196,7 +195,7 @@ impl MemberRun {
             // Neither later groups nor readers wait for this cluster.
             context.ready();
             let problem = format!("no client can be made: {}", report(&error));
-            self.cluster.cache().note_server_problem(Some(&problem));
+            self.note(Reason::Unauthorized, &problem);
             tracing::error!(
                 cluster = %self.added.member.name(),
                 error = %report(&error),
@@ -215,7 +214,7 @@ impl MemberRun {
             return connected;
         }
         let problem = format!("no client was made within {FIRST_ANSWER:?}");
-        self.cluster.cache().note_server_problem(Some(&problem));
+        self.note(Reason::Unauthorized, &problem);
         connecting.await
     }
 
@@ -226,16 +225,20 @@ impl MemberRun {
             () = stopped.cancelled() => return Ok(()),
             client = self.connectable(&context) => client,
         };
-        let cluster = self.cluster.clone();
-        let name = self.added.member.name().clone();
-        let answering = async {
-            first_answer(&cluster, &name, client).await;
-            pending::<Infallible>().await
-        };
+        // A clone would not run: the original knows that it has begun.
+        let (asked, name) = (self.cluster.clone(), self.added.member.name().clone());
+        let mut running = pin!(self.cluster.run(context));
         tokio::select! {
-            ended = self.cluster.run(context) => ended,
-            never = answering => match never {},
+            ended = &mut running => return ended,
+            () = first_answer(&asked, &name, client) => {}
         }
+        running.await
+    }
+
+    /// Tells readers of the cluster why no client can be made.
+    fn note(&self, reason: Reason, problem: &str) {
+        let cache = self.cluster.cache();
+        cache.note_server_problem(Some((reason, problem)));
     }
 }
 
@@ -250,7 +253,8 @@ async fn first_answer(cluster: &Cluster, name: &ClusterName, client: Client) {
             Ok(_) => break,
             Err(_) => format!("the server has not answered within {FIRST_ANSWER:?}"),
         };
-        cluster.cache().note_server_problem(Some(&problem));
+        let noted = (Reason::Network, &*problem);
+        cluster.cache().note_server_problem(Some(noted));
         if !std::mem::replace(&mut is_known, true) {
             tracing::warn!(
                 cluster = %name,

@@ -35,8 +35,8 @@ impl Readiness {
                     () = ready.cancelled() => break,
                     () = sleep_until(self.reminders.next().into()) => {
                         let now = tokio::time::Instant::now().into_std();
-                        if let Some(loudness) = self.reminders.due(now) {
-                            remind(&self.awaited, loudness);
+                        if let Some(level) = self.reminders.due(now) {
+                            remind(&self.awaited, level);
                         }
                     }
                 }
@@ -45,11 +45,11 @@ impl Readiness {
     }
 }
 
-fn remind(awaited: &[(String, CancellationToken)], loudness: ReminderLevel) {
+fn remind(awaited: &[(String, CancellationToken)], level: ReminderLevel) {
     let waiting = awaited.iter().filter(|(_, ready)| !ready.is_cancelled());
     let names: Vec<&str> = waiting.map(|(name, _)| name.as_str()).collect();
     let waiting_for = names.join(", ");
-    match loudness {
+    match level {
         ReminderLevel::Warning => warn!(
             waiting_for,
             "later groups wait until these runnables are ready; further reminders are logged as INFO, \

@@ -64,11 +64,11 @@ mod tests {
         let mut reminders = Reminders::new(start);
         assert_eq!(reminders.due(start), None);
         let mut seconds = Vec::new();
-        let mut loudness = Vec::new();
+        let mut levels = Vec::new();
         for _ in 0..12 {
             let now = reminders.next();
             seconds.push((now - start).as_secs());
-            loudness.extend(reminders.due(now));
+            levels.extend(reminders.due(now));
         }
         assert_eq!(
             seconds,
@@ -76,11 +76,7 @@ mod tests {
                 10, 30, 70, 150, 310, 630, 1270, 2550, 5110, 8710, 12310, 15910
             ]
         );
-        assert_eq!(loudness[0], ReminderLevel::Warning);
-        assert!(
-            loudness[1..]
-                .iter()
-                .all(|each| *each == ReminderLevel::Info)
-        );
+        assert_eq!(levels[0], ReminderLevel::Warning);
+        assert!(levels[1..].iter().all(|each| *each == ReminderLevel::Info));
     }
 }

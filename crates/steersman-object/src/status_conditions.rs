@@ -104,6 +104,25 @@ pub fn condition<K: Object>(
     message: impl Display,
     now: Timestamp,
 ) -> Condition {
+    condition_of(
+        object.meta().generation,
+        type_,
+        status,
+        reason,
+        message,
+        now,
+    )
+}
+
+/// Makes a condition as [`condition`] does, of an object with this generation.
+pub fn condition_of(
+    generation: Option<i64>,
+    type_: &str,
+    status: &str,
+    reason: &str,
+    message: impl Display,
+    now: Timestamp,
+) -> Condition {
     let mut message = message.to_string();
     if let Some((end, _)) = message.char_indices().nth(LONGEST_MESSAGE) {
         message.truncate(end);
@@ -114,7 +133,7 @@ pub fn condition<K: Object>(
         reason: reason.to_owned(),
         message,
         last_transition_time: Time(now),
-        observed_generation: object.meta().generation,
+        observed_generation: generation,
     }
 }
 

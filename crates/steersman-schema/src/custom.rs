@@ -104,9 +104,9 @@ fn duplicates(schema: &Structural, value: &Value, path: &str, errors: &mut Vec<F
             let key = key.to_string();
             match seen.get_mut(&key) {
                 // Upstream reports the second of several equal items, and none after it.
-                Some(is_true) if *is_true => {}
-                Some(is_true) => {
-                    *is_true = true;
+                Some(is_reported) if *is_reported => {}
+                Some(is_reported) => {
+                    *is_reported = true;
                     errors.push(FieldError::duplicate(format!("{path}[{index}]"), &key));
                 }
                 None => {

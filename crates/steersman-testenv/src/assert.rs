@@ -28,7 +28,7 @@ pub struct ConditionError {
 }
 
 impl ConditionError {
-    fn new(text: String) -> Self {
+    pub(crate) fn new(text: String) -> Self {
         Self { text }
     }
 

@@ -121,6 +121,17 @@ impl Expectation<'_> {
         self.explained(outcome).await
     }
 
+    /// Returns the error of an expectation that the caller found to have failed, with a report. `seen` describes what
+    /// the caller found instead.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub async fn failed(self, seen: impl fmt::Display) -> ConditionError {
+        let unmet = ConditionError::new(format!("{} did not come true; seen: {seen}", self.what));
+        unmet.with(&self.report().await)
+    }
+
     async fn explained<T>(&self, outcome: Result<T, ConditionError>) -> Result<T, ConditionError> {
         match outcome {
             Ok(found) => Ok(found),

@@ -133,8 +133,8 @@ async fn delete_job(ctx: &Context, cron: &CronJob, job: &Job) -> Result<(), clie
 /// Records an Event if the schedule has come to another state: `kubectl describe` shows it.
 fn announce(ctx: &Context, cron: &CronJob, progress: &Progress) {
     let (reason, note) = (progress.reason(), progress.message());
-    let told = cron.ready_condition();
-    if told.is_some_and(|told| told.reason == reason && told.message == note) {
+    let reported = cron.ready_condition();
+    if reported.is_some_and(|ready| ready.reason == reason && ready.message == note) {
         return;
     }
     match progress {

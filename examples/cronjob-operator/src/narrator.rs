@@ -37,9 +37,9 @@ impl Narrator {
     ///
     /// An error if the cache excludes one of the kinds.
     pub fn listen(manager: &Manager, clock: &Clock) -> Result<Self, steersman::cache::Error> {
-        let (told, lines) = mpsc::channel(64);
-        tell(manager.cache(), &told, clock, about_cron_job)?;
-        tell(manager.cache(), &told, clock, about_job)?;
+        let (sender, lines) = mpsc::channel(64);
+        narrate(manager.cache(), &sender, clock, about_cron_job)?;
+        narrate(manager.cache(), &sender, clock, about_job)?;
         Ok(Self { lines })
     }
 
@@ -67,22 +67,22 @@ pub fn complain(error: &(dyn Error + 'static)) -> ExitCode {
 }
 
 /// Sends the lines about a kind, each with the time of day of its event.
-fn tell<K: TypedObject>(
+fn narrate<K: TypedObject>(
     cache: &Cache,
-    told: &mpsc::Sender<String>,
+    sender: &mpsc::Sender<String>,
     clock: &Clock,
     line_of: fn(&Event<K>) -> Option<String>,
 ) -> Result<(), steersman::cache::Error> {
     for informer in cache.informers::<K>()? {
         let mut events = informer.subscribe();
-        let (told, clock) = (told.clone(), Arc::clone(clock));
+        let (sender, clock) = (sender.clone(), Arc::clone(clock));
         tokio::spawn(async move {
             while let Some(delivery) = events.next().await {
                 if let Delivery::Event(event) = delivery
                     && let Some(line) = line_of(&event)
                 {
                     let time = clock().strftime("%H:%M:%S");
-                    if told.send(format!("{time}  {line}")).await.is_err() {
+                    if sender.send(format!("{time}  {line}")).await.is_err() {
                         return;
                     }
                 }
@@ -100,8 +100,8 @@ fn about_cron_job(event: &Event<CronJob>) -> Option<String> {
         return Some(format!("CronJob {key} is gone"));
     }
     let says = says(&cron);
-    let told = event.old().map(|old| self::says(&old.object()));
-    (told.as_ref() != Some(&says)).then(|| format!("CronJob {key} {says}"))
+    let before = event.old().map(|old| self::says(&old.object()));
+    (before.as_ref() != Some(&says)).then(|| format!("CronJob {key} {says}"))
 }
 
 fn says(cron: &CronJob) -> String {

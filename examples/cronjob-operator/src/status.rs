@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use steersman::k8s_openapi::api::batch::v1::Job;
 use steersman::k8s_openapi::api::core::v1::ObjectReference;
-use steersman::k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use steersman::k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use steersman::status_conditions::{self, FALSE, READY, TRUE};
 
 use crate::cron_job::{CronJob, CronJobStatus};
@@ -65,14 +65,9 @@ pub fn status(
 ) -> CronJobStatus {
     let before = cron.status.clone().unwrap_or_default();
     let mut conditions = before.conditions;
-    let ready = Condition {
-        type_: READY.to_owned(),
-        status: if progress.is_ready() { TRUE } else { FALSE }.to_owned(),
-        reason: progress.reason().to_owned(),
-        message: progress.message(),
-        last_transition_time: Time(now),
-        observed_generation: cron.metadata.generation,
-    };
+    let state = if progress.is_ready() { TRUE } else { FALSE };
+    let (reason, message) = (progress.reason(), progress.message());
+    let ready = status_conditions::condition(cron, READY, state, reason, message, now);
     status_conditions::set(&mut conditions, ready);
     let active = jobs
         .iter()

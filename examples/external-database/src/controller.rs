@@ -5,6 +5,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Secret;
 use steersman::client::finalizer::{self, Stage};
 use steersman::k8s_openapi;
+use steersman::object::Object as _;
 use steersman::{
     Action, ByObject, CacheOptions, Context, Controller, Error, Manager, Reconciler, Request,
     client, owner, predicate,
@@ -13,7 +14,6 @@ use steersman::{
 use crate::credentials::{self, Credentials, LABEL, secret_key};
 use crate::database::{Database, FINALIZER};
 use crate::plan::{Plan, external_name, plan, wanted};
-use crate::polling::Polling;
 use crate::service::DatabaseClient;
 use crate::status::{self, Progress};
 
@@ -24,7 +24,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug)]
 pub struct DatabaseReconciler {
     service: DatabaseClient,
-    polling: Polling,
+    poll_every: Duration,
 }
 
 /// The Secret of a database, as it was found.
@@ -40,7 +40,8 @@ pub fn cache(options: CacheOptions) -> CacheOptions {
     options.by_object::<Secret>(ByObject::new().labels(LABEL))
 }
 
-/// Declares the controller and its watches.
+/// Declares the controller and its watches. The operator looks at each database of the service once per `poll_every`, and
+/// corrects a change there within this time.
 ///
 /// # Errors
 ///
@@ -48,7 +49,7 @@ pub fn cache(options: CacheOptions) -> CacheOptions {
 pub fn declare(
     manager: &Manager,
     service: DatabaseClient,
-    polling: Polling,
+    poll_every: Duration,
 ) -> Result<(), steersman::manager::Error> {
     let controller = Controller::builder::<Database>()
         .for_filter(predicate::or(
@@ -58,7 +59,10 @@ pub fn declare(
         ))
         .owns::<Secret>()
         .max_concurrent_reconciles(4)
-        .build(DatabaseReconciler { service, polling })?;
+        .build(DatabaseReconciler {
+            service,
+            poll_every,
+        })?;
     manager.add_controller(controller)
 }
 
@@ -72,8 +76,11 @@ impl Reconciler for DatabaseReconciler {
         };
         match finalizer::stage(&*database, FINALIZER) {
             Stage::Missing => {
-                // Before anything exists that it cleans up.
-                client.add_finalizer(&*database, FINALIZER).await?;
+                // Before anything exists that it cleans up. An object that is being deleted gets none.
+                let added = client.add_finalizer(&*database, FINALIZER).await?;
+                if added.object().is_being_deleted() {
+                    return Ok(Action::done());
+                }
             }
             Stage::Held => {}
             Stage::CleanUp => return self.clean_up(ctx, &database).await,
@@ -81,16 +88,17 @@ impl Reconciler for DatabaseReconciler {
         }
         let found = match find_secret(ctx, &database).await? {
             FoundSecret::Occupied => {
-                // The service says a password once, so it is not asked for one that cannot be kept.
-                tell(ctx, &database, &Progress::Occupied).await?;
+                // The service shows a password only once, so the operator asks for none that it cannot store.
+                report(ctx, &database, &Progress::Occupied).await?;
                 return Ok(Action::requeue_after(LOOK_AGAIN));
             }
             FoundSecret::Ours(found) => found,
         };
         match self.provide(ctx, &database, found).await {
             Ok(()) => {
-                tell(ctx, &database, &Progress::Available).await?;
-                Ok(self.polling.look_again())
+                report(ctx, &database, &Progress::Available).await?;
+                // The service sends no events, so a change there is seen at the next look.
+                Ok(Action::requeue_after(self.poll_every))
             }
             Err(error) => self.fail(ctx, &database, error).await,
         }
@@ -126,7 +134,7 @@ impl DatabaseReconciler {
         if renew_password {
             password = self.service.new_password(&name).await?;
         }
-        // A crash before this write leaves a database without known credentials; the next reconcile renews them.
+        // A crash before this write loses the password; the next reconcile asks for a new one.
         if let Some(password) = password {
             let credentials = Credentials {
                 user: wanted.owner,
@@ -142,7 +150,7 @@ impl DatabaseReconciler {
         Ok(())
     }
 
-    /// Deletes the database at the service, and then lets the object go. The garbage collector deletes the Secret.
+    /// Deletes the database at the service, and then removes the finalizer. The garbage collector deletes the Secret.
     async fn clean_up(&self, ctx: &Context, database: &Database) -> Result<Action, Error> {
         if let Err(error) = self.service.delete(&external_name(database)).await {
             return self.fail(ctx, database, error.into()).await;
@@ -153,8 +161,7 @@ impl DatabaseReconciler {
         }
     }
 
-    /// Writes an error of the service into the status, and returns it, so that the database is tried again with
-    /// backoff.
+    /// Writes an error of the service into the status, and returns it, so that the reconcile is retried with backoff.
     async fn fail(
         &self,
         ctx: &Context,
@@ -166,7 +173,7 @@ impl DatabaseReconciler {
             .is_some()
         {
             let why = error.chain();
-            tell(ctx, database, &Progress::Unavailable { why }).await?;
+            report(ctx, database, &Progress::Unavailable { why }).await?;
         }
         Err(error)
     }
@@ -192,12 +199,12 @@ async fn find_secret(ctx: &Context, database: &Database) -> Result<FoundSecret, 
 }
 
 /// Writes the status, and records an Event if the state has changed.
-async fn tell(
+async fn report(
     ctx: &Context,
     database: &Database,
     progress: &Progress,
 ) -> Result<(), client::Error> {
-    if !status::is_told(database, progress) {
+    if !status::is_reported(database, progress) {
         let (reason, note) = (progress.reason(), progress.message(database));
         match progress {
             Progress::Available => ctx.events().normal(database, reason, "Provide", note),
@@ -207,9 +214,9 @@ async fn tell(
         }
     }
     let now = ctx.now();
-    let report = |database: &mut Database| {
+    let set_status = |database: &mut Database| {
         database.status = Some(status::status(database, progress, now));
     };
-    ctx.client().status().modify(database, report).await?;
+    ctx.client().status().modify(database, set_status).await?;
     Ok(())
 }

@@ -11,7 +11,6 @@ use steersman_testenv::apiserver::ApiServer;
 use steersman_testenv::eventually;
 
 use crate::database::Database;
-use crate::polling::Polling;
 use crate::service::{DatabaseClient, DatabaseService, Settings};
 use crate::{BoxError, controller};
 
@@ -39,7 +38,7 @@ pub async fn run(out: &mut (impl Write + Send)) -> Result<(), BoxError> {
         .cache(controller::cache(CacheOptions::new()))
         .build()?;
     let client = DatabaseClient::http(address);
-    controller::declare(&manager, client, Polling::every(INTERVAL))?;
+    controller::declare(&manager, client, INTERVAL)?;
     let stop = CancellationToken::new();
     let running = tokio::spawn(manager.start(Shutdown::from(stop.clone())));
 

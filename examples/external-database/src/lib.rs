@@ -1,16 +1,16 @@
 //! An operator of databases that an HTTP service provides.
 //!
-//! For each [`Database`](database::Database) the operator creates a database at the service and a Secret with
-//! credentials, which the service says once. The service sends no events: the operator looks at each database at an
-//! interval, and corrects what others changed there. A finalizer deletes the database with its object.
+//! For each [`Database`](database::Database), the operator creates a database at the service, and a Secret with the
+//! credentials. The service shows a password only in the answer that creates it. It sends no events: the operator reads
+//! each database of the service at an interval, and corrects what others have changed there. A finalizer delays the
+//! deletion of a `Database` until the database of the service is deleted.
 //!
 //! The modules in reading order:
 //!
 //! - [`database`] is the kind, as its users write it.
-//! - [`service`] is the service, and the client of the operator: over HTTP, or within this process for tests.
-//! - [`plan`] decides what is to be done at the service; [`credentials`] makes and reads Secrets; [`status`] computes
+//! - [`service`] is the service, and the operator's client of it: over HTTP, or within this process for tests.
+//! - [`plan`] decides which requests the service needs; [`credentials`] makes and reads Secrets; [`status`] computes
 //!   the status. None of them waits.
-//! - [`polling`] decides when the operator looks at the service again.
 //! - [`controller`] is the reconciler with its watches, and the file to read if you read only one.
 //! - [`demo`] runs it on an embedded API server, beside a service on a free port.
 
@@ -19,7 +19,6 @@ pub mod service;
 pub mod plan;
 pub mod credentials;
 pub mod status;
-pub mod polling;
 pub mod controller;
 pub mod demo;
 

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use clap::Parser;
 use external_database::database::Database;
-use external_database::polling::Polling;
 use external_database::service::{DatabaseClient, DatabaseService};
 use external_database::{BoxError, controller, demo};
 use steersman::cli::Args;
@@ -66,7 +65,7 @@ async fn run(program: &Program) -> Result<(), BoxError> {
         .await?
         .cache(controller::cache(config.cache_options()))
         .build()?;
-    let polling = Polling::every(Duration::from_secs(program.poll_every));
-    controller::declare(&manager, DatabaseClient::http(service), polling)?;
+    let poll_every = Duration::from_secs(program.poll_every);
+    controller::declare(&manager, DatabaseClient::http(service), poll_every)?;
     Ok(manager.start(shutdown_signal()).await?)
 }

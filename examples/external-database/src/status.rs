@@ -1,7 +1,6 @@
 //! Machine: the status of a `Database`.
 
 use jiff::Timestamp;
-use steersman::k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use steersman::status_conditions::{self, FALSE, READY, TRUE};
 
 use crate::credentials::secret_key;
@@ -55,14 +54,10 @@ pub fn status(database: &Database, progress: &Progress, now: Timestamp) -> Datab
     let before = database.status.as_ref();
     let mut conditions = before.map_or_else(Vec::new, |status| status.conditions.clone());
     let is_ready = *progress == Progress::Available;
-    let ready = Condition {
-        type_: READY.to_owned(),
-        status: if is_ready { TRUE } else { FALSE }.to_owned(),
-        reason: progress.reason().to_owned(),
-        message: progress.message(database),
-        last_transition_time: Time(now),
-        observed_generation: database.metadata.generation,
-    };
+    let state = if is_ready { TRUE } else { FALSE };
+    let message = progress.message(database);
+    let ready =
+        status_conditions::condition(database, READY, state, progress.reason(), message, now);
     status_conditions::set(&mut conditions, ready);
     DatabaseStatus {
         observed_generation: database.metadata.generation,
@@ -72,11 +67,11 @@ pub fn status(database: &Database, progress: &Progress, now: Timestamp) -> Datab
     }
 }
 
-/// Returns whether the status tells of `progress` already.
+/// Returns whether the status reports `progress` already.
 #[must_use]
-pub fn is_told(database: &Database, progress: &Progress) -> bool {
-    let told = database.ready_condition();
-    told.is_some_and(|told| {
-        told.reason == progress.reason() && told.message == progress.message(database)
+pub fn is_reported(database: &Database, progress: &Progress) -> bool {
+    let ready = database.ready_condition();
+    ready.is_some_and(|ready| {
+        ready.reason == progress.reason() && ready.message == progress.message(database)
     })
 }

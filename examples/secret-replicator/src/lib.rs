@@ -4,9 +4,8 @@
 //! `replicate.example.com/namespaces`. A namespace receives copies if it has the label
 //! `replicate.example.com/accept=true`: the owner of a namespace decides what is written into it.
 //!
-//! The cache holds the metadata of sources and copies, and no data: a dump of the memory of the
-//! operator has no Secret in it. The operator reads the data from the server when it writes a copy, or
-//! when the version of a copy is not the one that it left.
+//! The cache holds the metadata of sources and copies, and no data. The operator reads the data from the
+//! server when it writes a copy, or when the version of a copy is not the one that it left.
 //!
 //! The modules in reading order:
 //!

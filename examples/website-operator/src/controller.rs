@@ -80,8 +80,11 @@ impl Reconciler for WebsiteReconciler {
         };
         match finalizer::stage(&*site, FINALIZER) {
             Stage::Missing => {
-                // The finalizer is added before anything that it cleans up.
-                client.add_finalizer(&*site, FINALIZER).await?;
+                // Before anything exists that it cleans up. An object that is being deleted gets none.
+                let added = client.add_finalizer(&*site, FINALIZER).await?;
+                if added.object().is_being_deleted() {
+                    return Ok(Action::done());
+                }
             }
             Stage::Held => {}
             Stage::CleanUp => return clean_up(client, &site).await,

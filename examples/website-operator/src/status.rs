@@ -2,7 +2,6 @@
 
 use jiff::Timestamp;
 use steersman::k8s_openapi::api::apps::v1::Deployment;
-use steersman::k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use steersman::status_conditions::{self, FALSE, READY, TRUE};
 
 use crate::website::{Website, WebsiteStatus};
@@ -117,14 +116,9 @@ pub fn status(site: &Website, progress: &Progress, now: Timestamp) -> WebsiteSta
     let is_ready = matches!(progress, Progress::Served { .. });
     let before = site.status.as_ref();
     let mut conditions = before.map_or_else(Vec::new, |status| status.conditions.clone());
-    let ready = Condition {
-        type_: READY.to_owned(),
-        status: if is_ready { TRUE } else { FALSE }.to_owned(),
-        reason: progress.reason().to_owned(),
-        message: progress.message(),
-        last_transition_time: Time(now),
-        observed_generation: site.metadata.generation,
-    };
+    let state = if is_ready { TRUE } else { FALSE };
+    let (reason, message) = (progress.reason(), progress.message());
+    let ready = status_conditions::condition(site, READY, state, reason, message, now);
     status_conditions::set(&mut conditions, ready);
     WebsiteStatus {
         observed_generation: site.metadata.generation,
@@ -197,14 +191,14 @@ mod tests {
         site.status = Some(status(&site, &rolling(0), at(10)));
         site.status = Some(status(&site, &rolling(1), at(20)));
         let condition = site.ready_condition().unwrap();
-        assert_eq!(condition.last_transition_time, Time(at(10)));
+        assert_eq!(condition.last_transition_time.0, at(10));
         assert_eq!(condition.message, "1 of 2 pods are ready");
         let again = status(&site, &rolling(1), at(25));
         assert_eq!(Some(&again), site.status.as_ref());
         site.status = Some(status(&site, &Progress::Served { ready: 2 }, at(30)));
         assert_eq!(
-            site.ready_condition().unwrap().last_transition_time,
-            Time(at(30))
+            site.ready_condition().unwrap().last_transition_time.0,
+            at(30)
         );
         assert!(site.is_ready());
         site.metadata.generation = Some(2);

@@ -34,8 +34,8 @@ pub(super) fn write(types: &str) -> Result<String, String> {
     let mut leading = BTreeSet::new();
     loop {
         let more = types.iter().filter(|(name, (_, fields))| {
-            let mut ways = fields.values();
-            !leading.contains(*name) && ways.any(|way| leads(way, &leading))
+            let mut field_types = fields.values();
+            !leading.contains(*name) && field_types.any(|field_type| leads(field_type, &leading))
         });
         let more: Vec<&str> = more.map(|(name, _)| *name).collect();
         if more.is_empty() {
@@ -53,10 +53,13 @@ pub(super) fn write(types: &str) -> Result<String, String> {
         if let Some(version) = version {
             text.push_str(&format!(" @kind:{version}"));
         }
-        for (field, way) in fields.iter().filter(|(_, way)| leads(way, &leading)) {
-            let way = shown(way, &leading)
+        for (field, field_type) in fields
+            .iter()
+            .filter(|(_, field_type)| leads(field_type, &leading))
+        {
+            let field_type = shown(field_type, &leading)
                 .ok_or_else(|| format!("{name}.{field} is a map that leads to a merging list"))?;
-            text.push_str(&format!(" {field}:{way}"));
+            text.push_str(&format!(" {field}:{field_type}"));
         }
         text.push('\n');
     }
@@ -76,7 +79,7 @@ fn reached<'a>(
             continue;
         };
         if reached.insert(name) {
-            waiting.extend(fields.values().filter_map(|way| match way {
+            waiting.extend(fields.values().filter_map(|field_type| match field_type {
                 FieldType::Keyed(_, next) | FieldType::Map(next) | FieldType::Struct(next) => {
                     Some(*next)
                 }
@@ -88,16 +91,16 @@ fn reached<'a>(
 }
 
 /// Returns whether a field is a merging list or leads to one.
-fn leads(way: &FieldType<'_>, leading: &BTreeSet<&str>) -> bool {
-    match way {
+fn leads(field_type: &FieldType<'_>, leading: &BTreeSet<&str>) -> bool {
+    match field_type {
         FieldType::Keyed(..) | FieldType::Union => true,
         FieldType::Map(name) | FieldType::Struct(name) => leading.contains(name),
     }
 }
 
 /// Returns the form of a field in the table, or `None` for a map.
-fn shown(way: &FieldType<'_>, leading: &BTreeSet<&str>) -> Option<String> {
-    Some(match way {
+fn shown(field_type: &FieldType<'_>, leading: &BTreeSet<&str>) -> Option<String> {
+    Some(match field_type {
         FieldType::Keyed(key, items) if leading.contains(items) => format!("[{key}]{items}"),
         FieldType::Keyed(key, _) => format!("[{key}]"),
         FieldType::Union => "[]".to_owned(),
@@ -114,13 +117,13 @@ fn read(line: &str) -> Option<(&str, Fields<'_>)> {
     let fields = words.filter(|word| !word.starts_with('@'));
     let fields = fields.filter_map(|word| {
         let (field, kind) = word.split_once(':')?;
-        Some((field.trim_end_matches('!'), way(kind)?))
+        Some((field.trim_end_matches('!'), field_type(kind)?))
     });
     Some((name, (version, fields.collect())))
 }
 
 /// Returns the form of a field, or `None` if a strategic merge patch replaces it.
-fn way(kind: &str) -> Option<FieldType<'_>> {
+fn field_type(kind: &str) -> Option<FieldType<'_>> {
     if let Some((rules, items)) = kind.strip_prefix('[').and_then(|kind| kind.split_once(']')) {
         let (list, patch) = match rules.split_once('|') {
             Some((list, patch)) => (list, Some(patch)),

@@ -1,4 +1,5 @@
-//! Machine: the proxy between this process and a server, by the rules of Go's clients.
+//! Machine: chooses the proxy between this process and a server by the rules of Go's clients. Only http proxies can be
+//! used, and always with `CONNECT`.
 
 use std::fmt;
 use std::net::IpAddr;

@@ -59,7 +59,7 @@ pub(super) struct Dialer {
     /// The name that the server's certificate must have; `None` without TLS.
     name: Option<ServerName<'static>>,
     credentials: Arc<Credentials>,
-    /// The time limit of TCP and TLS together; `None` for no limit.
+    /// The time limit of TCP, the tunnel of a proxy and TLS together; `None` for no limit.
     limit: Option<Duration>,
     http1_only: bool,
 }
@@ -157,7 +157,16 @@ impl Dialer {
             let address = address.map_or("", |address| address.as_str());
             format!("the proxy {address} cannot be reached: {}", chain(&*error))
         })?;
-        proxy.tunnel(&mut stream, &target(&self.server)).await?;
+        let target = target(&self.server);
+        match timeout(HANDSHAKE, proxy.tunnel(&mut stream, &target)).await {
+            Ok(opened) => opened?,
+            Err(_) => {
+                let waited = HANDSHAKE.as_secs();
+                return Err(
+                    format!("the proxy opens no tunnel to {target} within {waited} s").into(),
+                );
+            }
+        }
         Ok(stream)
     }
 

@@ -93,6 +93,7 @@ fn decode(text: &str) -> Vec<u8> {
     let mut at = 0;
     while let Some(byte) = bytes.get(at) {
         let hex = text.get(at + 1..at + 3).filter(|_| *byte == b'%');
+        let hex = hex.filter(|hex| hex.bytes().all(|byte| byte.is_ascii_hexdigit()));
         match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
             Some(byte) => {
                 decoded.push(byte);

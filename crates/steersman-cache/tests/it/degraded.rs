@@ -340,12 +340,16 @@ async fn readers_do_not_wait_for_a_server_that_is_known_to_be_unreachable() {
     let waiting = world.cache.get::<ConfigMap>(&name);
     let noting = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        let problem = Some("no client can be made");
+        let problem = Some((Reason::Unauthorized, "no client can be made"));
         world.cache.note_server_problem(problem);
     };
     let error = tokio::join!(waiting, noting).0.unwrap_err();
     assert!(error.is_unavailable(), "{error}");
     assert!(error.to_string().contains("no client"), "{error}");
+    assert!(
+        error.to_string().contains("renew the credentials"),
+        "{error}"
+    );
     let again = world.cache.get::<ConfigMap>(&name).await.unwrap_err();
     assert!(again.is_unavailable(), "{again}");
     assert_eq!(before.elapsed(), Duration::from_secs(1));

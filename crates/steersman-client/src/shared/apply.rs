@@ -39,7 +39,7 @@ impl Shared {
         let document = in_namespace(document, &key);
         let intent = match self.options().dry_run {
             true => None,
-            false => Some(self.intent(kind, &key, &document)?),
+            false => Some(self.intent(&document)),
         };
         Ok(Apply {
             key,
@@ -48,16 +48,11 @@ impl Shared {
         })
     }
 
-    fn intent(&self, kind: &Kind, key: &ObjectKey, document: &Value) -> Result<Intent, Error> {
+    fn intent(&self, document: &Value) -> Intent {
         let validation = self.options().field_validation.as_ref();
         let options = (self.options().force, validation.map(discriminant));
-        let applied = self.inner.applied.lock();
-        let intent = applied.intent(&self.manager(), options, document);
-        intent.map_err(|source| Error::Encode {
-            kind: kind.clone(),
-            key: key.clone(),
-            source,
-        })
+        let keys = &self.inner.intent_keys;
+        keys.intent(&self.manager(), options, document)
     }
 
     /// Returns the state that an equal apply left, if the cache can tell whether the object is still in that state: a

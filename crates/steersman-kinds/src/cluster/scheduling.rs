@@ -10,6 +10,7 @@ use crate::Kind;
 use crate::fields::check;
 use crate::fields::field_path::{Errors, FieldPath};
 use crate::fields::fill::{part, set};
+use crate::fields::go_value::{TOLERATION, print};
 use crate::fields::shared_warnings;
 use crate::pod;
 
@@ -111,7 +112,7 @@ fn runtime(object: &Value, old: Option<&Value>) -> Errors {
     pod::check_tolerations(&tolerations, &mut errors);
     let mut seen = HashSet::new();
     for one in tolerations.items() {
-        let written = written(&one);
+        let written = print(&TOLERATION, one.value());
         if seen.contains(&written) {
             errors.push(FieldError::duplicate(one.path(), &written));
         }
@@ -121,19 +122,6 @@ fn runtime(object: &Value, old: Option<&Value>) -> Errors {
         check::immutable(&handler, &old["handler"], &mut errors);
     }
     errors
-}
-
-/// Prints a toleration as Go prints its internal type.
-fn written(toleration: &FieldPath<'_>) -> String {
-    let text = |field: &str| Value::from(toleration.at(field).text());
-    format!(
-        "{{\"Key\":{},\"Operator\":{},\"Value\":{},\"Effect\":{},\"TolerationSeconds\":{}}}",
-        text("key"),
-        text("operator"),
-        text("value"),
-        text("effect"),
-        toleration.at("tolerationSeconds").value()
-    )
 }
 
 fn lease(spec: &FieldPath<'_>, errors: &mut Errors) {

@@ -4,15 +4,7 @@ use serde_json::Value;
 use steersman_text::go;
 
 use crate::fields::go_value::GoType::{self, List, Number, Plain, Pointer, Struct, Text};
-use crate::fields::go_value::{NODE_SELECTOR, print};
-
-const TOLERATION: GoType = Struct(&[
-    ("Key", "key", Text),
-    ("Operator", "operator", Text),
-    ("Value", "value", Text),
-    ("Effect", "effect", Text),
-    ("TolerationSeconds", "tolerationSeconds", Plain),
-]);
+use crate::fields::go_value::{NODE_SELECTOR, TOLERATION, print};
 
 const RESULT: GoType = Struct(&[
     ("Request", "request", Text),

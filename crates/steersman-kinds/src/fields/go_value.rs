@@ -30,7 +30,8 @@ const REQUIREMENT: GoType = Struct(&[
     ("Values", "values", Plain),
 ]);
 
-const TERM: GoType = Struct(&[
+/// A term of a selector of nodes.
+pub(crate) const TERM: GoType = Struct(&[
     ("MatchExpressions", "matchExpressions", List(&REQUIREMENT)),
     ("MatchFields", "matchFields", List(&REQUIREMENT)),
 ]);
@@ -41,6 +42,15 @@ pub(crate) const NODE_TERMS: GoType = List(&TERM);
 /// A selector of nodes.
 pub(crate) const NODE_SELECTOR: GoType =
     Struct(&[("NodeSelectorTerms", "nodeSelectorTerms", NODE_TERMS)]);
+
+/// A toleration of a Pod or of a device.
+pub(crate) const TOLERATION: GoType = Struct(&[
+    ("Key", "key", Text),
+    ("Operator", "operator", Text),
+    ("Value", "value", Text),
+    ("Effect", "effect", Text),
+    ("TolerationSeconds", "tolerationSeconds", Plain),
+]);
 
 /// Prints a value of this type.
 pub(crate) fn print(kind: &GoType, value: &Value) -> String {

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::go_value::{TERM, print};
 
 use super::{containers, scheduling};
 
@@ -196,7 +197,10 @@ fn check_node_affinity(after: &FieldPath<'_>, before: &FieldPath<'_>, errors: &m
     }
     if after.len() != before.len() {
         let detail = "no additions/deletions to non-empty NodeSelectorTerms list are allowed";
-        let written: Vec<String> = after.items().map(|term| written(&term)).collect();
+        let written: Vec<String> = after
+            .items()
+            .map(|term| print(&TERM, term.value()))
+            .collect();
         let shown = match after.is_set() {
             true => format!("[{}]", written.join(",")),
             false => "null".to_owned(),
@@ -217,31 +221,9 @@ fn check_node_affinity(after: &FieldPath<'_>, before: &FieldPath<'_>, errors: &m
         };
         if !parts.iter().all(|part| added(part)) {
             let detail = "only additions are allowed (no mutations or deletions)";
-            errors.invalid_written(&new, &written(&new), detail);
+            errors.invalid_written(&new, &print(&TERM, new.value()), detail);
         }
     }
-}
-
-/// Prints a node selector term as Go prints its internal type.
-fn written(term: &FieldPath<'_>) -> String {
-    let part = |field: &'static str| {
-        let all = term.at(field);
-        let each = all.items().map(|one| {
-            format!(
-                "{{\"Key\":{},\"Operator\":{},\"Values\":{}}}",
-                Value::from(one.at("key").text()),
-                Value::from(one.at("operator").text()),
-                one.at("values").value()
-            )
-        });
-        let each: Vec<String> = each.collect();
-        match all.is_set() {
-            true => format!("[{}]", each.join(",")),
-            false => "null".to_owned(),
-        }
-    };
-    let (expressions, fields) = (part("matchExpressions"), part("matchFields"));
-    format!("{{\"MatchExpressions\":{expressions},\"MatchFields\":{fields}}}")
 }
 
 /// Returns whether the update keeps all tolerations, without regard to `tolerationSeconds`.

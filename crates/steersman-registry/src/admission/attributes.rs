@@ -93,7 +93,7 @@ impl<'a> Admission<'a> {
         }
     }
 
-    pub(crate) fn occasion<'b>(&'b self, resource: &'b Resource) -> RuleAttributes<'b> {
+    pub(crate) fn rule_attributes<'b>(&'b self, resource: &'b Resource) -> RuleAttributes<'b> {
         RuleAttributes {
             group: &resource.group,
             version: &resource.version,

@@ -61,7 +61,7 @@ impl Registry {
     /// an equivalent one of another version.
     pub(crate) fn matched(&self, hook: &Hook, admission: &Admission<'_>) -> Option<Arc<Resource>> {
         let own = admission.target.resource;
-        if hook.is_about(admission.occasion(own)) {
+        if hook.is_about(admission.rule_attributes(own)) {
             let found = self.resource(&own.group, &own.version, &own.plural);
             return Some(found.unwrap_or_else(|| Arc::new(own.clone())));
         }
@@ -71,7 +71,7 @@ impl Registry {
         let same = self.catalogue.all().iter().filter(|other| {
             other.storage == own.storage && other.api_version() != own.api_version()
         });
-        let mut named = same.filter(|other| hook.is_about(admission.occasion(other)));
+        let mut named = same.filter(|other| hook.is_about(admission.rule_attributes(other)));
         named.next().cloned()
     }
 

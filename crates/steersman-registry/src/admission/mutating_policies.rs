@@ -80,13 +80,13 @@ impl Registry {
         for found in self.cases(&policies, admission, (Some(&*object), old))? {
             match found {
                 Ok(case) => cases.push(case),
-                Err(misfit) => {
-                    let name = &misfit.policy.name;
-                    let whom = misfit.binding.map_or_else(
+                Err(broken) => {
+                    let name = &broken.policy.name;
+                    let whom = broken.binding.map_or_else(
                         || format!("policy \"{name}\""),
                         |binding| format!("policy '{name}' with binding '{}'", binding.name),
                     );
-                    let why = format!("{whom} denied request: {}", misfit.why);
+                    let why = format!("{whom} denied request: {}", broken.why);
                     denials.push((why, None));
                 }
             }
@@ -142,13 +142,13 @@ impl Registry {
         (object, old): (&Value, Option<&Value>),
     ) -> Result<Result<bool, String>, Status> {
         let review_request = self.review_request(&case.resource, admission, (Some(object), old))?;
-        let scene = ExpressionVariables {
+        let variables = ExpressionVariables {
             request: &Value::Object(review_request),
             params: &case.params,
             namespace: &self.namespace_object(admission),
             asker: &self.asker(admission, Some(object)),
         };
-        let values = scene.values();
+        let values = variables.values();
         Ok(values.and_then(|values| case.policy.policy.is_met(&values)))
     }
 
@@ -176,14 +176,14 @@ impl Registry {
             }
         };
         let request = Value::Object(review_request);
-        let scene = ExpressionVariables {
+        let variables = ExpressionVariables {
             request: &request,
             params: &case.params,
             namespace: &self.namespace_object(admission),
             asker: &self.asker(admission, Some(object)),
         };
         let ty = ty.unwrap_or(TypeRef::untyped());
-        let made = match mutation.change(&case.policy.policy, scene, ty) {
+        let made = match mutation.change(&case.policy.policy, variables, ty) {
             Ok(Some(made)) => made,
             Ok(None) => return Ok(Ok(false)),
             Err(why) => return Ok(Err(why)),

@@ -73,24 +73,24 @@ impl Registry {
             };
             let case = match found {
                 Ok(case) => case,
-                Err(misfit) => {
+                Err(broken) => {
                     let objection = Objection {
-                        message: misfit.why,
+                        message: broken.why,
                         reason: String::new(),
                     };
-                    refuse(misfit.policy, misfit.binding, objection);
+                    refuse(broken.policy, broken.binding, objection);
                     continue;
                 }
             };
             let policy = &case.policy.policy;
             let review_request = self.review_request(&case.resource, admission, states)?;
-            let scene = ExpressionVariables {
+            let variables = ExpressionVariables {
                 request: &Value::Object(review_request),
                 params: &case.params,
                 namespace: &self.namespace_object(admission),
                 asker: &self.asker(admission, states.0),
             };
-            for objection in case.policy.rules.objections(policy, scene) {
+            for objection in case.policy.rules.objections(policy, variables) {
                 if case.binding.warns {
                     let (policy, binding) = (&policy.name, &case.binding.name);
                     self.note_warnings(vec![format!(
@@ -129,15 +129,15 @@ impl Registry {
             let Some(resource) = self.is_about(constraints, admission, states)? else {
                 continue;
             };
-            let misfit = |binding: Option<&'p Binding>, why: &str| {
+            let broken = |binding: Option<&'p Binding>, why: &str| {
                 let what = binding.map_or("policy", |_| "binding");
                 let why = format!("failed to configure {what}: {why}");
-                let misfit = Err(BrokenPolicy {
+                let broken = Err(BrokenPolicy {
                     policy,
                     binding,
                     why,
                 });
-                Some(misfit).filter(|_| !policy.ignores_failure)
+                Some(broken).filter(|_| !policy.ignores_failure)
             };
             if let Some((version, kind)) = &policy.param
                 && self.catalogue.of_kind(version, kind).is_none()
@@ -146,7 +146,7 @@ impl Registry {
                 let why = format!(
                     "failed to find resource referenced by paramKind: '{group}/{short}, Kind={kind}'"
                 );
-                found.extend(misfit(None, &why));
+                found.extend(broken(None, &why));
                 continue;
             }
             for binding in &policy.bindings {
@@ -164,7 +164,7 @@ impl Registry {
                             params,
                         })
                     })),
-                    Err(why) => found.extend(misfit(Some(binding), &why)),
+                    Err(why) => found.extend(broken(Some(binding), &why)),
                 }
             }
         }

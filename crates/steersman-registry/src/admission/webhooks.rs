@@ -171,14 +171,14 @@ impl Registry {
             return Ok(Some((hook, resource)));
         }
         let request = Value::Object(self.review_request(&resource, admission, states)?);
-        let scene = ExpressionVariables {
+        let variables = ExpressionVariables {
             request: &request,
             params: &Value::Null,
             // Upstream passes no namespace to the match conditions of webhooks.
             namespace: &Value::Null,
             asker: &self.asker(admission, states.0),
         };
-        let values = scene.values();
+        let values = variables.values();
         match values.and_then(|values| all_hold(&hook.conditions, &values)) {
             Ok(true) => Ok(Some((hook, resource))),
             Ok(false) => Ok(None),

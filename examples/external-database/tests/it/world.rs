@@ -5,7 +5,6 @@ use std::time::Duration;
 use external_database::controller;
 use external_database::credentials::{self, Credentials};
 use external_database::database::{Database, DatabaseSpec};
-use external_database::polling::Polling;
 use external_database::service::{DatabaseClient, DatabaseService, Settings};
 use http::Method;
 use k8s_openapi::api::core::v1::Secret;
@@ -23,9 +22,7 @@ pub(crate) struct World {
 
 /// Declares the operator with a client of a service.
 pub(crate) fn operator(client: DatabaseClient, interval: Duration) -> OperatorTest {
-    let declare = move |manager: &Manager| {
-        controller::declare(manager, client.clone(), Polling::every(interval))
-    };
+    let declare = move |manager: &Manager| controller::declare(manager, client.clone(), interval);
     OperatorTest::declared(declare)
         .crd_of::<Database>()
         // Shorter than the interval: an operator that polls rests in between.
