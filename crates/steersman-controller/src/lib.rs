@@ -52,6 +52,7 @@
 
 mod request;
 mod error;
+mod jittered_pause;
 mod clusters;
 mod action;
 mod outcome;

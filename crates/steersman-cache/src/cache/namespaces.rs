@@ -40,10 +40,13 @@ impl Cache {
 
     /// Removes a default namespace, and returns whether it was one.
     ///
-    /// The informers of the namespace send no further request, and the cache drops its objects. Subscriptions
-    /// to these informers end without a delete event, because the objects exist; controllers go on with the
-    /// other namespaces (`CACHE-17`). Reads of the namespace fail with [`Error::OutsideScope`], also those of
-    /// requests that still wait in the queue of a controller.
+    /// The informers of the namespace have ended when this method returns: subscriptions to them end at once,
+    /// without the events that wait and without deletes, because the objects exist (`CACHE-17`). Waits, without
+    /// yielding, for a change that such an informer is applying. Their requests are cancelled soon afterwards.
+    ///
+    /// Controllers go on with the other namespaces. Only an event that a handler works on at that moment, and
+    /// requests that wait in a queue already, still cause runs. Reads of the namespace fail with
+    /// [`Error::OutsideScope`], also those of such runs, and a list of all namespaces that is in progress.
     ///
     /// # Errors
     ///

@@ -163,7 +163,7 @@ async fn no_delivery_of_a_removed_namespace_is_taken_after_the_removal() {
     world.stop().await.unwrap();
 }
 
-/// CACHE-17: `Cache::remove` ends informers whose namespace stays.
+/// CACHE-17: `Cache::remove` ends informers of namespaces that stay.
 #[tokio::test(start_paused = true)]
 async fn a_removed_kind_has_not_left_the_scope() {
     let world = world().await;

@@ -123,7 +123,8 @@ impl<P: Subject> ControllerBuilder<P> {
     /// Use it for a kind of another project that need not be installed, such as a `ServiceMonitor` or a
     /// `Certificate`. The controller asks the server every 30 s whether it serves the kind (discovery, which
     /// every client may read), begins the watch when it does, and ends the watch when it does no more. Each
-    /// change is one line of the log at level `INFO`. The workers do not wait for the kind, neither before it
+    /// change is one line of the log at level `INFO`. After [`Cache::remove`](steersman_cache::Cache::remove) of
+    /// the kind the watch has ended until the controller starts again. The workers do not wait for the kind, neither before it
     /// is served nor for its first sync, and while it is missing, neither readiness nor
     /// [`ControllerStatus::waiting_for`](crate::ControllerStatus::waiting_for) name it. When the kind ends,
     /// objects without a delete event are handled as deleted (SRC-4).

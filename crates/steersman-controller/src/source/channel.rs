@@ -54,11 +54,11 @@ pub fn channel_with_bound<T>(objects: usize) -> (ChannelSender<T>, Channel<T>) {
 /// [`ControllerBuilder::watches_channel`](crate::ControllerBuilder::watches_channel) takes a channel of
 /// Kubernetes objects. Each object counts as a creation (controller-runtime: `GenericEvent`): the filters,
 /// the predicate and the handler of the channel decide about it, and a panic of these costs that object
-/// alone (CTRL-6). A channel of anything else is a stream for
+/// alone (CTRL-6). A channel of other values is a stream of `Arc`s, to be mapped to requests for
 /// [`ControllerBuilder::requests`](crate::ControllerBuilder::requests).
 ///
-/// The controller takes objects from its start to its end. Before, objects wait in the channel up to its
-/// bound, also on a replica that does not lead; after, sends fail.
+/// The controller takes objects from its start to its end. Before the start objects wait in the channel up to its
+/// bound, also on a replica that does not lead. At the end the waiting objects are dropped, and later sends fail.
 #[must_use = "a channel that no controller takes fills up"]
 pub struct Channel<T> {
     receiver: mpsc::Receiver<Arc<T>>,

@@ -14,6 +14,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::context::reason::STREAM;
 use crate::error::Error;
+use crate::jittered_pause::jittered_pause;
 use crate::request::RequestKey;
 use crate::watch::{AnySource, PumpEnd, Sink};
 
@@ -53,11 +54,7 @@ impl<R: RequestKey> Periodic<R> {
         let mut jitter = Jitter::new(RandomState::new().hash_one(self.every));
         let limit = self.every.max(LIMIT);
         loop {
-            // Nine to eleven tenths of the interval.
-            let pause = self.every.saturating_sub(self.every / 10);
-            let shift = (self.every / 5).as_secs_f64() * jitter.fraction();
-            let shift = Duration::try_from_secs_f64(shift).unwrap_or_default();
-            sleep(pause.saturating_add(shift)).await;
+            sleep(jittered_pause(self.every, &mut jitter)).await;
             // SRC-6. The call is inside, because it may panic, too.
             let call = async { (self.function)(sink.client.clone()).await };
             match timeout(limit, AssertUnwindSafe(call).catch_unwind()).await {

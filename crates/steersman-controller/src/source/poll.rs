@@ -54,7 +54,7 @@ pub struct PollResults<T> {
 /// - At most 8 calls are in progress ([`max_concurrent`](Poll::max_concurrent)), and one per object. A call
 ///   may take 30 s ([`limit`](Poll::limit)).
 /// - [`results`](Poll::results) returns the last state of each object, for the reconciler. Of a deleted object
-///   nothing is kept.
+///   nothing is kept, nor of an object of a namespace that was removed from the cache.
 /// - An error, a panic and a call beyond the limit keep the last state and request nothing. They are counted
 ///   in `steersman_controller_polls_total`, and the pause doubles with each further failure of the object, up
 ///   to eight intervals. The first failure of an object, and each that doubles its number, is logged.

@@ -186,7 +186,8 @@ impl AddedWatch {
         &self.kind
     }
 
-    /// Removes the watch, as dropping it does. An event that is being handled may still cause requests.
+    /// Removes the watch, as dropping it does. Its handler is not called again, not even for events that wait
+    /// (`SRC-5`); a call in progress may still cause requests.
     pub fn remove(self) {}
 
     /// Leaves the watch in its set for good.

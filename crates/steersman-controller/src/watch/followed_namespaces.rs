@@ -1,4 +1,4 @@
-//! Machine: the namespaces whose informers a watch or a poll has subscribed to.
+//! Machine: the namespaces with informers that a watch or a poll has subscribed to.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

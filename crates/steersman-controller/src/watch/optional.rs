@@ -17,6 +17,7 @@ use steersman_object::{Jitter, Kind, Object, report};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
+use crate::jittered_pause::jittered_pause;
 use crate::request::RequestKey;
 use crate::watch::followed_namespaces::FollowedNamespaces;
 use crate::watch::{AnySource, PumpEnd, Sink, Watch};
@@ -264,7 +265,7 @@ impl ServedKind {
 
     /// Waits for a pause, shortened or lengthened by up to a tenth.
     async fn pause(&mut self) {
-        sleep(PAUSE.mul_f64(0.9 + self.jitter.fraction() / 5.0)).await;
+        sleep(jittered_pause(PAUSE, &mut self.jitter)).await;
     }
 }
 

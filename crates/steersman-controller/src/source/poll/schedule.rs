@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use steersman_object::{Jitter, ObjectKey};
 
+use crate::jittered_pause::jittered_pause;
+
 /// After consecutive failures the pause between two calls for an object grows up to this multiple of the
 /// interval.
 const MOST_INTERVALS: u32 = 8;
@@ -157,7 +159,6 @@ impl PollSchedule {
     /// Ends a call and schedules the next one for its object.
     pub(crate) fn ended(&mut self, call: &Call, succeeded: bool, now: Instant) -> CallEnd {
         self.running = self.running.saturating_sub(1);
-        let factor = self.jitter.fraction();
         let next_slot = self.last_id + 1;
         let Some(object) = self.objects.get_mut(&call.key).filter(|o| o.id == call.id) else {
             return CallEnd::Forgotten;
@@ -173,7 +174,7 @@ impl PollSchedule {
         let pause = match object.call {
             // SRC-1: the state that was returned may be that of the object before its change.
             CallState::Running { again: true } => Duration::ZERO,
-            _ => jittered(self.every.saturating_mul(intervals), factor),
+            _ => jittered_pause(self.every.saturating_mul(intervals), &mut self.jitter),
         };
         object.call = CallState::Never;
         if let Some(due) = now.checked_add(pause) {
@@ -191,13 +192,6 @@ impl PollSchedule {
         self.last_id += 1;
         (at, self.last_id)
     }
-}
-
-/// Shortens or lengthens a pause by up to a tenth, so that calls that began together drift apart.
-fn jittered(pause: Duration, fraction: f64) -> Duration {
-    let tenth = pause / 10;
-    let shift = Duration::try_from_secs_f64(tenth.as_secs_f64() * 2.0 * fraction);
-    (pause - tenth).saturating_add(shift.unwrap_or(tenth))
 }
 
 #[cfg(test)]
