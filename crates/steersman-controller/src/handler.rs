@@ -33,8 +33,8 @@ pub use owner::{Owner, owner};
 /// by [`ControllerStatus`](crate::ControllerStatus) (CTRL-6).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not turn events of `{K}` into requests of type `{R}`",
-    note = "use one of `steersman_controller::handler`: `itself()`, `owner::<O>()`, or \
-            `mapped(|object: &K| …)`, or `mapped_async` with an asynchronous function"
+    note = "use one of `steersman_controller::handler`: `itself()`, `owner::<O>()`, \
+            `mapped(|object: &K| …)`, or `mapped_async(…)` with an asynchronous function"
 )]
 pub trait EventHandler<K: Object, R: RequestKey = Request>: Send + Sync + 'static {
     /// Writes the requests that `event` causes into `requests`.
