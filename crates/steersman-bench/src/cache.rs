@@ -11,6 +11,7 @@ mod queue;
 mod running;
 mod storm;
 mod apart;
+mod children;
 mod latency;
 mod outage;
 mod unseen;

@@ -9,7 +9,7 @@ use steersman_object::TypedObject;
 
 use super::storm::StormFigures;
 use super::words::{MeasuredCache, SyncTask, Synced};
-use super::{latency, load, outage, peers, queue, steady, storm, unseen};
+use super::{children, latency, load, outage, peers, queue, steady, storm, unseen};
 use crate::process::{Outcome, send};
 use crate::samples::{Sample, Widget};
 
@@ -35,6 +35,14 @@ pub(crate) enum ClientRole {
     Latency {
         #[arg(long)]
         rounds: usize,
+        /// Uses kube-runtime's controller.
+        #[arg(long)]
+        peer: bool,
+    },
+    /// Creates an owned child for each object.
+    Children {
+        #[arg(long)]
+        owners: u64,
         /// Uses kube-runtime's controller.
         #[arg(long)]
         peer: bool,
@@ -82,25 +90,25 @@ impl ClientRole {
                 Self::Queue { keys } => send(&queue::work_off(keys).await?),
                 Self::Storm { asked } => send(&storm(&serde_json::from_str(&asked)?).await?),
                 Self::Latency { rounds, peer } => {
-                    let by = if peer {
-                        MeasuredCache::KubeRuntime
-                    } else {
-                        MeasuredCache::Defaults
-                    };
-                    send(&Box::pin(latency::measure(by, rounds)).await?)
+                    send(&Box::pin(latency::measure(by(peer), rounds)).await?)
+                }
+                Self::Children { owners, peer } => {
+                    send(&Box::pin(children::measure(by(peer), owners)).await?)
                 }
                 Self::Outage { away, peer } => {
-                    let by = if peer {
-                        MeasuredCache::KubeRuntime
-                    } else {
-                        MeasuredCache::Defaults
-                    };
-                    send(&Box::pin(outage::measure(by, away)).await?)
+                    send(&Box::pin(outage::measure(by(peer), away)).await?)
                 }
                 Self::Load { asked } => Box::pin(load::play(&asked)).await,
                 Self::Steady { asked } => Box::pin(steady::play(&asked)).await,
             }
         })
+    }
+}
+
+fn by(peer: bool) -> MeasuredCache {
+    match peer {
+        true => MeasuredCache::KubeRuntime,
+        false => MeasuredCache::Defaults,
     }
 }
 
