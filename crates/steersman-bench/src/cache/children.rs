@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -20,7 +19,6 @@ use kube_client::config::{KubeConfigOptions, Kubeconfig};
 use kube_client::{Api, Client as KubeClient, Config, Resource};
 use kube_runtime::controller::{Action as KubeAction, Config as KubeOptions};
 use kube_runtime::{Controller as KubeController, watcher};
-use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use steersman_api::Connection;
@@ -29,6 +27,7 @@ use steersman_controller::{Action, Context, Controller, Error, Reconciler, Reque
 use tokio::time::Instant;
 
 use super::apart::{ServerApart, refused};
+use super::reconcile_count::ReconcileCount;
 use super::running::Controlling;
 use super::words::MeasuredCache;
 use crate::process::{Actor, Outcome, progress};
@@ -36,9 +35,6 @@ use crate::report::{Figure, KUBE_RUNTIME, Spread};
 
 /// The number of concurrent reconciles.
 const WORKERS: u16 = 8;
-
-/// The time without a reconcile after which a controller counts as settled.
-const QUIET: Duration = Duration::from_secs(1);
 
 const NAMESPACE: &str = "default";
 
@@ -58,13 +54,6 @@ struct Settled {
     /// The requests that the server received.
     requests: u64,
     reconciles: u64,
-}
-
-/// Counts reconciles, and records the end of the last.
-struct ReconcileCount {
-    begun: AtomicU64,
-    ended: AtomicU64,
-    last: Mutex<Instant>,
 }
 
 /// The error of kube-runtime's reconciler.
@@ -169,15 +158,8 @@ async fn settled(
     before: (u64, u64),
     owners: u64,
 ) -> Outcome<Settled> {
-    let (last, reconciles) = loop {
-        tokio::time::sleep(QUIET / 10).await;
-        let ended = count.ended.load(Ordering::SeqCst);
-        let is_idle = ended == count.begun.load(Ordering::SeqCst);
-        let last = *count.last.lock();
-        if is_idle && ended - before.1 >= owners && last.elapsed() >= QUIET {
-            break (last, ended);
-        }
-    };
+    let last = count.settled(before.1 + owners).await;
+    let reconciles = count.ended();
     let requests = apart.server.requests().count(|_| true) as u64;
     Ok(Settled {
         seconds: last.saturating_duration_since(began).as_secs_f64(),
@@ -246,31 +228,6 @@ fn child(name: &str) -> Secret {
             ByteString(text.into_bytes()),
         )])),
         ..Secret::default()
-    }
-}
-
-// ===== impl ReconcileCount =====
-
-impl ReconcileCount {
-    fn new() -> Self {
-        Self {
-            begun: AtomicU64::new(0),
-            ended: AtomicU64::new(0),
-            last: Mutex::new(Instant::now()),
-        }
-    }
-
-    /// Counts the begin of a reconcile, and its end when the result is dropped.
-    fn begin(&self) -> impl Drop + '_ {
-        struct Ended<'a>(&'a ReconcileCount);
-        impl Drop for Ended<'_> {
-            fn drop(&mut self) {
-                *self.0.last.lock() = Instant::now();
-                self.0.ended.fetch_add(1, Ordering::SeqCst);
-            }
-        }
-        self.begun.fetch_add(1, Ordering::SeqCst);
-        Ended(self)
     }
 }
 
