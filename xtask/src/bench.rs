@@ -23,8 +23,11 @@ const PAGE: &str = "docs/benchmarks.md";
 const FILE: &str = "docs/benchmarks.json";
 /// The folder of the plots.
 const PLOTS: &str = "docs/benchmarks";
-/// A table that a page of the guide shows, too.
-const GUIDE: (Part, &str) = (Part::Options, "crates/steersman/guide/memory.md");
+/// The tables that pages of the guide show, too.
+const GUIDE: [(Part, &str); 2] = [
+    (Part::Options, "crates/steersman/guide/memory.md"),
+    (Part::Port, "crates/steersman/guide/coming-from-kube-rs.md"),
+];
 
 impl Part {
     pub(crate) fn name(self) -> &'static str {
@@ -37,6 +40,7 @@ impl Part {
             Self::Options => "options",
             Self::Scaling => "scaling",
             Self::Steady => "steady",
+            Self::Port => "port",
         }
     }
 
@@ -233,9 +237,8 @@ fn publish(root: &Path, part: Part, results: &Results) -> Result<(), String> {
         content.push_str(&format!("\n![{title}](benchmarks/{file})\n"));
     }
     page::write(&root.join(PAGE), name, &content)?;
-    if GUIDE.0 == part {
-        let guide = root.join(GUIDE.1);
-        page::write(&guide, name, &table)?;
+    for (_, guide) in GUIDE.iter().filter(|(shown, _)| *shown == part) {
+        page::write(&root.join(guide), name, &table)?;
     }
     Ok(())
 }

@@ -143,6 +143,8 @@ pub(crate) enum Part {
     Controller,
     /// Requests that caches and controllers send.
     Load,
+    /// An operator before and after its port from kube-runtime.
+    Port,
     /// Kinds other than Pods.
     Kinds,
     /// Memory by options of the cache.

@@ -42,6 +42,8 @@ enum Measurement {
     Controller(RunLength),
     /// The requests of a manager with many controllers.
     Load(RunLength),
+    /// An operator before and after its port from kube-runtime.
+    Port(RunLength),
     /// Kinds other than Pods.
     Kinds(Foreign),
     /// Memory by option of the cache.
@@ -98,6 +100,7 @@ pub fn run() -> ExitCode {
         })),
         Measurement::Controller(asked) => print_figures(cache::controller::measure(asked.quick)),
         Measurement::Load(asked) => print_figures(cache::load::measure(asked.quick)),
+        Measurement::Port(asked) => print_figures(cache::port::measure(asked.quick)),
         Measurement::Steady { asked, long } => {
             print_figures(cache::steady::measure(asked.quick, long))
         }

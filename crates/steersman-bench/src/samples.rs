@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 
 pub(crate) use others::{Widget, widgets};
 
+use crate::cache::port::document::document;
+
 /// A kind of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub(crate) enum Sample {
@@ -24,6 +26,8 @@ pub(crate) enum Sample {
     Event,
     /// A custom resource, with a status.
     Widget,
+    /// The custom resource of the ported operator.
+    Document,
 }
 
 /// An object, and its status if the kind has one.
@@ -53,6 +57,7 @@ impl Sample {
             Self::Secret => "secret",
             Self::Event => "event",
             Self::Widget => "widget",
+            Self::Document => "document",
         }
     }
 
@@ -64,6 +69,7 @@ impl Sample {
             Self::Secret => "secrets",
             Self::Event => "events",
             Self::Widget => "widgets.bench.example.com",
+            Self::Document => "documents.docs.example.com",
         }
     }
 
@@ -77,6 +83,7 @@ impl Sample {
     pub(crate) fn path(self, namespace: &str) -> String {
         let (api, plural) = match self {
             Self::Widget => ("/apis/bench.example.com/v1", "widgets"),
+            Self::Document => ("/apis/docs.example.com/v1", "documents"),
             _ => ("/api/v1", self.resource()),
         };
         format!("{api}/namespaces/{namespace}/{plural}")
@@ -90,6 +97,10 @@ impl Sample {
             Self::Secret => others::secret(number),
             Self::Event => others::event(number, namespace),
             Self::Widget => others::widget(number),
+            Self::Document => SampleObject {
+                object: document(number, namespace),
+                status: None,
+            },
         };
         made.object["metadata"]["namespace"] = json!(namespace);
         made

@@ -74,18 +74,19 @@ impl Reconciler for DatabaseReconciler {
         let Some(database) = client.get_opt::<Database>(&request.key).await? else {
             return Ok(Action::done());
         };
-        match finalizer::stage(&*database, FINALIZER) {
+        let database = match finalizer::stage(&*database, FINALIZER) {
             Stage::Missing => {
                 // Before anything exists that it cleans up. An object that is being deleted gets none.
                 let added = client.add_finalizer(&*database, FINALIZER).await?;
                 if added.object().is_being_deleted() {
                     return Ok(Action::done());
                 }
+                added.into_object()
             }
-            Stage::Held => {}
+            Stage::Held => database,
             Stage::CleanUp => return self.clean_up(ctx, &database).await,
             Stage::Released => return Ok(Action::done()),
-        }
+        };
         let found = match find_secret(ctx, &database).await? {
             FoundSecret::Occupied => {
                 // The service shows a password only once, so the operator asks for none that it cannot store.

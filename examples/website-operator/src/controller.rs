@@ -78,18 +78,19 @@ impl Reconciler for WebsiteReconciler {
         let Some(site) = client.get_opt::<Website>(&request.key).await? else {
             return Ok(Action::done());
         };
-        match finalizer::stage(&*site, FINALIZER) {
+        let site = match finalizer::stage(&*site, FINALIZER) {
             Stage::Missing => {
                 // Before anything exists that it cleans up. An object that is being deleted gets none.
                 let added = client.add_finalizer(&*site, FINALIZER).await?;
                 if added.object().is_being_deleted() {
                     return Ok(Action::done());
                 }
+                added.into_object()
             }
-            Stage::Held => {}
+            Stage::Held => site,
             Stage::CleanUp => return clean_up(client, &site).await,
             Stage::Released => return Ok(Action::done()),
-        }
+        };
         let progress = match serve(ctx, &site).await {
             Err(error) => Progress::Refused {
                 why: refusal(error)?,

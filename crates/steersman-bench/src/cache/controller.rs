@@ -1,5 +1,6 @@
 //! Driver: measures the work queue, and controllers from an event to a reconcile.
 
+use super::children;
 use super::latency::Latency;
 use super::storm::StormFigures;
 use super::sync::asked;
@@ -16,6 +17,8 @@ struct ControllerSize {
     keys: u64,
     /// Objects that are reconciled once.
     objects: u64,
+    /// Objects that own a child.
+    owners: u64,
     /// The number of changes.
     rounds: u32,
     runs: u32,
@@ -24,6 +27,7 @@ struct ControllerSize {
 const FULL: ControllerSize = ControllerSize {
     keys: 1_000_000,
     objects: 50_000,
+    owners: 10_000,
     rounds: 1_000,
     runs: 5,
 };
@@ -31,6 +35,7 @@ const FULL: ControllerSize = ControllerSize {
 const QUICK: ControllerSize = ControllerSize {
     keys: 10_000,
     objects: 500,
+    owners: 100,
     rounds: 50,
     runs: 2,
 };
@@ -42,6 +47,9 @@ pub(crate) async fn measure(quick: bool) -> Outcome<Vec<Figure>> {
     figures.measure(queued(size)).await?;
     figures.measure(late(size)).await?;
     figures.measure(stormed(size)).await?;
+    figures
+        .measure(children::measure_all(size.owners, size.runs))
+        .await?;
     Ok(figures.all())
 }
 

@@ -20,11 +20,10 @@ use serde_json::json;
 use steersman_api::Connection;
 use steersman_controller::{Action, Context, Controller, Error, Reconciler, Request};
 use tokio::sync::mpsc::{self, UnboundedSender};
-use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::apart::{ServerApart, refused};
-use super::running::Running;
+use super::running::Controlling;
 use super::words::MeasuredCache;
 use crate::process::Outcome;
 
@@ -50,18 +49,12 @@ pub(crate) struct Latency {
 #[derive(Clone)]
 struct Entered(UnboundedSender<Instant>);
 
-/// The controller of this workspace or of kube-runtime.
-enum Controlling {
-    Steersman(Running),
-    KubeRuntime(JoinHandle<()>),
-}
-
 /// Changes one object `rounds` times.
 pub(super) async fn measure(by: MeasuredCache, rounds: usize) -> Outcome<Latency> {
     let names = (0..=OTHERS).map(|number| format!("settings-{number}"));
     let apart = ServerApart::serve(names).await?;
     let (entered, mut entries) = mpsc::unbounded_channel();
-    let controlling = Controlling::start(by, apart.kubeconfig(), Entered(entered)).await?;
+    let controlling = start(by, apart.kubeconfig(), Entered(entered)).await?;
 
     // Objects that exist at the start are reconciled first.
     while tokio::time::timeout(100 * QUIET, entries.recv())
@@ -95,39 +88,26 @@ pub(super) async fn measure(by: MeasuredCache, rounds: usize) -> Outcome<Latency
     })
 }
 
-impl Controlling {
-    async fn start(by: MeasuredCache, kubeconfig: &Path, entered: Entered) -> Outcome<Self> {
-        if by != MeasuredCache::KubeRuntime {
-            let connection = Connection::from_kubeconfig(kubeconfig).await?;
-            let controller = Controller::builder::<ConfigMap>().build(entered)?;
-            return Ok(Self::Steersman(Running::start(controller, connection)?));
-        }
-        let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
-        let config =
-            Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-        let all: Api<ConfigMap> = Api::all(KubeClient::try_from(config)?);
-        let reconciles = KubeController::new(all, watcher::Config::default().streaming_lists());
-        let reconciles = reconciles.run(
-            |_, entered: Arc<Entered>| async move {
-                entered.note();
-                Ok::<_, Infallible>(KubeAction::await_change())
-            },
-            |_, never, _| match *never {},
-            Arc::new(entered),
-        );
-        let running = tokio::spawn(reconciles.for_each(|_| std::future::ready(())));
-        Ok(Self::KubeRuntime(running))
+async fn start(by: MeasuredCache, kubeconfig: &Path, entered: Entered) -> Outcome<Controlling> {
+    if by != MeasuredCache::KubeRuntime {
+        let connection = Connection::from_kubeconfig(kubeconfig).await?;
+        let controller = Controller::builder::<ConfigMap>().build(entered)?;
+        return Controlling::steersman(controller, connection);
     }
-
-    async fn stop(self) -> Outcome<()> {
-        match self {
-            Self::Steersman(running) => running.stop().await,
-            Self::KubeRuntime(running) => {
-                running.abort();
-                Ok(())
-            }
-        }
-    }
+    let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    let all: Api<ConfigMap> = Api::all(KubeClient::try_from(config)?);
+    let reconciles = KubeController::new(all, watcher::Config::default().streaming_lists());
+    let reconciles = reconciles.run(
+        |_, entered: Arc<Entered>| async move {
+            entered.note();
+            Ok::<_, Infallible>(KubeAction::await_change())
+        },
+        |_, never, _| match *never {},
+        Arc::new(entered),
+    );
+    let running = tokio::spawn(reconciles.for_each(|_| std::future::ready(())));
+    Ok(Controlling::KubeRuntime(running))
 }
 
 fn percentile(times: &mut [Duration], percent: usize) -> f64 {

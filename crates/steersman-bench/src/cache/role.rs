@@ -1,5 +1,7 @@
 //! Driver: the roles of processes in a measurement of the cache, and their reports.
 
+use std::path::PathBuf;
+
 use clap::Subcommand;
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod, Secret};
 use kube_client::core::object::{NotUsed, Object};
@@ -7,9 +9,10 @@ use kube_client::core::{DynamicObject, NamespaceResourceScope, PartialObjectMeta
 use serde::{Deserialize, Serialize};
 use steersman_object::TypedObject;
 
+use super::port::document::Document;
 use super::storm::StormFigures;
 use super::words::{MeasuredCache, SyncTask, Synced};
-use super::{latency, load, outage, peers, queue, steady, storm, unseen};
+use super::{children, latency, load, outage, peers, port, queue, steady, storm, unseen};
 use crate::process::{Outcome, send};
 use crate::samples::{Sample, Widget};
 
@@ -36,6 +39,24 @@ pub(crate) enum ClientRole {
         #[arg(long)]
         rounds: usize,
         /// Uses kube-runtime's controller.
+        #[arg(long)]
+        peer: bool,
+    },
+    /// Creates an owned child for each object.
+    Children {
+        #[arg(long)]
+        owners: u64,
+        /// Uses kube-runtime's controller.
+        #[arg(long)]
+        peer: bool,
+    },
+    /// Runs the ported operator, or the one before the port.
+    Port {
+        #[arg(long)]
+        kubeconfig: PathBuf,
+        #[arg(long)]
+        documents: u64,
+        /// Runs the operator before the port.
         #[arg(long)]
         peer: bool,
     },
@@ -82,25 +103,30 @@ impl ClientRole {
                 Self::Queue { keys } => send(&queue::work_off(keys).await?),
                 Self::Storm { asked } => send(&storm(&serde_json::from_str(&asked)?).await?),
                 Self::Latency { rounds, peer } => {
-                    let by = if peer {
-                        MeasuredCache::KubeRuntime
-                    } else {
-                        MeasuredCache::Defaults
-                    };
-                    send(&Box::pin(latency::measure(by, rounds)).await?)
+                    send(&Box::pin(latency::measure(by(peer), rounds)).await?)
                 }
+                Self::Children { owners, peer } => {
+                    send(&Box::pin(children::measure(by(peer), owners)).await?)
+                }
+                Self::Port {
+                    kubeconfig,
+                    documents,
+                    peer,
+                } => Box::pin(port::play(&kubeconfig, documents, peer)).await,
                 Self::Outage { away, peer } => {
-                    let by = if peer {
-                        MeasuredCache::KubeRuntime
-                    } else {
-                        MeasuredCache::Defaults
-                    };
-                    send(&Box::pin(outage::measure(by, away)).await?)
+                    send(&Box::pin(outage::measure(by(peer), away)).await?)
                 }
                 Self::Load { asked } => Box::pin(load::play(&asked)).await,
                 Self::Steady { asked } => Box::pin(steady::play(&asked)).await,
             }
         })
+    }
+}
+
+fn by(peer: bool) -> MeasuredCache {
+    match peer {
+        true => MeasuredCache::KubeRuntime,
+        false => MeasuredCache::Defaults,
     }
 }
 
@@ -128,6 +154,7 @@ async fn sync(asked: &SyncTask) -> Outcome<Synced> {
         Sample::Secret => sync_of::<Secret>(asked).await,
         Sample::Event => sync_of::<Event>(asked).await,
         Sample::Widget => sync_of::<Widget>(asked).await,
+        Sample::Document => sync_of::<Document>(asked).await,
     }
 }
 

@@ -13,6 +13,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::process::Outcome;
 
+/// The controller of this workspace or of kube-runtime.
+pub(super) enum Controlling {
+    Steersman(Running),
+    KubeRuntime(JoinHandle<()>),
+}
+
 /// A controller and its cache, each in its own task.
 pub(super) struct Running {
     cancel: CancellationToken,
@@ -43,5 +49,21 @@ impl Running {
         self.controlling.await??;
         self.caching.await??;
         Ok(())
+    }
+}
+
+impl Controlling {
+    pub(super) fn steersman(controller: Controller, connection: Connection) -> Outcome<Self> {
+        Running::start(controller, connection).map(Self::Steersman)
+    }
+
+    pub(super) async fn stop(self) -> Outcome<()> {
+        match self {
+            Self::Steersman(running) => running.stop().await,
+            Self::KubeRuntime(running) => {
+                running.abort();
+                Ok(())
+            }
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use steersman_apiserver::ApiServer;
 
+use crate::cache::port::document::documents;
 use crate::process::Outcome;
 use crate::samples::{Sample, widgets};
 
@@ -22,11 +23,14 @@ pub(crate) fn fill(server: &ApiServer, of: Sample, numbers: Range<u64>) -> Outco
 
 /// Creates the prerequisites of objects of this kind.
 pub(crate) fn prepare(server: &ApiServer, of: Sample) -> Outcome<()> {
-    if of == Sample::Widget {
-        server
-            .install_crd(widgets()?)
-            .map_err(|refusal| refusal.message)?;
-    }
+    let definition = match of {
+        Sample::Widget => widgets()?,
+        Sample::Document => documents()?,
+        Sample::Pod | Sample::ConfigMap | Sample::Secret | Sample::Event => return Ok(()),
+    };
+    server
+        .install_crd(definition)
+        .map_err(|refusal| refusal.message)?;
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use http_body_util::Empty;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use steersman_apiserver::ApiServer;
+use steersman_apiserver::faults::Verb;
 use steersman_apiserver::status::Status;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::time::{Instant, Interval};
@@ -33,6 +34,13 @@ pub(crate) struct Used {
     pub(crate) resident: u64,
 }
 
+/// The requests that the server has received.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct ServedRequests {
+    pub(crate) requests: u64,
+    pub(crate) watches: u64,
+}
+
 /// An order to write objects while clients watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Order {
@@ -50,6 +58,10 @@ pub(crate) enum Order {
     },
     /// Returns the used processor time and memory.
     Cpu,
+    /// Hides all documents. Returns their number.
+    Hide,
+    /// Returns the numbers of requests.
+    Requests,
 }
 
 /// The objects of the server.
@@ -137,6 +149,22 @@ impl Held {
                 per_second,
                 bytes,
             } => send(&write(&self.server, writes, per_second, bytes).await?),
+            Order::Hide => {
+                let hidden = json!({"spec": {"hide": true}});
+                for name in &self.names {
+                    self.server
+                        .merge_patch(self.of.resource(), NAMESPACE, name, &hidden)
+                        .map_err(refused)?;
+                }
+                send(&self.names.len())
+            }
+            Order::Requests => {
+                let log = self.server.requests();
+                send(&ServedRequests {
+                    requests: log.count(|_| true) as u64,
+                    watches: log.count(|request| request.does(Verb::Watch)) as u64,
+                })
+            }
             Order::Cpu => send(&Used {
                 cpu: cpu_time().as_secs_f64(),
                 resident: memory()?.0,

@@ -1,0 +1,253 @@
+//! Driver: measures a controller with many owners that have one child each, of this workspace and of kube-runtime: the
+//! creation of the children, and one change of each owner that changes no child.
+//!
+//! Both apply the same document in each reconcile, and reconcile an owner again when its child has changed. The server
+//! is in the same process, on a runtime of its own, and counts the requests; the connection is HTTPS over loopback.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube_client::api::{Patch, PatchParams};
+use kube_client::config::{KubeConfigOptions, Kubeconfig};
+use kube_client::{Api, Client as KubeClient, Config, Resource};
+use kube_runtime::controller::{Action as KubeAction, Config as KubeOptions};
+use kube_runtime::{Controller as KubeController, watcher};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use steersman_api::Connection;
+use steersman_client::owner;
+use steersman_controller::{Action, Context, Controller, Error, Reconciler, Request};
+use tokio::time::Instant;
+
+use super::apart::{ServerApart, refused};
+use super::reconcile_count::ReconcileCount;
+use super::running::Controlling;
+use super::words::MeasuredCache;
+use crate::process::{Actor, Outcome, progress};
+use crate::report::{Figure, KUBE_RUNTIME, Spread};
+
+/// The number of concurrent reconciles.
+const WORKERS: u16 = 8;
+
+const NAMESPACE: &str = "default";
+
+/// The figures of one controller.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ChildrenFigures {
+    created: Settled,
+    /// After a change of each owner that changes no child.
+    unchanged: Settled,
+}
+
+/// The way to a state in which no reconcile runs or waits.
+#[derive(Debug, Serialize, Deserialize)]
+struct Settled {
+    /// The time until the end of the last reconcile.
+    seconds: f64,
+    /// The requests that the server received.
+    requests: u64,
+    reconciles: u64,
+}
+
+/// The error of kube-runtime's reconciler.
+#[derive(Debug)]
+struct Failed(kube_client::Error);
+
+/// The reconciler of this workspace.
+struct ChildReconciler(Arc<ReconcileCount>);
+
+/// Runs all measurements.
+pub(crate) async fn measure_all(owners: u64, runs: u32) -> Outcome<Vec<Figure>> {
+    let number = owners.to_string();
+    let (mut own, mut peer): (Vec<ChildrenFigures>, Vec<ChildrenFigures>) =
+        (Vec::new(), Vec::new());
+    for run in 1..=runs {
+        progress(format!("{number} owned children, run {run} of {runs}"));
+        let alone: &[&str] = &["children", "--owners", &number];
+        for (runs, asked) in [
+            (&mut own, alone),
+            (&mut peer, &[alone, &["--peer"]].concat()),
+        ] {
+            let mut client = Actor::client(asked)?;
+            runs.push(client.receive().await?);
+            client.end().await?;
+        }
+    }
+    let figure = |id: &str, what: &str, unit, of: fn(&ChildrenFigures) -> f64| {
+        let what = format!("{what}, {number} owners with an owned Secret each, 8 workers");
+        Figure::new(id, what, unit, Spread::over(&own, of))
+            .beside(KUBE_RUNTIME, Spread::over(&peer, of))
+    };
+    let created =
+        "from the start of the controller until all children are created and no reconcile follows";
+    let unchanged =
+        "after a change of each owner that changes no child, until no reconcile follows";
+    Ok(vec![
+        figure(
+            "controller/children/seconds",
+            &format!("time {created}"),
+            "s",
+            |one| one.created.seconds,
+        ),
+        figure(
+            "controller/children/requests",
+            &format!("number of requests {created}"),
+            "",
+            |one| one.created.requests as f64,
+        ),
+        figure(
+            "controller/children/unchanged/seconds",
+            &format!("time {unchanged}"),
+            "s",
+            |one| one.unchanged.seconds,
+        ),
+        figure(
+            "controller/children/unchanged/requests",
+            &format!("number of requests {unchanged}"),
+            "",
+            |one| one.unchanged.requests as f64,
+        )
+        .at_most(0.0)
+        .guarded(),
+    ])
+}
+
+/// Measures one controller.
+pub(super) async fn measure(by: MeasuredCache, owners: u64) -> Outcome<ChildrenFigures> {
+    let names = (0..owners).map(owner_name);
+    let apart = ServerApart::serve(names).await?;
+    let count = Arc::new(ReconcileCount::new());
+    let began = Instant::now();
+    let controlling = start(by, apart.kubeconfig(), Arc::clone(&count)).await?;
+    let created = settled(&apart, &count, began, (0, 0), owners).await?;
+    let children = apart.server.list("secrets", NAMESPACE).len() as u64;
+    if children != owners {
+        return Err(format!("{children} of {owners} children were created").into());
+    }
+    let before = (created.requests, created.reconciles);
+    let began = Instant::now();
+    let server = apart.server.clone();
+    let touching = apart.handle.spawn_blocking(move || {
+        (0..owners).try_for_each(|number| {
+            let patch = json!({"data": {"number": "1"}});
+            let name = owner_name(number);
+            let patched = server.merge_patch("configmaps", NAMESPACE, &name, &patch);
+            patched.map(drop).map_err(refused)
+        })
+    });
+    touching.await??;
+    let unchanged = settled(&apart, &count, began, before, owners).await?;
+    controlling.stop().await?;
+    drop(apart);
+    Ok(ChildrenFigures { created, unchanged })
+}
+
+/// Waits until each owner has been reconciled, and no reconcile runs or follows. `before` has the requests and the
+/// reconciles that do not count.
+async fn settled(
+    apart: &ServerApart,
+    count: &ReconcileCount,
+    began: Instant,
+    before: (u64, u64),
+    owners: u64,
+) -> Outcome<Settled> {
+    let last = count.settled(before.1 + owners).await;
+    let reconciles = count.ended();
+    let requests = apart.server.requests().count(|_| true) as u64;
+    Ok(Settled {
+        seconds: last.saturating_duration_since(began).as_secs_f64(),
+        requests: requests - before.0,
+        reconciles: reconciles - before.1,
+    })
+}
+
+async fn start(
+    by: MeasuredCache,
+    kubeconfig: &Path,
+    count: Arc<ReconcileCount>,
+) -> Outcome<Controlling> {
+    if by != MeasuredCache::KubeRuntime {
+        let connection = Connection::from_kubeconfig(kubeconfig).await?;
+        let controller = Controller::builder::<ConfigMap>()
+            .owns::<Secret>()
+            .max_concurrent_reconciles(WORKERS.into())
+            .build(ChildReconciler(count))?;
+        return Controlling::steersman(controller, connection);
+    }
+    let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    let client = KubeClient::try_from(config)?;
+    let watched = watcher::Config::default().streaming_lists();
+    let children: Api<Secret> = Api::namespaced(client.clone(), NAMESPACE);
+    let reconciles = KubeController::new(Api::<ConfigMap>::all(client.clone()), watched.clone())
+        .owns(Api::<Secret>::all(client), watched)
+        .with_config(KubeOptions::default().concurrency(WORKERS))
+        .run(
+            move |owner: Arc<ConfigMap>, count: Arc<ReconcileCount>| {
+                let children = children.clone();
+                async move {
+                    let _ended = count.begin();
+                    let mut child = child(owner.metadata.name.as_deref().unwrap_or_default());
+                    child.metadata.owner_references =
+                        owner.controller_owner_ref(&()).map(|owner| vec![owner]);
+                    let name = child.metadata.name.clone().unwrap_or_default();
+                    let params = PatchParams::apply("children").force();
+                    let applied = children.patch(&name, &params, &Patch::Apply(&child)).await;
+                    applied.map_err(Failed)?;
+                    Ok(KubeAction::await_change())
+                }
+            },
+            |_, _: &Failed, _| KubeAction::requeue(Duration::from_secs(1)),
+            count,
+        );
+    let running = tokio::spawn(reconciles.for_each(|_| std::future::ready(())));
+    Ok(Controlling::KubeRuntime(running))
+}
+
+fn owner_name(number: u64) -> String {
+    format!("settings-{number}")
+}
+
+fn child(name: &str) -> Secret {
+    let text = format!("postgres://{name}.default.svc:5432/app");
+    Secret {
+        metadata: ObjectMeta {
+            name: Some(name.to_owned()),
+            namespace: Some(NAMESPACE.to_owned()),
+            ..ObjectMeta::default()
+        },
+        data: Some(BTreeMap::from([(
+            "url".to_owned(),
+            ByteString(text.into_bytes()),
+        )])),
+        ..Secret::default()
+    }
+}
+
+impl Reconciler for ChildReconciler {
+    async fn reconcile(&self, ctx: &Context, request: Request) -> Result<Action, Error> {
+        let _ended = self.0.begin();
+        let Some(settings) = ctx.client().get_opt::<ConfigMap>(&request.key).await? else {
+            return Ok(Action::done());
+        };
+        let mut child = child(request.key.name());
+        owner::set_controller_reference(&*settings, &mut child)?;
+        ctx.client().ensure_applied(&child).await?;
+        Ok(Action::done())
+    }
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for Failed {}

@@ -1,0 +1,231 @@
+//! Driver: measures an operator before and after its port from kube-runtime: requests, time and memory.
+//!
+//! The operator publishes each Document as a ConfigMap that the Document owns, writes its status, records an Event when
+//! it is hidden, and has a finalizer. Both forms of it do what the documentation of their library advises.
+
+pub(crate) mod document;
+mod before;
+mod after;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube_client::config::{KubeConfigOptions, Kubeconfig};
+use kube_client::{Client, Config};
+use serde::{Deserialize, Serialize};
+use steersman_api::Connection;
+use steersman_manager::Shutdown;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::reconcile_count::ReconcileCount;
+use crate::process::{Actor, Outcome, memory, progress, send};
+use crate::report::{Figure, KUBE_RUNTIME, Spread};
+use crate::samples::Sample;
+use crate::server::serve::{Order, ServedRequests};
+use crate::world::{World, Worlds};
+
+/// The time after which an unchanged document is reconciled again.
+const INTERVAL: Duration = Duration::from_secs(300);
+
+/// The number of concurrent reconciles.
+const WORKERS: u16 = 8;
+
+/// One run of an operator until it has nothing to do.
+#[derive(Debug, Serialize, Deserialize)]
+struct SettledRun {
+    /// The time until the end of the last reconcile.
+    seconds: f64,
+    /// The resident memory, in bytes.
+    resident: u64,
+}
+
+/// The figures of one operator.
+#[derive(Debug)]
+struct PortFigures {
+    /// The first run, which publishes each document.
+    published: Phase,
+    /// After each document was hidden.
+    hidden: Phase,
+    /// After a restart, with nothing to do.
+    restarted: Phase,
+    watches: u64,
+}
+
+#[derive(Debug)]
+struct Phase {
+    run: SettledRun,
+    requests: u64,
+}
+
+/// Runs all measurements.
+pub(crate) async fn measure(quick: bool) -> Outcome<Vec<Figure>> {
+    let (documents, runs) = if quick { (50, 1) } else { (3_000, 3) };
+    let (mut own, mut peer) = (Vec::new(), Vec::new());
+    for run in 1..=runs {
+        for (is_peer, figures) in [(false, &mut own), (true, &mut peer)] {
+            progress(format!(
+                "an operator of {documents} documents, run {run} of {runs}"
+            ));
+            figures.push(one(documents, is_peer).await?);
+        }
+    }
+    let on = format!("{documents} Documents, 8 workers");
+    let figure = |id: &str, what: &str, unit, of: fn(&PortFigures) -> f64| {
+        Figure::new(id, format!("{what}, {on}"), unit, Spread::over(&own, of))
+            .beside(KUBE_RUNTIME, Spread::over(&peer, of))
+    };
+    let (before, after) = (
+        lines(include_str!("port/before.rs")),
+        lines(include_str!("port/after.rs")),
+    );
+    Ok(vec![
+        Figure::new(
+            "port/lines",
+            "lines of the operator, without comments and empty lines",
+            "",
+            Spread::one(after),
+        )
+        .beside(KUBE_RUNTIME, Spread::one(before)),
+        figure("port/watches", "number of watches", "", |one| {
+            one.watches as f64
+        }),
+        figure(
+            "port/published/requests",
+            "number of requests until each document is published",
+            "",
+            |one| one.published.requests as f64,
+        ),
+        figure(
+            "port/published/seconds",
+            "time until each document is published",
+            "s",
+            |one| one.published.run.seconds,
+        ),
+        figure(
+            "port/hidden/requests",
+            "number of requests after each document was hidden",
+            "",
+            |one| one.hidden.requests as f64,
+        ),
+        figure(
+            "port/restarted/requests",
+            "number of requests after a restart with nothing to do",
+            "",
+            |one| one.restarted.requests as f64,
+        ),
+        figure(
+            "port/restarted/seconds",
+            "time from a restart to the last reconcile, with nothing to do",
+            "s",
+            |one| one.restarted.run.seconds,
+        ),
+        figure(
+            "port/restarted/resident",
+            "resident memory of the process after a restart",
+            "MB",
+            |one| one.restarted.run.resident as f64 / 1e6,
+        ),
+    ])
+}
+
+/// Measures one operator on a server of its own.
+async fn one(documents: u64, is_peer: bool) -> Outcome<PortFigures> {
+    let mut world = Worlds::of(None)
+        .await?
+        .start(Sample::Document, documents)
+        .await?;
+    let kubeconfig = world
+        .kubeconfig()
+        .to_str()
+        .ok_or("no path in UTF-8")?
+        .to_owned();
+    let number = documents.to_string();
+    let mut arguments = vec!["port", "--kubeconfig", &kubeconfig, "--documents", &number];
+    arguments.extend(is_peer.then_some("--peer"));
+
+    let mut before = served(&mut world).await?;
+    let mut operator = Actor::client(&arguments)?;
+    let run = operator.receive().await?;
+    let mut phase = async |world: &mut World, run| -> Outcome<Phase> {
+        let now = served(world).await?;
+        let requests = now.requests - before.requests;
+        before = now;
+        Ok(Phase { run, requests })
+    };
+    let published = phase(&mut world, run).await?;
+    let watches = served(&mut world).await?.watches;
+    let _hidden: u64 = world.order(Order::Hide).await?;
+    let run = operator.request("hidden").await?;
+    let hidden = phase(&mut world, run).await?;
+    operator.end().await?;
+
+    let mut operator = Actor::client(&arguments)?;
+    let run = operator.receive().await?;
+    let restarted = phase(&mut world, run).await?;
+    operator.end().await?;
+    world.end().await?;
+    Ok(PortFigures {
+        published,
+        hidden,
+        restarted,
+        watches,
+    })
+}
+
+async fn served(world: &mut World) -> Outcome<ServedRequests> {
+    world.order(Order::Requests).await
+}
+
+/// Runs one operator, and reports each time that it has settled: at first, and after each line of the standard input.
+pub(super) async fn play(kubeconfig: &Path, documents: u64, is_peer: bool) -> Outcome<()> {
+    let count = Arc::new(ReconcileCount::new());
+    let stop = CancellationToken::new();
+    let began = Instant::now();
+    let running = match is_peer {
+        true => {
+            let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
+            let options = KubeConfigOptions::default();
+            let config = Config::from_custom_kubeconfig(kubeconfig, &options).await?;
+            let operator = before::run(Client::try_from(config)?, Arc::clone(&count));
+            let stopped = stop.clone().cancelled_owned();
+            tokio::spawn(async move {
+                tokio::select! {
+                    () = operator => {}
+                    () = stopped => {}
+                }
+                Ok(())
+            })
+        }
+        false => {
+            let connection = Connection::from_kubeconfig(kubeconfig).await?;
+            let manager = after::operator(connection, Arc::clone(&count))?;
+            tokio::spawn(manager.start(Shutdown::when(stop.clone().cancelled_owned())))
+        }
+    };
+    let mut lines = BufReader::new(tokio::io::stdin()).lines();
+    let (mut began, mut reconciles) = (began, 0);
+    loop {
+        let last = count.settled(reconciles + documents).await;
+        send(&SettledRun {
+            seconds: last.saturating_duration_since(began).as_secs_f64(),
+            resident: memory()?.0,
+        })?;
+        reconciles = count.ended();
+        if lines.next_line().await?.is_none() {
+            break;
+        }
+        began = Instant::now();
+    }
+    stop.cancel();
+    Ok(running.await??)
+}
+
+/// Counts the lines of a source text without comments and empty lines.
+fn lines(source: &str) -> f64 {
+    let lines = source.lines().map(str::trim);
+    let code = lines.filter(|line| !line.is_empty() && !line.starts_with("//"));
+    code.count() as f64
+}
