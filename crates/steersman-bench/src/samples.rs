@@ -1,6 +1,7 @@
 //! Words: the measured objects. The same number yields the same object.
 
 mod dice;
+pub(crate) mod document;
 mod others;
 mod pods;
 
@@ -9,8 +10,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 pub(crate) use others::{Widget, widgets};
-
-use crate::cache::port::document::document;
 
 /// A kind of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
@@ -98,7 +97,7 @@ impl Sample {
             Self::Event => others::event(number, namespace),
             Self::Widget => others::widget(number),
             Self::Document => SampleObject {
-                object: document(number, namespace),
+                object: document::document(number, namespace),
                 status: None,
             },
         };

@@ -3,7 +3,6 @@
 //! The operator publishes each Document as a ConfigMap that the Document owns, writes its status, records an Event when
 //! it is hidden, and has a finalizer. Both forms of it do what the documentation of their library advises.
 
-pub(crate) mod document;
 mod before;
 mod after;
 

@@ -1,4 +1,4 @@
-//! Machine: counts reconciles, and tells when a controller has settled.
+//! Driver: counts reconciles, and tells when a controller has settled.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

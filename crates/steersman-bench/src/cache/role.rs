@@ -9,11 +9,11 @@ use kube_client::core::{DynamicObject, NamespaceResourceScope, PartialObjectMeta
 use serde::{Deserialize, Serialize};
 use steersman_object::TypedObject;
 
-use super::port::document::Document;
 use super::storm::StormFigures;
 use super::words::{MeasuredCache, SyncTask, Synced};
 use super::{children, latency, load, outage, peers, port, queue, steady, storm, unseen};
 use crate::process::{Outcome, send};
+use crate::samples::document::Document;
 use crate::samples::{Sample, Widget};
 
 /// The role of a process in a measurement.

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use steersman_apiserver::ApiServer;
 
-use crate::cache::port::document::documents;
 use crate::process::Outcome;
+use crate::samples::document::documents;
 use crate::samples::{Sample, widgets};
 
 /// The namespace of the objects.

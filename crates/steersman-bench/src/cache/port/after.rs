@@ -11,10 +11,10 @@ use steersman_controller::{Action, Context, Controller, Error, Reconciler, Reque
 use steersman_manager::Manager;
 use steersman_object::Object as _;
 
-use super::document::{Document, FINALIZER};
 use super::{INTERVAL, WORKERS};
 use crate::cache::reconcile_count::ReconcileCount;
 use crate::process::Outcome;
+use crate::samples::document::{Document, FINALIZER};
 
 struct DocumentReconciler {
     count: Arc<ReconcileCount>,

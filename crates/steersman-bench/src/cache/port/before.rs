@@ -17,9 +17,9 @@ use kube_runtime::finalizer::{Event as Finalizer, finalizer};
 use kube_runtime::{Controller, watcher};
 use serde_json::json;
 
-use super::document::{Document, DocumentStatus, FINALIZER};
 use super::{INTERVAL, WORKERS};
 use crate::cache::reconcile_count::ReconcileCount;
+use crate::samples::document::{Document, DocumentStatus, FINALIZER};
 
 const MANAGER: &str = "documents";
 

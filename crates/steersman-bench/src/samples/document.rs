@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// The finalizer of both operators.
-pub(super) const FINALIZER: &str = "docs.example.com/withdraw";
+pub(crate) const FINALIZER: &str = "docs.example.com/withdraw";
 
 /// A document that its operator publishes as a ConfigMap.
 #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -21,23 +21,23 @@ pub(super) const FINALIZER: &str = "docs.example.com/withdraw";
 #[kube(crates(kube_core = "::kube_client::core"))]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DocumentSpec {
-    pub(super) title: String,
-    pub(super) content: String,
+    pub(crate) title: String,
+    pub(crate) content: String,
     /// Hides the document: its ConfigMap has no content.
     #[serde(default)]
-    pub(super) hide: bool,
+    pub(crate) hide: bool,
 }
 
 /// The status of a document.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DocumentStatus {
-    pub(super) hidden: bool,
+    pub(crate) hidden: bool,
 }
 
 impl DocumentSpec {
     /// Returns what is published.
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         match self.hide {
             true => self.title.clone(),
             false => format!("{}\n\n{}", self.title, self.content),
