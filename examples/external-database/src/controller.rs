@@ -1,30 +1,36 @@
 //! Driver: reconciles Databases: the database at the service, the Secret, the status and the finalizer.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
 use steersman::client::finalizer::{self, Stage};
+use steersman::controller::source::PollResults;
 use steersman::k8s_openapi;
 use steersman::object::Object as _;
 use steersman::{
     Action, ByObject, CacheOptions, Context, Controller, Error, Manager, Reconciler, Request,
-    client, owner, predicate,
+    client, owner, predicate, source,
 };
 
 use crate::credentials::{self, Credentials, LABEL, secret_key};
 use crate::database::{Database, FINALIZER};
 use crate::plan::{Plan, external_name, plan, wanted};
-use crate::service::DatabaseClient;
+use crate::service::{DatabaseClient, Settings};
 use crate::status::{self, Progress};
 
 /// The pause before a database with an occupied Secret is tried again: no watch covers that Secret.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
+/// The interval at which credentials are checked: the settings that a poll reads do not show a changed password.
+const CHECK_CREDENTIALS: Duration = Duration::from_secs(3600);
+
 /// Reconciles each `Database` into a database at the service.
 #[derive(Clone, Debug)]
 pub struct DatabaseReconciler {
     service: DatabaseClient,
-    poll_every: Duration,
+    /// The settings at the service, as the last poll or the last reconcile left them.
+    polled: PollResults<Option<Settings>>,
 }
 
 /// The Secret of a database, as it was found.
@@ -40,8 +46,8 @@ pub fn cache(options: CacheOptions) -> CacheOptions {
     options.by_object::<Secret>(ByObject::new().labels(LABEL))
 }
 
-/// Declares the controller and its watches. The operator looks at each database of the service once per `poll_every`, and
-/// corrects a change there within this time.
+/// Declares the controller and its sources. The service sends no events: a poll reads each database at the interval
+/// `poll_every`, and requests the `Database` when the settings have changed.
 ///
 /// # Errors
 ///
@@ -51,6 +57,12 @@ pub fn declare(
     service: DatabaseClient,
     poll_every: Duration,
 ) -> Result<(), steersman::manager::Error> {
+    let polled = service.clone();
+    let poll = source::poll(poll_every, move |database: Arc<Database>| {
+        let service = polled.clone();
+        async move { Ok(service.find(&external_name(&database)).await?) }
+    });
+    let polled = poll.results();
     let controller = Controller::builder::<Database>()
         .for_filter(predicate::or(
             predicate::generation_changed(),
@@ -58,11 +70,10 @@ pub fn declare(
             predicate::finalizers_changed(),
         ))
         .owns::<Secret>()
+        .polls(poll)
+        .at_least_every(CHECK_CREDENTIALS)
         .max_concurrent_reconciles(4)
-        .build(DatabaseReconciler {
-            service,
-            poll_every,
-        })?;
+        .build(DatabaseReconciler { service, polled })?;
     manager.add_controller(controller)
 }
 
@@ -98,8 +109,7 @@ impl Reconciler for DatabaseReconciler {
         match self.provide(ctx, &database, found).await {
             Ok(()) => {
                 report(ctx, &database, &Progress::Available).await?;
-                // The service sends no events, so a change there is seen at the next look.
-                Ok(Action::requeue_after(self.poll_every))
+                Ok(Action::done())
             }
             Err(error) => self.fail(ctx, &database, error).await,
         }
@@ -138,7 +148,7 @@ impl DatabaseReconciler {
         // A crash before this write loses the password; the next reconcile asks for a new one.
         if let Some(password) = password {
             let credentials = Credentials {
-                user: wanted.owner,
+                user: wanted.owner.clone(),
                 password,
             };
             let secret = Secret {
@@ -148,6 +158,8 @@ impl DatabaseReconciler {
             let fill = |secret: &mut Secret| credentials::fill(secret, &name, &credentials);
             ctx.client().ensure_owned(database, secret, fill).await?;
         }
+        // The next call of the poll is compared with this, so the same change is noticed when it is made again.
+        self.polled.set(&database.key(), Some(wanted));
         Ok(())
     }
 

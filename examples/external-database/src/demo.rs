@@ -15,7 +15,7 @@ use crate::service::{DatabaseClient, DatabaseService, Settings};
 use crate::{BoxError, controller};
 
 /// The interval at which the operator of the demonstration looks at the service.
-const INTERVAL: Duration = Duration::from_millis(100);
+const INTERVAL: Duration = Duration::from_secs(1);
 
 /// The resource of the kind, and the name of the database at the service.
 const DATABASES: &str = "databases.db.example.com";

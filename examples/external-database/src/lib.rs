@@ -1,8 +1,8 @@
 //! An operator of databases that an HTTP service provides.
 //!
 //! For each [`Database`](database::Database), the operator creates a database at the service, and a Secret with the
-//! credentials. The service shows a password only in the answer that creates it. It sends no events: the operator reads
-//! each database of the service at an interval, and corrects what others have changed there. A finalizer delays the
+//! credentials. The service shows a password only in the answer that creates it. It sends no events: the operator polls
+//! each database of the service, and corrects what others have changed there. A finalizer delays the
 //! deletion of a `Database` until the database of the service is deleted.
 //!
 //! The modules in reading order:

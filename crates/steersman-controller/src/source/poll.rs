@@ -141,6 +141,21 @@ impl<T> PollResults<T> {
         self.states.lock().get(key).cloned()
     }
 
+    /// Sets the state of an object, as if the function had returned it; the object is not requested. Returns false,
+    /// and keeps nothing, if the object has no state.
+    ///
+    /// A reconciler that has changed what the poll asks for calls this with the new state. Otherwise its own change
+    /// requests the object once more, and a change back to the state of the last call would not be noticed.
+    pub fn set(&self, key: &ObjectKey, state: T) -> bool {
+        let mut states = self.states.lock();
+        let replaced = states
+            .get_mut(key)
+            .map(|current| std::mem::replace(current, Arc::new(state)));
+        drop(states);
+        // Dropped without the lock, because the state is a type of the user.
+        replaced.is_some()
+    }
+
     /// Returns the number of objects with a state.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -22,6 +22,7 @@ pub struct Records {
     databases: BTreeMap<String, Record>,
     /// The number of passwords that were issued.
     issued: u64,
+    requests: u64,
     /// The number of requests that are still to fail.
     failures: u32,
     random: RandomState,
@@ -47,6 +48,7 @@ impl Records {
     /// | `POST /databases/NAME/password` | 200 with a new password, 404 |
     /// | `POST /databases/NAME/login` with `user` and `password` | 204, 401, 404 |
     pub fn respond(&mut self, method: &Method, path: &str, body: &[u8]) -> Answer {
+        self.requests += 1;
         if self.failures > 0 {
             self.failures -= 1;
             return refusal(StatusCode::SERVICE_UNAVAILABLE, "maintenance");
@@ -77,6 +79,12 @@ impl Records {
     #[must_use]
     pub fn settings(&self, name: &str) -> Option<&Settings> {
         Some(&self.databases.get(name)?.settings)
+    }
+
+    /// Returns the number of requests.
+    #[must_use]
+    pub fn requests(&self) -> u64 {
+        self.requests
     }
 
     /// Returns the number of passwords that were issued.

@@ -70,6 +70,43 @@ fn key(name: &str) -> ObjectKey {
     ObjectKey::namespaced("default", name)
 }
 
+// SRC-7: a change back to the state of the last call is noticed, and the change of the reconciler is not.
+#[tokio::test(start_paused = true)]
+async fn a_state_that_the_reconciler_sets_is_what_the_next_call_is_compared_with() {
+    let mut world = World::new();
+    let outside = Outside::default();
+    world.deploy("a");
+    outside.set("a", "wanted");
+    let (note, mut runs) = record();
+    let poll = source::poll(EVERY, {
+        let outside = outside.clone();
+        move |object| outside.clone().ask(object)
+    });
+    let results = poll.results();
+    let controller = Controller::builder::<Deployment>()
+        .polls(poll)
+        .build(note.reconciler())
+        .unwrap();
+    // Nothing is kept for an object without a state.
+    assert!(!results.set(&key("a"), "early".to_owned()));
+    assert!(results.is_empty());
+    world.start(controller);
+    runs.rest().await;
+    for _ in 0..2 {
+        outside.set("a", "drifted");
+        assert_eq!(runs.rest().await, ["a"]);
+        // The reconciler corrects it.
+        outside.set("a", "wanted");
+        assert!(results.set(&key("a"), "wanted".to_owned()));
+    }
+    assert!(runs.rest().await.is_empty());
+    let deployments = "deployments.apps";
+    world.server.delete(deployments, "default", "a").unwrap();
+    runs.rest().await;
+    assert!(!results.set(&key("a"), "late".to_owned()));
+    assert!(results.is_empty());
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_object_is_requested_when_the_state_outside_changes_and_not_before() {
     let mut world = World::new();
