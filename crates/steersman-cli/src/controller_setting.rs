@@ -8,12 +8,13 @@ use steersman_controller::{ControllerSettings, Priority};
 use crate::duration::parse_duration;
 
 /// The keys of a setting of one controller.
-pub const CONTROLLER_KEYS: [&str; 7] = [
+pub const CONTROLLER_KEYS: [&str; 8] = [
     "max-concurrent-reconciles",
     "reconcile-timeout",
     "cache-sync-timeout",
     "backoff-base",
     "backoff-max",
+    "max-retries",
     "initial-priority",
     "lower-priority-share",
 ];
@@ -33,6 +34,7 @@ pub(crate) enum ControllerValue {
     CacheSyncTimeout(Duration),
     BackoffBase(Duration),
     BackoffMax(Duration),
+    MaxRetries(u32),
     InitialPriority(i32),
     LowerPriorityShare(u32),
 }
@@ -82,6 +84,12 @@ pub(crate) fn parse_value(key: &str, value: &str) -> Result<ControllerValue, Str
         "cache-sync-timeout" => ControllerValue::CacheSyncTimeout(parse_duration(value)?),
         "backoff-base" => ControllerValue::BackoffBase(delay(value)?),
         "backoff-max" => ControllerValue::BackoffMax(delay(value)?),
+        "max-retries" => match value.parse() {
+            Ok(retries) => ControllerValue::MaxRetries(retries),
+            Err(_) => {
+                return Err("the number of retries is a whole number; 0 is no retry".to_owned());
+            }
+        },
         "initial-priority" => match value.parse() {
             Ok(priority) => ControllerValue::InitialPriority(priority),
             Err(_) => {
@@ -126,6 +134,7 @@ pub(crate) fn by_controller(
                 delays.max = max;
                 taken.backoff(delays.base, delays.max)
             }
+            ControllerValue::MaxRetries(retries) => taken.max_retries(retries),
             ControllerValue::InitialPriority(priority) => {
                 taken.initial_priority(Priority::new(priority))
             }

@@ -164,6 +164,7 @@ mod tests {
                 "website.workers=3",
                 "max-concurrent-reconciles, reconcile-timeout",
             ),
+            ("controller", "website.max-retries=many", "0 is no retry"),
             ("log-level", "steersman=loud", "error, warn, info"),
             ("log-level", "warning", "error, warn, info"),
             ("namespace", "a,B", "lower-case"),

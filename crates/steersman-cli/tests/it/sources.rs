@@ -402,7 +402,8 @@ async fn settings_of_controllers_reach_the_manager() {
     let file =
         "controllers:\n  website:\n    max-concurrent-reconciles: 4\n    reconcile-timeout: 2m\n";
     let sources = Sources::new().file(file);
-    let flag = "--controller=website.max-concurrent-reconciles=8,a.b.backoff-max=5s";
+    let flag =
+        "--controller=website.max-concurrent-reconciles=8,a.b.backoff-max=5s,a.b.max-retries=3";
     let config = sources.read(&[flag, "--max-total-reconciles=16"]).unwrap();
     let controllers = config.controllers();
     assert_eq!(controllers.names().collect::<Vec<_>>(), ["a.b", "website"]);
@@ -412,7 +413,9 @@ async fn settings_of_controllers_reach_the_manager() {
         "{text}"
     );
     assert!(
-        text.contains("permits: 16") && text.contains("Some((5ms, 5s))"),
+        text.contains("permits: 16")
+            && text.contains("Some((5ms, 5s))")
+            && text.contains("max_retries: Some(3)"),
         "{text}"
     );
     let server = ApiServer::new();
