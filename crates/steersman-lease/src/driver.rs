@@ -19,6 +19,7 @@ use crate::machine::{Command, ElectionMachine, LeaseRequest, Reply, Standing, St
 use crate::metrics::ElectionMetrics;
 use crate::options::ElectionOptions;
 use crate::record::LeaseRecord;
+use crate::repeated_failure::RepeatedFailure;
 use crate::requests::LeaseRequests;
 use crate::status::{ElectionChange, Ending, LossReason};
 
@@ -46,6 +47,7 @@ pub(crate) struct ElectionDriver {
     pub(crate) metrics: Option<ElectionMetrics>,
     pub(crate) published: watch::Sender<Published>,
     pub(crate) commands: mpsc::UnboundedReceiver<Command>,
+    pub(crate) failures: RepeatedFailure,
 }
 
 impl Published {
@@ -64,6 +66,26 @@ impl Published {
 }
 
 impl ElectionDriver {
+    /// Logs a failed request: as a warning when the error is new, and once a minute while it lasts.
+    fn log_failure(&mut self, reply: &Reply) {
+        let lease = &self.options.key;
+        match reply {
+            Reply::Failed(error) if self.failures.is_due(error, now()) => warn!(
+                %lease,
+                error,
+                "requests of the leader election fail, and this replica cannot lead until they succeed: check the \
+                 server, and that the operator may get, create and update this Lease"
+            ),
+            Reply::Failed(error) => {
+                debug!(%lease, error, "a request of the leader election failed again");
+            }
+            Reply::Outdated(error) => {
+                debug!(%lease, error, "the lease has changed meanwhile");
+            }
+            Reply::Lease(_) | Reply::Absent => {}
+        }
+    }
+
     /// Runs the candidate until its election ends. A panic, such as one of the given clock, is a loss.
     pub(crate) async fn run(mut self) {
         let panic = {
@@ -182,7 +204,7 @@ impl ElectionDriver {
                         biased;
                         reply = request => {
                             in_flight = None;
-                            log_failure(&options, &reply);
+                            self.log_failure(&reply);
                             machine.on_reply(reply, now());
                         }
                         command = next(&mut self.commands, None, works_from) => {
@@ -196,7 +218,7 @@ impl ElectionDriver {
 
     /// Makes the client, within the deadline of the request that needs it. A failure is that of the request.
     async fn connect(
-        &self,
+        &mut self,
         deadline: Instant,
         machine: &mut ElectionMachine,
     ) -> Option<Api<Lease>> {
@@ -206,7 +228,7 @@ impl ElectionDriver {
             Err(_) => "the client was not ready in time".to_owned(),
         };
         let reply = Reply::Failed(problem);
-        log_failure(&self.options, &reply);
+        self.log_failure(&reply);
         machine.on_reply(reply, now());
         None
     }
@@ -330,18 +352,6 @@ async fn next(
         biased;
         command = commands.recv() => Some(command.unwrap_or(Command::Abandon)),
         () = at(until) => None,
-    }
-}
-
-fn log_failure(options: &ElectionOptions, reply: &Reply) {
-    match reply {
-        Reply::Failed(error) => {
-            warn!(lease = %options.key, error, "a request of the leader election failed");
-        }
-        Reply::Outdated(error) => {
-            debug!(lease = %options.key, error, "the lease has changed meanwhile");
-        }
-        Reply::Lease(_) | Reply::Absent => {}
     }
 }
 

@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::machine::{Command, Standing};
 use crate::metrics::ElectionMetrics;
 use crate::options::{ElectionOptions, LeaderElection};
+use crate::repeated_failure::RepeatedFailure;
 use crate::requests::LeaseRequests;
 use crate::status::{Ending, LeaseStatus, LossReason};
 use crate::timing::Timing;
@@ -111,6 +112,7 @@ impl Elector {
             metrics: self.metrics.clone(),
             published,
             commands,
+            failures: RepeatedFailure::default(),
         };
         if self.options.given.on_callers_runtime {
             tokio::spawn(driver.run());

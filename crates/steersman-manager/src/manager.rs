@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use steersman_api::Connection;
 use steersman_cache::Cache;
 use steersman_client::Client;
-use steersman_controller::{ClusterMember, Controller, ControllerDefaults, StartContext};
+use steersman_controller::{Controller, ControllerDefaults, StartContext};
 use steersman_events::{EventPublisher, EventRecorder};
 use steersman_lease::Elector;
 use tokio::sync::Notify;
@@ -415,9 +415,8 @@ impl Supervised for Shared {
     }
 
     async fn writes_finished(&self) {
-        let members = self.clusters.set.list();
-        let clients = members.iter().map(ClusterMember::client);
-        let clients = clients.chain([self.cluster.client()]);
+        let clusters = self.clusters.clients();
+        let clients = clusters.iter().chain([self.cluster.client()]);
         join_all(clients.map(Client::writes_finished)).await;
     }
 }

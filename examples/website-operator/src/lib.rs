@@ -12,7 +12,7 @@
 //! - [`website`] is the kind, as its users write it.
 //! - [`children`] makes the children; [`status`] computes the site's status.
 //! - [`controller`] is the reconciler with its watches, and the file to read if you read only one.
-//! - [`narrator`] prints what happens; [`setup`] installs the kind and the sample; [`cluster`] finds the
+//! - [`narrator`] prints what happens; [`args`] is the command line; [`setup`] installs the kind and the sample; [`cluster`] finds the
 //!   cluster or starts a server; [`once`] waits until every site is ready.
 
 use steersman::cli::OperatorSettings;
@@ -22,6 +22,7 @@ pub mod children;
 pub mod status;
 pub mod controller;
 pub mod narrator;
+pub mod args;
 pub mod setup;
 pub mod cluster;
 pub mod once;

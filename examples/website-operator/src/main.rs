@@ -1,36 +1,13 @@
 //! The operator's binary: finds a cluster or starts an API server, and runs the operator.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::Parser;
-use steersman::cli::{Config, OperatorArgs};
+use clap::Parser as _;
+use steersman::cli::Config;
 use steersman::{Connection, shutdown_signal};
+use website_operator::args::Args;
 use website_operator::narrator::{Narrator, complain, say};
 use website_operator::{BoxError, Settings, cluster, controller, once, setup};
-
-/// Serves websites from ConfigMaps.
-///
-/// Uses the cluster that --kubeconfig, KUBECONFIG, the Pod's service account or ~/.kube/config names. If none is
-/// configured, or with --embedded, it starts an API server in this process, with a sample website, for use with
-/// kubectl.
-#[derive(Debug, Parser)]
-#[command(version)]
-struct Args {
-    /// Exit once every website is ready, or print what is missing
-    #[arg(long)]
-    once: bool,
-    /// Start an API server in this process, even if a cluster is configured
-    #[arg(long, conflicts_with_all = ["kubeconfig", "context"])]
-    embedded: bool,
-    #[command(flatten)]
-    setup: setup::SetupArgs,
-    /// The file for the kubeconfig of the embedded API server
-    #[arg(long, default_value = "website-operator.kubeconfig")]
-    write_kubeconfig: PathBuf,
-    #[command(flatten)]
-    operator: OperatorArgs<Settings>,
-}
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -64,9 +41,8 @@ async fn operate(
     let manager = config
         .manager_over(connection, "website-operator")
         .build()?;
-    let namespaces = config.namespaces();
-    setup::prepare(&args.setup, manager.client(), namespaces, is_embedded).await?;
     controller::declare(&manager)?;
+    setup::prepare(args, manager.client(), config.namespaces(), is_embedded).await?;
     let narrator = tokio::spawn(Narrator::listen(&manager)?.narrate());
     match args.once {
         true => once::run(&manager).await?,

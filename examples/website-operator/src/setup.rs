@@ -8,6 +8,7 @@ use steersman::object::{Object as _, TypedObject, WholeObject};
 use steersman::{Client, ObjectKey, Selection};
 use thiserror::Error;
 
+use crate::args::Args;
 use crate::narrator::say;
 use crate::website::Website;
 
@@ -37,20 +38,6 @@ pub enum SetupError {
     Client(#[from] steersman::client::Error),
 }
 
-/// The flags for the definition and the sample.
-#[derive(Debug, Clone, Copy, clap::Args)]
-pub struct SetupArgs {
-    /// Install the definition of the Website kind first
-    #[arg(long)]
-    pub install: bool,
-    /// Create the sample website first
-    #[arg(long)]
-    pub sample: bool,
-    /// Print the definition of the Website kind as YAML, and exit
-    #[arg(long)]
-    pub print_crd: bool,
-}
-
 /// Returns the definition of the kind as YAML.
 ///
 /// # Errors
@@ -63,22 +50,25 @@ pub fn definition() -> Result<String, serde_saphyr::ser::Error> {
 /// Installs what the flags ask for, and on an embedded server both the definition and the sample. The operator
 /// reads websites in `namespaces`, or in all of them if there are none.
 ///
+/// Only a run with `--once` needs a server that serves the kind now. An operator that stays waits for a missing
+/// definition, a missing permission and an unreachable server, and its probes name them.
+///
 /// # Errors
 ///
 /// The error of the server, and [`SetupError::NotInstalled`].
 pub async fn prepare(
-    args: &SetupArgs,
+    args: &Args,
     client: &Client,
     namespaces: &[String],
     is_embedded: bool,
 ) -> Result<(), SetupError> {
-    if args.install || is_embedded {
+    if args.setup.install || is_embedded {
         install(client, namespaces).await?;
         say("the definition websites.web.example.com is installed");
-    } else {
+    } else if args.once {
         check(client, namespaces).await?;
     }
-    if args.sample || is_embedded {
+    if args.setup.sample || is_embedded {
         let key = sample(client).await?;
         say(format_args!("the sample Website {key} is there"));
     }
@@ -141,7 +131,11 @@ pub async fn check(client: &Client, namespaces: &[String]) -> Result<(), SetupEr
 }
 
 async fn check_in(client: &Client, selection: &Selection) -> Result<(), SetupError> {
-    match client.live().list::<Website>(selection).await {
+    match client
+        .live()
+        .list::<Website>(&selection.clone().limit(1))
+        .await
+    {
         Ok(_) => Ok(()),
         Err(source) if is_not_served(&source) => Err(SetupError::NotInstalled {
             endpoint: client.connection().endpoint(),

@@ -39,7 +39,7 @@ fn cell(figure: &Figure) -> String {
     for (at, peer) in figure.peers.iter().enumerate() {
         let _ = write!(text, "; {} {}", peer.name, peer.figure.show(&figure.unit));
         if at == 0
-            && let Some(ratio) = figure.ratio()
+            && let Some(ratio) = figure.ratio().filter(|ratio| ratio.is_finite())
         {
             let _ = write!(text, ": {ratio:.1}x");
         }

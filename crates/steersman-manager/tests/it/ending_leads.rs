@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use steersman_api::Connection;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{Effect, FaultSpec, Verb};
+use steersman_cache::CacheOptions;
 use steersman_lease::{ElectionChange, LeaderElection};
 use steersman_manager::{Group, Manager, ManagerBuilder, Shutdown, runnable};
 use tokio::sync::mpsc;
@@ -75,6 +76,30 @@ async fn a_write_in_flight_at_the_end_of_the_stop_keeps_the_lease() {
     assert_eq!(notes.all(), ["sent"]);
     let lease = server.get(LEASES, "default", "shop").unwrap();
     assert_eq!(lease["spec"]["holderIdentity"], "alpha");
+}
+
+/// LEASE-8: also the writes to a cluster that was removed meanwhile.
+#[tokio::test(start_paused = true)]
+async fn the_lease_is_released_after_the_writes_to_a_removed_cluster() {
+    let (server, west, notes) = (ApiServer::new(), ApiServer::new(), Notes::default());
+    let slow = Duration::from_secs(12);
+    let _slow = west.faults().delay(Verb::Create, CONFIG_MAPS, slow);
+    let manager = replica(&server, &notes).build().unwrap();
+    let connection = Connection::in_process(west.service(), "default");
+    let cluster = manager.add_cluster("west", connection, CacheOptions::new());
+    let client = cluster.unwrap().client().clone();
+    let started = start(&manager);
+    soon(manager.elected()).await;
+    let late: ConfigMap = serde_json::from_value(config_map("late")).unwrap();
+    let written = timeout(Duration::from_millis(1), client.create(&late)).await;
+    assert!(written.is_err());
+    assert!(soon(manager.remove_cluster("west")).await);
+    started.stop.cancel();
+    sleep(slow / 2).await;
+    assert!(notes.all().is_empty());
+    started.ended().await.unwrap();
+    assert_eq!(notes.all(), ["released"]);
+    assert!(west.get(CONFIG_MAPS, "default", "late").is_some());
 }
 
 /// LEASE-8: work of another group may wait for the lead.

@@ -87,6 +87,7 @@ async fn an_unreachable_server_is_named() {
     std::fs::write(home.path().join("config"), kubeconfig(&server)).unwrap();
     let output = operator(home.path())
         .env("KUBECONFIG", "config")
+        .arg("--once")
         .output()
         .await
         .unwrap();

@@ -1,0 +1,47 @@
+//! Words: the command line of the operator.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+use steersman::cli::OperatorArgs;
+
+use crate::Settings;
+
+/// Serves websites from ConfigMaps.
+///
+/// Uses the cluster that --kubeconfig, KUBECONFIG, the Pod's service account or ~/.kube/config names. If none is
+/// configured, or with --embedded, it starts an API server in this process, with a sample website, for use with
+/// kubectl.
+#[derive(Debug, Parser)]
+#[command(version)]
+pub struct Args {
+    /// Exit once every website is ready, or print what is missing
+    #[arg(long)]
+    pub once: bool,
+    /// Start an API server in this process, even if a cluster is configured
+    #[arg(long, conflicts_with_all = ["kubeconfig", "context"])]
+    pub embedded: bool,
+    /// The flags for the definition and the sample.
+    #[command(flatten)]
+    pub setup: SetupArgs,
+    /// The file for the kubeconfig of the embedded API server
+    #[arg(long, default_value = "website-operator.kubeconfig")]
+    pub write_kubeconfig: PathBuf,
+    /// The flags of every operator.
+    #[command(flatten)]
+    pub operator: OperatorArgs<Settings>,
+}
+
+/// The flags for the definition and the sample.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub struct SetupArgs {
+    /// Install the definition of the Website kind first
+    #[arg(long)]
+    pub install: bool,
+    /// Create the sample website first
+    #[arg(long)]
+    pub sample: bool,
+    /// Print the definition of the Website kind as YAML, and exit
+    #[arg(long)]
+    pub print_crd: bool,
+}
