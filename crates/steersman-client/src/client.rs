@@ -200,6 +200,13 @@ impl<S: Clone> Client<S> {
         self.over(self.shared.counting_apart())
     }
 
+    /// Returns a copy of this client with a count of its own, as [`counting_apart`](Self::counting_apart) does. Its
+    /// writes count as writes of `whole`, and not of this client. The client of a further cluster is such a copy, so
+    /// that the manager's own client counts the writes to all clusters.
+    pub fn counting_within<T>(&self, whole: &Client<T>) -> Self {
+        self.over(self.shared.counting_within(&whole.shared))
+    }
+
     /// Returns a copy of this client with a further observer of its writes, those of the clients made from it
     /// included.
     pub fn observed_by(&self, observer: Arc<dyn WriteObserver>) -> Self {

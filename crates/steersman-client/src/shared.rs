@@ -81,8 +81,12 @@ impl Shared {
     }
 
     pub(crate) fn counting_apart(&self) -> Self {
+        self.counting_within(self)
+    }
+
+    pub(crate) fn counting_within(&self, whole: &Self) -> Self {
         let mut other = self.clone();
-        other.sender.in_flight = self.sender.in_flight.part();
+        other.sender.in_flight = whole.sender.in_flight.part();
         other
     }
 

@@ -93,6 +93,13 @@ impl Cluster {
         self
     }
 
+    /// Counts the writes to this cluster as writes of a client of another one. LEASE-8: also those that are in flight
+    /// when the cluster is removed.
+    pub(crate) fn counting_within(mut self, whole: &Client) -> Self {
+        self.client = self.client.counting_within(whole);
+        self
+    }
+
     /// Names the cluster in the manager's health.
     pub(crate) fn named(mut self, name: ClusterName) -> Self {
         self.name = Some(name);

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use futures::FutureExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
 use parking_lot::Mutex;
 use prometheus::core::{Collector, Desc};
@@ -33,8 +32,6 @@ pub(crate) struct AddedClusters {
     pub(crate) metrics: ClusterMetrics,
     /// Locked while a cluster is added or removed, so that set, metrics and table agree.
     table: Arc<Mutex<HashMap<ClusterName, AddedCluster>>>,
-    /// The clients of removed clusters with writes in flight: the Lease is not released before these end (LEASE-8).
-    removed: Arc<Mutex<Vec<steersman_client::Client>>>,
 }
 
 /// A cluster that was added, and the progress of its run.
@@ -79,7 +76,6 @@ const ASK_AGAIN: Duration = Duration::from_secs(5);
 impl AddedClusters {
     pub(crate) fn new() -> prometheus::Result<Self> {
         Ok(Self {
-            removed: Arc::default(),
             set: Clusters::new(),
             metrics: ClusterMetrics {
                 registries: Arc::default(),
@@ -139,24 +135,9 @@ impl AddedClusters {
         name: &ClusterName,
     ) -> Option<AddedCluster> {
         let added = table.remove(name)?;
-        let mut removed = self.removed.lock();
-        removed.retain(has_writes);
-        removed.push(added.member.client().clone());
-        drop(removed);
         self.set.remove(name);
         self.metrics.remove(name);
         Some(added)
-    }
-
-    /// Returns the client of each cluster, and those of removed clusters with writes in flight.
-    pub(crate) fn clients(&self) -> Vec<steersman_client::Client> {
-        // The set first: a cluster that is removed meanwhile is then found in one of the two.
-        let members = self.set.list();
-        let members = members.iter().map(|member| member.client().clone());
-        let mut clients: Vec<steersman_client::Client> = members.collect();
-        let removed = self.removed.lock();
-        clients.extend(removed.iter().filter(|client| has_writes(client)).cloned());
-        clients
     }
 }
 
@@ -169,11 +150,6 @@ impl AddedCluster {
             self.ended.cancelled().await;
         }
     }
-}
-
-/// Returns whether a write of a client is in flight.
-fn has_writes(client: &steersman_client::Client) -> bool {
-    client.writes_finished().now_or_never().is_none()
 }
 
 // === impl ClusterMetrics ===

@@ -7,7 +7,6 @@ use std::mem::take;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::join_all;
 use parking_lot::Mutex;
 use steersman_api::Connection;
 use steersman_cache::Cache;
@@ -415,9 +414,7 @@ impl Supervised for Shared {
     }
 
     async fn writes_finished(&self) {
-        let clusters = self.clusters.clients();
-        let clients = clusters.iter().chain([self.cluster.client()]);
-        join_all(clients.map(Client::writes_finished)).await;
+        self.cluster.client().writes_finished().await;
     }
 }
 

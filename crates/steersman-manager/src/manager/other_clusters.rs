@@ -43,6 +43,7 @@ impl Manager {
         let (connection, options, client) = measured.map_err(Error::Metrics)?;
         let cluster = Cluster::with_client_options(connection, options, client)?
             .preflight(self.shared.cluster.has_preflight())
+            .counting_within(self.shared.cluster.client())
             .named(name.clone());
         let (member, run) = added.add(name, cluster, registry)?;
         if let Err(error) = self.add(run) {
