@@ -29,8 +29,16 @@ const CHECK_CREDENTIALS: Duration = Duration::from_secs(3600);
 #[derive(Clone, Debug)]
 pub struct DatabaseReconciler {
     service: DatabaseClient,
-    /// The settings at the service, as the last poll or the last reconcile left them.
-    polled: PollResults<Option<Settings>>,
+    polled: PollResults<Polled>,
+}
+
+/// The state of a database at the service, as the last call of the poll or the last reconcile left it.
+#[derive(Debug, PartialEq, Eq)]
+enum Polled {
+    /// The settings; `None` if there is no such database.
+    Found(Option<Settings>),
+    /// The service did not answer, which the status shows until it does.
+    NoAnswer,
 }
 
 /// The Secret of a database, as it was found.
@@ -60,7 +68,10 @@ pub fn declare(
     let polled = service.clone();
     let poll = source::poll(poll_every, move |database: Arc<Database>| {
         let service = polled.clone();
-        async move { Ok(service.find(&external_name(&database)).await?) }
+        async move {
+            let found = service.find(&external_name(&database)).await;
+            Ok(found.map_or(Polled::NoAnswer, Polled::Found))
+        }
     });
     let polled = poll.results();
     let controller = Controller::builder::<Database>()
@@ -159,7 +170,8 @@ impl DatabaseReconciler {
             ctx.client().ensure_owned(database, secret, fill).await?;
         }
         // The next call of the poll is compared with this, so the same change is noticed when it is made again.
-        self.polled.set(&database.key(), Some(wanted));
+        self.polled
+            .set(&database.key(), Polled::Found(Some(wanted)));
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 //!
 //! For each [`Database`](database::Database), the operator creates a database at the service, and a Secret with the
 //! credentials. The service shows a password only in the answer that creates it. It sends no events: the operator polls
-//! each database of the service, and corrects what others have changed there. A finalizer delays the
+//! each database of the service, and corrects changes that other clients made there. A finalizer delays the
 //! deletion of a `Database` until the database of the service is deleted.
 //!
 //! The modules in reading order:
