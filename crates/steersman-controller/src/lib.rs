@@ -52,7 +52,7 @@
 
 mod request;
 mod error;
-mod jittered_pause;
+mod clock;
 mod clusters;
 mod action;
 mod outcome;

@@ -4,7 +4,6 @@ mod first_sync;
 mod overdue;
 mod tasks;
 
-use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -14,10 +13,11 @@ use prometheus::Registry;
 use steersman_client::Client;
 use steersman_object::Kind;
 use steersman_workqueue::{Metrics as QueueMetrics, Queue, QueueOptions};
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::clock::{at, now};
 use crate::context::changes::PendingChanges;
 use crate::context::declared::DeclaredKinds;
 use crate::context::loop_watch::{LoopWatch, observer};
@@ -438,16 +438,5 @@ fn unregistered(
     ControllerError::Metrics {
         controller: controller.to_owned(),
         source: Box::new(source),
-    }
-}
-
-fn now() -> std::time::Instant {
-    Instant::now().into_std()
-}
-
-async fn at(deadline: Option<std::time::Instant>) {
-    match deadline {
-        Some(deadline) => sleep_until(deadline.into()).await,
-        None => pending().await,
     }
 }

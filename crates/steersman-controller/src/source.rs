@@ -15,7 +15,7 @@ use futures::stream::{BoxStream, StreamExt};
 use steersman_cache::{Cache, Error};
 use steersman_informer::Subscription;
 use steersman_object::{Kind, Object, panic_text};
-use steersman_workqueue::{AddOptions, Queue};
+use steersman_workqueue::AddOptions;
 
 use crate::context::reason::STREAM;
 use crate::request::RequestKey;
@@ -31,7 +31,15 @@ pub(crate) struct RequestStream<R>(pub(crate) BoxStream<'static, R>);
 
 impl<R: RequestKey> AnySource<R> for RequestStream<R> {
     fn run(self: Box<Self>, _: &Cache, sink: Sink<R>) -> BoxFuture<'static, PumpEnd> {
-        feed(self.0, sink.queue).boxed()
+        feed(self.0, sink).boxed()
+    }
+}
+
+impl<R: RequestKey> Sink<R> {
+    /// Adds a request that no event causes.
+    fn request(&self, request: R) {
+        self.queue
+            .add_with(request, AddOptions::new().cause(STREAM));
     }
 }
 
@@ -48,10 +56,10 @@ pub(crate) fn subscribe<K: Object>(
 }
 
 /// Adds the requests of a stream to the queue until the stream ends.
-async fn feed<R: RequestKey>(mut requests: BoxStream<'static, R>, queue: Queue<R>) -> PumpEnd {
+async fn feed<R: RequestKey>(mut requests: BoxStream<'static, R>, sink: Sink<R>) -> PumpEnd {
     let all = async {
         while let Some(request) = requests.next().await {
-            queue.add_with(request, AddOptions::new().cause(STREAM));
+            sink.request(request);
             tokio::task::coop::consume_budget().await;
         }
     };

@@ -292,8 +292,7 @@ async fn resync(core: &Core) {
 
 /// Returns the interval with a jitter of up to a tenth, so that informers do not resync together.
 fn spread(every: Duration, seed: u64) -> Duration {
-    let seconds = every.max(RESYNC).as_secs_f64() * (0.9 + Jitter::new(seed).fraction() / 5.0);
-    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+    Jitter::new(seed).about(every.max(RESYNC))
 }
 
 /// Marks the informer as stopped when its run ends or is dropped.

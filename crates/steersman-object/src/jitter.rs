@@ -1,5 +1,7 @@
 //! Machine: random fractions that follow from a seed, for pauses that must not coincide.
 
+use std::time::Duration;
+
 /// A small random number generator (SplitMix64), which returns the same numbers for the same seed.
 #[derive(Debug)]
 pub struct Jitter {
@@ -23,5 +25,32 @@ impl Jitter {
         // 32 bits fit a float exactly.
         let high = u32::try_from(z >> 32).unwrap_or(0);
         f64::from(high) / (f64::from(u32::MAX) + 1.0)
+    }
+
+    /// Returns a pause of nine to eleven tenths of `pause`, so that pauses that began together end apart.
+    pub fn about(&mut self, pause: Duration) -> Duration {
+        let tenth = pause / 10;
+        let shift = Duration::try_from_secs_f64(tenth.as_secs_f64() * 2.0 * self.fraction());
+        (pause - tenth).saturating_add(shift.unwrap_or(tenth))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_is_shortened_or_lengthened_by_at_most_a_tenth() {
+        let (mut jitter, second) = (Jitter::new(1), Duration::from_secs(1));
+        let pauses: Vec<Duration> = (0..100).map(|_| jitter.about(second)).collect();
+        assert!(
+            pauses
+                .iter()
+                .all(|pause| (second * 9 / 10..=second * 11 / 10).contains(pause))
+        );
+        assert!(pauses.iter().any(|pause| *pause < second));
+        assert!(pauses.iter().any(|pause| *pause > second));
+        assert!(jitter.about(Duration::MAX) >= Duration::MAX / 10 * 9);
+        assert_eq!(jitter.about(Duration::ZERO), Duration::ZERO);
     }
 }

@@ -8,8 +8,8 @@ use parking_lot::{Mutex, MutexGuard};
 use steersman_client::{Outcome, RequestId, Write, WriteObserver};
 use steersman_informer::Event;
 use steersman_object::{Kind, Object};
-use tokio::time::Instant;
 
+use crate::clock::now;
 use crate::context::loops::{Finding, LoopDetector, changed_fields};
 use crate::context::reason::RunReason;
 use crate::metrics::Metrics;
@@ -117,8 +117,4 @@ impl fmt::Debug for LoopWatch {
 /// A [`LoopWatch`] as an observer of writes.
 pub(crate) fn observer(watch: &Arc<LoopWatch>) -> Arc<dyn WriteObserver> {
     Arc::clone(watch) as Arc<dyn WriteObserver>
-}
-
-fn now() -> std::time::Instant {
-    Instant::now().into_std()
 }

@@ -9,12 +9,9 @@ use futures::future::{BoxFuture, FutureExt};
 use steersman_cache::Cache;
 use steersman_client::Client;
 use steersman_object::{Jitter, panic_text};
-use steersman_workqueue::AddOptions;
 use tokio::time::{sleep, timeout};
 
-use crate::context::reason::STREAM;
 use crate::error::Error;
-use crate::jittered_pause::jittered_pause;
 use crate::request::RequestKey;
 use crate::watch::{AnySource, PumpEnd, Sink};
 
@@ -54,14 +51,13 @@ impl<R: RequestKey> Periodic<R> {
         let mut jitter = Jitter::new(RandomState::new().hash_one(self.every));
         let limit = self.every.max(LIMIT);
         loop {
-            sleep(jittered_pause(self.every, &mut jitter)).await;
+            sleep(jitter.about(self.every)).await;
             // SRC-6. The call is inside, because it may panic, too.
             let call = async { (self.function)(sink.client.clone()).await };
             match timeout(limit, AssertUnwindSafe(call).catch_unwind()).await {
                 Ok(Ok(Ok(requests))) => {
                     for request in requests {
-                        let options = AddOptions::new().cause(STREAM);
-                        sink.queue.add_with(request, options);
+                        sink.request(request);
                     }
                 }
                 Ok(Ok(Err(error))) => sink.periodic_failed(&error.chain()),

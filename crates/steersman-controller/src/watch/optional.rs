@@ -17,7 +17,6 @@ use steersman_object::{Jitter, Kind, Object, report};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::jittered_pause::jittered_pause;
 use crate::request::RequestKey;
 use crate::watch::followed_namespaces::FollowedNamespaces;
 use crate::watch::{AnySource, PumpEnd, Sink, Watch};
@@ -265,7 +264,7 @@ impl ServedKind {
 
     /// Waits for a pause, shortened or lengthened by up to a tenth.
     async fn pause(&mut self) {
-        sleep(jittered_pause(PAUSE, &mut self.jitter)).await;
+        sleep(self.jitter.about(PAUSE)).await;
     }
 }
 

@@ -42,6 +42,29 @@ fn world() -> World {
     world
 }
 
+fn monitor(namespace: &str, name: &str) -> Value {
+    object("metrics.example.com/v1", "Monitor", namespace, name)
+}
+
+/// Creates a world with the kind `Monitor`, and a Monitor and a Deployment in the namespaces `a` and `b`.
+fn world_with_monitors() -> World {
+    let world = world();
+    install(&world);
+    for namespace in ["a", "b"] {
+        world.server.create(monitor(namespace, "m")).unwrap();
+        let web = in_namespace(deployment("web"), namespace);
+        world.server.create(web).unwrap();
+    }
+    world
+}
+
+/// Returns the names in order, each once.
+fn distinct(mut names: Vec<String>) -> Vec<String> {
+    names.sort();
+    names.dedup();
+    names
+}
+
 // CTRL-42
 #[tokio::test(start_paused = true)]
 async fn a_controller_follows_the_namespaces_of_its_cache() {
@@ -117,17 +140,7 @@ async fn the_workers_wait_for_every_namespace_of_the_start() {
 // CTRL-42: optional watches and polls.
 #[tokio::test(start_paused = true)]
 async fn optional_watches_and_polls_follow_the_namespaces_of_the_cache() {
-    let mut world = world();
-    install(&world);
-    let monitor =
-        |namespace: &str, name: &str| object("metrics.example.com/v1", "Monitor", namespace, name);
-    for namespace in ["a", "b"] {
-        world.server.create(monitor(namespace, "m")).unwrap();
-        world
-            .server
-            .create(in_namespace(deployment("web"), namespace))
-            .unwrap();
-    }
+    let mut world = world_with_monitors();
     let (note, mut runs) = record();
     let (called, mut calls) = record();
     let every = Duration::from_secs(24 * 3600);
@@ -142,15 +155,10 @@ async fn optional_watches_and_polls_follow_the_namespaces_of_the_cache() {
         .build(note.reconciler())
         .unwrap();
     let running = world.start(controller);
-    let sorted = |mut names: Vec<String>| {
-        names.sort();
-        names.dedup();
-        names
-    };
-    assert_eq!(sorted(runs.rest().await), ["a/m", "a/web"]);
+    assert_eq!(distinct(runs.rest().await), ["a/m", "a/web"]);
     assert_eq!(calls.rest().await, ["a/web"]);
     world.cache.add_namespace("b").unwrap();
-    assert_eq!(sorted(runs.rest().await), ["b/m", "b/web"]);
+    assert_eq!(distinct(runs.rest().await), ["b/m", "b/web"]);
     assert_eq!(
         calls.rest().await,
         ["b/web"],
@@ -233,14 +241,7 @@ async fn an_event_that_waits_for_its_handler_at_the_removal_of_its_namespace_is_
 // CTRL-42: all namespaces of before are removed in one turn.
 #[tokio::test(start_paused = true)]
 async fn watches_and_polls_move_to_another_namespace_at_once() {
-    let mut world = world();
-    install(&world);
-    for namespace in ["a", "b"] {
-        let monitor = object("metrics.example.com/v1", "Monitor", namespace, "m");
-        world.server.create(monitor).unwrap();
-        let web = in_namespace(deployment("web"), namespace);
-        world.server.create(web).unwrap();
-    }
+    let mut world = world_with_monitors();
     let (note, mut runs) = record();
     let poll = source::poll(Duration::from_secs(24 * 3600), |_: Arc<Deployment>| {
         std::future::ready(Ok::<_, Error>(1))
@@ -252,17 +253,12 @@ async fn watches_and_polls_move_to_another_namespace_at_once() {
         .build(note.reconciler())
         .unwrap();
     let running = world.start(controller);
-    let sorted = |mut names: Vec<String>| {
-        names.sort();
-        names.dedup();
-        names
-    };
-    assert_eq!(sorted(runs.rest().await), ["a/m", "a/web"]);
+    assert_eq!(distinct(runs.rest().await), ["a/m", "a/web"]);
     for (from, to) in [("a", "b"), ("b", "a")].repeat(16) {
         world.cache.add_namespace(to).unwrap();
         world.cache.remove_namespace(from).unwrap();
         let expected = [format!("{to}/m"), format!("{to}/web")];
-        assert_eq!(sorted(runs.rest().await), expected);
+        assert_eq!(distinct(runs.rest().await), expected);
         assert_eq!(results.len(), 1);
         assert!(results.get(&ObjectKey::namespaced(to, "web")).is_some());
         assert!(!running.is_finished());

@@ -1,11 +1,10 @@
 //! Driver: calls the function of a poll, and requests the objects with another state than before.
 
 use std::any::Any;
-use std::future::pending;
 use std::hash::{BuildHasher as _, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{BoxStream, FuturesUnordered, SelectAll, StreamExt, once, unfold};
@@ -13,12 +12,11 @@ use steersman_cache::Cache;
 use steersman_cache::internal::{CacheInternals as _, NamespacedInformer};
 use steersman_informer::{Delivery, Event};
 use steersman_object::{Kind, Object, ObjectKey, TypedObject, panic_text};
-use steersman_workqueue::AddOptions;
-use tokio::time::{sleep_until, timeout};
+use tokio::time::timeout;
 
 use super::schedule::{Call, CallEnd, PollSchedule};
 use super::{Poll, PollFunction, PollResults};
-use crate::context::reason::STREAM;
+use crate::clock::{at, now};
 use crate::error::Error;
 use crate::metrics::sources::PollOutcome;
 use crate::request::RequestKey;
@@ -203,8 +201,7 @@ where
             catch_unwind(AssertUnwindSafe(put)).map_err(|payload| panicked(&*payload))?;
         // After the state is stored, so that the reconciler finds it.
         if is_changed {
-            let options = AddOptions::new().cause(STREAM);
-            self.sink.queue.add_with(R::from(key.clone()), options);
+            self.sink.request(R::from(key.clone()));
         }
         Ok(is_changed)
     }
@@ -245,16 +242,4 @@ fn panicked(payload: &(dyn Any + Send)) -> Error {
         "the function panicked: {}",
         panic_text(payload)
     ))
-}
-
-fn now() -> Instant {
-    tokio::time::Instant::now().into_std()
-}
-
-/// Waits until `due`; forever if there is none.
-async fn at(due: Option<Instant>) {
-    match due {
-        Some(due) => sleep_until(due.into()).await,
-        None => pending().await,
-    }
 }

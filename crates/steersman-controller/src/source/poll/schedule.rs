@@ -5,8 +5,6 @@ use std::time::{Duration, Instant};
 
 use steersman_object::{Jitter, ObjectKey};
 
-use crate::jittered_pause::jittered_pause;
-
 /// After consecutive failures the pause between two calls for an object grows up to this multiple of the
 /// interval.
 const MOST_INTERVALS: u32 = 8;
@@ -174,7 +172,7 @@ impl PollSchedule {
         let pause = match object.call {
             // SRC-1: the state that was returned may be that of the object before its change.
             CallState::Running { again: true } => Duration::ZERO,
-            _ => jittered_pause(self.every.saturating_mul(intervals), &mut self.jitter),
+            _ => self.jitter.about(self.every.saturating_mul(intervals)),
         };
         object.call = CallState::Never;
         if let Some(due) = now.checked_add(pause) {

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use parking_lot::Mutex;
-use steersman_controller::{Controller, Error, source};
+use steersman_controller::source::{self, Poll, PollResults};
+use steersman_controller::{Controller, Error};
 use steersman_object::{Object, ObjectKey};
 use steersman_testenv::log::capture;
 use tokio::time::Instant;
@@ -46,6 +47,12 @@ impl Outside {
         before - shared.calls.len()
     }
 
+    /// Returns a poll that asks for the state of each object.
+    fn poll(&self, every: Duration) -> Poll<Deployment, String> {
+        let outside = self.clone();
+        source::poll(every, move |object| outside.clone().ask(object))
+    }
+
     async fn ask(self, object: Arc<Deployment>) -> Result<String, Error> {
         let name = object.key().name().to_owned();
         let state = {
@@ -66,6 +73,10 @@ impl Outside {
     }
 }
 
+fn state(results: &PollResults<String>, name: &str) -> Option<String> {
+    results.get(&key(name)).as_deref().cloned()
+}
+
 fn key(name: &str) -> ObjectKey {
     ObjectKey::namespaced("default", name)
 }
@@ -78,10 +89,7 @@ async fn a_state_that_the_reconciler_sets_is_what_the_next_call_is_compared_with
     world.deploy("a");
     outside.set("a", "wanted");
     let (note, mut runs) = record();
-    let poll = source::poll(EVERY, {
-        let outside = outside.clone();
-        move |object| outside.clone().ask(object)
-    });
+    let poll = outside.poll(EVERY);
     let results = poll.results();
     let controller = Controller::builder::<Deployment>()
         .polls(poll)
@@ -116,10 +124,7 @@ async fn an_object_is_requested_when_the_state_outside_changes_and_not_before() 
         outside.set(name, "new");
     }
     let (note, mut runs) = record();
-    let poll = source::poll(EVERY, {
-        let outside = outside.clone();
-        move |object| outside.clone().ask(object)
-    });
+    let poll = outside.poll(EVERY);
     let results = poll.results();
     let controller = Controller::builder::<Deployment>()
         .polls(poll)
@@ -130,10 +135,7 @@ async fn an_object_is_requested_when_the_state_outside_changes_and_not_before() 
     let mut first = runs.rest().await;
     first.sort();
     assert_eq!(first, ["a", "a", "b", "b"]);
-    assert_eq!(
-        results.get(&key("a")).as_deref().map(String::as_str),
-        Some("new")
-    );
+    assert_eq!(state(&results, "a"), Some("new".to_owned()));
 
     assert!(runs.rest().await.is_empty());
     // Two hours in which nothing was requested, at a jittered minute and a second per call.
@@ -141,10 +143,7 @@ async fn an_object_is_requested_when_the_state_outside_changes_and_not_before() 
     assert!((107..=135).contains(&calls), "{calls} calls");
     outside.set("b", "newer");
     assert_eq!(runs.rest().await, ["b"]);
-    assert_eq!(
-        results.get(&key("b")).as_deref().map(String::as_str),
-        Some("newer")
-    );
+    assert_eq!(state(&results, "b"), Some("newer".to_owned()));
     let changed = r#"steersman_controller_polls_total{controller="deployment",name="Deployment.v1.apps",result="changed"} "#;
     assert_eq!(world.series(changed), "3");
 }
@@ -157,10 +156,7 @@ async fn a_changed_object_is_polled_at_once_and_a_deleted_one_is_forgotten() {
     world.deploy("web");
     outside.set("web", "1");
     let (note, mut runs) = record();
-    let poll = source::poll(10 * EVERY, {
-        let outside = outside.clone();
-        move |object| outside.clone().ask(object)
-    });
+    let poll = outside.poll(10 * EVERY);
     let results = poll.results();
     let controller = Controller::builder::<Deployment>()
         .polls(poll)
@@ -188,10 +184,7 @@ async fn a_changed_object_is_polled_at_once_and_a_deleted_one_is_forgotten() {
         "long before the interval has passed"
     );
     assert_eq!(outside.calls("web"), 1);
-    assert_eq!(
-        results.get(&key("web")).as_deref().map(String::as_str),
-        Some("2")
-    );
+    assert_eq!(state(&results, "web"), Some("2".to_owned()));
 
     // During a call.
     world.scale("web", 3);
@@ -225,10 +218,7 @@ async fn calls_share_a_bound_and_no_object_is_left_out() {
         outside.set(name, "new");
     }
     let (note, mut runs) = record();
-    let poll = source::poll(EVERY, {
-        let outside = outside.clone();
-        move |object| outside.clone().ask(object)
-    });
+    let poll = outside.poll(EVERY);
     let controller = Controller::builder::<Deployment>()
         .polls(poll.max_concurrent(3))
         .build(note.reconciler())
@@ -252,10 +242,7 @@ async fn a_failing_poll_keeps_the_last_state_and_is_repeated_with_growing_pauses
         outside.set(name, "new");
     }
     let (note, mut runs) = record();
-    let poll = source::poll(EVERY, {
-        let outside = outside.clone();
-        move |object| outside.clone().ask(object)
-    });
+    let poll = outside.poll(EVERY);
     let results = poll.results();
     let controller = Controller::builder::<Deployment>()
         .polls(poll.limit(Duration::from_secs(5)))
@@ -275,10 +262,7 @@ async fn a_failing_poll_keeps_the_last_state_and_is_repeated_with_growing_pauses
         // After 1, 2, 4, 8, 8, … minutes.
         let calls = outside.calls(name);
         assert!((8..=14).contains(&calls), "{name}: {calls} calls");
-        assert_eq!(
-            results.get(&key(name)).as_deref().map(String::as_str),
-            Some("new")
-        );
+        assert_eq!(state(&results, name), Some("new".to_owned()));
     }
     let text = log.text();
     for part in [

@@ -1,0 +1,18 @@
+//! Driver: the present instant, and waits for later ones, on the clock of tokio, which tests pause.
+
+use std::future::pending;
+use std::time::Instant;
+
+use tokio::time::sleep_until;
+
+pub(crate) fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
+}
+
+/// Waits until an instant; for ever without one. Cancel safe.
+pub(crate) async fn at(due: Option<Instant>) {
+    match due {
+        Some(due) => sleep_until(due.into()).await,
+        None => pending().await,
+    }
+}
