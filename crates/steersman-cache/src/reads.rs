@@ -1,6 +1,7 @@
 //! Handle: reads the objects of one kind as one type.
 
 use std::any::type_name;
+use std::borrow::Cow;
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
@@ -75,11 +76,11 @@ impl<K: Object> Reads<K> {
     }
 
     /// Returns the coverage with the present namespaces of the cache (CACHE-17).
-    fn coverage(&self) -> Arc<Coverage> {
+    fn coverage(&self) -> Cow<'_, Arc<Coverage>> {
         if self.shared.scope.changes() == self.as_of {
-            Arc::clone(&self.coverage)
+            Cow::Borrowed(&self.coverage)
         } else {
-            self.shared.coverage(self.coverage.kind())
+            Cow::Owned(self.shared.coverage(self.coverage.kind()))
         }
     }
 
@@ -104,11 +105,8 @@ impl<K: Object> Reads<K> {
     /// [`Error::Stopped`].
     pub fn informers(&self) -> Result<Vec<Informer<K>>, Error> {
         let informers = self.shared.declare_in_each_namespace(self.kind())?;
-        Ok(informers
-            .iter()
-            .map(NamespacedInformer::informer)
-            .cloned()
-            .collect())
+        let informers = informers.iter().map(NamespacedInformer::informer);
+        Ok(informers.cloned().collect())
     }
 
     /// Subscribes to each informer of the kind. Unlike [`informers`](Self::informers) this declares
@@ -122,8 +120,9 @@ impl<K: Object> Reads<K> {
     pub fn subscribe(&self) -> Result<Vec<Subscription<K>>, Error> {
         let caller = Location::caller();
         let mut subscriptions = Vec::new();
-        for namespace in self.coverage().informers() {
-            let subscription = self.shared.subscribe(&self.coverage, namespace, caller)?;
+        let coverage = self.coverage();
+        for namespace in coverage.informers() {
+            let subscription = self.shared.subscribe(&coverage, namespace, caller)?;
             subscriptions.push(subscription);
         }
         Ok(subscriptions)
