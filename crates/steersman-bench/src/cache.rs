@@ -6,9 +6,9 @@
 
 mod words;
 mod reads;
+mod running;
 mod peers;
 mod queue;
-mod running;
 mod storm;
 mod apart;
 mod reconcile_count;

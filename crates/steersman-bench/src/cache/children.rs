@@ -15,8 +15,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_client::api::{Patch, PatchParams};
-use kube_client::config::{KubeConfigOptions, Kubeconfig};
-use kube_client::{Api, Client as KubeClient, Config, Resource};
+use kube_client::{Api, Resource};
 use kube_runtime::controller::{Action as KubeAction, Config as KubeOptions};
 use kube_runtime::{Controller as KubeController, watcher};
 use serde::{Deserialize, Serialize};
@@ -28,9 +27,9 @@ use tokio::time::Instant;
 
 use super::apart::{ServerApart, refused};
 use super::reconcile_count::ReconcileCount;
-use super::running::Controlling;
+use super::running::{Controlling, beside_peer, kube_client};
 use super::words::MeasuredCache;
-use crate::process::{Actor, Outcome, progress};
+use crate::process::{Outcome, progress};
 use crate::report::{Figure, KUBE_RUNTIME, Spread};
 
 /// The number of concurrent reconciles.
@@ -71,14 +70,7 @@ pub(crate) async fn measure_all(owners: u64, runs: u32) -> Outcome<Vec<Figure>> 
     for run in 1..=runs {
         progress(format!("{number} owned children, run {run} of {runs}"));
         let alone: &[&str] = &["children", "--owners", &number];
-        for (runs, asked) in [
-            (&mut own, alone),
-            (&mut peer, &[alone, &["--peer"]].concat()),
-        ] {
-            let mut client = Actor::client(asked)?;
-            runs.push(client.receive().await?);
-            client.end().await?;
-        }
+        beside_peer(alone, (&mut own, &mut peer)).await?;
     }
     let figure = |id: &str, what: &str, unit, of: fn(&ChildrenFigures) -> f64| {
         let what = format!("{what}, {number} owners with an owned Secret each, 8 workers");
@@ -181,9 +173,7 @@ async fn start(
             .build(ChildReconciler(count))?;
         return Controlling::steersman(controller, connection);
     }
-    let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-    let client = KubeClient::try_from(config)?;
+    let client = kube_client(kubeconfig).await?;
     let watched = watcher::Config::default().streaming_lists();
     let children: Api<Secret> = Api::namespaced(client.clone(), NAMESPACE);
     let reconciles = KubeController::new(Api::<ConfigMap>::all(client.clone()), watched.clone())

@@ -2,6 +2,7 @@
 
 use super::children;
 use super::latency::Latency;
+use super::running::beside_peer;
 use super::storm::StormFigures;
 use super::sync::asked;
 use super::words::{MeasuredCache, Queued};
@@ -60,14 +61,7 @@ async fn late(size: ControllerSize) -> Outcome<Vec<Figure>> {
     for run in 1..=size.runs {
         progress(format!("{rounds} changes, run {run} of {}", size.runs));
         let alone: &[&str] = &["latency", "--rounds", &rounds];
-        for (runs, asked) in [
-            (&mut runs, alone),
-            (&mut peers, &[alone, &["--peer"]].concat()),
-        ] {
-            let mut client = Actor::client(asked)?;
-            runs.push(client.receive().await?);
-            client.end().await?;
-        }
+        beside_peer(alone, (&mut runs, &mut peers)).await?;
     }
     let figure = |id: &str, what: &str, of: fn(&Latency) -> f64| {
         let what = format!("{what}, {rounds} changes, no other load, over HTTPS on one machine");

@@ -11,8 +11,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube_client::config::{KubeConfigOptions, Kubeconfig};
-use kube_client::{Api, Client as KubeClient, Config};
+use kube_client::Api;
 use kube_runtime::controller::Action as KubeAction;
 use kube_runtime::{Controller as KubeController, watcher};
 use serde::{Deserialize, Serialize};
@@ -23,7 +22,7 @@ use tokio::sync::mpsc::{self, UnboundedSender};
 use tokio::time::Instant;
 
 use super::apart::{ServerApart, refused};
-use super::running::Controlling;
+use super::running::{Controlling, kube_client};
 use super::words::MeasuredCache;
 use crate::process::Outcome;
 
@@ -94,9 +93,7 @@ async fn start(by: MeasuredCache, kubeconfig: &Path, entered: Entered) -> Outcom
         let controller = Controller::builder::<ConfigMap>().build(entered)?;
         return Controlling::steersman(controller, connection);
     }
-    let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-    let all: Api<ConfigMap> = Api::all(KubeClient::try_from(config)?);
+    let all: Api<ConfigMap> = Api::all(kube_client(kubeconfig).await?);
     let reconciles = KubeController::new(all, watcher::Config::default().streaming_lists());
     let reconciles = reconciles.run(
         |_, entered: Arc<Entered>| async move {

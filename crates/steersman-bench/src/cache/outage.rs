@@ -5,13 +5,11 @@
 //! refused, then it installs its paths, then it initializes its storages, and no earlier resource
 //! version is known.
 
-use std::path::Path;
 use std::time::Duration;
 
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube_client::config::{KubeConfigOptions, Kubeconfig};
-use kube_client::{Api, Client as KubeClient, Config};
+use kube_client::{Api, Client as KubeClient};
 use kube_runtime::WatchStreamExt as _;
 use kube_runtime::watcher;
 use serde::{Deserialize, Serialize};
@@ -26,8 +24,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::apart::{ServerApart, refused};
+use super::running::{beside_peer, kube_client};
 use super::words::MeasuredCache;
-use crate::process::{Actor, Outcome, progress};
+use crate::process::{Outcome, progress};
 use crate::report::{Figure, KUBE_RUNTIME, Spread};
 
 /// The duration of the outage in each run, in seconds, before paths are installed.
@@ -53,14 +52,7 @@ pub(super) async fn measure_all(quick: bool) -> Outcome<Vec<Figure>> {
         progress(format!("an outage of {seconds} s, of each"));
         let text = seconds.to_string();
         let alone: &[&str] = &["outage", "--away", &text];
-        for (runs, asked) in [
-            (&mut own, alone),
-            (&mut peer, &[alone, &["--peer"]].concat()),
-        ] {
-            let mut client = Actor::client(asked)?;
-            runs.push(client.receive().await?);
-            client.end().await?;
-        }
+        beside_peer(alone, (&mut own, &mut peer)).await?;
     }
     let outages: Vec<String> = away.iter().map(u64::to_string).collect();
     let what = format!(
@@ -82,7 +74,9 @@ pub(super) async fn measure(by: MeasuredCache, away: u64) -> Outcome<Returned> {
     let (sees, mut seen) = mpsc::unbounded_channel();
     let cancel = CancellationToken::new();
     let watching = match by {
-        MeasuredCache::KubeRuntime => tokio::spawn(kube_runtime(client(kubeconfig).await?, sees)),
+        MeasuredCache::KubeRuntime => {
+            tokio::spawn(kube_runtime(kube_client(kubeconfig).await?, sees))
+        }
         _ => {
             let connection = Connection::from_kubeconfig(kubeconfig).await?;
             tokio::spawn(steersman(connection, cancel.clone(), sees))
@@ -164,10 +158,4 @@ async fn kube_runtime(client: KubeClient, sees: UnboundedSender<()>) {
             return;
         }
     }
-}
-
-async fn client(kubeconfig: &Path) -> Outcome<KubeClient> {
-    let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-    Ok(KubeClient::try_from(config)?)
 }

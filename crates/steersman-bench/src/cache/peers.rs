@@ -2,9 +2,8 @@
 //! kind, from a cold start to many reads.
 
 use futures::{StreamExt, future};
-use kube_client::config::{KubeConfigOptions, Kubeconfig};
+use kube_client::Api;
 use kube_client::core::NamespaceResourceScope;
-use kube_client::{Api, Client, Config};
 use kube_runtime::reflector::{ObjectRef, Store as Reader};
 use kube_runtime::{WatchStreamExt, reflector, watcher};
 use prometheus::Registry;
@@ -16,6 +15,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::reads::{KEYS, Rounds, cpu_of, read_each, rest, spread};
+use super::running::kube_client;
 use super::words::{MeasuredCache, SyncTask, Synced};
 use crate::process::{Outcome, cpu_time, memory};
 use crate::samples::{NUMBER, SELECTED, SHARED, TOGETHER};
@@ -163,9 +163,7 @@ where
     K: TypedObject<Scope = NamespaceResourceScope>,
 {
     let began = Instant::now();
-    let kubeconfig = Kubeconfig::read_from(&asked.kubeconfig)?;
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-    let client = Client::try_from(config)?;
+    let client = kube_client(&asked.kubeconfig).await?;
     let objects: Api<K> = match &asked.namespace {
         Some(namespace) => Api::namespaced(client, namespace),
         None => Api::all(client),

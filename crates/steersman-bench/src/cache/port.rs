@@ -10,8 +10,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube_client::config::{KubeConfigOptions, Kubeconfig};
-use kube_client::{Client, Config};
 use serde::{Deserialize, Serialize};
 use steersman_api::Connection;
 use steersman_manager::Shutdown;
@@ -20,6 +18,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::reconcile_count::ReconcileCount;
+use super::running::kube_client;
 use crate::process::{Actor, Outcome, memory, progress, send};
 use crate::report::{Figure, KUBE_RUNTIME, Spread};
 use crate::samples::Sample;
@@ -185,10 +184,8 @@ pub(super) async fn play(kubeconfig: &Path, documents: u64, is_peer: bool) -> Ou
     let began = Instant::now();
     let running = match is_peer {
         true => {
-            let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
-            let options = KubeConfigOptions::default();
-            let config = Config::from_custom_kubeconfig(kubeconfig, &options).await?;
-            let operator = before::run(Client::try_from(config)?, Arc::clone(&count));
+            let client = kube_client(kubeconfig).await?;
+            let operator = before::run(client, Arc::clone(&count));
             let stopped = stop.clone().cancelled_owned();
             tokio::spawn(async move {
                 tokio::select! {

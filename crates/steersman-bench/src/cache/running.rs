@@ -1,9 +1,13 @@
 //! Driver: runs a controller beside its own cache, with metrics, as in a manager.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
+use kube_client::config::{KubeConfigOptions, Kubeconfig};
+use kube_client::{Client as KubeClient, Config};
 use prometheus::Registry;
+use serde::de::DeserializeOwned;
 use steersman_api::Connection;
 use steersman_cache::{Cache, CacheMetrics, CacheOptions};
 use steersman_client::Client;
@@ -11,7 +15,27 @@ use steersman_controller::{Controller, ControllerError, StartContext};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::process::Outcome;
+use crate::process::{Actor, Outcome};
+
+/// Returns a client for kube-runtime.
+pub(super) async fn kube_client(kubeconfig: &Path) -> Outcome<KubeClient> {
+    let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    Ok(KubeClient::try_from(config)?)
+}
+
+/// Runs a client process for this workspace and one for kube-runtime, and adds their reports to the two lists.
+pub(super) async fn beside_peer<T: DeserializeOwned>(
+    role: &[&str],
+    (own, peer): (&mut Vec<T>, &mut Vec<T>),
+) -> Outcome<()> {
+    for (reports, role) in [(own, role), (peer, &[role, &["--peer"]].concat())] {
+        let mut client = Actor::client(role)?;
+        reports.push(client.receive().await?);
+        client.end().await?;
+    }
+    Ok(())
+}
 
 /// The controller of this workspace or of kube-runtime.
 pub(super) enum Controlling {

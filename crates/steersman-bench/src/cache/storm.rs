@@ -10,8 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use futures::StreamExt;
-use kube_client::config::{KubeConfigOptions, Kubeconfig};
-use kube_client::{Api, Client as KubeClient, Config};
+use kube_client::Api;
 use kube_runtime::controller::{Action as KubeAction, Config as KubeOptions};
 use kube_runtime::{Controller as KubeController, watcher};
 use serde::{Deserialize, Serialize};
@@ -21,7 +20,7 @@ use steersman_object::TypedObject;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::running::Running;
+use super::running::{Running, kube_client};
 use crate::process::{Outcome, cpu_time};
 
 /// The number of concurrent reconciles.
@@ -73,9 +72,7 @@ pub(super) async fn kube_runtime<K: TypedObject>(
 ) -> Outcome<StormFigures> {
     listen();
     let began = Instant::now();
-    let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
-    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-    let all: Api<K> = Api::all(KubeClient::try_from(config)?);
+    let all: Api<K> = Api::all(kube_client(kubeconfig).await?);
     let count = Arc::new(StormCount::to(objects));
     let events = KubeController::new(all, watcher::Config::default().streaming_lists())
         .with_config(KubeOptions::default().concurrency(WORKERS))
