@@ -2,7 +2,7 @@
 //! workspace and of kube-runtime.
 //!
 //! Both count their reconciles in the same way and do no other work; both have a subscriber of
-//! spans and logs at level `info` that discards its lines.
+//! spans and logs at level `info`, as text without colours, that discards its lines.
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -90,10 +90,11 @@ pub(super) async fn kube_runtime<K: TypedObject>(
     count.stormed(began)
 }
 
-/// Returns the subscriber of an operator, without output.
+/// Sets up the log of an operator in a container, which has no colours, without its output.
 fn listen() {
     tracing_subscriber::fmt()
         .with_max_level(tracing_subscriber::filter::LevelFilter::INFO)
+        .with_ansi(false)
         .with_writer(std::io::sink)
         .init();
 }
