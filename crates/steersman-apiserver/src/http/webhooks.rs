@@ -1,4 +1,5 @@
 //! Room: calls of webhooks.
 
 mod trust;
+mod connections;
 pub(crate) mod client;

@@ -3,27 +3,20 @@
 use std::collections::HashMap;
 use std::error::Error;
 use std::fmt::{self, Display};
-use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures::future::{BoxFuture, Either, join_all, select};
+use futures::future::{BoxFuture, join_all};
 use http::{Method, Request, Response, Uri, header};
 use http_body::Body;
 use http_body_util::{BodyExt, Full, Limited};
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
-use rustls::pki_types::ServerName;
-use rustls::{CertificateError, ClientConfig, OtherError};
 use steersman_registry::webhook::{Call, CallResponse, Endpoint};
 use steersman_text::go;
-use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
 use tower::ServiceExt;
 
 use crate::http::requests::decode::LIMIT;
-use crate::http::webhooks::trust::Trust;
+use crate::http::webhooks::connections::{IdleConnections, Peer, connect, send};
 
 /// The answer of a webhook: HTTP status and body, or the reason why there is none.
 type Exchanged = Result<(u16, Bytes), String>;
@@ -48,6 +41,7 @@ type RouteKey = (String, Option<u16>);
 #[derive(Default)]
 pub(crate) struct Webhooks {
     routes: Mutex<HashMap<RouteKey, WebhookRoute>>,
+    idle: IdleConnections,
 }
 
 impl Webhooks {
@@ -131,8 +125,13 @@ impl Webhooks {
                 let base: Uri = url.parse().map_err(|_| "invalid URL".to_owned())?;
                 let address = authority(&base)?;
                 // The certificate may be for the address or, as in a cluster, for the Service.
-                let names = (address.0.as_str(), Some(host.as_str()));
-                return over_https(call, names, &address, post(target)?).await;
+                let peer = Peer {
+                    name: address.0.clone(),
+                    also: Some(host.clone()),
+                    address,
+                    ca: call.ca.clone(),
+                };
+                return self.over_https(peer, || post(target.clone())).await;
             }
             None => {}
         }
@@ -145,7 +144,40 @@ impl Webhooks {
                 ..
             } => resolve(namespace, name, *port)?,
         };
-        over_https(call, (&host, None), &address, post(target)?).await
+        let peer = Peer {
+            name: host.clone(),
+            also: None,
+            address,
+            ca: call.ca.clone(),
+        };
+        self.over_https(peer, || post(target.clone())).await
+    }
+
+    /// Sends a request over an idle connection, or else over a new one.
+    async fn over_https(
+        &self,
+        peer: Peer,
+        request: impl Fn() -> Result<Request<Full<Bytes>>, String>,
+    ) -> Exchanged {
+        let idle = match self.idle.take(&peer) {
+            // The webhook may have closed the connection in the meantime. A review may be sent twice.
+            Some(mut idle) => {
+                let sent = send(&mut idle, request()?).await;
+                sent.ok().map(|response| (idle, response))
+            }
+            None => None,
+        };
+        let (connection, response) = match idle {
+            Some(sent) => sent,
+            None => {
+                let mut new = connect(&peer).await?;
+                let response = send(&mut new, request()?).await?;
+                (new, response)
+            }
+        };
+        let gathered = gather(response).await?;
+        self.idle.keep(peer, connection);
+        Ok(gathered)
     }
 }
 
@@ -166,52 +198,6 @@ fn authority(url: &Uri) -> Result<(String, u16), String> {
     Ok((bare.to_owned(), url.port_u16().unwrap_or(443)))
 }
 
-async fn over_https(
-    call: &Call,
-    (name, also): (&str, Option<&str>),
-    (host, port): &(String, u16),
-    mut request: Request<Full<Bytes>>,
-) -> Exchanged {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut trust = Trust::of(&call.ca, Arc::clone(&provider))?;
-    if let Some(also) = also {
-        trust = trust.or_for(also);
-    }
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(trust))
-        .with_no_client_auth();
-    let name = ServerName::try_from(name.to_owned()).map_err(|error| error.to_string())?;
-    let stream = TcpStream::connect((host.as_str(), *port))
-        .await
-        .map_err(|error| undialled(host, *port, &error))?;
-    let connector = TlsConnector::from(Arc::new(config));
-    let stream = connector
-        .connect(name, stream)
-        .await
-        .map_err(|error| untrusted(&error))?;
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
-        .await
-        .map_err(|error| error.to_string())?;
-    // The request line gets the path; the host goes into the header.
-    let path = request
-        .uri()
-        .path_and_query()
-        .map_or("/", |path| path.as_str());
-    *request.uri_mut() = path.parse().map_err(|_| "invalid URL".to_owned())?;
-    let exchange = pin!(async move {
-        let response = sender.send_request(request).await;
-        let response = response.map_err(|_| "EOF".to_owned())?;
-        gather(response).await
-    });
-    match select(exchange, pin!(connection)).await {
-        Either::Left((exchanged, _)) => exchanged,
-        Either::Right((_, exchange)) => exchange.await,
-    }
-}
-
 async fn gather<B>(response: Response<B>) -> Exchanged
 where
     B: Body,
@@ -221,37 +207,6 @@ where
     let body = Limited::new(response.into_body(), LIMIT).collect().await;
     let body = body.map_err(|_| "unexpected EOF".to_owned())?;
     Ok((code, body.to_bytes()))
-}
-
-fn undialled(host: &str, port: u16, error: &std::io::Error) -> String {
-    let address = if host.contains(':') {
-        format!("[{host}]:{port}")
-    } else {
-        format!("{host}:{port}")
-    };
-    match error.kind() {
-        std::io::ErrorKind::ConnectionRefused => {
-            format!("dial tcp {address}: connect: connection refused")
-        }
-        _ if host.parse::<std::net::IpAddr>().is_err() => {
-            format!("dial tcp: lookup {host}: no such host")
-        }
-        _ => format!("dial tcp {address}: {error}"),
-    }
-}
-
-/// Words the failure of a handshake; a refused certificate is worded as by Go's TLS.
-fn untrusted(error: &std::io::Error) -> String {
-    let source = error.get_ref().and_then(|source| source.downcast_ref());
-    match source {
-        Some(rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(why)))) => {
-            format!("tls: failed to verify certificate: {why}")
-        }
-        Some(rustls::Error::InvalidCertificate(why)) => {
-            format!("tls: failed to verify certificate: x509: {why}")
-        }
-        _ => error.to_string(),
-    }
 }
 
 /// Words an unsuccessful response as Kubernetes' client does.

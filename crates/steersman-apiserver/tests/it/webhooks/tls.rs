@@ -22,8 +22,15 @@ async fn refuser() -> Refuser {
     refuser_with(|_| {}).await
 }
 
-/// Starts such a webhook with a certificate that is changed before it is signed.
-async fn refuser_with(change: impl FnOnce(&mut CertificateParams)) -> Refuser {
+/// A certificate of an authority of its own, for `localhost` and `judge.hooks.svc`.
+struct Identity {
+    acceptor: tokio_rustls::TlsAcceptor,
+    ca: String,
+    own: String,
+}
+
+/// Makes a certificate, which is changed before it is signed.
+fn identity(change: impl FnOnce(&mut CertificateParams)) -> Identity {
     let mut ca = CertificateParams::new(Vec::new()).unwrap();
     ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let ca = CertifiedIssuer::self_signed(ca, KeyPair::generate().unwrap()).unwrap();
@@ -40,7 +47,16 @@ async fn refuser_with(change: impl FnOnce(&mut CertificateParams)) -> Refuser {
         .with_no_client_auth()
         .with_single_cert(vec![certificate.der().clone()], private)
         .unwrap();
-    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+    Identity {
+        acceptor: tokio_rustls::TlsAcceptor::from(Arc::new(config)),
+        ca: ca.pem(),
+        own: certificate.pem(),
+    }
+}
+
+/// Starts such a webhook with a certificate that is changed before it is signed.
+async fn refuser_with(change: impl FnOnce(&mut CertificateParams)) -> Refuser {
+    let Identity { acceptor, ca, own } = identity(change);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let paths = Arc::new(Mutex::new(Vec::new()));
@@ -70,8 +86,8 @@ async fn refuser_with(change: impl FnOnce(&mut CertificateParams)) -> Refuser {
     });
     Refuser {
         port,
-        ca: ca.pem(),
-        own: certificate.pem(),
+        ca,
+        own,
         paths,
         serving,
     }
@@ -220,4 +236,51 @@ async fn a_refused_certificate_is_reported_in_gos_words() {
     assert_eq!(told_of(&named).await, format!("{}{why}", lead(named.port)));
     old.serving.abort();
     named.serving.abort();
+}
+
+/// A webhook that closes each connection after its response is called over a new connection, and one that keeps
+/// them is called over the same one.
+#[tokio::test]
+async fn a_connection_is_used_again_unless_the_webhook_has_closed_it() {
+    for closes in [false, true] {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let accepted = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let identity = identity(|_| {});
+        let port = listener.local_addr().unwrap().port();
+        let count = Arc::clone(&accepted);
+        let acceptor = identity.acceptor;
+        tokio::spawn(async move {
+            let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                let stream = acceptor.accept(stream).await.unwrap();
+                let service =
+                    hyper::service::service_fn(|request: Request<hyper::body::Incoming>| async {
+                        let body = request.into_body().collect().await?.to_bytes();
+                        let answer =
+                            reviewed(&body, &|_| json!({"allowed": true}), &Seen::default());
+                        Ok::<_, hyper::Error>(Response::new(Full::new(Bytes::from(answer))))
+                    });
+                let connection = hyper::server::conn::http1::Builder::new()
+                    .keep_alive(!closes)
+                    .serve_connection(TokioIo::new(stream), service);
+                tokio::spawn(connection);
+            }
+        });
+        let server = ApiServer::new();
+        let url = format!("https://localhost:{port}/judge");
+        validating(
+            &server,
+            "url",
+            &client_at(&url, &STANDARD.encode(identity.ca)),
+        );
+        for name in ["a", "b", "c"] {
+            let response = post(&server, CONFIG_MAPS, &config_map(name)).await;
+            assert_eq!(response.status, 201, "{}", response.text);
+        }
+        let expected = if closes { 3 } else { 1 };
+        assert_eq!(accepted.load(std::sync::atomic::Ordering::SeqCst), expected);
+    }
 }

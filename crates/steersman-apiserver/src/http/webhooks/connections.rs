@@ -1,0 +1,172 @@
+//! Driver: HTTPS connections to webhooks, which are used again as Go's client does.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Request;
+use http_body_util::Full;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
+use rustls::pki_types::ServerName;
+use rustls::{CertificateError, ClientConfig, OtherError};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep_until};
+use tokio_rustls::TlsConnector;
+
+use crate::http::webhooks::trust::Trust;
+
+/// The target of a connection, and everything that its certificate was verified against. A call with another bundle
+/// gets another connection.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Peer {
+    /// The host and the port to connect to.
+    pub(crate) address: (String, u16),
+    /// The name in the certificate.
+    pub(crate) name: String,
+    /// A second name that the certificate may have instead.
+    pub(crate) also: Option<String>,
+    /// The authorities, in PEM.
+    pub(crate) ca: Vec<u8>,
+}
+
+/// Connections without a request in progress.
+#[derive(Default)]
+pub(crate) struct IdleConnections {
+    by_peer: Arc<Mutex<IdleByPeer>>,
+}
+
+type IdleByPeer = HashMap<Peer, Vec<Idle>>;
+
+struct Idle {
+    connection: Connection,
+    since: Instant,
+}
+
+/// A connection that takes one request at a time.
+pub(crate) type Connection = SendRequest<Full<Bytes>>;
+
+/// How long a connection stays idle. Go keeps it for 90 s; here a webhook in a test may serve one connection after the
+/// other, and the next one waits until this one is closed.
+const IDLE_TIME: Duration = Duration::from_secs(1);
+/// The number of idle connections per webhook. Go keeps 25.
+const MOST: usize = 25;
+
+impl IdleConnections {
+    /// Takes an idle connection, the one that was used last.
+    pub(crate) fn take(&self, peer: &Peer) -> Option<Connection> {
+        let mut by_peer = self.by_peer.lock();
+        close_expired(&mut by_peer);
+        let taken = by_peer.get_mut(peer)?.pop();
+        taken.map(|idle| idle.connection)
+    }
+
+    /// Keeps a connection after its response was read to the end, for a second.
+    pub(crate) fn keep(&self, peer: Peer, connection: Connection) {
+        let mut by_peer = self.by_peer.lock();
+        let idle = by_peer.entry(peer).or_default();
+        if idle.len() >= MOST {
+            return;
+        }
+        let since = Instant::now();
+        idle.push(Idle { connection, since });
+        let by_peer = Arc::clone(&self.by_peer);
+        tokio::spawn(async move {
+            sleep_until(since + IDLE_TIME).await;
+            close_expired(&mut by_peer.lock());
+        });
+    }
+}
+
+fn close_expired(by_peer: &mut IdleByPeer) {
+    by_peer.retain(|_, idle| {
+        idle.retain(|idle| !idle.connection.is_closed() && idle.since.elapsed() < IDLE_TIME);
+        !idle.is_empty()
+    });
+}
+
+/// Connects to a webhook and verifies its certificate.
+///
+/// # Errors
+/// The problem, worded as by Go.
+pub(crate) async fn connect(peer: &Peer) -> Result<Connection, String> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut trust = Trust::of(&peer.ca, Arc::clone(&provider))?;
+    if let Some(also) = &peer.also {
+        trust = trust.or_for(also);
+    }
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(trust))
+        .with_no_client_auth();
+    let name = ServerName::try_from(peer.name.clone()).map_err(|error| error.to_string())?;
+    let (host, port) = &peer.address;
+    let stream = TcpStream::connect((host.as_str(), *port))
+        .await
+        .map_err(|error| undialled(host, *port, &error))?;
+    // A review is smaller than a segment or two: it must not wait for an acknowledgement.
+    stream
+        .set_nodelay(true)
+        .map_err(|error| error.to_string())?;
+    let connector = TlsConnector::from(Arc::new(config));
+    let stream = connector
+        .connect(name, stream)
+        .await
+        .map_err(|error| untrusted(&error))?;
+    let (sender, connection) = http1::handshake(TokioIo::new(stream))
+        .await
+        .map_err(|error| error.to_string())?;
+    tokio::spawn(connection);
+    Ok(sender)
+}
+
+/// Sends a request; the path of its URL goes into the request line, the host into the header.
+///
+/// # Errors
+/// The problem. The webhook may have received the request.
+pub(crate) async fn send(
+    connection: &mut Connection,
+    mut request: Request<Full<Bytes>>,
+) -> Result<http::Response<hyper::body::Incoming>, String> {
+    let path = request.uri().path_and_query();
+    let path = path.map_or("/", |path| path.as_str()).parse();
+    *request.uri_mut() = path.map_err(|_| "invalid URL".to_owned())?;
+    let eof = |_| "EOF".to_owned();
+    connection.ready().await.map_err(eof)?;
+    connection.send_request(request).await.map_err(eof)
+}
+
+fn undialled(host: &str, port: u16, error: &std::io::Error) -> String {
+    let address = if host.contains(':') {
+        format!("[{host}]:{port}")
+    } else {
+        format!("{host}:{port}")
+    };
+    match error.kind() {
+        std::io::ErrorKind::ConnectionRefused => {
+            format!("dial tcp {address}: connect: connection refused")
+        }
+        _ if host.parse::<std::net::IpAddr>().is_err() => {
+            format!("dial tcp: lookup {host}: no such host")
+        }
+        _ => format!("dial tcp {address}: {error}"),
+    }
+}
+
+/// Words the failure of a handshake; a refused certificate is worded as by Go's TLS.
+fn untrusted(error: &std::io::Error) -> String {
+    let source = error.get_ref().and_then(|source| source.downcast_ref());
+    match source {
+        Some(rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(why)))) => {
+            format!("tls: failed to verify certificate: {why}")
+        }
+        Some(rustls::Error::InvalidCertificate(why)) => {
+            format!("tls: failed to verify certificate: x509: {why}")
+        }
+        _ => error.to_string(),
+    }
+}
