@@ -100,7 +100,9 @@ async fn shake_hands(
     }
     let hello = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
     // SERVE-4: the certificate as it is now.
-    let config = certificates.current().await;
+    let Some(config) = certificates.current().await else {
+        return Err(std::io::Error::other("the server has no certificate yet"));
+    };
     hello.into_stream(config).await.map(Some)
 }
 

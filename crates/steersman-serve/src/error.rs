@@ -55,6 +55,12 @@ pub enum Error {
         /// The problem.
         problem: String,
     },
+    /// The routes of a server contradict each other.
+    #[error("the routes of the server cannot work: {problem}")]
+    Routes {
+        /// The problem.
+        problem: String,
+    },
     /// A path does not begin with a slash.
     #[error("the path {path:?} does not begin with a slash")]
     Path {

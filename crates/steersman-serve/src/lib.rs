@@ -13,11 +13,13 @@
 //! - `connection_phase` decides how long a connection may wait, and which one makes room for another.
 //! - [`probe`] has the responses of health endpoints.
 //! - `certificate` turns PEM texts into TLS settings.
+//! - [`shared_certificate`] has [`SharedCertificate`].
 //! - `review_cache` keeps the answers of reviews.
 //! - [`routes`] has [`Routes`], [`Handler`] and [`AccessControl`].
 //! - [`metrics_page`] has [`MetricsPage`].
 //! - [`tls`] has [`TlsOptions`].
 //! - [`access`] has [`ReviewedAccess`].
+//! - `dial` has [`dial_tls`].
 //! - `tracked_connection` reports what happens on a connection to its phase.
 //! - `respond` answers one request, and `connection` serves one connection.
 //! - [`server`] has [`Server`].
@@ -28,11 +30,13 @@ pub mod address;
 mod connection_phase;
 pub mod probe;
 mod certificate;
+pub mod shared_certificate;
 mod review_cache;
 pub mod routes;
 pub mod metrics_page;
 pub mod tls;
 pub mod access;
+mod dial;
 mod tracked_connection;
 mod respond;
 mod connection;
@@ -40,10 +44,12 @@ pub mod server;
 
 pub use access::ReviewedAccess;
 pub use address::ListenAddress;
+pub use dial::dial_tls;
 pub use error::{BoxError, Error};
 pub use limits::Limits;
 pub use metrics_page::MetricsPage;
 pub use probe::{CheckResult, ProbeQuery, ProbeResponse};
 pub use routes::{AccessControl, Handler, Route, Routes, text_response};
 pub use server::{Server, ServerOptions};
+pub use shared_certificate::SharedCertificate;
 pub use tls::{CertificateMetrics, TlsOptions};

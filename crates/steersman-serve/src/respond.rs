@@ -15,6 +15,23 @@ use tracing::{error, warn};
 
 use crate::routes::{Route, Routes, text_response};
 
+impl Routes {
+    /// Returns the response to a request in this process, without a connection. A handler that takes longer than
+    /// `limit` is dropped.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the handler at its await.
+    pub async fn answer<B>(&self, request: Request<B>, limit: Duration) -> Response<Bytes>
+    where
+        B: Body + Send,
+        B::Data: Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        respond(self, limit, request).await
+    }
+}
+
 /// Returns the response to a request.
 pub(crate) async fn respond<B>(
     routes: &Routes,

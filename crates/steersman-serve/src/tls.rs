@@ -13,11 +13,12 @@ use tracing::{info, warn};
 
 use crate::certificate::PemPair;
 use crate::error::Error;
+use crate::shared_certificate::{self, SharedCertificate};
 
 /// The TLS settings of a server: where its certificate comes from.
 ///
 /// Files are compared with what the server uses before each handshake, so that a handshake uses the files as
-/// they are (`SERVE-4`). Files that cannot be used keep the former certificate in use and cost one warning; the
+/// they are (`SERVE-4`), and so is a [shared certificate](Self::shared). Files that cannot be used keep the former certificate in use and cost one warning; the
 /// metrics count each failed read, so that an alert lasts as long as the problem.
 #[derive(Clone, Debug)]
 #[must_use]
@@ -32,6 +33,7 @@ pub struct TlsOptions {
 enum CertificateOrigin {
     SelfSigned,
     Files { chain: PathBuf, key: PathBuf },
+    Shared(SharedCertificate),
 }
 
 /// The certificate that a server uses now.
@@ -42,7 +44,8 @@ pub(crate) struct Certificates {
 
 struct Current {
     pair: Arc<PemPair>,
-    config: Arc<ServerConfig>,
+    /// Absent until the program has set a shared certificate.
+    config: Option<Arc<ServerConfig>>,
     /// The problem that was logged last.
     problem: Option<String>,
 }
@@ -84,6 +87,12 @@ impl TlsOptions {
     pub fn directory(directory: impl AsRef<Path>) -> Self {
         let directory = directory.as_ref();
         Self::files(directory.join("tls.crt"), directory.join("tls.key"))
+    }
+
+    /// Presents the certificate that the program sets, and changes while the server runs. The server listens before
+    /// there is a certificate; until then its handshakes fail.
+    pub fn shared(certificate: SharedCertificate) -> Self {
+        Self::new(CertificateOrigin::Shared(certificate))
     }
 
     fn new(source: CertificateOrigin) -> Self {
@@ -130,14 +139,16 @@ impl TlsOptions {
 }
 
 impl Certificates {
-    /// Reads or generates the first certificate.
+    /// Reads or generates the first certificate. A shared certificate may be absent.
     pub(crate) async fn new(options: TlsOptions) -> Result<Self, Error> {
         let place = options.place();
         let given = options.clone();
         let read = spawn_blocking(move || {
             let generated = match &given.source {
                 CertificateOrigin::SelfSigned => PemPair::self_signed(),
-                CertificateOrigin::Files { .. } => Ok(PemPair::default()),
+                CertificateOrigin::Files { .. } | CertificateOrigin::Shared(_) => {
+                    Ok(PemPair::default())
+                }
             };
             let generated = generated.map_err(|problem| Error::Certificate {
                 place: "the server itself".to_owned(),
@@ -149,8 +160,11 @@ impl Certificates {
             place: place.clone(),
             problem: error.to_string(),
         })??;
-        let config = pair
-            .server_config(options.http2)
+        let is_shared = matches!(options.source, CertificateOrigin::Shared(_));
+        let is_absent = is_shared && pair.chain.is_empty();
+        let config = (!is_absent).then(|| pair.server_config(options.http2));
+        let config = config
+            .transpose()
             .map_err(|problem| Error::Certificate { place, problem })?;
         Ok(Self {
             options,
@@ -162,8 +176,15 @@ impl Certificates {
         })
     }
 
-    /// Returns the settings for the next handshake.
-    pub(crate) async fn current(&self) -> Arc<ServerConfig> {
+    /// Returns the settings for the next handshake; `None` if the program has set no certificate yet.
+    pub(crate) async fn current(&self) -> Option<Arc<ServerConfig>> {
+        if let CertificateOrigin::Shared(shared) = &self.options.source {
+            // CERT-5: nothing is read, and no handshake succeeds, before there is a certificate.
+            let set = shared.pair()?;
+            if !self.options.has_files() {
+                self.take_shared(set);
+            }
+        }
         if self.options.has_files() {
             let options = self.options.clone();
             let present = Arc::clone(&self.current.lock().pair);
@@ -175,7 +196,24 @@ impl Certificates {
                 Err(_) => self.keep("reading the files takes too long"),
             }
         }
-        Arc::clone(&self.current.lock().config)
+        self.current.lock().config.clone()
+    }
+
+    /// CERT-5: uses the certificate that the program has set last.
+    fn take_shared(&self, pair: Arc<PemPair>) {
+        let mut current = self.current.lock();
+        if Arc::ptr_eq(&pair, &current.pair) {
+            return;
+        }
+        if *pair == *current.pair {
+            current.pair = pair;
+            return;
+        }
+        drop(current);
+        match pair.server_config(self.options.http2) {
+            Ok(config) => self.take(Some(ChangedPair { pair, config })),
+            Err(problem) => self.keep(&problem),
+        }
     }
 
     /// Uses the changed certificate from now on. Without one the files are as they were before they could not be
@@ -186,7 +224,7 @@ impl Certificates {
         let Some(ChangedPair { pair, config }) = changed else {
             return;
         };
-        (current.pair, current.config) = (pair, config);
+        (current.pair, current.config) = (pair, Some(config));
         drop(current);
         if let Some(metrics) = &self.options.metrics {
             metrics.reads.inc();
@@ -222,7 +260,8 @@ impl TlsOptions {
         matches!(self.source, CertificateOrigin::Files { .. }) || self.client_ca.is_some()
     }
 
-    /// Reads the files as they are now. A certificate that the server has signed itself stays.
+    /// Reads the files and the shared certificate as they are now. A certificate that the server has signed itself
+    /// stays.
     fn read(&self, present: &PemPair) -> Result<PemPair, Error> {
         let mut pair = match &self.source {
             CertificateOrigin::SelfSigned => present.clone(),
@@ -231,6 +270,9 @@ impl TlsOptions {
                 key: read_file(key)?,
                 client_authorities: None,
             },
+            CertificateOrigin::Shared(shared) => {
+                shared.pair().as_deref().cloned().unwrap_or_default()
+            }
         };
         let authorities = self.client_ca.as_deref().map(read_file);
         pair.client_authorities = authorities.transpose()?;
@@ -243,6 +285,7 @@ impl TlsOptions {
             CertificateOrigin::Files { chain, key } => {
                 format!("{} and {}", chain.display(), key.display())
             }
+            CertificateOrigin::Shared(_) => shared_certificate::PLACE.to_owned(),
         };
         match &self.client_ca {
             Some(file) => format!("{own}, for clients of {}", file.display()),

@@ -15,7 +15,8 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, ConfigBuilder, DigitallySignedStruct, SignatureScheme};
 use steersman_serve::{
-    CertificateMetrics, Error, Limits, ListenAddress, Server, ServerOptions, TlsOptions,
+    CertificateMetrics, Error, Limits, ListenAddress, Server, ServerOptions, SharedCertificate,
+    TlsOptions,
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -93,14 +94,21 @@ async fn shown(server: &Running) -> Vec<u8> {
     certificates[0].to_vec()
 }
 
-/// Writes a new certificate with its key, and returns the certificate.
-fn write(directory: &Path) -> Vec<u8> {
+/// Returns a new certificate and its key in PEM, and the certificate.
+fn made() -> (String, String, Vec<u8>) {
     let key = KeyPair::generate().unwrap();
     let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
     let certificate = params.self_signed(&key).unwrap();
-    std::fs::write(directory.join("tls.crt"), certificate.pem()).unwrap();
-    std::fs::write(directory.join("tls.key"), key.serialize_pem()).unwrap();
-    certificate.der().to_vec()
+    let der = certificate.der().to_vec();
+    (certificate.pem(), key.serialize_pem(), der)
+}
+
+/// Writes a new certificate with its key, and returns the certificate.
+fn write(directory: &Path) -> Vec<u8> {
+    let (chain, key, der) = made();
+    std::fs::write(directory.join("tls.crt"), chain).unwrap();
+    std::fs::write(directory.join("tls.key"), key).unwrap();
+    der
 }
 
 /// SERVE-4
@@ -143,6 +151,55 @@ async fn the_next_handshake_uses_the_changed_files() {
     // Two changes, and four handshakes with files that could not be used: an alert lasts as long as the problem.
     assert_eq!(counted("certwatcher_read_certificate_total"), 6.0);
     assert_eq!(counted("certwatcher_read_certificate_errors_total"), 4.0);
+    server.stopped().await;
+}
+
+/// CERT-5
+#[tokio::test]
+async fn the_next_handshake_uses_the_certificate_that_the_program_set_last() {
+    let directory = tempfile::tempdir().unwrap();
+    let authority = directory.path().join("ca.crt");
+    let client = ClientCertificate::make();
+    std::fs::write(&authority, &client.pem).unwrap();
+    for needs_client in [false, true] {
+        let certificate = SharedCertificate::new();
+        let mut tls = TlsOptions::shared(certificate.clone());
+        if needs_client {
+            tls = tls.client_ca(&authority);
+        }
+        let server = serve(ServerOptions::new().tls(tls), routes()).await;
+        let asking = needs_client.then_some(&client);
+        // The server listens, and its handshakes fail.
+        assert!(!certificate.is_set());
+        assert_eq!(asked_by(&server, asking).await, 0);
+        let mut last = Vec::new();
+        for _ in 0..2 {
+            let (chain, key, der) = made();
+            certificate.set(&chain, &key).unwrap();
+            assert_eq!(asked_by(&server, asking).await, 200);
+            assert_eq!(asked_by(&server, asking).await, 200);
+            assert_eq!(shown(&server).await, der);
+            last = der;
+        }
+        // What cannot be used is refused, and the former certificate stays.
+        let (chain, other_key) = (made().0, made().1);
+        for (chain, key) in [(&*chain, &*other_key), ("", &*other_key), (&*chain, "")] {
+            let refused = certificate.set(chain, key);
+            assert!(matches!(refused, Err(Error::Certificate { .. })));
+        }
+        assert_eq!(shown(&server).await, last);
+        if needs_client {
+            assert_eq!(asked_by(&server, None).await, 0);
+        }
+        server.stopped().await;
+    }
+    // A certificate that is there at the start is used at once.
+    let certificate = SharedCertificate::new();
+    let (chain, key, der) = made();
+    certificate.set(&chain, &key).unwrap();
+    let tls = TlsOptions::shared(certificate);
+    let server = serve(ServerOptions::new().tls(tls), routes()).await;
+    assert_eq!(shown(&server).await, der);
     server.stopped().await;
 }
 
