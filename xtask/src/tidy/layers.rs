@@ -48,6 +48,7 @@ const INFORMER: &str = "steersman-informer";
 const CACHE: &str = "steersman-cache";
 const CLIENT: &str = "steersman-client";
 const DESIRED: &str = "steersman-desired";
+const WEBHOOK: &str = "steersman-webhook";
 const CONTROLLER: &str = "steersman-controller";
 const MANAGER: &str = "steersman-manager";
 const CLI: &str = "steersman-cli";
@@ -164,6 +165,11 @@ const RANKS: &[Row] = &[
         never: &["tokio"],
     },
     Row {
+        name: WEBHOOK,
+        may: &[CLIENT, SERVE, API, OBJECT],
+        never: &[],
+    },
+    Row {
         name: CONTROLLER,
         may: &[CLIENT, CACHE, INFORMER, EVENTS, WORKQUEUE, OBJECT],
         never: &[],
@@ -171,20 +177,21 @@ const RANKS: &[Row] = &[
     Row {
         name: MANAGER,
         may: &[
-            CONTROLLER, CLIENT, CACHE, INFORMER, EVENTS, LEASE, SERVE, API, WORKQUEUE, OBJECT,
+            CONTROLLER, WEBHOOK, CLIENT, CACHE, INFORMER, EVENTS, LEASE, SERVE, API, WORKQUEUE,
+            OBJECT,
         ],
         never: &[],
     },
     Row {
         name: CLI,
-        may: &[MANAGER, CONTROLLER, CACHE, LEASE, SERVE, API],
+        may: &[MANAGER, CONTROLLER, WEBHOOK, CACHE, LEASE, SERVE, API],
         never: &[],
     },
     Row {
         name: FACADE,
         may: &[
-            CLI, MANAGER, CONTROLLER, DESIRED, CLIENT, CACHE, INFORMER, EVENTS, LEASE, SERVE, API,
-            WORKQUEUE, OBJECT,
+            CLI, MANAGER, CONTROLLER, WEBHOOK, DESIRED, CLIENT, CACHE, INFORMER, EVENTS, LEASE,
+            SERVE, API, WORKQUEUE, OBJECT,
         ],
         never: &[],
     },

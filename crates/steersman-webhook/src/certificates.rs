@@ -1,0 +1,14 @@
+//! Room: the certificates of webhooks with a built-in authority, which is kept in a Secret.
+
+mod authority;
+pub mod authority_metrics;
+mod stored_certificates;
+mod rotation;
+mod injection;
+mod problem_log;
+pub mod built_in;
+mod leader;
+mod follower;
+
+pub use authority_metrics::AuthorityMetrics;
+pub use built_in::{BuiltInCertificates, InvalidCertificates};

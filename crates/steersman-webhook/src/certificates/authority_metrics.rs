@@ -1,0 +1,64 @@
+//! Words: the metrics of the built-in authority.
+
+use prometheus::{IntCounter, IntCounterVec, IntGauge, Opts, Registry};
+
+/// The metrics of the built-in certificates of one registry. Cheap to clone.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct AuthorityMetrics {
+    pub(crate) expiry: IntGauge,
+    rotations: IntCounterVec,
+    pub(crate) errors: IntCounter,
+}
+
+impl AuthorityMetrics {
+    /// Creates and registers
+    ///
+    /// - `steersman_webhook_certificate_expiry_timestamp_seconds`: when the certificate that this replica presents
+    ///   expires, in seconds since 1970; 0 before there is one,
+    /// - `steersman_webhook_certificate_rotations_total`: certificates that this replica has replaced as the leader;
+    ///   the label `what` is `leaf` for the certificate of the servers and `authority` for the authority that signs
+    ///   it,
+    /// - `steersman_webhook_certificate_errors_total`: failed requests of the built-in authority, and reads of a
+    ///   Secret that cannot be used.
+    ///
+    /// # Errors
+    ///
+    /// If the registry has metrics of these names: create one set per registry, and clone it.
+    pub fn register(registry: &Registry) -> prometheus::Result<Self> {
+        let metrics = Self {
+            expiry: IntGauge::with_opts(Opts::new(
+                "steersman_webhook_certificate_expiry_timestamp_seconds",
+                "When the certificate that this replica presents expires, in seconds since 1970",
+            ))?,
+            rotations: IntCounterVec::new(
+                Opts::new(
+                    "steersman_webhook_certificate_rotations_total",
+                    "Certificates of webhooks that this replica has replaced",
+                ),
+                &["what"],
+            )?,
+            errors: IntCounter::with_opts(Opts::new(
+                "steersman_webhook_certificate_errors_total",
+                "Failed requests of the built-in authority, and reads of a Secret that cannot be used",
+            ))?,
+        };
+        registry.register(Box::new(metrics.expiry.clone()))?;
+        registry.register(Box::new(metrics.rotations.clone()))?;
+        registry.register(Box::new(metrics.errors.clone()))?;
+        for what in ["leaf", "authority"] {
+            let _ = metrics.rotations.with_label_values(&[what]);
+        }
+        Ok(metrics)
+    }
+
+    /// Counts a replaced certificate.
+    pub(crate) fn count(&self, has_new_leaf: bool, has_new_authority: bool) {
+        let count = |what: &str, replaced: bool| {
+            let counter = self.rotations.with_label_values(&[what]);
+            counter.inc_by(u64::from(replaced));
+        };
+        count("leaf", has_new_leaf);
+        count("authority", has_new_authority);
+    }
+}

@@ -1,0 +1,165 @@
+//! Driver: the loop of every replica: reads the Secret and hands its certificate to the servers.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Secret;
+use steersman_api::{Api, Connection, Error, kube_client};
+use steersman_object::report;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::certificates::authority::KeyedCertificate;
+use crate::certificates::built_in::BuiltInCertificates;
+use crate::certificates::leader::REQUEST_LIMIT;
+use crate::certificates::problem_log::ProblemLog;
+use crate::certificates::stored_certificates::StoredCertificates;
+
+/// The loop of one replica.
+struct CertificateFollower<'a> {
+    options: &'a BuiltInCertificates,
+    client: kube_client::Client,
+    /// The certificate that the servers present.
+    current: Option<KeyedCertificate>,
+    problems: ProblemLog,
+}
+
+/// The pause between two reads of a replica that has no certificate.
+const FIRST_INTERVAL: Duration = Duration::from_secs(1);
+
+impl BuiltInCertificates {
+    /// Hands the certificate in the Secret to the servers of this replica until `stop` is cancelled.
+    ///
+    /// The certificate stays in use while the Secret is absent, damaged or cannot be read (`CERT-5`). Each problem is
+    /// logged once, and the loop goes on.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub async fn follow(&self, connection: &Connection, stop: CancellationToken) {
+        let work = async {
+            let Some(client) = self.connect(connection, &stop).await else {
+                return;
+            };
+            let mut follower = CertificateFollower {
+                options: self,
+                client,
+                current: None,
+                problems: ProblemLog::default(),
+            };
+            while !stop.is_cancelled() {
+                Box::pin(follower.round()).await;
+                sleep(follower.pause()).await;
+            }
+        };
+        // A read may be dropped at any time.
+        let _ = stop.run_until_cancelled(work).await;
+    }
+}
+
+impl CertificateFollower<'_> {
+    /// Reads the Secret once.
+    async fn round(&mut self) {
+        let secrets = Api::<Secret>::typed(self.client.clone()).request_timeout(REQUEST_LIMIT);
+        match secrets.get_opt(&self.options.secret).await {
+            Ok(Some(secret)) => match StoredCertificates::serving(&secret) {
+                Ok(leaf) => self.use_certificate(leaf),
+                Err(problem) => self.keep(&problem),
+            },
+            Ok(None) => self.note_absence(),
+            Err(error) => self.fail(&error),
+        }
+        self.check_expiry();
+    }
+
+    fn pause(&self) -> Duration {
+        match self.current {
+            Some(_) => self.options.read_interval,
+            None => FIRST_INTERVAL.min(self.options.read_interval),
+        }
+    }
+
+    fn use_certificate(&mut self, leaf: KeyedCertificate) {
+        if self.current.as_ref() != Some(&leaf) {
+            let (shared, certificate) = (&self.options.shared, &leaf.certificate);
+            if let Err(error) = shared.set(certificate.pem(), leaf.key()) {
+                self.keep(&report(&error).to_string());
+                return;
+            }
+            if let Some(metrics) = &self.options.metrics {
+                metrics.expiry.set(certificate.not_after.as_second());
+            }
+            info!(
+                secret = %self.options.secret,
+                expiry = %certificate.not_after,
+                "the webhook servers present the certificate in the Secret"
+            );
+            self.current = Some(leaf);
+        }
+        self.problems.resolve("secret");
+    }
+
+    /// CERT-5: keeps the former certificate.
+    fn keep(&mut self, problem: &str) {
+        if self.options.is_due(&mut self.problems, "secret", problem) {
+            warn!(
+                secret = %self.options.secret,
+                problem,
+                "the webhook certificate in the Secret cannot be used, this replica keeps its former one until the \
+                 leader has repaired the Secret"
+            );
+        }
+    }
+
+    fn note_absence(&mut self) {
+        let secret = &self.options.secret;
+        if self.current.is_some() {
+            if self.options.is_due(&mut self.problems, "secret", "deleted") {
+                warn!(
+                    %secret,
+                    "the Secret with the webhook certificate is gone, this replica keeps its certificate until the \
+                     leader has created the Secret"
+                );
+            }
+            return;
+        }
+        // The first start of an operator is no problem, and is not counted.
+        let now = Instant::now().into_std();
+        if self.problems.is_due("secret", "absent", now) {
+            info!(%secret, "the webhook servers wait until the leader has created the Secret");
+        }
+    }
+
+    fn fail(&mut self, error: &Error) {
+        let error = report(error).to_string();
+        if self.options.is_due(&mut self.problems, "secret", &error) {
+            warn!(
+                secret = %self.options.secret,
+                error,
+                "the webhook certificate cannot be read, trying again: the operator needs get of this Secret"
+            );
+        }
+    }
+
+    fn check_expiry(&mut self) {
+        let Some(current) = &self.current else {
+            return;
+        };
+        let wall = (self.options.clock)();
+        match current.certificate.check_time(wall) {
+            Ok(()) => {
+                self.problems.resolve("expiry");
+            }
+            Err(problem) => {
+                if self.options.is_due(&mut self.problems, "expiry", &problem) {
+                    warn!(
+                        secret = %self.options.secret,
+                        problem,
+                        "the webhook certificate of this replica is not valid now: check the clock of this machine, \
+                         and the log of the leader"
+                    );
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! Driver: the loop of the leader: reads the Secret, writes its next content, and injects the authorities.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Secret;
+use kube_core::DynamicObject;
+use steersman_api::{Api, Connection, Error, Patch, WriteOptions, kube_client};
+use steersman_object::report;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::certificates::authority::ParsedCertificate;
+use crate::certificates::built_in::BuiltInCertificates;
+use crate::certificates::injection::InjectionTarget;
+use crate::certificates::problem_log::ProblemLog;
+use crate::certificates::rotation::{Observation, Rotation, RotationChange};
+use crate::certificates::stored_certificates::StoredCertificates;
+
+/// The loop of one leader.
+struct CertificateLeader<'a> {
+    options: &'a BuiltInCertificates,
+    client: kube_client::Client,
+    rotation: Rotation,
+    problems: ProblemLog,
+}
+
+/// The state of the configurations.
+struct Injection {
+    /// Whether every configuration that exists had the bundle when it was read.
+    is_complete: bool,
+    /// The authorities that the configurations had.
+    found: Vec<ParsedCertificate>,
+}
+
+/// The last part of the `User-Agent` of the requests.
+const AGENT: &str = "webhook-certificates";
+/// The time limit of a request.
+pub(super) const REQUEST_LIMIT: Duration = Duration::from_secs(10);
+/// The pause after another writer changed the Secret.
+const CONFLICT_PAUSE: Duration = Duration::from_secs(1);
+/// The number of times that a configuration is read and patched in one round, because others change it.
+const MOST_ATTEMPTS: u32 = 5;
+
+impl BuiltInCertificates {
+    /// Keeps the Secret and the configurations until `stop` is cancelled. At most one replica should run it: the
+    /// leader. If two run it, neither damages what the other does, because each write carries the version of the
+    /// Secret that it is based on.
+    ///
+    /// Each failure is logged once, and the loop goes on.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: each request leaves the Secret and the configurations in a state from which the next leader goes
+    /// on (`CERT-2`).
+    pub async fn lead(&self, connection: &Connection, stop: CancellationToken) {
+        let work = async {
+            let Some(client) = self.connect(connection, &stop).await else {
+                return;
+            };
+            let mut leader = CertificateLeader {
+                options: self,
+                client,
+                rotation: Rotation::new(self.settings()),
+                problems: ProblemLog::default(),
+            };
+            while !stop.is_cancelled() {
+                // Boxed, because the future of a round is large.
+                let pause = Box::pin(leader.round()).await;
+                sleep(pause).await;
+            }
+        };
+        // Ends between two requests, or in the middle of one.
+        let _ = stop.run_until_cancelled(work).await;
+    }
+
+    /// Makes the client of a loop; returns `None` if the loop is stopped before.
+    pub(super) async fn connect(
+        &self,
+        connection: &Connection,
+        stop: &CancellationToken,
+    ) -> Option<kube_client::Client> {
+        let connection = connection.clone().user_agent_suffix(AGENT);
+        let mut problems = ProblemLog::default();
+        while !stop.is_cancelled() {
+            match connection.connect().await {
+                Ok(client) => return Some(client),
+                Err(error) => {
+                    let error = report(&error).to_string();
+                    if self.is_due(&mut problems, "connection", &error) {
+                        warn!(
+                            secret = %self.secret,
+                            error,
+                            "the webhook certificates cannot be read, trying again"
+                        );
+                    }
+                    sleep(self.read_interval).await;
+                }
+            }
+        }
+        None
+    }
+
+    /// Counts a problem, and returns whether it is to be logged.
+    pub(super) fn is_due(&self, problems: &mut ProblemLog, object: &str, problem: &str) -> bool {
+        if let Some(metrics) = &self.metrics {
+            metrics.errors.inc();
+        }
+        problems.is_due(object, problem, Instant::now().into_std())
+    }
+}
+
+impl CertificateLeader<'_> {
+    /// Reads, decides, writes and injects once. Returns the pause until the next round.
+    async fn round(&mut self) -> Duration {
+        let interval = self.options.read_interval;
+        let secrets = Api::<Secret>::typed(self.client.clone()).request_timeout(REQUEST_LIMIT);
+        let secret = match secrets.get_opt(&self.options.secret).await {
+            Ok(secret) => secret,
+            Err(error) => {
+                self.fail_secret(&error);
+                return interval;
+            }
+        };
+        let wall = (self.options.clock)();
+        let (stored, problems) = StoredCertificates::read(secret.as_ref(), wall);
+        self.note_damage(&problems);
+        let bundle = (!stored.is_lost()).then(|| stored.bundle_pem());
+        let injection = self.inject(bundle.as_deref()).await;
+        let now = Instant::now().into_std();
+        let observation = Observation {
+            stored: &stored,
+            is_damaged: !problems.is_empty(),
+            former: &injection.found,
+            is_injected: injection.is_complete,
+        };
+        let step = match self.rotation.step(observation, now, wall) {
+            Ok(Some(step)) => step,
+            Ok(None) => {
+                self.problems.resolve("write");
+                return interval;
+            }
+            Err(problem) => {
+                self.fail("write", &problem);
+                return interval;
+            }
+        };
+        let bundle = step.stored.bundle_pem();
+        if step.change == RotationChange::Founded {
+            // CERT-4: api-servers trust the new authority before a replica reads its certificate.
+            self.inject(Some(&bundle)).await;
+        }
+        let (is_new, options) = (secret.is_none(), WriteOptions::new());
+        let content = step.stored.write(secret, &self.options.secret);
+        // CERT-2: one write, at the version that was read.
+        let written = match is_new {
+            true => secrets.create(&content, &options).await,
+            false => secrets.update(&content, &options).await,
+        };
+        match written {
+            Ok(_) => {
+                self.note(step.change);
+                self.inject(Some(&bundle)).await;
+                interval
+            }
+            Err(error) if is_outdated(&error, is_new) => CONFLICT_PAUSE.min(interval),
+            Err(error) => {
+                self.fail_secret(&error);
+                interval
+            }
+        }
+    }
+
+    /// Injects the bundle where it is absent. Without a bundle, only reads the configurations.
+    async fn inject(&mut self, bundle: Option<&str>) -> Injection {
+        let mut injection = Injection {
+            is_complete: true,
+            found: Vec::new(),
+        };
+        for target in &self.options.targets {
+            let object = target.text();
+            match inject_into(&self.client, target, bundle).await {
+                Ok((found, was_complete)) => {
+                    injection.found.extend(found);
+                    injection.is_complete &= was_complete;
+                    if self.problems.resolve(&object) {
+                        info!(
+                            object,
+                            "the authorities of the webhooks can be injected again"
+                        );
+                    }
+                }
+                Err(error) => {
+                    injection.is_complete = false;
+                    let error = report(&error).to_string();
+                    if self.options.is_due(&mut self.problems, &object, &error) {
+                        warn!(
+                            object,
+                            error,
+                            "the authorities of the webhooks cannot be injected, trying again: the operator needs \
+                             get and patch of this object"
+                        );
+                    }
+                }
+            }
+        }
+        injection
+    }
+
+    fn fail_secret(&mut self, error: &Error) {
+        self.fail("write", &report(error).to_string());
+    }
+
+    /// Logs why the Secret could not be read or written.
+    fn fail(&mut self, object: &str, error: &str) {
+        if self.options.is_due(&mut self.problems, object, error) {
+            warn!(
+                secret = %self.options.secret,
+                error,
+                "the webhook certificates cannot be kept, trying again: the operator needs get and update of this \
+                 Secret, and create of Secrets in its namespace"
+            );
+        }
+    }
+
+    /// Logs which parts of the Secret cannot be used.
+    fn note_damage(&mut self, problems: &[String]) {
+        if problems.is_empty() {
+            self.problems.resolve("content");
+            return;
+        }
+        let problem = problems.join("; ");
+        if self.options.is_due(&mut self.problems, "content", &problem) {
+            warn!(
+                secret = %self.options.secret,
+                problem,
+                "the webhook certificates in the Secret are damaged and are replaced"
+            );
+        }
+    }
+
+    fn note(&mut self, change: RotationChange) {
+        self.problems.resolve("write");
+        // Damage after this write is another event.
+        self.problems.resolve("content");
+        if let Some(metrics) = &self.options.metrics {
+            metrics.count(change.has_new_leaf(), change.has_new_authority());
+        }
+        info!(
+            secret = %self.options.secret,
+            change = change.text(),
+            "the webhook certificates were changed"
+        );
+    }
+}
+
+/// Returns whether a write changed nothing because the Secret is another one than was read.
+fn is_outdated(error: &Error, is_new: bool) -> bool {
+    // A create that is answered 404 lacks its namespace.
+    error.is_conflict() || error.is_already_exists() || (error.is_not_found() && !is_new)
+}
+
+/// Injects a bundle into one object. Returns the authorities that it had, and whether it had the bundle. An object
+/// that does not exist needs none.
+async fn inject_into(
+    client: &kube_client::Client,
+    target: &InjectionTarget,
+    bundle: Option<&str>,
+) -> Result<(Vec<ParsedCertificate>, bool), Error> {
+    let objects = Api::<DynamicObject>::new(client.clone(), target.kind());
+    let objects = objects.request_timeout(REQUEST_LIMIT);
+    let key = target.key();
+    let mut attempt = 1;
+    loop {
+        let Some(object) = objects.get_opt(&key).await? else {
+            return Ok((Vec::new(), true));
+        };
+        let found = target.authorities(&object);
+        let Some(patch) = bundle.and_then(|bundle| target.patch(&object, bundle)) else {
+            return Ok((found, attempt == 1));
+        };
+        let (patch, options) = (Patch::Json(patch), WriteOptions::new());
+        match objects.patch(&key, &patch, &options).await {
+            Ok(_) => {
+                info!(
+                    object = target.text(),
+                    "the authorities of the webhooks were injected"
+                );
+                return Ok((found, false));
+            }
+            // The object has changed since it was read: its version is not the tested one.
+            Err(error) if attempt < MOST_ATTEMPTS && is_changed(&error) => attempt += 1,
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn is_changed(error: &Error) -> bool {
+    error.is_invalid() || error.is_conflict() || error.is_not_found()
+}

@@ -1,0 +1,361 @@
+//! Machine: decides what the Secret holds next: a new serving certificate, or the next step of a rotation.
+
+use std::time::{Duration, Instant};
+
+use k8s_openapi::jiff::Timestamp;
+
+use crate::certificates::authority::{CLOCK_SKEW, KeyedCertificate, ParsedCertificate, later};
+use crate::certificates::stored_certificates::{RotationPhase, StoredCertificates};
+
+/// The names and times of the certificates.
+#[derive(Clone, Debug)]
+pub(crate) struct RotationSettings {
+    /// The DNS names and addresses of the serving certificate.
+    pub(crate) names: Vec<String>,
+    pub(crate) authority_lifetime: Duration,
+    pub(crate) leaf_lifetime: Duration,
+    /// How long api-servers may use a former bundle.
+    pub(crate) overlap: Duration,
+    /// How often a replica reads the Secret.
+    pub(crate) read_interval: Duration,
+}
+
+/// Decides the steps of one leader. The state is in the Secret, except for the moment at which this leader first saw
+/// it.
+#[derive(Debug)]
+pub(crate) struct Rotation {
+    settings: RotationSettings,
+    seen: Option<SeenPhase>,
+}
+
+/// What a leader has read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Observation<'a> {
+    pub(crate) stored: &'a StoredCertificates,
+    /// Whether a part of the Secret cannot be used.
+    pub(crate) is_damaged: bool,
+    /// The authorities in the configurations, which a new authority is joined with.
+    pub(crate) former: &'a [ParsedCertificate],
+    /// Whether every configuration had the stored bundle when it was read.
+    pub(crate) is_injected: bool,
+}
+
+/// A phase in the Secret, and when this leader first saw it.
+#[derive(Debug)]
+struct SeenPhase {
+    phase: RotationPhase,
+    since: Option<Timestamp>,
+    bundle: Vec<ParsedCertificate>,
+    at: Instant,
+}
+
+/// The next content of the Secret.
+#[derive(Clone, Debug)]
+pub(crate) struct RotationStep {
+    pub(crate) stored: StoredCertificates,
+    pub(crate) change: RotationChange,
+}
+
+/// What a step changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RotationChange {
+    /// Nothing could be used: there are a new authority and a new serving certificate.
+    Founded,
+    /// The authority has signed a new serving certificate.
+    LeafIssued,
+    /// The next authority is in the bundle.
+    Introduced,
+    /// Every configuration has the bundle with the next authority.
+    Injected,
+    /// The next authority is the authority, and has signed a new serving certificate.
+    Switched,
+    /// The former authorities are no longer in the bundle.
+    Retired,
+    /// Parts that could not be used, and were not needed, are gone.
+    Cleaned,
+}
+
+/// The number of former authorities that a new one is joined with, so that damage that is repeated does not grow the
+/// bundle without limit.
+const MOST_FORMER: usize = 8;
+
+impl RotationChange {
+    /// Returns the change as the end of a sentence about the Secret.
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Self::Founded => "there was nothing to use, so there is a new authority",
+            Self::LeafIssued => "there is a new serving certificate of the same authority",
+            Self::Introduced => "the rotation of the authority begins: the next one is trusted",
+            Self::Injected => "the next authority is in every configuration",
+            Self::Switched => "the next authority has signed the serving certificate",
+            Self::Retired => "the rotation of the authority ends: the former one is not trusted",
+            Self::Cleaned => "parts that could not be used are gone",
+        }
+    }
+
+    pub(crate) fn has_new_leaf(self) -> bool {
+        matches!(self, Self::Founded | Self::LeafIssued | Self::Switched)
+    }
+
+    pub(crate) fn has_new_authority(self) -> bool {
+        matches!(self, Self::Founded | Self::Switched)
+    }
+}
+
+impl Rotation {
+    pub(crate) fn new(settings: RotationSettings) -> Self {
+        Self {
+            settings,
+            seen: None,
+        }
+    }
+
+    /// Returns the next content of the Secret, or `None` if it stays.
+    ///
+    /// # Errors
+    ///
+    /// Why a certificate could not be made.
+    pub(crate) fn step(
+        &mut self,
+        observation: Observation<'_>,
+        now: Instant,
+        wall: Timestamp,
+    ) -> Result<Option<RotationStep>, String> {
+        let stored = observation.stored;
+        self.observe(stored, observation.is_injected, now);
+        let decided = self.decide(observation, now, wall)?;
+        let cleaned = || step(stored.clone(), RotationChange::Cleaned);
+        Ok(decided.or_else(|| observation.is_damaged.then(cleaned)))
+    }
+
+    fn decide(
+        &self,
+        observation: Observation<'_>,
+        now: Instant,
+        wall: Timestamp,
+    ) -> Result<Option<RotationStep>, String> {
+        let stored = observation.stored;
+        // CERT-4: the least change that makes everything usable.
+        let step = match (&stored.leaf, &stored.signer, &stored.next) {
+            (None, Some(signer), _) => self.issue(stored, signer, wall)?,
+            (None, None, Some(next)) => self.switch(stored, next, wall)?,
+            (None, None, None) => self.found(stored, observation.former, wall)?,
+            (Some(_), None, None) => self.introduce(stored, wall)?,
+            (Some(leaf), _, Some(next)) if leaf.certificate.is_signed_by(&next.certificate) => {
+                self.switch(stored, next, wall)?
+            }
+            (Some(leaf), Some(signer), _) if self.is_leaf_due(leaf, signer, wall) => {
+                self.issue(stored, signer, wall)?
+            }
+            _ => return self.advance(stored, observation.is_injected, now, wall),
+        };
+        Ok(Some(step))
+    }
+
+    /// Returns the next step of a rotation of the authority, or its first one if the authority is due.
+    fn advance(
+        &self,
+        stored: &StoredCertificates,
+        is_injected: bool,
+        now: Instant,
+        wall: Timestamp,
+    ) -> Result<Option<RotationStep>, String> {
+        let settings = &self.settings;
+        let step = match (stored.phase(), &stored.signer, &stored.next) {
+            (RotationPhase::Introduced, ..) if is_injected => Some(injected(stored, wall)),
+            // CERT-1: no server may use a bundle without the next authority.
+            (RotationPhase::Injected, _, Some(next))
+                if is_injected && self.has_waited(settings.overlap, now, wall) =>
+            {
+                Some(self.switch(stored, next, wall)?)
+            }
+            // CERT-1: no replica may present a certificate of a former authority.
+            (RotationPhase::Switched, Some(signer), _)
+                if self.has_waited(settings.retirement(), now, wall) =>
+            {
+                Some(retire(stored, signer, wall))
+            }
+            (RotationPhase::Steady, Some(signer), _)
+                if is_due(signer, settings.authority_lifetime, wall) =>
+            {
+                Some(self.introduce(stored, wall)?)
+            }
+            _ => None,
+        };
+        Ok(step)
+    }
+
+    /// Notes when this leader first saw the phase. The wait for api-servers begins anew while a configuration has
+    /// another bundle.
+    fn observe(&mut self, stored: &StoredCertificates, is_injected: bool, now: Instant) {
+        let phase = stored.phase();
+        let is_same = self.seen.as_ref().is_some_and(|seen| {
+            seen.phase == phase && seen.since == stored.since && seen.bundle == stored.bundle
+        });
+        let is_interrupted = phase == RotationPhase::Injected && !is_injected;
+        if !is_same || is_interrupted {
+            self.seen = Some(SeenPhase {
+                phase,
+                since: stored.since,
+                bundle: stored.bundle.clone(),
+                at: now,
+            });
+        }
+    }
+
+    /// CERT-3: returns whether the phase has lasted for a duration by the monotonic clock of this leader, or by the
+    /// times in the Secret even if the clocks differ.
+    fn has_waited(&self, wait: Duration, now: Instant, wall: Timestamp) -> bool {
+        let Some(seen) = &self.seen else {
+            return false;
+        };
+        let by_wall = seen
+            .since
+            .map(|since| later(later(since, wait), CLOCK_SKEW));
+        now.saturating_duration_since(seen.at) >= wait || by_wall.is_some_and(|end| end <= wall)
+    }
+
+    /// Returns whether the serving certificate is to be replaced by one of the same authority.
+    fn is_leaf_due(
+        &self,
+        leaf: &KeyedCertificate,
+        signer: &KeyedCertificate,
+        wall: Timestamp,
+    ) -> bool {
+        let certificate = &leaf.certificate;
+        // A certificate that expires with its authority is replaced with it.
+        let can_gain = certificate.not_after < signer.certificate.not_after;
+        !certificate.is_signed_by(&signer.certificate)
+            || !certificate.has_names(&self.settings.names)
+            || (can_gain && is_due(leaf, self.settings.leaf_lifetime, wall))
+    }
+
+    /// Signs a new serving certificate. In the last phase the wait begins anew, because replicas may present the
+    /// certificate of another authority.
+    fn issue(
+        &self,
+        stored: &StoredCertificates,
+        signer: &KeyedCertificate,
+        wall: Timestamp,
+    ) -> Result<RotationStep, String> {
+        let since = match stored.phase() {
+            RotationPhase::Switched => Some(wall),
+            _ => stored.since,
+        };
+        let stored = StoredCertificates {
+            leaf: Some(self.leaf_of(signer, wall)?),
+            since,
+            ..stored.clone()
+        };
+        Ok(step(stored, RotationChange::LeafIssued))
+    }
+
+    /// Adds the next authority to the bundle.
+    fn introduce(
+        &self,
+        stored: &StoredCertificates,
+        wall: Timestamp,
+    ) -> Result<RotationStep, String> {
+        let next = KeyedCertificate::authority(self.settings.authority_lifetime, wall)?;
+        let mut stored = stored.clone();
+        stored.bundle.push(next.certificate.clone());
+        stored.next = Some(next);
+        stored.is_injected = false;
+        stored.since = Some(wall);
+        Ok(step(stored, RotationChange::Introduced))
+    }
+
+    /// Makes the next authority the one that signs.
+    fn switch(
+        &self,
+        stored: &StoredCertificates,
+        next: &KeyedCertificate,
+        wall: Timestamp,
+    ) -> Result<RotationStep, String> {
+        let stored = StoredCertificates {
+            leaf: Some(self.leaf_of(next, wall)?),
+            bundle: stored.bundle.clone(),
+            signer: Some(next.clone()),
+            next: None,
+            is_injected: false,
+            since: Some(wall),
+        };
+        Ok(step(stored, RotationChange::Switched))
+    }
+
+    /// CERT-4: makes an authority where nothing can be used. Authorities that can still be read stay in the bundle,
+    /// because replicas may present certificates of them.
+    fn found(
+        &self,
+        stored: &StoredCertificates,
+        former: &[ParsedCertificate],
+        wall: Timestamp,
+    ) -> Result<RotationStep, String> {
+        let signer = KeyedCertificate::authority(self.settings.authority_lifetime, wall)?;
+        let mut bundle = vec![signer.certificate.clone()];
+        for one in stored.bundle.iter().chain(former) {
+            if one.is_authority() && one.is_valid_at(wall) && !bundle.contains(one) {
+                bundle.push(one.clone());
+            }
+        }
+        bundle.truncate(1 + MOST_FORMER);
+        let stored = StoredCertificates {
+            leaf: Some(self.leaf_of(&signer, wall)?),
+            bundle,
+            signer: Some(signer),
+            next: None,
+            is_injected: false,
+            since: Some(wall),
+        };
+        Ok(step(stored, RotationChange::Founded))
+    }
+
+    fn leaf_of(
+        &self,
+        authority: &KeyedCertificate,
+        wall: Timestamp,
+    ) -> Result<KeyedCertificate, String> {
+        authority.issue(&self.settings.names, self.settings.leaf_lifetime, wall)
+    }
+}
+
+impl RotationSettings {
+    /// Returns how long a former authority stays in the bundle: until each replica has read the Secret, also if its
+    /// first request fails.
+    pub(crate) fn retirement(&self) -> Duration {
+        self.overlap
+            .saturating_add(self.read_interval.saturating_mul(2))
+    }
+}
+
+fn step(stored: StoredCertificates, change: RotationChange) -> RotationStep {
+    RotationStep { stored, change }
+}
+
+/// Notes that every configuration has the bundle with the next authority.
+fn injected(stored: &StoredCertificates, wall: Timestamp) -> RotationStep {
+    let stored = StoredCertificates {
+        is_injected: true,
+        since: Some(wall),
+        ..stored.clone()
+    };
+    step(stored, RotationChange::Injected)
+}
+
+/// Removes all authorities but one from the bundle.
+fn retire(stored: &StoredCertificates, signer: &KeyedCertificate, wall: Timestamp) -> RotationStep {
+    let stored = StoredCertificates {
+        bundle: vec![signer.certificate.clone()],
+        since: Some(wall),
+        ..stored.clone()
+    };
+    step(stored, RotationChange::Retired)
+}
+
+/// Returns whether less than a third of a lifetime is left.
+fn is_due(keyed: &KeyedCertificate, lifetime: Duration, wall: Timestamp) -> bool {
+    later(wall, lifetime / 3) > keyed.certificate.not_after
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,81 @@
+//! Handle: the circumstances of one admission request.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::request::AdmissionRequest;
+
+/// The request that a webhook decides, its deadline, and the warnings for its user. Cheap to clone.
+#[derive(Clone)]
+#[must_use]
+pub struct AdmissionContext {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    request: AdmissionRequest,
+    deadline: Option<Instant>,
+    warnings: Mutex<Vec<String>>,
+}
+
+impl AdmissionContext {
+    /// Makes the context of a request, for a handler that is called without a server.
+    pub fn new(request: AdmissionRequest) -> Self {
+        Self::with_deadline(request, None)
+    }
+
+    pub(crate) fn with_deadline(request: AdmissionRequest, deadline: Option<Instant>) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                request,
+                deadline,
+                warnings: Mutex::new(Vec::new()),
+            }),
+        }
+    }
+
+    /// Makes the context of another request with the same deadline.
+    pub(crate) fn beside(&self, request: AdmissionRequest) -> Self {
+        Self::with_deadline(request, self.inner.deadline)
+    }
+
+    /// Returns the request.
+    #[must_use]
+    pub fn request(&self) -> &AdmissionRequest {
+        &self.inner.request
+    }
+
+    /// Returns the time until the api-server gives up; `None` if it did not say. Afterwards the handler is dropped at
+    /// its next await, and the response is a 504.
+    #[must_use]
+    pub fn time_left(&self) -> Option<Duration> {
+        let deadline = self.inner.deadline?;
+        Some(deadline.saturating_duration_since(Instant::now()))
+    }
+
+    /// Adds a warning to the response, whether the request is allowed or not. kubectl shows it.
+    pub fn warn(&self, warning: impl Into<String>) {
+        self.inner.warnings.lock().push(warning.into());
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.inner.deadline
+    }
+
+    pub(crate) fn take_warnings(&self) -> Vec<String> {
+        std::mem::take(&mut self.inner.warnings.lock())
+    }
+}
+
+impl fmt::Debug for AdmissionContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AdmissionContext")
+            .field("uid", &self.request().uid)
+            .field("deadline", &self.inner.deadline)
+            .finish_non_exhaustive()
+    }
+}

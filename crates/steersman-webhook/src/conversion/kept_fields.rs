@@ -1,0 +1,87 @@
+//! Machine: the annotation with fields that another version cannot hold (`CONV-2`).
+
+use serde_json::{Map, Value};
+
+/// The parts of an object that a conversion does not convert.
+const HEAD: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+/// Returns the name of the annotation with the fields of a version.
+pub(crate) fn annotation(group: &str, version: &str) -> String {
+    format!("{group}/fields-of-{version}")
+}
+
+/// Returns an object without `apiVersion`, `kind` and `metadata`.
+pub(crate) fn content(object: &Value) -> Value {
+    let members = object.as_object().into_iter().flatten();
+    let members = members.filter(|(name, _)| !HEAD.contains(&name.as_str()));
+    Value::Object(
+        members
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect(),
+    )
+}
+
+/// Returns an object of a version with this metadata and content.
+pub(crate) fn object(api_version: &str, kind: &Value, metadata: Value, content: Value) -> Value {
+    let mut object = Map::new();
+    object.insert("apiVersion".to_owned(), Value::from(api_version));
+    object.insert("kind".to_owned(), kind.clone());
+    object.insert("metadata".to_owned(), metadata);
+    if let Value::Object(content) = content {
+        object.extend(content);
+    }
+    Value::Object(object)
+}
+
+/// Removes and returns the content that an annotation has. Content that cannot be read is dropped: it was not written
+/// by a conversion.
+pub(crate) fn take(metadata: &mut Value, annotation: &str) -> Option<Value> {
+    let annotations = metadata.get_mut("annotations")?.as_object_mut()?;
+    let kept = annotations.remove(annotation)?;
+    if annotations.is_empty() {
+        metadata.as_object_mut()?.remove("annotations");
+    }
+    let kept: Value = serde_json::from_str(kept.as_str()?).ok()?;
+    kept.is_object().then_some(kept)
+}
+
+/// Puts content into an annotation.
+pub(crate) fn put(metadata: &mut Value, annotation: String, content: &Value) {
+    let Some(metadata) = metadata.as_object_mut() else {
+        return;
+    };
+    let annotations = metadata.entry("annotations");
+    let annotations = annotations.or_insert_with(|| Value::Object(Map::new()));
+    if annotations.is_null() {
+        *annotations = Value::Object(Map::new());
+    }
+    if let Some(annotations) = annotations.as_object_mut() {
+        annotations.insert(annotation, Value::from(content.to_string()));
+    }
+}
+
+/// Returns whether a type knows every member of `original`, which it encodes as `encoded`. A member that is null
+/// counts as absent.
+pub(crate) fn is_known(original: &Value, encoded: &Value) -> bool {
+    match (original, encoded) {
+        (Value::Null, _) => true,
+        (Value::Object(original), Value::Object(encoded)) => {
+            original.iter().all(|(name, value)| {
+                value.is_null()
+                    || encoded
+                        .get(name)
+                        .is_some_and(|encoded| is_known(value, encoded))
+            })
+        }
+        (Value::Array(original), Value::Array(encoded)) => {
+            original.len() == encoded.len()
+                && original
+                    .iter()
+                    .zip(encoded)
+                    .all(|(one, other)| is_known(one, other))
+        }
+        (Value::Object(_) | Value::Array(_), _) => false,
+        // Another notation of the same value.
+        (_, encoded) => !encoded.is_null(),
+    }
+}

@@ -1,0 +1,220 @@
+//! Driver: answers the HTTP requests of one webhook.
+
+use std::future::pending;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::FutureExt as _;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{Request, Response, StatusCode};
+use steersman_object::panic_text;
+use steersman_serve::text_response;
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, sleep_until};
+use tracing::{Instrument as _, debug, error, error_span, warn};
+
+use crate::context::AdmissionContext;
+use crate::conversion::{self, Conversions};
+use crate::handler::ErasedHandler;
+use crate::metrics::WebhookMetrics;
+use crate::request::AdmissionRequest;
+use crate::response::AdmissionResponse;
+use crate::review::{Review, UnreadableReview, read, write};
+use crate::timeout::timeout_of;
+
+/// The size in bytes from which the body of a conversion takes milliseconds.
+const LARGE: usize = 256 << 10;
+
+/// A path with its handler.
+#[derive(Clone)]
+pub(crate) struct Endpoint {
+    path: Arc<str>,
+    handler: Arc<dyn ErasedHandler>,
+    metrics: WebhookMetrics,
+}
+
+/// The path of conversions with the versions of kinds.
+pub(crate) struct Converter {
+    path: &'static str,
+    conversions: Conversions,
+    metrics: WebhookMetrics,
+}
+
+impl Converter {
+    pub(crate) fn new(
+        path: &'static str,
+        conversions: Conversions,
+        metrics: WebhookMetrics,
+    ) -> Self {
+        Self {
+            path,
+            conversions,
+            metrics,
+        }
+    }
+
+    /// Answers a request. A large list is converted outside the tasks of the runtime.
+    pub(crate) async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
+        let start = Instant::now();
+        let _in_flight = self.metrics.begin(self.path);
+        let body = request.into_body();
+        let conversions = self.conversions.clone();
+        let converted = if body.len() < LARGE {
+            Ok(conversion::answer(&conversions, &body))
+        } else {
+            spawn_blocking(move || conversion::answer(&conversions, &body)).await
+        };
+        let Ok((response, problem)) = converted else {
+            // The runtime is shutting down.
+            return text_response(StatusCode::SERVICE_UNAVAILABLE, "the webhook stops");
+        };
+        let code = if problem.is_none() { 200 } else { 400 };
+        if let Some(problem) = problem {
+            warn!(webhook = self.path, problem, "a conversion failed");
+        }
+        self.metrics.end(self.path, code, start.elapsed());
+        json_response(response.to_string().into_bytes())
+    }
+}
+
+impl Endpoint {
+    pub(crate) fn new(
+        path: &str,
+        handler: Arc<dyn ErasedHandler>,
+        metrics: WebhookMetrics,
+    ) -> Self {
+        Self {
+            path: path.into(),
+            handler,
+            metrics,
+        }
+    }
+
+    /// Answers a request. Each request that brings a review gets a review (`ADMIT-1`).
+    pub(crate) async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
+        let start = Instant::now();
+        let _in_flight = self.metrics.begin(&self.path);
+        let (code, response) = self.decided(request, start).await;
+        self.metrics.end(&self.path, code, start.elapsed());
+        response
+    }
+
+    async fn decided(&self, request: Request<Bytes>, start: Instant) -> (u16, Response<Bytes>) {
+        let content_type = request.headers().get(CONTENT_TYPE);
+        if !content_type.is_some_and(is_json) {
+            let code = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+            let text = "a review is sent with the content type application/json";
+            return (code.as_u16(), text_response(code, text));
+        }
+        let timeout = request.uri().query().and_then(timeout_of);
+        let deadline = timeout.and_then(|timeout| start.checked_add(timeout));
+        match read(request.body()) {
+            Ok(Review { version, request }) => {
+                let uid = request.uid.clone();
+                let response = self.decide(request, deadline).await;
+                (
+                    response.code(),
+                    json_response(write(version, &uid, &response)),
+                )
+            }
+            Err(UnreadableReview {
+                version,
+                uid,
+                problem,
+            }) => {
+                warn!(
+                    webhook = &*self.path,
+                    problem, "a request is no review and was refused"
+                );
+                let response = AdmissionResponse::errored(400, problem);
+                (
+                    response.code(),
+                    json_response(write(version, &uid, &response)),
+                )
+            }
+        }
+    }
+
+    /// Decides a request, in a span with the keys that controller-runtime logs.
+    async fn decide(
+        &self,
+        request: AdmissionRequest,
+        deadline: Option<Instant>,
+    ) -> AdmissionResponse {
+        let span = error_span!(
+            "admission",
+            webhook = &*self.path,
+            webhookGroup = request.kind.group(),
+            webhookKind = request.kind.kind(),
+            namespace = request.namespace,
+            name = request.name,
+            resource = %request.resource,
+            user = request.user.username,
+            requestID = request.uid,
+        );
+        let ctx = AdmissionContext::with_deadline(request, deadline);
+        async {
+            let mut response = self.handled(&ctx).await;
+            let mut warnings = ctx.take_warnings();
+            warnings.append(&mut response.warnings);
+            response.warnings = warnings;
+            let message = response
+                .status
+                .as_ref()
+                .and_then(|status| status.message.as_deref());
+            match response.code() {
+                code @ 500.. => error!(code, message, "the webhook could not decide a request"),
+                code => debug!(
+                    code,
+                    allowed = response.allowed,
+                    message,
+                    "a request is decided"
+                ),
+            }
+            response
+        }
+        .instrument(span)
+        .await
+    }
+
+    async fn handled(&self, ctx: &AdmissionContext) -> AdmissionResponse {
+        let over = async {
+            match ctx.deadline() {
+                Some(deadline) => sleep_until(deadline).await,
+                None => pending().await,
+            }
+        };
+        // Both the call of the handler and its future may panic, so both are inside.
+        let handled = AssertUnwindSafe(async { self.handler.handle(ctx).await }).catch_unwind();
+        tokio::select! {
+            biased;
+            handled = handled => handled.unwrap_or_else(|payload| self.panicked(panic_text(&*payload))),
+            () = over => AdmissionResponse::errored(
+                504,
+                format_args!("the webhook {} did not decide in the time that the request gave", self.path),
+            ),
+        }
+    }
+
+    /// ADMIT-4: a panic is the answer to its own request alone.
+    fn panicked(&self, panic: &str) -> AdmissionResponse {
+        self.metrics.panicked();
+        let text = format_args!("the webhook {} panicked: {panic}", self.path);
+        AdmissionResponse::errored(500, text)
+    }
+}
+
+fn is_json(content_type: &HeaderValue) -> bool {
+    let text = content_type.to_str().unwrap_or_default();
+    let media_type = text.split(';').next().unwrap_or_default();
+    media_type.trim().eq_ignore_ascii_case("application/json")
+}
+
+/// Returns a response with JSON. Reviews that refuse are successful responses, too.
+pub(crate) fn json_response(body: Vec<u8>) -> Response<Bytes> {
+    let mut response = Response::new(Bytes::from(body));
+    let json = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(CONTENT_TYPE, json);
+    response
+}

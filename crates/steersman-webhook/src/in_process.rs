@@ -1,0 +1,64 @@
+//! Handle: webhooks without a socket, as a tower service.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use http_body::Body;
+use http_body_util::Full;
+use steersman_serve::Routes;
+use tower::Service;
+
+/// The webhooks of a server, called in this process: no socket, no certificate. Cheap to clone.
+///
+/// Made by [`WebhookServer::in_process`](crate::WebhookServer::in_process). A test routes the Service of its webhook
+/// configuration to it with `ApiServer::route_service_to`, and then runs on a paused clock.
+#[derive(Clone)]
+#[must_use]
+pub struct InProcessWebhooks {
+    routes: Arc<Routes>,
+    timeout: Duration,
+}
+
+impl InProcessWebhooks {
+    pub(crate) fn new(routes: Routes, timeout: Duration) -> Self {
+        Self {
+            routes: Arc::new(routes),
+            timeout,
+        }
+    }
+}
+
+impl<B> Service<Request<B>> for InProcessWebhooks
+where
+    B: Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    type Response = Response<Full<Bytes>>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let (routes, timeout) = (Arc::clone(&self.routes), self.timeout);
+        async move { Ok(routes.answer(request, timeout).await.map(Full::new)) }.boxed()
+    }
+}
+
+impl fmt::Debug for InProcessWebhooks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InProcessWebhooks")
+            .field("paths", &self.routes.paths())
+            .finish()
+    }
+}

@@ -1,0 +1,180 @@
+//! Machine: reads an AdmissionReview, and writes the response in the version of the request.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::request::AdmissionRequest;
+use crate::response::AdmissionResponse;
+
+/// The version of a review.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReviewVersion {
+    V1,
+    V1Beta1,
+}
+
+/// A review that arrived.
+#[derive(Debug)]
+pub(crate) struct Review {
+    pub(crate) version: ReviewVersion,
+    pub(crate) request: AdmissionRequest,
+}
+
+/// A body that is no review that can be answered.
+#[derive(Debug, PartialEq)]
+pub(crate) struct UnreadableReview {
+    /// The version of the answer.
+    pub(crate) version: ReviewVersion,
+    /// The uid, if the body has one.
+    pub(crate) uid: String,
+    pub(crate) problem: String,
+}
+
+const GROUP: &str = "admission.k8s.io";
+
+impl ReviewVersion {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::V1 => "v1",
+            Self::V1Beta1 => "v1beta1",
+        }
+    }
+}
+
+/// Reads a review (`ADMIT-1`).
+///
+/// # Errors
+///
+/// The problem, with the version and the uid for the response, as far as the body has them.
+pub(crate) fn read(body: &[u8]) -> Result<Review, UnreadableReview> {
+    let unreadable = |version, uid: &str, problem| UnreadableReview {
+        version,
+        uid: uid.to_owned(),
+        problem,
+    };
+    let first = |problem: String| unreadable(ReviewVersion::V1, "", problem);
+    if body.is_empty() {
+        return Err(first("the request has no body".to_owned()));
+    }
+    let review: Value = serde_json::from_slice(body)
+        .map_err(|error| first(format!("the body is not JSON: {error}")))?;
+    let uid = review["request"]["uid"].as_str().unwrap_or_default();
+    let (api_version, kind) = (&review["apiVersion"], &review["kind"]);
+    let version = match api_version.as_str().and_then(|text| text.split_once('/')) {
+        Some((GROUP, "v1")) => ReviewVersion::V1,
+        Some((GROUP, "v1beta1")) => ReviewVersion::V1Beta1,
+        _ => {
+            let problem =
+                format!("apiVersion is {api_version}: this webhook answers {GROUP}/v1 and v1beta1");
+            return Err(unreadable(ReviewVersion::V1, uid, problem));
+        }
+    };
+    let problem = if kind != "AdmissionReview" {
+        format!("kind is {kind}, not \"AdmissionReview\"")
+    } else if !review["request"].is_object() {
+        "the review has no request".to_owned()
+    } else {
+        match AdmissionRequest::deserialize(&review["request"]) {
+            Ok(request) => return Ok(Review { version, request }),
+            Err(error) => format!("the request cannot be read: {error}"),
+        }
+    };
+    Err(unreadable(version, uid, problem))
+}
+
+/// Writes the response to the review with this uid.
+pub(crate) fn write(version: ReviewVersion, uid: &str, response: &AdmissionResponse) -> Vec<u8> {
+    let mut written = Map::new();
+    written.insert("uid".to_owned(), json!(uid));
+    written.insert("allowed".to_owned(), json!(response.allowed));
+    if let Some(status) = &response.status {
+        written.insert("status".to_owned(), json!(status));
+    }
+    if response.allowed && !response.patch.0.is_empty() {
+        let patch = STANDARD.encode(json!(response.patch).to_string());
+        written.insert("patch".to_owned(), json!(patch));
+        written.insert("patchType".to_owned(), json!("JSONPatch"));
+    }
+    if !response.warnings.is_empty() {
+        written.insert("warnings".to_owned(), json!(response.warnings));
+    }
+    if !response.audit_annotations.is_empty() {
+        let annotations = json!(response.audit_annotations);
+        written.insert("auditAnnotations".to_owned(), annotations);
+    }
+    let review = json!({
+        "apiVersion": format!("{GROUP}/{}", version.as_str()),
+        "kind": "AdmissionReview",
+        "response": written,
+    });
+    review.to_string().into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn review(api_version: &str) -> Value {
+        json!({"apiVersion": api_version, "kind": "AdmissionReview", "request": {
+            "uid": "u-1", "kind": {"group": "", "version": "v1", "kind": "Pod"},
+            "resource": {"group": "", "version": "v1", "resource": "pods"}, "operation": "DELETE",
+        }})
+    }
+
+    /// ADMIT-1
+    #[test]
+    fn a_response_has_the_version_and_the_uid_of_its_request() {
+        for version in ["v1", "v1beta1"] {
+            let api_version = format!("admission.k8s.io/{version}");
+            let body = review(&api_version).to_string();
+            let read = read(body.as_bytes()).unwrap();
+            let response = AdmissionResponse::allowed().warning("careful");
+            let written = write(read.version, &read.request.uid, &response);
+            let written: Value = serde_json::from_slice(&written).unwrap();
+            let expected = json!({"apiVersion": api_version, "kind": "AdmissionReview",
+                "response": {"uid": "u-1", "allowed": true, "warnings": ["careful"]}});
+            assert_eq!(written, expected);
+        }
+    }
+
+    /// ADMIT-1
+    #[test]
+    fn a_body_that_is_no_review_is_answered_with_the_problem_and_the_uid_that_it_has() {
+        let with = |change: fn(&mut Value)| {
+            let mut review = review("admission.k8s.io/v1");
+            change(&mut review);
+            review.to_string()
+        };
+        for (body, uid, problem) in [
+            (String::new(), "", "the request has no body"),
+            ("{".to_owned(), "", "the body is not JSON"),
+            ("[7]".to_owned(), "", "apiVersion is null"),
+            (
+                with(|review| review["apiVersion"] = json!("admission.k8s.io/v2")),
+                "u-1",
+                "apiVersion is \"admission.k8s.io/v2\"",
+            ),
+            (
+                with(|review| review["kind"] = json!("ConversionReview")),
+                "u-1",
+                "not \"AdmissionReview\"",
+            ),
+            (
+                with(|review| review["request"] = json!(null)),
+                "",
+                "the review has no request",
+            ),
+            (
+                with(|review| review["request"]["kind"] = json!("Pod")),
+                "u-1",
+                "the request cannot be read",
+            ),
+        ] {
+            let unreadable = read(body.as_bytes()).unwrap_err();
+            assert_eq!(unreadable.uid, uid, "{body}");
+            assert!(unreadable.problem.contains(problem), "{unreadable:?}");
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! Handle: the webhooks of an operator, and the options of their server.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube_core::DynamicObject;
+use steersman_object::{Kind, TypedObject};
+use steersman_serve::{
+    Error as ServeError, Limits, ListenAddress, Route, Routes, ServerOptions, TlsOptions,
+};
+
+use crate::certificates::BuiltInCertificates;
+use crate::conversion::Conversions;
+use crate::defaulter::{Defaulter, DefaulterHandler};
+use crate::endpoint::{Converter, Endpoint};
+use crate::handler::{AdmissionHandler, ErasedHandler};
+use crate::in_process::InProcessWebhooks;
+use crate::metrics::WebhookMetrics;
+use crate::path::{mutate_path, validate_path};
+use crate::token_review::{self, TokenReviewer};
+use crate::validator::{Validator, ValidatorHandler};
+
+/// The server of an operator's webhooks, for `ManagerBuilder::webhooks` of the manager.
+///
+/// Made of an address, such as `"[::]:9443"`, the usual one. It serves HTTP/2 and HTTP/1.1 over TLS, with the
+/// certificate in `tls.crt` and `tls.key` of `/tmp/k8s-webhook-server/serving-certs` unless [`tls`](Self::tls) says
+/// otherwise: where kubebuilder's manifests mount the Secret of cert-manager. An empty address and `"0"` mean no
+/// server.
+///
+/// ```
+/// # use k8s_openapi::api::apps::v1::Deployment;
+/// # use steersman_webhook::{AdmissionContext, Defaulter, Refusal};
+/// use steersman_webhook::WebhookServer;
+/// # struct Replicas;
+/// # impl Defaulter<Deployment> for Replicas {
+/// #     async fn default(&self, _: &mut Deployment, _: &AdmissionContext) -> Result<(), Refusal> { Ok(()) }
+/// # }
+///
+/// let webhooks = WebhookServer::new("[::]:9443").defaulter::<Deployment>(Replicas);
+/// assert_eq!(webhooks.paths(), ["/mutate-apps-v1-deployment"]);
+/// ```
+#[derive(Clone)]
+#[must_use = "webhooks answer only in a manager"]
+pub struct WebhookServer {
+    address: ListenAddress,
+    tls: TlsOptions,
+    limits: Limits,
+    handlers: Vec<(String, Arc<dyn ErasedHandler>)>,
+    routes: Vec<Route>,
+    conversions: Option<Conversions>,
+    certificates: Option<BuiltInCertificates>,
+}
+
+/// The largest body of a review in bytes, as in controller-runtime: objects of 1.5 MB, twice, and their envelope.
+const MAX_BODY: usize = 7 << 20;
+/// The largest body of a conversion in bytes: a list is converted in one review.
+const MAX_CONVERSION: usize = 256 << 20;
+/// The path of conversions.
+const CONVERT: &str = "/convert";
+/// The directory in which kubebuilder's manifests mount the certificate.
+const DIRECTORY: &str = "/tmp/k8s-webhook-server/serving-certs";
+/// The number of connections. An api-server with HTTP/2 needs one.
+const CONNECTIONS: usize = 1024;
+
+impl WebhookServer {
+    /// Makes the options of a server without webhooks.
+    pub fn new(address: impl Into<ListenAddress>) -> Self {
+        Self {
+            address: address.into(),
+            tls: TlsOptions::directory(DIRECTORY).http2(true),
+            limits: Limits::new().max_connections(CONNECTIONS),
+            handlers: Vec::new(),
+            routes: Vec::new(),
+            conversions: None,
+            certificates: None,
+        }
+    }
+
+    /// Sets where the certificate comes from, and whether clients need one.
+    pub fn tls(mut self, tls: TlsOptions) -> Self {
+        self.tls = tls;
+        self
+    }
+
+    /// Uses certificates of a built-in authority, which the manager keeps in a Secret, replaces in time, and injects
+    /// into configurations and definitions; see [`BuiltInCertificates`].
+    pub fn certificates(mut self, certificates: BuiltInCertificates) -> Self {
+        self.tls = TlsOptions::shared(certificates.certificate()).http2(true);
+        self.certificates = Some(certificates);
+        self
+    }
+
+    /// Sets the limits of connections and requests.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Adds a defaulter of a kind, at the [path](mutate_path) that kubebuilder writes into configurations.
+    pub fn defaulter<K: TypedObject>(self, defaulter: impl Defaulter<K>) -> Self {
+        let path = mutate_path(Kind::of::<K>().gvk());
+        self.handler(path, defaulter_handler::<K>(defaulter))
+    }
+
+    /// Adds a validator of a kind, at the [path](validate_path) that kubebuilder writes into configurations.
+    pub fn validator<K: TypedObject>(self, validator: impl Validator<K>) -> Self {
+        let path = validate_path(Kind::of::<K>().gvk());
+        self.handler(path, validator_handler::<K>(validator))
+    }
+
+    /// Adds a defaulter of a kind that is known at run time alone.
+    pub fn defaulter_of(self, kind: &Kind, defaulter: impl Defaulter<DynamicObject>) -> Self {
+        let handler = DefaulterHandler::new(kind.gvk().clone(), defaulter);
+        self.handler(mutate_path(kind.gvk()), handler)
+    }
+
+    /// Adds a validator of a kind that is known at run time alone.
+    pub fn validator_of(self, kind: &Kind, validator: impl Validator<DynamicObject>) -> Self {
+        let handler = ValidatorHandler::new(kind.gvk().clone(), validator);
+        self.handler(validate_path(kind.gvk()), handler)
+    }
+
+    /// Adds a handler at a path. A [`HandlerChain`](crate::HandlerChain) puts several behind one path.
+    pub fn handler(mut self, path: impl Into<String>, handler: impl AdmissionHandler) -> Self {
+        self.handlers.push((path.into(), Arc::new(handler)));
+        self
+    }
+
+    /// Adds a webhook that reviews bearer tokens, for the option `--authentication-token-webhook-config-file` of an
+    /// api-server.
+    pub fn token_reviewer(self, path: impl Into<String>, reviewer: impl TokenReviewer) -> Self {
+        let reviewer = Arc::new(reviewer);
+        let handler = move |request| {
+            let reviewer = Arc::clone(&reviewer);
+            async move { token_review::review(&*reviewer, request).await }
+        };
+        self.route(Route::any(path, token_review::MAX_BODY, handler))
+    }
+
+    /// Adds the webhook that converts kinds between their versions, at `/convert`, the path of kubebuilder.
+    pub fn conversions(mut self, conversions: Conversions) -> Self {
+        self.conversions = Some(conversions);
+        self
+    }
+
+    /// Adds another route to the server.
+    pub fn route(mut self, route: Route) -> Self {
+        self.routes.push(route);
+        self
+    }
+
+    /// Returns the paths, handlers of reviews first.
+    #[must_use]
+    pub fn paths(&self) -> Vec<String> {
+        let handlers = self.handlers.iter().map(|(path, _)| path.clone());
+        let routes = self.routes.iter().map(|route| route.path().to_owned());
+        let conversions = self.conversions.iter().map(|_| CONVERT.to_owned());
+        handlers.chain(conversions).chain(routes).collect()
+    }
+
+    /// Returns the group and the kind of what the webhooks convert.
+    #[must_use]
+    pub fn converted_kinds(&self) -> Vec<(String, String)> {
+        let conversions = self.conversions.as_ref();
+        conversions.map(Conversions::kinds).unwrap_or_default()
+    }
+
+    /// Returns the webhooks as a service of this process, for tests.
+    ///
+    /// # Errors
+    ///
+    /// [`ServeError::DuplicatePath`], [`ServeError::Path`], [`ServeError::Metrics`].
+    pub fn in_process(&self) -> Result<InProcessWebhooks, ServeError> {
+        let metrics = WebhookMetrics::unregistered().map_err(ServeError::Metrics)?;
+        let routes = self.routes_with(&metrics)?;
+        Ok(InProcessWebhooks::new(routes, Duration::MAX))
+    }
+
+    /// Returns the address to listen on.
+    #[must_use]
+    pub fn address(&self) -> &ListenAddress {
+        &self.address
+    }
+
+    /// Returns the certificates of the built-in authority, if the server uses it.
+    pub fn built_in_certificates(&self) -> Option<&BuiltInCertificates> {
+        self.certificates.as_ref()
+    }
+
+    /// Returns the settings of TLS.
+    pub fn tls_options(&self) -> &TlsOptions {
+        &self.tls
+    }
+
+    /// Returns the options of the server with these settings of TLS.
+    pub fn server_options(&self, tls: TlsOptions) -> ServerOptions {
+        ServerOptions::new().tls(tls).limits(self.limits)
+    }
+
+    /// Returns the routes, which count in these metrics.
+    ///
+    /// # Errors
+    ///
+    /// [`ServeError::DuplicatePath`], [`ServeError::Path`].
+    pub fn routes_with(&self, metrics: &WebhookMetrics) -> Result<Routes, ServeError> {
+        let mut routes = Routes::new();
+        for (path, handler) in &self.handlers {
+            let endpoint = Endpoint::new(path, Arc::clone(handler), metrics.clone());
+            let endpoint = Arc::new(endpoint);
+            routes.add(Route::any(path, MAX_BODY, move |request| {
+                let endpoint = Arc::clone(&endpoint);
+                async move { endpoint.answer(request).await }
+            }))?;
+        }
+        if let Some(conversions) = &self.conversions {
+            let converter = Arc::new(Converter::new(
+                CONVERT,
+                conversions.clone(),
+                metrics.clone(),
+            ));
+            routes.add(Route::any(CONVERT, MAX_CONVERSION, move |request| {
+                let converter = Arc::clone(&converter);
+                async move { converter.answer(request).await }
+            }))?;
+        }
+        for route in &self.routes {
+            routes.add(route.clone())?;
+        }
+        Ok(routes)
+    }
+
+    /// Checks the options without I/O.
+    ///
+    /// # Errors
+    ///
+    /// [`ServeError::Address`], [`ServeError::ZeroLimit`], [`ServeError::DuplicatePath`], [`ServeError::Path`];
+    /// [`ServeError::Certificate`] if the options of the built-in authority cannot work; [`ServeError::Routes`] if the versions of a kind cannot be converted.
+    pub fn check(&self) -> Result<(), ServeError> {
+        self.address.check()?;
+        ServerOptions::new().limits(self.limits).check()?;
+        if let Some(certificates) = &self.certificates {
+            certificates
+                .check()
+                .map_err(|error| ServeError::Certificate {
+                    place: "the built-in authority".to_owned(),
+                    problem: error.to_string(),
+                })?;
+        }
+        let problem = self.conversions.as_ref().and_then(Conversions::problem);
+        if let Some(problem) = problem {
+            return Err(ServeError::Routes { problem });
+        }
+        self.in_process().map(drop)
+    }
+}
+
+/// Makes a handler of a defaulter, for a path of its own or a [`HandlerChain`](crate::HandlerChain).
+pub fn defaulter_handler<K: TypedObject>(defaulter: impl Defaulter<K>) -> impl AdmissionHandler {
+    DefaulterHandler::new(Kind::of::<K>().gvk().clone(), defaulter)
+}
+
+/// Makes a handler of a validator, for a path of its own or a [`HandlerChain`](crate::HandlerChain).
+pub fn validator_handler<K: TypedObject>(validator: impl Validator<K>) -> impl AdmissionHandler {
+    ValidatorHandler::new(Kind::of::<K>().gvk().clone(), validator)
+}
+
+impl fmt::Debug for WebhookServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WebhookServer")
+            .field("address", &self.address)
+            .field("paths", &self.paths())
+            .finish_non_exhaustive()
+    }
+}

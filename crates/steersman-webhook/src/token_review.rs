@@ -1,0 +1,135 @@
+//! Handle: the reviews of bearer tokens, for an api-server with webhook authentication.
+
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+
+use bytes::Bytes;
+use futures::FutureExt as _;
+use http::{Request, Response};
+use k8s_openapi::api::authentication::v1::{TokenReviewSpec, TokenReviewStatus, UserInfo};
+use serde_json::{Value, json};
+use steersman_object::{panic_text, report};
+
+use crate::endpoint::json_response;
+
+/// Decides which user a bearer token belongs to.
+pub trait TokenReviewer: Send + Sync + 'static {
+    /// Decides about a token that must be valid for one of `audiences`; an empty list means the audience of the
+    /// api-server.
+    ///
+    /// # Errors
+    ///
+    /// Why the token could not be decided. The api-server then treats the request as not authenticated.
+    fn review(
+        &self,
+        token: &str,
+        audiences: &[String],
+    ) -> impl Future<Output = Result<TokenDecision, Box<dyn std::error::Error + Send + Sync>>> + Send;
+}
+
+/// The decision about a token.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum TokenDecision {
+    /// The token belongs to this user.
+    Authenticated {
+        /// The user.
+        user: UserInfo,
+        /// The requested audiences for which the token is valid.
+        audiences: Vec<String>,
+    },
+    /// The token belongs to no user.
+    Refused,
+}
+
+/// The largest body of a review in bytes, as in controller-runtime.
+pub(crate) const MAX_BODY: usize = 1 << 20;
+
+impl TokenDecision {
+    /// Makes the decision that a token belongs to a user of these groups.
+    #[must_use]
+    pub fn user(name: impl Into<String>, groups: impl IntoIterator<Item = String>) -> Self {
+        let groups = groups.into_iter().collect();
+        Self::Authenticated {
+            user: UserInfo {
+                username: Some(name.into()),
+                groups: Some(groups),
+                uid: None,
+                extra: None::<BTreeMap<String, Vec<String>>>,
+            },
+            audiences: Vec::new(),
+        }
+    }
+}
+
+/// Answers one review.
+pub(crate) async fn review(
+    reviewer: &impl TokenReviewer,
+    request: Request<Bytes>,
+) -> Response<Bytes> {
+    let body: Result<Value, _> = serde_json::from_slice(request.body());
+    let version = match &body {
+        Ok(body) if body["apiVersion"] == "authentication.k8s.io/v1beta1" => "v1beta1",
+        _ => "v1",
+    };
+    let read = body.and_then(serde_json::from_value::<WireReview>);
+    let status = match read {
+        Err(error) => failed(&format!("the body is no TokenReview: {error}")),
+        Ok(review) if review.kind != "TokenReview" => failed("the body is no TokenReview"),
+        Ok(review) => {
+            let token = review.spec.token;
+            let audiences = review.spec.audiences.unwrap_or_default();
+            if token.is_empty() {
+                failed("the review has no token")
+            } else {
+                let decided = async { reviewer.review(&token, &audiences).await };
+                match AssertUnwindSafe(decided).catch_unwind().await {
+                    Ok(Ok(decision)) => status_of(decision),
+                    Ok(Err(error)) => failed(&report(&*error).to_string()),
+                    // ADMIT-4
+                    Err(payload) => {
+                        failed(&format!("the reviewer panicked: {}", panic_text(&*payload)))
+                    }
+                }
+            }
+        }
+    };
+    let review = json!({
+        "apiVersion": format!("authentication.k8s.io/{version}"),
+        "kind": "TokenReview",
+        "status": status,
+    });
+    json_response(review.to_string().into_bytes())
+}
+
+/// The part of a TokenReview that a reviewer reads.
+#[derive(serde::Deserialize)]
+struct WireReview {
+    #[serde(default)]
+    kind: String,
+    #[serde(default)]
+    spec: TokenReviewSpec,
+}
+
+fn status_of(decision: TokenDecision) -> TokenReviewStatus {
+    match decision {
+        TokenDecision::Authenticated { user, audiences } => TokenReviewStatus {
+            authenticated: Some(true),
+            user: Some(user),
+            audiences: Some(audiences).filter(|audiences| !audiences.is_empty()),
+            error: None,
+        },
+        TokenDecision::Refused => TokenReviewStatus {
+            authenticated: Some(false),
+            ..TokenReviewStatus::default()
+        },
+    }
+}
+
+fn failed(error: &str) -> TokenReviewStatus {
+    TokenReviewStatus {
+        authenticated: Some(false),
+        error: Some(error.to_owned()),
+        ..TokenReviewStatus::default()
+    }
+}

@@ -1,0 +1,50 @@
+//! Machine: the objects of a request as Rust types.
+
+use serde_json::Value;
+use steersman_object::{Gvk, Object, decode_json};
+
+use crate::refusal::{Refusal, failed};
+use crate::request::AdmissionRequest;
+
+/// Decodes an object of a request.
+///
+/// # Errors
+///
+/// A 400 that names the field. The text has no values of Secrets.
+pub(crate) fn decoded<K: Object>(
+    request: &AdmissionRequest,
+    object: Option<&Value>,
+    what: &str,
+) -> Result<K, Refusal> {
+    let kind = &request.kind;
+    let Some(object) = object else {
+        return Err(failed(400, format_args!("the request has no {what}")));
+    };
+    let quotes = !(kind.group().is_empty() && kind.kind() == "Secret");
+    decode_json(object.to_string().as_bytes(), quotes).map_err(|problem| {
+        let text = format_args!("the {what} cannot be read as {kind}: {problem}");
+        failed(400, text)
+    })
+}
+
+/// Checks that a request is about objects of the kind that a webhook was made for (`ADMIT-3`).
+///
+/// # Errors
+///
+/// A 400 that names both kinds.
+pub(crate) fn check_kind(request: &AdmissionRequest, expected: &Gvk) -> Result<(), Refusal> {
+    if request.kind == *expected {
+        return Ok(());
+    }
+    let of = match &request.subresource {
+        Some(subresource) => format!(" of the subresource {subresource}"),
+        None => String::new(),
+    };
+    let found = &request.kind;
+    Err(failed(
+        400,
+        format_args!(
+            "this webhook decides {expected} and was sent {found}{of}: correct the rules of its configuration"
+        ),
+    ))
+}

@@ -1,0 +1,12 @@
+//! Webhooks of the embedded api-server: in process on a paused clock, and over HTTPS in real time.
+#![expect(clippy::unwrap_used, reason = "tests say what is wrong by failing")]
+
+mod world;
+mod admission;
+mod chains;
+mod hostile;
+mod conversion;
+mod tokens;
+mod https;
+mod authority_world;
+mod certificates;

@@ -1,0 +1,140 @@
+//! An api-server with a definition and its webhooks, and requests to it.
+
+use bytes::Bytes;
+use http::{Method, Request};
+use http_body_util::{BodyExt as _, Full};
+use kube_derive::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use steersman_apiserver::ApiServer;
+use steersman_webhook::{InProcessWebhooks, WebhookServer};
+use tower::ServiceExt as _;
+
+/// A site as an earlier version of the program knows it: the definition has fields that this type does not have.
+#[derive(CustomResource, Serialize, Deserialize, Clone, Debug, JsonSchema)]
+#[kube(group = "example.com", version = "v1", kind = "Site", namespaced)]
+#[kube(crates(kube_core = "kube_core"))]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SiteSpec {
+    pub(crate) host: String,
+    #[serde(default)]
+    pub(crate) replicas: i32,
+    #[serde(default)]
+    pub(crate) pages: Vec<Page>,
+}
+
+#[derive(Serialize, Deserialize, Clone, Debug, JsonSchema, PartialEq)]
+pub(crate) struct Page {
+    pub(crate) name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) title: Option<String>,
+}
+
+pub(crate) struct World {
+    pub(crate) server: ApiServer,
+}
+
+/// The response to a request of the api-server.
+pub(crate) struct Answer {
+    pub(crate) code: u16,
+    pub(crate) body: Value,
+    pub(crate) warnings: Vec<String>,
+}
+
+pub(crate) const SITES: &str = "/apis/example.com/v1/namespaces/default/sites";
+
+impl World {
+    /// Makes a server that calls these webhooks for each write of a site, in process.
+    pub(crate) fn calling(webhooks: &WebhookServer) -> Self {
+        let world = Self::new();
+        let service: InProcessWebhooks = webhooks.in_process().unwrap();
+        world.server.route_service_to("hooks", "hooks", service);
+        for path in webhooks.paths() {
+            world.configure(
+                &path,
+                &json!({"service": {
+                    "namespace": "hooks", "name": "hooks", "path": path,
+                }}),
+            );
+        }
+        world
+    }
+
+    /// Makes a server that knows sites.
+    pub(crate) fn new() -> Self {
+        let server = ApiServer::new();
+        server
+            .create(json!({
+                "apiVersion": "apiextensions.k8s.io/v1",
+                "kind": "CustomResourceDefinition",
+                "metadata": {"name": "sites.example.com"},
+                "spec": {
+                    "group": "example.com",
+                    "names": {"kind": "Site", "plural": "sites", "singular": "site", "listKind": "SiteList"},
+                    "scope": "Namespaced",
+                    "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                        "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+                    }}}],
+                },
+            }))
+            .unwrap();
+        Self { server }
+    }
+
+    /// Makes the api-server call the webhook of a path: a mutating one if the path says so.
+    pub(crate) fn configure(&self, path: &str, client_config: &Value) {
+        let kind = match path.contains("mutate") {
+            true => "MutatingWebhookConfiguration",
+            false => "ValidatingWebhookConfiguration",
+        };
+        let name = path.trim_start_matches('/');
+        self.server
+            .create(json!({
+                "apiVersion": "admissionregistration.k8s.io/v1",
+                "kind": kind,
+                "metadata": {"name": name},
+                "webhooks": [{
+                    "name": format!("{name}.example.com"),
+                    "clientConfig": client_config,
+                    "rules": [{
+                        "operations": ["*"], "apiGroups": ["example.com"], "apiVersions": ["v1"],
+                        "resources": ["sites"],
+                    }],
+                    "timeoutSeconds": 5,
+                    "sideEffects": "None",
+                    "admissionReviewVersions": ["v1"],
+                }],
+            }))
+            .unwrap();
+    }
+
+    pub(crate) async fn send(&self, method: Method, path: &str, body: &Value) -> Answer {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("content-type", "application/json")
+            .body(Full::new(Bytes::from(body.to_string())))
+            .unwrap();
+        let response = self.server.service().oneshot(request).await.unwrap();
+        let code = response.status().as_u16();
+        let warnings = response.headers().get_all("warning").iter();
+        let warnings = warnings
+            .map(|text| text.to_str().unwrap().to_owned())
+            .collect();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        Answer {
+            code,
+            body: serde_json::from_slice(&body).unwrap(),
+            warnings,
+        }
+    }
+
+    pub(crate) async fn create(&self, site: &Value) -> Answer {
+        self.send(Method::POST, SITES, site).await
+    }
+}
+
+pub(crate) fn site(name: &str, spec: Value) -> Value {
+    json!({"apiVersion": "example.com/v1", "kind": "Site", "metadata": {"name": name}, "spec": spec})
+}
