@@ -10,6 +10,7 @@ use steersman_controller::{ControllerDefaults, ControllerSettings, ReconcileLimi
 use steersman_lease::LeaderElection;
 use steersman_manager::{Manager, ManagerBuilder, MetricsServer};
 use steersman_serve::{ListenAddress, TlsOptions};
+use steersman_webhook::WebhookServer;
 
 use crate::controller_setting::{Backoff, NamedSetting, by_controller};
 use crate::error::ConfigError;
@@ -96,11 +97,14 @@ fn without_empty_values(mut flags: Flags) -> Flags {
         &mut flags.leader_election_namespace,
         &mut flags.metrics_cert_name,
         &mut flags.metrics_cert_key,
+        &mut flags.webhook_cert_name,
+        &mut flags.webhook_cert_key,
     ] {
         name.take_if(|name| name.is_empty());
     }
-    let folder = &mut flags.metrics_cert_path;
-    folder.take_if(|folder| folder.as_os_str().is_empty());
+    for folder in [&mut flags.metrics_cert_path, &mut flags.webhook_cert_path] {
+        folder.take_if(|folder| folder.as_os_str().is_empty());
+    }
     flags
 }
 
@@ -245,6 +249,19 @@ impl<T> Config<T> {
         }
     }
 
+    /// Makes a server of webhooks on this address, such as `"[::]:9443"`, with the certificate of `--webhook-cert-path`,
+    /// or else with that of [`WebhookServer::new`]. It serves HTTP/2 with `--enable-http2`.
+    pub fn webhook_server(&self, address: impl Into<ListenAddress>) -> WebhookServer {
+        let flags = &self.flags;
+        let (chain, key) = (&flags.webhook_cert_name, &flags.webhook_cert_key);
+        let server = WebhookServer::new(address);
+        let tls = match &flags.webhook_cert_path {
+            Some(folder) => files(folder, chain.as_deref(), key.as_deref()),
+            None => server.tls_options().clone(),
+        };
+        server.tls(tls.http2(flags.enable_http2.unwrap_or_default()))
+    }
+
     /// Returns the options of an election over the Lease of the configuration, or else over the one with the name of
     /// the program.
     fn leader_election(&self, name: &str) -> LeaderElection {
@@ -279,12 +296,9 @@ impl<T> Config<T> {
         if flags.metrics_secure == Some(false) {
             return Some(MetricsServer::new(address));
         }
+        let (chain, key) = (&flags.metrics_cert_name, &flags.metrics_cert_key);
         let tls = match &flags.metrics_cert_path {
-            Some(folder) => {
-                let chain = flags.metrics_cert_name.as_deref().unwrap_or("tls.crt");
-                let key = flags.metrics_cert_key.as_deref().unwrap_or("tls.key");
-                TlsOptions::files(folder.join(chain), folder.join(key))
-            }
+            Some(folder) => files(folder, chain.as_deref(), key.as_deref()),
             None => TlsOptions::self_signed(),
         };
         let http2 = flags.enable_http2.unwrap_or_default();
@@ -294,6 +308,12 @@ impl<T> Config<T> {
             None => server,
         })
     }
+}
+
+/// Returns the settings of a certificate in the files of a folder.
+fn files(folder: &Path, chain: Option<&str>, key: Option<&str>) -> TlsOptions {
+    let (chain, key) = (chain.unwrap_or("tls.crt"), key.unwrap_or("tls.key"));
+    TlsOptions::files(folder.join(chain), folder.join(key))
 }
 
 /// The version in the `User-Agent` of a program that states none.

@@ -63,7 +63,16 @@ pub(crate) struct Flags {
     /// The file of the private key in the folder
     #[arg(long, value_name = "NAME")]
     pub(crate) metrics_cert_key: Option<String>,
-    /// Serve metrics over HTTP/2, too, if they are served with HTTPS
+    /// The folder of the certificate of the webhook server
+    #[arg(long, value_name = "FOLDER", value_parser = OsStringValueParser::new().map(PathBuf::from))]
+    pub(crate) webhook_cert_path: Option<PathBuf>,
+    /// The file of the certificate in the folder
+    #[arg(long, value_name = "NAME")]
+    pub(crate) webhook_cert_name: Option<String>,
+    /// The file of the private key in the folder
+    #[arg(long, value_name = "NAME")]
+    pub(crate) webhook_cert_key: Option<String>,
+    /// Serve metrics and webhooks over HTTP/2, too, where they are served with HTTPS
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = parse_bool)]
     pub(crate) enable_http2: Option<bool>,
     /// Elect a leader on a Lease; other replicas stand by
@@ -133,6 +142,9 @@ impl Flags {
             metrics_cert_path: self.metrics_cert_path.or(lower.metrics_cert_path),
             metrics_cert_name: self.metrics_cert_name.or(lower.metrics_cert_name),
             metrics_cert_key: self.metrics_cert_key.or(lower.metrics_cert_key),
+            webhook_cert_path: self.webhook_cert_path.or(lower.webhook_cert_path),
+            webhook_cert_name: self.webhook_cert_name.or(lower.webhook_cert_name),
+            webhook_cert_key: self.webhook_cert_key.or(lower.webhook_cert_key),
             enable_http2: self.enable_http2.or(lower.enable_http2),
             leader_elect: self.leader_elect.or(lower.leader_elect),
             leader_election_id: self.leader_election_id.or(lower.leader_election_id),

@@ -18,15 +18,6 @@ pub(crate) struct KubebuilderFlags {
     /// No effect
     #[arg(long, hide = true, value_name = "ENCODING")]
     pub(crate) zap_time_encoding: Option<String>,
-    /// Reserved
-    #[arg(long, hide = true, value_name = "FOLDER")]
-    pub(crate) webhook_cert_path: Option<String>,
-    /// Reserved
-    #[arg(long, hide = true, value_name = "NAME")]
-    pub(crate) webhook_cert_name: Option<String>,
-    /// Reserved
-    #[arg(long, hide = true, value_name = "NAME")]
-    pub(crate) webhook_cert_key: Option<String>,
 }
 
 impl KubebuilderFlags {
@@ -37,9 +28,6 @@ impl KubebuilderFlags {
             zap_devel: self.zap_devel.or(lower.zap_devel),
             zap_stacktrace_level: self.zap_stacktrace_level.or(lower.zap_stacktrace_level),
             zap_time_encoding: self.zap_time_encoding.or(lower.zap_time_encoding),
-            webhook_cert_path: self.webhook_cert_path.or(lower.webhook_cert_path),
-            webhook_cert_name: self.webhook_cert_name.or(lower.webhook_cert_name),
-            webhook_cert_key: self.webhook_cert_key.or(lower.webhook_cert_key),
         }
     }
 
@@ -55,11 +43,6 @@ impl KubebuilderFlags {
     /// Returns the flags that were given and have no effect, each with the reason; empty if there are none.
     pub(crate) fn without_effect(&self) -> Vec<&'static str> {
         let is_set = |value: &Option<String>| value.as_deref().is_some_and(|text| !text.is_empty());
-        let webhook = [
-            &self.webhook_cert_path,
-            &self.webhook_cert_name,
-            &self.webhook_cert_key,
-        ];
         let known = [
             (
                 is_set(&self.zap_stacktrace_level),
@@ -68,11 +51,6 @@ impl KubebuilderFlags {
             (
                 is_set(&self.zap_time_encoding),
                 "--zap-time-encoding (log lines have the time in RFC 3339, with --log-format human and json)",
-            ),
-            (
-                webhook.into_iter().any(is_set),
-                "--webhook-cert-path, --webhook-cert-name and --webhook-cert-key (reserved: a program with a \
-                 webhook server has flags of its own for the certificate)",
             ),
         ];
         let given = known.into_iter().filter(|(is_given, _)| *is_given);

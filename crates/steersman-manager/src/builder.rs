@@ -11,6 +11,7 @@ use steersman_client::{ClientOptions, check_field_manager};
 use steersman_controller::ControllerDefaults;
 use steersman_events::{EventLimits, EventMetrics, EventPublisher};
 use steersman_lease::{ElectionMetrics, Elector, LeaderElection};
+use steersman_webhook::WebhookServer;
 
 use crate::cluster::{Cluster, with_metrics};
 use crate::clusters::AddedClusters;
@@ -159,6 +160,15 @@ impl ManagerBuilder {
     /// `MetricsServer::secure("[::]:8443")` is the usual server.
     pub fn metrics(mut self, server: impl Into<MetricsServer>) -> Self {
         self.servers.metrics = Some(server.into());
+        self
+    }
+
+    /// Serves the webhooks of the operator: see [`WebhookServer`]. They start before the caches, because listing a kind
+    /// may need its conversion webhook, and stop after them. Each replica serves them, also a standby. `/readyz` has a
+    /// check `webhook`, which passes once the server answers a TLS handshake (`ADMIT-5`): the Service of the webhooks then
+    /// sends requests to this replica.
+    pub fn webhooks(mut self, server: WebhookServer) -> Self {
+        self.servers.webhooks = Some(server);
         self
     }
 

@@ -59,8 +59,8 @@ pub enum Error {
         /// The names of the controllers, in order.
         known: Vec<String>,
     },
-    /// A server of health probes or metrics was declared in a way that cannot work.
-    #[error("the server of health probes or metrics cannot be made as declared")]
+    /// A server of health probes, metrics or webhooks was declared in a way that cannot work.
+    #[error("the server of health probes, metrics or webhooks cannot be made as declared")]
     Server(#[from] steersman_serve::Error),
     /// A health endpoint has two checks of the same name.
     #[error("there is a check named {name:?} already: give one of the two another name")]

@@ -7,11 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
-use prometheus::Registry;
 use steersman_api::Connection;
 use steersman_serve::{
-    AccessControl, CertificateMetrics, Error as ServeError, Limits, ListenAddress, ReviewedAccess,
-    Route, Routes, ServerOptions, TlsOptions, text_response,
+    AccessControl, Error as ServeError, Limits, ListenAddress, ReviewedAccess, Route, Routes,
+    ServerOptions, TlsOptions, text_response,
 };
 
 /// The server of `/healthz`, `/livez` and `/readyz`; see [`ManagerBuilder::health`](crate::ManagerBuilder::health).
@@ -198,19 +197,6 @@ impl MetricsServer {
     pub(crate) fn is_open(&self) -> bool {
         let needs_certificate = self.tls.as_ref().is_some_and(TlsOptions::has_client_ca);
         matches!(self.access, Access::Open) && !needs_certificate
-    }
-
-    /// Returns the options of the server. Counts changed certificate files in the registry.
-    pub(crate) fn server_options(&self, registry: &Registry) -> Result<ServerOptions, ServeError> {
-        let options = ServerOptions::new().limits(self.limits);
-        let Some(tls) = &self.tls else {
-            return Ok(options);
-        };
-        if tls.has_metrics() {
-            return Ok(options.tls(tls.clone()));
-        }
-        let metrics = CertificateMetrics::register(registry)?;
-        Ok(options.tls(tls.clone().metrics(metrics)))
     }
 
     /// Checks the paths of the added routes.

@@ -1,4 +1,4 @@
-//! Driver: the runnables of the servers of health probes and metrics, and the routes of the latter.
+//! Driver: the runnables of the servers of health probes, metrics and webhooks, and the routes of the metrics server.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,9 +10,10 @@ use parking_lot::Mutex;
 use prometheus::Registry;
 use steersman_api::Connection;
 use steersman_serve::{
-    Error as ServeError, ListenAddress, MetricsPage, Route, Routes, Server, ServerOptions,
-    text_response,
+    CertificateMetrics, Error as ServeError, ListenAddress, MetricsPage, Route, Routes, Server,
+    ServerOptions, TlsOptions, dial_tls, text_response,
 };
+use steersman_webhook::{WebhookMetrics, WebhookServer};
 
 use crate::diagnostics::Diagnostics;
 use crate::error::{BoxError, Error};
@@ -23,9 +24,11 @@ use crate::probes::{AddedChecks, probe_routes};
 use crate::process_metrics;
 use crate::runnable::{RunContext, Runnable};
 
-/// A server that a manager runs in the group of servers, which starts first and stops last.
+/// A server that a manager runs.
 pub(crate) struct HttpServer {
     pub(crate) name: &'static str,
+    /// [`Group::HttpServers`], which starts first and stops last, or [`Group::Webhooks`].
+    pub(crate) group: Group,
     pub(crate) address: ListenAddress,
     pub(crate) options: ServerOptions,
     pub(crate) routes: Routes,
@@ -43,6 +46,7 @@ pub(crate) struct BoundAddress {
 pub(crate) struct ServerDeclarations {
     pub(crate) health: Option<HealthServer>,
     pub(crate) metrics: Option<MetricsServer>,
+    pub(crate) webhooks: Option<WebhookServer>,
 }
 
 /// What the servers of a manager show, and where they listen.
@@ -54,6 +58,14 @@ pub(crate) struct HttpServers {
     pub(crate) diagnostics: Diagnostics,
     pub(crate) health_bound: BoundAddress,
     pub(crate) metrics_bound: BoundAddress,
+    pub(crate) webhooks_bound: BoundAddress,
+}
+
+/// Registers the metrics of certificate files when the first server with such files asks for them. The servers of a
+/// manager share them.
+struct SharedCertificateMetrics<'a> {
+    registry: &'a Registry,
+    registered: Option<CertificateMetrics>,
 }
 
 impl BoundAddress {
@@ -72,7 +84,41 @@ impl ServerDeclarations {
             metrics.check()?;
             metrics.check_routes()?;
         }
+        if let Some(webhooks) = &self.webhooks {
+            webhooks.check()?;
+        }
         Ok(())
+    }
+
+    /// Returns the webhooks, unless their server is off.
+    pub(crate) fn webhooks(&self) -> Option<&WebhookServer> {
+        let webhooks = self.webhooks.as_ref();
+        webhooks.filter(|webhooks| !webhooks.address().is_off())
+    }
+}
+
+impl BoundAddress {
+    /// Returns an error unless the server listens and answers a handshake.
+    pub(crate) async fn dial(self) -> Result<(), String> {
+        match self.get() {
+            Some(address) => dial_tls(address).await,
+            None => Err("the server does not listen yet".to_owned()),
+        }
+    }
+}
+
+impl SharedCertificateMetrics<'_> {
+    /// Returns the settings with metrics, unless they have metrics of their own.
+    fn add_to(&mut self, tls: &TlsOptions) -> Result<TlsOptions, ServeError> {
+        if tls.has_metrics() {
+            return Ok(tls.clone());
+        }
+        let metrics = match self.registered.take() {
+            Some(metrics) => metrics,
+            None => CertificateMetrics::register(self.registry)?,
+        };
+        self.registered = Some(metrics.clone());
+        Ok(tls.clone().metrics(metrics))
     }
 }
 
@@ -86,6 +132,7 @@ impl HttpServers {
             diagnostics,
             health_bound: BoundAddress::default(),
             metrics_bound: BoundAddress::default(),
+            webhooks_bound: BoundAddress::default(),
         }
     }
 
@@ -98,10 +145,15 @@ impl HttpServers {
         registry: &Registry,
     ) -> Result<Vec<HttpServer>, Error> {
         let mut declared = Vec::new();
+        let mut certificates = SharedCertificateMetrics {
+            registry,
+            registered: None,
+        };
         let health = servers.health.as_ref();
         if let Some(health) = health.filter(|health| !health.address.is_off()) {
             declared.push(HttpServer {
                 name: "health",
+                group: Group::HttpServers,
                 address: health.address.clone(),
                 options: health.options.clone(),
                 routes: probe_routes(health, monitor, &self.live, &self.ready)?,
@@ -111,12 +163,29 @@ impl HttpServers {
         let metrics = servers.metrics.as_ref();
         if let Some(metrics) = metrics.filter(|metrics| !metrics.address.is_off()) {
             process_metrics::register(registry).map_err(Error::Metrics)?;
+            let mut options = ServerOptions::new().limits(metrics.limits);
+            if let Some(tls) = &metrics.tls {
+                options = options.tls(certificates.add_to(tls)?);
+            }
             declared.push(HttpServer {
                 name: "metrics",
+                group: Group::HttpServers,
                 address: metrics.address.clone(),
-                options: metrics.server_options(registry)?,
+                options,
                 routes: metrics_routes(metrics, connection, registry, &self.diagnostics)?,
                 bound: self.metrics_bound.clone(),
+            });
+        }
+        if let Some(webhooks) = servers.webhooks() {
+            let tls = certificates.add_to(webhooks.tls_options())?;
+            let metrics = WebhookMetrics::register(registry).map_err(Error::Metrics)?;
+            declared.push(HttpServer {
+                name: "webhook",
+                group: Group::Webhooks,
+                address: webhooks.address().clone(),
+                options: webhooks.server_options(tls),
+                routes: webhooks.routes_with(&metrics)?,
+                bound: self.webhooks_bound.clone(),
             });
         }
         Ok(declared)
@@ -129,7 +198,7 @@ impl Runnable for HttpServer {
     }
 
     fn group(&self) -> Group {
-        Group::HttpServers
+        self.group
     }
 
     fn says_when_ready(&self) -> bool {

@@ -23,6 +23,8 @@ pub(crate) struct Monitor {
     /// The tasks of the framework that ended although they were not asked to stop.
     ended_tasks: Mutex<Vec<String>>,
     liveness: Mutex<Liveness>,
+    /// Group and kind of what the manager's own webhooks convert.
+    converted: Mutex<Vec<(String, String)>>,
 }
 
 /// How far the run of a manager has come.
@@ -64,7 +66,23 @@ impl Monitor {
             tasks: Mutex::default(),
             ended_tasks: Mutex::default(),
             liveness: Mutex::default(),
+            converted: Mutex::default(),
         }
+    }
+
+    /// Notes the kinds that the manager's own webhooks convert.
+    pub(crate) fn converts(&self, kinds: Vec<(String, String)>) {
+        *self.converted.lock() = kinds;
+    }
+
+    /// Returns whether a list of this kind may need the manager's own webhook, which is called only when the manager is
+    /// ready (HEALTH-2).
+    pub(crate) fn is_converted_here(&self, kind: &Kind) -> bool {
+        let converted = self.converted.lock();
+        let is_same = |(group, name): &(String, String)| {
+            group == kind.gvk().group() && name == kind.gvk().kind()
+        };
+        converted.iter().any(is_same)
     }
 
     pub(crate) fn stage(&self) -> RunStage {

@@ -15,14 +15,17 @@
 //! 11. `configuration`: flags, variables, a file and logging (feature `cli`).
 //! 12. [`events`]: what the operator tells people about its objects.
 //! 13. [`clusters`]: controllers of several clusters.
-//! 14. [`probes_and_metrics`]: probes of the kubelet, and what Prometheus reads.
-//! 15. `production`: a Deployment, its permissions, alerts and tuning (feature `cli`).
-//! 16. [`api_server`]: the embedded API server.
-//! 17. [`faults`]: failures on demand.
-//! 18. [`player`]: the controllers, scheduler and kubelets that it stands in for.
-//! 19. [`testing`]: tests of whole operators, in milliseconds.
-//! 20. [`troubleshooting`]: error messages, their causes and the remedy.
-//! 21. [`coming_from_kube_rs`] and [`coming_from_controller_runtime`]: names side by side.
+//! 14. [`webhooks`]: defaults and refusals before objects are stored.
+//! 15. [`certificates`]: certificates of webhooks, from files or from the operator itself.
+//! 16. [`versions`]: conversions between the versions of a kind.
+//! 17. [`probes_and_metrics`]: probes of the kubelet, and what Prometheus reads.
+//! 18. `production`: a Deployment, its permissions, alerts and tuning (feature `cli`).
+//! 19. [`api_server`]: the embedded API server.
+//! 20. [`faults`]: failures on demand.
+//! 21. [`player`]: the controllers, scheduler and kubelets that it stands in for.
+//! 22. [`testing`]: tests of whole operators, in milliseconds.
+//! 23. [`troubleshooting`]: error messages, their causes and the remedy.
+//! 24. [`coming_from_kube_rs`] and [`coming_from_controller_runtime`]: names side by side.
 
 /// Declares one page. The links between pages get their targets here, because in the book they lead to files.
 macro_rules! page {
@@ -40,6 +43,9 @@ macro_rules! page {
         #[doc = "[manager]: crate::guide::manager"]
         #[doc = "[configuration]: crate::guide::configuration"]
         #[doc = "[clusters]: crate::guide::clusters"]
+        #[doc = "[webhooks]: crate::guide::webhooks"]
+        #[doc = "[certificates]: crate::guide::certificates"]
+        #[doc = "[versions]: crate::guide::versions"]
         #[doc = "[probes-and-metrics]: crate::guide::probes_and_metrics"]
         #[doc = "[events]: crate::guide::events"]
         #[doc = "[leader-election]: crate::guide::leader_election"]
@@ -67,6 +73,9 @@ page!(manager, "../guide/manager.md");
 #[cfg(feature = "cli")]
 page!(configuration, "../guide/configuration.md");
 page!(clusters, "../guide/clusters.md");
+page!(webhooks, "../guide/webhooks.md");
+page!(certificates, "../guide/certificates.md");
+page!(versions, "../guide/versions.md");
 page!(probes_and_metrics, "../guide/probes-and-metrics.md");
 page!(events, "../guide/events.md");
 page!(leader_election, "../guide/leader-election.md");

@@ -76,7 +76,7 @@
 //!
 //! The names that a first operator needs are at the root. All others are in the modules of their crates, here in
 //! the order in which an event passes through them: [`object`], [`api`], [`informer`], [`cache`], [`client`],
-//! [`desired`], [`workqueue`], [`controller`], [`events`], [`lease`], [`manager`]. The feature `cli` adds the module `cli`: flags,
+//! [`desired`], [`workqueue`], [`controller`], [`events`], [`lease`], [`webhook`], [`manager`]. The feature `cli` adds the module `cli`: flags,
 //! environment variables, a configuration file and logging for the `main` of an operator.
 #![doc = include_str!("guide/derive.md")]
 
@@ -95,6 +95,7 @@ pub use steersman_lease as lease;
 pub use steersman_manager as manager;
 pub use steersman_object as object;
 pub use steersman_serve as serve;
+pub use steersman_webhook as webhook;
 pub use steersman_workqueue as workqueue;
 
 pub use steersman_api::Connection;

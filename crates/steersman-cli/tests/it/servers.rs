@@ -138,3 +138,24 @@ fn an_address_without_a_port_is_refused() {
     let error = Args::try_parse_from(words).unwrap_err().to_string();
     assert!(error.contains(":8081"), "{error}");
 }
+
+#[tokio::test]
+async fn the_certificate_of_webhooks_comes_from_their_flags() {
+    let server = ApiServer::new();
+    let connection = Connection::in_process(server.service(), "default");
+    let flags = [
+        "--health-probe-bind-address=0",
+        "--webhook-cert-path=/nowhere",
+        "--webhook-cert-key=key.pem",
+        "--webhook-cert-name=chain.pem",
+    ];
+    let config = config(&flags);
+    let manager = config
+        .manager_over(connection, "program")
+        .webhooks(config.webhook_server("127.0.0.1:0"))
+        .build()
+        .unwrap();
+    let failed = manager.start(Shutdown::never()).await.unwrap_err();
+    let source = std::error::Error::source(&failed).unwrap().to_string();
+    assert!(source.contains("/nowhere/chain.pem"), "{failed}: {source}");
+}

@@ -3,11 +3,15 @@
 use std::future::Future;
 use std::net::SocketAddr;
 
+use steersman_webhook::{AuthorityMetrics, BuiltInCertificates};
+
 use super::Manager;
 use crate::diagnostics::Diagnostics;
 use crate::error::{BoxError, Error};
 use crate::http_server::ServerDeclarations;
+use crate::order::Group;
 use crate::probes::BuiltIn;
+use crate::runnable::from_fn;
 
 impl Manager {
     /// Adds a named check to `/livez` and `/healthz`. The kubelet restarts a Pod with a liveness probe that fails, so
@@ -76,7 +80,13 @@ impl Manager {
         self.shared.http.metrics_bound.get()
     }
 
-    /// Adds the servers of health probes and metrics.
+    /// Returns the address of the server of webhooks; see [`health_address`](Self::health_address).
+    #[must_use]
+    pub fn webhook_address(&self) -> Option<SocketAddr> {
+        self.shared.http.webhooks_bound.get()
+    }
+
+    /// Adds the servers of health probes, metrics and webhooks.
     pub(crate) fn add_servers(&self, servers: &ServerDeclarations) -> Result<(), Error> {
         let shared = &self.shared;
         let (connection, registry) = (self.connection(), self.metrics_registry());
@@ -86,6 +96,43 @@ impl Manager {
         {
             self.add(server)?;
         }
+        if let Some(webhooks) = servers.webhooks() {
+            shared.monitor.converts(webhooks.converted_kinds());
+            if let Some(certificates) = webhooks.built_in_certificates() {
+                self.add_certificates(certificates.clone())?;
+            }
+            // ADMIT-5
+            let bound = shared.http.webhooks_bound.clone();
+            self.add_ready_check("webhook", move || bound.clone().dial())?;
+        }
         Ok(())
+    }
+
+    /// Adds the loops of the built-in certificates: one in every replica, and one in the leader.
+    fn add_certificates(&self, mut certificates: BuiltInCertificates) -> Result<(), Error> {
+        if !certificates.has_metrics() {
+            let metrics = AuthorityMetrics::register(self.metrics_registry());
+            certificates = certificates.metrics(metrics.map_err(Error::Metrics)?);
+        }
+        let (followed, connection) = (certificates.clone(), self.connection().clone());
+        let follow = from_fn(
+            "webhook certificate",
+            Group::Webhooks,
+            |context| async move {
+                followed.follow(&connection, context.cancellation()).await;
+                Ok(())
+            },
+        );
+        let connection = self.connection().clone();
+        let lead = from_fn(
+            "webhook authority",
+            Group::LeaderElected,
+            |context| async move {
+                certificates.lead(&connection, context.cancellation()).await;
+                Ok(())
+            },
+        );
+        self.add(follow)?;
+        self.add(lead)
     }
 }

@@ -15,7 +15,8 @@ use crate::monitor::{Monitor, RunStage};
 impl Monitor {
     /// Returns the checks of readiness (HEALTH-2). `manager` passes from the start of the manager until its stop, and
     /// `informers` if each declared kind of the manager's own cluster has synced once. A kind that fails later is a
-    /// finding and no failure, and so is a kind of another cluster, because clusters come and go.
+    /// finding and no failure, and so is a kind of another cluster, because clusters come and go, and a kind that the
+    /// manager's own webhook converts, because no webhook is called before the manager is ready.
     pub(crate) fn ready_checks(&self) -> [Check; 2] {
         let stage = self.stage();
         let manager = match stage {
@@ -28,7 +29,8 @@ impl Monitor {
         let mut all_synced = true;
         for (cluster, report) in &informers {
             let is_awaited = report.is_declared && !report.has_synced;
-            all_synced &= !is_awaited || cluster.is_some();
+            let may_wait = cluster.is_some() || self.is_converted_here(&report.kind);
+            all_synced &= !is_awaited || may_wait;
             if is_awaited || report.state.is_degraded() {
                 findings.push(finding(cluster.as_deref(), report));
             }

@@ -16,6 +16,7 @@ mod unreachable_clusters;
 mod declaring;
 mod probes;
 mod metrics_server;
+mod webhooks;
 mod ending_leads;
 mod leading;
 mod seeds;
