@@ -41,6 +41,7 @@ impl Part {
             Self::Scaling => "scaling",
             Self::Steady => "steady",
             Self::Port => "port",
+            Self::Webhooks => "webhooks",
         }
     }
 

@@ -145,6 +145,8 @@ pub(crate) enum Part {
     Load,
     /// An operator before and after its port from kube-runtime.
     Port,
+    /// Webhooks: what they add to a write.
+    Webhooks,
     /// Kinds other than Pods.
     Kinds,
     /// Memory by options of the cache.

@@ -13,6 +13,7 @@ mod storm;
 mod apart;
 mod reconcile_count;
 mod children;
+pub(crate) mod admission;
 pub(crate) mod port;
 mod latency;
 mod outage;

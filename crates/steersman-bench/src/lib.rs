@@ -44,6 +44,8 @@ enum Measurement {
     Load(RunLength),
     /// An operator before and after its port from kube-runtime.
     Port(RunLength),
+    /// Webhooks: the time that they add to a write, and reviews per second.
+    Webhooks(RunLength),
     /// Kinds other than Pods.
     Kinds(Foreign),
     /// Memory by option of the cache.
@@ -101,6 +103,7 @@ pub fn run() -> ExitCode {
         Measurement::Controller(asked) => print_figures(cache::controller::measure(asked.quick)),
         Measurement::Load(asked) => print_figures(cache::load::measure(asked.quick)),
         Measurement::Port(asked) => print_figures(cache::port::measure(asked.quick)),
+        Measurement::Webhooks(asked) => print_figures(cache::admission::measure_all(asked.quick)),
         Measurement::Steady { asked, long } => {
             print_figures(cache::steady::measure(asked.quick, long))
         }

@@ -44,6 +44,8 @@ const LABELS: &[&str] = &[
     "version",
     // The path of a webhook.
     "webhook",
+    // Which certificate was replaced.
+    "what",
 ];
 
 /// Packages that read metrics of others, or define none of an operator.

@@ -11,7 +11,9 @@ use steersman_object::TypedObject;
 
 use super::storm::StormFigures;
 use super::words::{MeasuredCache, SyncTask, Synced};
-use super::{children, latency, load, outage, peers, port, queue, steady, storm, unseen};
+use super::{
+    admission, children, latency, load, outage, peers, port, queue, steady, storm, unseen,
+};
 use crate::process::{Outcome, send};
 use crate::samples::document::Document;
 use crate::samples::{Sample, Widget};
@@ -49,6 +51,11 @@ pub(crate) enum ClientRole {
         /// Uses kube-runtime's controller.
         #[arg(long)]
         peer: bool,
+    },
+    /// Writes without and with a webhook.
+    Admission {
+        #[arg(long)]
+        writes: u32,
     },
     /// Runs the ported operator, or the one before the port.
     Port {
@@ -108,6 +115,7 @@ impl ClientRole {
                 Self::Children { owners, peer } => {
                     send(&Box::pin(children::measure(by(peer), owners)).await?)
                 }
+                Self::Admission { writes } => send(&Box::pin(admission::measure(writes)).await?),
                 Self::Port {
                     kubeconfig,
                     documents,

@@ -1,0 +1,230 @@
+//! Driver: measures what a webhook adds to a write, and how many reviews a webhook decides.
+//!
+//! The API server and the server of the webhook are in one process, each on a runtime of its own; the connections
+//! between them, and from the client, are HTTPS over loopback.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Request;
+use http_body_util::Full;
+use k8s_openapi::api::core::v1::ConfigMap;
+use rcgen::{CertificateParams, KeyPair};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use steersman_api::{Api, Connection, WriteOptions};
+use steersman_object::ObjectKey;
+use steersman_serve::{Server, SharedCertificate, TlsOptions};
+use steersman_webhook::{
+    AdmissionContext, Defaulter, Refusal, Validator, WebhookMetrics, WebhookServer,
+};
+use tokio::runtime::Builder;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+
+use super::apart::{ServerApart, refused};
+use crate::process::{Actor, Outcome, cpu_time, progress};
+use crate::report::{Figure, Spread};
+
+/// The figures of one run.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct AdmissionFigures {
+    /// The median time of a write without webhooks, in microseconds.
+    without: f64,
+    /// The median time of a write with a defaulter.
+    with: f64,
+    /// Reviews per second of processor time.
+    reviews: f64,
+}
+
+/// A defaulter and a validator of ConfigMaps.
+struct Checked;
+
+const NAMESPACE: &str = "default";
+const PATH: &str = "/mutate--v1-configmap";
+/// The pause between two writes, as in the measurement of latencies.
+const QUIET: Duration = Duration::from_millis(2);
+
+impl Defaulter<ConfigMap> for Checked {
+    async fn default(&self, object: &mut ConfigMap, _: &AdmissionContext) -> Result<(), Refusal> {
+        let data = object.data.get_or_insert_default();
+        data.entry("added".to_owned())
+            .or_insert_with(|| "yes".to_owned());
+        Ok(())
+    }
+}
+
+impl Validator<ConfigMap> for Checked {
+    async fn validate_create(&self, new: &ConfigMap, _: &AdmissionContext) -> Result<(), Refusal> {
+        match &new.data {
+            Some(data) if data.len() > 100 => Err(Refusal::denied("at most 100 keys")),
+            _ => Ok(()),
+        }
+    }
+
+    async fn validate_update(
+        &self,
+        _: &ConfigMap,
+        new: &ConfigMap,
+        ctx: &AdmissionContext,
+    ) -> Result<(), Refusal> {
+        self.validate_create(new, ctx).await
+    }
+}
+
+/// Runs all measurements.
+pub(crate) async fn measure_all(quick: bool) -> Outcome<Vec<Figure>> {
+    let (writes, runs) = if quick { (50, 2) } else { (2000, 5) };
+    let number = writes.to_string();
+    let mut measured: Vec<AdmissionFigures> = Vec::new();
+    for run in 1..=runs {
+        progress(format!(
+            "{number} writes without and with a webhook, run {run} of {runs}"
+        ));
+        let mut client = Actor::client(&["admission", "--writes", &number])?;
+        measured.push(client.receive().await?);
+        client.end().await?;
+    }
+    let over = |of: fn(&AdmissionFigures) -> f64| Spread::over(&measured, of);
+    let writes = format!("median of {number} creations of a ConfigMap, over HTTPS on one machine");
+    Ok(vec![
+        Figure::new(
+            "webhooks/without",
+            format!("time of a write without webhooks, {writes}"),
+            "µs",
+            over(|one| one.without),
+        ),
+        Figure::new(
+            "webhooks/added",
+            format!("time that a typed defaulter adds to a write, {writes}"),
+            "µs",
+            over(|one| one.with - one.without),
+        )
+        .at_most(150.0),
+        Figure::new(
+            "webhooks/reviews",
+            "rate of reviews that typed webhooks decide on one core, in process: a defaulter that adds a key, then a validator",
+            "reviews/s",
+            over(|one| one.reviews),
+        )
+        .more_is_better()
+        .at_least(5000.0),
+    ])
+}
+
+/// Measures one run.
+pub(crate) async fn measure(writes: u32) -> Outcome<AdmissionFigures> {
+    let webhooks = WebhookServer::new("127.0.0.1:0")
+        .defaulter::<ConfigMap>(Checked)
+        .validator::<ConfigMap>(Checked);
+    let reviews = rate(&webhooks, writes).await?;
+    let apart = ServerApart::serve([]).await?;
+    let client = Connection::from_kubeconfig(apart.kubeconfig()).await?;
+    let api = Api::<ConfigMap>::typed(client.connect().await?);
+    let without = median(&api, "without", writes).await?;
+
+    let key = KeyPair::generate()?;
+    let params = CertificateParams::new(vec!["127.0.0.1".to_owned()])?;
+    let chain = params.self_signed(&key)?.pem();
+    let certificate = SharedCertificate::new();
+    certificate.set(&chain, &key.serialize_pem())?;
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()?;
+    let options = webhooks.server_options(TlsOptions::shared(certificate));
+    let routes = webhooks.routes_with(&WebhookMetrics::register(&prometheus::Registry::new())?)?;
+    let (address, stop) = (webhooks.address().clone(), CancellationToken::new());
+    let bound = runtime
+        .spawn(async move { Server::bind("webhook", &address, options).await })
+        .await??;
+    let url = format!("https://{}{PATH}", bound.local_address());
+    runtime.spawn(bound.run(routes, stop.clone()));
+    configure(&apart, &url, &chain)?;
+    let with = median(&api, "with", writes).await?;
+    stop.cancel();
+    runtime.shutdown_background();
+    drop(apart);
+    Ok(AdmissionFigures {
+        without,
+        with,
+        reviews,
+    })
+}
+
+fn configure(apart: &ServerApart, url: &str, chain: &str) -> Outcome<()> {
+    use base64::Engine as _;
+    let bundle = base64::engine::general_purpose::STANDARD.encode(chain);
+    apart
+        .server
+        .create(json!({
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "MutatingWebhookConfiguration",
+            "metadata": {"name": "defaults"},
+            "webhooks": [{
+                "name": "defaults.example.com",
+                "clientConfig": {"url": url, "caBundle": bundle},
+                "rules": [{
+                    "operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"],
+                    "resources": ["configmaps"],
+                }],
+                "sideEffects": "None",
+                "admissionReviewVersions": ["v1"],
+            }],
+        }))
+        .map_err(refused)?;
+    Ok(())
+}
+
+/// Returns the median time of a creation, in microseconds.
+async fn median(api: &Api<ConfigMap>, prefix: &str, writes: u32) -> Outcome<f64> {
+    let mut times = Vec::new();
+    for number in 0..writes {
+        let object = ConfigMap {
+            metadata: ObjectKey::namespaced(NAMESPACE, format!("{prefix}-{number}")).to_meta(),
+            ..ConfigMap::default()
+        };
+        tokio::time::sleep(QUIET).await;
+        let begun = Instant::now();
+        api.create(&object, &WriteOptions::new()).await?;
+        times.push(begun.elapsed());
+    }
+    times.sort();
+    let median = times.get(times.len() / 2).copied().unwrap_or_default();
+    Ok(median.as_secs_f64() * 1e6)
+}
+
+/// Returns the number of reviews that the webhooks decide per second of processor time.
+async fn rate(webhooks: &WebhookServer, reviews: u32) -> Outcome<f64> {
+    let service = webhooks.in_process()?;
+    let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+        "uid": "0b4ac1a5-9ad1-44f0-a72b-8ed1ae4c3ea1",
+        "kind": {"group": "", "version": "v1", "kind": "ConfigMap"},
+        "resource": {"group": "", "version": "v1", "resource": "configmaps"},
+        "operation": "CREATE", "name": "a", "namespace": NAMESPACE, "userInfo": {"username": "jane"},
+        "object": {
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "a", "namespace": NAMESPACE, "labels": {"app": "a"}},
+            "data": {"one": "1", "two": "2", "text": "x".repeat(1000)},
+        },
+    }});
+    let body = Arc::new(Bytes::from(review.to_string()));
+    let begun = cpu_time();
+    for number in 0..reviews {
+        let path = match number % 2 {
+            0 => PATH,
+            _ => "/validate--v1-configmap",
+        };
+        let request = Request::post(path)
+            .header("content-type", "application/json")
+            .body(Full::new(Bytes::clone(&body)))?;
+        let response = service.clone().oneshot(request).await?;
+        if !response.status().is_success() {
+            return Err(format!("a review was answered with {}", response.status()).into());
+        }
+    }
+    let seconds = (cpu_time() - begun).as_secs_f64();
+    Ok(f64::from(reviews) / seconds)
+}
