@@ -129,7 +129,7 @@ pub(crate) async fn measure(writes: u32) -> Outcome<AdmissionFigures> {
     let params = CertificateParams::new(vec!["127.0.0.1".to_owned()])?;
     let chain = params.self_signed(&key)?.pem();
     let certificate = SharedCertificate::new();
-    certificate.set(&chain, &key.serialize_pem())?;
+    certificate.set(&chain, key.serialize_pem())?;
     let runtime = Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()

@@ -86,7 +86,7 @@ async fn a_defaulter_keeps_fields_that_its_type_does_not_have() {
         "host": "a", "added": {"later": true},
         "pages": [{"name": "home", "layout": 7}, {"name": "news", "title": "Today", "layout": null}],
     });
-    let created = world.create(&site("a", spec)).await;
+    let created = world.create(&site("a", &spec)).await;
     assert_eq!(created.code, 201, "{}", created.body);
     let expected = json!({
         "host": "a", "added": {"later": true}, "replicas": 2,
@@ -103,14 +103,14 @@ async fn a_defaulter_keeps_fields_that_its_type_does_not_have() {
 async fn an_error_of_a_defaulter_refuses_the_request_with_its_text() {
     let webhooks = WebhookServer::new("0").defaulter::<Site>(Defaults);
     let world = World::calling(&webhooks);
-    let refused = world.create(&site("a", json!({"host": "refused"}))).await;
+    let refused = world.create(&site("a", &json!({"host": "refused"}))).await;
     assert_eq!(refused.code, 403);
     let message = refused.body["message"].as_str().unwrap();
     assert!(
         message.contains("denied the request: no host of this name"),
         "{message}"
     );
-    let shape = world.create(&site("a", json!({"host": 7}))).await;
+    let shape = world.create(&site("a", &json!({"host": 7}))).await;
     assert_eq!(shape.code, 400, "{}", shape.body);
     let message = shape.body["message"].as_str().unwrap();
     assert!(
@@ -123,7 +123,7 @@ async fn an_error_of_a_defaulter_refuses_the_request_with_its_text() {
 async fn a_validator_decides_creations_changes_and_deletions() {
     let world = World::calling(&WebhookServer::new("0").validator::<Site>(Rules));
     let refused = world
-        .create(&site("a", json!({"host": "", "replicas": 11})))
+        .create(&site("a", &json!({"host": "", "replicas": 11})))
         .await;
     assert_eq!(refused.code, 422);
     assert_eq!(refused.body["reason"], "Invalid");
@@ -142,7 +142,7 @@ async fn a_validator_decides_creations_changes_and_deletions() {
     );
 
     let warned = world
-        .create(&site("a", json!({"host": "kept", "replicas": 1})))
+        .create(&site("a", &json!({"host": "kept", "replicas": 1})))
         .await;
     assert_eq!(warned.code, 201);
     assert_eq!(
@@ -166,7 +166,7 @@ async fn a_validator_decides_creations_changes_and_deletions() {
         (refused.code, &refused.body["reason"]),
         (409, &json!("Conflict"))
     );
-    world.create(&site("b", json!({"host": "free"}))).await;
+    world.create(&site("b", &json!({"host": "free"}))).await;
     let deleted = world
         .send(Method::DELETE, &format!("{SITES}/b"), &json!({}))
         .await;
@@ -199,7 +199,7 @@ async fn a_kind_known_at_run_time_has_webhooks_that_see_user_and_dry_run() {
     let world = World::calling(&WebhookServer::new("0").defaulter_of(&kind, Labels));
     let path = format!("{SITES}?dryRun=All");
     let made = world
-        .send(Method::POST, &path, &site("a", json!({"host": "a"})))
+        .send(Method::POST, &path, &site("a", &json!({"host": "a"})))
         .await;
     assert_eq!(made.code, 201, "{}", made.body);
     let labels = &made.body["metadata"]["labels"];

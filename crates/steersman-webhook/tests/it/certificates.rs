@@ -411,7 +411,7 @@ async fn no_write_is_refused_while_the_authority_is_replaced() {
         hooks["webhooks"][index]["clientConfig"]["service"]["path"] = json!(path);
     }
     server.create(hooks).unwrap();
-    let refused = world.create(&site("early", json!({"host": "a"}))).await;
+    let refused = world.create(&site("early", &json!({"host": "a"}))).await;
     assert_eq!(refused.code, 500, "{}", refused.body);
 
     let _loops = [follow(server, &options), lead(server, &options)];

@@ -42,7 +42,7 @@ async fn each_handler_sees_the_changes_of_those_before_it() {
         .then(defaulter_handler::<Site>(Doubled));
     let world = World::calling(&WebhookServer::new("0").handler("/mutate-all", chain));
     let made = world
-        .create(&site("a", json!({"host": "a", "replicas": 3})))
+        .create(&site("a", &json!({"host": "a", "replicas": 3})))
         .await;
     assert_eq!(made.code, 201, "{}", made.body);
     assert_eq!(
@@ -65,7 +65,7 @@ async fn the_first_refusal_is_the_response_and_no_later_handler_is_called() {
             AdmissionResponse::allowed()
         }));
     let world = World::calling(&WebhookServer::new("0").handler("/validate-all", chain));
-    let refused = world.create(&site("a", json!({"host": "a"}))).await;
+    let refused = world.create(&site("a", &json!({"host": "a"}))).await;
     assert_eq!(refused.code, 403);
     let message = refused.body["message"].as_str().unwrap();
     assert!(

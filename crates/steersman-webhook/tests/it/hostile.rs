@@ -64,11 +64,11 @@ async fn decided(webhooks: &InProcessWebhooks, review: &Value) -> Value {
 #[tokio::test(start_paused = true)]
 async fn a_review_that_cannot_be_decided_is_refused_with_a_400_that_says_why() {
     let webhooks = webhooks().in_process().unwrap();
-    let good = site("a", json!({"host": "a"}));
+    let good = site("a", &json!({"host": "a"}));
     let other_kind = review("Page", &good);
     let mut empty = review("Site", &good);
     empty["request"]["object"] = json!(null);
-    let wrong = review("Site", &site("a", json!({"host": []})));
+    let wrong = review("Site", &site("a", &json!({"host": []})));
     let list = review("Site", &json!([1]));
     for (review, problem) in [
         (
@@ -122,12 +122,12 @@ async fn a_panic_and_a_missed_deadline_are_responses_that_name_the_webhook() {
             "the webhook /mutate-example-com-v1-site did not decide in the time that the request gave",
         ),
     ] {
-        let review = review("Site", &site("a", json!({"host": host})));
+        let review = review("Site", &site("a", &json!({"host": host})));
         let response = decided(&webhooks, &review).await;
         assert_eq!(response["status"]["code"], code);
         assert_eq!(response["status"]["message"], text);
     }
-    let review = review("Site", &site("a", json!({"host": "a"})));
+    let review = review("Site", &site("a", &json!({"host": "a"})));
     assert_eq!(decided(&webhooks, &review).await["allowed"], true);
 }
 
@@ -135,7 +135,7 @@ async fn a_panic_and_a_missed_deadline_are_responses_that_name_the_webhook() {
 #[tokio::test(start_paused = true)]
 async fn the_api_server_shows_a_panic_of_a_webhook_to_its_user() {
     let world = World::calling(&webhooks());
-    let refused = world.create(&site("a", json!({"host": "panic"}))).await;
+    let refused = world.create(&site("a", &json!({"host": "panic"}))).await;
     assert_eq!(refused.code, 500, "{}", refused.body);
     let message = refused.body["message"].as_str().unwrap();
     assert!(message.contains("panicked: on purpose"), "{message}");

@@ -94,10 +94,10 @@ async fn an_api_server_calls_a_webhook_over_https_and_the_metrics_count_it() {
     let world = World::new();
     configure(&world, &running, &authority);
     assert_eq!(
-        world.create(&site("a", json!({"host": "a"}))).await.code,
+        world.create(&site("a", &json!({"host": "a"}))).await.code,
         201
     );
-    let refused = world.create(&site("b", json!({"host": "bad"}))).await;
+    let refused = world.create(&site("b", &json!({"host": "bad"}))).await;
     assert_eq!(refused.code, 403, "{}", refused.body);
 
     let mut text = Vec::new();
@@ -126,7 +126,7 @@ async fn a_replaced_certificate_is_used_and_a_foreign_one_is_refused_by_the_api_
     let world = World::new();
     configure(&world, &running, &second);
     assert_eq!(
-        world.create(&site("a", json!({"host": "a"}))).await.code,
+        world.create(&site("a", &json!({"host": "a"}))).await.code,
         201
     );
 
@@ -134,7 +134,7 @@ async fn a_replaced_certificate_is_used_and_a_foreign_one_is_refused_by_the_api_
     // The connections of the first world were verified before.
     let world = World::new();
     configure(&world, &running, &second);
-    let refused = world.create(&site("b", json!({"host": "b"}))).await;
+    let refused = world.create(&site("b", &json!({"host": "b"}))).await;
     assert_eq!(refused.code, 500);
     let message = refused.body["message"].as_str().unwrap();
     assert!(message.contains("certificate"), "{message}");
@@ -156,7 +156,7 @@ async fn half_a_handshake_does_not_keep_others_from_the_server() {
     let world = World::new();
     configure(&world, &running, &authority);
     assert_eq!(
-        world.create(&site("a", json!({"host": "a"}))).await.code,
+        world.create(&site("a", &json!({"host": "a"}))).await.code,
         201
     );
     running.stop.cancel();

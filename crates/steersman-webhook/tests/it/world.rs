@@ -135,6 +135,6 @@ impl World {
     }
 }
 
-pub(crate) fn site(name: &str, spec: Value) -> Value {
+pub(crate) fn site(name: &str, spec: &Value) -> Value {
     json!({"apiVersion": "example.com/v1", "kind": "Site", "metadata": {"name": name}, "spec": spec})
 }
