@@ -90,16 +90,23 @@ impl<T: Key> Machine<T> {
         }
     }
 
-    /// Returns whether `next` and `release` use the time. If not, the caller may pass any instant
-    /// instead of reading the clock. `add` without a delay uses the time only for metrics, for a limit of runs,
-    /// and for adds that are spaced in a backoff.
+    /// Returns whether `next`, or `release` without a delay, may use the time because a key is delayed. If it does
+    /// not, and neither [`times_every_step`](Self::times_every_step) nor, for `next`,
+    /// [`records_times`](Self::records_times) asks for the time, the caller may pass any instant instead of reading
+    /// the clock.
     pub(crate) fn needs_clock(&self) -> bool {
-        self.records_times() || !self.delayed.is_empty()
+        !self.delayed.is_empty()
     }
 
-    /// Returns whether the times of holds are known.
+    /// Returns whether every `add`, `next` and `release` uses the time: for metrics, or for a limit of runs.
+    /// Otherwise an `add` without a delay uses the time only if it is spaced in a backoff.
+    pub(crate) fn times_every_step(&self) -> bool {
+        self.metrics.is_some() || self.runs.is_some()
+    }
+
+    /// Returns whether the times of holds are known, so that `next` uses the time.
     pub(crate) fn records_times(&self) -> bool {
-        self.records_times || self.metrics.is_some() || self.runs.is_some()
+        self.records_times || self.times_every_step()
     }
 
     /// Adds a key. Returns whether a parked worker must be woken, because of a ready key or an

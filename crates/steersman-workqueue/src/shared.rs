@@ -28,8 +28,10 @@ pub(crate) struct Shared<T> {
     closed: Notify,
     // The instant that the driver passes to the machine if the machine does not use the time.
     created: Instant,
-    // Whether the queue has metrics, a limit of runs or records of times, which need the time of each step.
-    is_timed: bool,
+    // Whether every step needs the time: the queue has metrics or a limit of runs.
+    times_every_step: bool,
+    // Whether every taken key needs the time: the queue records the times of holds, or times every step.
+    times_holds: bool,
 }
 
 struct Locked<T> {
@@ -51,11 +53,12 @@ impl<T: Key> Shared<T> {
     pub(crate) fn new(options: QueueOptions<T>) -> Arc<Self> {
         let (metrics, name) = (options.metrics.clone(), options.name.clone());
         let machine = Machine::new(options);
-        let is_timed = machine.records_times();
+        let (times_every_step, times_holds) = (machine.times_every_step(), machine.records_times());
         let shared = Arc::new(Self {
             name,
             hashes: Hashes::default(),
-            is_timed,
+            times_every_step,
+            times_holds,
             locked: Mutex::new(Locked {
                 machine,
                 empty: Vec::new(),
@@ -86,7 +89,7 @@ impl<T: Key> Shared<T> {
             hash: self.hashes.of(&key),
             key,
             options,
-            now: if self.is_timed || options.uses_time() {
+            now: if self.times_every_step || options.uses_time() {
                 clock()
             } else {
                 self.created
@@ -187,7 +190,7 @@ impl<T: Key> Shared<T> {
     /// Ends the hold of a key. Returns the delay that the verdict asked for.
     pub(crate) fn release(&self, slot: Slot, end: End) -> Option<Duration> {
         let delayed = !matches!(end.verdict, Verdict::Forget | Verdict::Settle);
-        let early = self.is_timed.then(clock);
+        let early = self.times_every_step.then(clock);
         let mut locked = self.enter();
         let machine = &mut locked.machine;
         let now = early.unwrap_or_else(|| self.now(machine, delayed));
@@ -231,7 +234,7 @@ impl<T: Key> Shared<T> {
 
     fn try_next(&self) -> Option<Result<Taken<T>, ShutDown>> {
         // If every take needs the time, the clock is read before the lock is taken.
-        let early = self.is_timed.then(clock);
+        let early = self.times_holds.then(clock);
         let mut locked = self.enter();
         let machine = &mut locked.machine;
         let now = early.unwrap_or_else(|| self.now(machine, false));
@@ -331,7 +334,15 @@ impl<T: Key> Drop for Handover<'_, T> {
 }
 
 fn clock() -> Instant {
+    #[cfg(test)]
+    CLOCK_READS.set(CLOCK_READS.get() + 1);
     tokio::time::Instant::now().into_std()
+}
+
+#[cfg(test)]
+std::thread_local! {
+    /// The number of times that this thread has read the clock.
+    static CLOCK_READS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
 async fn until(deadline: Option<Instant>) {
@@ -343,3 +354,6 @@ async fn until(deadline: Option<Instant>) {
 
 #[cfg(all(test, loom))]
 mod loom_tests;
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests;
