@@ -17,8 +17,11 @@ pub(crate) const LOOP: u32 = 10;
 /// The longest time between the writes of two runs of a loop. A slower loop does no harm.
 const LONGEST_ROUND: Duration = Duration::from_secs(60);
 
-/// The shortest time between two warnings of one controller.
+/// The shortest time between two warnings about one object.
 const BETWEEN_WARNINGS: Duration = Duration::from_secs(600);
+
+/// The largest number of objects that the warnings of one controller name within that time.
+const MOST_WARNED: usize = 16;
 
 /// The number of requests from which requests without recent writes are removed.
 const SWEEP_FROM: usize = 1024;
@@ -39,10 +42,11 @@ const NAMED_FIELDS: usize = 3;
 #[derive(Debug)]
 pub(crate) struct LoopDetector {
     requests: HashMap<RequestId, WritingRequest>,
-    /// The objects that are about to become a loop.
+    /// The objects that a warning is about to name.
     observed: HashMap<(Kind, ObjectKey), ObservedObject>,
     sweep_at: usize,
-    warned: Option<Instant>,
+    /// The objects that warnings have named a short time ago, each with the time of the warning.
+    warned: HashMap<(Kind, ObjectKey), Instant>,
 }
 
 /// The writes of a request.
@@ -55,7 +59,7 @@ struct WritingRequest {
     last: Instant,
 }
 
-/// An object that is about to become a loop.
+/// An object that a warning is about to name.
 #[derive(Debug)]
 struct ObservedObject {
     since: Instant,
@@ -95,7 +99,7 @@ impl LoopDetector {
             requests: HashMap::new(),
             observed: HashMap::new(),
             sweep_at: SWEEP_FROM,
-            warned: None,
+            warned: HashMap::new(),
         }
     }
 
@@ -201,32 +205,56 @@ impl LoopDetector {
     }
 
     fn judge(&mut self, kind: &Kind, key: &ObjectKey, runs: u32, now: Instant) -> Finding {
-        let object = || (kind.clone(), key.clone());
-        if runs + 2 == LOOP && self.observed.len() < MOST_OBSERVED {
-            let observed = ObservedObject {
-                since: now,
-                fields: Vec::new(),
-            };
-            self.observed.insert(object(), observed);
-        }
-        if runs < LOOP {
+        if runs + 2 < LOOP {
             return Finding::Ordinary;
         }
-        let fields = self.observed.remove(&object());
-        let is_due = self
-            .warned
-            .is_none_or(|warned| now.saturating_duration_since(warned) >= BETWEEN_WARNINGS);
-        if runs > LOOP || !is_due {
+        let object = (kind.clone(), key.clone());
+        let is_due = self.is_warning_due(&object, now);
+        if runs < LOOP {
+            if is_due {
+                let _is_observed = self.observe(object, now);
+            }
+            return Finding::Ordinary;
+        }
+        let observed = self.observed.remove(&object);
+        if !is_due {
             return Finding::InLoop;
         }
-        self.warned = Some(now);
-        let fields = fields
-            .map(|observed| observed.fields)
-            .filter(|fields| !fields.is_empty());
+        let fields = match observed {
+            Some(observed) => observed.fields,
+            // The warning about a loop that goes on waits for an event, which has the fields.
+            None if self.observe(object.clone(), now) => return Finding::InLoop,
+            None => Vec::new(),
+        };
+        self.warned.insert(object, now);
         Finding::Warn {
             runs,
-            fields: fields.map_or_else(|| "unknown".to_owned(), |fields| fields.join(", ")),
+            fields: match fields.is_empty() {
+                true => "unknown".to_owned(),
+                false => fields.join(", "),
+            },
         }
+    }
+
+    /// Returns whether a loop of the object is news: no warning has named the object a short time ago, and the warnings
+    /// of that time have not named many other objects.
+    fn is_warning_due(&mut self, object: &(Kind, ObjectKey), now: Instant) -> bool {
+        self.warned
+            .retain(|_, at| now.saturating_duration_since(*at) < BETWEEN_WARNINGS);
+        self.warned.len() < MOST_WARNED && !self.warned.contains_key(object)
+    }
+
+    /// Records the fields of the object's changes from now on. Returns false if the fields of too many objects are
+    /// recorded already.
+    fn observe(&mut self, object: (Kind, ObjectKey), now: Instant) -> bool {
+        if self.observed.len() >= MOST_OBSERVED && !self.observed.contains_key(&object) {
+            return false;
+        }
+        self.observed.entry(object).or_insert(ObservedObject {
+            since: now,
+            fields: Vec::new(),
+        });
+        true
     }
 
     /// Removes requests without recent writes, now and then.

@@ -179,19 +179,71 @@ fn a_run_that_writes_many_objects_is_followed_for_the_first_of_them() {
     assert_eq!(writing.writes.len(), MOST_WRITES);
 }
 
-#[test]
-fn warnings_of_several_loops_have_a_pause() {
-    let mut world = World::new();
-    let mut warnings = 0;
-    for number in 0..50 {
-        world.request = RequestId::new("sites", number);
+/// Makes a loop of each of these objects, with runs of `seconds`. Returns the names in the warnings.
+fn warned(world: &mut World, names: impl Iterator<Item = usize>, seconds: u64) -> Vec<String> {
+    let mut warned = Vec::new();
+    for name in names {
+        world.request = RequestId::new("sites", name);
+        world.key = ObjectKey::namespaced("shop", format!("web-{name}"));
+        world.begin(&[]);
         world.write();
         for _ in 0..LOOP {
-            warnings += u32::from(matches!(world.round(), Finding::Warn { .. }));
+            if matches!(world.round(), Finding::Warn { .. }) {
+                warned.push(world.key.name().to_owned());
+            }
         }
-        world.now += Duration::from_secs(60);
+        world.now += Duration::from_secs(seconds);
     }
-    assert_eq!(warnings, 5);
+    warned
+}
+
+// CTRL-24
+#[test]
+fn warnings_about_one_object_have_a_pause() {
+    let mut world = World::new();
+    assert_eq!(warned(&mut world, [7; 50].into_iter(), 60).len(), 5);
+}
+
+// CTRL-24
+#[test]
+fn each_object_has_a_warning_of_its_own_up_to_a_bound() {
+    let mut world = World::new();
+    let expected: Vec<String> = (0..MOST_WARNED).map(|name| format!("web-{name}")).collect();
+    assert_eq!(warned(&mut world, 0..100, 1), expected);
+    assert!(world.detector.observed.len() <= MOST_OBSERVED);
+    world.now += BETWEEN_WARNINGS;
+    assert_eq!(
+        warned(&mut world, 50..52, 1),
+        ["web-50", "web-51"],
+        "those are warned of later"
+    );
+}
+
+// CTRL-24
+#[test]
+fn a_loop_that_goes_on_is_warned_of_again_with_the_fields_of_then() {
+    let mut world = World::new();
+    world.write();
+    let mut found = Vec::new();
+    for run in 1..200_u32 {
+        world.now += Duration::from_secs(10);
+        if let Finding::Warn { runs, fields } = world.round() {
+            found.push((runs, fields));
+        }
+        let (kind, key) = (world.kind.clone(), world.key.clone());
+        let fields = vec![format!("status.seen{run}")];
+        world.detector.changed(&kind, &key, fields);
+    }
+    let fields = |run: u32| format!("status.seen{run}");
+    assert_eq!(
+        found,
+        [
+            (LOOP, fields(9)),
+            (LOOP + 61, fields(70)),
+            (LOOP + 122, fields(131)),
+            (LOOP + 183, fields(192))
+        ]
+    );
 }
 
 #[test]
