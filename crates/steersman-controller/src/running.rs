@@ -94,6 +94,9 @@ pub(crate) async fn run<R: RequestKey, C: Reconciler<R>>(
     let waiting = status.wait_for(start.cache.clone(), kinds);
     let settings = start.defaults.resolve(&name, &parts.options.settings);
     let limit = limit_user(&name, &start)?;
+    let primary = parts.declared.primary.as_ref();
+    let comparing =
+        primary.map(|primary| status.compares_with(start.cache.clone(), primary.kind.clone()));
     let (mut running, awaited) = watch(&mut parts, &settings, &start, status)?;
     let life = Lifecycle::new(&name, awaited, settings.require_sync, start.grace, now());
     let stop = start.cancel.child_token();
@@ -115,7 +118,9 @@ pub(crate) async fn run<R: RequestKey, C: Reconciler<R>>(
             stop,
         },
     };
-    running.live(life, work, waiting, &start.cancel).await
+    let ended = running.live(life, work, waiting, &start.cancel).await;
+    drop(comparing);
+    ended
 }
 
 /// Starts the watches and sources of a controller. Returns the kinds that have to sync, one per

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use steersman_cache::internal::CacheInternals as _;
 use steersman_cache::{Cache, Unsynced};
 use steersman_object::{Kind, ObjectKey};
 
@@ -99,6 +100,8 @@ struct StatusState {
     last_panic: Option<HandlerPanic>,
     /// The paused objects; `None` if the controller has no rule of a pause.
     paused: Option<BTreeSet<ObjectKey>>,
+    /// Where the paused objects are; set while the controller runs.
+    primary: Option<PrimaryObjects>,
     errors: u64,
     last_error: Option<HandlerError>,
 }
@@ -108,9 +111,22 @@ struct Awaited {
     kinds: Vec<Kind>,
 }
 
+/// The objects of the primary kind.
+#[derive(Clone)]
+struct PrimaryObjects {
+    cache: Cache,
+    kind: Kind,
+}
+
 /// Shows the progress of the workers until it is dropped.
 #[must_use]
 pub(crate) struct Working {
+    status: ControllerStatus,
+}
+
+/// Compares the paused objects with the cache until it is dropped.
+#[must_use]
+pub(crate) struct Comparing {
     status: ControllerStatus,
 }
 
@@ -205,12 +221,14 @@ impl ControllerStatus {
     /// the reconciler, in order. An object is counted from the first request for it since the start.
     #[must_use]
     pub fn paused_objects(&self) -> Vec<ObjectKey> {
+        self.forget_absent_paused();
         let state = self.shared.state.lock();
         state.paused.iter().flatten().cloned().collect()
     }
 
     /// Returns the number of paused objects; `None` if the controller has no rule of a pause.
     pub(crate) fn paused_count(&self) -> Option<usize> {
+        self.forget_absent_paused();
         let state = self.shared.state.lock();
         state.paused.as_ref().map(BTreeSet::len)
     }
@@ -232,6 +250,32 @@ impl ControllerStatus {
         state.paused.get_or_insert_default().remove(key)
     }
 
+    /// Forgets the paused objects that the cache does not hold. No request tells that an object is gone if a filter
+    /// refuses its delete, or if its namespace was removed from the cache.
+    fn forget_absent_paused(&self) {
+        let (primary, mut absent) = {
+            let state = self.shared.state.lock();
+            match (&state.primary, &state.paused) {
+                (Some(primary), Some(paused)) => (primary.clone(), paused.clone()),
+                _ => return,
+            }
+        };
+        // Without the lock, because the cache takes locks of its own.
+        absent.retain(|key| !primary.holds(key));
+        let mut state = self.shared.state.lock();
+        if let Some(paused) = &mut state.paused {
+            paused.retain(|key| !absent.contains(key));
+        }
+    }
+
+    /// Compares the paused objects of the primary kind with the cache until the returned guard is dropped.
+    pub(crate) fn compares_with(&self, cache: Cache, kind: Kind) -> Comparing {
+        self.shared.state.lock().primary = Some(PrimaryObjects { cache, kind });
+        Comparing {
+            status: self.clone(),
+        }
+    }
+
     /// Shows the progress of the workers until the returned guard is dropped.
     pub(crate) fn works(&self, read: impl Fn() -> WorkProgress + Send + Sync + 'static) -> Working {
         self.shared.state.lock().progress = Some(Arc::new(read));
@@ -248,6 +292,22 @@ impl ControllerStatus {
         Waiting {
             status: self.clone(),
         }
+    }
+}
+
+impl PrimaryObjects {
+    /// Returns whether a running informer holds the object of a key.
+    fn holds(&self, key: &ObjectKey) -> bool {
+        let informer = self.cache.mirror_of(self.kind.gvk(), key);
+        informer.is_some_and(|informer| informer.key_state(key).stored.is_some())
+    }
+}
+
+impl Drop for Comparing {
+    fn drop(&mut self) {
+        // Dropped outside the lock, because it may be the last handle of the cache.
+        let primary = self.status.shared.state.lock().primary.take();
+        drop(primary);
     }
 }
 

@@ -4,7 +4,8 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 use steersman_apiserver::faults::Verb;
-use steersman_controller::{Controller, pause, predicate};
+use steersman_cache::CacheOptions;
+use steersman_controller::{Controller, ControllerStatus, pause, predicate};
 
 use crate::sites::Site;
 use crate::world::{World, record};
@@ -59,6 +60,64 @@ async fn a_paused_object_is_not_reconciled_until_its_mark_goes() {
         .unwrap();
     assert_eq!(runs.rest().await, ["web"]);
     assert_eq!(paused(&world), "0");
+}
+
+/// Returns the values of the metric and of the status.
+fn paused(world: &World, status: &ControllerStatus) -> (String, usize) {
+    let series = r#"steersman_controller_paused_objects{controller="deployment"} "#;
+    (world.series(series), status.paused_objects().len())
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_is_not_counted_as_paused_after_a_delete_that_a_filter_refuses() {
+    let mut world = World::new();
+    for name in ["one", "two"] {
+        world.deploy(name);
+        world.annotate("deployments.apps", name, "paused");
+    }
+    let (note, mut runs) = record();
+    let controller = Controller::builder::<Deployment>()
+        .filter_all(|event| !event.is_delete)
+        .pause_when(pause::annotation(NOTE))
+        .build(note.reconciler())
+        .unwrap();
+    let status = controller.status();
+    let running = world.start(controller);
+    assert!(runs.rest().await.is_empty());
+    assert_eq!(paused(&world, &status), ("2".to_owned(), 2));
+    world
+        .server
+        .delete("deployments.apps", "default", "one")
+        .unwrap();
+    assert!(runs.rest().await.is_empty());
+    assert_eq!(paused(&world, &status), ("1".to_owned(), 1));
+    // After the end of the controller the numbers stay.
+    world.cancel.cancel();
+    running.await.unwrap().unwrap();
+    assert_eq!(paused(&world, &status), ("1".to_owned(), 1));
+}
+
+// CTRL-42
+#[tokio::test(start_paused = true)]
+async fn an_object_of_a_removed_namespace_is_not_counted_as_paused() {
+    let cache = CacheOptions::new().default_namespaces(["default", "other"]);
+    let mut world = World::with_cache(cache);
+    world.deploy("web");
+    world.annotate("deployments.apps", "web", "paused");
+    let (note, mut runs) = record();
+    let controller = Controller::builder::<Deployment>()
+        .pause_when(pause::annotation(NOTE))
+        .build(note.reconciler())
+        .unwrap();
+    let status = controller.status();
+    world.start(controller);
+    assert!(runs.rest().await.is_empty());
+    assert_eq!(paused(&world, &status), ("1".to_owned(), 1));
+    world.cache.remove_namespace("default").unwrap();
+    assert_eq!(paused(&world, &status), ("0".to_owned(), 0));
+    world.cache.add_namespace("default").unwrap();
+    assert!(runs.rest().await.is_empty());
+    assert_eq!(paused(&world, &status), ("1".to_owned(), 1));
 }
 
 // CTRL-32
