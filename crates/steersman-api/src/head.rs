@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::hash::BuildHasher as _;
 
+use foldhash::quality::FixedState;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Deserializer;
+use serde_json::value::RawValue;
 use steersman_object::{Object, ObjectKey, ResourceVersion};
 
 /// The metadata of an object, for routing.
@@ -25,6 +28,9 @@ pub struct Head {
     pub deleting: bool,
     /// The labels.
     pub labels: BTreeMap<String, String>,
+    /// A hash of the annotations as they are encoded; 0 without annotations. Different annotations have equal hashes
+    /// with a probability of one in four billion.
+    pub annotations_hash: u32,
     /// The owner references.
     pub owners: Vec<OwnerReference>,
     /// The finalizers.
@@ -39,14 +45,14 @@ pub struct RawObject {
 }
 
 #[derive(Deserialize)]
-struct Top {
-    #[serde(default)]
-    metadata: Option<Metadata>,
+struct Top<'a> {
+    #[serde(default, borrow)]
+    metadata: Option<Metadata<'a>>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Metadata {
+struct Metadata<'a> {
     name: Option<String>,
     namespace: Option<String>,
     uid: Option<String>,
@@ -54,6 +60,8 @@ struct Metadata {
     generation: Option<i64>,
     deletion_timestamp: Option<IgnoredAny>,
     labels: Option<BTreeMap<String, String>>,
+    #[serde(borrow)]
+    annotations: Option<&'a RawValue>,
     owner_references: Option<Vec<OwnerReference>>,
     finalizers: Option<Vec<String>>,
 }
@@ -64,6 +72,9 @@ impl Head {
     /// Returns the head of an object with this metadata.
     #[must_use]
     pub fn of_meta(meta: &ObjectMeta) -> Self {
+        let annotations = meta.annotations.as_ref();
+        // A map of texts always encodes.
+        let annotations = annotations.and_then(|all| serde_json::to_string(all).ok());
         Self {
             key: ObjectKey::of_meta(meta),
             uid: meta.uid.clone().unwrap_or_default(),
@@ -71,6 +82,7 @@ impl Head {
             generation: meta.generation,
             deleting: meta.deletion_timestamp.is_some(),
             labels: meta.labels.clone().unwrap_or_default(),
+            annotations_hash: annotations.as_deref().map_or(0, hash_of),
             owners: meta.owner_references.clone().unwrap_or_default(),
             finalizers: meta.finalizers.clone().unwrap_or_default(),
         }
@@ -83,7 +95,7 @@ impl Head {
         Some(Self::of(metadata)).filter(|head| !head.key.name().is_empty())
     }
 
-    fn of(metadata: Metadata) -> Self {
+    fn of(metadata: Metadata<'_>) -> Self {
         let version = metadata.resource_version.unwrap_or_default();
         Self {
             key: ObjectKey::namespaced(
@@ -95,6 +107,7 @@ impl Head {
             generation: metadata.generation,
             deleting: metadata.deletion_timestamp.is_some(),
             labels: metadata.labels.unwrap_or_default(),
+            annotations_hash: metadata.annotations.map_or(0, |all| hash_of(all.get())),
             owners: metadata.owner_references.unwrap_or_default(),
             finalizers: metadata.finalizers.unwrap_or_default(),
         }
@@ -117,10 +130,10 @@ impl RawObject {
         if first != Some(&b'{') {
             return Err("invalid type: it is not a JSON object".to_owned());
         }
-        let top: Top = serde_json::from_slice(&json).map_err(|error| {
+        let top: Top<'_> = serde_json::from_slice(&json).map_err(|error| {
             // Decoded again for the path, because recording the path costs time that good objects should not pay.
             let mut deserializer = Deserializer::from_slice(&json);
-            match serde_path_to_error::deserialize::<_, Top>(&mut deserializer) {
+            match serde_path_to_error::deserialize::<_, Top<'_>>(&mut deserializer) {
                 Err(error) => format!("{}: {}", error.path(), error.inner()),
                 Ok(_) => error.to_string(),
             }
@@ -171,5 +184,41 @@ impl RawObject {
 impl fmt::Debug for RawObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}@{}", self.head.key, self.head.version)
+    }
+}
+
+/// Returns the hash of encoded annotations. It is the same in every process.
+fn hash_of(annotations: &str) -> u32 {
+    // Half of the hash is enough to compare two versions of one object.
+    FixedState::default().hash_one(annotations) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hash(annotations: &str) -> u32 {
+        let json = format!(r#"{{"metadata":{{"name":"a"{annotations}}},"spec":{{}}}}"#);
+        let head = RawObject::from_json(json.into_bytes()).unwrap().head;
+        head.annotations_hash
+    }
+
+    #[test]
+    fn annotations_are_compared_by_a_hash() {
+        let one = hash(r#","annotations":{"a":"1"}"#);
+        assert_eq!(one, hash(r#","labels":{"b":"2"},"annotations":{"a":"1"}"#));
+        assert_ne!(one, hash(r#","annotations":{"a":"2"}"#));
+        assert_ne!(one, hash(r#","annotations":{"b":"1"}"#));
+        assert_ne!(one, hash(""));
+        assert_eq!(hash(""), hash(r#","annotations":null"#));
+        // Annotations of another shape are a matter of the types that read them.
+        assert_ne!(hash(r#","annotations":[1]"#), hash(r#","annotations":7"#));
+        let meta = ObjectMeta {
+            annotations: Some([("a".to_owned(), "1".to_owned())].into()),
+            ..ObjectMeta::default()
+        };
+        assert_eq!(Head::of_meta(&meta).annotations_hash, one);
+        let metadata = br#"{"name":"a","annotations":{"a":"1"}}"#;
+        assert_eq!(Head::of_json(metadata).unwrap().annotations_hash, one);
     }
 }

@@ -42,6 +42,7 @@ struct Inner {
     generation: Generation,
     labels: Arc<Labels>,
     owners_and_finalizers: Arc<OwnersAndFinalizers>,
+    annotations_hash: u32,
     deleting: bool,
     body: Body,
 }
@@ -143,6 +144,13 @@ impl<K> Entry<K> {
         &self.inner.labels
     }
 
+    /// Returns a hash of the object's annotations, which needs no decoding. Different annotations have equal hashes
+    /// with a probability of one in four billion.
+    #[must_use]
+    pub fn annotations_hash(&self) -> u32 {
+        self.inner.annotations_hash
+    }
+
     /// Returns the object's owner references.
     #[must_use]
     pub fn owner_references(&self) -> &[OwnerReference] {
@@ -198,6 +206,7 @@ impl<K> Entry<K> {
                     finalizers: head.finalizers.into(),
                 },
             ),
+            annotations_hash: head.annotations_hash,
             deleting: head.deleting,
             body,
         };

@@ -62,6 +62,7 @@ fn is_status_only<K: Object>(old: &Entry<K>, new: &Entry<K>) -> bool {
         && old.finalizers() == new.finalizers()
         && old.labels() == new.labels()
         && old.owner_references() == new.owner_references()
-        // Last, because the objects may have to be decoded.
-        && old.object().meta().annotations == new.object().meta().annotations
+        // By a hash, because the annotations themselves need both objects decoded, and this task delivers the events of
+        // all objects. A change of annotations with equal hashes would wait for the backoff.
+        && old.annotations_hash() == new.annotations_hash()
 }

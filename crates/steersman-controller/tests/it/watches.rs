@@ -3,8 +3,10 @@
 use futures::StreamExt;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
+use prometheus::{Registry, TextEncoder};
 use serde_json::json;
 use steersman_api::kube_client::core::PartialObjectMeta;
+use steersman_cache::{CacheMetrics, CacheOptions};
 use steersman_controller::{
     Action, Context, Controller, Error, Request, handler, predicate, reconcile,
 };
@@ -205,4 +207,40 @@ async fn a_controller_may_have_requests_of_its_own_type() {
         .unwrap();
     world.start(controller);
     assert_eq!(runs.rest().await, ["namespace default"]);
+}
+
+// The task that delivers events compares the objects of an update; a cache without a budget holds the former object
+// packed.
+#[tokio::test(start_paused = true)]
+async fn an_update_of_the_status_decodes_no_object_again() {
+    let registry = Registry::new();
+    let metrics = CacheMetrics::register(&registry).unwrap();
+    let cache = CacheOptions::new().decoded_budget(0).metrics(metrics);
+    let mut world = World::with_cache(cache);
+    world.deploy("web");
+    let (note, mut runs) = record();
+    let controller = Controller::builder::<Deployment>()
+        .build(note.reconciler())
+        .unwrap();
+    world.start(controller);
+    assert_eq!(runs.rest().await, ["web"]);
+    let unpacks = || {
+        let text = TextEncoder::new().encode_to_string(&registry.gather());
+        let text = text.unwrap();
+        let mut series = text
+            .lines()
+            .filter(|line| line.starts_with("steersman_informer_unpacks_total{"));
+        let series = series.find(|line| line.contains("Deployment")).unwrap();
+        series.rsplit(' ').next().unwrap().to_owned()
+    };
+    let before = unpacks();
+    for generation in 1..4 {
+        let status = json!({"status": {"observedGeneration": generation}});
+        world
+            .server
+            .merge_patch("deployments.apps/status", "default", "web", &status)
+            .unwrap();
+        assert_eq!(runs.rest().await, ["web"]);
+    }
+    assert_eq!(unpacks(), before);
 }
