@@ -1,5 +1,7 @@
 //! Handle: reads the objects of one kind as one type.
 
+mod point_read;
+
 use std::any::type_name;
 use std::borrow::Cow;
 use std::fmt;
@@ -19,6 +21,9 @@ use crate::listed::{Listed, Versions};
 use crate::metrics::Verb;
 use crate::shared::{NamespacedInformer, Shared};
 
+pub(crate) use point_read::get;
+use point_read::malformed;
+
 /// Reads of one kind as `K`s: `DynamicObject`s for a kind known only at runtime, metadata, or a
 /// type of the caller. Cheap to clone.
 ///
@@ -31,33 +36,6 @@ pub struct Reads<K> {
     /// The number of changes of the scope when `coverage` was read.
     as_of: u64,
     of: PhantomData<fn() -> K>,
-}
-
-/// Reads an object from the informer that holds it.
-pub(crate) async fn get<K: Object>(
-    shared: &Shared,
-    coverage: &Coverage,
-    key: &ObjectKey,
-    caller: &'static Location<'static>,
-) -> Result<Arc<K>, Error> {
-    let (kind, namespace) = (coverage.kind(), coverage.informer_for(key)?);
-    let informer = shared.readable::<K>(coverage, namespace.clone(), Some(Verb::Get), caller);
-    let found = informer.await?.as_store().try_get(&key.placed(kind));
-    // An object that does not decode must not look absent: callers would clean up after it.
-    let found = found.map_err(|problem| malformed(kind, problem))?;
-    found.ok_or_else(|| Error::NotFound {
-        kind: kind.clone(),
-        key: key.placed(kind).into_owned(),
-        scoped_by: coverage.scoped_by_in(namespace.as_deref()),
-    })
-}
-
-fn malformed(kind: &Kind, problem: Malformed) -> Error {
-    Error::Malformed {
-        kind: kind.clone(),
-        key: problem.key,
-        problem: problem.error,
-    }
 }
 
 impl<K: Object> Reads<K> {
@@ -230,9 +208,10 @@ impl<K: Object> Reads<K> {
             .coverage()
             .informers_for(selection.selected_namespace())?;
         for namespace in namespaces {
-            let informer = self
-                .informer(namespace.clone(), verb.take(), caller)
-                .await?;
+            let informer = self.informer(namespace.clone(), verb.take(), caller).await;
+            let Some(informer) = self.unless_left(selection, &namespace, informer)? else {
+                continue;
+            };
             let found = informer.as_store().list_lazily(&query);
             let mut found = found.map_err(|_| self.unknown_index(&informer, &query))?;
             // CACHE-12
@@ -343,12 +322,14 @@ impl<K: Object> Reads<K> {
     ) -> impl Future<Output = Result<Vec<Arc<str>>, Error>> + Send {
         let caller = Location::caller();
         async move {
-            let mut values = Vec::new();
-            // Counts as one read, even if it reads several informers.
-            let mut verb = Some(Verb::List);
+            let (mut values, mut verb) = (Vec::new(), Some(Verb::List));
             for namespace in self.coverage().informers() {
-                let informer = self.informer(namespace, verb.take(), caller);
-                let found = informer.await?.as_store().index_values(index);
+                let informer = self.informer(namespace.clone(), verb.take(), caller);
+                let informer = self.unless_left(&Selection::new(), &namespace, informer.await);
+                let Some(informer) = informer? else {
+                    continue;
+                };
+                let found = informer.as_store().index_values(index);
                 let found = found.map_err(|_| self.no_index(index))?;
                 values.extend(found.into_iter().map(|found| found.value));
             }
@@ -401,7 +382,11 @@ impl<K: Object> Reads<K> {
             let informer = match existing_view {
                 // Indexes belong to views, so a selection by an index needs one.
                 None if !query.selected_indexes().is_empty() => {
-                    Some(self.informer(namespace.clone(), verb, caller).await?)
+                    let informer = self.informer(namespace.clone(), verb, caller).await;
+                    match self.unless_left(selection, &namespace, informer)? {
+                        None => continue,
+                        informer => informer,
+                    }
                 }
                 existing_view => existing_view,
             };
@@ -415,7 +400,11 @@ impl<K: Object> Reads<K> {
                     let shared = &self.shared;
                     let passing =
                         shared.readable_once::<K>(&self.coverage, namespace.clone(), verb, caller);
-                    let pass = passing.await?.list_uncached(&query);
+                    let mirror = self.unless_left(selection, &namespace, passing.await)?;
+                    let Some(mirror) = mirror else {
+                        continue;
+                    };
+                    let pass = mirror.list_uncached(&query);
                     let pass = pass.map_err(|_| self.no_index(""))?;
                     (pass.objects, pass.version, pass.unreadable)
                 }
@@ -429,6 +418,16 @@ impl<K: Object> Reads<K> {
             versions.push((namespace, version));
         }
         Ok((found, versions))
+    }
+
+    fn unless_left<T>(
+        &self,
+        selection: &Selection,
+        namespace: &Option<Arc<str>>,
+        read: Result<T, Error>,
+    ) -> Result<Option<T>, Error> {
+        let asked = selection.selected_namespace();
+        self.shared.unless_left(self.kind(), asked, namespace, read)
     }
 
     fn placed(&self, selection: &Selection) -> Result<Selection, Error> {

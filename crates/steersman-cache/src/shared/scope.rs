@@ -239,6 +239,22 @@ impl Shared {
         }
     }
 
+    /// Returns `None` instead of the error of a namespace that was removed from the scope during a read of all
+    /// namespaces (CACHE-17). `asked` is the namespace that the read selects.
+    pub(crate) fn unless_left<T>(
+        &self,
+        kind: &Kind,
+        asked: Option<&str>,
+        namespace: &Option<Arc<str>>,
+        read: Result<T, Error>,
+    ) -> Result<Option<T>, Error> {
+        let has_left = || self.coverage(kind).settings(namespace.as_deref()).is_none();
+        match read {
+            Err(_) if asked.is_none() && has_left() => Ok(None),
+            read => read.map(Some),
+        }
+    }
+
     fn limited_namespaces(&self, namespace: &str) -> Result<Vec<String>, Error> {
         self.default_namespaces().ok_or_else(|| {
             scope_error(

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Service};
+use kube_core::DynamicObject;
 use serde_json::json;
 use steersman_cache::internal::CacheInternals as _;
 use steersman_cache::{ByObject, Cache, CacheOptions, Delivery, Error, Selection, Settings};
@@ -240,5 +241,45 @@ async fn reads_during_changes_of_the_scope_leave_no_informer_behind() {
         .iter()
         .filter(|report| report.namespace.as_deref() == Some("b"));
     assert_eq!(left.count(), 0);
+    world.stop().await.unwrap();
+}
+
+/// CACHE-17: a read of all namespaces waits for the first list of the added one when the namespace is removed.
+#[tokio::test(start_paused = true)]
+async fn a_read_of_all_namespaces_leaves_out_a_namespace_that_is_removed_meanwhile() {
+    let world = world().await;
+    let slow = Duration::from_secs(20);
+    let _delay = world.server.faults().delay(None, "configmaps", slow);
+    let cache = &world.cache;
+    // Dynamic objects have no view yet: their keys are read without one.
+    let everything = Selection::new();
+    let kind = Kind::of::<ConfigMap>();
+    let dynamic = cache.of::<DynamicObject>(&kind);
+    let indexed = Selection::new().index("app", "in-a");
+    let of_b = Selection::new().namespace("b");
+    let typed = cache.typed::<ConfigMap>();
+    cache.add_namespace("b").unwrap();
+    let reads = async {
+        tokio::join!(
+            cache.list::<ConfigMap>(&everything),
+            typed.keys(&everything),
+            dynamic.keys(&everything),
+            typed.keys(&indexed),
+            typed.index_values("app"),
+            cache.list::<ConfigMap>(&of_b),
+        )
+    };
+    let remove = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        cache.remove_namespace("b").unwrap();
+    };
+    let ((listed, keys, dynamic_keys, indexed_keys, values, in_b), ()) =
+        tokio::join!(reads, remove);
+    assert_eq!(listed.unwrap().len(), 1);
+    assert_eq!(keys.unwrap(), [key("a", "in-a")]);
+    assert_eq!(dynamic_keys.unwrap(), [key("a", "in-a")]);
+    assert_eq!(indexed_keys.unwrap(), [key("a", "in-a")]);
+    assert_eq!(values.unwrap().len(), 1);
+    assert!(in_b.is_err(), "a read of the removed namespace alone");
     world.stop().await.unwrap();
 }
