@@ -238,6 +238,45 @@ async fn an_event_that_waits_for_its_handler_at_the_removal_of_its_namespace_is_
     assert!(calls.seen_nothing_more());
 }
 
+// CTRL-42: a call of a poll sends several requests, and waits for the answer to the first one at the removal.
+#[tokio::test(start_paused = true)]
+async fn a_call_of_a_poll_goes_no_further_after_the_removal_of_its_namespace() {
+    let mut world = world();
+    world.cache.add_namespace("b").unwrap();
+    for namespace in ["a", "b"] {
+        let web = in_namespace(deployment("web"), namespace);
+        world.server.create(web).unwrap();
+    }
+    let (called, mut calls) = record();
+    let (answered, mut answers) = record();
+    let every = Duration::from_secs(24 * 3600);
+    let poll = source::poll(every, move |object: Arc<Deployment>| {
+        let (called, answered) = (called.clone(), answered.clone());
+        async move {
+            called.note(&object.key());
+            tokio::time::sleep(Duration::from_secs(20)).await;
+            answered.note(&object.key());
+            Ok::<_, Error>(1)
+        }
+    });
+    let results = poll.results();
+    let (note, mut runs) = record();
+    let controller = Controller::builder::<Deployment>()
+        .polls(poll)
+        .build(note.reconciler())
+        .unwrap();
+    world.start(controller);
+    let both = [calls.next().await, calls.next().await];
+    assert_eq!(distinct(both.to_vec()), ["a/web", "b/web"]);
+    world.cache.remove_namespace("b").unwrap();
+    assert_eq!(answers.rest().await, ["a/web"]);
+    assert_eq!(results.len(), 1);
+    assert_eq!(distinct(runs.rest().await), ["a/web", "b/web"]);
+    // Its end makes room for the calls of a namespace that returns.
+    world.cache.add_namespace("b").unwrap();
+    assert_eq!(answers.rest().await, ["b/web"]);
+}
+
 // CTRL-42: all namespaces of before are removed in one turn.
 #[tokio::test(start_paused = true)]
 async fn watches_and_polls_move_to_another_namespace_at_once() {

@@ -1,12 +1,15 @@
 //! Driver: calls the function of a poll, and requests the objects with another state than before.
 
 use std::any::Any;
+use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll as Progress;
 use std::time::Duration;
 
-use futures::future::{BoxFuture, FutureExt};
+use futures::future::{BoxFuture, FutureExt, poll_fn};
 use futures::stream::{BoxStream, FuturesUnordered, SelectAll, StreamExt, once, unfold};
 use steersman_cache::Cache;
 use steersman_cache::internal::{CacheInternals as _, NamespacedInformer};
@@ -33,6 +36,8 @@ struct Polling<K: Object, T, R: RequestKey> {
     cache: Cache,
     sink: Sink<R>,
     namespaces: FollowedNamespaces,
+    /// The informer of each followed namespace; `None` stands for all namespaces.
+    informers: HashMap<Option<Arc<str>>, NamespacedInformer<K>>,
     /// The deliveries of each followed namespace.
     deliveries: SelectAll<BoxStream<'static, PollDelivery<K>>>,
 }
@@ -63,6 +68,7 @@ where
             cache: cache.clone(),
             sink,
             namespaces: FollowedNamespaces::default(),
+            informers: HashMap::new(),
             deliveries: SelectAll::new(),
         };
         polling.run().boxed()
@@ -107,6 +113,8 @@ where
             return false;
         };
         for informer in self.namespaces.begin(&informers) {
+            self.informers
+                .insert(informer.namespace().cloned(), informer.clone());
             self.deliveries.push(deliveries(informer));
         }
         true
@@ -115,6 +123,7 @@ where
     /// CTRL-42: forgets the objects of a removed namespace. Returns false if the informer ended for another
     /// reason.
     fn leave(&mut self, informer: &NamespacedInformer<K>) -> bool {
+        self.informers.remove(&informer.namespace().cloned());
         if !self.namespaces.end(informer) {
             return false;
         }
@@ -150,6 +159,7 @@ where
     fn call(&self, call: Call) -> BoxFuture<'static, Returned<T>> {
         let (cache, limit) = (self.cache.clone(), self.limit);
         let (function, key) = (Arc::clone(&self.function), call.key.clone());
+        let informer = self.informer_of(&key);
         let state = async move {
             match cache.get_opt::<K>(&key).await {
                 Ok(Some(object)) => function(object).await.map(Some),
@@ -159,7 +169,8 @@ where
             }
         };
         // SRC-3
-        let caught = AssertUnwindSafe(timeout(limit, state)).catch_unwind();
+        let caught =
+            AssertUnwindSafe(timeout(limit, while_in_scope(informer, state))).catch_unwind();
         let ended = caught.map(move |ended| match ended {
             Ok(Ok(state)) => state,
             Ok(Err(_)) => Err(Error::msg(format_args!(
@@ -168,6 +179,13 @@ where
             Err(payload) => Err(panicked(&*payload)),
         });
         ended.map(move |state| (call, state)).boxed()
+    }
+
+    /// Returns the informer that holds the object of a key.
+    fn informer_of(&self, key: &ObjectKey) -> Option<NamespacedInformer<K>> {
+        let named = key.namespace().map(Arc::from);
+        let informer = self.informers.get(&named);
+        informer.or_else(|| self.informers.get(&None)).cloned()
     }
 
     fn end(&mut self, call: &Call, state: Result<Option<T>, Error>) {
@@ -225,6 +243,22 @@ where
             "the call of a poll failed: the object keeps its last state, and other objects are polled"
         );
     }
+}
+
+/// Waits for the state of an object as long as its namespace is in the scope of the cache. Returns `None` at the first
+/// wake-up after its removal.
+///
+/// CTRL-42: checked before each step of the call, because the end of the subscription is noticed later.
+async fn while_in_scope<K: Object, T>(
+    informer: Option<NamespacedInformer<K>>,
+    state: impl Future<Output = Result<Option<T>, Error>>,
+) -> Result<Option<T>, Error> {
+    let mut state = pin!(state);
+    poll_fn(|context| match &informer {
+        Some(informer) if informer.has_left_scope() => Progress::Ready(Ok(None)),
+        _ => state.as_mut().poll(context),
+    })
+    .await
 }
 
 /// Returns the deliveries of an informer, and then its end.
