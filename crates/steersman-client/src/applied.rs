@@ -119,6 +119,25 @@ impl AppliedIntents {
         }
     }
 
+    /// Forgets the applies to the objects of a kind in a namespace, or to all objects of the kind (`None`).
+    pub(crate) fn forget_in(&mut self, gvk: &Gvk, namespace: Option<&str>) {
+        let Some(of_kind) = self.of.get_mut(gvk) else {
+            return;
+        };
+        let mut forgotten = 0;
+        of_kind.retain(|key, of_key| {
+            let stays = namespace.is_some() && key.namespace() != namespace;
+            if !stays {
+                forgotten += of_key.len();
+            }
+            stays
+        });
+        self.len -= forgotten;
+        if of_kind.is_empty() {
+            self.of.remove(gvk);
+        }
+    }
+
     /// Returns the number of remembered applies.
     #[cfg(test)]
     fn len(&self) -> usize {
@@ -214,6 +233,30 @@ mod tests {
         applied.forget(&gvk(), &key("a"), None);
         assert_eq!(applied.len(), 0);
         assert!(applied.of.is_empty());
+    }
+
+    #[test]
+    fn the_applies_of_a_namespace_or_of_a_kind_are_forgotten_together() {
+        let (mut applied, keys) = (AppliedIntents::default(), IntentKeys::default());
+        let [first, second] = ["m", "n"].map(|manager| keys.intent(manager, (), &json!({})));
+        let elsewhere = ObjectKey::namespaced("b", "x");
+        let remember = |applied: &mut AppliedIntents| {
+            for key in [&key("x"), &key("y"), &elsewhere] {
+                for intent in [first, second] {
+                    applied.remember(&gvk(), key, intent, state("u", "1"), never);
+                }
+            }
+        };
+        remember(&mut applied);
+        applied.forget_in(&gvk(), Some("a"));
+        assert_eq!(applied.len(), 2);
+        assert!(applied.left_by(&gvk(), &elsewhere, first).is_some());
+        remember(&mut applied);
+        assert_eq!(applied.len(), 6);
+        applied.forget_in(&gvk(), None);
+        assert_eq!(applied.len(), 0);
+        assert!(applied.of.is_empty());
+        applied.forget_in(&gvk(), None);
     }
 
     #[test]

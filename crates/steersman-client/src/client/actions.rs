@@ -22,7 +22,8 @@ impl Client {
     /// A 429 ([`is_throttled`](steersman_api::Error::is_throttled)) if a budget forbids the eviction at present: try
     /// again later. Otherwise the errors of the server.
     pub async fn evict(&self, pod: &ObjectKey, options: &DeleteOptions) -> Result<(), Error> {
-        let pod = self.shared.key_in_namespace(&Kind::of::<Pod>(), pod)?;
+        let kind = Kind::of::<Pod>();
+        let pod = self.shared.key_in_namespace(&kind, pod)?;
         let eviction = json!({
             "apiVersion": "policy/v1",
             "kind": "Eviction",
@@ -30,8 +31,11 @@ impl Client {
             "deleteOptions": options.to_json(),
         });
         let evictions = self.subresource::<Pod>("eviction");
-        evictions.create::<Value>(&pod, &eviction).await?;
-        Ok(())
+        // CLIENT-10: an eviction is a delete.
+        self.shared.forget_applied(&kind, &pod);
+        let evicted = evictions.create::<Value>(&pod, &eviction).await;
+        self.shared.forget_applied(&kind, &pod);
+        evicted.map(drop)
     }
 
     /// Binds a Pod to a node, as a scheduler does.

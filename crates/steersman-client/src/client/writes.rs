@@ -271,10 +271,16 @@ impl<S> Client<S> {
         let api = self.shared.api::<K>(kind).await?;
         let request = api.delete_request(&key, &options)?;
         let sender = self.shared.sender().dry(options.dry_run);
-        sender.write_knowing(kind, request, version).await?;
-        if !options.dry_run {
-            self.shared.forget_applied(kind, &key);
+        if options.dry_run {
+            sender.write_knowing(kind, request, version).await?;
+            return Ok(());
         }
+        // CLIENT-10: the caller may be dropped, and the server may delete the object although its answer is lost.
+        self.shared.forget_applied(kind, &key);
+        let deleted = sender.write_knowing(kind, request, version).await;
+        // Again, because another task may have applied the object before the server deleted it.
+        self.shared.forget_applied(kind, &key);
+        deleted?;
         Ok(())
     }
 
@@ -317,7 +323,15 @@ impl<S> Client<S> {
         let api = self.shared.api::<K>(kind).await?;
         let request = api.delete_all_request(&selection, &options)?;
         let sender = self.shared.sender().dry(options.dry_run);
-        Ok(sender.write(kind, request).await?)
+        if options.dry_run {
+            return Ok(sender.write(kind, request).await?);
+        }
+        // CLIENT-10: as for the delete of one object; the objects that the server selects are unknown.
+        let namespace = selection.selected_namespace();
+        self.shared.forget_applied_in(kind, namespace);
+        let deleted = sender.write(kind, request).await;
+        self.shared.forget_applied_in(kind, namespace);
+        Ok(deleted?)
     }
 }
 

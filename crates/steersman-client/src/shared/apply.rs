@@ -74,10 +74,17 @@ impl Shared {
         }
     }
 
-    /// Forgets the applies to an object that was deleted.
+    /// Forgets the applies to an object that a delete names.
     pub(crate) fn forget_applied(&self, kind: &Kind, key: &ObjectKey) {
         let mut applied = self.inner.applied.lock();
         applied.forget(kind.gvk(), key, None);
+    }
+
+    /// Forgets the applies to the objects of a kind that a delete may select: those of a namespace, or all (`None`).
+    pub(crate) fn forget_applied_in(&self, kind: &Kind, namespace: Option<&str>) {
+        let namespace = namespace.filter(|_| kind.is_namespaced());
+        let mut applied = self.inner.applied.lock();
+        applied.forget_in(kind.gvk(), namespace);
     }
 
     /// Sends an apply, and remembers the state that it leaves.

@@ -3,11 +3,12 @@
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use prometheus::Registry;
 use serde_json::json;
+use steersman_api::DeleteOptions;
 use steersman_apiserver::faults::{Answer, Verb};
 use steersman_cache::{ByObject, CacheOptions};
 use steersman_client::{Client, ClientMetrics, ClientOptions, Ensured};
 use steersman_informer::Subscription;
-use steersman_object::Object as _;
+use steersman_object::{Object as _, Selection};
 
 use crate::own_writes::{hears_after, mine};
 use crate::world::{World, config, key, set, until};
@@ -259,4 +260,61 @@ async fn after_a_lost_answer_the_earlier_apply_is_sent_again() {
     let restored = ensured(&world.client, "1").await;
     assert!(restored.is_changed());
     assert_eq!(restored.object().data.as_ref().unwrap()["k"], "1");
+}
+
+/// CLIENT-10: if the answer to a delete is lost, or its caller is dropped, the object may be gone. The cache of these
+/// tests shows it still.
+#[tokio::test(start_paused = true)]
+async fn after_a_delete_with_an_unknown_outcome_the_apply_is_sent() {
+    let all = Selection::new().namespace("default");
+    for way in 0..4 {
+        let world = World::new();
+        let mut events = world.cached::<ConfigMap>().await;
+        until_at(&mut events, ensured(&world.client, "1").await.object()).await;
+        assert!(!ensured(&world.client, "1").await.is_changed());
+        world.server.faults().silence_watches_of("configmaps");
+        let (client, object) = (&world.client, key("a"));
+        let lost = || Answer::code(504).times(1).after_commit();
+        let faults = world.server.faults();
+        match way {
+            0 => {
+                let _lost = faults.answer(Verb::Delete, "configmaps", lost());
+                let error = client.delete_key::<ConfigMap>(&object).await.unwrap_err();
+                assert!(error.is_outcome_unknown(), "{error}");
+            }
+            1 => {
+                let slow = std::time::Duration::from_secs(5);
+                let _slow = faults.delay(Verb::Delete, "configmaps", slow);
+                let delete = client.delete_key::<ConfigMap>(&object);
+                let dropped = tokio::time::timeout(slow / 5, delete).await;
+                assert!(dropped.is_err());
+                tokio::time::sleep(2 * slow).await;
+            }
+            2 => {
+                let options = DeleteOptions::new();
+                let deleted = client.delete_all::<ConfigMap>(&all, &options).await;
+                assert_eq!(deleted.unwrap(), [key("a")]);
+            }
+            _ => {
+                let _lost = faults.answer(Verb::DeleteCollection, "configmaps", lost());
+                let options = DeleteOptions::new();
+                let deleted = client.delete_all::<ConfigMap>(&all, &options).await;
+                assert!(deleted.unwrap_err().is_outcome_unknown());
+            }
+        }
+        assert!(client.cache().get::<ConfigMap>(&object).await.is_ok());
+        let created = ensured(client, "1").await;
+        assert!(matches!(created, Ensured::Created(_)), "{way}: {created:?}");
+    }
+}
+
+/// A dry run deletes nothing, so the apply is still known.
+#[tokio::test(start_paused = true)]
+async fn after_the_dry_run_of_a_delete_the_apply_is_not_sent() {
+    let world = World::new();
+    let mut events = world.cached::<ConfigMap>().await;
+    until_at(&mut events, ensured(&world.client, "1").await.object()).await;
+    let dry = world.client.dry_run();
+    dry.delete_key::<ConfigMap>(&key("a")).await.unwrap();
+    assert!(!ensured(&world.client, "1").await.is_changed());
 }
