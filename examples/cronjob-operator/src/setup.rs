@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use steersman::k8s_openapi;
 use steersman::kube_core::CustomResourceExt as _;
 use steersman::object::Object as _;
 use steersman::{Client, ObjectKey, Selection, client};
@@ -11,6 +9,9 @@ use thiserror::Error;
 
 use crate::cron_job::CronJob;
 use crate::narrator::say;
+
+/// How long the server may take to serve the kind after its definition was installed.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The manifest of the sample.
 pub const SAMPLE: &str = include_str!("../manifests/sample.yaml");
@@ -71,7 +72,7 @@ pub async fn prepare(
     is_embedded: bool,
 ) -> Result<(), SetupError> {
     if args.install || is_embedded {
-        install(client).await?;
+        client.install(&CronJob::crd(), PATIENCE).await?;
         say("the definition cronjobs.batch.example.com is installed");
     } else {
         check(client).await?;
@@ -81,32 +82,6 @@ pub async fn prepare(
         say(format_args!("the sample CronJob {key} is there"));
     }
     Ok(())
-}
-
-/// Installs the definition of the kind, or updates it, and waits until the server serves the kind.
-///
-/// # Errors
-///
-/// The error of the server.
-pub async fn install(client: &Client) -> Result<(), SetupError> {
-    let definition: CustomResourceDefinition = CronJob::crd();
-    client.apply(&definition).await?;
-    let patience = Duration::from_secs(30);
-    let served = async {
-        loop {
-            match check(client).await {
-                Err(SetupError::NotInstalled { .. }) => {
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                }
-                other => return other,
-            }
-        }
-    };
-    match tokio::time::timeout(patience, served).await {
-        Ok(result) => result,
-        // Checked again for the error with the reason.
-        Err(_) => check(client).await,
-    }
 }
 
 /// Creates the sample if it does not exist.

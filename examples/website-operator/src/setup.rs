@@ -1,7 +1,5 @@
 //! Driver: installs the kind and the sample, and checks that the server serves the kind.
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use steersman::k8s_openapi;
 use steersman::k8s_openapi::api::core::v1::ConfigMap;
 use steersman::kube_core::CustomResourceExt as _;
 use steersman::object::{Object as _, TypedObject, WholeObject};
@@ -63,7 +61,7 @@ pub async fn prepare(
     is_embedded: bool,
 ) -> Result<(), SetupError> {
     if args.setup.install || is_embedded {
-        install(client, namespaces).await?;
+        install(client).await?;
         say("the definition websites.web.example.com is installed");
     } else if args.once {
         check(client, namespaces).await?;
@@ -75,29 +73,14 @@ pub async fn prepare(
     Ok(())
 }
 
-/// Installs the definition of the kind, or updates it, and waits until the server serves the kind in `namespaces`,
-/// as [`check`] does.
+/// Installs the definition of the kind, or updates it, and waits until the server serves the kind.
 ///
 /// # Errors
 ///
 /// The error of the server.
-pub async fn install(client: &Client, namespaces: &[String]) -> Result<(), SetupError> {
-    let wanted = Website::crd();
-    create_if_absent(client, &wanted).await?;
-    let present: CustomResourceDefinition = client.live().get(&wanted.key()).await?;
-    let update = |crd: &mut CustomResourceDefinition| {
-        crd.spec.versions.clone_from(&wanted.spec.versions);
-        crd.spec
-            .names
-            .short_names
-            .clone_from(&wanted.spec.names.short_names);
-        crd.spec
-            .names
-            .categories
-            .clone_from(&wanted.spec.names.categories);
-    };
-    client.modify(&present, update).await?;
-    wait_until_served(client, namespaces).await
+pub async fn install(client: &Client) -> Result<(), SetupError> {
+    let patience = std::time::Duration::from_secs(30);
+    Ok(client.install(&Website::crd(), patience).await?)
 }
 
 /// Creates those objects of the sample that do not exist.
@@ -142,26 +125,6 @@ async fn check_in(client: &Client, selection: &Selection) -> Result<(), SetupErr
             source,
         }),
         Err(error) => Err(error.into()),
-    }
-}
-
-/// Waits until the server serves the kind, which happens shortly after it has accepted the
-/// definition.
-async fn wait_until_served(client: &Client, namespaces: &[String]) -> Result<(), SetupError> {
-    let patience = std::time::Duration::from_secs(30);
-    let interval = std::time::Duration::from_millis(100);
-    let served = async {
-        loop {
-            match check(client, namespaces).await {
-                Err(SetupError::NotInstalled { .. }) => tokio::time::sleep(interval).await,
-                other => return other,
-            }
-        }
-    };
-    match tokio::time::timeout(patience, served).await {
-        Ok(result) => result,
-        // Checked again for the error with the reason.
-        Err(_) => check(client, namespaces).await,
     }
 }
 

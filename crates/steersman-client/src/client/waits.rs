@@ -3,15 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use steersman_object::{Object, ObjectKey, Selection};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use steersman_object::{Gvk, Object, ObjectKey, Selection};
+use tokio::time::{Instant, sleep};
 
 use super::Client;
 use crate::condition::Condition;
-use crate::conditions::is_deleted;
+use crate::conditions::{is_crd_established, is_deleted};
 use crate::error::Error;
 use crate::kinds::KindSource;
 use crate::wait;
 use crate::watch::{ObjectWatch, PrivateCache};
+
+/// The pause between two looks at the kinds that the server serves.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
 /// Waits and watches for programs, tests and hooks. A reconciler does not wait: it watches kinds, and is run again when
 /// an object changes.
@@ -124,5 +129,59 @@ impl<S: Clone> Client<S> {
         let selection = self.shared.live_selection(&kind, selection)?;
         let connection = self.shared.connection();
         ObjectWatch::new(PrivateCache::new(connection, &kind, &selection)?)
+    }
+}
+
+impl Client {
+    /// Installs the definition of a kind: applies it, and waits until the server serves the kind in each version that
+    /// the definition serves. An older definition is updated.
+    ///
+    /// It is for a flag of an operator, such as `--install`, and for tests and demonstrations. A controller waits for a
+    /// missing kind by itself. Zero and `Duration::MAX` mean no limit.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`apply`](Self::apply) and of [`await_condition`](Self::await_condition), and a kind that is not served
+    /// ([`is_kind_not_served`](Error::is_kind_not_served)) after the timeout.
+    ///
+    /// # Cancel safety
+    ///
+    /// The definition may be applied although the future was dropped. The method may be called again.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+    /// # async fn f(client: steersman_client::Client, crd: CustomResourceDefinition) -> Result<(), steersman_client::Error> {
+    /// // `crd` is `Website::crd()` of a type with `#[derive(CustomResource)]`.
+    /// client.install(&crd, Duration::from_secs(30)).await?;
+    /// # Ok(()) }
+    /// ```
+    pub async fn install(
+        &self,
+        definition: &CustomResourceDefinition,
+        timeout: Duration,
+    ) -> Result<(), Error> {
+        let start = Instant::now();
+        // Boxed, because these futures are large.
+        Box::pin(self.apply(definition)).await?;
+        let key = definition.key();
+        let established = self.await_condition(&key, is_crd_established(), timeout);
+        Box::pin(established).await?;
+        let spec = &definition.spec;
+        // The kind may have been served before with other versions.
+        self.mapper().forget(&spec.group);
+        for version in spec.versions.iter().filter(|version| version.served) {
+            let gvk = Gvk::new(&*spec.group, &*version.name, &*spec.names.kind);
+            while let Err(error) = Box::pin(self.mapper().kind(&gvk)).await {
+                let is_late = !timeout.is_zero() && start.elapsed() >= timeout;
+                if is_late || !error.is_kind_not_served() {
+                    return Err(error.into());
+                }
+                sleep(BETWEEN_LOOKS).await;
+            }
+        }
+        Ok(())
     }
 }

@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube_core::DynamicObject;
 use serde_json::json;
 use steersman_api::Connection;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{Answer, Effect, FaultSpec, Verb};
 use steersman_cache::{Cache, CacheOptions, Delivery, Event};
 use steersman_client::{Client, Condition, Error, LastSeen, ObjectWatch, conditions};
-use steersman_object::{LabelSelector, Object as _, ObjectKey, Selection, report};
+use steersman_object::{Gvk, LabelSelector, Object as _, ObjectKey, Selection, report};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::world::config;
@@ -395,4 +397,52 @@ fn conditions_of_built_in_kinds_judge_their_status() {
     let any = conditions::is_deleted::<ConfigMap>("");
     assert!(any.is_met(None) && !any.is_met(Some(&other)));
     assert!(any.or(deleted).is_met(Some(&other)));
+}
+
+/// A definition, with the kind `Site` in these versions.
+fn sites(versions: &[&str]) -> CustomResourceDefinition {
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let versions: Vec<_> = versions
+        .iter()
+        .map(|version| {
+            json!({
+                "name": version, "served": true, "storage": *version == versions[0],
+                "schema": {"openAPIV3Schema": schema},
+            })
+        })
+        .collect();
+    serde_json::from_value(json!({
+        "metadata": {"name": "sites.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced", "versions": versions,
+            "names": {"plural": "sites", "singular": "site", "kind": "Site", "listKind": "SiteList"},
+        },
+    }))
+    .unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_installed_kind_is_served_in_each_version() {
+    let server = ApiServer::new();
+    let client = client_of(&server);
+    for versions in [&["v1"][..], &["v1", "v2"]] {
+        client.install(&sites(versions), LIMIT).await.unwrap();
+        for version in versions {
+            let gvk = Gvk::new("example.com", version, "Site");
+            let kind = client.mapper().kind(&gvk).await.unwrap();
+            let sites = client.of::<DynamicObject>(&kind).live();
+            assert_eq!(sites.list(&Selection::new()).await.unwrap().len(), 0);
+        }
+    }
+    // A name that another definition has is never served.
+    let mut taken = sites(&["v1"]);
+    taken.metadata.name = Some("pages.example.com".to_owned());
+    taken.spec.names.plural = "pages".to_owned();
+    taken.spec.names.singular = Some("page".to_owned());
+    let error = client.install(&taken, LIMIT).await.unwrap_err();
+    assert!(
+        matches!(error, Error::ConditionNotMet { .. }),
+        "{}",
+        report(&error)
+    );
 }

@@ -60,7 +60,7 @@ impl World {
         // The cache of this client never runs; the client is used for live reads and writes.
         let idle = Cache::new(CacheOptions::new()).unwrap();
         let client = Client::new(idle, connection.clone());
-        setup::install(&client, &[]).await.unwrap();
+        setup::install(&client).await.unwrap();
         let namespace = Namespace {
             metadata: ObjectMeta {
                 generate_name: Some("website-".to_owned()),
