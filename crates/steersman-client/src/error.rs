@@ -55,6 +55,20 @@ pub enum Error {
         /// The key of the object.
         key: ObjectKey,
     },
+    /// The object is not the one that its caller found: the server has another object of the name, or none, or has one
+    /// where the caller found none.
+    #[error(
+        "{kind} {key} is not as it was found: it was created, replaced or deleted a moment ago; read it live and try again"
+    )]
+    NotAsFound {
+        /// The kind of the object.
+        kind: Kind,
+        /// The key of the object.
+        key: ObjectKey,
+        /// The error of the server.
+        #[source]
+        source: Box<steersman_api::Error>,
+    },
     /// An update of an object without a resource version, which would replace the work of others unseen.
     #[error(
         "{kind} {key} cannot be replaced by an object without a resource version: what others wrote would be \
@@ -241,7 +255,9 @@ impl Error {
     pub fn is_conflict(&self) -> bool {
         match self {
             Self::Api(error) => error.is_conflict(),
-            Self::KeptChanging { .. } | Self::ApplyConflict { .. } => true,
+            Self::KeptChanging { .. } | Self::ApplyConflict { .. } | Self::NotAsFound { .. } => {
+                true
+            }
             _ => false,
         }
     }
@@ -271,7 +287,9 @@ impl Error {
     /// Returns whether the object, or the change to it, is invalid (422). The same request fails again.
     #[must_use]
     pub fn is_invalid(&self) -> bool {
-        self.says(steersman_api::Error::is_invalid)
+        // A server may refuse the uid of an object that was found as an invalid change.
+        let is_of_another = matches!(self, Self::NotAsFound { .. });
+        !is_of_another && self.says(steersman_api::Error::is_invalid)
     }
 
     /// Returns whether the server throttles its clients, or a disruption budget forbids an eviction at present (429).
@@ -360,6 +378,7 @@ impl Error {
             Self::Api(error) => Some(error),
             Self::Hidden { source, .. }
             | Self::KeptChanging { source, .. }
+            | Self::NotAsFound { source, .. }
             | Self::ApplyConflict { source, .. } => Some(&**source),
             Self::NoStatus { source, .. } => source.as_deref(),
             _ => None,

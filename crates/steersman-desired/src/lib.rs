@@ -29,7 +29,8 @@
 //!
 //! - **SET-1** Only a child is deleted: an object that the owner controls by its uid, of the key or with the label of
 //!   the set, in the state in which it was judged.
-//! - **SET-2** An object of the name of a child that the owner does not control is not applied.
+//! - **SET-2** An object of the name of a child that the owner does not control is not applied, even if the cache has
+//!   not seen the object yet, or a selector of the cache hides it.
 //! - **SET-3** Children that are not in the set are deleted only in a run in which every child of the set was applied.
 //! - **SET-4** A child is applied after the children that it comes after are ready, or gone.
 //! - **SET-5** A set of which all children are as they were applied sends no request.

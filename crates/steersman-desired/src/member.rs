@@ -45,6 +45,13 @@ pub(crate) struct Processed {
     pub(crate) object: Option<FoundObject>,
 }
 
+/// The result of an apply of a child.
+enum AppliedChild<K> {
+    Ensured(Ensured<K>),
+    /// The object is being deleted, so nothing was applied.
+    Terminating(Arc<K>),
+}
+
 impl Member {
     /// Makes a child that shall exist. `document` is its complete document, or the reason why there is none.
     pub(crate) fn present<K: Object>(
@@ -115,19 +122,25 @@ async fn apply<K: Object>(
 ) -> Result<Processed, ClientError> {
     let document = document?;
     let client = target.client.of::<K>(target.kind);
-    // SET-2
-    if let Some(existing) = existing(&client, target.key).await? {
-        target.owner.check_own(&*existing)?;
-        if existing.is_being_deleted() {
+    let found = client.get_opt(target.key).await?;
+    let applied = match apply_to(target, &client, found, &document).await {
+        // The cache is behind the server, or a selector of the cache hides the object.
+        Err(ClientError::NotAsFound { .. }) => {
+            let found = client.live().get_opt(target.key).await?.map(Arc::new);
+            apply_to(target, &client, found, &document).await?
+        }
+        applied => applied?,
+    };
+    let ensured = match applied {
+        AppliedChild::Ensured(ensured) => ensured,
+        AppliedChild::Terminating(existing) => {
             return Ok(Processed {
                 state: ChildState::Terminating,
                 readiness: Some(Readiness::Terminating),
                 object: Some(FoundObject(existing)),
             });
         }
-    }
-    // SET-5
-    let ensured = client.ensure_applied_part::<K>(&document).await?;
+    };
     let state = match &ensured {
         Ensured::Unchanged(_) => ChildState::Unchanged,
         ensured => ChildState::Applied {
@@ -142,6 +155,32 @@ async fn apply<K: Object>(
     })
 }
 
+/// Applies a child to the object that was found, or creates it if none was found.
+///
+/// # Errors
+///
+/// [`ClientError::NotAsFound`] if the server has another object, or none, or has one where none was found. Otherwise
+/// the error of an object that is no child, and those of an apply.
+async fn apply_to<K: Object>(
+    target: Target<'_>,
+    client: &KindClient<K>,
+    found: Option<Arc<K>>,
+    document: &Value,
+) -> Result<AppliedChild<K>, ClientError> {
+    // SET-2
+    if let Some(existing) = &found {
+        target.owner.check_own(&**existing)?;
+    }
+    match found {
+        Some(existing) if existing.is_being_deleted() => Ok(AppliedChild::Terminating(existing)),
+        // SET-5
+        found => {
+            let ensured = client.ensure_applied_to(found.as_deref(), document).await?;
+            Ok(AppliedChild::Ensured(ensured))
+        }
+    }
+}
+
 async fn delete_absent<K: Object>(
     target: Target<'_>,
     gone_when: Option<Box<GoneWhen<K>>>,
@@ -153,7 +192,7 @@ async fn delete_absent<K: Object>(
     let state = match &left {
         None => ChildState::Absent,
         Some(left) => {
-            delete(&client, target.owner, left).await?;
+            delete(&client, &**left, |found| target.owner.owns(found)).await?;
             ChildState::Deleting
         }
     };
@@ -177,24 +216,13 @@ async fn delete_leftover<K: Object>(
     object: Arc<K>,
 ) -> Result<Processed, ClientError> {
     let client = target.client.of::<K>(target.kind);
-    delete(&client, target.owner, &*object).await?;
+    // The label may have changed as well.
+    delete(&client, &*object, |found| target.owner.is_in_set(found)).await?;
     Ok(Processed {
         state: ChildState::Deleting,
         readiness: Some(Readiness::Terminating),
         object: None,
     })
-}
-
-/// Returns the object of a child's name, if there is one. The server is asked if a selector of the cache could hide it.
-async fn existing<K: Object>(
-    client: &KindClient<K>,
-    key: &ObjectKey,
-) -> Result<Option<Arc<K>>, ClientError> {
-    let found = client.get_opt(key).await?;
-    if found.is_none() && client.cache().scoped_by(client.kind()).is_some() {
-        return Ok(client.live().get_opt(key).await?.map(Arc::new));
-    }
-    Ok(found)
 }
 
 fn readiness<K: Object>(kind: &Kind, ready_when: Option<&ReadyWhen<K>>, object: &K) -> Readiness {
@@ -215,14 +243,14 @@ fn readiness<K: Object>(kind: &Kind, ready_when: Option<&ReadyWhen<K>>, object: 
     }
 }
 
-/// Deletes an object of the owner, unless it is being deleted already.
+/// Deletes a child, unless it is being deleted already.
 ///
-/// SET-1: the request names the uid and the version at which the owner controlled the object. If the object has
-/// changed, it is read again.
+/// SET-1: the request names the uid and the version at which the object was a child. If the object has changed, it is
+/// read again, and deleted only if `is_child` returns true.
 async fn delete<K: Object>(
     client: &KindClient<K>,
-    owner: &SetOwner,
     object: &K,
+    is_child: impl Fn(&K) -> bool + Send,
 ) -> Result<(), ClientError> {
     let mut fresh: Option<K> = None;
     let mut attempt = 0;
@@ -244,7 +272,7 @@ async fn delete<K: Object>(
             result => return result,
         }
         match client.live().get_opt(&key).await? {
-            Some(found) if owner.owns(&found) => fresh = Some(found),
+            Some(found) if is_child(&found) => fresh = Some(found),
             _ => return Ok(()),
         }
     }

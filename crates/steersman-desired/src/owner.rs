@@ -65,6 +65,14 @@ impl SetOwner {
         is_controlled_by(object, &self.meta)
     }
 
+    /// SET-1: returns whether an object is a child that was applied as one of the set: the owner controls it, and it has
+    /// the label.
+    pub(crate) fn is_in_set(&self, object: &impl Object) -> bool {
+        let labels = object.meta().labels.as_ref();
+        let label = labels.and_then(|labels| labels.get(&self.label));
+        self.owns(object) && label.map(String::as_str) == Some(self.meta.uid_str())
+    }
+
     /// Checks that an object of the name of a child is a child: an object that another owner, or none, controls is left
     /// alone.
     pub(crate) fn check_own(&self, object: &impl Object) -> Result<(), OwnerError> {

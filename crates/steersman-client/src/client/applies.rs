@@ -11,6 +11,7 @@ use super::Client;
 use crate::ensure::Ensured;
 use crate::error::Error;
 use crate::kinds::KindSource;
+use crate::patch::document::ApplyTo;
 use crate::shared::apply::Apply;
 
 /// Server-side apply for reconcilers.
@@ -57,7 +58,7 @@ impl<S> Client<S> {
     where
         S: KindSource<K>,
     {
-        self.ensure_applied_from(object, Location::caller())
+        self.ensure_applied_from(object, ApplyTo::Any, Location::caller())
     }
 
     /// Applies a part of an object of type `K`, as [`ensure_applied`](Self::ensure_applied) applies an object: any
@@ -74,19 +75,48 @@ impl<S> Client<S> {
     where
         S: KindSource<K>,
     {
-        self.ensure_applied_from(part, Location::caller())
+        self.ensure_applied_from(part, ApplyTo::Any, Location::caller())
+    }
+
+    /// Applies a part of an object as [`ensure_applied_part`](Self::ensure_applied_part) does, but only to the object
+    /// that the caller found, or as a new object if the caller found none.
+    ///
+    /// The cache may be behind the server, and an apply takes an object of any origin. An object of the name that
+    /// another program created, or created again, a moment ago is left alone here. The request is the same one; the
+    /// server checks the condition.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotAsFound`] if the server has another object, or none, or has one where the caller found none. Otherwise
+    /// those of [`apply_part`](Self::apply_part).
+    #[track_caller]
+    pub fn ensure_applied_to<K: Object>(
+        &self,
+        found: Option<&K>,
+        part: &(impl Serialize + Sync),
+    ) -> impl Future<Output = Result<Ensured<K>, Error>> + Send
+    where
+        S: KindSource<K>,
+    {
+        let to = match found {
+            None => ApplyTo::New,
+            Some(found) => ApplyTo::Existing(found.uid_str().to_owned()),
+        };
+        self.ensure_applied_from(part, to, Location::caller())
     }
 
     async fn ensure_applied_from<K: Object>(
         &self,
         part: &(impl Serialize + Sync),
+        to: ApplyTo,
         caller: &'static Location<'static>,
     ) -> Result<Ensured<K>, Error>
     where
         S: KindSource<K>,
     {
         let kind = self.kinds.kind_of();
-        let apply = self.shared.prepare_apply(&kind, part)?;
+        let mut apply = self.shared.prepare_apply(&kind, part)?;
+        apply.to = to;
         // Boxed, because these futures are large.
         if let Some(object) = Box::pin(self.as_applied(&kind, &apply, caller)).await {
             self.shared.apply_skipped(&kind);

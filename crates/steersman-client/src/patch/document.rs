@@ -87,6 +87,37 @@ pub(crate) fn in_namespace(mut document: Value, key: &ObjectKey) -> Value {
     document
 }
 
+/// The object that an apply is meant for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ApplyTo {
+    /// The object of the name, whichever it is, or a new one.
+    #[default]
+    Any,
+    /// A new object: an existing one is left alone.
+    New,
+    /// The object with this uid.
+    Existing(String),
+}
+
+/// A version that no object has. The server compares it with the version of an existing object, which is then a
+/// conflict, and ignores it for a new object.
+const NO_VERSION: &str = "1";
+
+impl ApplyTo {
+    /// Adds the precondition to the metadata of the body of an apply.
+    pub(crate) fn demanded_in(&self, mut document: Value) -> Value {
+        let (name, value) = match self {
+            Self::Any => return document,
+            Self::New => ("resourceVersion", NO_VERSION),
+            Self::Existing(uid) => ("uid", uid.as_str()),
+        };
+        if let Some(Value::Object(metadata)) = document.get_mut("metadata") {
+            metadata.insert(name.to_owned(), value.into());
+        }
+        document
+    }
+}
+
 /// Returns the body of an apply of a subresource of the object `key`: of the object's kind, or of the subresource's
 /// own kind (a `Scale`), with the name of the object.
 pub(crate) fn part_document(

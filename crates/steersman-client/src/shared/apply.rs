@@ -16,12 +16,13 @@ use super::{Shared, without_status};
 use crate::applied::{AppliedState, Intent};
 use crate::ensure::Ensured;
 use crate::error::Error;
-use crate::patch::change::Part;
-use crate::patch::document::{conflicts, document, in_namespace, part_document};
+use crate::patch::change::{Part, is_of_another};
+use crate::patch::document::{ApplyTo, conflicts, document, in_namespace, part_document};
 
 /// An apply that is ready to be sent.
 pub(crate) struct Apply {
     pub(crate) key: ObjectKey,
+    pub(crate) to: ApplyTo,
     document: Value,
     /// `None` for a dry run, which is always sent and never remembered.
     intent: Option<Intent>,
@@ -43,6 +44,7 @@ impl Shared {
         };
         Ok(Apply {
             key,
+            to: ApplyTo::Any,
             document,
             intent,
         })
@@ -95,17 +97,22 @@ impl Shared {
     ) -> Result<Ensured<K>, Error> {
         let Apply {
             key,
+            to,
             document,
             intent,
         } = apply;
         let api = self.api::<K>(kind).await?;
+        let document = to.demanded_in(document);
         let request = api.patch_request(&key, &Patch::Apply(document), &self.applying())?;
         if intent.is_some() {
             // If the answer is lost, the state of the object is unknown.
             self.inner.applied.lock().forget(kind.gvk(), &key, intent);
         }
         let answer = self.sender.answer(kind, request, None).await;
-        let answer = answer.map_err(|refused| self.conflict(kind, key.clone(), refused))?;
+        let answer = answer.map_err(|refused| {
+            let refused = self.conflict(kind, key.clone(), refused);
+            not_as_found(refused, kind, &key, &to)
+        })?;
         if let Some(intent) = intent {
             let left = AppliedState {
                 uid: Uid::new(answer.value.uid_str()),
@@ -165,6 +172,22 @@ impl Shared {
             conflicts,
             source: Box::new(refused),
         }
+    }
+}
+
+/// CLIENT-11: returns the error of an apply that the server refused because the object is not as it was found.
+fn not_as_found(refused: Error, kind: &Kind, key: &ObjectKey, to: &ApplyTo) -> Error {
+    match refused {
+        Error::Api(source)
+            if *to != ApplyTo::Any && (source.is_conflict() || is_of_another(&source)) =>
+        {
+            Error::NotAsFound {
+                kind: kind.clone(),
+                key: key.clone(),
+                source: Box::new(source),
+            }
+        }
+        refused => refused,
     }
 }
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use steersman_api::Patch;
 use steersman_apiserver::faults::Verb;
-use steersman_client::Error;
+use steersman_client::{Ensured, Error};
 use steersman_object::ObjectKey;
 
 use crate::world::{World, config, key, set};
@@ -234,4 +234,52 @@ async fn every_patch_type_has_its_content_type() {
         .await
         .unwrap_err();
     assert!(error.is_not_found(), "{error}");
+}
+
+/// CLIENT-11
+#[tokio::test(start_paused = true)]
+async fn an_apply_to_a_found_object_changes_no_other_object_and_creates_none() {
+    let world = World::new();
+    let client = &world.client;
+    let part = |value: &str| json!({"metadata": {"name": "a", "namespace": "default"}, "data": {"k": value}});
+    let is_refused = |applied: Result<Ensured<ConfigMap>, Error>| {
+        let error = applied.unwrap_err();
+        matches!(error, Error::NotAsFound { .. }) && error.is_conflict() && !error.is_invalid()
+    };
+    let created = client
+        .ensure_applied_to::<ConfigMap>(None, &part("1"))
+        .await;
+    let created = created.unwrap();
+    assert!(matches!(created, Ensured::Created(_)), "{created:?}");
+    let first = created.into_object();
+    assert!(is_refused(client.ensure_applied_to(None, &part("2")).await));
+    let updated = client.ensure_applied_to(Some(&*first), &part("3")).await;
+    assert!(matches!(updated, Ok(Ensured::Updated(_))), "{updated:?}");
+    client.delete(&*first).await.unwrap();
+    assert!(is_refused(
+        client.ensure_applied_to(Some(&*first), &part("4")).await
+    ));
+    assert_eq!(world.server.get("configmaps", "default", "a"), None);
+
+    let second: ConfigMap = client.apply_part(&part("5")).await.unwrap();
+    assert!(is_refused(
+        client.ensure_applied_to(Some(&*first), &part("6")).await
+    ));
+    let stored = world.server.get("configmaps", "default", "a").unwrap();
+    assert_eq!(stored["data"]["k"], "5");
+    // The conditions are no fields of the manager, and a conflict of managers stays one.
+    client
+        .ensure_applied_to(Some(&second), &part("7"))
+        .await
+        .unwrap();
+    let stored = world.server.get("configmaps", "default", "a").unwrap();
+    let entries = stored["metadata"]["managedFields"].as_array().unwrap();
+    assert_eq!(entries.len(), 1);
+    assert_eq!(entries[0]["fieldsV1"], json!({"f:data": {"f:k": {}}}));
+    let other = client.field_manager("other").force(false);
+    let refused = other.ensure_applied_to(Some(&second), &part("8")).await;
+    assert!(
+        matches!(refused, Err(Error::ApplyConflict { .. })),
+        "{refused:?}"
+    );
 }

@@ -1,8 +1,11 @@
 //! SET-2: an object of the name of a child that the owner does not control is left alone.
 
+use std::time::Duration;
+
 use k8s_openapi::api::core::v1::ConfigMap;
+use steersman_apiserver::faults::Verb;
 use steersman_cache::{ByObject, CacheOptions};
-use steersman_client::ClientOptions;
+use steersman_client::{ClientOptions, Error as ClientError, ReadConsistency};
 use steersman_desired::{AbsentChild, Child, ChildState, DesiredSet, SetOutcome};
 use steersman_object::status_conditions::{READY, STALLED, is_false, is_true};
 
@@ -70,6 +73,90 @@ async fn a_foreign_object_that_a_selector_hides_is_left_alone() {
     );
     assert!(outcome.children()[1].is_ready(), "{outcome:?}");
     assert_eq!(world.get("configmaps", "taken"), before);
+    // The server is asked only about the object that it has.
+    let reads = world
+        .server
+        .requests()
+        .matching(|request| request.does(Verb::Get));
+    let names: Vec<_> = reads
+        .iter()
+        .filter_map(|read| read.name.as_deref())
+        .collect();
+    assert_eq!(names, ["taken"]);
+}
+
+fn foreign() -> serde_json::Value {
+    serde_json::json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "taken", "namespace": "default"}, "data": {"theirs": "1"},
+    })
+}
+
+/// Returns whether the first child failed because the object of its name is no child.
+fn is_refused(outcome: &SetOutcome) -> bool {
+    let state = &outcome.children()[0].state;
+    matches!(state, ChildState::Failed(error) if matches!(**error, ClientError::Owner(_)))
+}
+
+/// SET-2: another program has created the object a moment ago.
+#[tokio::test(start_paused = true)]
+async fn a_foreign_object_that_the_cache_has_not_seen_is_left_alone() {
+    let world = World::new().await;
+    assert_eq!(world.server.faults().silence_watches_of("configmaps"), 1);
+    let before = world.server.create(foreign()).unwrap();
+    for _ in 0..2 {
+        let outcome = world.apply(pair(&world)).await;
+        assert!(is_refused(&outcome), "{outcome:?}");
+        assert!(outcome.children()[1].is_ready(), "{outcome:?}");
+    }
+    assert_eq!(world.get("configmaps", "taken"), Some(before));
+}
+
+/// SET-2: the cache shows the child still.
+#[tokio::test(start_paused = true)]
+async fn a_foreign_object_that_has_replaced_a_child_is_left_alone() {
+    let world = World::new().await;
+    world.until(pair, SetOutcome::is_ready).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    world.server.faults().silence_watches_of("configmaps");
+    let server = &world.server;
+    server.delete("configmaps", "default", "taken").unwrap();
+    let changed = |world: &World| {
+        let mut taken = config("taken");
+        taken.data = Some([("k".to_owned(), "changed".to_owned())].into());
+        let mut set = world.set();
+        set.add(Child::of(&taken));
+        set.add(Child::of(&config("ours")));
+        set
+    };
+    let before = server.create(foreign()).unwrap();
+    let outcome = world.apply(changed(&world)).await;
+    assert!(is_refused(&outcome), "{outcome:?}");
+    assert_eq!(world.get("configmaps", "taken"), Some(before));
+    // Without the foreign object the child is created again.
+    server.delete("configmaps", "default", "taken").unwrap();
+    let outcome = world.apply(changed(&world)).await;
+    assert!(outcome.children()[0].is_ready(), "{outcome:?}");
+}
+
+/// SET-2: a child that this process has created is recognised, although neither the cache nor the notes of own writes
+/// show it.
+#[tokio::test(start_paused = true)]
+async fn a_child_that_the_cache_has_not_seen_is_applied_again() {
+    let world = World::new().await;
+    world.server.faults().silence_watches_of("configmaps");
+    let client = world.client.read_consistency(ReadConsistency::None);
+    let run = || async { pair(&world).apply(&client).await.unwrap() };
+    assert!(run().await.is_ready());
+    let created = world.get("configmaps", "taken").unwrap();
+    let outcome = run().await;
+    assert!(outcome.is_ready(), "{outcome:?}");
+    let state = &outcome.children()[0].state;
+    assert!(
+        matches!(state, ChildState::Applied { created: false }),
+        "{state:?}"
+    );
+    assert_eq!(world.get("configmaps", "taken"), Some(created));
 }
 
 /// SET-1

@@ -130,6 +130,23 @@ async fn a_child_that_has_changed_is_judged_again_before_it_is_deleted() {
     assert_eq!(world.children("configmaps"), ["a"]);
 }
 
+/// SET-1: a child that lost the label of the set a moment ago stays.
+#[tokio::test(start_paused = true)]
+async fn a_child_that_has_left_the_set_is_not_deleted() {
+    let world = World::new().await;
+    world.until(of(&["a", "b"]), SetOutcome::is_ready).await;
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    assert_eq!(world.server.faults().silence_watches_of("configmaps"), 1);
+    let other = json!({"metadata": {"labels": {LABEL: "another"}}});
+    world
+        .server
+        .merge_patch("configmaps", "default", "a", &other)
+        .unwrap();
+    let outcome = world.apply(of(&["b"])(&world)).await;
+    assert_eq!(outcome.failures().count(), 0, "{outcome:?}");
+    assert_eq!(world.children("configmaps"), ["a", "b"]);
+}
+
 /// SET-3
 #[tokio::test(start_paused = true)]
 async fn nothing_is_pruned_while_a_child_fails_or_waits() {
