@@ -9,10 +9,18 @@ use steersman::object::{Object, ResourceVersion};
 ///
 /// The metadata of a Secret does not tell its data, and its version changes with the data. So a copy at the version
 /// that the operator saw needs no read.
+///
+/// A copy that another program deletes is not reported here, so the copies that the cache no longer holds are forgotten
+/// whenever their number may have doubled.
 #[derive(Debug, Default)]
 pub struct CheckedCopies {
     versions: HashMap<ObjectKey, CheckedVersions>,
+    /// The number of copies at which the next sweep is due.
+    sweep_at: usize,
 }
+
+/// The smallest number of copies at which a sweep is due.
+const SWEEP_AT_LEAST: usize = 1024;
 
 /// The identity and the versions of a copy and its source.
 #[derive(Debug, PartialEq, Eq)]
@@ -42,6 +50,15 @@ impl CheckedCopies {
     /// Forgets a copy that was deleted.
     pub fn remove(&mut self, copy: &ObjectKey) {
         self.versions.remove(copy);
+    }
+
+    /// Forgets the copies that do not exist, if a sweep is due.
+    pub fn sweep(&mut self, exists: impl Fn(&ObjectKey) -> bool) {
+        if self.versions.len() < self.sweep_at.max(SWEEP_AT_LEAST) {
+            return;
+        }
+        self.versions.retain(|copy, _| exists(copy));
+        self.sweep_at = 2 * self.versions.len();
     }
 
     /// Returns whether `copy` is known to have the data of `source`, both at their present versions.
@@ -80,5 +97,26 @@ mod tests {
         assert!(!checked.has(&copy, &secret("vault", "s", "4")));
         checked.remove(&copy.key());
         assert!(!checked.has(&copy, &source));
+    }
+
+    #[test]
+    fn copies_that_are_gone_are_forgotten_when_their_number_has_doubled() {
+        let mut checked = CheckedCopies::default();
+        let source = secret("vault", "s", "3");
+        let mut most = 0;
+        for number in 0..10_000 {
+            checked.insert(&secret(&format!("shop-{number}"), "c", "7"), &source);
+            // The last hundred namespaces exist.
+            let exists = |copy: &ObjectKey| {
+                let namespace = copy.namespace().unwrap_or_default();
+                let of = namespace.trim_start_matches("shop-").parse::<i32>();
+                of.is_ok_and(|of| of > number - 100)
+            };
+            checked.sweep(exists);
+            most = most.max(checked.versions.len());
+            let kept = secret(&format!("shop-{}", (number - 50).max(0)), "c", "7");
+            assert!(checked.has(&kept, &source));
+        }
+        assert!(most <= SWEEP_AT_LEAST, "{most}");
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
 use parking_lot::Mutex;
+use steersman::cache::Cache;
 use steersman::informer::Store;
 use steersman::k8s_openapi;
 use steersman::object::Object as _;
@@ -113,6 +114,7 @@ impl Reconciler for Replicator {
                 Written::Occupied => is_occupied = true,
             }
         }
+        self.sweep(client.cache());
         Ok(match is_occupied {
             true => Action::requeue_after(LOOK_AGAIN),
             false => Action::done(),
@@ -165,6 +167,19 @@ impl Replicator {
             ctx.events().normal(source, "Replicated", "Copy", note);
         }
         Ok(Written::Done)
+    }
+
+    /// Forgets the checked copies that the cache does not hold, now and then. A copy that the cache has not seen yet is
+    /// read once more.
+    fn sweep(&self, cache: &Cache) {
+        let Ok(informers) = cache.informers::<SecretMeta>() else {
+            return;
+        };
+        let exists = |copy: &ObjectKey| {
+            let mut stores = informers.iter().map(|informer| informer.as_store());
+            stores.any(|store| store.entry(copy).is_some())
+        };
+        self.checked.lock().sweep(exists);
     }
 
     /// Deletes a copy, at most the one that was seen.
