@@ -3,13 +3,25 @@
 use std::future::ready;
 use std::time::Duration;
 
+use external_database::controller;
 use external_database::database::Database;
 use external_database::service::{DatabaseClient, DatabaseService};
 use http::Method;
 use serde_json::{Value, json};
+use steersman::CacheOptions;
 use steersman::api::Patch;
+use steersman::cache::Settings;
+use steersman_harness::RunningOperator;
+use steersman_testenv::apiserver::faults::Verb;
 
-use crate::world::{World, operator};
+use crate::world::{INTERVAL, World, operator};
+
+/// Returns the number of requests that the operator has sent. Watches are left out, because they are renewed every few
+/// minutes.
+fn sent(operator: &RunningOperator) -> usize {
+    let log = operator.server().unwrap().requests();
+    log.count(|request| !request.user_agent.starts_with("steersman-") && !request.does(Verb::Watch))
+}
 
 #[tokio::test(start_paused = true)]
 async fn a_database_follows_its_object_in_process() {
@@ -89,4 +101,24 @@ async fn until_connections(world: &World, connections: i32) {
             }
         });
     seen.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_settled_reconcile_sends_no_request() {
+    let minute = Duration::from_secs(60);
+    let cache = CacheOptions::new().defaults(Settings::new().resync(minute));
+    let service = DatabaseService::new();
+    let client = DatabaseClient::in_process(service.clone());
+    let operator = operator(client, INTERVAL).cache(controller::cache(cache));
+    let operator = operator.start().await.unwrap();
+    let mut world = World { operator, service };
+    world.create().await;
+    world.until_ready().await;
+    world.operator.tick_until_steady(1_000).await.unwrap();
+    let (reconciles, requests) = (world.operator.reconciles(), sent(&world.operator));
+    // A resync requests the owner of the Secret.
+    tokio::time::sleep(2 * minute).await;
+    assert!(world.operator.reconciles() > reconciles);
+    assert_eq!(sent(&world.operator), requests);
+    world.operator.stop().await.unwrap();
 }

@@ -1,9 +1,14 @@
 //! The operator watches metadata, and reads data only when it must.
 
+use std::time::Duration;
+
 use k8s_openapi::api::core::v1::Namespace;
+use secret_replicator::controller;
 use serde_json::json;
-use steersman::ObjectKey;
 use steersman::api::Patch;
+use steersman::cache::Settings;
+use steersman::{CacheOptions, ObjectKey};
+use steersman_harness::RunningOperator;
 use steersman_testenv::apiserver::faults::{RequestRecord, Verb};
 
 use crate::world::{World, operator};
@@ -13,6 +18,30 @@ fn is_read_of_data(request: &RequestRecord) -> bool {
     let is_read = reads.into_iter().any(|verb| request.does(verb));
     let is_operator = !request.user_agent.starts_with("steersman-harness");
     is_operator && is_read && request.is_for("secrets") && !request.is_metadata_only()
+}
+
+/// Returns the number of requests that the operator has sent. Watches are left out, because they are renewed every few
+/// minutes.
+fn sent(operator: &RunningOperator) -> usize {
+    let log = operator.server().unwrap().requests();
+    log.count(|request| !request.user_agent.starts_with("steersman-") && !request.does(Verb::Watch))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_settled_reconcile_sends_no_request() {
+    let minute = Duration::from_secs(60);
+    let cache = CacheOptions::new().defaults(Settings::new().resync(minute));
+    let mut world = World::start(operator().cache(controller::cache(cache))).await;
+    world.create_source(&world.everywhere()).await;
+    world.until(&world.shop, Some("first")).await;
+    world.until(&world.web, Some("first")).await;
+    world.operator.tick_until_steady(100).await.unwrap();
+    let (reconciles, requests) = (world.operator.reconciles(), sent(&world.operator));
+    // A resync requests the source.
+    tokio::time::sleep(2 * minute).await;
+    assert!(world.operator.reconciles() > reconciles);
+    assert_eq!(sent(&world.operator), requests);
+    world.operator.stop().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

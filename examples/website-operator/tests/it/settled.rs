@@ -1,15 +1,20 @@
 //! An operator with nothing to do writes nothing.
 
+use std::time::Duration;
+
 use serde_json::json;
+use steersman::CacheOptions;
+use steersman::cache::Settings;
 use steersman::k8s_openapi::api::core::v1::ConfigMap;
-use steersman_harness::{OperatorTest, Prepared};
+use steersman_harness::{OperatorTest, Prepared, RunningOperator};
+use steersman_testenv::apiserver::faults::Verb;
 use website_operator::controller;
 use website_operator::website::{Website, WebsiteSpec};
 
 use crate::world::player;
 
-#[tokio::test(start_paused = true)]
-async fn a_settled_site_is_not_written() {
+/// Declares the operator with one site.
+fn operator() -> OperatorTest {
     let create = |prepared: Prepared| async move {
         let mut pages: ConfigMap = serde_json::from_value(json!({"data": {"index.html": "hi"}}))?;
         pages.metadata = prepared.key("pages").to_meta();
@@ -24,15 +29,40 @@ async fn a_settled_site_is_not_written() {
         prepared.client().create(&site).await?;
         Ok(())
     };
-    let operator = OperatorTest::declared(controller::declare)
+    OperatorTest::declared(controller::declare)
         .server(player())
         .crd_of::<Website>()
-        .before_start(create);
-    let mut operator = operator.start().await.unwrap();
+        .before_start(create)
+}
+
+/// Returns the number of requests that the operator has sent. Watches are left out, because they are renewed every few
+/// minutes.
+fn sent(operator: &RunningOperator) -> usize {
+    let log = operator.server().unwrap().requests();
+    log.count(|request| !request.user_agent.starts_with("steersman-") && !request.does(Verb::Watch))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_settled_site_is_not_written() {
+    let mut operator = operator().start().await.unwrap();
     operator.tick_until_steady(100).await.unwrap();
     let key = operator.key("hello");
     let site: Website = operator.client().live().get(&key).await.unwrap();
     assert!(site.is_ready(), "{:?}", site.status);
     operator.assert_settled().await.unwrap();
+    operator.stop().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_settled_reconcile_sends_no_request() {
+    let minute = Duration::from_secs(60);
+    let cache = CacheOptions::new().defaults(Settings::new().resync(minute));
+    let mut operator = operator().cache(cache).start().await.unwrap();
+    operator.tick_until_steady(100).await.unwrap();
+    let (reconciles, requests) = (operator.reconciles(), sent(&operator));
+    // A resync requests the owners of all children.
+    tokio::time::sleep(2 * minute).await;
+    assert!(operator.reconciles() > reconciles);
+    assert_eq!(sent(&operator), requests);
     operator.stop().await.unwrap();
 }
