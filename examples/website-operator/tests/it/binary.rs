@@ -224,12 +224,12 @@ async fn flags_of_kubebuilder_without_effect_are_named_in_one_warning() {
     let home = TempDir::new().unwrap();
     let mut command = operator(home.path());
     command.args(["--print-crd", "--zap-time-encoding=epoch"]);
-    command.arg("--webhook-cert-path=/certs");
+    command.arg("--zap-stacktrace-level=error");
     let output = command.output().await.unwrap();
     let log = text(&output.stderr);
     assert!(output.status.success(), "{log}");
     assert_eq!(log.matches("have no effect").count(), 1, "{log}");
-    let named = log.contains("--zap-time-encoding") && log.contains("--webhook-cert-path");
+    let named = log.contains("--zap-time-encoding") && log.contains("--zap-stacktrace-level");
     assert!(named && log.contains("--log-format"), "{log}");
 }
 
