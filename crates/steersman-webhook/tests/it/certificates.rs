@@ -427,7 +427,7 @@ async fn no_write_is_refused_while_the_authority_is_replaced() {
         tick.tick().await;
         let bundle = bundles(server).remove(0);
         shake_hands(address, &bundle).await.unwrap();
-        let site = site(&format!("site-{writes}"), json!({"host": "a"}));
+        let site = site(&format!("site-{writes}"), &json!({"host": "a"}));
         let answer = world.create(&site).await;
         assert_eq!(answer.code, 201, "write {writes}: {}", answer.body);
         writes += 1;
