@@ -18,9 +18,11 @@ use steersman_object::TypedObject;
 /// # use serde::{Deserialize, Serialize};
 /// # #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, JsonSchema)]
 /// # #[kube(group = "example.com", version = "v1", kind = "Site", crates(kube_core = "kube_core"))]
-/// # struct SiteSpec { host: String }
+/// # pub struct SiteSpec { host: String }
 /// # mod v1alpha1 {
-/// #     use super::*;
+/// #     use kube_derive::CustomResource;
+/// #     use schemars::JsonSchema;
+/// #     use serde::{Deserialize, Serialize};
 /// #     #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, JsonSchema)]
 /// #     #[kube(group = "example.com", version = "v1alpha1", kind = "Site", crates(kube_core = "kube_core"))]
 /// #     pub struct SiteSpec { pub domain: String }

@@ -169,6 +169,7 @@ mod tests {
         for spec in [
             json!({}),
             json!({"conversion": {"strategy": "None"}}),
+            json!({"conversion": {"strategy": "None", "webhook": webhook}}),
             json!({"conversion": {"strategy": "Webhook"}}),
         ] {
             let without = object(&json!({"spec": spec}));
