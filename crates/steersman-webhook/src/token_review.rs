@@ -6,7 +6,7 @@ use std::panic::AssertUnwindSafe;
 use bytes::Bytes;
 use futures::FutureExt as _;
 use http::{Request, Response};
-use k8s_openapi::api::authentication::v1::{TokenReviewSpec, TokenReviewStatus, UserInfo};
+use k8s_openapi::api::authentication::v1::{TokenReviewStatus, UserInfo};
 use serde_json::{Value, json};
 use steersman_object::{panic_text, report};
 
@@ -77,8 +77,7 @@ pub(crate) async fn review(
         Err(error) => failed(&format!("the body is no TokenReview: {error}")),
         Ok(review) if review.kind != "TokenReview" => failed("the body is no TokenReview"),
         Ok(review) => {
-            let token = review.spec.token;
-            let audiences = review.spec.audiences.unwrap_or_default();
+            let WireSpec { token, audiences } = review.spec;
             if token.is_empty() {
                 failed("the review has no token")
             } else {
@@ -108,7 +107,16 @@ struct WireReview {
     #[serde(default)]
     kind: String,
     #[serde(default)]
-    spec: TokenReviewSpec,
+    spec: WireSpec,
+}
+
+/// The specification of a TokenReview. The type of k8s-openapi has a token that is optional in some versions only.
+#[derive(Default, serde::Deserialize)]
+struct WireSpec {
+    #[serde(default)]
+    token: String,
+    #[serde(default)]
+    audiences: Vec<String>,
 }
 
 fn status_of(decision: TokenDecision) -> TokenReviewStatus {
