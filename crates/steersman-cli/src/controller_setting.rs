@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use steersman_controller::{ControllerSettings, Priority};
-
-use crate::duration::parse_duration;
+use steersman_object::parse_duration;
 
 /// The keys of a setting of one controller.
 pub const CONTROLLER_KEYS: [&str; 8] = [

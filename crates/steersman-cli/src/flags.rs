@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
+use steersman_object::parse_duration;
 use steersman_serve::ListenAddress;
 
 use crate::controller_setting::{NamedSetting, parse_named};
-use crate::duration::parse_duration;
 use crate::log_filter::{ALLOWED, log_filter};
 use crate::named_value::{parse_bool, parse_namespace};
 

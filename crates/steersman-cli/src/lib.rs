@@ -20,7 +20,6 @@
 //!
 //! Modules, words first:
 //!
-//! - `duration` reads durations as Go writes them.
 //! - [`settings`] lists the settings with their defaults and variables.
 //! - `controller_setting` reads settings of single controllers.
 //! - [`error`] has [`ConfigError`].
@@ -31,7 +30,6 @@
 //! - `level_route` shows and changes the level over HTTP.
 //! - [`config`] has [`Config`], and [`args`] the command line.
 
-mod duration;
 pub mod settings;
 mod controller_setting;
 pub mod error;

@@ -1,6 +1,7 @@
 //! Machine: decodes the JSON of an object, and words the errors.
 
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 /// Decodes the JSON of one object.
 ///
@@ -21,6 +22,15 @@ pub fn decode_json<K: DeserializeOwned>(json: &[u8], quotes: bool) -> Result<K, 
         }
         with_path::<K>(json).unwrap_or_else(|| error.to_string())
     })
+}
+
+/// Decodes one object from a JSON value.
+///
+/// # Errors
+///
+/// Those of [`decode_json`]; the value is written as text for them alone.
+pub fn decode_value<K: DeserializeOwned>(value: &Value, quotes: bool) -> Result<K, String> {
+    K::deserialize(value).or_else(|_| decode_json(value.to_string().as_bytes(), quotes))
 }
 
 /// Returns the error of bytes that did not decode, with the path of the field: `spec.replicas: …`.
@@ -73,6 +83,8 @@ mod tests {
         );
         let position = decode_json::<Sized>(json, false).unwrap_err();
         assert_eq!(position, "it has another shape (line 1, column 28)");
+        let value = serde_json::from_slice(json).unwrap();
+        assert_eq!(decode_value::<Sized>(&value, true).unwrap_err(), quoted);
         let broken = decode_json::<Sized>(b"{", false).unwrap_err();
         assert_eq!(broken, "it ends too early (line 1, column 1)");
     }

@@ -18,7 +18,8 @@
 //! - [`selection`] contains [`Selection`], the objects that a list selects.
 //! - [`status_conditions`] sets and finds the conditions of a status.
 //! - [`owner`] finds and builds owner references.
-//! - [`decode_json`] decodes the JSON of an object, with errors that name the field.
+//! - [`decode_json`] and [`decode_value`] decode the JSON of an object, with errors that name the field.
+//! - [`parse_duration`] reads durations as Go writes them.
 //! - [`Jitter`] returns random fractions, for pauses that must not coincide.
 //! - [`report()`] formats an error and its causes in one line; [`panic_text`] returns the text of a panic.
 
@@ -36,12 +37,14 @@ pub mod owner;
 pub mod status_conditions;
 mod json;
 mod jitter;
+mod duration;
 mod report;
 mod panics;
 
+pub use duration::parse_duration;
 pub use field_selector::FieldSelector;
 pub use jitter::Jitter;
-pub use json::{decode_json, json_error_position};
+pub use json::{decode_json, decode_value, json_error_position};
 pub use key::ObjectKey;
 pub use kind::{Gvk, Gvr, Kind, Scope};
 pub use labels::Labels;

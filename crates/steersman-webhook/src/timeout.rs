@@ -2,35 +2,16 @@
 
 use std::time::Duration;
 
+use steersman_object::parse_duration;
+
 /// Returns the value of `timeout` in a query, a duration as Go writes it, such as `10s` or `1m30s`; `None` if there is
 /// none or if it cannot be read.
 pub(crate) fn timeout_of(query: &str) -> Option<Duration> {
     let value = query
         .split('&')
         .find_map(|member| member.strip_prefix("timeout="))?;
-    let mut rest = value;
-    let mut seconds = 0.0_f64;
-    while !rest.is_empty() {
-        let digits = rest.find(|at: char| !at.is_ascii_digit() && at != '.')?;
-        let (number, after) = rest.split_at(digits);
-        let number: f64 = number.parse().ok()?;
-        let unit = after
-            .find(|at: char| at.is_ascii_digit() || at == '.')
-            .unwrap_or(after.len());
-        let (unit, after) = after.split_at(unit);
-        seconds += number
-            * match unit {
-                "h" => 3600.0,
-                "m" => 60.0,
-                "s" => 1.0,
-                "ms" => 1e-3,
-                _ => return None,
-            };
-        rest = after;
-    }
-    Duration::try_from_secs_f64(seconds)
-        .ok()
-        .filter(|timeout| !timeout.is_zero())
+    let timeout = parse_duration(value).ok()?;
+    (!timeout.is_zero()).then_some(timeout)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Machine: the objects of a request as Rust types.
 
 use serde_json::Value;
-use steersman_object::{Gvk, Object, decode_json};
+use steersman_object::{Gvk, Object, decode_value};
 
 use crate::refusal::{Refusal, failed};
 use crate::request::AdmissionRequest;
@@ -21,7 +21,7 @@ pub(crate) fn decoded<K: Object>(
         return Err(failed(400, format_args!("the request has no {what}")));
     };
     let quotes = !(kind.group().is_empty() && kind.kind() == "Secret");
-    decode_json(object.to_string().as_bytes(), quotes).map_err(|problem| {
+    decode_value(object, quotes).map_err(|problem| {
         let text = format_args!("the {what} cannot be read as {kind}: {problem}");
         failed(400, text)
     })

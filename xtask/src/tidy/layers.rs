@@ -184,7 +184,9 @@ const RANKS: &[Row] = &[
     },
     Row {
         name: CLI,
-        may: &[MANAGER, CONTROLLER, WEBHOOK, CACHE, LEASE, SERVE, API],
+        may: &[
+            MANAGER, CONTROLLER, WEBHOOK, CACHE, LEASE, SERVE, API, OBJECT,
+        ],
         never: &[],
     },
     Row {

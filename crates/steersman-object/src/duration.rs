@@ -19,7 +19,7 @@ const UNITS: [(&str, u64); 8] = [
 /// # Errors
 ///
 /// A text that names the form.
-pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let text = text.trim();
     if text == "0" {
         return Ok(Duration::ZERO);
