@@ -22,7 +22,7 @@ use crate::error::{BoxError, HarnessError};
 use crate::prepared::Prepared;
 use crate::progress::{Progress, sent_writes};
 use crate::steadiness::{Sample, Steadiness, Verdict};
-use crate::write_log::WriteLog;
+use crate::write_log::{WriteLog, requests_sent};
 
 /// Declares the controllers of an operator in a manager.
 pub(crate) type Declare = Arc<dyn Fn(&Manager) -> Result<(), BoxError> + Send + Sync>;
@@ -114,6 +114,13 @@ impl RunningOperator {
     #[must_use]
     pub fn reconciles(&self) -> u64 {
         self.process.progress().reconciles
+    }
+
+    /// Returns the number of requests that the operator has sent to the embedded server; `None` for other servers.
+    /// Watches are left out, because they are renewed every few minutes.
+    #[must_use]
+    pub fn requests_sent(&self) -> Option<usize> {
+        self.server().map(requests_sent)
     }
 
     /// Starts an expectation; its error has the report of the environment, with the metrics of the operator.

@@ -1,4 +1,4 @@
-//! Machine: finds the write requests of an operator in the log of the embedded server.
+//! Machine: finds the requests of an operator in the log of the embedded server.
 
 use steersman_testenv::apiserver::ApiServer;
 use steersman_testenv::apiserver::faults::{RequestRecord, Verb};
@@ -37,13 +37,22 @@ impl WriteLog {
     }
 }
 
-/// Returns whether a request asks for a change of an object, and is not one of the test itself.
+/// Returns the number of requests of the operator in the log of a server, without watches.
+pub(crate) fn requests_sent(server: &ApiServer) -> usize {
+    let counts = |record: &RequestRecord| is_of_operator(record) && !record.does(Verb::Watch);
+    server.requests().count(counts)
+}
+
+/// Returns whether a request is not one of the test itself.
+fn is_of_operator(record: &RequestRecord) -> bool {
+    let mut agents = [AGENT, ENV_AGENT].iter();
+    !agents.any(|agent| record.user_agent.starts_with(agent))
+}
+
+/// Returns whether a request of the operator asks for a change of an object.
 fn is_write(record: &RequestRecord) -> bool {
     let is_read = |verb| matches!(verb, Verb::Get | Verb::List | Verb::Watch);
-    let is_ours = [AGENT, ENV_AGENT]
-        .iter()
-        .any(|agent| record.user_agent.starts_with(agent));
     record.verb.is_some_and(|verb| !is_read(verb))
-        && !is_ours
+        && is_of_operator(record)
         && !REVIEWS.contains(&record.group.as_str())
 }

@@ -10,7 +10,6 @@ use steersman::k8s_openapi::api::core::v1::Pod;
 use steersman::k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use steersman::{CacheOptions, Selection};
 use steersman_harness::RunningOperator;
-use steersman_testenv::apiserver::faults::Verb;
 use steersman_testenv::apiserver::play::EXIT_CODE;
 
 use crate::world::{
@@ -48,13 +47,6 @@ async fn jobs_start_at_their_times_and_the_history_is_limited() {
     operator.stop().await.unwrap();
 }
 
-/// Returns the number of requests that the operator has sent. Watches are left out, because they are renewed every few
-/// minutes.
-fn sent(operator: &RunningOperator) -> usize {
-    let log = operator.server().unwrap().requests();
-    log.count(|request| !request.user_agent.starts_with("steersman-") && !request.does(Verb::Watch))
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_settled_reconcile_sends_no_request() {
     let minute = Duration::from_secs(60);
@@ -64,11 +56,11 @@ async fn a_settled_reconcile_sends_no_request() {
     until(&operator, "10:01:30").await;
     change_spec(&operator, json!({"suspend": true})).await;
     operator.tick_until_steady(100).await.unwrap();
-    let (reconciles, requests) = (operator.reconciles(), sent(&operator));
+    let (reconciles, requests) = (operator.reconciles(), operator.requests_sent().unwrap());
     // A resync requests the owner of the Job.
     tokio::time::sleep(2 * minute).await;
     assert!(operator.reconciles() > reconciles);
-    assert_eq!(sent(&operator), requests);
+    assert_eq!(operator.requests_sent().unwrap(), requests);
     operator.stop().await.unwrap();
 }
 

@@ -11,17 +11,8 @@ use serde_json::{Value, json};
 use steersman::CacheOptions;
 use steersman::api::Patch;
 use steersman::cache::Settings;
-use steersman_harness::RunningOperator;
-use steersman_testenv::apiserver::faults::Verb;
 
 use crate::world::{INTERVAL, World, operator};
-
-/// Returns the number of requests that the operator has sent. Watches are left out, because they are renewed every few
-/// minutes.
-fn sent(operator: &RunningOperator) -> usize {
-    let log = operator.server().unwrap().requests();
-    log.count(|request| !request.user_agent.starts_with("steersman-") && !request.does(Verb::Watch))
-}
 
 #[tokio::test(start_paused = true)]
 async fn a_database_follows_its_object_in_process() {
@@ -115,10 +106,13 @@ async fn a_settled_reconcile_sends_no_request() {
     world.create().await;
     world.until_ready().await;
     world.operator.tick_until_steady(1_000).await.unwrap();
-    let (reconciles, requests) = (world.operator.reconciles(), sent(&world.operator));
+    let (reconciles, requests) = (
+        world.operator.reconciles(),
+        world.operator.requests_sent().unwrap(),
+    );
     // A resync requests the owner of the Secret.
     tokio::time::sleep(2 * minute).await;
     assert!(world.operator.reconciles() > reconciles);
-    assert_eq!(sent(&world.operator), requests);
+    assert_eq!(world.operator.requests_sent().unwrap(), requests);
     world.operator.stop().await.unwrap();
 }

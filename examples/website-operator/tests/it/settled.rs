@@ -6,8 +6,7 @@ use serde_json::json;
 use steersman::CacheOptions;
 use steersman::cache::Settings;
 use steersman::k8s_openapi::api::core::v1::ConfigMap;
-use steersman_harness::{OperatorTest, Prepared, RunningOperator};
-use steersman_testenv::apiserver::faults::Verb;
+use steersman_harness::{OperatorTest, Prepared};
 use website_operator::controller;
 use website_operator::website::{Website, WebsiteSpec};
 
@@ -35,13 +34,6 @@ fn operator() -> OperatorTest {
         .before_start(create)
 }
 
-/// Returns the number of requests that the operator has sent. Watches are left out, because they are renewed every few
-/// minutes.
-fn sent(operator: &RunningOperator) -> usize {
-    let log = operator.server().unwrap().requests();
-    log.count(|request| !request.user_agent.starts_with("steersman-") && !request.does(Verb::Watch))
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_settled_site_is_not_written() {
     let mut operator = operator().start().await.unwrap();
@@ -59,10 +51,10 @@ async fn a_settled_reconcile_sends_no_request() {
     let cache = CacheOptions::new().defaults(Settings::new().resync(minute));
     let mut operator = operator().cache(cache).start().await.unwrap();
     operator.tick_until_steady(100).await.unwrap();
-    let (reconciles, requests) = (operator.reconciles(), sent(&operator));
+    let (reconciles, requests) = (operator.reconciles(), operator.requests_sent().unwrap());
     // A resync requests the owners of all children.
     tokio::time::sleep(2 * minute).await;
     assert!(operator.reconciles() > reconciles);
-    assert_eq!(sent(&operator), requests);
+    assert_eq!(operator.requests_sent().unwrap(), requests);
     operator.stop().await.unwrap();
 }
