@@ -4,14 +4,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Request, Response, StatusCode};
 use parking_lot::Mutex;
 use prometheus::Registry;
 use steersman_api::Connection;
 use steersman_serve::{
     CertificateMetrics, Error as ServeError, ListenAddress, MetricsPage, Route, Routes, Server,
-    ServerOptions, TlsOptions, dial_tls, text_response,
+    ServerOptions, TlsOptions, dial_tls, json_response, text_response,
 };
 use steersman_webhook::{WebhookMetrics, WebhookServer};
 
@@ -258,8 +257,5 @@ fn describe(diagnostics: &Diagnostics, request: &Request<Bytes>) -> Response<Byt
         let text = format!("there is no section {name:?}; the sections are {known}");
         return text_response(StatusCode::NOT_FOUND, text);
     };
-    let mut response = text_response(StatusCode::OK, format!("{content:#}"));
-    let json = HeaderValue::from_static("application/json");
-    response.headers_mut().insert(CONTENT_TYPE, json);
-    response
+    json_response(StatusCode::OK, format!("{content:#}\n"))
 }

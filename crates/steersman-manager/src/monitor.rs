@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 use steersman_cache::Cache;
 use steersman_controller::ControllerStatus;
-use steersman_object::Kind;
+use steersman_object::{Gvk, Kind};
 
 use crate::health::{ControllerHealth, Health, InformerHealth};
 use crate::liveness::Liveness;
@@ -23,8 +23,8 @@ pub(crate) struct Monitor {
     /// The tasks of the framework that ended although they were not asked to stop.
     ended_tasks: Mutex<Vec<String>>,
     liveness: Mutex<Liveness>,
-    /// Group and kind of what the manager's own webhooks convert.
-    converted: Mutex<Vec<(String, String)>>,
+    /// The kinds that the manager's own webhooks convert, each in one of its versions.
+    converted: Mutex<Vec<Gvk>>,
 }
 
 /// How far the run of a manager has come.
@@ -71,7 +71,7 @@ impl Monitor {
     }
 
     /// Notes the kinds that the manager's own webhooks convert.
-    pub(crate) fn converts(&self, kinds: Vec<(String, String)>) {
+    pub(crate) fn converts(&self, kinds: Vec<Gvk>) {
         *self.converted.lock() = kinds;
     }
 
@@ -79,10 +79,7 @@ impl Monitor {
     /// ready (HEALTH-2).
     pub(crate) fn is_converted_here(&self, kind: &Kind) -> bool {
         let converted = self.converted.lock();
-        let is_same = |(group, name): &(String, String)| {
-            group == kind.gvk().group() && name == kind.gvk().kind()
-        };
-        converted.iter().any(is_same)
+        converted.iter().any(|gvk| gvk.same_group_kind(kind.gvk()))
     }
 
     pub(crate) fn stage(&self) -> RunStage {

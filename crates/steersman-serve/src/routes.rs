@@ -213,6 +213,12 @@ pub fn text_response(status: StatusCode, text: impl Into<String>) -> Response<By
     response(status, "text/plain; charset=utf-8", text.into())
 }
 
+/// Returns a response with JSON.
+#[must_use]
+pub fn json_response(status: StatusCode, json: impl Into<Bytes>) -> Response<Bytes> {
+    response(status, "application/json", json.into())
+}
+
 /// Returns a response with a content type.
 pub(crate) fn response(
     status: StatusCode,

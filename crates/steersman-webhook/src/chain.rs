@@ -34,11 +34,9 @@ impl HandlerChain {
 impl AdmissionHandler for HandlerChain {
     async fn handle(&self, ctx: &AdmissionContext) -> AdmissionResponse {
         let mut all = AdmissionResponse::allowed();
-        let mut object = ctx.request().object.clone();
+        let mut request = ctx.request().clone();
         for handler in &self.handlers {
-            let mut request = ctx.request().clone();
-            request.object.clone_from(&object);
-            let part = ctx.beside(request);
+            let part = ctx.beside(request.clone());
             let mut response = handler.handle(&part).await;
             all.warnings.append(&mut part.take_warnings());
             all.warnings.append(&mut response.warnings);
@@ -49,7 +47,7 @@ impl AdmissionHandler for HandlerChain {
                 response.audit_annotations = all.audit_annotations;
                 return response;
             }
-            let target = object.get_or_insert(Value::Null);
+            let target = request.object.get_or_insert(Value::Null);
             if let Err(error) = json_patch::patch(target, &response.patch) {
                 let text = format_args!("the patch of a handler cannot be applied: {error}");
                 return AdmissionResponse::errored(500, text);

@@ -9,7 +9,7 @@ use futures::FutureExt as _;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Request, Response, StatusCode};
 use steersman_object::panic_text;
-use steersman_serve::text_response;
+use steersman_serve::{json_response, text_response};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
 use tracing::{Instrument as _, debug, error, error_span, warn};
@@ -27,7 +27,6 @@ use crate::timeout::timeout_of;
 const LARGE: usize = 256 << 10;
 
 /// A path with its handler.
-#[derive(Clone)]
 pub(crate) struct Endpoint {
     path: Arc<str>,
     handler: Arc<dyn ErasedHandler>,
@@ -74,7 +73,7 @@ impl Converter {
             warn!(webhook = self.path, problem, "a conversion failed");
         }
         self.metrics.end(self.path, code, start.elapsed());
-        json_response(response.to_string().into_bytes())
+        json_response(StatusCode::OK, response.to_string())
     }
 }
 
@@ -115,7 +114,7 @@ impl Endpoint {
                 let response = self.decide(request, deadline).await;
                 (
                     response.code(),
-                    json_response(write(version, &uid, &response)),
+                    json_response(StatusCode::OK, write(version, &uid, &response)),
                 )
             }
             Err(UnreadableReview {
@@ -130,7 +129,7 @@ impl Endpoint {
                 let response = AdmissionResponse::errored(400, problem);
                 (
                     response.code(),
-                    json_response(write(version, &uid, &response)),
+                    json_response(StatusCode::OK, write(version, &uid, &response)),
                 )
             }
         }
@@ -209,12 +208,4 @@ fn is_json(content_type: &HeaderValue) -> bool {
     let text = content_type.to_str().unwrap_or_default();
     let media_type = text.split(';').next().unwrap_or_default();
     media_type.trim().eq_ignore_ascii_case("application/json")
-}
-
-/// Returns a response with JSON. Reviews that refuse are successful responses, too.
-pub(crate) fn json_response(body: Vec<u8>) -> Response<Bytes> {
-    let mut response = Response::new(Bytes::from(body));
-    let json = HeaderValue::from_static("application/json");
-    response.headers_mut().insert(CONTENT_TYPE, json);
-    response
 }

@@ -58,9 +58,12 @@ pub(crate) fn read(body: &[u8]) -> Result<Review, UnreadableReview> {
     if body.is_empty() {
         return Err(first("the request has no body".to_owned()));
     }
-    let review: Value = serde_json::from_slice(body)
+    let mut review: Value = serde_json::from_slice(body)
         .map_err(|error| first(format!("the body is not JSON: {error}")))?;
-    let uid = review["request"]["uid"].as_str().unwrap_or_default();
+    let uid = review["request"]["uid"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
     let (api_version, kind) = (&review["apiVersion"], &review["kind"]);
     let version = match api_version.as_str().and_then(|text| text.split_once('/')) {
         Some((GROUP, "v1")) => ReviewVersion::V1,
@@ -68,20 +71,20 @@ pub(crate) fn read(body: &[u8]) -> Result<Review, UnreadableReview> {
         _ => {
             let problem =
                 format!("apiVersion is {api_version}: this webhook answers {GROUP}/v1 and v1beta1");
-            return Err(unreadable(ReviewVersion::V1, uid, problem));
+            return Err(unreadable(ReviewVersion::V1, &uid, problem));
         }
     };
-    let problem = if kind != "AdmissionReview" {
+    let problem = if *kind != "AdmissionReview" {
         format!("kind is {kind}, not \"AdmissionReview\"")
     } else if !review["request"].is_object() {
         "the review has no request".to_owned()
     } else {
-        match AdmissionRequest::deserialize(&review["request"]) {
+        match AdmissionRequest::deserialize(review["request"].take()) {
             Ok(request) => return Ok(Review { version, request }),
             Err(error) => format!("the request cannot be read: {error}"),
         }
     };
-    Err(unreadable(version, uid, problem))
+    Err(unreadable(version, &uid, problem))
 }
 
 /// Writes the response to the review with this uid.

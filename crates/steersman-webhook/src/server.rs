@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube_core::DynamicObject;
-use steersman_object::{Kind, TypedObject};
+use steersman_object::{Gvk, Kind, TypedObject};
 use steersman_serve::{
     Error as ServeError, Limits, ListenAddress, Route, Routes, ServerOptions, TlsOptions,
 };
@@ -159,11 +159,11 @@ impl WebhookServer {
         handlers.chain(conversions).chain(routes).collect()
     }
 
-    /// Returns the group and the kind of what the webhooks convert.
+    /// Returns the kinds that the webhooks convert, each in the version of its hub.
     #[must_use]
-    pub fn converted_kinds(&self) -> Vec<(String, String)> {
+    pub fn converted_kinds(&self) -> Vec<Gvk> {
         let conversions = self.conversions.as_ref();
-        conversions.map(Conversions::kinds).unwrap_or_default()
+        conversions.map(Conversions::hubs).unwrap_or_default()
     }
 
     /// Returns the webhooks as a service of this process, for tests.

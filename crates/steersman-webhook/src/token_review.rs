@@ -5,12 +5,11 @@ use std::panic::AssertUnwindSafe;
 
 use bytes::Bytes;
 use futures::FutureExt as _;
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use k8s_openapi::api::authentication::v1::{TokenReviewStatus, UserInfo};
 use serde_json::{Value, json};
 use steersman_object::{panic_text, report};
-
-use crate::endpoint::json_response;
+use steersman_serve::json_response;
 
 /// Decides which user a bearer token belongs to.
 pub trait TokenReviewer: Send + Sync + 'static {
@@ -98,7 +97,7 @@ pub(crate) async fn review(
         "kind": "TokenReview",
         "status": status,
     });
-    json_response(review.to_string().into_bytes())
+    json_response(StatusCode::OK, review.to_string())
 }
 
 /// The part of a TokenReview that a reviewer reads.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
-use steersman_object::{Gvk, Kind, TypedObject, decode_json};
+use steersman_object::{Gvk, Kind, TypedObject, decode_value};
 
 use super::Spoke;
 use super::kept_fields::{annotation, content, is_known, object, put, take};
@@ -70,6 +70,7 @@ pub enum ConversionError {
 }
 
 /// A version of a kind, with its Rust type erased.
+#[derive(Clone)]
 struct Version {
     gvk: Gvk,
     hub: Gvk,
@@ -117,21 +118,17 @@ impl Conversions {
         self
     }
 
-    /// Returns the group and the kind of each hub.
-    pub(crate) fn kinds(&self) -> Vec<(String, String)> {
+    /// Returns the hubs.
+    pub(crate) fn hubs(&self) -> Vec<Gvk> {
         let hubs = self
             .versions
             .iter()
             .filter(|version| version.gvk == version.hub);
-        let kinds = hubs.map(|hub| (hub.gvk.group().to_owned(), hub.gvk.kind().to_owned()));
-        kinds.collect()
+        hubs.map(|hub| hub.gvk.clone()).collect()
     }
 
     fn with(mut self, version: Version) -> Self {
-        let mut versions: Vec<Version> = Arc::try_unwrap(self.versions)
-            .unwrap_or_else(|shared| shared.iter().map(Version::copied).collect());
-        versions.push(version);
-        self.versions = Arc::new(versions);
+        Arc::make_mut(&mut self.versions).push(version);
         self
     }
 
@@ -146,8 +143,7 @@ impl Conversions {
                 let hub = &version.hub;
                 return Some(format!("{gvk} needs its hub: add `hub` of {hub}"));
             }
-            let (group, kind) = (version.hub.group(), version.hub.kind());
-            if (gvk.group(), gvk.kind()) != (group, kind) {
+            if !gvk.same_group_kind(&version.hub) {
                 let hub = &version.hub;
                 return Some(format!("{gvk} and its hub {hub} are not one kind"));
             }
@@ -186,13 +182,14 @@ impl Conversions {
         to: &Version,
         original: &Value,
     ) -> Result<Value, ConversionError> {
-        let (present, api_version) = (api_version(&from.gvk), api_version(&to.gvk));
+        let (present, api_version) = (from.gvk.api_version(), to.gvk.api_version());
         let mut metadata = original["metadata"].clone();
         let (group, kind) = (to.gvk.group(), &original["kind"]);
         let kept = take(&mut metadata, &annotation(group, to.gvk.version()));
         // A former copy of the present version is of no use: the object itself is newer.
         take(&mut metadata, &annotation(group, from.gvk.version()));
-        let bare = object(&present, kind, metadata.clone(), content(original));
+        let original = content(original);
+        let bare = object(&present, kind, metadata.clone(), original.clone());
 
         let source = (from.encoded)(&bare)?;
         let converted = convert(from, to, &source)?;
@@ -205,42 +202,28 @@ impl Conversions {
                 converted_content = with_changes(&kept, &content(&before), &converted_content);
             }
         }
-        let mut metadata = with_changes(&metadata, &source["metadata"], &converted["metadata"]);
-        let result = object(
-            &api_version,
-            kind,
-            metadata.clone(),
-            converted_content.clone(),
-        );
-        if self.drops_fields {
+        let metadata = with_changes(&metadata, &source["metadata"], &converted["metadata"]);
+        let mut result = object(&api_version, kind, metadata, converted_content);
+        if self.drops_fields || is_lossless(from, to, &original, &source, &result) {
             return Ok(result);
         }
-        let back = convert(to, from, &result);
-        let is_lossless = back.is_ok_and(|back| content(&back) == content(&source))
-            && is_known(&content(original), &content(&source));
-        if is_lossless {
-            return Ok(result);
-        }
-        let kept = content(original);
-        let bytes = kept.to_string().len();
+        let bytes = original.to_string().len();
         if bytes > LARGEST {
             let to = to.gvk.clone();
             return Err(ConversionError::TooLarge { to, bytes });
         }
-        put(&mut metadata, annotation(group, from.gvk.version()), &kept);
-        Ok(object(&api_version, kind, metadata, converted_content))
+        let annotation = annotation(group, from.gvk.version());
+        put(&mut result["metadata"], annotation, &original);
+        Ok(result)
     }
 
     fn find(&self, gvk: Gvk) -> Result<&Version, ConversionError> {
         let found = self.versions.iter().find(|version| version.gvk == gvk);
         found.ok_or_else(|| {
-            let same = |version: &&Version| {
-                (version.gvk.group(), version.gvk.kind()) == (gvk.group(), gvk.kind())
-            };
             let known: Vec<&str> = self
                 .versions
                 .iter()
-                .filter(same)
+                .filter(|version| version.gvk.same_group_kind(&gvk))
                 .map(|version| version.gvk.version())
                 .collect();
             let known = match &*known {
@@ -252,28 +235,27 @@ impl Conversions {
     }
 }
 
+/// Returns whether the way back makes the same object of a result, and its type has all fields of the original content.
+fn is_lossless(
+    from: &Version,
+    to: &Version,
+    original: &Value,
+    source: &Value,
+    result: &Value,
+) -> bool {
+    let source = content(source);
+    let back = convert(to, from, result);
+    back.is_ok_and(|back| content(&back) == source) && is_known(original, &source)
+}
+
 /// Converts an object without kept fields.
 fn convert(from: &Version, to: &Version, object: &Value) -> Result<Value, ConversionError> {
     let hub = (from.to_hub)(object)?;
     (to.from_hub)(&hub)
 }
 
-fn api_version(gvk: &Gvk) -> String {
-    format!("{}/{}", gvk.group(), gvk.version())
-}
-
-impl Version {
-    fn copied(&self) -> Self {
-        Self {
-            gvk: self.gvk.clone(),
-            hub: self.hub.clone(),
-            ..*self
-        }
-    }
-}
-
 fn decoded<K: TypedObject>(object: &Value) -> Result<K, ConversionError> {
-    let decoded = decode_json(object.to_string().as_bytes(), true);
+    let decoded = decode_value(object, true);
     decoded.map_err(|problem| ConversionError::Unreadable {
         gvk: Kind::of::<K>().gvk().clone(),
         problem,

@@ -24,6 +24,8 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use x509_parser::pem::Pem;
 
+use crate::world::definition;
+
 pub(crate) const SECRETS: &str = "secrets";
 pub(crate) const VALIDATING: &str = "validatingwebhookconfigurations.admissionregistration.k8s.io";
 pub(crate) const MUTATING: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";
@@ -114,25 +116,12 @@ pub(crate) fn install(server: &ApiServer) {
             "type": "object", "x-kubernetes-preserve-unknown-fields": true,
         }}})
     };
-    server
-        .create(json!({
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": {"name": DEFINITION},
-            "spec": {
-                "group": "example.com",
-                "names": {
-                    "kind": "Colour", "plural": "colours", "singular": "colour", "listKind": "ColourList",
-                },
-                "scope": "Namespaced",
-                "versions": [version("v1", true), version("v1beta1", false)],
-                "conversion": {"strategy": "Webhook", "webhook": {
-                    "clientConfig": {"service": {"namespace": "shop", "name": "hooks", "path": "/convert"}},
-                    "conversionReviewVersions": ["v1"],
-                }},
-            },
-        }))
-        .unwrap();
+    let mut colours = definition("Colour", &[version("v1", true), version("v1beta1", false)]);
+    colours["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": {
+        "clientConfig": {"service": {"namespace": "shop", "name": "hooks", "path": "/convert"}},
+        "conversionReviewVersions": ["v1"],
+    }});
+    server.create(colours).unwrap();
 }
 
 pub(crate) fn secret(server: &ApiServer) -> Option<Value> {

@@ -17,23 +17,22 @@ use serde_json::json;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{Answer, Verb};
 use steersman_object::ObjectKey;
-use steersman_serve::{Server, TlsOptions};
+use steersman_serve::TlsOptions;
 use steersman_testenv::log::capture;
 use steersman_testenv::seeds::{self, Dice};
 use steersman_webhook::{
-    AdmissionContext, AuthorityMetrics, BuiltInCertificates, Refusal, Validator, WebhookMetrics,
-    WebhookServer,
+    AdmissionContext, AuthorityMetrics, BuiltInCertificates, Refusal, Validator, WebhookServer,
 };
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_util::sync::CancellationToken;
 
 use crate::authority_world::{
-    DEFINITIONS, HOUR, Loop, MUTATING, SECRETS, VALIDATING, bundles, configuration, connect,
-    damage, follow, install, lead, namespace, options, phase, provider, roots, secret, settled,
-    text, trusted, until, until_settled, verify,
+    DEFINITIONS, HOUR, MUTATING, SECRETS, VALIDATING, bundles, configuration, connect, damage,
+    follow, install, lead, namespace, options, phase, provider, roots, secret, settled, text,
+    trusted, until, until_settled, verify,
 };
-use crate::world::{Site, World, site};
+use crate::world::{Running, Site, World, site};
 
 #[tokio::test(start_paused = true)]
 async fn the_leader_injects_its_authority_and_each_replica_presents_the_certificate() {
@@ -360,21 +359,13 @@ impl Validator<Site> for Permissive {
     }
 }
 
-/// Serves a webhook with the certificate of a replica. Returns its address and path.
-async fn serve(options: &BuiltInCertificates) -> (SocketAddr, String, Loop) {
+/// Serves a webhook with the certificate of a replica. Returns its path, too.
+async fn serve(options: &BuiltInCertificates) -> (Running, String) {
     let webhooks = WebhookServer::new("127.0.0.1:0")
         .tls(TlsOptions::shared(options.certificate()))
         .validator::<Site>(Permissive);
-    let metrics = WebhookMetrics::register(&Registry::new()).unwrap();
-    let tls = webhooks.server_options(webhooks.tls_options().clone());
-    let server = Server::bind("webhook", webhooks.address(), tls)
-        .await
-        .unwrap();
-    let address = server.local_address();
-    let routes = webhooks.routes_with(&metrics).unwrap();
     let path = webhooks.paths().first().unwrap().clone();
-    let task = tokio::spawn(server.run(routes, CancellationToken::new()));
-    (address, path, Loop { task })
+    (Running::serve(&webhooks).await, path)
 }
 
 /// Connects as an api-server that has just read the bundle.
@@ -404,7 +395,8 @@ async fn no_write_is_refused_while_the_authority_is_replaced() {
         .read_interval(Duration::from_millis(50))
         .inject_into_validating("hooks")
         .clock(move || clock.now());
-    let (address, path, _serving) = serve(&options).await;
+    let (running, path) = serve(&options).await;
+    let address = running.address;
     server.route_service("shop", "hooks", 443, &format!("https://{address}"));
     let mut hooks = configuration("ValidatingWebhookConfiguration");
     for index in 0..2 {

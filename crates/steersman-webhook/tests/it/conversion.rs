@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use steersman_webhook::{BoxError, ConversionError, Conversions, Spoke, WebhookServer};
 use tower::ServiceExt as _;
 
-use crate::world::World;
+use crate::world::{World, definition};
 
 /// The hub.
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, JsonSchema)]
@@ -355,24 +355,12 @@ async fn an_api_server_serves_an_object_in_each_version() {
             },
         }}})
     };
-    world
-        .server
-        .create(json!({
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": {"name": "shops.example.com"},
-            "spec": {
-                "group": "example.com",
-                "names": {"kind": "Shop", "plural": "shops", "singular": "shop", "listKind": "ShopList"},
-                "scope": "Namespaced",
-                "versions": VERSIONS.map(version),
-                "conversion": {"strategy": "Webhook", "webhook": {
-                    "conversionReviewVersions": ["v1"],
-                    "clientConfig": {"service": {"namespace": "hooks", "name": "hooks", "path": "/convert"}},
-                }},
-            },
-        }))
-        .unwrap();
+    let mut shops = definition("Shop", &VERSIONS.map(version));
+    shops["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": {
+        "conversionReviewVersions": ["v1"],
+        "clientConfig": {"service": {"namespace": "hooks", "name": "hooks", "path": "/convert"}},
+    }});
+    world.server.create(shops).unwrap();
     let path = |version: &str| format!("/apis/example.com/{version}/namespaces/default/shops");
     let spec = json!({"host": "a.org", "opening": 7});
     let created = world

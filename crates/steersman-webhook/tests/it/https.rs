@@ -1,21 +1,18 @@
 //! Webhooks over HTTPS, in real time: certificates, foreign clients and metrics.
 
-use std::net::SocketAddr;
 use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use prometheus::{Encoder as _, Registry, TextEncoder};
+use prometheus::{Encoder as _, TextEncoder};
 use rcgen::{CertificateParams, KeyPair};
 use serde_json::json;
-use steersman_serve::{Server, TlsOptions, dial_tls};
-use steersman_webhook::{AdmissionContext, Refusal, Validator, WebhookMetrics, WebhookServer};
+use steersman_serve::{TlsOptions, dial_tls};
+use steersman_webhook::{AdmissionContext, Refusal, Validator, WebhookServer};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
-use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
 
-use crate::world::{Site, World, site};
+use crate::world::{Running, Site, World, site};
 
 struct Rules;
 
@@ -37,13 +34,6 @@ impl Validator<Site> for Rules {
     }
 }
 
-struct Running {
-    address: SocketAddr,
-    registry: Registry,
-    stop: CancellationToken,
-    task: JoinHandle<()>,
-}
-
 const PATH: &str = "/validate-example-com-v1-site";
 
 /// Writes a certificate that signs itself into a directory, and returns it.
@@ -60,22 +50,7 @@ async fn serve(directory: &Path) -> Running {
     let webhooks = WebhookServer::new("127.0.0.1:0")
         .tls(TlsOptions::directory(directory).http2(true))
         .validator::<Site>(Rules);
-    let registry = Registry::new();
-    let metrics = WebhookMetrics::register(&registry).unwrap();
-    let options = webhooks.server_options(webhooks.tls_options().clone());
-    let server = Server::bind("webhook", webhooks.address(), options)
-        .await
-        .unwrap();
-    let address = server.local_address();
-    let stop = CancellationToken::new();
-    let routes = webhooks.routes_with(&metrics).unwrap();
-    let task = tokio::spawn(server.run(routes, stop.clone()));
-    Running {
-        address,
-        registry,
-        stop,
-        task,
-    }
+    Running::serve(&webhooks).await
 }
 
 fn configure(world: &World, running: &Running, authority: &str) {

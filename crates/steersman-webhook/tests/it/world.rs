@@ -1,14 +1,20 @@
 //! An api-server with a definition and its webhooks, and requests to it.
 
+use std::net::SocketAddr;
+
 use bytes::Bytes;
 use http::{Method, Request};
 use http_body_util::{BodyExt as _, Full};
 use kube_derive::CustomResource;
+use prometheus::Registry;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use steersman_apiserver::ApiServer;
-use steersman_webhook::{InProcessWebhooks, WebhookServer};
+use steersman_serve::Server;
+use steersman_webhook::{InProcessWebhooks, WebhookMetrics, WebhookServer};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
 /// A site as an earlier version of the program knows it: the definition has fields that this type does not have.
@@ -33,6 +39,33 @@ pub(crate) struct Page {
 
 pub(crate) struct World {
     pub(crate) server: ApiServer,
+}
+
+/// Webhooks that are served over HTTPS.
+pub(crate) struct Running {
+    pub(crate) address: SocketAddr,
+    pub(crate) registry: Registry,
+    pub(crate) stop: CancellationToken,
+    pub(crate) task: JoinHandle<()>,
+}
+
+impl Running {
+    pub(crate) async fn serve(webhooks: &WebhookServer) -> Self {
+        let registry = Registry::new();
+        let metrics = WebhookMetrics::register(&registry).unwrap();
+        let options = webhooks.server_options(webhooks.tls_options().clone());
+        let server = Server::bind("webhook", webhooks.address(), options);
+        let server = server.await.unwrap();
+        let (address, stop) = (server.local_address(), CancellationToken::new());
+        let routes = webhooks.routes_with(&metrics).unwrap();
+        let task = tokio::spawn(server.run(routes, stop.clone()));
+        Self {
+            address,
+            registry,
+            stop,
+            task,
+        }
+    }
 }
 
 /// The response to a request of the api-server.
@@ -65,19 +98,9 @@ impl World {
     pub(crate) fn new() -> Self {
         let server = ApiServer::new();
         server
-            .create(json!({
-                "apiVersion": "apiextensions.k8s.io/v1",
-                "kind": "CustomResourceDefinition",
-                "metadata": {"name": "sites.example.com"},
-                "spec": {
-                    "group": "example.com",
-                    "names": {"kind": "Site", "plural": "sites", "singular": "site", "listKind": "SiteList"},
-                    "scope": "Namespaced",
-                    "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
-                        "type": "object", "x-kubernetes-preserve-unknown-fields": true,
-                    }}}],
-                },
-            }))
+            .create(definition("Site", &[json!({"name": "v1", "served": true, "storage": true, "schema": {
+                "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+            }})]))
             .unwrap();
         Self { server }
     }
@@ -137,4 +160,21 @@ impl World {
 
 pub(crate) fn site(name: &str, spec: &Value) -> Value {
     json!({"apiVersion": "example.com/v1", "kind": "Site", "metadata": {"name": name}, "spec": spec})
+}
+
+/// Returns the definition of a kind in the group `example.com`.
+pub(crate) fn definition(kind: &str, versions: &[Value]) -> Value {
+    let singular = kind.to_lowercase();
+    let (plural, list_kind) = (format!("{singular}s"), format!("{kind}List"));
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.example.com")},
+        "spec": {
+            "group": "example.com",
+            "names": {"kind": kind, "plural": plural, "singular": singular, "listKind": list_kind},
+            "scope": "Namespaced",
+            "versions": versions,
+        },
+    })
 }
