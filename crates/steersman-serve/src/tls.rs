@@ -95,6 +95,12 @@ impl TlsOptions {
         Self::new(CertificateOrigin::Shared(certificate))
     }
 
+    /// Presents this certificate as [`shared`](Self::shared) does, with the other settings as they are.
+    pub fn with_certificate(mut self, certificate: SharedCertificate) -> Self {
+        self.source = CertificateOrigin::Shared(certificate);
+        self
+    }
+
     fn new(source: CertificateOrigin) -> Self {
         Self {
             source,

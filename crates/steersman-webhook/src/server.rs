@@ -84,9 +84,9 @@ impl WebhookServer {
     }
 
     /// Uses certificates of a built-in authority, which the manager keeps in a Secret, replaces in time, and injects
-    /// into configurations and definitions; see [`BuiltInCertificates`].
+    /// into configurations and definitions; see [`BuiltInCertificates`]. The other settings of TLS stay as they are.
     pub fn certificates(mut self, certificates: BuiltInCertificates) -> Self {
-        self.tls = TlsOptions::shared(certificates.certificate()).http2(true);
+        self.tls = self.tls.with_certificate(certificates.certificate());
         self.certificates = Some(certificates);
         self
     }

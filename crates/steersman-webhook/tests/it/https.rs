@@ -7,8 +7,9 @@ use base64::engine::general_purpose::STANDARD;
 use prometheus::{Encoder as _, TextEncoder};
 use rcgen::{CertificateParams, KeyPair};
 use serde_json::json;
+use steersman_object::ObjectKey;
 use steersman_serve::{TlsOptions, dial_tls};
-use steersman_webhook::{AdmissionContext, Refusal, Validator, WebhookServer};
+use steersman_webhook::{AdmissionContext, BuiltInCertificates, Refusal, Validator, WebhookServer};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
@@ -137,4 +138,13 @@ async fn half_a_handshake_does_not_keep_others_from_the_server() {
     running.stop.cancel();
     running.task.await.unwrap();
     assert!(dial_tls(running.address).await.is_err());
+}
+
+#[test]
+fn a_built_in_authority_leaves_the_other_settings_of_tls_as_they_are() {
+    let key = |name| ObjectKey::namespaced("shop", name);
+    let webhooks = WebhookServer::new("0")
+        .tls(TlsOptions::self_signed().client_ca("/certs/ca.crt"))
+        .certificates(BuiltInCertificates::new(key("certificates"), key("hooks")));
+    assert!(webhooks.tls_options().has_client_ca());
 }
