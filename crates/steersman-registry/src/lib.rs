@@ -7,7 +7,8 @@
 //! - A verb refuses and changes nothing, or commits before it returns (SRV-REG-1).
 //! - A write that names a resource version lands on that version only (SRV-REG-2).
 //! - The generation counts changes of the desired state and nothing else (SRV-REG-3).
-//! - A write that changes nothing creates no revision (SRV-REG-4).
+//! - A write that changes nothing creates no revision, unless the object is stored in another version
+//!   than its definition says (SRV-REG-4).
 //! - A watch sees each change once, in order (SRV-WATCH-1).
 
 pub mod store;

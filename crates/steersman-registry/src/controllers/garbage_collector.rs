@@ -12,7 +12,7 @@ use crate::state::pending_work::{
     Address, FOREGROUND, ORPHAN, PropagationPolicy, blocks, references, waits_for,
 };
 use crate::state::registry::Registry;
-use crate::store::Stored;
+use crate::store::{Draft, Stored};
 use crate::verbs::deletion::may_go;
 
 /// The state of the owner that a reference names.
@@ -187,7 +187,7 @@ impl Registry {
         for owner in owners.into_iter().flatten().filter(|one| blocks(one)) {
             owner["blockOwnerDeletion"] = false.into();
         }
-        self.put(storage, &found.namespace, &found.name, draft)
+        self.put_changed(storage, found, draft)
     }
 
     /// Removes owner references.
@@ -206,7 +206,13 @@ impl Registry {
                 fields.remove("ownerReferences");
             }
         }
-        self.put(storage, &found.namespace, &found.name, draft);
+        self.put_changed(storage, found, draft);
+    }
+
+    /// Stores a changed object, in the storage version of its kind.
+    fn put_changed(&mut self, storage: &StorageKey, found: &Stored, draft: Draft) -> Arc<Stored> {
+        let draft = self.in_storage_version(storage, draft);
+        self.put(storage, &found.namespace, &found.name, draft)
     }
 
     /// Removes a finalizer, and the object if nothing else holds it.
@@ -222,7 +228,7 @@ impl Registry {
         if may_go(&draft.value) {
             self.remove(storage, found);
         } else {
-            self.put(storage, &found.namespace, &found.name, draft);
+            self.put_changed(storage, found, draft);
         }
     }
 }

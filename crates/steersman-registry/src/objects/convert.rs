@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use steersman_schema::resource::Resource;
+use steersman_schema::resource::{Resource, StorageKey};
 use steersman_schema::{autoscaling, events};
 use steersman_text::status::Status;
 
@@ -117,6 +117,25 @@ impl Registry {
             }
         }
         Ok(value)
+    }
+
+    /// Returns a stored object in the storage version of its kind, for a write of the server itself.
+    /// An object that only a webhook can convert keeps its version, because such a write calls no
+    /// webhook.
+    pub(crate) fn in_storage_version(&self, storage: &StorageKey, mut draft: Draft) -> Draft {
+        let Some(resource) = self.catalogue.of_storage(storage) else {
+            return draft;
+        };
+        let is_current = is_of(version_of(&draft.value), &resource.storage_version);
+        if resource.built_in || resource.conversion.is_some() || is_current {
+            return draft;
+        }
+        let version = format!("{}/{}", resource.group, resource.storage_version);
+        draft.value["apiVersion"] = Value::String(version);
+        if let Some(schema) = &resource.storage_structural {
+            schema.prune(&mut draft.value, "", true, &mut Vec::new());
+        }
+        draft
     }
 
     /// Requests, before a write, the conversion that its answer will need from a webhook.

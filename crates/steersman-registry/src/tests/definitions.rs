@@ -2,9 +2,10 @@
 
 use super::*;
 
+pub(super) mod storage_versions;
 mod subresources;
 
-fn websites() -> Value {
+pub(super) fn websites() -> Value {
     let schema = json!({"type": "object", "required": ["spec"], "properties": {
         "spec": {"type": "object", "required": ["image"], "properties": {
             "image": {"type": "string"},
@@ -29,7 +30,7 @@ fn websites() -> Value {
     ]}})
 }
 
-fn website(name: &str) -> Value {
+pub(super) fn website(name: &str) -> Value {
     json!({"apiVersion": "example.com/v1", "kind": "Website", "metadata": {"name": name},
         "spec": {"image": "img:1"}})
 }

@@ -193,6 +193,7 @@ impl Registry {
         let marked = if beginning == DeletionStart::Goes || stored.holds(&draft) {
             Arc::clone(stored)
         } else {
+            let draft = self.in_storage_version(&resource.storage, draft);
             self.put(&resource.storage, &stored.namespace, &stored.name, draft)
         };
         if beginning == DeletionStart::Waits {

@@ -349,6 +349,8 @@ impl Registry {
             now,
             ..
         } = write;
+        // SRV-REG-4: both comparisons include the `apiVersion`, which `to_storage` has set to the
+        // storage version, so an object of an old storage version is stored anew.
         if stored.holds(&draft) || managed::same_but_times(&draft, stored) {
             Arc::clone(stored)
         } else if write.dry || may_go(&draft.value) {
