@@ -20,6 +20,7 @@
 //!   `transport` sends a request and collects its answer within time limits, and `answered_object` reads which object
 //!   an answer is about.
 //! - `pages` joins the pages of a list.
+//! - `problem_log` has [`ProblemLog`], which keeps a lasting problem from filling the log.
 //! - [`list_watch`] has the [`ListWatch`] trait that drives reflectors.
 //! - `config` finds and checks a kubeconfig; `config::plugin` explains the problems of credential plugins, and
 //!   `config::proxy` chooses the proxy of a server.
@@ -38,6 +39,7 @@ pub mod event;
 mod warning;
 mod decode;
 mod pages;
+mod problem_log;
 pub mod request;
 pub mod list_watch;
 mod config;
@@ -64,6 +66,7 @@ pub use options::{
     DeleteOptions, FieldValidation, PageRequest, Paging, Patch, Propagation, VersionMatch,
     WatchOptions, WriteOptions,
 };
+pub use problem_log::ProblemLog;
 pub use request::answered_object::AnsweredObject;
 pub use request::transport::DEFAULT_REQUEST_TIMEOUT;
 pub use request::{Answer, Request};

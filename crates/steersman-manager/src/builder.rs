@@ -9,6 +9,7 @@ use steersman_api::Connection;
 use steersman_cache::{Cache, CacheOptions};
 use steersman_client::{ClientOptions, check_field_manager};
 use steersman_controller::ControllerDefaults;
+use steersman_definitions::Definitions;
 use steersman_events::{EventLimits, EventMetrics, EventPublisher};
 use steersman_lease::{ElectionMetrics, Elector, LeaderElection};
 use steersman_webhook::WebhookServer;
@@ -18,7 +19,7 @@ use crate::clusters::AddedClusters;
 use crate::error::Error;
 use crate::http_options::{HealthServer, MetricsServer};
 use crate::http_server::ServerDeclarations;
-use crate::manager::Manager;
+use crate::manager::{Manager, connect_webhooks, with_definition_metrics};
 use crate::options::{DEFAULT_GRACE, ManagerOptions};
 
 /// A builder of a [`Manager`], from [`Manager::builder`].
@@ -31,6 +32,7 @@ pub struct ManagerBuilder {
     preflight: bool,
     options: ManagerOptions,
     servers: ServerDeclarations,
+    definitions: Definitions,
     leader_election: Option<LeaderElection>,
     event_limits: EventLimits,
 }
@@ -53,6 +55,7 @@ impl Manager {
             preflight: false,
             options,
             servers: ServerDeclarations::default(),
+            definitions: Definitions::new(),
             leader_election: None,
             event_limits: EventLimits::new(),
         }
@@ -172,17 +175,28 @@ impl ManagerBuilder {
         self
     }
 
+    /// Installs definitions, once this replica leads: see [`Definitions`]. None by default.
+    ///
+    /// The controllers of the leader start when the server serves each definition (`DEF-6`). A kind that the webhooks of
+    /// this manager convert gets the webhook as its conversion, and the authorities of the built-in authority.
+    /// `/readyz` has a check `definitions`, which fails on each replica with a definition that would be refused.
+    pub fn definitions(mut self, definitions: Definitions) -> Self {
+        self.definitions = definitions;
+        self
+    }
+
     /// Makes the manager. It does no I/O and needs no cluster.
     ///
     /// # Errors
     ///
     /// [`Error::CacheOptions`]; [`Error::Controller`] if the settings of controllers cannot work;
-    /// [`Error::FieldManager`]; [`Error::LeaderElection`] if its options cannot work; [`Error::Metrics`] if the registry
+    /// [`Error::Definition`]; [`Error::FieldManager`]; [`Error::LeaderElection`] if its options cannot work; [`Error::Metrics`] if the registry
     /// belongs to another manager; [`Error::Server`] if an address or a limit of a server cannot work.
     pub fn build(mut self) -> Result<Manager, Error> {
         // CACHE-13: checked before metrics are registered, so that the registry can serve a corrected try.
         self.options.controllers.check()?;
         self.servers.check()?;
+        self.definitions.check()?;
         let _checked = Cache::new(self.cache.clone()).map_err(Error::CacheOptions)?;
         if let Some(name) = self.client.given_field_manager() {
             check_field_manager(name).map_err(Error::FieldManager)?;
@@ -217,9 +231,21 @@ impl ManagerBuilder {
         let events = EventPublisher::with_limits(connection.clone(), clock, Some(metrics), limits);
         let cluster = Cluster::with_client_options(connection, cache, client)?;
         let cluster = cluster.preflight(self.preflight);
-        let manager = Manager::new(cluster, clusters, self.options, events, elector);
+        let servers = &mut self.servers;
+        let (definitions, webhooks) = connect_webhooks(self.definitions, servers.webhooks.take());
+        servers.webhooks = webhooks;
+        let definitions = with_definition_metrics(definitions, &self.options.registry)?;
+        let manager = Manager::new(
+            cluster,
+            clusters,
+            self.options,
+            events,
+            elector,
+            definitions,
+        );
         manager.describe_election();
         manager.add_servers(&self.servers)?;
+        manager.add_definitions()?;
         Ok(manager)
     }
 }

@@ -62,6 +62,9 @@ pub enum Error {
     /// A server of health probes, metrics or webhooks was declared in a way that cannot work.
     #[error("the server of health probes, metrics or webhooks cannot be made as declared")]
     Server(#[from] steersman_serve::Error),
+    /// A definition cannot be installed on any server.
+    #[error("a definition cannot be installed as declared")]
+    Definition(#[from] steersman_definitions::Error),
     /// A health endpoint has two checks of the same name.
     #[error("there is a check named {name:?} already: give one of the two another name")]
     DuplicateCheck {

@@ -12,6 +12,7 @@ use steersman_api::Connection;
 use steersman_cache::Cache;
 use steersman_client::Client;
 use steersman_controller::{Controller, ControllerDefaults, StartContext};
+use steersman_definitions::Definitions;
 use steersman_events::{EventPublisher, EventRecorder};
 use steersman_lease::Elector;
 use tokio::sync::Notify;
@@ -33,7 +34,10 @@ use crate::tasks::RunnableTasks;
 
 mod serving;
 mod leadership;
+mod life_of_definitions;
 mod other_clusters;
+
+pub(crate) use life_of_definitions::{connect_webhooks, with_metrics as with_definition_metrics};
 
 /// Owns a cache, a client and controllers. Cheap to clone.
 ///
@@ -68,6 +72,7 @@ struct Shared {
     /// Notifies the supervisor of an added runnable.
     added: Notify,
     election: ManagerElection,
+    definitions: Definitions,
 }
 
 /// The grace of a controller if its manager has no time limit for the stop.
@@ -114,6 +119,7 @@ impl Manager {
         options: ManagerOptions,
         events: EventPublisher,
         elector: Option<Elector>,
+        definitions: Definitions,
     ) -> Self {
         let state = State {
             phase: Phase::Declaring,
@@ -133,6 +139,7 @@ impl Manager {
             state: Mutex::new(state),
             added: Notify::new(),
             election: ManagerElection::new(elector, recorder),
+            definitions,
         };
         Self {
             shared: Arc::new(shared),
@@ -268,9 +275,21 @@ impl Manager {
         let (cluster, options) = (self.shared.cluster.clone(), self.shared.options.clone());
         let clusters = self.clusters().clone();
         let events = self.shared.events.clone();
+        // DEF-6: an API server drops the fields that its definition does not have.
+        let definitions = match group {
+            Group::LeaderElected => self.shared.definitions.clone(),
+            _ => Definitions::new(),
+        };
         self.add(from_fn(title(name), group, move |context| async move {
             let title = title(controller.name());
             let cancel = context.cancellation();
+            if cancel
+                .run_until_cancelled(definitions.installed())
+                .await
+                .is_none()
+            {
+                return Ok(());
+            }
             let start = StartContext::new(
                 cluster.cache().clone(),
                 client,

@@ -5,7 +5,6 @@ pub mod authority_metrics;
 mod stored_certificates;
 mod rotation;
 mod injection;
-mod problem_log;
 pub mod built_in;
 mod leader;
 mod follower;

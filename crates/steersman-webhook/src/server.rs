@@ -188,6 +188,18 @@ impl WebhookServer {
         self.certificates.as_ref()
     }
 
+    /// Lets the built-in authority inject its certificates into these definitions, too. Without such an authority,
+    /// nothing changes.
+    pub fn inject_into_definitions(mut self, names: impl IntoIterator<Item = String>) -> Self {
+        let inject = |certificates: BuiltInCertificates| {
+            names
+                .into_iter()
+                .fold(certificates, BuiltInCertificates::inject_into_definition)
+        };
+        self.certificates = self.certificates.map(inject);
+        self
+    }
+
     /// Returns the settings of TLS.
     pub fn tls_options(&self) -> &TlsOptions {
         &self.tls

@@ -76,8 +76,9 @@
 //!
 //! The names that a first operator needs are at the root. All others are in the modules of their crates, here in
 //! the order in which an event passes through them: [`object`], [`api`], [`informer`], [`cache`], [`client`],
-//! [`desired`], [`workqueue`], [`controller`], [`events`], [`lease`], [`webhook`], [`manager`]. The feature `cli` adds the module `cli`: flags,
-//! environment variables, a configuration file and logging for the `main` of an operator.
+//! [`desired`], [`workqueue`], [`controller`], [`events`], [`lease`], [`webhook`], [`definitions`], [`manager`]. The
+//! feature `cli` adds the module `cli`: flags, environment variables, a configuration file and logging for the `main`
+//! of an operator.
 #![doc = include_str!("guide/derive.md")]
 
 pub mod guide;
@@ -88,6 +89,7 @@ pub use steersman_cache as cache;
 pub use steersman_cli as cli;
 pub use steersman_client as client;
 pub use steersman_controller as controller;
+pub use steersman_definitions as definitions;
 pub use steersman_desired as desired;
 pub use steersman_events as events;
 pub use steersman_informer as informer;

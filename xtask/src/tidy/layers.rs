@@ -47,6 +47,7 @@ const LEASE: &str = "steersman-lease";
 const INFORMER: &str = "steersman-informer";
 const CACHE: &str = "steersman-cache";
 const CLIENT: &str = "steersman-client";
+const DEFINITIONS: &str = "steersman-definitions";
 const DESIRED: &str = "steersman-desired";
 const WEBHOOK: &str = "steersman-webhook";
 const CONTROLLER: &str = "steersman-controller";
@@ -145,6 +146,11 @@ const RANKS: &[Row] = &[
         never: &[],
     },
     Row {
+        name: DEFINITIONS,
+        may: &[API, OBJECT],
+        never: &[],
+    },
+    Row {
         name: INFORMER,
         may: &[API, OBJECT],
         never: &[],
@@ -177,7 +183,17 @@ const RANKS: &[Row] = &[
     Row {
         name: MANAGER,
         may: &[
-            CONTROLLER, WEBHOOK, CLIENT, CACHE, INFORMER, EVENTS, LEASE, SERVE, API, WORKQUEUE,
+            CONTROLLER,
+            WEBHOOK,
+            CLIENT,
+            CACHE,
+            INFORMER,
+            EVENTS,
+            LEASE,
+            DEFINITIONS,
+            SERVE,
+            API,
+            WORKQUEUE,
             OBJECT,
         ],
         never: &[],
@@ -192,8 +208,21 @@ const RANKS: &[Row] = &[
     Row {
         name: FACADE,
         may: &[
-            CLI, MANAGER, CONTROLLER, WEBHOOK, DESIRED, CLIENT, CACHE, INFORMER, EVENTS, LEASE,
-            SERVE, API, WORKQUEUE, OBJECT,
+            CLI,
+            MANAGER,
+            CONTROLLER,
+            WEBHOOK,
+            DESIRED,
+            CLIENT,
+            CACHE,
+            INFORMER,
+            EVENTS,
+            LEASE,
+            DEFINITIONS,
+            SERVE,
+            API,
+            WORKQUEUE,
+            OBJECT,
         ],
         never: &[],
     },

@@ -17,6 +17,7 @@ mod declaring;
 mod probes;
 mod metrics_server;
 mod webhooks;
+mod definitions;
 mod ending_leads;
 mod leading;
 mod seeds;

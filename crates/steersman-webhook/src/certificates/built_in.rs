@@ -8,6 +8,7 @@ use k8s_openapi::jiff::Timestamp;
 use steersman_object::ObjectKey;
 use steersman_serve::SharedCertificate;
 use thiserror::Error as ThisError;
+use tokio::sync::watch;
 
 use crate::certificates::authority::KeyedCertificate;
 use crate::certificates::authority_metrics::AuthorityMetrics;
@@ -65,6 +66,8 @@ pub struct BuiltInCertificates {
     pub(crate) metrics: Option<AuthorityMetrics>,
     pub(crate) clock: WallClock,
     pub(crate) shared: SharedCertificate,
+    /// The authorities that the leader injects, as PEM.
+    pub(crate) authorities: Arc<watch::Sender<Option<String>>>,
 }
 
 /// The options of built-in certificates contradict each other, or cannot be used.
@@ -99,6 +102,7 @@ impl BuiltInCertificates {
             metrics: None,
             clock: Arc::new(Timestamp::now),
             shared: SharedCertificate::new(),
+            authorities: Arc::new(watch::Sender::new(None)),
         }
     }
 
@@ -182,6 +186,19 @@ impl BuiltInCertificates {
     /// [`TlsOptions::shared`](steersman_serve::TlsOptions::shared). [`follow`](Self::follow) sets it.
     pub fn certificate(&self) -> SharedCertificate {
         self.shared.clone()
+    }
+
+    /// Returns the authorities that API servers have to trust, as PEM: `None` until the [leader](Self::lead) of this process
+    /// has read or created them.
+    #[must_use]
+    pub fn authorities(&self) -> watch::Receiver<Option<String>> {
+        self.authorities.subscribe()
+    }
+
+    /// Returns the namespace and name of the Service in front of the servers.
+    #[must_use]
+    pub fn service(&self) -> &ObjectKey {
+        &self.service
     }
 
     /// Checks the options without I/O.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
-use steersman_api::{Api, Connection, Error, kube_client};
+use steersman_api::{Api, Connection, Error, ProblemLog, kube_client};
 use steersman_object::report;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -12,7 +12,6 @@ use tracing::{info, warn};
 use crate::certificates::authority::KeyedCertificate;
 use crate::certificates::built_in::BuiltInCertificates;
 use crate::certificates::leader::REQUEST_LIMIT;
-use crate::certificates::problem_log::ProblemLog;
 use crate::certificates::stored_certificates::StoredCertificates;
 
 /// The loop of one replica.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
 use kube_core::DynamicObject;
-use steersman_api::{Api, Connection, Error, Patch, WriteOptions, kube_client};
+use steersman_api::{Api, Connection, Error, Patch, ProblemLog, WriteOptions, kube_client};
 use steersman_object::report;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -13,7 +13,6 @@ use tracing::{info, warn};
 use crate::certificates::authority::ParsedCertificate;
 use crate::certificates::built_in::BuiltInCertificates;
 use crate::certificates::injection::InjectionTarget;
-use crate::certificates::problem_log::ProblemLog;
 use crate::certificates::rotation::{Observation, Rotation, RotationChange};
 use crate::certificates::stored_certificates::StoredCertificates;
 
@@ -173,6 +172,14 @@ impl CertificateLeader<'_> {
 
     /// Injects the bundle where it is absent. Without a bundle, only reads the configurations.
     async fn inject(&mut self, bundle: Option<&str>) -> Injection {
+        if let Some(bundle) = bundle {
+            let bundle = Some(bundle.to_owned());
+            self.options.authorities.send_if_modified(|former| {
+                let is_new = *former != bundle;
+                *former = bundle;
+                is_new
+            });
+        }
         let mut injection = Injection {
             is_complete: true,
             found: Vec::new(),

@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 /// The pause between two warnings of one lasting problem.
 const REMINDER: Duration = Duration::from_secs(3600);
 
-/// The present problems, by the object that has the problem.
+/// The present problems of a loop, by the object that has the problem.
 #[derive(Debug, Default)]
-pub(crate) struct ProblemLog(BTreeMap<String, (String, Instant)>);
+pub struct ProblemLog(BTreeMap<String, (String, Instant)>);
 
 impl ProblemLog {
     /// Records a problem of an object. Returns whether it is to be logged: it is new, another one than before, or has
     /// lasted for an hour since it was logged.
-    pub(crate) fn is_due(&mut self, object: &str, problem: &str, now: Instant) -> bool {
+    pub fn is_due(&mut self, object: &str, problem: &str, now: Instant) -> bool {
         let is_repeated = self.0.get(object).is_some_and(|(logged, at)| {
             logged == problem && now.saturating_duration_since(*at) < REMINDER
         });
@@ -24,7 +24,7 @@ impl ProblemLog {
     }
 
     /// Records that an object has no problem. Returns whether it had one.
-    pub(crate) fn resolve(&mut self, object: &str) -> bool {
+    pub fn resolve(&mut self, object: &str) -> bool {
         self.0.remove(object).is_some()
     }
 }

@@ -1,0 +1,341 @@
+//! Handle: the definitions of an operator, and the loops that install them and migrate their objects.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use steersman_api::{Connection, ProblemLog, kube_client};
+use steersman_object::{Gvk, ObjectKey, report};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::definition::Definition;
+use crate::error::Error;
+use crate::installer::{Installer, UNTIL_SERVED};
+use crate::metrics::DefinitionMetrics;
+use crate::status::{DefinitionPhase, DefinitionStatus};
+use crate::status_board::{DefinitionReport, StatusBoard};
+
+/// The definitions that an operator installs, for `ManagerBuilder::definitions` of the manager.
+///
+/// The leader applies each definition, waits until it is served, and stores its objects in the present version. Its
+/// controllers start afterwards, because an API server drops fields that its definition does not have. A definition
+/// that accepts less than the one on the server is not written: see [`Error::Narrowed`].
+///
+/// [`install`](Self::install) does the same without a manager.
+///
+/// Cheap to clone. Clones of finished options share the state.
+///
+/// ```
+/// # use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+/// # use steersman_definitions::Definitions;
+/// # fn f(crd: CustomResourceDefinition) {
+/// // `crd` is `Website::crd()` of a type with `#[derive(CustomResource)]`.
+/// let definitions = Definitions::new().add(crd);
+/// # let _ = definitions;
+/// # }
+/// ```
+#[derive(Clone)]
+#[must_use]
+pub struct Definitions {
+    list: Vec<Definition>,
+    settle: Duration,
+    authorities: Option<watch::Receiver<Option<String>>>,
+    metrics: Option<DefinitionMetrics>,
+    board: Arc<StatusBoard>,
+}
+
+/// The first and the longest pause before another try.
+const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+/// The pause before a definition that was refused, or an object that was, is tried again.
+const AFTER_REFUSAL: Duration = Duration::from_secs(30);
+/// The pause between two reads of a replica that waits for its leader.
+const READ_INTERVAL: Duration = Duration::from_secs(5);
+/// The default of [`Definitions::settle`].
+const SETTLE: Duration = Duration::from_secs(10);
+/// The last part of the `User-Agent` of the requests.
+const AGENT: &str = "definitions";
+
+impl Default for Definitions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Definitions {
+    /// Makes the options without a definition.
+    pub fn new() -> Self {
+        Self {
+            list: Vec::new(),
+            settle: SETTLE,
+            authorities: None,
+            metrics: None,
+            board: Arc::new(StatusBoard::new(std::iter::empty())),
+        }
+    }
+
+    /// Adds a definition: a [`Definition`], or a `CustomResourceDefinition` without further options.
+    pub fn add(mut self, definition: impl Into<Definition>) -> Self {
+        self.list.push(definition.into());
+        self.board = Arc::new(StatusBoard::new(self.list.iter().map(Definition::name)));
+        self
+    }
+
+    /// Sets how long a migration waits before it begins, so that every API server of a cluster writes objects in the
+    /// version of the changed definition: 10 s by default.
+    pub fn settle(mut self, settle: Duration) -> Self {
+        self.settle = settle;
+        self
+    }
+
+    /// Sets the metrics; there are none by default.
+    pub fn metrics(mut self, metrics: DefinitionMetrics) -> Self {
+        self.metrics = Some(metrics);
+        self
+    }
+
+    /// Returns whether metrics were set.
+    #[must_use]
+    pub fn has_metrics(&self) -> bool {
+        self.metrics.is_some()
+    }
+
+    /// Lets the operator's own webhooks convert the objects of these kinds, behind a Service, with the authorities that
+    /// the receiver has as PEM. A definition that names its conversion stays as it is. A manager calls this.
+    pub fn converted_by(
+        mut self,
+        kinds: &[Gvk],
+        service: &ObjectKey,
+        authorities: watch::Receiver<Option<String>>,
+    ) -> Self {
+        for definition in &mut self.list {
+            let is_converted = kinds.iter().any(|kind| definition.defines(kind));
+            if is_converted && !definition.has_conversion() {
+                *definition = definition.clone().converted_by(service.clone());
+            }
+        }
+        self.authorities = Some(authorities);
+        self
+    }
+
+    /// Returns the names of the definitions that have a conversion webhook.
+    #[must_use]
+    pub fn converted(&self) -> Vec<String> {
+        let converted = self
+            .list
+            .iter()
+            .filter(|definition| definition.has_conversion());
+        converted
+            .map(|definition| definition.name().to_owned())
+            .collect()
+    }
+
+    /// Checks the definitions without a server.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unusable`].
+    pub fn check(&self) -> Result<(), Error> {
+        self.list.iter().try_for_each(Definition::check)
+    }
+
+    /// Returns the state of each definition, in the order in which they were added.
+    #[must_use]
+    pub fn statuses(&self) -> Vec<DefinitionStatus> {
+        self.board.all()
+    }
+
+    /// Waits until the operator can work with each definition: at once, if there is none. On a standby this is when the
+    /// leader has installed them.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub async fn installed(&self) {
+        self.board.usable().await;
+    }
+
+    /// Installs the definitions and migrates their objects, without a manager and without a second try: for a flag of a
+    /// program, a Job, and tests. Nothing is awaited longer than `limit`, except for a migration, which takes the time
+    /// that its objects need.
+    ///
+    /// # Errors
+    ///
+    /// The first [`Error`].
+    ///
+    /// # Cancel safety
+    ///
+    /// A definition may be written although the future was dropped. Another call goes on.
+    pub async fn install(&self, connection: &Connection, limit: Duration) -> Result<(), Error> {
+        self.check()?;
+        let connection = connection.clone().user_agent_suffix(AGENT);
+        let client = connection.client()?;
+        for definition in &self.list {
+            let installer = self.installer(definition, &connection, &client);
+            Box::pin(installer.install(limit)).await?;
+            while self.migrates(&installer) && !Box::pin(installer.migrate()).await? {}
+        }
+        Ok(())
+    }
+
+    /// Installs the definitions and migrates their objects, until everything is done or `stop` is cancelled. At most one
+    /// replica should run it: the leader. Each problem is logged once, and the loop goes on.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: each request leaves the server in a state from which the next leader goes on (`DEF-4`).
+    pub async fn lead(&self, connection: &Connection, stop: CancellationToken) {
+        let connection = &connection.clone().user_agent_suffix(AGENT);
+        let work = async {
+            let client = &connect(connection).await;
+            let lives = self.list.iter().map(|definition| async move {
+                let installer = self.installer(definition, connection, client);
+                // Boxed, because these futures are large.
+                let install =
+                    || Box::pin(async { installer.install(UNTIL_SERVED).await.map(|()| true) });
+                until_done(&installer, install).await;
+                if self.migrates(&installer) {
+                    until_done(&installer, || Box::pin(installer.migrate())).await;
+                }
+            });
+            join_all(lives).await;
+        };
+        let _ = stop.run_until_cancelled(work).await;
+    }
+
+    /// Reads the definitions until the operator can work with each, or `stop` is cancelled. Every replica runs it, so
+    /// that a replica with a definition that would be refused says so before it leads.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub async fn follow(&self, connection: &Connection, stop: CancellationToken) {
+        let connection = &connection.clone().user_agent_suffix(AGENT);
+        let work = async {
+            let client = &connect(connection).await;
+            let reads = self.list.iter().map(|definition| async move {
+                let installer = self.installer(definition, connection, client);
+                let mut problems = ProblemLog::default();
+                while !installer.report.phase().is_usable() {
+                    if let Err(error) = Box::pin(installer.look()).await {
+                        note(&installer, &error, &mut problems);
+                    }
+                    sleep(READ_INTERVAL).await;
+                }
+            });
+            join_all(reads).await;
+        };
+        let _ = stop.run_until_cancelled(work).await;
+    }
+
+    fn installer<'a>(
+        &'a self,
+        definition: &'a Definition,
+        connection: &Connection,
+        client: &kube_client::Client,
+    ) -> Installer<'a> {
+        let report = DefinitionReport {
+            name: definition.name(),
+            board: &self.board,
+            metrics: self.metrics.as_ref(),
+        };
+        let mut installer = Installer::new(definition, report, connection, client.clone());
+        installer.authorities = self.authorities.clone();
+        installer.settle = self.settle;
+        installer
+    }
+
+    /// Returns whether objects are migrated: the stored version of a kept definition is that of another release.
+    fn migrates(&self, installer: &Installer<'_>) -> bool {
+        installer.definition.is_migrated && installer.report.phase() != DefinitionPhase::Kept
+    }
+}
+
+impl From<CustomResourceDefinition> for Definition {
+    fn from(definition: CustomResourceDefinition) -> Self {
+        Self::new(definition)
+    }
+}
+
+/// Makes the client of a loop.
+async fn connect(connection: &Connection) -> kube_client::Client {
+    let mut problems = ProblemLog::default();
+    loop {
+        match connection.client() {
+            Ok(client) => return client,
+            Err(error) => {
+                let error = report(&error).to_string();
+                if problems.is_due("connection", &error, Instant::now().into_std()) {
+                    warn!(error, "the definitions cannot be read, trying again");
+                }
+                sleep(READ_INTERVAL).await;
+            }
+        }
+    }
+}
+
+/// Repeats a step until it is done.
+async fn until_done<F>(installer: &Installer<'_>, mut step: impl FnMut() -> F)
+where
+    F: Future<Output = Result<bool, Error>>,
+{
+    let mut problems = ProblemLog::default();
+    let mut pause = PAUSES.0;
+    loop {
+        match step().await {
+            Ok(true) => {
+                if problems.resolve(installer.report.name) {
+                    info!(
+                        definition = installer.report.name,
+                        "the definition has no problem any more"
+                    );
+                }
+                return;
+            }
+            Ok(false) => {}
+            Err(error) => {
+                note(installer, &error, &mut problems);
+                let is_refused =
+                    matches!(error, Error::Narrowed { .. } | Error::NotMigrated { .. });
+                sleep(if is_refused { AFTER_REFUSAL } else { pause }).await;
+                pause = (pause * 2).min(PAUSES.1);
+            }
+        }
+    }
+}
+
+/// Logs a problem of a definition once, and shows it in its state.
+fn note(installer: &Installer<'_>, error: &Error, problems: &mut ProblemLog) {
+    let definition = installer.report.name;
+    let is_forbidden = matches!(error, Error::Request(error) if error.is_forbidden());
+    let error = report(error).to_string();
+    installer.report.fail(&error);
+    if !problems.is_due(definition, &error, Instant::now().into_std()) {
+        return;
+    }
+    if is_forbidden {
+        warn!(
+            definition,
+            error,
+            "the definition cannot be kept, trying again: the operator needs get, create and patch of \
+             customresourcedefinitions, patch of customresourcedefinitions/status, and list and patch of its kind"
+        );
+    } else {
+        warn!(
+            definition,
+            error, "the definition cannot be kept, trying again"
+        );
+    }
+}
+
+impl fmt::Debug for Definitions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Definitions")
+            .field("statuses", &self.statuses())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,61 @@
+//! Words: the errors of definitions.
+
+use std::time::Duration;
+
+use thiserror::Error as ThisError;
+
+/// Why a definition is not installed, or its objects are not migrated.
+#[derive(Clone, Debug, ThisError)]
+#[non_exhaustive]
+pub enum Error {
+    /// The definition cannot be installed on any server.
+    #[error("the definition {definition} cannot be installed: {problem}")]
+    Unusable {
+        /// The name of the definition.
+        definition: String,
+        /// The problem.
+        problem: String,
+    },
+    /// The definition accepts less than the one on the server, so that objects could become invalid or lose fields.
+    #[error(
+        "the definition {definition} is not installed, because it accepts less than the one on the server: {}; \
+         widen it, or accept the difference with `Definition::accept_narrowing`",
+        .problems.join("; ")
+    )]
+    Narrowed {
+        /// The name of the definition.
+        definition: String,
+        /// Each field with its problem.
+        problems: Vec<String>,
+    },
+    /// The server does not serve the definition.
+    #[error("the definition {definition} is not served after {} s: {problem}", .after.as_secs())]
+    NotServed {
+        /// The name of the definition.
+        definition: String,
+        /// The time since the definition was written.
+        after: Duration,
+        /// The condition that does not hold.
+        problem: String,
+    },
+    /// Some objects could not be stored in the version of the definition.
+    #[error(
+        "{} objects of {definition} cannot be stored in {version}: {}; correct or delete them, the migration then \
+         goes on",
+        .count,
+        .examples.join("; ")
+    )]
+    NotMigrated {
+        /// The name of the definition.
+        definition: String,
+        /// The version in which objects are to be stored.
+        version: String,
+        /// The number of these objects.
+        count: u64,
+        /// The first of them, with the answer of the server.
+        examples: Vec<String>,
+    },
+    /// A request failed.
+    #[error(transparent)]
+    Request(#[from] steersman_api::Error),
+}

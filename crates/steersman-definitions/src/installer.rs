@@ -1,0 +1,354 @@
+//! Driver: reads, writes and awaits one definition, and migrates its objects.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube_core::DynamicObject;
+use serde_json::{Value, json};
+use steersman_api::{
+    Api, Connection, Error as RequestError, Mapper, Patch, WriteOptions, kube_client,
+};
+use steersman_object::{Kind, ObjectKey};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+use tracing::{info, warn};
+
+use crate::definition::{Definition, stored_kind};
+use crate::error::Error;
+use crate::migration::Migration;
+use crate::plan::{Plan, plan};
+use crate::progress::StoredObjects;
+use crate::server_migration::{self, ServerMigration};
+use crate::status::DefinitionPhase;
+use crate::status_board::DefinitionReport;
+
+/// The requests about one definition.
+pub(crate) struct Installer<'a> {
+    pub(crate) definition: &'a Definition,
+    pub(crate) report: DefinitionReport<'a>,
+    pub(crate) client: kube_client::Client,
+    pub(crate) objects: Api<DynamicObject>,
+    mapper: Mapper,
+    field_manager: String,
+    /// The authorities of the conversion webhook, if the operator has its own: PEM, `None` before there are some.
+    pub(crate) authorities: Option<watch::Receiver<Option<String>>>,
+    /// The pause until every API server sees a changed definition.
+    pub(crate) settle: Duration,
+}
+
+/// The time limit of a request.
+pub(crate) const REQUEST_LIMIT: Duration = Duration::from_secs(30);
+/// The pause between two reads of a definition that is not served yet.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
+/// The number of tries of a write that other writers make fail.
+const MOST_ATTEMPTS: u32 = 10;
+/// How long a written definition may take to be served, in one try.
+pub(crate) const UNTIL_SERVED: Duration = Duration::from_secs(60);
+
+impl<'a> Installer<'a> {
+    pub(crate) fn new(
+        definition: &'a Definition,
+        report: DefinitionReport<'a>,
+        connection: &Connection,
+        client: kube_client::Client,
+    ) -> Self {
+        let kind = Kind::of::<CustomResourceDefinition>();
+        Self {
+            definition,
+            report,
+            objects: Api::new(client.clone(), kind).request_timeout(REQUEST_LIMIT),
+            client,
+            mapper: Mapper::new(connection.clone()),
+            field_manager: format!("{}/definitions", connection.program()),
+            authorities: None,
+            settle: Duration::ZERO,
+        }
+    }
+
+    pub(crate) fn key(&self) -> ObjectKey {
+        ObjectKey::cluster(self.report.name)
+    }
+
+    pub(crate) fn write_options(&self) -> WriteOptions {
+        WriteOptions::new().field_manager(&*self.field_manager)
+    }
+
+    /// Reads the definition of the server.
+    async fn read(&self) -> Result<Option<Value>, RequestError> {
+        let object = self.objects.get_opt(&self.key()).await?;
+        // An object that was read from JSON can be written as JSON.
+        Ok(object.map(|object| serde_json::to_value(object).unwrap_or_default()))
+    }
+
+    /// Compares the definition with the one on the server, and writes nothing.
+    pub(crate) async fn look(&self) -> Result<(), Error> {
+        let present = self.read().await?;
+        match plan(
+            present.as_ref(),
+            &self.definition.content,
+            &self.definition.accepted,
+        ) {
+            Plan::Create | Plan::Update => {}
+            Plan::Unchanged => {
+                if present.as_ref().and_then(obstacle).is_none() {
+                    self.report.enter(DefinitionPhase::Installed, None);
+                }
+            }
+            Plan::Keep(more) => self.keep(&more),
+            Plan::Refuse(problems) => return Err(self.refuse(problems)),
+        }
+        Ok(())
+    }
+
+    /// Installs the definition, or updates it, and waits until each version is served.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Narrowed`], [`Error::NotServed`] after the limit, [`Error::Request`].
+    pub(crate) async fn install(&self, limit: Duration) -> Result<(), Error> {
+        let mut attempt = 1;
+        loop {
+            let present = self.read().await?;
+            let accepted = &self.definition.accepted;
+            let is_new = match plan(present.as_ref(), &self.definition.content, accepted) {
+                Plan::Unchanged => break,
+                Plan::Keep(more) => {
+                    self.keep(&more);
+                    return Ok(());
+                }
+                Plan::Refuse(problems) => return Err(self.refuse(problems)),
+                Plan::Create => true,
+                Plan::Update => false,
+            };
+            let content = self.complete(present.as_ref()).await;
+            let (patch, options) = (Patch::Apply(content), self.write_options().force(true));
+            match self.objects.patch(&self.key(), &patch, &options).await {
+                Ok(_) => {
+                    let definition = self.report.name;
+                    match is_new {
+                        true => info!(definition, "the definition was installed"),
+                        false => info!(definition, "the definition was updated"),
+                    }
+                    break;
+                }
+                // The definition has changed since it was read.
+                Err(error) if error.is_conflict() && attempt < MOST_ATTEMPTS => attempt += 1,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.served(limit).await?;
+        self.report.enter(DefinitionPhase::Installed, None);
+        Ok(())
+    }
+
+    /// Returns the content of an apply: the definition at the version that was read, with the authorities of its
+    /// webhook.
+    async fn complete(&self, present: Option<&Value>) -> Value {
+        let mut content = self.definition.content.clone();
+        content["apiVersion"] = json!("apiextensions.k8s.io/v1");
+        content["kind"] = json!("CustomResourceDefinition");
+        if let Some(present) = present {
+            // DEF-5: what was injected in the meantime is not undone.
+            content["metadata"]["resourceVersion"] = present["metadata"]["resourceVersion"].clone();
+        }
+        let conversion = |definition: &Value| {
+            definition["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"].clone()
+        };
+        let needs_bundle = content["spec"]["conversion"]["strategy"] == "Webhook";
+        if !needs_bundle || !conversion(&content).is_null() {
+            return content;
+        }
+        let mut bundle = present.map(conversion).unwrap_or_default();
+        if let (true, Some(mut authorities)) = (bundle.is_null(), self.authorities.clone()) {
+            // Without the sender, no authority comes any more: it is injected by another leader.
+            if let Ok(pem) = authorities.wait_for(Option::is_some).await {
+                bundle = json!(STANDARD.encode(pem.as_deref().unwrap_or_default()));
+            }
+        }
+        if !bundle.is_null() {
+            content["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"] = bundle;
+        }
+        content
+    }
+
+    fn keep(&self, more: &[String]) {
+        if self.report.phase() != DefinitionPhase::Kept {
+            warn!(
+                definition = self.report.name,
+                differences = more.join("; "),
+                "the definition on the server accepts more than this operator's, which is that of an earlier release or \
+                 narrower by mistake: it is left as it is; to narrow it, use Definition::accept_narrowing"
+            );
+        }
+        self.report.enter(DefinitionPhase::Kept, None);
+    }
+
+    fn refuse(&self, problems: Vec<String>) -> Error {
+        let error = Error::Narrowed {
+            definition: self.report.name.to_owned(),
+            problems,
+        };
+        self.report
+            .enter(DefinitionPhase::Refused, Some(error.to_string()));
+        error
+    }
+
+    /// Waits until the server serves each version of the definition.
+    async fn served(&self, limit: Duration) -> Result<(), Error> {
+        let begun = Instant::now();
+        loop {
+            let problem = match self.read().await? {
+                None => Some("it was deleted".to_owned()),
+                Some(definition) => obstacle(&definition),
+            };
+            let problem = match problem {
+                Some(problem) => problem,
+                None => match self.missing_version().await? {
+                    Some(problem) => problem,
+                    None => return Ok(()),
+                },
+            };
+            let after = begun.elapsed();
+            if after >= limit {
+                let definition = self.report.name.to_owned();
+                return Err(Error::NotServed {
+                    definition,
+                    after,
+                    problem,
+                });
+            }
+            sleep(BETWEEN_LOOKS).await;
+        }
+    }
+
+    /// Returns which version discovery does not have yet.
+    async fn missing_version(&self) -> Result<Option<String>, RequestError> {
+        let served = self.definition.served();
+        if let Some(first) = served.first() {
+            // The group may have been read before with other versions.
+            self.mapper.forget(first.group());
+        }
+        for gvk in served {
+            match self.mapper.kind(&gvk).await {
+                Ok(_) => {}
+                Err(error) if error.is_kind_not_served() => {
+                    return Ok(Some(format!("discovery has no {gvk}")));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Stores the objects of the definition in its present version, and removes the other versions from
+    /// `storedVersions`. Returns whether nothing is left to do: the definition may change meanwhile.
+    pub(crate) async fn migrate(&self) -> Result<bool, Error> {
+        let Some(present) = self.read().await? else {
+            return Ok(true);
+        };
+        let (Some(stored), Some(kind)) = (StoredObjects::read(&present), stored_kind(&present))
+        else {
+            return Ok(true);
+        };
+        if !stored.are_mixed {
+            if stored.has_annotation {
+                self.annotate(None).await?;
+            }
+            return Ok(true);
+        }
+        let (definition, version) = (self.report.name, &*stored.version);
+        self.report.enter(DefinitionPhase::Migrating, None);
+        let mut is_done = false;
+        if stored.progress.is_none() {
+            info!(
+                definition,
+                version, "objects may be stored in other versions: they are migrated"
+            );
+            sleep(self.settle).await;
+            let (client, generation) = (&self.client, stored.generation);
+            let by_server =
+                server_migration::migrate(client, &self.mapper, definition, &kind, generation);
+            match by_server.await? {
+                ServerMigration::Succeeded => is_done = true,
+                ServerMigration::Unavailable(reason) => {
+                    info!(
+                        definition,
+                        reason, "the server does not migrate the objects: the operator does"
+                    );
+                }
+            }
+        }
+        if !is_done {
+            let mut migration = Migration::new(self, kind, stored.generation);
+            migration.run(stored.progress.clone()).await?;
+        }
+        self.prune(&stored).await
+    }
+
+    /// DEF-3: removes the former versions from `storedVersions`, unless the definition has changed since the migration
+    /// began. Returns whether it did.
+    async fn prune(&self, migrated: &StoredObjects) -> Result<bool, Error> {
+        for _ in 0..MOST_ATTEMPTS {
+            let Some(present) = self.read().await? else {
+                return Ok(true);
+            };
+            let Some(stored) = StoredObjects::read(&present) else {
+                return Ok(true);
+            };
+            if stored.generation != migrated.generation {
+                return Ok(false);
+            }
+            if stored.are_mixed {
+                let patch = Patch::Json(json!([
+                    {"op": "test", "path": "/metadata/resourceVersion",
+                        "value": present["metadata"]["resourceVersion"]},
+                    {"op": "replace", "path": "/status/storedVersions", "value": [stored.version]},
+                ]));
+                let options = self.write_options();
+                match self
+                    .objects
+                    .patch_status(&self.key(), &patch, &options)
+                    .await
+                {
+                    Ok(_) => {}
+                    Err(error) if error.is_invalid() || error.is_conflict() => continue,
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            if stored.has_annotation {
+                self.annotate(None).await?;
+            }
+            let (definition, version) = (self.report.name, stored.version);
+            info!(
+                definition,
+                version, "every object is stored in the present version"
+            );
+            self.report.migrated(0, None);
+            self.report.enter(DefinitionPhase::Installed, None);
+            return Ok(true);
+        }
+        Ok(false)
+    }
+}
+
+/// Returns why the server does not serve a definition.
+fn obstacle(definition: &Value) -> Option<String> {
+    let conditions = definition["status"]["conditions"].as_array();
+    let conditions: Vec<&Value> = conditions.into_iter().flatten().collect();
+    for kind in ["NamesAccepted", "Established"] {
+        let found = conditions
+            .iter()
+            .find(|condition| condition["type"] == kind);
+        match found {
+            Some(condition) if condition["status"] == "True" => {}
+            Some(condition) => {
+                let message = condition["message"].as_str().unwrap_or_default();
+                return Some(format!("{kind} is false: {message}"));
+            }
+            None => return Some(format!("it has no condition {kind}")),
+        }
+    }
+    None
+}

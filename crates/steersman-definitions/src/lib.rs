@@ -1,0 +1,38 @@
+//! The life of an operator's `CustomResourceDefinition`s.
+//!
+//! [`Definitions`] are installed by the leader of an operator. A definition that accepts less than the one on the
+//! server is refused, a definition of a later release is kept, and stored objects are migrated to the version that the
+//! definition stores, so that a later release can remove the former versions.
+//!
+//! Modules, words first:
+//!
+//! - [`error`] has [`Error`].
+//! - [`status`] has [`DefinitionStatus`].
+//! - [`metrics`] has [`DefinitionMetrics`].
+//! - [`definition`] has [`Definition`].
+//! - `schema_narrowing` compares two schemas, `narrowing` two definitions, and `plan` decides what is written.
+//! - `progress` reads and writes how far a migration is.
+//! - `status_board` has the state of all definitions.
+//! - `server_migration` lets the server migrate objects.
+//! - `installer` reads, writes and awaits one definition, and `migration` stores its objects anew.
+//! - [`definitions`] has [`Definitions`].
+
+pub mod error;
+pub mod status;
+pub mod metrics;
+pub mod definition;
+mod schema_narrowing;
+mod narrowing;
+mod plan;
+mod progress;
+mod status_board;
+mod server_migration;
+mod migration;
+mod installer;
+pub mod definitions;
+
+pub use definition::Definition;
+pub use definitions::Definitions;
+pub use error::Error;
+pub use metrics::DefinitionMetrics;
+pub use status::{DefinitionPhase, DefinitionStatus};

@@ -1,0 +1,62 @@
+//! Words: the metrics of definitions.
+
+use prometheus::{IntCounterVec, IntGaugeVec, Opts, Registry};
+
+/// The metrics of the definitions of one registry. Cheap to clone.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct DefinitionMetrics {
+    pub(crate) refused: IntGaugeVec,
+    pub(crate) migrated: IntCounterVec,
+    pub(crate) remaining: IntGaugeVec,
+    pub(crate) errors: IntCounterVec,
+}
+
+/// The label of every metric.
+const LABEL: &[&str] = &["definition"];
+
+impl DefinitionMetrics {
+    /// Creates and registers, each with the label `definition`,
+    ///
+    /// - `steersman_definition_refused`: 1 while a definition is not installed because it accepts less than the one on
+    ///   the server, and otherwise 0,
+    /// - `steersman_definition_migrated_objects_total`: objects that this replica has stored in the present version,
+    /// - `steersman_definition_remaining_objects`: objects that are left of a migration, as far as the server tells,
+    /// - `steersman_definition_errors_total`: failed tries to install a definition or to migrate its objects.
+    ///
+    /// # Errors
+    ///
+    /// If the registry has metrics of these names: create one set per registry, and clone it.
+    pub fn register(registry: &Registry) -> prometheus::Result<Self> {
+        let metrics = Self::unregistered()?;
+        registry.register(Box::new(metrics.refused.clone()))?;
+        registry.register(Box::new(metrics.migrated.clone()))?;
+        registry.register(Box::new(metrics.remaining.clone()))?;
+        registry.register(Box::new(metrics.errors.clone()))?;
+        Ok(metrics)
+    }
+
+    /// Creates metrics that no registry has.
+    fn unregistered() -> prometheus::Result<Self> {
+        let gauge = |name: &str, help: &str| IntGaugeVec::new(Opts::new(name, help), LABEL);
+        let counter = |name: &str, help: &str| IntCounterVec::new(Opts::new(name, help), LABEL);
+        Ok(Self {
+            refused: gauge(
+                "steersman_definition_refused",
+                "1 while a definition is not installed because it accepts less than the one on the server",
+            )?,
+            migrated: counter(
+                "steersman_definition_migrated_objects_total",
+                "Objects that were stored in the present version of their definition",
+            )?,
+            remaining: gauge(
+                "steersman_definition_remaining_objects",
+                "Objects that are left of a migration, as far as the server tells",
+            )?,
+            errors: counter(
+                "steersman_definition_errors_total",
+                "Failed tries to install a definition or to migrate its objects",
+            )?,
+        })
+    }
+}

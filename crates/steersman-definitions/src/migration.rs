@@ -1,0 +1,209 @@
+//! Driver: stores the objects of a definition in its present version, page by page.
+
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::stream;
+use kube_core::{DynamicObject, PartialObjectMeta};
+use serde_json::{Value, json};
+use steersman_api::{Api, Decoded, Error as RequestError, Paging, Patch};
+use steersman_object::{Kind, ObjectKey, Selection};
+use tokio::time::Instant;
+use tracing::{info, warn};
+
+use crate::error::Error;
+use crate::installer::{Installer, REQUEST_LIMIT};
+use crate::progress::{ANNOTATION, Progress};
+
+/// A migration of the objects of one definition by writes that change nothing: the API server stores each object anew,
+/// in the present version.
+pub(crate) struct Migration<'a> {
+    installer: &'a Installer<'a>,
+    kind: Kind,
+    generation: i64,
+    /// The number of objects that are stored in the present version, with those before an interruption.
+    done: u64,
+    refused: RefusedObjects,
+    last_line: Instant,
+}
+
+/// The objects that the server did not store anew.
+#[derive(Default)]
+struct RefusedObjects {
+    count: u64,
+    examples: Vec<String>,
+}
+
+/// The number of objects in a page. A page is read as metadata only.
+const PAGE: u32 = 500;
+/// The number of writes at a time.
+const AT_ONCE: usize = 8;
+/// The number of refused objects that are named.
+const EXAMPLES: usize = 3;
+/// The number of refused objects after which the migration pauses: most likely all are refused.
+const MOST_REFUSED: u64 = 100;
+/// The pause between two lines of progress in the log.
+const BETWEEN_LINES: Duration = Duration::from_secs(10);
+
+impl<'a> Migration<'a> {
+    pub(crate) fn new(installer: &'a Installer<'a>, kind: Kind, generation: i64) -> Self {
+        Self {
+            installer,
+            kind,
+            generation,
+            done: 0,
+            refused: RefusedObjects::default(),
+            last_line: Instant::now(),
+        }
+    }
+
+    /// Stores every object anew, from where an interrupted migration was.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotMigrated`] if the server refused objects, and [`Error::Request`] if a request failed. A later call
+    /// with the saved progress goes on.
+    pub(crate) async fn run(&mut self, progress: Option<Progress>) -> Result<(), Error> {
+        let mut token = progress.map(|progress| {
+            self.done = progress.migrated;
+            progress.continue_token().to_owned()
+        });
+        loop {
+            let (objects, next, remaining) = match self.page(token.as_deref()).await {
+                Ok(page) => page,
+                // The token is older than the history of the server.
+                Err(RequestError::Expired(refusal)) if token.is_some() => {
+                    let metadata = refusal.status().metadata.as_ref();
+                    token = metadata.and_then(|metadata| metadata.continue_.clone());
+                    if token.is_none() {
+                        self.done = 0;
+                    }
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
+            let stored = self.store(objects).await?;
+            self.done += stored;
+            self.installer.report.migrated(stored, remaining);
+            if self.refused.count >= MOST_REFUSED {
+                break;
+            }
+            let Some(next) = next else { break };
+            self.log(remaining);
+            if self.refused.count == 0 {
+                self.save(&next).await;
+            }
+            token = Some(next);
+        }
+        if self.refused.count > 0 {
+            return Err(Error::NotMigrated {
+                definition: self.installer.report.name.to_owned(),
+                version: self.kind.gvk().version().to_owned(),
+                count: self.refused.count,
+                examples: std::mem::take(&mut self.refused.examples),
+            });
+        }
+        Ok(())
+    }
+
+    /// Reads the next page: its objects, the continue token and the number of objects after it.
+    async fn page(
+        &self,
+        token: Option<&str>,
+    ) -> Result<(Vec<(ObjectKey, String)>, Option<String>, Option<u64>), RequestError> {
+        let mut paging = Paging::new().page_size(PAGE);
+        if let Some(token) = token {
+            paging = paging.continue_token(token);
+        }
+        let client = self.installer.client.clone();
+        let objects = Api::<PartialObjectMeta<DynamicObject>>::new(client, self.kind.clone());
+        let objects = objects.request_timeout(REQUEST_LIMIT);
+        let page = objects.list(&Selection::new(), &paging).await?;
+        let head = |item: Decoded<PartialObjectMeta<DynamicObject>>| match item {
+            Decoded::Good(object) => {
+                let version = object.metadata.resource_version.clone();
+                (
+                    ObjectKey::of_meta(&object.metadata),
+                    version.unwrap_or_default(),
+                )
+            }
+            Decoded::Malformed(object) => (object.key.clone(), object.version.to_string()),
+        };
+        let keys = page.items.into_iter().map(head).collect();
+        Ok((keys, page.continue_token, page.remaining))
+    }
+
+    /// Stores the objects of a page anew. Returns their number.
+    async fn store(&mut self, objects: Vec<(ObjectKey, String)>) -> Result<u64, Error> {
+        let api = Api::<DynamicObject>::new(self.installer.client.clone(), self.kind.clone());
+        let api = &api.request_timeout(REQUEST_LIMIT);
+        let options = &self.installer.write_options();
+        let mut answers = stream::iter(objects)
+            .map(|(key, version)| async move {
+                // DEF-3: the version keeps a newer object as it is; that one was stored in the present version.
+                let patch = Patch::Merge(json!({"metadata": {"resourceVersion": version}}));
+                let answer = api.patch(&key, &patch, options).await;
+                (key, answer)
+            })
+            .buffer_unordered(AT_ONCE);
+        let mut stored = 0;
+        while let Some((key, answer)) = answers.next().await {
+            match answer {
+                Ok(_) => stored += 1,
+                Err(error) if error.is_conflict() || error.is_not_found() => stored += 1,
+                Err(error) if is_refusal(&error) => self.refused.add(&key, &error),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(stored)
+    }
+
+    /// DEF-4: saves the progress in the definition. Without it, an interrupted migration begins anew.
+    async fn save(&self, token: &str) {
+        let progress = Progress::new(self.generation, token.to_owned(), self.done);
+        if let Err(error) = self.installer.annotate(Some(progress.text())).await {
+            let definition = self.installer.report.name;
+            warn!(definition, error = %error, "the progress of the migration cannot be saved");
+        }
+    }
+
+    fn log(&mut self, remaining: Option<u64>) {
+        if self.last_line.elapsed() < BETWEEN_LINES {
+            return;
+        }
+        self.last_line = Instant::now();
+        info!(
+            definition = self.installer.report.name,
+            version = self.kind.gvk().version(),
+            done = self.done,
+            remaining,
+            "storing objects in the present version"
+        );
+    }
+}
+
+impl Installer<'_> {
+    /// Sets or removes the annotation with the progress of a migration.
+    pub(crate) async fn annotate(&self, value: Option<String>) -> Result<(), RequestError> {
+        let value = value.map_or(Value::Null, Value::from);
+        let patch = Patch::Merge(json!({"metadata": {"annotations": {ANNOTATION: value}}}));
+        self.objects
+            .patch(&self.key(), &patch, &self.write_options())
+            .await?;
+        Ok(())
+    }
+}
+
+impl RefusedObjects {
+    fn add(&mut self, key: &ObjectKey, error: &RequestError) {
+        self.count += 1;
+        if self.examples.len() < EXAMPLES {
+            self.examples.push(format!("{key}: {error}"));
+        }
+    }
+}
+
+/// Returns whether the server refused a write because of the object, so that the same write fails again.
+fn is_refusal(error: &RequestError) -> bool {
+    error.is_invalid() || error.is_forbidden() || error.is_bad_request() || error.is_too_large()
+}

@@ -1,0 +1,207 @@
+//! Machine: finds what a definition on the server accepts and another definition does not.
+
+use kube_core::Version;
+use serde_json::Value;
+
+use crate::schema_narrowing::{Narrowing, compare};
+
+/// The difference between two definitions of one kind.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Comparison {
+    /// What the later definition no longer accepts.
+    pub(crate) lost: Vec<Narrowing>,
+    /// What only the later definition accepts.
+    pub(crate) gained: Vec<Narrowing>,
+}
+
+/// Compares two definitions: `present` is on the server, `wanted` would replace it.
+pub(crate) fn compare_definitions(present: &Value, wanted: &Value) -> Comparison {
+    let mut comparison = Comparison::default();
+    let (before, now) = (versions(present), versions(wanted));
+    let stored = names(&present["status"]["storedVersions"]);
+    let newest = now
+        .iter()
+        .map(|version| name(version))
+        .max_by_key(|name| priority(name));
+    for old in &before {
+        let version = name(old);
+        if let Some(new) = now.iter().find(|new| name(new) == version) {
+            compare_versions(old, new, &mut comparison.lost);
+            compare_versions(new, old, &mut comparison.gained);
+            continue;
+        }
+        // DEF-1
+        if stored.contains(&version) {
+            let problem = "the version is removed, but objects may be stored in it: keep it (it may be unserved) until a \
+                           release has migrated them";
+            comparison.lost.push(narrowing(version, problem));
+        } else if newest.is_some_and(|newest| priority(version) > priority(newest)) {
+            let problem = "the version is newer than all of the operator's";
+            comparison.lost.push(narrowing(version, problem));
+        }
+    }
+    for new in &now {
+        let version = name(new);
+        if !before.iter().any(|old| name(old) == version) {
+            comparison
+                .gained
+                .push(narrowing(version, "the version is new"));
+        }
+    }
+    comparison
+        .lost
+        .extend(stored_otherwise(wanted, &before, &now));
+    comparison
+}
+
+/// Compares the schemas of the stored versions if the stored version changes without a conversion: the API server then
+/// reads objects of the former version with the schema of the next one.
+fn stored_otherwise(wanted: &Value, before: &[&Value], now: &[&Value]) -> Vec<Narrowing> {
+    let mut lost = Vec::new();
+    let is_stored = |version: &&&Value| version["storage"] == true;
+    let (Some(old), Some(new)) = (before.iter().find(is_stored), now.iter().find(is_stored)) else {
+        return lost;
+    };
+    let has_webhook = wanted["spec"]["conversion"]["strategy"] == "Webhook";
+    if name(old) != name(new) && !has_webhook {
+        compare(schema(old), schema(new), name(new), &mut lost);
+    }
+    lost
+}
+
+fn compare_versions(old: &Value, new: &Value, found: &mut Vec<Narrowing>) {
+    let version = name(old);
+    compare(schema(old), schema(new), version, found);
+    for subresource in ["status", "scale"] {
+        let has = |version: &Value| !version["subresources"][subresource].is_null();
+        if has(old) && !has(new) {
+            let problem = format!("the subresource {subresource} is removed");
+            found.push(narrowing(version, &problem));
+        }
+    }
+}
+
+fn narrowing(path: &str, problem: &str) -> Narrowing {
+    Narrowing {
+        path: path.to_owned(),
+        problem: problem.to_owned(),
+    }
+}
+
+fn versions(definition: &Value) -> Vec<&Value> {
+    let versions = definition["spec"]["versions"].as_array();
+    versions.into_iter().flatten().collect()
+}
+
+fn name(version: &Value) -> &str {
+    version["name"].as_str().unwrap_or_default()
+}
+
+fn schema(version: &Value) -> &Value {
+    &version["schema"]["openAPIV3Schema"]
+}
+
+fn names(value: &Value) -> Vec<&str> {
+    let names = value.as_array().into_iter().flatten();
+    names.filter_map(Value::as_str).collect()
+}
+
+/// Returns the rank of a version among those of a kind (`CompareKubeAwareVersionStrings` of apimachinery): v1 is after
+/// v1beta1.
+fn priority(version: &str) -> impl Ord + use<> {
+    Version::parse(version).priority()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn version(name: &str, stored: bool, schema: &Value) -> Value {
+        json!({"name": name, "served": true, "storage": stored, "schema": {"openAPIV3Schema": schema}})
+    }
+
+    fn definition(versions: &[Value], stored: &[&str]) -> Value {
+        json!({"spec": {"versions": versions}, "status": {"storedVersions": stored}})
+    }
+
+    fn texts(narrowings: &[Narrowing]) -> Vec<String> {
+        let text = |one: &Narrowing| format!("{}: {}", one.path, one.problem);
+        narrowings.iter().map(text).collect()
+    }
+
+    fn with_fields(fields: &[&str]) -> Value {
+        let fields = fields
+            .iter()
+            .map(|field| ((*field).to_owned(), json!({"type": "string"})));
+        let fields: Value = fields.collect::<serde_json::Map<_, _>>().into();
+        json!({"type": "object", "properties": fields})
+    }
+
+    /// DEF-1
+    #[test]
+    fn a_version_is_kept_while_objects_may_be_stored_in_it() {
+        let schema = json!({"type": "object"});
+        let both = [
+            version("v1alpha1", false, &schema),
+            version("v1", true, &schema),
+        ];
+        let wanted = definition(&[version("v1", true, &schema)], &[]);
+        let migrating = definition(&both, &["v1alpha1", "v1"]);
+        let lost = compare_definitions(&migrating, &wanted).lost;
+        assert_eq!(lost[0].path, "v1alpha1");
+        assert!(lost[0].problem.contains("stored"), "{lost:?}");
+        let migrated = definition(&both, &["v1"]);
+        assert_eq!(
+            compare_definitions(&migrated, &wanted),
+            Comparison::default()
+        );
+    }
+
+    #[test]
+    fn a_version_above_all_of_the_operators_belongs_to_a_later_release() {
+        let schema = json!({"type": "object"});
+        let present = [version("v1", true, &schema), version("v2", false, &schema)];
+        let wanted = definition(&[version("v1", true, &schema)], &[]);
+        let lost = compare_definitions(&definition(&present, &["v1"]), &wanted).lost;
+        assert_eq!(
+            texts(&lost),
+            ["v2: the version is newer than all of the operator's"]
+        );
+    }
+
+    #[test]
+    fn gains_and_losses_are_told_apart() {
+        let (ab, bc) = (with_fields(&["a", "b"]), with_fields(&["b", "c"]));
+        let present = definition(&[version("v1", true, &ab)], &["v1"]);
+        let wanted = definition(&[version("v1", true, &bc)], &[]);
+        let comparison = compare_definitions(&present, &wanted);
+        assert_eq!(comparison.lost[0].path, "v1.a");
+        assert_eq!(comparison.gained[0].path, "v1.c");
+        assert_eq!((comparison.lost.len(), comparison.gained.len()), (1, 1));
+    }
+
+    #[test]
+    fn without_a_webhook_the_next_stored_version_must_accept_what_is_stored() {
+        let (old, new) = (with_fields(&["a", "b"]), with_fields(&["b"]));
+        let present = [version("v1alpha1", true, &old), version("v1", false, &new)];
+        let present = definition(&present, &["v1alpha1"]);
+        let wanted = [version("v1alpha1", false, &old), version("v1", true, &new)];
+        let mut wanted = definition(&wanted, &[]);
+        assert_eq!(compare_definitions(&present, &wanted).lost[0].path, "v1.a");
+        wanted["spec"]["conversion"] = json!({"strategy": "Webhook"});
+        assert!(compare_definitions(&present, &wanted).lost.is_empty());
+    }
+
+    #[test]
+    fn a_removed_subresource_is_a_loss() {
+        let schema = json!({"type": "object"});
+        let mut old = version("v1", true, &schema);
+        old["subresources"] = json!({"status": {}});
+        let present = definition(&[old], &["v1"]);
+        let wanted = definition(&[version("v1", true, &schema)], &[]);
+        let lost = compare_definitions(&present, &wanted).lost;
+        assert_eq!(texts(&lost), ["v1: the subresource status is removed"]);
+    }
+}

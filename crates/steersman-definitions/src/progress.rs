@@ -1,0 +1,123 @@
+//! Machine: where a migration goes on after an interruption (`DEF-4`).
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The annotation of a definition with the progress of its migration.
+pub(crate) const ANNOTATION: &str = "steersman/migration";
+
+/// The progress of a migration: everything before the continue token is stored in the present version.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Progress {
+    /// The generation of the definition. A changed definition may store objects in another version, so a migration
+    /// begins anew.
+    generation: i64,
+    /// The continue token of the next page.
+    continue_token: String,
+    /// The number of objects before the token.
+    pub(crate) migrated: u64,
+}
+
+/// What a definition on the server says about its stored objects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StoredObjects {
+    pub(crate) generation: i64,
+    /// The version in which objects are written now.
+    pub(crate) version: String,
+    /// Whether objects may be stored in another version.
+    pub(crate) are_mixed: bool,
+    /// The progress of an interrupted migration to this version.
+    pub(crate) progress: Option<Progress>,
+    /// Whether there is an annotation, of this migration or of a former one.
+    pub(crate) has_annotation: bool,
+}
+
+impl Progress {
+    pub(crate) fn new(generation: i64, continue_token: String, migrated: u64) -> Self {
+        Self {
+            generation,
+            continue_token,
+            migrated,
+        }
+    }
+
+    pub(crate) fn continue_token(&self) -> &str {
+        &self.continue_token
+    }
+
+    /// Returns the value of the annotation.
+    pub(crate) fn text(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+impl StoredObjects {
+    /// Reads a definition of the server; `None` if no version is stored.
+    pub(crate) fn read(definition: &Value) -> Option<Self> {
+        let versions = definition["spec"]["versions"].as_array()?;
+        let version = versions.iter().find(|version| version["storage"] == true)?;
+        let version = version["name"].as_str()?.to_owned();
+        let generation = definition["metadata"]["generation"]
+            .as_i64()
+            .unwrap_or_default();
+        let stored = definition["status"]["storedVersions"].as_array();
+        let are_mixed = stored.is_some_and(|stored| stored.iter().any(|one| *one != *version));
+        let annotation = definition["metadata"]["annotations"][ANNOTATION].as_str();
+        // An annotation that cannot be read is of another program: the migration begins anew.
+        let progress = annotation.and_then(|text| serde_json::from_str::<Progress>(text).ok());
+        Some(Self {
+            generation,
+            version,
+            are_mixed,
+            progress: progress.filter(|progress| progress.generation == generation),
+            has_annotation: annotation.is_some(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn definition(generation: i64, stored: &[&str]) -> Value {
+        json!({
+            "metadata": {"generation": generation},
+            "spec": {"versions": [
+                {"name": "v1alpha1", "storage": false}, {"name": "v1", "storage": true},
+            ]},
+            "status": {"storedVersions": stored},
+        })
+    }
+
+    #[test]
+    fn objects_are_mixed_while_another_version_is_listed() {
+        let mixed = |stored: &[&str]| {
+            StoredObjects::read(&definition(1, stored))
+                .unwrap()
+                .are_mixed
+        };
+        assert!(mixed(&["v1alpha1", "v1"]) && mixed(&["v1alpha1"]));
+        assert!(!mixed(&["v1"]) && !mixed(&[]));
+        assert_eq!(StoredObjects::read(&json!({})), None);
+    }
+
+    /// DEF-4
+    #[test]
+    fn progress_counts_for_the_definition_that_it_was_made_with() {
+        let mut definition = definition(3, &["v1alpha1", "v1"]);
+        let progress = Progress::new(3, "token".to_owned(), 500);
+        definition["metadata"]["annotations"] = json!({ANNOTATION: progress.text()});
+        let read = StoredObjects::read(&definition).unwrap();
+        assert_eq!(read.progress, Some(progress));
+        definition["metadata"]["generation"] = json!(4);
+        let read = StoredObjects::read(&definition).unwrap();
+        assert_eq!((read.progress, read.has_annotation), (None, true));
+        for text in ["", "{}", "[1]", "null"] {
+            definition["metadata"]["annotations"] = json!({ANNOTATION: text});
+            assert_eq!(StoredObjects::read(&definition).unwrap().progress, None);
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! Machine: finds the values that one schema accepts and another schema refuses or drops.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+/// A place where a later schema accepts less than an earlier one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Narrowing {
+    /// The version and the field, as in `v1.spec.replicas`; `[]` is an item of a list, and `*` a value of a map.
+    pub(crate) path: String,
+    /// The difference.
+    pub(crate) problem: String,
+}
+
+/// The values that a schema accepts at one place, as far as its types say.
+type Types = BTreeSet<String>;
+
+/// The fields that the API server defines itself at the root of an object.
+const HEAD: [&str; 3] = ["apiVersion", "kind", "metadata"];
+/// The bounds of a schema, the words for them, and whether a smaller value accepts less.
+const BOUNDS: [(&str, &str, bool); 8] = [
+    ("maximum", "maximum", true),
+    ("minimum", "minimum", false),
+    ("maxLength", "greatest length", true),
+    ("minLength", "least length", false),
+    ("maxItems", "greatest number of items", true),
+    ("minItems", "least number of items", false),
+    ("maxProperties", "greatest number of entries", true),
+    ("minProperties", "least number of entries", false),
+];
+/// The formats that API servers check (`SupportedVersionedFormats` of apiextensions, and the numeric ones). All other
+/// formats are words for readers.
+const CHECKED_FORMATS: [&str; 25] = [
+    "bsonobjectid",
+    "byte",
+    "cidr",
+    "creditcard",
+    "date",
+    "date-time",
+    "datetime",
+    "duration",
+    "email",
+    "hexcolor",
+    "hostname",
+    "int32",
+    "int64",
+    "ipv4",
+    "ipv6",
+    "isbn",
+    "isbn10",
+    "isbn13",
+    "mac",
+    "password",
+    "rgbcolor",
+    "ssn",
+    "uri",
+    "uuid",
+    "uuid4",
+];
+
+/// Adds the places below `path` where `new` accepts less than `old`, in the order of the schema.
+pub(crate) fn compare(old: &Value, new: &Value, path: &str, found: &mut Vec<Narrowing>) {
+    Comparison { found }.schemas(old, new, path, true);
+}
+
+struct Comparison<'a> {
+    found: &'a mut Vec<Narrowing>,
+}
+
+impl Comparison<'_> {
+    fn add(&mut self, path: &str, problem: impl Into<String>) {
+        self.found.push(Narrowing {
+            path: path.to_owned(),
+            problem: problem.into(),
+        });
+    }
+
+    fn schemas(&mut self, old: &Value, new: &Value, path: &str, is_root: bool) {
+        if !self.types(old, new, path) {
+            return;
+        }
+        if is_set(old, "nullable") && !is_set(new, "nullable") && !is_any(new) {
+            self.add(path, "null is no longer accepted");
+        }
+        self.bounds(old, new, path);
+        self.texts(old, new, path);
+        self.choices(old, new, path);
+        self.required(old, new, path);
+        self.properties(
+            old,
+            new,
+            path,
+            is_root || is_set(old, "x-kubernetes-embedded-resource"),
+        );
+        self.additional(old, new, path);
+        self.items(old, new, path);
+        self.rules(old, new, path);
+        self.combinations(old, new, path);
+    }
+
+    /// Compares the types. Returns whether the rest can be compared.
+    fn types(&mut self, old: &Value, new: &Value, path: &str) -> bool {
+        let (before, now) = (types(old), types(new));
+        let accepts = |kind: &String| {
+            now.as_ref().is_none_or(|now| {
+                now.contains(kind) || (kind == "integer" && now.contains("number"))
+            })
+        };
+        match before {
+            Some(before) if before.iter().all(accepts) => true,
+            None if now.is_none() => true,
+            before => {
+                let text = |types: Option<Types>| {
+                    types.map_or_else(
+                        || "any value".to_owned(),
+                        |types| types.into_iter().collect::<Vec<_>>().join(" or "),
+                    )
+                };
+                let problem = format!("the type changes from {} to {}", text(before), text(now));
+                self.add(path, problem);
+                false
+            }
+        }
+    }
+
+    fn bounds(&mut self, old: &Value, new: &Value, path: &str) {
+        for (field, name, smaller_is_less) in BOUNDS {
+            let Some(now) = new[field].as_f64() else {
+                continue;
+            };
+            let Some(before) = old[field].as_f64() else {
+                // A least length of 0 accepts everything.
+                if smaller_is_less || field == "minimum" || now > 0.0 {
+                    self.add(path, format!("there is a {name} now: {now}"));
+                }
+                continue;
+            };
+            let is_tighter = if smaller_is_less {
+                now < before
+            } else {
+                now > before
+            };
+            let exclusive = match field {
+                "maximum" => "exclusiveMaximum",
+                "minimum" => "exclusiveMinimum",
+                _ => "",
+            };
+            let is_exclusive = is_set(new, exclusive) && !is_set(old, exclusive);
+            if is_tighter {
+                self.add(path, format!("the {name} changes from {before} to {now}"));
+            } else if is_exclusive && same_number(before, now) {
+                self.add(
+                    path,
+                    format!("the {name} {now} itself is no longer accepted"),
+                );
+            }
+        }
+        if let Some(now) = new["multipleOf"].as_f64() {
+            let before = old["multipleOf"].as_f64();
+            if before.is_none_or(|before| !same_number(before % now, 0.0)) {
+                self.add(path, format!("only multiples of {now} are accepted now"));
+            }
+        }
+    }
+
+    fn texts(&mut self, old: &Value, new: &Value, path: &str) {
+        if let Some(now) = new["pattern"].as_str()
+            && old["pattern"] != new["pattern"]
+        {
+            self.add(path, format!("the pattern is {now:?} now"));
+        }
+        let checked = |schema: &Value| {
+            let format = schema["format"].as_str().unwrap_or_default().to_owned();
+            Some(format).filter(|format| CHECKED_FORMATS.contains(&format.as_str()))
+        };
+        let (before, now) = (checked(old), checked(new));
+        let is_wider = before.as_deref() == Some("int32") && now.as_deref() == Some("int64");
+        if let Some(now) = now.filter(|now| before.as_ref() != Some(now) && !is_wider) {
+            self.add(path, format!("the format is {now} now"));
+        }
+    }
+
+    fn choices(&mut self, old: &Value, new: &Value, path: &str) {
+        let Some(now) = new["enum"].as_array() else {
+            return;
+        };
+        let Some(before) = old["enum"].as_array() else {
+            self.add(path, "only listed values are accepted now");
+            return;
+        };
+        let missing: Vec<String> = before
+            .iter()
+            .filter(|value| !now.contains(value))
+            .map(Value::to_string)
+            .collect();
+        if !missing.is_empty() {
+            self.add(
+                path,
+                format!("{} is no longer accepted", missing.join(", ")),
+            );
+        }
+    }
+
+    fn required(&mut self, old: &Value, new: &Value, path: &str) {
+        let before = names(&old["required"]);
+        let has_default =
+            |schema: &Value, name: &str| schema["properties"][name].get("default").is_some();
+        for name in names(&new["required"]) {
+            // A field that was required, too, and had a default could be left out.
+            let was_needed = before.contains(&name) && !has_default(old, name);
+            if !was_needed && !has_default(new, name) {
+                self.add(
+                    &below(path, name),
+                    "the field is required now, without a default",
+                );
+            }
+        }
+    }
+
+    fn properties(&mut self, old: &Value, new: &Value, path: &str, has_head: bool) {
+        let (before, now) = (members(&old["properties"]), members(&new["properties"]));
+        for (name, schema) in &before {
+            let path = below(path, name);
+            match (now.get(name), &new["additionalProperties"]) {
+                (Some(new), _) => self.schemas(schema, new, &path, false),
+                _ if has_head && HEAD.contains(&name.as_str()) => {}
+                (None, Value::Object(_)) => {
+                    self.schemas(schema, &new["additionalProperties"], &path, false);
+                }
+                _ if keeps_unknown(new) => {}
+                _ => self.add(
+                    &path,
+                    "the field is removed, so the API server would drop its value",
+                ),
+            }
+        }
+        for (name, schema) in now.iter().filter(|(name, _)| !before.contains_key(*name)) {
+            if has_head && HEAD.contains(&name.as_str()) {
+                continue;
+            }
+            let path = below(path, name);
+            match &old["additionalProperties"] {
+                Value::Object(_) => {
+                    self.schemas(&old["additionalProperties"], schema, &path, false);
+                }
+                _ if keeps_unknown(old) => self.schemas(&Value::Null, schema, &path, false),
+                _ => {}
+            }
+        }
+    }
+
+    fn additional(&mut self, old: &Value, new: &Value, path: &str) {
+        let below = below(path, "*");
+        match (&old["additionalProperties"], &new["additionalProperties"]) {
+            (Value::Object(_), Value::Object(_)) => self.schemas(
+                &old["additionalProperties"],
+                &new["additionalProperties"],
+                &below,
+                false,
+            ),
+            (Value::Object(_), _) if !keeps_unknown(new) => {
+                self.add(&below, "other fields are no longer accepted");
+            }
+            _ if keeps_unknown(old) && !keeps_unknown(new) => {
+                self.add(&below, "unknown fields were kept and would be dropped now");
+            }
+            _ => {}
+        }
+    }
+
+    fn items(&mut self, old: &Value, new: &Value, path: &str) {
+        if new["items"].is_object() {
+            self.schemas(&old["items"], &new["items"], &format!("{path}[]"), false);
+        }
+        let kind = |schema: &Value| {
+            let kind = schema["x-kubernetes-list-type"].as_str();
+            kind.unwrap_or("atomic").to_owned()
+        };
+        let (before, now) = (kind(old), kind(new));
+        let keys = "x-kubernetes-list-map-keys";
+        if now != "atomic" && (before != now || (now == "map" && old[keys] != new[keys])) {
+            self.add(
+                path,
+                format!("the list is a {now} now, in which each key stands once"),
+            );
+        }
+    }
+
+    fn rules(&mut self, old: &Value, new: &Value, path: &str) {
+        let rules = |schema: &Value| -> Vec<String> {
+            let rules = schema["x-kubernetes-validations"].as_array();
+            let rules = rules.into_iter().flatten();
+            rules
+                .filter_map(|rule| Some(rule["rule"].as_str()?.to_owned()))
+                .collect()
+        };
+        let before = rules(old);
+        for rule in rules(new) {
+            if !before.contains(&rule) {
+                self.add(path, format!("the rule {rule:?} is new"));
+            }
+        }
+    }
+
+    fn combinations(&mut self, old: &Value, new: &Value, path: &str) {
+        for field in ["allOf", "anyOf", "oneOf", "not"] {
+            let (before, now) = (&old[field], &new[field]);
+            if now.is_null() || before == now {
+                continue;
+            }
+            let has_all_of = |list: &Value, all: &Value| {
+                let (list, all) = (list.as_array(), all.as_array());
+                list.zip(all)
+                    .is_some_and(|(list, all)| all.iter().all(|one| list.contains(one)))
+            };
+            let is_wider = match field {
+                "allOf" => has_all_of(before, now),
+                "anyOf" => has_all_of(now, before),
+                _ => false,
+            };
+            if !is_wider {
+                self.add(path, format!("{field} changes"));
+            }
+        }
+    }
+}
+
+/// Returns the types of a schema; `None` if it accepts every type.
+fn types(schema: &Value) -> Option<Types> {
+    if is_set(schema, "x-kubernetes-int-or-string") {
+        return Some(["integer", "string"].map(str::to_owned).into());
+    }
+    let kind = schema["type"].as_str().filter(|kind| !kind.is_empty())?;
+    Some(Types::from([kind.to_owned()]))
+}
+
+/// Returns whether a schema accepts every value.
+fn is_any(schema: &Value) -> bool {
+    types(schema).is_none()
+}
+
+fn is_set(schema: &Value, field: &str) -> bool {
+    schema[field] == true
+}
+
+fn keeps_unknown(schema: &Value) -> bool {
+    is_set(schema, "x-kubernetes-preserve-unknown-fields")
+        || is_set(schema, "additionalProperties")
+        || (schema.is_null())
+}
+
+fn same_number(one: f64, other: f64) -> bool {
+    (one - other).abs() < f64::EPSILON
+}
+
+/// Returns the fields of a record by name, without a copy.
+fn members(value: &Value) -> BTreeMap<&String, &Value> {
+    value.as_object().into_iter().flatten().collect()
+}
+
+fn names(value: &Value) -> Vec<&str> {
+    let names = value.as_array().into_iter().flatten();
+    names.filter_map(Value::as_str).collect()
+}
+
+fn below(path: &str, name: &str) -> String {
+    format!("{path}.{name}")
+}
+
+#[cfg(test)]
+mod tests;

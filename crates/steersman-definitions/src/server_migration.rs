@@ -1,0 +1,137 @@
+//! Driver: lets the server store the objects of a kind anew, with a `StorageVersionMigration`.
+
+use std::time::Duration;
+
+use kube_core::DynamicObject;
+use serde_json::{Value, json};
+use steersman_api::{Api, DeleteOptions, Error, Mapper, WriteOptions, kube_client};
+use steersman_object::{Gvk, Kind, ObjectKey};
+use tokio::time::{Instant, sleep};
+use tracing::info;
+
+/// How a migration by the server ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum ServerMigration {
+    /// Every object is stored in the present version.
+    Succeeded,
+    /// The server does not migrate, for this reason.
+    Unavailable(String),
+}
+
+const GROUP: &str = "storagemigration.k8s.io";
+const KIND: &str = "StorageVersionMigration";
+/// The versions, the newest first. Up to v1alpha1 (Kubernetes 1.30 to 1.34) the resource has a version.
+const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
+/// The pause between two reads of the state.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
+/// How long the controller-manager may take to begin. It may run without this controller.
+const UNTIL_BEGUN: Duration = Duration::from_secs(30);
+/// The time limit of a request.
+const REQUEST_LIMIT: Duration = Duration::from_secs(10);
+/// The longest part of the name of a definition in the name of its migration, in bytes; names have 253 at most.
+const LONGEST: usize = 220;
+
+/// Makes the server migrate the objects of a kind, and waits for the end. A migration of the same generation that
+/// exists, from before an interruption, goes on.
+///
+/// # Errors
+///
+/// An error of the connection. A refusal means [`ServerMigration::Unavailable`].
+///
+/// # Cancel safety
+///
+/// The migration goes on; the next call finds it.
+pub(crate) async fn migrate(
+    client: &kube_client::Client,
+    mapper: &Mapper,
+    definition: &str,
+    kind: &Kind,
+    generation: i64,
+) -> Result<ServerMigration, Error> {
+    let Some(migrations) = served(client, mapper).await? else {
+        let problem = format!("it does not serve {KIND}");
+        return Ok(ServerMigration::Unavailable(problem));
+    };
+    let prefix: String = definition.chars().take(LONGEST).collect();
+    let key = ObjectKey::cluster(format!("{prefix}-{generation}"));
+    let migration = object(migrations.kind(), &key, kind);
+    match migrations.create(&migration, &WriteOptions::new()).await {
+        Ok(_) => info!(
+            definition,
+            migration = key.name(),
+            "the server migrates the stored objects"
+        ),
+        Err(error) if error.is_already_exists() => {}
+        Err(error) if error.is_transport() || error.is_throttled() => return Err(error),
+        Err(error) => return Ok(ServerMigration::Unavailable(error.to_string())),
+    }
+    let begun = Instant::now();
+    loop {
+        let Some(migration) = migrations.get_opt(&key).await? else {
+            let problem = "its migration was deleted".to_owned();
+            return Ok(ServerMigration::Unavailable(problem));
+        };
+        let outcome = match condition(&migration.data, "Succeeded") {
+            Some(_) => Some(ServerMigration::Succeeded),
+            None => match condition(&migration.data, "Failed") {
+                Some(message) => {
+                    let problem = format!("its migration failed: {message}");
+                    Some(ServerMigration::Unavailable(problem))
+                }
+                None if condition(&migration.data, "Running").is_none()
+                    && begun.elapsed() >= UNTIL_BEGUN =>
+                {
+                    let problem = format!("it began no migration in {} s", UNTIL_BEGUN.as_secs());
+                    Some(ServerMigration::Unavailable(problem))
+                }
+                None => None,
+            },
+        };
+        if let Some(outcome) = outcome {
+            // A migration that stays would be found by a later one of the same generation.
+            let deleted = migrations.delete(&key, &DeleteOptions::new()).await;
+            return match deleted {
+                Err(error) if error.is_transport() => Err(error),
+                _ => Ok(outcome),
+            };
+        }
+        sleep(BETWEEN_LOOKS).await;
+    }
+}
+
+/// Returns the verbs of migrations in the newest version that the server has; `None` if it has none.
+async fn served(
+    client: &kube_client::Client,
+    mapper: &Mapper,
+) -> Result<Option<Api<DynamicObject>>, Error> {
+    for version in VERSIONS {
+        match mapper.kind(&Gvk::new(GROUP, version, KIND)).await {
+            Ok(kind) => {
+                let api = Api::new(client.clone(), kind).request_timeout(REQUEST_LIMIT);
+                return Ok(Some(api));
+            }
+            Err(error) if error.is_transport() => return Err(error),
+            Err(_) => {}
+        }
+    }
+    Ok(None)
+}
+
+fn object(migrations: &Kind, key: &ObjectKey, kind: &Kind) -> DynamicObject {
+    let gvr = kind.gvr();
+    let mut resource = json!({"group": gvr.group(), "resource": gvr.resource()});
+    if migrations.gvk().version() == "v1alpha1" {
+        resource["version"] = json!(gvr.version());
+    }
+    let mut object = DynamicObject::new(key.name(), &migrations.api_resource());
+    object.data = json!({"spec": {"resource": resource}});
+    object
+}
+
+/// Returns the message of a condition that is true.
+fn condition(content: &Value, kind: &str) -> Option<String> {
+    let conditions = content["status"]["conditions"].as_array()?;
+    let condition = conditions.iter().find(|one| one["type"] == kind)?;
+    let message = condition["message"].as_str().unwrap_or_default();
+    (condition["status"] == "True").then(|| message.to_owned())
+}

@@ -1,0 +1,40 @@
+//! Words: the state of a definition, as the operator shows it.
+
+/// The state of one definition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DefinitionStatus {
+    /// The name, as in `websites.web.example.com`.
+    pub name: String,
+    /// How far the definition is.
+    pub phase: DefinitionPhase,
+    /// The last problem, until it is solved.
+    pub problem: Option<String>,
+    /// The number of objects that this replica has stored in the present version.
+    pub migrated: u64,
+}
+
+/// How far a definition is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DefinitionPhase {
+    /// The leader has not installed it yet.
+    Pending,
+    /// The definition on the server accepts something that this one does not, and this one something that the other
+    /// does not: nothing is written, and the controllers of the leader wait.
+    Refused,
+    /// The definition on the server is the one of a later release, which accepts all that this one accepts.
+    Kept,
+    /// The server serves it.
+    Installed,
+    /// The server serves it, and its objects are being stored in the present version.
+    Migrating,
+}
+
+impl DefinitionPhase {
+    /// Returns whether the server serves a definition with which the operator can work.
+    #[must_use]
+    pub fn is_usable(self) -> bool {
+        matches!(self, Self::Kept | Self::Installed | Self::Migrating)
+    }
+}

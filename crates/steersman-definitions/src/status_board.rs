@@ -1,0 +1,106 @@
+//! Store: the state of each definition, which the loops write and the operator reads.
+
+use tokio::sync::watch;
+
+use crate::metrics::DefinitionMetrics;
+use crate::status::{DefinitionPhase, DefinitionStatus};
+
+/// The state of the definitions of one operator.
+#[derive(Debug)]
+pub(crate) struct StatusBoard {
+    statuses: watch::Sender<Vec<DefinitionStatus>>,
+}
+
+impl StatusBoard {
+    pub(crate) fn new<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+        let pending = |name: &str| DefinitionStatus {
+            name: name.to_owned(),
+            phase: DefinitionPhase::Pending,
+            problem: None,
+            migrated: 0,
+        };
+        let statuses = names.map(pending).collect();
+        Self {
+            statuses: watch::Sender::new(statuses),
+        }
+    }
+
+    pub(crate) fn all(&self) -> Vec<DefinitionStatus> {
+        self.statuses.borrow().clone()
+    }
+
+    /// Waits until the operator can work with each definition. Cancel safe.
+    pub(crate) async fn usable(&self) {
+        let mut statuses = self.statuses.subscribe();
+        let are_usable = |all: &Vec<DefinitionStatus>| all.iter().all(|one| one.phase.is_usable());
+        // The sender lives as long as `self`, so the wait cannot fail.
+        let _ = statuses.wait_for(are_usable).await;
+    }
+
+    fn change(&self, name: &str, change: impl FnOnce(&mut DefinitionStatus)) {
+        self.statuses.send_if_modified(|all| {
+            let Some(status) = all.iter_mut().find(|status| status.name == name) else {
+                return false;
+            };
+            let before = status.clone();
+            change(status);
+            *status != before
+        });
+    }
+}
+
+/// The part of the board, and of the metrics, that one definition writes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DefinitionReport<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) board: &'a StatusBoard,
+    pub(crate) metrics: Option<&'a DefinitionMetrics>,
+}
+
+impl DefinitionReport<'_> {
+    pub(crate) fn phase(&self) -> DefinitionPhase {
+        let statuses = self.board.statuses.borrow();
+        let found = statuses.iter().find(|status| status.name == self.name);
+        found.map_or(DefinitionPhase::Pending, |status| status.phase)
+    }
+
+    /// Enters a phase. `problem` is what keeps the definition from the next phase.
+    pub(crate) fn enter(&self, phase: DefinitionPhase, problem: Option<String>) {
+        self.board.change(self.name, |status| {
+            status.phase = phase;
+            status.problem = problem;
+        });
+        if let Some(metrics) = self.metrics {
+            let refused = metrics.refused.with_label_values(&[self.name]);
+            refused.set((phase == DefinitionPhase::Refused).into());
+        }
+    }
+
+    /// Notes a failed try.
+    pub(crate) fn fail(&self, problem: &str) {
+        self.board.change(self.name, |status| {
+            status.problem = Some(problem.to_owned())
+        });
+        if let Some(metrics) = self.metrics {
+            metrics.errors.with_label_values(&[self.name]).inc();
+        }
+    }
+
+    /// Counts migrated objects. `remaining` is the number of objects that are left, if the server tells it.
+    pub(crate) fn migrated(&self, objects: u64, remaining: Option<u64>) {
+        self.board
+            .change(self.name, |status| status.migrated += objects);
+        if let Some(metrics) = self.metrics {
+            metrics
+                .migrated
+                .with_label_values(&[self.name])
+                .inc_by(objects);
+            let gauge = metrics.remaining.with_label_values(&[self.name]);
+            gauge.set(
+                remaining
+                    .and_then(|left| i64::try_from(left).ok())
+                    .unwrap_or_default(),
+            );
+        }
+    }
+}

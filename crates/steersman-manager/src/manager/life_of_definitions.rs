@@ -1,0 +1,101 @@
+//! Handle: the definitions that the leader installs, and what waits for them.
+
+use steersman_definitions::{DefinitionMetrics, DefinitionPhase, Definitions};
+use steersman_webhook::WebhookServer;
+
+use super::Manager;
+use crate::error::Error;
+use crate::order::Group;
+use crate::runnable::from_fn;
+
+impl Manager {
+    /// Returns the definitions that the leader installs, with their state.
+    pub fn definitions(&self) -> &Definitions {
+        &self.shared.definitions
+    }
+
+    /// Adds the loops of the definitions, their check of readiness, and their diagnostics.
+    pub(crate) fn add_definitions(&self) -> Result<(), Error> {
+        let definitions = self.definitions();
+        if definitions.statuses().is_empty() {
+            return Ok(());
+        }
+        let (followed, connection) = (definitions.clone(), self.connection().clone());
+        let follow = from_fn("definitions", Group::Others, |context| async move {
+            followed.follow(&connection, context.cancellation()).await;
+            Ok(())
+        });
+        let (led, connection) = (definitions.clone(), self.connection().clone());
+        let lead = from_fn(
+            "installation of definitions",
+            Group::LeaderElected,
+            |context| async move {
+                led.lead(&connection, context.cancellation()).await;
+                Ok(())
+            },
+        );
+        self.add(follow)?;
+        self.add(lead)?;
+        // DEF-6
+        let checked = definitions.clone();
+        self.add_ready_check("definitions", move || {
+            let refused = refusals(&checked);
+            async move {
+                match refused.is_empty() {
+                    true => Ok(()),
+                    false => Err(refused.join("; ")),
+                }
+            }
+        })?;
+        let shown = definitions.clone();
+        self.diagnostics().add("definitions", move || {
+            let statuses = shown.statuses().into_iter().map(|status| {
+                serde_json::json!({
+                    "name": status.name,
+                    "phase": format!("{:?}", status.phase),
+                    "problem": status.problem,
+                    "migrated": status.migrated,
+                })
+            });
+            statuses.collect()
+        });
+        Ok(())
+    }
+}
+
+/// Connects definitions with the webhooks that convert their objects: the definitions name the webhooks, and the
+/// built-in authority injects its certificates into the definitions.
+pub(crate) fn connect_webhooks(
+    definitions: Definitions,
+    webhooks: Option<WebhookServer>,
+) -> (Definitions, Option<WebhookServer>) {
+    let Some(webhooks) = webhooks else {
+        return (definitions, None);
+    };
+    let Some(certificates) = webhooks.built_in_certificates() else {
+        return (definitions, Some(webhooks));
+    };
+    let (service, authorities) = (certificates.service(), certificates.authorities());
+    let definitions = definitions.converted_by(&webhooks.converted_kinds(), service, authorities);
+    let webhooks = webhooks.inject_into_definitions(definitions.converted());
+    (definitions, Some(webhooks))
+}
+
+/// Registers the metrics of definitions, unless they have metrics of their own or there are none.
+pub(crate) fn with_metrics(
+    definitions: Definitions,
+    registry: &prometheus::Registry,
+) -> Result<Definitions, Error> {
+    if definitions.has_metrics() || definitions.statuses().is_empty() {
+        return Ok(definitions);
+    }
+    let metrics = DefinitionMetrics::register(registry).map_err(Error::Metrics)?;
+    Ok(definitions.metrics(metrics))
+}
+
+/// Returns why definitions were refused.
+fn refusals(definitions: &Definitions) -> Vec<String> {
+    let statuses = definitions.statuses().into_iter();
+    let refused = statuses.filter(|status| status.phase == DefinitionPhase::Refused);
+    refused.filter_map(|status| status.problem).collect()
+}

@@ -1,0 +1,98 @@
+//! Definitions that the leader of a manager installs before its controllers start.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube_core::CustomResourceExt as _;
+use serde_json::json;
+use steersman_apiserver::ApiServer;
+use steersman_apiserver::faults::{Answer, Verb};
+use steersman_definitions::{DefinitionPhase, Definitions};
+use steersman_manager::{Error, Manager};
+use tokio::sync::mpsc;
+
+use crate::missing_kinds::Website;
+use crate::world::{Tell, add, config_map, manager_of, soon, start};
+
+const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
+
+fn with_definition(server: &ApiServer) -> Manager {
+    let definitions = Definitions::new().add(Website::crd());
+    manager_of(server).definitions(definitions).build().unwrap()
+}
+
+/// DEF-6
+#[tokio::test(start_paused = true)]
+async fn controllers_start_when_the_definitions_are_installed() {
+    let server = ApiServer::new();
+    server.create(config_map("one")).unwrap();
+    let fault = server
+        .faults()
+        .answer(Verb::Patch, DEFINITIONS, Answer::code(503));
+    let manager = with_definition(&server);
+    let (told, mut reconciled) = mpsc::unbounded_channel();
+    add::<ConfigMap>(&manager, Tell(told));
+    let started = start(&manager);
+    // The informer has synced long ago.
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert!(reconciled.try_recv().is_err());
+    let status = &manager.definitions().statuses()[0];
+    assert_eq!(status.phase, DefinitionPhase::Pending);
+    assert!(status.problem.is_some());
+    drop(fault);
+    assert_eq!(soon(reconciled.recv()).await.unwrap(), "default/one");
+    assert_eq!(
+        manager.definitions().statuses()[0].phase,
+        DefinitionPhase::Installed
+    );
+    started.stop().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_start_of_an_operator_reconciles_its_own_kind() {
+    let server = ApiServer::new();
+    let manager = with_definition(&server);
+    let (told, mut reconciled) = mpsc::unbounded_channel();
+    add::<Website>(&manager, Tell(told));
+    let started = start(&manager);
+    soon(manager.definitions().installed()).await;
+    let site = json!({"apiVersion": Website::api_resource().api_version, "kind": "Website",
+        "metadata": {"name": "a", "namespace": "default"}, "spec": {"image": "nginx"}});
+    server.create(site).unwrap();
+    assert_eq!(soon(reconciled.recv()).await.unwrap(), "default/a");
+    started.stop().await.unwrap();
+}
+
+/// DEF-6
+#[tokio::test(start_paused = true)]
+async fn a_manager_with_a_refused_definition_is_not_ready_and_stops_in_order() {
+    let server = ApiServer::new();
+    let mut other = serde_json::to_value(Website::crd()).unwrap();
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+        "other": {"type": "string"},
+    }}}});
+    other["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = schema;
+    server.install_crd(other).unwrap();
+    let manager = with_definition(&server);
+    let (told, mut reconciled) = mpsc::unbounded_channel();
+    add::<ConfigMap>(&manager, Tell(told));
+    server.create(config_map("one")).unwrap();
+    let started = start(&manager);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let status = manager.definitions().statuses().remove(0);
+    assert_eq!(status.phase, DefinitionPhase::Refused);
+    let problem = status.problem.unwrap();
+    assert!(problem.contains("v1.spec.other"), "{problem}");
+    started.stop().await.unwrap();
+    assert!(reconciled.try_recv().is_err());
+}
+
+#[test]
+fn a_definition_that_cannot_be_installed_is_refused_when_the_manager_is_built() {
+    let server = ApiServer::new();
+    let mut definition = Website::crd();
+    definition.metadata.name = Some("other.example.com".to_owned());
+    let definitions = Definitions::new().add(definition);
+    let refused = manager_of(&server).definitions(definitions).build();
+    assert!(matches!(refused.unwrap_err(), Error::Definition(_)));
+}
