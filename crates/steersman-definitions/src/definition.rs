@@ -16,8 +16,8 @@ use crate::error::Error;
 /// # use steersman_object::ObjectKey;
 /// # use steersman_definitions::Definition;
 /// # fn f(crd: CustomResourceDefinition) {
-/// let definition = Definition::new(crd)
-///     .converted_by(ObjectKey::namespaced("websites-system", "website-operator"))
+/// let definition = Definition::new(&crd)
+///     .converted_by(&ObjectKey::namespaced("websites-system", "website-operator"))
 ///     .accept_narrowing("v1.spec.size");
 /// # let _ = definition;
 /// # }
@@ -35,8 +35,8 @@ const CONVERT: &str = "/convert";
 
 impl Definition {
     /// Makes the default: the definition is installed as it is, and stored objects are migrated.
-    pub fn new(definition: CustomResourceDefinition) -> Self {
-        let mut content = to_json(&definition);
+    pub fn new(definition: &CustomResourceDefinition) -> Self {
+        let mut content = to_json(definition);
         // The server owns the status, and a version would make the write conditional.
         if let Some(content) = content.as_object_mut() {
             content.remove("status");
@@ -54,7 +54,7 @@ impl Definition {
     /// Lets the conversion webhook behind this Service convert objects between the versions, at the path `/convert`.
     ///
     /// A manager with webhooks and a built-in authority sets this itself for the kinds that its webhooks convert.
-    pub fn converted_by(self, service: ObjectKey) -> Self {
+    pub fn converted_by(self, service: &ObjectKey) -> Self {
         let service = json!({
             "namespace": service.namespace().unwrap_or_default(),
             "name": service.name(),

@@ -35,7 +35,7 @@ use crate::status_board::{DefinitionReport, StatusBoard};
 /// # use steersman_definitions::Definitions;
 /// # fn f(crd: CustomResourceDefinition) {
 /// // `crd` is `Website::crd()` of a type with `#[derive(CustomResource)]`.
-/// let definitions = Definitions::new().add(crd);
+/// let definitions = Definitions::new().with(crd);
 /// # let _ = definitions;
 /// # }
 /// ```
@@ -79,7 +79,7 @@ impl Definitions {
     }
 
     /// Adds a definition: a [`Definition`], or a `CustomResourceDefinition` without further options.
-    pub fn add(mut self, definition: impl Into<Definition>) -> Self {
+    pub fn with(mut self, definition: impl Into<Definition>) -> Self {
         self.list.push(definition.into());
         self.board = Arc::new(StatusBoard::new(self.list.iter().map(Definition::name)));
         self
@@ -115,7 +115,7 @@ impl Definitions {
         for definition in &mut self.list {
             let is_converted = kinds.iter().any(|kind| definition.defines(kind));
             if is_converted && !definition.has_conversion() {
-                *definition = definition.clone().converted_by(service.clone());
+                *definition = definition.clone().converted_by(service);
             }
         }
         self.authorities = Some(authorities);
@@ -143,7 +143,7 @@ impl Definitions {
         self.list.iter().try_for_each(Definition::check)
     }
 
-    /// Returns the state of each definition, in the order in which they were added.
+    /// Returns the state of each definition, in the order in which they were declared.
     #[must_use]
     pub fn statuses(&self) -> Vec<DefinitionStatus> {
         self.board.all()
@@ -177,7 +177,7 @@ impl Definitions {
         for definition in &self.list {
             let installer = self.installer(definition, &connection, &client);
             Box::pin(installer.install(limit)).await?;
-            while self.migrates(&installer) && !Box::pin(installer.migrate()).await? {}
+            while is_migrated(&installer) && !Box::pin(installer.migrate()).await? {}
         }
         Ok(())
     }
@@ -198,7 +198,7 @@ impl Definitions {
                 let install =
                     || Box::pin(async { installer.install(UNTIL_SERVED).await.map(|()| true) });
                 until_done(&installer, install).await;
-                if self.migrates(&installer) {
+                if is_migrated(&installer) {
                     until_done(&installer, || Box::pin(installer.migrate())).await;
                 }
             });
@@ -248,17 +248,17 @@ impl Definitions {
         installer.settle = self.settle;
         installer
     }
-
-    /// Returns whether objects are migrated: the stored version of a kept definition is that of another release.
-    fn migrates(&self, installer: &Installer<'_>) -> bool {
-        installer.definition.is_migrated && installer.report.phase() != DefinitionPhase::Kept
-    }
 }
 
 impl From<CustomResourceDefinition> for Definition {
     fn from(definition: CustomResourceDefinition) -> Self {
-        Self::new(definition)
+        Self::new(&definition)
     }
+}
+
+/// Returns whether objects are migrated: the stored version of a kept definition is that of another release.
+fn is_migrated(installer: &Installer<'_>) -> bool {
+    installer.definition.is_migrated && installer.report.phase() != DefinitionPhase::Kept
 }
 
 /// Makes the client of a loop.

@@ -4,13 +4,8 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube_core::DynamicObject;
 use serde_json::{Value, json};
-use steersman_api::{
-    Api, Connection, Error as RequestError, Mapper, Patch, WriteOptions, kube_client,
-};
-use steersman_object::{Kind, ObjectKey};
+use steersman_api::{Connection, Error as RequestError, Mapper, kube_client};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
@@ -20,6 +15,7 @@ use crate::error::Error;
 use crate::migration::Migration;
 use crate::plan::{Plan, plan};
 use crate::progress::StoredObjects;
+use crate::requests::DefinitionRequests;
 use crate::server_migration::{self, ServerMigration};
 use crate::status::DefinitionPhase;
 use crate::status_board::DefinitionReport;
@@ -28,18 +24,14 @@ use crate::status_board::DefinitionReport;
 pub(crate) struct Installer<'a> {
     pub(crate) definition: &'a Definition,
     pub(crate) report: DefinitionReport<'a>,
-    pub(crate) client: kube_client::Client,
-    pub(crate) objects: Api<DynamicObject>,
+    requests: DefinitionRequests,
     mapper: Mapper,
-    field_manager: String,
     /// The authorities of the conversion webhook, if the operator has its own: PEM, `None` before there are some.
     pub(crate) authorities: Option<watch::Receiver<Option<String>>>,
     /// The pause until every API server sees a changed definition.
     pub(crate) settle: Duration,
 }
 
-/// The time limit of a request.
-pub(crate) const REQUEST_LIMIT: Duration = Duration::from_secs(30);
 /// The pause between two reads of a definition that is not served yet.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
 /// The number of tries of a write that other writers make fail.
@@ -54,37 +46,19 @@ impl<'a> Installer<'a> {
         connection: &Connection,
         client: kube_client::Client,
     ) -> Self {
-        let kind = Kind::of::<CustomResourceDefinition>();
         Self {
             definition,
             report,
-            objects: Api::new(client.clone(), kind).request_timeout(REQUEST_LIMIT),
-            client,
+            requests: DefinitionRequests::new(definition.name(), connection, client),
             mapper: Mapper::new(connection.clone()),
-            field_manager: format!("{}/definitions", connection.program()),
             authorities: None,
             settle: Duration::ZERO,
         }
     }
 
-    pub(crate) fn key(&self) -> ObjectKey {
-        ObjectKey::cluster(self.report.name)
-    }
-
-    pub(crate) fn write_options(&self) -> WriteOptions {
-        WriteOptions::new().field_manager(&*self.field_manager)
-    }
-
-    /// Reads the definition of the server.
-    async fn read(&self) -> Result<Option<Value>, RequestError> {
-        let object = self.objects.get_opt(&self.key()).await?;
-        // An object that was read from JSON can be written as JSON.
-        Ok(object.map(|object| serde_json::to_value(object).unwrap_or_default()))
-    }
-
     /// Compares the definition with the one on the server, and writes nothing.
     pub(crate) async fn look(&self) -> Result<(), Error> {
-        let present = self.read().await?;
+        let present = self.requests.read().await?;
         match plan(
             present.as_ref(),
             &self.definition.content,
@@ -110,7 +84,7 @@ impl<'a> Installer<'a> {
     pub(crate) async fn install(&self, limit: Duration) -> Result<(), Error> {
         let mut attempt = 1;
         loop {
-            let present = self.read().await?;
+            let present = self.requests.read().await?;
             let accepted = &self.definition.accepted;
             let is_new = match plan(present.as_ref(), &self.definition.content, accepted) {
                 Plan::Unchanged => break,
@@ -123,9 +97,8 @@ impl<'a> Installer<'a> {
                 Plan::Update => false,
             };
             let content = self.complete(present.as_ref()).await;
-            let (patch, options) = (Patch::Apply(content), self.write_options().force(true));
-            match self.objects.patch(&self.key(), &patch, &options).await {
-                Ok(_) => {
+            match self.requests.apply(content).await {
+                Ok(()) => {
                     let definition = self.report.name;
                     match is_new {
                         true => info!(definition, "the definition was installed"),
@@ -199,7 +172,7 @@ impl<'a> Installer<'a> {
     async fn served(&self, limit: Duration) -> Result<(), Error> {
         let begun = Instant::now();
         loop {
-            let problem = match self.read().await? {
+            let problem = match self.requests.read().await? {
                 None => Some("it was deleted".to_owned()),
                 Some(definition) => obstacle(&definition),
             };
@@ -245,7 +218,7 @@ impl<'a> Installer<'a> {
     /// Stores the objects of the definition in its present version, and removes the other versions from
     /// `storedVersions`. Returns whether nothing is left to do: the definition may change meanwhile.
     pub(crate) async fn migrate(&self) -> Result<bool, Error> {
-        let Some(present) = self.read().await? else {
+        let Some(present) = self.requests.read().await? else {
             return Ok(true);
         };
         let (Some(stored), Some(kind)) = (StoredObjects::read(&present), stored_kind(&present))
@@ -254,7 +227,7 @@ impl<'a> Installer<'a> {
         };
         if !stored.are_mixed {
             if stored.has_annotation {
-                self.annotate(None).await?;
+                self.requests.annotate(None).await?;
             }
             return Ok(true);
         }
@@ -267,7 +240,7 @@ impl<'a> Installer<'a> {
                 version, "objects may be stored in other versions: they are migrated"
             );
             sleep(self.settle).await;
-            let (client, generation) = (&self.client, stored.generation);
+            let (client, generation) = (&self.requests.client, stored.generation);
             let by_server =
                 server_migration::migrate(client, &self.mapper, definition, &kind, generation);
             match by_server.await? {
@@ -281,7 +254,8 @@ impl<'a> Installer<'a> {
             }
         }
         if !is_done {
-            let mut migration = Migration::new(self, kind, stored.generation);
+            let mut migration =
+                Migration::new(&self.requests, self.report, kind, stored.generation);
             migration.run(stored.progress.clone()).await?;
         }
         self.prune(&stored).await
@@ -291,7 +265,7 @@ impl<'a> Installer<'a> {
     /// began. Returns whether it did.
     async fn prune(&self, migrated: &StoredObjects) -> Result<bool, Error> {
         for _ in 0..MOST_ATTEMPTS {
-            let Some(present) = self.read().await? else {
+            let Some(present) = self.requests.read().await? else {
                 return Ok(true);
             };
             let Some(stored) = StoredObjects::read(&present) else {
@@ -301,24 +275,16 @@ impl<'a> Installer<'a> {
                 return Ok(false);
             }
             if stored.are_mixed {
-                let patch = Patch::Json(json!([
-                    {"op": "test", "path": "/metadata/resourceVersion",
-                        "value": present["metadata"]["resourceVersion"]},
-                    {"op": "replace", "path": "/status/storedVersions", "value": [stored.version]},
-                ]));
-                let options = self.write_options();
-                match self
-                    .objects
-                    .patch_status(&self.key(), &patch, &options)
-                    .await
-                {
-                    Ok(_) => {}
+                let read_at = &present["metadata"]["resourceVersion"];
+                let pruned = self.requests.set_stored_versions(read_at, &stored.version);
+                match pruned.await {
+                    Ok(()) => {}
                     Err(error) if error.is_invalid() || error.is_conflict() => continue,
                     Err(error) => return Err(error.into()),
                 }
             }
             if stored.has_annotation {
-                self.annotate(None).await?;
+                self.requests.annotate(None).await?;
             }
             let (definition, version) = (self.report.name, stored.version);
             info!(

@@ -13,8 +13,10 @@
 //! - `schema_narrowing` compares two schemas, `narrowing` two definitions, and `plan` decides what is written.
 //! - `progress` reads and writes how far a migration is.
 //! - `status_board` has the state of all definitions.
+//! - `requests` has the requests about one definition on the server.
 //! - `server_migration` lets the server migrate objects.
-//! - `installer` reads, writes and awaits one definition, and `migration` stores its objects anew.
+//! - `migration` stores the objects of one definition anew.
+//! - `installer` reads, writes and awaits one definition, and lets its objects be migrated.
 //! - [`definitions`] has [`Definitions`].
 
 pub mod error;
@@ -26,6 +28,7 @@ mod narrowing;
 mod plan;
 mod progress;
 mod status_board;
+mod requests;
 mod server_migration;
 mod migration;
 mod installer;

@@ -5,20 +5,22 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use futures::stream;
 use kube_core::{DynamicObject, PartialObjectMeta};
-use serde_json::{Value, json};
+use serde_json::json;
 use steersman_api::{Api, Decoded, Error as RequestError, Paging, Patch};
 use steersman_object::{Kind, ObjectKey, Selection};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
 use crate::error::Error;
-use crate::installer::{Installer, REQUEST_LIMIT};
-use crate::progress::{ANNOTATION, Progress};
+use crate::progress::Progress;
+use crate::requests::{DefinitionRequests, REQUEST_LIMIT};
+use crate::status_board::DefinitionReport;
 
 /// A migration of the objects of one definition by writes that change nothing: the API server stores each object anew,
 /// in the present version.
 pub(crate) struct Migration<'a> {
-    installer: &'a Installer<'a>,
+    requests: &'a DefinitionRequests,
+    report: DefinitionReport<'a>,
     kind: Kind,
     generation: i64,
     /// The number of objects that are stored in the present version, with those before an interruption.
@@ -46,9 +48,15 @@ const MOST_REFUSED: u64 = 100;
 const BETWEEN_LINES: Duration = Duration::from_secs(10);
 
 impl<'a> Migration<'a> {
-    pub(crate) fn new(installer: &'a Installer<'a>, kind: Kind, generation: i64) -> Self {
+    pub(crate) fn new(
+        requests: &'a DefinitionRequests,
+        report: DefinitionReport<'a>,
+        kind: Kind,
+        generation: i64,
+    ) -> Self {
         Self {
-            installer,
+            requests,
+            report,
             kind,
             generation,
             done: 0,
@@ -84,7 +92,7 @@ impl<'a> Migration<'a> {
             };
             let stored = self.store(objects).await?;
             self.done += stored;
-            self.installer.report.migrated(stored, remaining);
+            self.report.migrated(stored, remaining);
             if self.refused.count >= MOST_REFUSED {
                 break;
             }
@@ -97,7 +105,7 @@ impl<'a> Migration<'a> {
         }
         if self.refused.count > 0 {
             return Err(Error::NotMigrated {
-                definition: self.installer.report.name.to_owned(),
+                definition: self.report.name.to_owned(),
                 version: self.kind.gvk().version().to_owned(),
                 count: self.refused.count,
                 examples: std::mem::take(&mut self.refused.examples),
@@ -115,7 +123,7 @@ impl<'a> Migration<'a> {
         if let Some(token) = token {
             paging = paging.continue_token(token);
         }
-        let client = self.installer.client.clone();
+        let client = self.requests.client.clone();
         let objects = Api::<PartialObjectMeta<DynamicObject>>::new(client, self.kind.clone());
         let objects = objects.request_timeout(REQUEST_LIMIT);
         let page = objects.list(&Selection::new(), &paging).await?;
@@ -135,9 +143,9 @@ impl<'a> Migration<'a> {
 
     /// Stores the objects of a page anew. Returns their number.
     async fn store(&mut self, objects: Vec<(ObjectKey, String)>) -> Result<u64, Error> {
-        let api = Api::<DynamicObject>::new(self.installer.client.clone(), self.kind.clone());
+        let api = Api::<DynamicObject>::new(self.requests.client.clone(), self.kind.clone());
         let api = &api.request_timeout(REQUEST_LIMIT);
-        let options = &self.installer.write_options();
+        let options = &self.requests.write_options();
         let mut answers = stream::iter(objects)
             .map(|(key, version)| async move {
                 // DEF-3: the version keeps a newer object as it is; that one was stored in the present version.
@@ -161,8 +169,8 @@ impl<'a> Migration<'a> {
     /// DEF-4: saves the progress in the definition. Without it, an interrupted migration begins anew.
     async fn save(&self, token: &str) {
         let progress = Progress::new(self.generation, token.to_owned(), self.done);
-        if let Err(error) = self.installer.annotate(Some(progress.text())).await {
-            let definition = self.installer.report.name;
+        if let Err(error) = self.requests.annotate(Some(progress.text())).await {
+            let definition = self.report.name;
             warn!(definition, error = %error, "the progress of the migration cannot be saved");
         }
     }
@@ -173,24 +181,12 @@ impl<'a> Migration<'a> {
         }
         self.last_line = Instant::now();
         info!(
-            definition = self.installer.report.name,
+            definition = self.report.name,
             version = self.kind.gvk().version(),
             done = self.done,
             remaining,
             "storing objects in the present version"
         );
-    }
-}
-
-impl Installer<'_> {
-    /// Sets or removes the annotation with the progress of a migration.
-    pub(crate) async fn annotate(&self, value: Option<String>) -> Result<(), RequestError> {
-        let value = value.map_or(Value::Null, Value::from);
-        let patch = Patch::Merge(json!({"metadata": {"annotations": {ANNOTATION: value}}}));
-        self.objects
-            .patch(&self.key(), &patch, &self.write_options())
-            .await?;
-        Ok(())
     }
 }
 

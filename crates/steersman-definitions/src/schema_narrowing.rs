@@ -61,14 +61,14 @@ const CHECKED_FORMATS: [&str; 25] = [
 
 /// Adds the places below `path` where `new` accepts less than `old`, in the order of the schema.
 pub(crate) fn compare(old: &Value, new: &Value, path: &str, found: &mut Vec<Narrowing>) {
-    Comparison { found }.schemas(old, new, path, true);
+    SchemaComparison { found }.schemas(old, new, path, true);
 }
 
-struct Comparison<'a> {
+struct SchemaComparison<'a> {
     found: &'a mut Vec<Narrowing>,
 }
 
-impl Comparison<'_> {
+impl SchemaComparison<'_> {
     fn add(&mut self, path: &str, problem: impl Into<String>) {
         self.found.push(Narrowing {
             path: path.to_owned(),

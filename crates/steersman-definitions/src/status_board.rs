@@ -1,4 +1,4 @@
-//! Store: the state of each definition, which the loops write and the operator reads.
+//! Handle: the state of each definition, which the loops write and the operator reads.
 
 use tokio::sync::watch;
 

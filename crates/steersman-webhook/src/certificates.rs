@@ -5,9 +5,11 @@ pub mod authority_metrics;
 mod stored_certificates;
 mod rotation;
 mod injection;
+pub mod trusted_authorities;
 pub mod built_in;
 mod leader;
 mod follower;
 
 pub use authority_metrics::AuthorityMetrics;
 pub use built_in::{BuiltInCertificates, InvalidCertificates};
+pub use trusted_authorities::AuthoritiesReceiver;

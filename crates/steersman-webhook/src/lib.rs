@@ -50,7 +50,9 @@ pub mod in_process;
 pub mod certificates;
 pub mod server;
 
-pub use certificates::{AuthorityMetrics, BuiltInCertificates, InvalidCertificates};
+pub use certificates::{
+    AuthoritiesReceiver, AuthorityMetrics, BuiltInCertificates, InvalidCertificates,
+};
 pub use chain::HandlerChain;
 pub use context::AdmissionContext;
 pub use conversion::{BoxError, ConversionError, Conversions, Spoke};

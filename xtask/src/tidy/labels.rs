@@ -18,6 +18,8 @@ const LABELS: &[&str] = &[
     "cluster",
     // The name of a controller.
     "controller",
+    // The name of a definition that the operator installs.
+    "definition",
     // The address of an api-server.
     "host",
     // The HTTP method of a request.

@@ -16,152 +16,150 @@ fn field(schema: &Value) -> Value {
     json!({"type": "object", "properties": {"a": schema}})
 }
 
+/// Checks that `narrow` accepts less than `wide` at one place, and the reverse is no narrowing.
+fn narrows(wide: &Value, narrow: &Value, problem: &str) {
+    let (wide, narrow) = (field(wide), field(narrow));
+    let problems = found(&wide, &narrow);
+    assert_eq!(problems.len(), 1, "{narrow}: {problems:?}");
+    assert!(problems[0].contains(problem), "{problems:?}, not {problem}");
+    assert!(problems[0].starts_with("v1.a"), "{problems:?}");
+    assert_eq!(
+        found(&narrow, &wide),
+        Vec::<String>::new(),
+        "{narrow} to {wide}"
+    );
+    assert_eq!(found(&wide, &wide), Vec::<String>::new());
+}
+
 /// DEF-1
 #[test]
-fn each_narrowing_is_found_and_its_reverse_is_none() {
+fn a_type_that_accepts_fewer_kinds_of_values_is_narrower() {
     let string = json!({"type": "string"});
-    let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    let list = |kind: &str| {
-        json!({"type": "array", "items": {"type": "object", "properties": {"n": {"type": "string"}}},
-            "x-kubernetes-list-type": kind, "x-kubernetes-list-map-keys": ["n"]})
+    let (number, integer) = (json!({"type": "number"}), json!({"type": "integer"}));
+    narrows(&number, &integer, "from number to integer");
+    let either = json!({"x-kubernetes-int-or-string": true});
+    narrows(&either, &string, "from integer or string to string");
+    let any = json!({"x-kubernetes-preserve-unknown-fields": true});
+    narrows(&any, &string, "from any value to string");
+    narrows(
+        &json!({"type": "string", "nullable": true}),
+        &string,
+        "null",
+    );
+}
+
+/// DEF-1
+#[test]
+fn a_tighter_bound_is_narrower() {
+    let integer = |rest: Value| {
+        let mut schema = json!({"type": "integer"});
+        schema
+            .as_object_mut()
+            .unwrap()
+            .extend(rest.as_object().unwrap().clone());
+        schema
     };
-    for (wide, narrow, problem) in [
+    let (wide, narrow) = (
+        integer(json!({"maximum": 100})),
+        integer(json!({"maximum": 50})),
+    );
+    narrows(&wide, &narrow, "maximum changes from 100 to 50");
+    narrows(
+        &integer(json!({})),
+        &integer(json!({"minimum": 0})),
+        "there is a minimum now: 0",
+    );
+    for (bound, exclusive) in [
+        ("maximum", "exclusiveMaximum"),
+        ("minimum", "exclusiveMinimum"),
+    ] {
+        let (wide, narrow) = (json!({bound: 1}), json!({bound: 1, exclusive: true}));
+        narrows(
+            &integer(wide),
+            &integer(narrow),
+            &format!("{bound} 1 itself"),
+        );
+    }
+    let (two, four) = (
+        integer(json!({"multipleOf": 2})),
+        integer(json!({"multipleOf": 4})),
+    );
+    narrows(&two, &four, "multiples of 4");
+    let (wide, narrow) = (json!({"format": "int64"}), json!({"format": "int32"}));
+    narrows(&integer(wide), &integer(narrow), "format is int32");
+}
+
+/// DEF-1
+#[test]
+fn a_rule_for_texts_is_narrower() {
+    let string = json!({"type": "string"});
+    for (narrow, problem) in [
+        (json!({"type": "string", "maxLength": 9}), "greatest length"),
+        (json!({"type": "string", "minLength": 1}), "least length"),
+        (json!({"type": "string", "pattern": "^a"}), "pattern"),
         (
-            json!({"type": "number"}),
-            json!({"type": "integer"}),
-            "from number to integer",
-        ),
-        (
-            json!({"x-kubernetes-int-or-string": true}),
-            string.clone(),
-            "from integer or string to string",
-        ),
-        (
-            json!({"x-kubernetes-preserve-unknown-fields": true}),
-            string.clone(),
-            "from any value to string",
-        ),
-        (
-            json!({"type": "string", "nullable": true}),
-            string.clone(),
-            "null",
-        ),
-        (
-            json!({"type": "integer", "maximum": 100}),
-            json!({"type": "integer", "maximum": 50}),
-            "maximum changes from 100 to 50",
-        ),
-        (
-            json!({"type": "integer"}),
-            json!({"type": "integer", "minimum": 0}),
-            "there is a minimum now: 0",
-        ),
-        (
-            json!({"type": "number", "maximum": 1}),
-            json!({"type": "number", "maximum": 1, "exclusiveMaximum": true}),
-            "maximum 1 itself",
-        ),
-        (
-            json!({"type": "number", "minimum": 1}),
-            json!({"type": "number", "minimum": 1, "exclusiveMinimum": true}),
-            "minimum 1 itself",
-        ),
-        (
-            string.clone(),
-            json!({"type": "string", "maxLength": 9}),
-            "greatest length",
-        ),
-        (
-            string.clone(),
-            json!({"type": "string", "minLength": 1}),
-            "least length",
-        ),
-        (
-            json!({"type": "integer", "multipleOf": 2}),
-            json!({"type": "integer", "multipleOf": 4}),
-            "multiples of 4",
-        ),
-        (
-            string.clone(),
-            json!({"type": "string", "pattern": "^a"}),
-            "pattern",
-        ),
-        (
-            string.clone(),
             json!({"type": "string", "format": "date"}),
             "format is date",
         ),
         (
-            json!({"type": "integer", "format": "int64"}),
-            json!({"type": "integer", "format": "int32"}),
-            "format is int32",
-        ),
-        (
-            string.clone(),
             json!({"type": "string", "enum": ["x"]}),
             "only listed values",
         ),
         (
-            json!({"type": "string", "enum": ["x", "y"]}),
-            json!({"type": "string", "enum": ["x"]}),
-            "\"y\" is no longer accepted",
-        ),
-        (
-            field(&string),
-            json!({"type": "object"}),
-            "the field is removed",
-        ),
-        (
-            field(&string),
-            json!({"type": "object", "properties": {"a": string}, "required": ["a"]}),
-            "required now",
-        ),
-        (
-            json!({"type": "object", "additionalProperties": {"type": "string"}}),
-            field(&string),
-            "other fields are no longer accepted",
-        ),
-        (
-            json!({"type": "object", "additionalProperties": {"type": "string"}}),
-            json!({"type": "object", "additionalProperties": {"type": "string", "maxLength": 3}}),
-            "v1.a.*: there is a greatest length",
-        ),
-        (open.clone(), json!({"type": "object"}), "unknown fields"),
-        (list("atomic"), list("set"), "a set now"),
-        (list("atomic"), list("map"), "a map now"),
-        (
-            string.clone(),
-            json!({"type": "string", "x-kubernetes-validations": [{"rule": "self != 'x'"}]}),
-            "the rule \"self != 'x'\" is new",
-        ),
-        (
-            json!({"type": "string", "anyOf": [{"minLength": 1}, {"maxLength": 3}]}),
-            json!({"type": "string", "anyOf": [{"minLength": 1}]}),
-            "anyOf changes",
-        ),
-        (
-            json!({"type": "string", "allOf": [{"minLength": 1}]}),
-            json!({"type": "string", "allOf": [{"minLength": 1}, {"maxLength": 3}]}),
-            "allOf changes",
-        ),
-        (
-            string.clone(),
             json!({"type": "string", "not": {"minLength": 3}}),
             "not changes",
         ),
+        (
+            json!({"type": "string", "x-kubernetes-validations": [{"rule": "self != 'x'"}]}),
+            "the rule \"self != 'x'\" is new",
+        ),
     ] {
-        let (wide, narrow) = (field(&wide), field(&narrow));
-        let problems = found(&wide, &narrow);
-        assert_eq!(problems.len(), 1, "{narrow}: {problems:?}");
-        assert!(problems[0].contains(problem), "{problems:?}, not {problem}");
-        assert!(problems[0].starts_with("v1.a"), "{problems:?}");
-        assert_eq!(
-            found(&narrow, &wide),
-            Vec::<String>::new(),
-            "{narrow} to {wide}"
-        );
-        assert_eq!(found(&wide, &wide), Vec::<String>::new());
+        narrows(&string, &narrow, problem);
     }
+    let (wide, narrow) = (json!(["x", "y"]), json!(["x"]));
+    let of = |values: Value| json!({"type": "string", "enum": values});
+    narrows(&of(wide), &of(narrow), "\"y\" is no longer accepted");
+    let (short, long) = (json!({"maxLength": 3}), json!({"minLength": 1}));
+    let any = |choices: &[&Value]| json!({"type": "string", "anyOf": choices});
+    narrows(&any(&[&long, &short]), &any(&[&long]), "anyOf changes");
+    let all = |parts: &[&Value]| json!({"type": "string", "allOf": parts});
+    narrows(&all(&[&long]), &all(&[&long, &short]), "allOf changes");
+}
+
+/// DEF-1
+#[test]
+fn a_record_with_fewer_fields_is_narrower() {
+    let string = json!({"type": "string"});
+    let object = json!({"type": "object"});
+    narrows(&field(&string), &object, "the field is removed");
+    let mut required = field(&string);
+    required["required"] = json!(["a"]);
+    narrows(&field(&string), &required, "required now");
+    let map = |values: &Value| json!({"type": "object", "additionalProperties": values});
+    narrows(
+        &map(&string),
+        &field(&string),
+        "other fields are no longer accepted",
+    );
+    let short = json!({"type": "string", "maxLength": 3});
+    narrows(
+        &map(&string),
+        &map(&short),
+        "v1.a.*: there is a greatest length",
+    );
+    let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    narrows(&open, &object, "unknown fields");
+}
+
+/// DEF-1
+#[test]
+fn a_list_in_which_each_key_stands_once_is_narrower() {
+    let list = |kind: &str| {
+        json!({"type": "array", "items": {"type": "object", "properties": {"n": {"type": "string"}}},
+            "x-kubernetes-list-type": kind, "x-kubernetes-list-map-keys": ["n"]})
+    };
+    narrows(&list("atomic"), &list("set"), "a set now");
+    narrows(&list("atomic"), &list("map"), "a map now");
 }
 
 #[test]

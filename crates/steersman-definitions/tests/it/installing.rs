@@ -20,17 +20,17 @@ const LIMIT: Duration = Duration::from_secs(30);
 #[tokio::test(start_paused = true)]
 async fn a_definition_is_written_once_and_served() {
     let server = ApiServer::new();
-    let definitions = Definitions::new().add(first_release());
+    let definitions = Definitions::new().with(first_release());
     definitions.install(&connect(&server), LIMIT).await.unwrap();
     assert_eq!(definitions.statuses()[0].phase, DefinitionPhase::Installed);
     create_sites(&server, 1);
     server.requests().clear();
-    let again = Definitions::new().add(first_release());
+    let again = Definitions::new().with(first_release());
     again.install(&connect(&server), LIMIT).await.unwrap();
     assert_eq!(writes(&server), 0);
     let wider = definition(&[version("v1alpha1", true, &["host", "title"])]);
     Definitions::new()
-        .add(wider)
+        .with(wider)
         .install(&connect(&server), LIMIT)
         .await
         .unwrap();
@@ -43,13 +43,13 @@ async fn a_definition_that_accepts_less_is_not_written() {
     let server = ApiServer::new();
     let wide = definition(&[version("v1alpha1", true, &["host", "title"])]);
     Definitions::new()
-        .add(wide)
+        .with(wide)
         .install(&connect(&server), LIMIT)
         .await
         .unwrap();
     let before = present(&server);
     let other = definition(&[version("v1alpha1", true, &["host", "pages"])]);
-    let definitions = Definitions::new().add(other.clone());
+    let definitions = Definitions::new().with(other.clone());
     let error = definitions
         .install(&connect(&server), LIMIT)
         .await
@@ -62,9 +62,9 @@ async fn a_definition_that_accepts_less_is_not_written() {
     );
     assert_eq!(definitions.statuses()[0].phase, DefinitionPhase::Refused);
     assert_eq!(present(&server), before);
-    let accepted = Definition::new(other).accept_narrowing("v1alpha1.spec.title");
+    let accepted = Definition::new(&other).accept_narrowing("v1alpha1.spec.title");
     Definitions::new()
-        .add(accepted)
+        .with(accepted)
         .install(&connect(&server), LIMIT)
         .await
         .unwrap();
@@ -78,12 +78,12 @@ async fn a_definition_that_accepts_less_is_not_written() {
 async fn the_definition_of_a_later_release_is_kept() {
     let server = ApiServer::new();
     Definitions::new()
-        .add(second_release())
+        .with(second_release())
         .install(&connect(&server), LIMIT)
         .await
         .unwrap();
     let before = present(&server);
-    let earlier = Definitions::new().add(first_release());
+    let earlier = Definitions::new().with(first_release());
     earlier.install(&connect(&server), LIMIT).await.unwrap();
     assert_eq!(earlier.statuses()[0].phase, DefinitionPhase::Kept);
     assert_eq!(present(&server), before);
@@ -95,9 +95,9 @@ async fn an_injection_between_the_read_and_the_write_is_not_undone() {
     let server = ApiServer::new();
     let definition = |fields: &[&str]| {
         let definition = definition(&[version("v1alpha1", true, fields)]);
-        Definition::new(definition).converted_by(ObjectKey::namespaced("shop", "hooks"))
+        Definition::new(&definition).converted_by(&ObjectKey::namespaced("shop", "hooks"))
     };
-    let first = Definitions::new().add(definition(&["host"]));
+    let first = Definitions::new().with(definition(&["host"]));
     first.install(&connect(&server), LIMIT).await.unwrap();
     // The first write of the second release is preceded by an injection.
     let (other, is_first) = (server.clone(), Arc::new(AtomicBool::new(true)));
@@ -108,7 +108,7 @@ async fn an_injection_between_the_read_and_the_write_is_not_undone() {
         }
         request
     }));
-    let second = Definitions::new().add(definition(&["host", "title"]));
+    let second = Definitions::new().with(definition(&["host", "title"]));
     second.install(&connection, LIMIT).await.unwrap();
     let webhook = &present(&server)["spec"]["conversion"]["webhook"];
     assert_eq!(webhook["clientConfig"]["caBundle"], BUNDLE);
@@ -124,7 +124,7 @@ async fn the_operators_own_webhook_is_the_conversion_with_its_authority() {
     let (authorities, receiver) = watch::channel(None);
     let kinds = [Gvk::new("example.com", "v1", "Site")];
     let service = ObjectKey::namespaced("shop", "hooks");
-    let definitions = Definitions::new().add(second_release());
+    let definitions = Definitions::new().with(second_release());
     let definitions = definitions.converted_by(&kinds, &service, receiver);
     assert_eq!(definitions.converted(), [NAME]);
     let (connection, led) = (connect(&server), definitions.clone());
@@ -155,12 +155,12 @@ async fn a_standby_says_that_its_definition_would_be_refused() {
     let server = ApiServer::new();
     let wide = definition(&[version("v1alpha1", true, &["host", "title"])]);
     Definitions::new()
-        .add(wide.clone())
+        .with(wide.clone())
         .install(&connect(&server), LIMIT)
         .await
         .unwrap();
     let other = definition(&[version("v1alpha1", true, &["host", "pages"])]);
-    let standby = Definitions::new().add(other);
+    let standby = Definitions::new().with(other);
     let (connection, followed) = (connect(&server), standby.clone());
     tokio::spawn(async move { followed.follow(&connection, CancellationToken::new()).await });
     let refused = async {
@@ -172,9 +172,9 @@ async fn a_standby_says_that_its_definition_would_be_refused() {
     assert_eq!(writes(&server), 1, "a standby writes nothing");
     // The definition on the server is changed by hand, so that it can be installed.
     let both = definition(&[version("v1alpha1", true, &["host", "pages"])]);
-    let both = Definition::new(both).accept_narrowing("v1alpha1");
+    let both = Definition::new(&both).accept_narrowing("v1alpha1");
     Definitions::new()
-        .add(both)
+        .with(both)
         .install(&connect(&server), LIMIT)
         .await
         .unwrap();
@@ -189,7 +189,7 @@ async fn a_leader_goes_on_after_failures_and_names_what_it_needs() {
     let fault = server
         .faults()
         .answer(Verb::Patch, DEFINITIONS, Answer::code(403).times(2));
-    let definitions = Definitions::new().add(first_release());
+    let definitions = Definitions::new().with(first_release());
     let (connection, led) = (connect(&server), definitions.clone());
     tokio::spawn(async move { led.lead(&connection, CancellationToken::new()).await });
     tokio::time::timeout(LIMIT, definitions.installed())
@@ -203,7 +203,7 @@ async fn a_leader_goes_on_after_failures_and_names_what_it_needs() {
 async fn a_definition_with_a_taken_name_is_not_served() {
     let server = ApiServer::new();
     Definitions::new()
-        .add(first_release())
+        .with(first_release())
         .install(&connect(&server), LIMIT)
         .await
         .unwrap();
@@ -213,7 +213,7 @@ async fn a_definition_with_a_taken_name_is_not_served() {
         json!({"kind": "Page", "plural": "pages", "singular": "site", "listKind": "PageList"});
     let taken: k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition =
         serde_json::from_value(taken).unwrap();
-    let definitions = Definitions::new().add(taken);
+    let definitions = Definitions::new().with(taken);
     let error = definitions
         .install(&connect(&server), LIMIT)
         .await

@@ -17,7 +17,7 @@ const SITES: &str = "sites.example.com";
 async fn server_with(sites: usize) -> ApiServer {
     let server = ApiServer::builder().log_capacity(100_000).build();
     Definitions::new()
-        .add(first_release())
+        .with(first_release())
         .install(&connect(&server), LIMIT)
         .await
         .unwrap();
@@ -26,7 +26,7 @@ async fn server_with(sites: usize) -> ApiServer {
 }
 
 fn next_release() -> Definitions {
-    Definitions::new().add(second_release())
+    Definitions::new().with(second_release())
 }
 
 /// DEF-3
@@ -157,9 +157,9 @@ async fn progress_of_another_definition_does_not_count() {
         version("v1alpha1", true, &["host"]),
         version("v1", false, &["host"]),
     ]);
-    let back = Definition::new(back).without_migration();
+    let back = Definition::new(&back).without_migration();
     Definitions::new()
-        .add(back)
+        .with(back)
         .install(&connect(&server), LIMIT)
         .await
         .unwrap();
@@ -248,7 +248,7 @@ async fn a_version_can_be_removed_once_its_objects_are_migrated() {
     let server = server_with(3).await;
     let third = || definition(&[version("v1", true, &["host"])]);
     let skipped = Definitions::new()
-        .add(third())
+        .with(third())
         .install(&connect(&server), LIMIT)
         .await;
     assert!(
@@ -260,7 +260,7 @@ async fn a_version_can_be_removed_once_its_objects_are_migrated() {
         .await
         .unwrap();
     Definitions::new()
-        .add(third())
+        .with(third())
         .install(&connect(&server), LIMIT)
         .await
         .unwrap();

@@ -17,7 +17,7 @@ use crate::world::{Tell, add, config_map, manager_of, soon, start};
 const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
 fn with_definition(server: &ApiServer) -> Manager {
-    let definitions = Definitions::new().add(Website::crd());
+    let definitions = Definitions::new().with(Website::crd());
     manager_of(server).definitions(definitions).build().unwrap()
 }
 
@@ -92,7 +92,7 @@ fn a_definition_that_cannot_be_installed_is_refused_when_the_manager_is_built() 
     let server = ApiServer::new();
     let mut definition = Website::crd();
     definition.metadata.name = Some("other.example.com".to_owned());
-    let definitions = Definitions::new().add(definition);
+    let definitions = Definitions::new().with(definition);
     let refused = manager_of(&server).definitions(definitions).build();
     assert!(matches!(refused.unwrap_err(), Error::Definition(_)));
 }

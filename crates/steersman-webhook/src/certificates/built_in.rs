@@ -8,12 +8,12 @@ use k8s_openapi::jiff::Timestamp;
 use steersman_object::ObjectKey;
 use steersman_serve::SharedCertificate;
 use thiserror::Error as ThisError;
-use tokio::sync::watch;
 
 use crate::certificates::authority::KeyedCertificate;
 use crate::certificates::authority_metrics::AuthorityMetrics;
 use crate::certificates::injection::{InjectionKind, InjectionTarget};
 use crate::certificates::rotation::RotationSettings;
+use crate::certificates::trusted_authorities::{AuthoritiesReceiver, TrustedAuthorities};
 
 /// The wall clock of the times in certificates.
 type WallClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -67,7 +67,7 @@ pub struct BuiltInCertificates {
     pub(crate) clock: WallClock,
     pub(crate) shared: SharedCertificate,
     /// The authorities that the leader injects, as PEM.
-    pub(crate) authorities: Arc<watch::Sender<Option<String>>>,
+    pub(crate) authorities: TrustedAuthorities,
 }
 
 /// The options of built-in certificates contradict each other, or cannot be used.
@@ -102,7 +102,7 @@ impl BuiltInCertificates {
             metrics: None,
             clock: Arc::new(Timestamp::now),
             shared: SharedCertificate::new(),
-            authorities: Arc::new(watch::Sender::new(None)),
+            authorities: TrustedAuthorities::new(),
         }
     }
 
@@ -191,8 +191,8 @@ impl BuiltInCertificates {
     /// Returns the authorities that API servers have to trust, as PEM: `None` until the [leader](Self::lead) of this process
     /// has read or created them.
     #[must_use]
-    pub fn authorities(&self) -> watch::Receiver<Option<String>> {
-        self.authorities.subscribe()
+    pub fn authorities(&self) -> AuthoritiesReceiver {
+        self.authorities.receiver()
     }
 
     /// Returns the namespace and name of the Service in front of the servers.

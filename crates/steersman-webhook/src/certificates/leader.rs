@@ -173,12 +173,7 @@ impl CertificateLeader<'_> {
     /// Injects the bundle where it is absent. Without a bundle, only reads the configurations.
     async fn inject(&mut self, bundle: Option<&str>) -> Injection {
         if let Some(bundle) = bundle {
-            let bundle = Some(bundle.to_owned());
-            self.options.authorities.send_if_modified(|former| {
-                let is_new = *former != bundle;
-                *former = bundle;
-                is_new
-            });
+            self.options.authorities.publish(bundle);
         }
         let mut injection = Injection {
             is_complete: true,
