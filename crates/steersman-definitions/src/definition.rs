@@ -92,6 +92,12 @@ impl Definition {
         self
     }
 
+    /// Returns the definition as it is applied, for a flag that prints it.
+    #[must_use]
+    pub fn content(&self) -> &Value {
+        &self.content
+    }
+
     /// Returns the name of the definition, as in `websites.web.example.com`.
     #[must_use]
     pub fn name(&self) -> &str {

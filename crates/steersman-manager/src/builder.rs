@@ -19,7 +19,7 @@ use crate::clusters::AddedClusters;
 use crate::error::Error;
 use crate::http_options::{HealthServer, MetricsServer};
 use crate::http_server::ServerDeclarations;
-use crate::manager::{Manager, connect_webhooks, with_definition_metrics};
+use crate::manager::{LeaderConditions, Manager, connect_webhooks, with_definition_metrics};
 use crate::options::{DEFAULT_GRACE, ManagerOptions};
 
 /// A builder of a [`Manager`], from [`Manager::builder`].
@@ -235,14 +235,8 @@ impl ManagerBuilder {
         let (definitions, webhooks) = connect_webhooks(self.definitions, servers.webhooks.take());
         servers.webhooks = webhooks;
         let definitions = with_definition_metrics(definitions, &self.options.registry)?;
-        let manager = Manager::new(
-            cluster,
-            clusters,
-            self.options,
-            events,
-            elector,
-            definitions,
-        );
+        let conditions = LeaderConditions::new(definitions, servers.webhooks());
+        let manager = Manager::new(cluster, clusters, self.options, events, elector, conditions);
         manager.describe_election();
         manager.add_servers(&self.servers)?;
         manager.add_definitions()?;

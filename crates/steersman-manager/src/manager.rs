@@ -12,7 +12,6 @@ use steersman_api::Connection;
 use steersman_cache::Cache;
 use steersman_client::Client;
 use steersman_controller::{Controller, ControllerDefaults, StartContext};
-use steersman_definitions::Definitions;
 use steersman_events::{EventPublisher, EventRecorder};
 use steersman_lease::Elector;
 use tokio::sync::Notify;
@@ -37,7 +36,9 @@ mod leadership;
 mod life_of_definitions;
 mod other_clusters;
 
-pub(crate) use life_of_definitions::{connect_webhooks, with_metrics as with_definition_metrics};
+pub(crate) use life_of_definitions::{
+    LeaderConditions, connect_webhooks, with_metrics as with_definition_metrics,
+};
 
 /// Owns a cache, a client and controllers. Cheap to clone.
 ///
@@ -72,7 +73,7 @@ struct Shared {
     /// Notifies the supervisor of an added runnable.
     added: Notify,
     election: ManagerElection,
-    definitions: Definitions,
+    conditions: LeaderConditions,
 }
 
 /// The grace of a controller if its manager has no time limit for the stop.
@@ -119,7 +120,7 @@ impl Manager {
         options: ManagerOptions,
         events: EventPublisher,
         elector: Option<Elector>,
-        definitions: Definitions,
+        conditions: LeaderConditions,
     ) -> Self {
         let state = State {
             phase: Phase::Declaring,
@@ -139,7 +140,7 @@ impl Manager {
             state: Mutex::new(state),
             added: Notify::new(),
             election: ManagerElection::new(elector, recorder),
-            definitions,
+            conditions,
         };
         Self {
             shared: Arc::new(shared),
@@ -275,18 +276,13 @@ impl Manager {
         let (cluster, options) = (self.shared.cluster.clone(), self.shared.options.clone());
         let clusters = self.clusters().clone();
         let events = self.shared.events.clone();
-        // DEF-6: an API server drops the fields that its definition does not have.
-        let definitions = match group {
-            Group::LeaderElected => self.shared.definitions.clone(),
-            _ => Definitions::new(),
-        };
+        // DEF-6
+        let conditions = (group == Group::LeaderElected).then(|| self.shared.conditions.clone());
         self.add(from_fn(title(name), group, move |context| async move {
             let title = title(controller.name());
             let cancel = context.cancellation();
-            if cancel
-                .run_until_cancelled(definitions.installed())
-                .await
-                .is_none()
+            if let Some(conditions) = conditions
+                && cancel.run_until_cancelled(conditions.met()).await.is_none()
             {
                 return Ok(());
             }

@@ -1,17 +1,44 @@
 //! Handle: the definitions that the leader installs, and what waits for them.
 
 use steersman_definitions::{DefinitionMetrics, DefinitionPhase, Definitions};
-use steersman_webhook::WebhookServer;
+use steersman_webhook::{BuiltInCertificates, WebhookServer};
 
 use super::Manager;
 use crate::error::Error;
 use crate::order::Group;
 use crate::runnable::from_fn;
 
+/// What the controllers of a leader wait for before they write.
+#[derive(Clone)]
+pub(crate) struct LeaderConditions {
+    /// The server drops the fields that its definition does not have.
+    definitions: Definitions,
+    /// The server refuses writes until it trusts the webhooks of the operator.
+    certificates: Option<BuiltInCertificates>,
+}
+
+impl LeaderConditions {
+    pub(crate) fn new(definitions: Definitions, webhooks: Option<&WebhookServer>) -> Self {
+        let certificates = webhooks.and_then(WebhookServer::built_in_certificates);
+        Self {
+            definitions,
+            certificates: certificates.cloned(),
+        }
+    }
+
+    /// Waits until all conditions are met. Cancel safe.
+    pub(crate) async fn met(&self) {
+        self.definitions.installed().await;
+        if let Some(certificates) = &self.certificates {
+            certificates.injected().await;
+        }
+    }
+}
+
 impl Manager {
     /// Returns the definitions that the leader installs, with their state.
     pub fn definitions(&self) -> &Definitions {
-        &self.shared.definitions
+        &self.shared.conditions.definitions
     }
 
     /// Adds the loops of the definitions, their check of readiness, and their diagnostics.

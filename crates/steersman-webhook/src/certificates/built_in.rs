@@ -195,6 +195,16 @@ impl BuiltInCertificates {
         self.authorities.receiver()
     }
 
+    /// Waits until the [leader](Self::lead) of this process has injected the authorities once, or has tried to. An operator
+    /// that writes objects of its own webhooks waits for it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub async fn injected(&self) {
+        self.authorities.injected().await;
+    }
+
     /// Returns the namespace and name of the Service in front of the servers.
     #[must_use]
     pub fn service(&self) -> &ObjectKey {

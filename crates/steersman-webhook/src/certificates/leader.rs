@@ -66,6 +66,7 @@ impl BuiltInCertificates {
             while !stop.is_cancelled() {
                 // Boxed, because the future of a round is large.
                 let pause = Box::pin(leader.round()).await;
+                self.authorities.end_round();
                 sleep(pause).await;
             }
         };
