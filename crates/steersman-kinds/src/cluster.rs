@@ -1,6 +1,7 @@
 //! Machine: Namespaces and Nodes (upstream: `pkg/apis/core/validation`).
 
 pub(crate) mod config;
+pub(crate) mod migrations;
 pub(crate) mod scheduling;
 
 use serde_json::{Value, json};

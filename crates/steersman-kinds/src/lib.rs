@@ -132,6 +132,9 @@ pub fn of(resource: &Resource) -> Option<&'static Kind> {
         ("resource.k8s.io", "ResourceClaim") => &devices::RESOURCE_CLAIM,
         ("resource.k8s.io", "ResourceClaimTemplate") => &devices::CLAIM_TEMPLATE,
         ("resource.k8s.io", "ResourceSlice") => &devices::RESOURCE_SLICE,
+        ("storagemigration.k8s.io", "StorageVersionMigration") => {
+            &cluster::migrations::STORAGE_VERSION_MIGRATION
+        }
         _ => return None,
     })
 }

@@ -42,6 +42,14 @@ const NAMESPACE_VERBS: &[&str] = &[
     "create", "delete", "get", "list", "patch", "update", "watch",
 ];
 
+/// The group version of StorageVersionMigrations, which Kubernetes 1.36 serves with
+/// `--feature-gates=StorageVersionMigrator=true` and
+/// `--runtime-config=storagemigration.k8s.io/v1beta1=true`.
+pub const STORAGE_MIGRATION: (&str, &str) = ("storagemigration.k8s.io", "v1beta1");
+
+/// The group versions that are served only if an option of the server enables them.
+const ENABLED: &[(&str, &str)] = &[STORAGE_MIGRATION];
+
 /// The table of kinds, one line per kind; its header describes the format.
 const TABLE: &str = include_str!("builtin/kinds.txt");
 
@@ -86,7 +94,14 @@ fn rows() -> Vec<Row> {
     rows
 }
 
-/// Returns every built-in resource, groups in discovery's order.
+/// Returns whether a built-in resource is served without an option that enables its version.
+#[must_use]
+pub fn is_on_by_default(resource: &Resource) -> bool {
+    !ENABLED.contains(&(resource.group.as_str(), resource.version.as_str()))
+}
+
+/// Returns every built-in resource, groups in discovery's order, including the resources that an
+/// option enables ([`is_on_by_default`]).
 #[must_use]
 pub fn built_in() -> Vec<Resource> {
     let rules = rules();

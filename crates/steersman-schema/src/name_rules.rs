@@ -166,6 +166,12 @@ const TABLE: &[(&str, &str, NameRule)] = &[
     ("resource.k8s.io", "ResourceClaimTemplate", Subdomain),
     // resource: NameIsDNSSubdomain.
     ("resource.k8s.io", "ResourceSlice", Subdomain),
+    // storagemigration: NameIsDNSSubdomain.
+    (
+        "storagemigration.k8s.io",
+        "StorageVersionMigration",
+        Subdomain,
+    ),
 ];
 
 /// Returns the name rule of a built-in kind. Kinds without stored objects have the rule of

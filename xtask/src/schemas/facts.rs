@@ -6,6 +6,9 @@
 //! `patchMergeKey` in `types.go` of `k8s.io/api`, `k8s.io/apimachinery` and
 //! `k8s.io/apiextensions-apiserver`, for Kubernetes 1.36.
 
+/// Group versions that clusters do not serve by default and that an option of the server enables.
+pub(super) const ENABLED: &[&str] = &["storagemigration.k8s.io/v1beta1"];
+
 /// Structs with one owner for all fields: `+structType=atomic`.
 pub(super) const ATOMIC: &[&str] = &[
     "admissionregistration.v1.MatchResources",

@@ -44,12 +44,14 @@ pub(super) fn write(structs: &Structs) -> Result<String, String> {
     Ok(text)
 }
 
-/// Returns whether a type is a kind in a version that clusters serve by default, such as `v1` or `v2`.
+/// Returns whether a type is a kind in a version that clusters serve by default, such as `v1` or `v2`, or
+/// in a version that an option of the server enables.
 fn is_root(found: &Struct) -> bool {
-    let version = found.api_version.as_deref().unwrap_or_default();
-    let version = version.rsplit('/').next().unwrap_or_default();
+    let named = found.api_version.as_deref().unwrap_or_default();
+    let version = named.rsplit('/').next().unwrap_or_default();
     let stable = version.starts_with('v') && version[1..].parse::<u32>().is_ok();
-    stable && found.fields.iter().any(|field| field.name == "metadata")
+    (stable || facts::ENABLED.contains(&named))
+        && found.fields.iter().any(|field| field.name == "metadata")
 }
 
 /// Checks that the types and fields in facts.rs exist.

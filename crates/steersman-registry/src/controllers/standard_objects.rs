@@ -27,7 +27,7 @@ const QUEUE_LENGTH: u64 = 50;
 /// Group, priority of the group, and the versions with their priorities.
 type Priority = (&'static str, u64, &'static [(&'static str, u64)]);
 
-const GROUPS: [Priority; 20] = [
+const GROUPS: [Priority; 21] = [
     ("", 18000, &[("v1", 1)]),
     ("apps", 17800, V1),
     ("events.k8s.io", 17750, V1),
@@ -48,6 +48,7 @@ const GROUPS: [Priority; 20] = [
     ("discovery.k8s.io", 16200, V1),
     ("flowcontrol.apiserver.k8s.io", 16100, &[("v1", 21)]),
     ("resource.k8s.io", 15900, V1),
+    ("storagemigration.k8s.io", 15800, &[("v1beta1", 9)]),
 ];
 
 const V1: &[(&str, u64)] = &[("v1", 15)];

@@ -57,6 +57,10 @@ impl Registry {
         self.furnish_flows(now);
         let text = metadata::time(now);
         for body in standard_objects::api_services() {
+            let spec = |field: &str| body["spec"][field].as_str().unwrap_or_default();
+            if !self.catalogue.serves(spec("group"), spec("version")) {
+                continue;
+            }
             let services = ("apiregistration.k8s.io", "apiservices");
             if let Some(made) = self.supply(services, SERVER, ("", body), now) {
                 self.report(

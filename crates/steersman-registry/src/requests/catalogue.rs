@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use steersman_schema::builtin::built_in;
+use steersman_schema::builtin::{built_in, is_on_by_default};
 use steersman_schema::resource::{Resource, StorageKey};
 
 /// Every served resource. The version of the catalogue grows with every change.
@@ -16,14 +16,18 @@ pub(crate) struct Catalogue {
 }
 
 impl Catalogue {
-    pub(crate) fn new() -> Self {
+    /// Creates the catalogue of the built-in kinds; `is_enabled` decides about those that Kubernetes
+    /// does not serve by default.
+    pub(crate) fn new(is_enabled: impl Fn(&Resource) -> bool) -> Self {
         let mut new = Self {
             all: Vec::new(),
             by_path: HashMap::new(),
             version: 0,
             converts: false,
         };
-        new.all = built_in().into_iter().map(Arc::new).collect();
+        let served = |one: &Resource| is_on_by_default(one) || is_enabled(one);
+        let all = built_in().into_iter().filter(served);
+        new.all = all.map(Arc::new).collect();
         new.index();
         new
     }
@@ -44,6 +48,12 @@ impl Catalogue {
     pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
         let key = (group.to_owned(), version.to_owned(), plural.to_owned());
         self.by_path.get(&key).map(|at| &self.all[*at])
+    }
+
+    /// Returns whether any resource of a group version is served.
+    pub(crate) fn serves(&self, group: &str, version: &str) -> bool {
+        let mut all = self.all.iter();
+        all.any(|one| one.group == group && one.version == version)
     }
 
     /// Returns a resource stored there, the one of the preferred version first.

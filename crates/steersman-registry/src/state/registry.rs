@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use serde_json::json;
+use steersman_schema::builtin::STORAGE_MIGRATION;
 use steersman_schema::resource::{Resource, StorageKey};
 
 use super::pending_work::{Address, OwnershipChange, PendingWork};
@@ -43,6 +44,9 @@ pub struct RegistryOptions {
     pub end_namespaces: bool,
     /// Whether the rules of ClusterRoles with an `aggregationRule` are maintained. Default true.
     pub gather_roles: bool,
+    /// Whether StorageVersionMigrations (`storagemigration.k8s.io/v1beta1`) are served. Default false,
+    /// as in Kubernetes 1.36.
+    pub serve_storage_migrations: bool,
     /// Whether the status of ResourceQuotas is maintained: limits and usage. Default true. Without
     /// it a quota limits nothing until a client writes its status.
     pub count_quotas: bool,
@@ -67,6 +71,7 @@ impl Default for RegistryOptions {
             collect_garbage: true,
             end_namespaces: true,
             gather_roles: true,
+            serve_storage_migrations: false,
             count_quotas: true,
             furnish_namespaces: false,
             track_managed_fields: true,
@@ -121,7 +126,10 @@ impl Registry {
         let mut new = Self {
             rng: Rng::new(options.seed),
             store: Store::new(options.retained_revisions, options.retained_bytes),
-            catalogue: Catalogue::new(),
+            catalogue: Catalogue::new(|resource| {
+                let version = (resource.group.as_str(), resource.version.as_str());
+                options.serve_storage_migrations && version == STORAGE_MIGRATION
+            }),
             dependents: HashMap::new(),
             removed: VecDeque::new(),
             pending: PendingWork::default(),
