@@ -1,4 +1,5 @@
-//! Room: the controllers that act within requests, and the objects written at the start.
+//! Room: the controllers that act within requests, the storage version migrator, and the objects
+//! written at the start.
 
 mod service_accounts;
 mod roles;
@@ -7,3 +8,4 @@ mod namespaces;
 mod run_controllers;
 mod standard_objects;
 mod startup_objects;
+pub(crate) mod storage_migrator;

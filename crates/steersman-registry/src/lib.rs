@@ -29,6 +29,10 @@ pub use requests::metadata::{members as members_of, of as metadata_of, time as t
 
 pub use requests::rng::Rng;
 
+pub use controllers::storage_migrator::{
+    MigrationStep, MigratorTime, MigratorWork, StorageMigrator,
+};
+
 pub use admission::attempt::Attempt;
 pub use requests::intake::{FieldValidation, options as check_options, unknown_fields};
 pub use requests::options::{

@@ -17,6 +17,7 @@ mod classes;
 mod definitions;
 mod deletes;
 mod startup_objects;
+mod storage_migrations;
 mod garbage_collector;
 mod hostile;
 mod kinds;

@@ -47,6 +47,10 @@ pub struct RegistryOptions {
     /// Whether StorageVersionMigrations (`storagemigration.k8s.io/v1beta1`) are served. Default false,
     /// as in Kubernetes 1.36.
     pub serve_storage_migrations: bool,
+    /// Whether StorageVersionMigrations are carried out, if they are served. Default true. The
+    /// registry does so only while a driver asks for it: see
+    /// [`StorageMigrator`](crate::StorageMigrator).
+    pub migrate_storage: bool,
     /// Whether the status of ResourceQuotas is maintained: limits and usage. Default true. Without
     /// it a quota limits nothing until a client writes its status.
     pub count_quotas: bool,
@@ -72,6 +76,7 @@ impl Default for RegistryOptions {
             end_namespaces: true,
             gather_roles: true,
             serve_storage_migrations: false,
+            migrate_storage: true,
             count_quotas: true,
             furnish_namespaces: false,
             track_managed_fields: true,

@@ -126,8 +126,8 @@ impl Registry {
         let empty = Value::Object(Map::new());
         let applied = self.applied(request, &mut entries, &empty)?;
         let mut new = applied.unwrap_or_else(|| request.configuration.clone());
-        super::create::check_name(&new, name)?;
-        super::create::place(target, &mut new)?;
+        // Before the name, as upstream's `applyPatch`: a configuration without a name and with the
+        // uid of a removed object is a conflict.
         let uid = metadata::text(&new, "uid").to_owned();
         if !uid.is_empty() {
             let why = format!(
@@ -135,6 +135,8 @@ impl Registry {
             );
             return Err(Status::conflict(resource.subject(), name, &why));
         }
+        super::create::check_name(&new, name)?;
+        super::create::place(target, &mut new)?;
         metadata::of(&mut new).remove("resourceVersion");
         let ownership = Ownership::Given(entries.write());
         let place = place_of(&request.configuration);
