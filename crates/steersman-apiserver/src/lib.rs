@@ -31,7 +31,8 @@
 //!
 //! A cluster has these features, which this server lacks:
 //!
-//! - Alpha and beta kinds, and some rules of stable kinds. Defaults and validation follow upstream's
+//! - Alpha and beta kinds, except for StorageVersionMigrations if they are enabled, and some rules of
+//!   stable kinds. Defaults and validation follow upstream's
 //!   code kind by kind and are checked against recorded answers; a rule that neither covers may be
 //!   missing or have another message.
 //! - Bodies in CBOR, and answers in protobuf or CBOR. The server accepts JSON, YAML and, for built-in

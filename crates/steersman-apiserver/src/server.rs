@@ -1,6 +1,7 @@
 //! Handle: `ApiServer`, a Kubernetes API server inside this process.
 
 mod clock;
+mod migrator;
 mod names;
 mod options;
 mod socket;
@@ -21,6 +22,7 @@ use serde_json::Value;
 use tokio::net::ToSocketAddrs;
 use tokio_util::sync::CancellationToken;
 
+use migrator::MigratorTask;
 use names::{find, of_object, scope};
 pub use options::ApiServerBuilder;
 pub use serving::Serving;
@@ -48,6 +50,7 @@ use steersman_text::status::Status;
 #[derive(Clone)]
 pub struct ApiServer {
     context: Arc<Context>,
+    migrator: Arc<MigratorTask>,
     #[cfg(feature = "player")]
     player: Player,
     pem: Arc<Pem>,
@@ -75,6 +78,7 @@ impl ApiServerBuilder {
             registry.restore(snapshot);
             registry.bootstrap(clock());
         }
+        let migrator = Arc::new(MigratorTask::new(registry.migrates_storage()));
         let log = RequestLog::new(self.log_capacity);
         let context = Arc::new(Context::new(
             registry,
@@ -84,6 +88,7 @@ impl ApiServerBuilder {
         ));
         let server = ApiServer {
             context,
+            migrator,
             #[cfg(feature = "player")]
             player: Player::new(&self.played, seed),
             pem: Arc::new(self.pem),
@@ -305,12 +310,9 @@ impl ApiServer {
         &self.player
     }
 
-    /// Starts the task that drives the player, unless one runs already or there is no runtime.
-    #[cfg_attr(
-        not(feature = "player"),
-        expect(clippy::unused_self, reason = "there is no player")
-    )]
+    /// Starts the tasks that drive the migrator and the player, unless they run already or there is no runtime.
     fn drive(&self) {
+        self.migrator.start(&self.context, &self.stop);
         #[cfg(feature = "player")]
         steersman_player::start(&self.player, &self.context, &self.stop);
     }

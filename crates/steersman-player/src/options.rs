@@ -15,8 +15,8 @@ pub const TROUBLE: &str = "play.steersman/trouble";
 pub const EXIT_CODE: &str = "play.steersman/exit-code";
 
 /// The parts of a cluster that the server plays. The default plays the parts without which the API
-/// behaves differently than in any cluster: the garbage collector, the namespace controller, and
-/// the controllers of aggregated ClusterRoles and of ResourceQuotas.
+/// behaves differently than in any cluster: the garbage collector, the namespace controller, the
+/// controllers of aggregated ClusterRoles and of ResourceQuotas, and the storage version migrator.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use = "this does nothing until a server is built with it"]
 #[expect(
@@ -28,6 +28,7 @@ pub struct Played {
     pub(crate) namespaces: bool,
     pub(crate) roles: bool,
     pub(crate) quotas: bool,
+    pub(crate) storage_migrations: bool,
     pub(crate) accounts: bool,
     pub(crate) workloads: bool,
     pub(crate) pods: bool,
@@ -77,6 +78,7 @@ impl Default for Played {
             namespaces: true,
             roles: true,
             quotas: true,
+            storage_migrations: true,
             ..Self::nothing()
         }
     }
@@ -90,6 +92,7 @@ impl Played {
             namespaces: false,
             roles: false,
             quotas: false,
+            storage_migrations: false,
             accounts: false,
             workloads: false,
             pods: false,
@@ -120,6 +123,7 @@ impl Played {
         options.end_namespaces = self.namespaces;
         options.gather_roles = self.roles;
         options.count_quotas = self.quotas;
+        options.migrate_storage = self.storage_migrations;
         options.furnish_namespaces = self.accounts;
     }
 
@@ -150,6 +154,13 @@ impl Played {
     /// kube-apiserver that runs alone.
     pub fn quotas(mut self, on: bool) -> Self {
         self.quotas = on;
+        self
+    }
+
+    /// Plays the storage version migrator, if the server serves StorageVersionMigrations: it stores the
+    /// objects of a resource anew, one at a time.
+    pub fn storage_migrations(mut self, on: bool) -> Self {
+        self.storage_migrations = on;
         self
     }
 

@@ -193,6 +193,11 @@ impl Context {
         self.restarts.subscribe()
     }
 
+    /// Returns a receiver that is marked changed at every write to the store from now on.
+    pub(crate) fn subscribe_to_changes(&self) -> watch::Receiver<u64> {
+        self.any_change.subscribe()
+    }
+
     fn wake(&self, changed: &[StorageKey]) {
         self.any_change.send_modify(|version| *version += 1);
         self.changes.notify(changed);
@@ -206,7 +211,7 @@ impl steersman_player::PlayedServer for Context {
     }
 
     fn changes(&self) -> watch::Receiver<u64> {
-        self.any_change.subscribe()
+        self.subscribe_to_changes()
     }
 
     fn locked<R>(&self, work: impl FnOnce(&mut Registry) -> R) -> R {

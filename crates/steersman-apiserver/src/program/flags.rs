@@ -58,6 +58,16 @@ pub(crate) struct Flags {
     #[arg(long, value_enum, value_name = "PART")]
     pub(crate) play: Option<PlayedPart>,
 
+    /// A built-in API that is off by default, as VERSION=true; VERSION=false leaves it off. The only
+    /// one is `storagemigration.k8s.io/v1beta1`; the server carries out its migrations.
+    #[arg(
+        long,
+        value_name = "VERSION=BOOL",
+        value_delimiter = ',',
+        value_parser = runtime_config
+    )]
+    pub(crate) runtime_config: Vec<EnabledApi>,
+
     /// Faults to plan at the start: a JSON list of bodies of `POST /steersman/faults`, or a single
     /// one.
     #[arg(long, value_name = "FILE")]
@@ -85,6 +95,30 @@ pub(crate) struct Flags {
     pub(crate) log: bool,
 }
 
+/// An entry of `--runtime-config`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EnabledApi {
+    /// Whether StorageVersionMigrations are served.
+    StorageMigrations(bool),
+}
+
+/// Parses an entry of `--runtime-config`. As upstream, a version without a value is enabled.
+fn runtime_config(entry: &str) -> Result<EnabledApi, String> {
+    let (version, value) = entry.split_once('=').unwrap_or((entry, "true"));
+    let on = match value {
+        "true" => true,
+        "false" => false,
+        _ => return Err(format!("{value:?} is neither true nor false")),
+    };
+    if version == "storagemigration.k8s.io/v1beta1" {
+        Ok(EnabledApi::StorageMigrations(on))
+    } else {
+        Err(format!(
+            "{version} cannot be enabled or disabled; use storagemigration.k8s.io/v1beta1"
+        ))
+    }
+}
+
 /// The parts of a cluster that are played.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PlayedPart {
@@ -100,10 +134,21 @@ pub(crate) enum PlayedPart {
 mod tests {
     use clap::CommandFactory as _;
 
-    use super::Flags;
+    use super::{EnabledApi, Flags, runtime_config};
 
     #[test]
     fn the_command_line_is_sound() {
         Flags::command().debug_assert();
+    }
+
+    #[test]
+    fn only_one_api_can_be_enabled() {
+        let version = "storagemigration.k8s.io/v1beta1";
+        for (value, on) in [("", true), ("=true", true), ("=false", false)] {
+            let parsed = runtime_config(&format!("{version}{value}"));
+            assert_eq!(parsed, Ok(EnabledApi::StorageMigrations(on)));
+        }
+        assert!(runtime_config("storagemigration.k8s.io/v1beta1=1").is_err());
+        assert!(runtime_config("api/all=true").is_err());
     }
 }

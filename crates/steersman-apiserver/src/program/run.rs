@@ -13,7 +13,7 @@ use steersman_registry::auth::Authorization;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::data::DataDir;
-use super::flags::{Flags, PlayedPart};
+use super::flags::{EnabledApi, Flags, PlayedPart};
 use super::problem::{Problem, chain};
 use super::seed;
 
@@ -34,6 +34,9 @@ pub(crate) async fn run(flags: Flags) -> Result<(), Problem> {
             PlayedPart::Workloads => Played::everything().speed(Speed::brisk()),
             PlayedPart::Nothing => Played::nothing(),
         });
+    }
+    for EnabledApi::StorageMigrations(on) in &flags.runtime_config {
+        builder = builder.storage_migrations(*on);
     }
     if let (Some(certificate), Some(key)) = (&flags.tls_cert_file, &flags.tls_private_key_file) {
         builder = builder.certificate(read(certificate)?, read(key)?);

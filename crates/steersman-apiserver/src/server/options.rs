@@ -146,8 +146,8 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Sets whether the garbage collector and the controllers of namespaces, aggregated ClusterRoles and
-    /// ResourceQuotas are played; nothing else is. Default on. Without them, the dependents of a deleted
+    /// Sets whether the garbage collector, the storage version migrator, and the controllers of namespaces,
+    /// aggregated ClusterRoles and ResourceQuotas are played; nothing else is. Default on. Without them, the dependents of a deleted
     /// owner and the content of a deleted namespace stay, as on a kube-apiserver that runs alone.
     pub fn play_controllers(mut self, on: bool) -> Self {
         #[cfg(feature = "player")]
@@ -159,7 +159,17 @@ impl ApiServerBuilder {
         options.end_namespaces = on;
         options.gather_roles = on;
         options.count_quotas = on;
+        options.migrate_storage = on;
         options.furnish_namespaces = false;
+        self
+    }
+
+    /// Sets whether StorageVersionMigrations (`storagemigration.k8s.io/v1beta1`) are served, and carried
+    /// out unless no controllers are [played](Self::play_controllers). Default off. Kubernetes 1.36
+    /// does the same with `--feature-gates=StorageVersionMigrator=true` and
+    /// `--runtime-config=storagemigration.k8s.io/v1beta1=true`.
+    pub fn storage_migrations(mut self, on: bool) -> Self {
+        self.registry.serve_storage_migrations = on;
         self
     }
 

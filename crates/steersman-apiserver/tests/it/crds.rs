@@ -1,5 +1,7 @@
 //! Tests of custom resources over HTTP requests.
 
+mod storage_migrations;
+
 use serde_json::json;
 
 use crate::support::{WEBSITES, ask, get, merge, post, put, server, website, website_crd};

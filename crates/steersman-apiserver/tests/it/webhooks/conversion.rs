@@ -1,5 +1,7 @@
 //! Tests of conversion webhooks.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use steersman_apiserver::ResponseBody;
 
 use super::*;
@@ -254,4 +256,54 @@ async fn a_hanging_converter_times_out_after_thirty_seconds() {
     let (status, _, _) = send(&server, "GET", &format!("{BETA}/a"), &[], "").await;
     assert_eq!(status, 500);
     assert_eq!(server.now().duration_since(began).as_secs(), 30);
+}
+
+/// A migration calls the webhook as a request does, and waits while the webhook fails.
+#[tokio::test(start_paused = true)]
+async fn a_migration_of_stored_versions_is_converted_by_the_webhook() {
+    let server = ApiServer::builder().storage_migrations(true).build();
+    server.install_crd(definition()).unwrap();
+    for name in ["a", "b"] {
+        server.create(website(name)).unwrap();
+    }
+    let mut crd = definition();
+    for version in crd["spec"]["versions"].as_array_mut().unwrap() {
+        version["storage"] = json!(version["name"] == "v1beta1");
+    }
+    server.install_crd(crd).unwrap();
+    let fails = Arc::new(AtomicBool::new(true));
+    let failing = Arc::clone(&fails);
+    let seen = convert_with(&server, move |_, answer| {
+        if failing.load(Ordering::Relaxed) {
+            answer["response"]["result"] = json!({"status": "Failure", "message": "later"});
+        }
+    });
+    let migration = json!({"apiVersion": "storagemigration.k8s.io/v1beta1",
+        "kind": "StorageVersionMigration", "metadata": {"name": "m"},
+        "spec": {"resource": {"group": "example.com", "resource": "websites"}}});
+    server.create(migration).unwrap();
+    let kind = "storageversionmigrations.storagemigration.k8s.io";
+    let has = |condition: &str| {
+        let found = server.get(kind, "", "m").unwrap();
+        let all = found["status"]["conditions"].as_array().cloned();
+        let mut all = all.into_iter().flatten();
+        all.any(|one| one["type"] == condition && one["status"] == "True")
+    };
+    tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+    assert!(has("Running") && !has("Failed"));
+    let calls = seen.lock().len();
+    assert!((5..50).contains(&calls), "{calls} calls in a minute");
+    fails.store(false, Ordering::Relaxed);
+    tokio::time::sleep(std::time::Duration::from_secs(600)).await;
+    assert!(has("Succeeded") && !has("Running"));
+    let crd = server.get(
+        "customresourcedefinitions.apiextensions.k8s.io",
+        "",
+        "websites.example.com",
+    );
+    assert_eq!(crd.unwrap()["status"]["storedVersions"], json!(["v1beta1"]));
+    let mut text = Vec::new();
+    server.snapshot().write(&mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    assert_eq!(text.matches("\"picture\":\"registry").count(), 2, "{text}");
 }
