@@ -205,13 +205,13 @@ fn an_older_migration_does_not_replace_the_running_one() {
     let work = it.next(None);
     let now = it.server.now;
     it.server.now = now - SignedDuration::from_secs(5);
-    it.migrate("older", "websites.example.com");
+    it.migrate("an-older-one", "websites.example.com");
     it.server.now = now;
     let (_, work) = it.go_on(work, 1);
     assert_eq!(it.conditions("first"), [STARTED]);
-    assert_eq!(it.conditions("older"), Vec::<String>::new());
+    assert_eq!(it.conditions("an-older-one"), Vec::<String>::new());
     it.go_on(work, 100);
-    assert_eq!(it.conditions("older"), [ENDED, SUCCEEDED]);
+    assert_eq!(it.conditions("an-older-one"), [ENDED, SUCCEEDED]);
 }
 
 /// Each migrator begins anew, as after a restart of the server.
