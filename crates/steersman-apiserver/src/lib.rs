@@ -72,5 +72,6 @@ pub use server::{ApiServer, ApiServerBuilder, Serving};
 pub use steersman_player as play;
 pub use steersman_registry::auth;
 pub use steersman_registry::auth::{Authorization, User};
+pub use steersman_registry::definition_check;
 pub use steersman_registry::{Snapshot, SnapshotError};
 pub use steersman_text::status;

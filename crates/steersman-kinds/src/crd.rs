@@ -14,6 +14,7 @@ mod openapi;
 mod version_parts;
 mod check;
 
+pub use cel_rules::RuleCost;
 pub use check::{validate, validate_status};
 pub use fields::decode;
 pub use openapi::unknown_formats;
@@ -100,6 +101,16 @@ fn versions(crd: &Value) -> impl Iterator<Item = &Value> {
 
 fn storage_version(crd: &Value) -> Option<&str> {
     versions(crd).find(|version| version["storage"] == true)?["name"].as_str()
+}
+
+/// Returns the estimated costs of the CEL rules of all versions of a valid definition.
+#[must_use]
+pub fn rule_costs(crd: &Value) -> Vec<RuleCost> {
+    let schemas = versions(crd).enumerate().map(|(at, version)| {
+        let path = format!("spec.versions[{at}].schema.openAPIV3Schema");
+        cel_rules::costs(&version["schema"]["openAPIV3Schema"], &path)
+    });
+    schemas.flatten().collect()
 }
 
 /// Returns whether the definition is served.

@@ -13,6 +13,7 @@
 
 pub mod store;
 pub mod auth;
+pub mod definition_check;
 pub mod webhook;
 mod policies;
 mod requests;

@@ -82,23 +82,28 @@ pub(super) fn fields(node: &Value, path: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
+/// The estimated cost of one rule or message expression of a schema.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleCost {
+    /// The path of the rule in the definition.
+    pub path: String,
+    /// The source of the rule.
+    pub rule: String,
+    /// The estimated cost for one object, in the units of Kubernetes.
+    pub cost: u64,
+    /// The largest permitted cost of one rule.
+    pub limit: u64,
+}
+
+/// Returns the estimated costs of all rules of a valid schema.
+pub(super) fn costs(schema: &Value, path: &str) -> Vec<RuleCost> {
+    Walk::over(schema, path, &[]).costs
+}
+
 /// Compiles all rules of a schema, and adds up their estimated costs. `known` are the errors that
 /// the schema has already. Rules of nodes above them are skipped.
 pub(super) fn check(schema: &Value, path: &str, known: &[FieldError]) -> Vec<FieldError> {
-    let mut walk = Walk {
-        known,
-        errors: Vec::new(),
-        total: 0,
-        expensive: Vec::new(),
-    };
-    let decl = Decl::of(&Structural::compile(schema), true, "selfType");
-    let context = NodeContext {
-        path: path.to_owned(),
-        decl: decl.map(Arc::new),
-        times: Some(1),
-        uncorrelated: None,
-    };
-    walk.node(schema, &context);
+    let mut walk = Walk::over(schema, path, known);
     if walk.total > SCHEMA_LIMIT {
         for (_, field) in &walk.expensive {
             let detail = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema";
@@ -110,7 +115,6 @@ pub(super) fn check(schema: &Value, path: &str, known: &[FieldError]) -> Vec<Fie
     }
     walk.errors
 }
-
 /// The facts about a schema node that the checks of its rules need.
 #[derive(Clone)]
 struct NodeContext {
@@ -131,9 +135,30 @@ struct Walk<'a> {
     total: u64,
     /// The most expensive rules: cost and path.
     expensive: Vec<(u64, String)>,
+    costs: Vec<RuleCost>,
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
+    /// Compiles all rules of a schema.
+    fn over(schema: &Value, path: &str, known: &'a [FieldError]) -> Self {
+        let mut walk = Self {
+            known,
+            errors: Vec::new(),
+            total: 0,
+            expensive: Vec::new(),
+            costs: Vec::new(),
+        };
+        let decl = Decl::of(&Structural::compile(schema), true, "selfType");
+        let context = NodeContext {
+            path: path.to_owned(),
+            decl: decl.map(Arc::new),
+            times: Some(1),
+            uncorrelated: None,
+        };
+        walk.node(schema, &context);
+        walk
+    }
+
     fn node(&mut self, node: &Value, context: &NodeContext) {
         let path = &context.path;
         let most = |name: &str| {
@@ -207,6 +232,7 @@ impl Walk<'_> {
                         .times
                         .unwrap_or(MAX_REQUEST / (decl.least_bytes + 1));
                     let cost = program.worst_cost(decl).saturating_mul(times);
+                    self.record(at("rule"), &declared["rule"], cost);
                     self.observe("estimated rule cost", at("rule"), cost);
                 }
                 Some(Err(wrong)) => {
@@ -219,6 +245,11 @@ impl Walk<'_> {
                 Some(Ok(program)) => {
                     let cost = program.worst_cost(decl);
                     let what = "estimated messageExpression cost";
+                    self.record(
+                        at("messageExpression"),
+                        &declared["messageExpression"],
+                        cost,
+                    );
                     self.observe(what, at("messageExpression"), cost);
                 }
                 Some(Err(wrong)) => {
@@ -244,6 +275,15 @@ impl Walk<'_> {
                     .push(FieldError::invalid(field, &flag.to_string(), detail));
             }
         }
+    }
+
+    fn record(&mut self, path: String, rule: &Value, cost: u64) {
+        self.costs.push(RuleCost {
+            path,
+            rule: rule.as_str().unwrap_or_default().to_owned(),
+            cost,
+            limit: RULE_LIMIT,
+        });
     }
 
     fn observe(&mut self, what: &str, field: String, cost: u64) {
