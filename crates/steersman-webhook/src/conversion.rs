@@ -3,7 +3,11 @@
 mod kept_fields;
 mod versions;
 mod review;
+mod steps;
 
+pub use steps::{
+    ConversionResult, ConvertTo, FieldConversionError, changed, merged_definition, nested,
+};
 pub use versions::{ConversionError, Conversions};
 
 pub(crate) use review::answer;

@@ -112,6 +112,12 @@ impl Conversions {
         })
     }
 
+    /// Adds all versions of another set. Whether fields are kept is decided by `self`.
+    pub fn merge(mut self, other: Self) -> Self {
+        Arc::make_mut(&mut self.versions).extend(Arc::unwrap_or_clone(other.versions));
+        self
+    }
+
     /// Drops the fields that the other version cannot hold, instead of keeping them in an annotation.
     pub fn without_kept_fields(mut self) -> Self {
         self.drops_fields = true;
@@ -215,6 +221,17 @@ impl Conversions {
         let annotation = annotation(group, from.gvk.version());
         put(&mut result["metadata"], annotation, &original);
         Ok(result)
+    }
+
+    /// Decodes an object as the Rust type of its version and encodes it again.
+    ///
+    /// # Errors
+    ///
+    /// [`ConversionError`].
+    pub fn encoded(&self, object: &Value) -> Result<Value, ConversionError> {
+        let text = |field: &str| object[field].as_str().unwrap_or_default();
+        let version = self.find(Gvk::from_api_version(text("apiVersion"), text("kind")))?;
+        (version.encoded)(object)
     }
 
     fn find(&self, gvk: Gvk) -> Result<&Version, ConversionError> {
