@@ -59,6 +59,9 @@
 //! # fn main() { a_text_is_counted_once() }
 //! ```
 //!
+//! Two checks need no operator: [`check_definition`] checks a definition with its CEL rules as an API server does, and
+//! [`RoundTrips`] converts random objects between the versions of a kind.
+//!
 //! # What it promises
 //!
 //! - **HARNESS-1** [`tick_until_steady`](RunningOperator::tick_until_steady) returns after a time in which no
@@ -70,6 +73,10 @@
 //!   cluster.
 
 mod error;
+mod random_text;
+mod random_object;
+mod round_trips;
+mod definition_check;
 mod prepared;
 mod progress;
 mod steadiness;
@@ -78,9 +85,11 @@ mod write_log;
 mod running_operator;
 mod operator_test;
 
+pub use definition_check::{InvalidDefinition, RuleCost, check_definition};
 pub use error::HarnessError;
 pub use operator_test::OperatorTest;
 pub use prepared::Prepared;
+pub use round_trips::{RoundTripError, RoundTripProblem, RoundTrips, Way};
 pub use running_operator::RunningOperator;
 pub use steersman_testenv as testenv;
 

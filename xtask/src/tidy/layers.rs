@@ -228,7 +228,9 @@ const RANKS: &[Row] = &[
     },
     Row {
         name: HARNESS,
-        may: &[MANAGER, CONTROLLER, CLIENT, CACHE, TESTENV, API, OBJECT],
+        may: &[
+            MANAGER, CONTROLLER, WEBHOOK, CLIENT, CACHE, TESTENV, API, OBJECT,
+        ],
         never: &[],
     },
 ];

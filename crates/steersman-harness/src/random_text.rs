@@ -1,0 +1,181 @@
+//! Machine: random texts that match a pattern or a format of OpenAPI.
+
+use regex_syntax::hir::{Class, Hir, HirKind};
+use steersman_testenv::seeds::Dice;
+
+/// The largest number of repetitions beyond the least one.
+const REPETITIONS: u64 = 4;
+
+/// Characters that are easy to lose: in other encodings, in quotes, and at the ends of a text.
+const RARE: &[&str] = &["é", "✓", "\"", "\\", " ", "\n", "🦀"];
+
+const ALPHABET: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789";
+
+/// Returns a text that matches a pattern; `None` if the pattern is not a regular expression.
+pub(crate) fn matching(pattern: &str, dice: &mut Dice) -> Option<String> {
+    let hir = regex_syntax::parse(pattern).ok()?;
+    let mut text = String::new();
+    write(&hir, dice, &mut text);
+    Some(text)
+}
+
+/// Returns a text with a length between `least` and `most` characters.
+pub(crate) fn plain(least: u64, most: u64, dice: &mut Dice) -> String {
+    let most = most.min(least.saturating_add(8)).max(least);
+    let length = least + dice.below(most - least + 1);
+    let char = |dice: &mut Dice| {
+        if dice.chance(3) {
+            dice.pick(RARE).to_owned()
+        } else {
+            char::from(dice.pick(ALPHABET)).to_string()
+        }
+    };
+    (0..length).map(|_| char(dice)).collect()
+}
+
+/// Returns a name of letters and digits.
+pub(crate) fn name(dice: &mut Dice) -> String {
+    let letters = (0..1 + dice.below(6)).map(|_| char::from(dice.pick(&ALPHABET[..26])));
+    letters.collect()
+}
+
+/// Returns a text of a format; `None` for a format without a notation of its own.
+pub(crate) fn of_format(format: &str, dice: &mut Dice) -> Option<String> {
+    let mut below = |end: u64| dice.below(end);
+    Some(match format {
+        "date-time" => format!(
+            "20{:02}-{:02}-{:02}T{:02}:{:02}:{:02}Z",
+            below(80),
+            1 + below(12),
+            1 + below(28),
+            below(24),
+            below(60),
+            below(60)
+        ),
+        "date" => format!(
+            "20{:02}-{:02}-{:02}",
+            below(80),
+            1 + below(12),
+            1 + below(28)
+        ),
+        "duration" => format!("{}h{}m{}s", below(24), below(60), below(60)),
+        "byte" => {
+            let word = ["", "YQ==", "YWI=", "YWJj", "c2VjcmV0"];
+            word[dice.index(word.len())].to_owned()
+        }
+        "ipv4" | "ip" => format!("10.{}.{}.{}", below(256), below(256), below(256)),
+        "ipv6" => format!("fd00::{:x}", 1 + below(0xffff)),
+        "cidr" => format!("10.{}.0.0/16", below(256)),
+        "mac" => format!("02:00:00:00:{:02x}:{:02x}", below(256), below(256)),
+        "uuid" | "uuid4" => format!(
+            "{:08x}-0000-4000-8000-{:012x}",
+            below(1 << 32),
+            below(1 << 48)
+        ),
+        "uri" | "url" => format!("https://example.com/{}", below(1000)),
+        "email" => format!("user{}@example.com", below(1000)),
+        "hostname" | "k8s-short-name" | "k8s-long-name" => format!("host-{}", below(1000)),
+        _ => return None,
+    })
+}
+
+/// Returns a quantity such as `250m` or `4Gi`.
+pub(crate) fn quantity(dice: &mut Dice) -> String {
+    let unit = dice.pick(&["", "m", "k", "Ki", "Mi", "Gi", "%"]);
+    format!("{}{unit}", dice.below(1000))
+}
+
+fn write(hir: &Hir, dice: &mut Dice, text: &mut String) {
+    match hir.kind() {
+        // A text that matches as a whole satisfies the anchors of the pattern, too.
+        HirKind::Empty | HirKind::Look(_) => {}
+        HirKind::Literal(literal) => text.push_str(&String::from_utf8_lossy(&literal.0)),
+        HirKind::Class(class) => text.extend(one_of(class, dice)),
+        HirKind::Repetition(repetition) => {
+            let least = u64::from(repetition.min);
+            let most = repetition.max.map_or(u64::MAX, u64::from);
+            let most = most.min(least + REPETITIONS);
+            for _ in 0..least + dice.below(most - least + 1) {
+                write(&repetition.sub, dice, text);
+            }
+        }
+        HirKind::Capture(capture) => write(&capture.sub, dice, text),
+        HirKind::Concat(parts) => parts.iter().for_each(|part| write(part, dice, text)),
+        HirKind::Alternation(branches) => write(&branches[dice.index(branches.len())], dice, text),
+    }
+}
+
+/// Returns a character of a class, printable ASCII if the class has such a character.
+fn one_of(class: &Class, dice: &mut Dice) -> Option<char> {
+    let ranges: Vec<(u32, u32)> = match class {
+        Class::Unicode(class) => {
+            let ranges = class.ranges().iter();
+            ranges
+                .map(|range| (range.start().into(), range.end().into()))
+                .collect()
+        }
+        Class::Bytes(class) => {
+            let ranges = class.ranges().iter();
+            ranges
+                .map(|range| (range.start().into(), range.end().into()))
+                .collect()
+        }
+    };
+    let printable: Vec<(u32, u32)> = ranges
+        .iter()
+        .map(|(start, end)| ((*start).max(0x20), (*end).min(0x7e)))
+        .filter(|(start, end)| start <= end)
+        .collect();
+    let ranges = if printable.is_empty() {
+        ranges
+    } else {
+        printable
+    };
+    if ranges.is_empty() {
+        return None;
+    }
+    let (start, end) = dice.pick(&ranges);
+    let drawn = u64::from(start) + dice.below(u64::from(end - start) + 1);
+    // A class without printable characters may contain the gap of the surrogates.
+    char::from_u32(u32::try_from(drawn).ok()?).or_else(|| char::from_u32(start))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_matches_its_pattern() {
+        for (pattern, chars) in [
+            (
+                r"^[a-z]{2}\d+(m|h)$",
+                "abcdefghijklmnopqrstuvwxyz0123456789",
+            ),
+            ("^(x|yz)*$", "xyz"),
+            ("a?b+", "ab"),
+        ] {
+            for seed in 0..200 {
+                let text = matching(pattern, &mut Dice::new(seed)).unwrap();
+                assert!(
+                    text.chars().all(|char| chars.contains(char)),
+                    "{pattern}: {text}"
+                );
+            }
+        }
+        let number = matching(r"^\d{2,3}s$", &mut Dice::new(1)).unwrap();
+        assert!(
+            number.ends_with('s') && (3..=4).contains(&number.len()),
+            "{number}"
+        );
+        assert_eq!(matching("(", &mut Dice::new(1)), None);
+    }
+
+    #[test]
+    fn a_plain_text_keeps_its_bounds() {
+        for seed in 0..500 {
+            let text = plain(2, 5, &mut Dice::new(seed));
+            assert!((2..=5).contains(&text.chars().count()), "{text}");
+        }
+        assert_eq!(plain(3, 1, &mut Dice::new(1)).chars().count(), 3);
+    }
+}

@@ -1,0 +1,371 @@
+//! Driver: checks, on every core, that random objects are the same after conversions to other versions and back.
+
+use std::fmt;
+use std::panic::resume_unwind;
+use std::thread;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use serde_json::Value;
+use steersman_testenv::seeds::Dice;
+use steersman_webhook::{ConversionError, Conversions};
+use thiserror::Error;
+
+use crate::random_object;
+
+/// A check of conversions with random objects.
+///
+/// Objects are made of the schemas in the definition, with the defaults that the API server fills in. Each object is
+/// converted to every other version and back, and one object in ten along a way through several versions. An object
+/// depends on its seed only, so a failure repeats.
+///
+/// ```
+/// # use kube_derive::CustomResource;
+/// # use schemars::JsonSchema;
+/// # use serde::{Deserialize, Serialize};
+/// # use kube_core::CustomResourceExt as _;
+/// # #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, JsonSchema)]
+/// # #[kube(group = "example.com", version = "v1", kind = "Site", crates(kube_core = "kube_core"))]
+/// # pub struct SiteSpec { host: String }
+/// # mod v1alpha1 {
+/// #     use kube_derive::CustomResource;
+/// #     use schemars::JsonSchema;
+/// #     use serde::{Deserialize, Serialize};
+/// #     #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, JsonSchema)]
+/// #     #[kube(group = "example.com", version = "v1alpha1", kind = "Site", crates(kube_core = "kube_core"))]
+/// #     pub struct SiteSpec { pub domain: String }
+/// # }
+/// # use steersman_webhook::{BoxError, Spoke};
+/// # impl Spoke for v1alpha1::Site {
+/// #     type Hub = Site;
+/// #     fn to_hub(&self) -> Result<Site, BoxError> {
+/// #         let spec = SiteSpec { host: self.spec.domain.clone() };
+/// #         Ok(Site { metadata: self.metadata.clone(), spec })
+/// #     }
+/// #     fn from_hub(hub: &Site) -> Result<Self, BoxError> {
+/// #         let spec = v1alpha1::SiteSpec { domain: hub.spec.host.clone() };
+/// #         Ok(Self { metadata: hub.metadata.clone(), spec })
+/// #     }
+/// # }
+/// use kube_core::crd::merge_crds;
+/// use steersman_harness::RoundTrips;
+/// use steersman_webhook::Conversions;
+///
+/// let definition = merge_crds(vec![v1alpha1::Site::crd(), Site::crd()], "v1").unwrap();
+/// let conversions = Conversions::new().hub::<Site>().spoke::<v1alpha1::Site>();
+/// RoundTrips::new(&definition, &conversions).objects(500).check().unwrap();
+/// ```
+#[must_use]
+pub struct RoundTrips {
+    definition: Value,
+    conversions: Conversions,
+    objects: u64,
+    seed: u64,
+    adjust: Option<Adjust>,
+}
+
+/// A change of each object before it is converted.
+type Adjust = Box<dyn Fn(&mut Value) + Sync>;
+
+/// An object that a check of conversions refuses.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[error(
+    "the object of seed {seed} {problem} along {way}\n\
+     Repeat it with `.seed({seed}).objects(1)`. The object: {object}"
+)]
+#[non_exhaustive]
+pub struct RoundTripError {
+    /// The seed of the object.
+    pub seed: u64,
+    /// The versions along the way.
+    pub way: Way,
+    /// The object before the conversions.
+    pub object: Value,
+    /// The problem.
+    #[source]
+    pub problem: Box<RoundTripProblem>,
+}
+
+/// The reason why a check of conversions fails.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum RoundTripProblem {
+    /// The object cannot be converted.
+    #[error(
+        "cannot be converted, so the schema permits a value that a conversion refuses; narrow the schema or change the \
+         objects with `adjust` ({0})"
+    )]
+    Failed(ConversionError),
+    /// The object is not what it was.
+    #[error("is not the same ({path} was {before} and is {after})")]
+    Differs {
+        /// The field that differs.
+        path: String,
+        /// The value of the field before the conversions; null if it was absent.
+        before: Value,
+        /// The value of the field after the conversions; null if it is absent.
+        after: Value,
+    },
+}
+
+/// The versions through which an object was converted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Way(Vec<String>);
+
+impl RoundTrips {
+    /// Makes a check of 1000 objects with the seed 0.
+    pub fn new(definition: &CustomResourceDefinition, conversions: &Conversions) -> Self {
+        Self {
+            definition: serde_json::to_value(definition).unwrap_or_default(),
+            conversions: conversions.clone(),
+            objects: 1000,
+            seed: 0,
+            adjust: None,
+        }
+    }
+
+    /// Sets the number of objects.
+    pub fn objects(mut self, objects: u64) -> Self {
+        self.objects = objects;
+        self
+    }
+
+    /// Sets the seed of the first object. The seed of each further object is greater by one.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Changes each object before it is converted, for rules that a schema does not state.
+    pub fn adjust(mut self, adjust: impl Fn(&mut Value) + Sync + 'static) -> Self {
+        self.adjust = Some(Box::new(adjust));
+        self
+    }
+
+    /// Converts the objects. A definition without versions has no objects.
+    ///
+    /// # Errors
+    ///
+    /// The first object that cannot be converted or is not the same afterwards.
+    ///
+    /// # Panics
+    ///
+    /// If a conversion panics.
+    pub fn check(&self) -> Result<(), RoundTripError> {
+        let versions = self.definition["spec"]["versions"].as_array();
+        let versions: Vec<&Value> = versions.into_iter().flatten().collect();
+        if versions.is_empty() {
+            return Ok(());
+        }
+        let threads = thread::available_parallelism().map_or(1, |count| count.get() as u64);
+        // Each thread ends with the first failure among its own objects; the lowest seed of these is the first of all.
+        let failures = thread::scope(|scope| {
+            let versions = &*versions;
+            let running: Vec<_> = (0..threads)
+                .map(|first| {
+                    let step = usize::try_from(threads).unwrap_or(usize::MAX);
+                    let mut own = (first..self.objects).step_by(step);
+                    scope.spawn(move || {
+                        own.find_map(|at| {
+                            let seed = self.seed.wrapping_add(at);
+                            self.check_object(seed, versions)
+                                .err()
+                                .map(|error| (at, error))
+                        })
+                    })
+                })
+                .collect();
+            let ended = running.into_iter().map(|thread| match thread.join() {
+                Ok(failure) => failure,
+                Err(panic) => resume_unwind(panic),
+            });
+            ended.flatten().collect::<Vec<_>>()
+        });
+        let first = failures.into_iter().min_by_key(|(at, _)| *at);
+        first.map_or(Ok(()), |(_, error)| Err(error))
+    }
+
+    /// Converts the object of one seed.
+    fn check_object(&self, seed: u64, versions: &[&Value]) -> Result<(), RoundTripError> {
+        let mut dice = Dice::new(seed);
+        let home = versions[dice.index(versions.len())];
+        let mut object = random_object::object(&self.definition, home, &mut dice);
+        if let Some(adjust) = &self.adjust {
+            adjust(&mut object);
+        }
+        let others = versions.iter().filter(|version| **version != home);
+        for other in others {
+            self.check_way(seed, &object, &[home, other, home])?;
+        }
+        if !dice.chance(10) {
+            return Ok(());
+        }
+        let mut way = vec![home];
+        for _ in 0..2 + dice.below(3) {
+            way.push(versions[dice.index(versions.len())]);
+        }
+        way.push(home);
+        self.check_way(seed, &object, &way)
+    }
+
+    /// Converts an object along some versions, the last of which is its own.
+    fn check_way(
+        &self,
+        seed: u64,
+        original: &Value,
+        versions: &[&Value],
+    ) -> Result<(), RoundTripError> {
+        let group = self.definition["spec"]["group"]
+            .as_str()
+            .unwrap_or_default();
+        let names = versions
+            .iter()
+            .filter_map(|version| version["name"].as_str());
+        let names: Vec<String> = names.map(str::to_owned).collect();
+        let failed = |problem| RoundTripError {
+            seed,
+            way: Way(names.clone()),
+            object: original.clone(),
+            problem: Box::new(problem),
+        };
+        let encoded = self.conversions.encoded(original);
+        let encoded = encoded.map_err(|error| failed(RoundTripProblem::Failed(error)))?;
+        let mut object = original.clone();
+        for name in names.iter().skip(1) {
+            let converted = self
+                .conversions
+                .convert(&object, &format!("{group}/{name}"));
+            object = converted.map_err(|error| failed(RoundTripProblem::Failed(error)))?;
+        }
+        difference(original, &encoded, &object, "").map_or(Ok(()), |problem| Err(failed(problem)))
+    }
+}
+
+impl fmt::Debug for RoundTrips {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RoundTrips")
+            .field("definition", &self.definition["metadata"]["name"])
+            .field("conversions", &self.conversions)
+            .field("objects", &self.objects)
+            .field("seed", &self.seed)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join(" → "))
+    }
+}
+
+/// Returns the first field of `back` that is neither what it was nor what its type makes of it. `encoded` is the
+/// original object as its type encodes it: in another notation, with defaults, without empty values.
+fn difference(
+    original: &Value,
+    encoded: &Value,
+    back: &Value,
+    path: &str,
+) -> Option<RoundTripProblem> {
+    if original == back || encoded == back && !back.is_null() {
+        return None;
+    }
+    let absent = &Value::Null;
+    match (original, back) {
+        (Value::Object(before), Value::Object(after)) => {
+            let names = before
+                .keys()
+                .chain(after.keys().filter(|name| !before.contains_key(*name)));
+            names.into_iter().find_map(|name| {
+                let of = |object: &serde_json::Map<String, Value>| object.get(name).cloned();
+                let (before, after) = (of(before), of(after));
+                let dot = if path.is_empty() { "" } else { "." };
+                difference(
+                    before.as_ref().unwrap_or(absent),
+                    &encoded[name.as_str()],
+                    after.as_ref().unwrap_or(absent),
+                    &format!("{path}{dot}{name}"),
+                )
+            })
+        }
+        (Value::Array(before), Value::Array(after)) if before.len() == after.len() => {
+            let pairs = before.iter().zip(after).enumerate();
+            pairs.into_iter().find_map(|(at, (before, after))| {
+                let encoded = encoded.get(at).unwrap_or(absent);
+                difference(before, encoded, after, &format!("{path}[{at}]"))
+            })
+        }
+        _ if back.is_null() && encoded.is_null() && is_empty(original) => None,
+        _ => Some(RoundTripProblem::Differs {
+            path: path.to_owned(),
+            before: original.clone(),
+            after: back.clone(),
+        }),
+    }
+}
+
+/// Returns whether a type may leave out a value because it is empty.
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(is_set) => !is_set,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(elements) => elements.is_empty(),
+        Value::Object(members) => members.is_empty(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_difference_is_a_lost_changed_or_new_field() {
+        for (original, encoded, back, path) in [
+            (
+                json!({"a": 1, "b": null}),
+                json!({"a": 1}),
+                json!({"a": 1}),
+                None,
+            ),
+            (json!({"a": 1}), json!({"a": 1}), json!({}), Some("a")),
+            (
+                json!({"a": [1, {"b": 2}]}),
+                json!({"a": [1, {"b": 2}]}),
+                json!({"a": [1, {"b": 3}]}),
+                Some("a[1].b"),
+            ),
+            (
+                json!({"a": [1]}),
+                json!({"a": [1]}),
+                json!({"a": []}),
+                Some("a"),
+            ),
+            (json!({}), json!({}), json!({"new": {"x": 1}}), Some("new")),
+            // The type leaves out an empty list, and writes a default.
+            (json!({"a": []}), json!({"b": 0}), json!({"b": 0}), None),
+            (json!({"a": [7]}), json!({}), json!({}), Some("a")),
+            // Another notation of the same value.
+            (
+                json!({"cpu": 1}),
+                json!({"cpu": "1"}),
+                json!({"cpu": "1"}),
+                None,
+            ),
+            (
+                json!({"cpu": 1}),
+                json!({"cpu": "1"}),
+                json!({"cpu": "2"}),
+                Some("cpu"),
+            ),
+        ] {
+            let found = difference(&original, &encoded, &back, "");
+            let found = found.map(|found| match found {
+                RoundTripProblem::Differs { path, .. } => path,
+                RoundTripProblem::Failed(error) => panic!("{error}"),
+            });
+            assert_eq!(found.as_deref(), path, "{original} {back}");
+        }
+    }
+}
