@@ -111,6 +111,9 @@ pub use steersman_object::{Kind, LabelSelector, ObjectKey, Selection, report, st
 
 /// Makes a custom resource of a struct that is its spec; see [custom resources](crate#custom-resources).
 pub use kube_derive::CustomResource;
+/// Derives the schema of a struct with CEL rules, written as `#[x_kube(validation = "…")]`.
+pub use kube_derive::KubeSchema;
+pub use steersman_derive::versioned;
 
 // The other crates that appear in signatures of this framework.
 pub use futures;

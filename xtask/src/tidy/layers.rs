@@ -48,6 +48,7 @@ const INFORMER: &str = "steersman-informer";
 const CACHE: &str = "steersman-cache";
 const CLIENT: &str = "steersman-client";
 const DEFINITIONS: &str = "steersman-definitions";
+const DERIVE: &str = "steersman-derive";
 const DESIRED: &str = "steersman-desired";
 const WEBHOOK: &str = "steersman-webhook";
 const CONTROLLER: &str = "steersman-controller";
@@ -74,6 +75,11 @@ const RANKS: &[Row] = &[
         name: WORKQUEUE,
         may: &[],
         never: &["kube-core", "k8s-openapi"],
+    },
+    Row {
+        name: DERIVE,
+        may: &[],
+        never: &["tokio", "kube-core", "k8s-openapi"],
     },
     Row {
         name: TEXT,
@@ -222,6 +228,7 @@ const RANKS: &[Row] = &[
             SERVE,
             API,
             WORKQUEUE,
+            DERIVE,
             OBJECT,
         ],
         never: &[],

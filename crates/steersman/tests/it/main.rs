@@ -5,4 +5,5 @@ mod operator;
 mod compile;
 mod derive;
 mod metrics;
+mod versioned;
 mod any_server;

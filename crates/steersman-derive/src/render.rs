@@ -1,0 +1,126 @@
+//! Words: the declaration of a type in one version.
+
+use proc_macro2::TokenStream;
+use quote::{ToTokens as _, quote};
+use syn::{Ident, Visibility};
+
+use crate::arguments::Arguments;
+use crate::declaration::{
+    FieldList, Notation, Shape, VersionedField, VersionedType, VersionedVariant,
+};
+use crate::history::{Deprecation, VersionedAttribute};
+use crate::kind::rule_crates;
+use crate::scope::{deeper, deeper_type};
+
+/// The module in which a declaration stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Level {
+    /// The module with the attribute.
+    Module,
+    /// The submodule of a version.
+    Version,
+}
+
+/// Returns the declaration of a type in a version.
+pub(crate) fn declaration(
+    ty: &VersionedType,
+    version: usize,
+    level: Level,
+    arguments: &Arguments,
+) -> TokenStream {
+    let rendering = Rendering {
+        version,
+        level,
+        arguments,
+    };
+    let name = &ty.name;
+    let visibility = rendering.visibility(&ty.visibility);
+    let attributes = rendering.attributes(&ty.attributes, None);
+    let kind = ty.kind.as_ref().map(|kind| kind.tokens(version, arguments));
+    let rules = rule_crates(&ty.attributes, &arguments.steersman);
+    let head = quote!(#attributes #rules #kind #visibility);
+    match &ty.shape {
+        Shape::Struct(list) => {
+            let fields = rendering.fields(list, true);
+            let end = (list.notation != Notation::Named).then(|| quote!(;));
+            quote!(#head struct #name #fields #end)
+        }
+        Shape::Enum(variants) => {
+            let present = variants.iter().filter(|one| one.history.exists(version));
+            let variants = present.map(|variant| rendering.variant(variant));
+            quote!(#head enum #name { #(#variants),* })
+        }
+    }
+}
+
+/// Returns the name of a field in a version; `None` in tuples.
+pub(crate) fn field_name(field: &VersionedField, version: usize) -> Option<&Ident> {
+    let newest = field.name.as_ref()?;
+    Some(field.history.name(newest, version))
+}
+
+/// The version and module for which declarations are made.
+struct Rendering<'a> {
+    version: usize,
+    level: Level,
+    arguments: &'a Arguments,
+}
+
+impl Rendering<'_> {
+    fn visibility(&self, visibility: &Visibility) -> TokenStream {
+        match self.level {
+            Level::Module => visibility.to_token_stream(),
+            Level::Version => deeper(visibility),
+        }
+    }
+
+    /// Returns the attributes of this version, with the text that a deprecation adds.
+    fn attributes(
+        &self,
+        attributes: &[VersionedAttribute],
+        deprecated: Option<&Deprecation>,
+    ) -> TokenStream {
+        let here = attributes.iter().filter(|one| {
+            let only = one.only.as_ref();
+            only.is_none_or(|versions| versions.contains(&self.version))
+        });
+        let here = here.map(|one| &one.attribute);
+        let deprecated = deprecated.filter(|deprecated| deprecated.at <= self.version);
+        let deprecated = deprecated.map(|deprecated| {
+            let since = self.arguments.name(deprecated.at);
+            let note = deprecated.note.as_ref().map(|note| format!(": {note}"));
+            let text = format!(" Deprecated since {since}{}.", note.unwrap_or_default());
+            quote!(#[doc = ""] #[doc = #text])
+        });
+        quote!(#(#here)* #deprecated)
+    }
+
+    fn fields(&self, list: &FieldList, with_visibility: bool) -> TokenStream {
+        let fields = list.of(self.version).map(|field| {
+            let deprecated = field.history.deprecated.as_ref();
+            let attributes = self.attributes(&field.attributes, deprecated);
+            let visibility = with_visibility.then(|| self.visibility(&field.visibility));
+            let ty = field.history.ty(&field.ty, self.version);
+            let ty = match self.level {
+                Level::Module => ty.clone(),
+                Level::Version => deeper_type(ty),
+            };
+            let name = field_name(field, self.version).map(|name| quote!(#name:));
+            quote!(#attributes #visibility #name #ty)
+        });
+        match list.notation {
+            Notation::Named => quote!({ #(#fields),* }),
+            Notation::Tuple => quote!((#(#fields),*)),
+            Notation::Unit => TokenStream::new(),
+        }
+    }
+
+    fn variant(&self, variant: &VersionedVariant) -> TokenStream {
+        let deprecated = variant.history.deprecated.as_ref();
+        let attributes = self.attributes(&variant.attributes, deprecated);
+        let name = variant.history.name(&variant.name, self.version);
+        let fields = self.fields(&variant.fields, false);
+        let value = variant.discriminant.as_ref().map(|value| quote!(= #value));
+        quote!(#attributes #name #fields #value)
+    }
+}

@@ -1,0 +1,65 @@
+//! Words: the name of a version, such as `v1beta1`, and its age.
+
+/// The stages of a version, oldest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Alpha,
+    Beta,
+    Stable,
+}
+
+/// The parts of the name of a version. An older version is less than a newer one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct VersionName {
+    major: u64,
+    stage: Stage,
+    /// The number after the stage; 0 without a stage.
+    minor: u64,
+}
+
+impl VersionName {
+    /// Returns the parts of a name such as `v1`, `v1beta2` or `v2alpha1`.
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        let rest = name.strip_prefix('v')?;
+        let stages = [("alpha", Stage::Alpha), ("beta", Stage::Beta)];
+        let staged = stages.iter().find_map(|(word, stage)| {
+            let (major, minor) = rest.split_once(word)?;
+            Some((major, *stage, minor))
+        });
+        let (major, stage, minor) = staged.unwrap_or((rest, Stage::Stable, ""));
+        Some(Self {
+            major: number(major)?,
+            stage,
+            minor: if stage == Stage::Stable {
+                0
+            } else {
+                number(minor)?
+            },
+        })
+    }
+}
+
+/// Returns a positive number without leading zeros.
+fn number(text: &str) -> Option<u64> {
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
+    is_plain.then(|| text.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::VersionName;
+
+    #[test]
+    fn versions_are_ordered_by_age() {
+        let names = [
+            "v1alpha1", "v1alpha2", "v1beta1", "v1", "v2alpha1", "v2", "v10",
+        ];
+        let parsed = names.map(|name| VersionName::parse(name).unwrap());
+        assert!(parsed.is_sorted(), "{parsed:?}");
+        for name in [
+            "", "v", "1", "v0", "v01", "v1gamma1", "v1alpha", "v1beta0", "V1", "v1-1",
+        ] {
+            assert_eq!(VersionName::parse(name), None, "{name}");
+        }
+    }
+}
