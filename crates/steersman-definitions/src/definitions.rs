@@ -92,6 +92,14 @@ impl Definitions {
         self
     }
 
+    /// Leaves the stored objects of every definition in their versions; see [`Definition::without_migration`].
+    pub fn without_migration(mut self) -> Self {
+        for definition in &mut self.list {
+            definition.is_migrated = false;
+        }
+        self
+    }
+
     /// Sets the metrics; there are none by default.
     pub fn metrics(mut self, metrics: DefinitionMetrics) -> Self {
         self.metrics = Some(metrics);

@@ -14,7 +14,7 @@ use crate::definition::{Definition, stored_kind};
 use crate::error::Error;
 use crate::migration::Migration;
 use crate::plan::{Plan, plan};
-use crate::progress::StoredObjects;
+use crate::progress::{Progress, StoredObjects};
 use crate::requests::DefinitionRequests;
 use crate::server_migration::{self, ServerMigration};
 use crate::status::DefinitionPhase;
@@ -225,7 +225,7 @@ impl<'a> Installer<'a> {
         else {
             return Ok(true);
         };
-        if !stored.are_mixed {
+        if !stored.need_migration() {
             if stored.has_annotation {
                 self.requests.annotate(None).await?;
             }
@@ -233,18 +233,21 @@ impl<'a> Installer<'a> {
         }
         let (definition, version) = (self.report.name, &*stored.version);
         self.report.enter(DefinitionPhase::Migrating, None);
-        let mut is_done = false;
-        if stored.progress.is_none() {
+        let has_stored_pages = |progress: &Progress| progress.continue_token().is_some();
+        if !stored.progress.as_ref().is_some_and(has_stored_pages) {
             info!(
                 definition,
                 version, "objects may be stored in other versions: they are migrated"
             );
+            // DEF-4: before the server shortens its list of versions.
+            let begun = Progress::begin(stored.generation);
+            self.requests.annotate(Some(begun.text())).await?;
             sleep(self.settle).await;
             let (client, generation) = (&self.requests.client, stored.generation);
             let by_server =
                 server_migration::migrate(client, &self.mapper, definition, &kind, generation);
             match by_server.await? {
-                ServerMigration::Succeeded => is_done = true,
+                ServerMigration::Succeeded => return self.prune(&stored).await,
                 ServerMigration::Unavailable(reason) => {
                     info!(
                         definition,
@@ -253,11 +256,8 @@ impl<'a> Installer<'a> {
                 }
             }
         }
-        if !is_done {
-            let mut migration =
-                Migration::new(&self.requests, self.report, kind, stored.generation);
-            migration.run(stored.progress.clone()).await?;
-        }
+        let mut migration = Migration::new(&self.requests, self.report, kind, stored.generation);
+        migration.run(stored.progress.clone()).await?;
         self.prune(&stored).await
     }
 

@@ -10,8 +10,9 @@
 //! - [`status`] has [`DefinitionStatus`].
 //! - [`metrics`] has [`DefinitionMetrics`].
 //! - [`definition`] has [`Definition`].
-//! - `schema_narrowing` compares two schemas, `narrowing` two definitions, and `plan` decides what is written.
+//! - `schema_narrowing` compares two schemas.
 //! - `progress` reads and writes how far a migration is.
+//! - `narrowing` compares two definitions, and `plan` decides what is written.
 //! - `status_board` has the state of all definitions.
 //! - `requests` has the requests about one definition on the server.
 //! - `server_migration` lets the server migrate objects.
@@ -24,9 +25,9 @@ pub mod status;
 pub mod metrics;
 pub mod definition;
 mod schema_narrowing;
+mod progress;
 mod narrowing;
 mod plan;
-mod progress;
 mod status_board;
 mod requests;
 mod server_migration;

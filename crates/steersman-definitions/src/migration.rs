@@ -72,9 +72,9 @@ impl<'a> Migration<'a> {
     /// [`Error::NotMigrated`] if the server refused objects, and [`Error::Request`] if a request failed. A later call
     /// with the saved progress goes on.
     pub(crate) async fn run(&mut self, progress: Option<Progress>) -> Result<(), Error> {
-        let mut token = progress.map(|progress| {
+        let mut token = progress.and_then(|progress| {
             self.done = progress.migrated;
-            progress.continue_token().to_owned()
+            progress.continue_token().map(str::to_owned)
         });
         loop {
             let (objects, next, remaining) = match self.page(token.as_deref()).await {
@@ -168,7 +168,7 @@ impl<'a> Migration<'a> {
 
     /// DEF-4: saves the progress in the definition. Without it, an interrupted migration begins anew.
     async fn save(&self, token: &str) {
-        let progress = Progress::new(self.generation, token.to_owned(), self.done);
+        let progress = Progress::at(self.generation, token.to_owned(), self.done);
         if let Err(error) = self.requests.annotate(Some(progress.text())).await {
             let definition = self.report.name;
             warn!(definition, error = %error, "the progress of the migration cannot be saved");

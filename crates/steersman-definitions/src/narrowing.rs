@@ -3,6 +3,7 @@
 use kube_core::Version;
 use serde_json::Value;
 
+use crate::progress::StoredObjects;
 use crate::schema_narrowing::{Narrowing, compare};
 
 /// The difference between two definitions of one kind.
@@ -19,6 +20,7 @@ pub(crate) fn compare_definitions(present: &Value, wanted: &Value) -> Comparison
     let mut comparison = Comparison::default();
     let (before, now) = (versions(present), versions(wanted));
     let stored = names(&present["status"]["storedVersions"]);
+    let is_migrated = !StoredObjects::read(present).is_some_and(|stored| stored.need_migration());
     let newest = now
         .iter()
         .map(|version| name(version))
@@ -31,7 +33,7 @@ pub(crate) fn compare_definitions(present: &Value, wanted: &Value) -> Comparison
             continue;
         }
         // DEF-1
-        if stored.contains(&version) {
+        if stored.contains(&version) || !is_migrated {
             let problem = "the version is removed, but objects may be stored in it: keep it (it may be unserved) until a \
                            release has migrated them";
             comparison.lost.push(narrowing(version, problem));
@@ -117,6 +119,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::progress::{ANNOTATION, Progress};
 
     fn version(name: &str, stored: bool, schema: &Value) -> Value {
         json!({"name": name, "served": true, "storage": stored, "schema": {"openAPIV3Schema": schema}})
@@ -152,10 +155,16 @@ mod tests {
         let lost = compare_definitions(&migrating, &wanted).lost;
         assert_eq!(lost[0].path, "v1alpha1");
         assert!(lost[0].problem.contains("stored"), "{lost:?}");
-        let migrated = definition(&both, &["v1"]);
+        let mut migrated = definition(&both, &["v1"]);
         assert_eq!(
             compare_definitions(&migrated, &wanted),
             Comparison::default()
+        );
+        // A server that failed to migrate has shortened its list.
+        migrated["metadata"]["annotations"] = json!({ANNOTATION: Progress::begin(0).text()});
+        assert_eq!(
+            compare_definitions(&migrated, &wanted).lost[0].path,
+            "v1alpha1"
         );
     }
 

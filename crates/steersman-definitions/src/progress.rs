@@ -6,15 +6,17 @@ use serde_json::Value;
 /// The annotation of a definition with the progress of its migration.
 pub(crate) const ANNOTATION: &str = "steersman/migration";
 
-/// The progress of a migration: everything before the continue token is stored in the present version.
+/// The progress of a migration: everything before the continue token is stored in the present version. It is in the
+/// definition from the beginning of a migration to its end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Progress {
     /// The generation of the definition. A changed definition may store objects in another version, so a migration
     /// begins anew.
     generation: i64,
-    /// The continue token of the next page.
-    continue_token: String,
+    /// The continue token of the next page; `None` before the operator has stored a page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    continue_token: Option<String>,
     /// The number of objects before the token.
     pub(crate) migrated: u64,
 }
@@ -25,25 +27,36 @@ pub(crate) struct StoredObjects {
     pub(crate) generation: i64,
     /// The version in which objects are written now.
     pub(crate) version: String,
-    /// Whether objects may be stored in another version.
+    /// Whether another version is listed in which objects may be stored.
     pub(crate) are_mixed: bool,
-    /// The progress of an interrupted migration to this version.
+    /// The progress of an interrupted migration to this version. A server that fails to migrate shortens its list of
+    /// versions nevertheless, so objects may be stored in another version as long as there is progress.
     pub(crate) progress: Option<Progress>,
     /// Whether there is an annotation, of this migration or of a former one.
     pub(crate) has_annotation: bool,
 }
 
 impl Progress {
-    pub(crate) fn new(generation: i64, continue_token: String, migrated: u64) -> Self {
+    /// Makes the progress at the beginning of a migration.
+    pub(crate) fn begin(generation: i64) -> Self {
         Self {
             generation,
-            continue_token,
+            continue_token: None,
+            migrated: 0,
+        }
+    }
+
+    /// Makes the progress before a page.
+    pub(crate) fn at(generation: i64, continue_token: String, migrated: u64) -> Self {
+        Self {
+            generation,
+            continue_token: Some(continue_token),
             migrated,
         }
     }
 
-    pub(crate) fn continue_token(&self) -> &str {
-        &self.continue_token
+    pub(crate) fn continue_token(&self) -> Option<&str> {
+        self.continue_token.as_deref()
     }
 
     /// Returns the value of the annotation.
@@ -53,6 +66,11 @@ impl Progress {
 }
 
 impl StoredObjects {
+    /// Returns whether objects may be stored in another version than the present one.
+    pub(crate) fn need_migration(&self) -> bool {
+        self.are_mixed || self.progress.is_some()
+    }
+
     /// Reads a definition of the server; `None` if no version is stored.
     pub(crate) fn read(definition: &Value) -> Option<Self> {
         let versions = definition["spec"]["versions"].as_array()?;
@@ -108,7 +126,7 @@ mod tests {
     #[test]
     fn progress_counts_for_the_definition_that_it_was_made_with() {
         let mut definition = definition(3, &["v1alpha1", "v1"]);
-        let progress = Progress::new(3, "token".to_owned(), 500);
+        let progress = Progress::at(3, "token".to_owned(), 500);
         definition["metadata"]["annotations"] = json!({ANNOTATION: progress.text()});
         let read = StoredObjects::read(&definition).unwrap();
         assert_eq!(read.progress, Some(progress));

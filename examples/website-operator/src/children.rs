@@ -125,14 +125,17 @@ pub fn fill_service(site: &ObjectKey, service: &mut Service) {
     }]);
 }
 
-/// Returns the host name of a site within its cluster.
+/// Returns the address under which users reach a site: its host, or else its Service.
 #[must_use]
-pub fn address(site: &ObjectKey) -> String {
-    format!(
-        "http://{}.{}.svc",
-        site.name(),
-        site.namespace().unwrap_or("default")
-    )
+pub fn address(key: &ObjectKey, site: &Website) -> String {
+    match &site.spec.host {
+        Some(host) => format!("https://{host}"),
+        None => format!(
+            "http://{}.{}.svc",
+            key.name(),
+            key.namespace().unwrap_or("default")
+        ),
+    }
 }
 
 fn labels(site: &ObjectKey) -> BTreeMap<String, String> {
@@ -188,6 +191,7 @@ mod tests {
             image: "nginx:1".into(),
             replicas: 2,
             pages: "hello-pages".into(),
+            host: None,
         };
         Website::new("hello", spec)
     }

@@ -9,6 +9,7 @@ use steersman_testenv::apiserver::play::{Played, Speed};
 use steersman_testenv::apiserver::{ApiServer, Serving};
 
 use crate::narrator::say;
+use crate::webhooks::{NAME, Webhooks};
 use crate::{BoxError, Settings};
 
 /// The time that a Pod on the embedded API server takes to become ready.
@@ -17,8 +18,24 @@ const STARTUP: Duration = Duration::from_secs(1);
 /// The embedded API server, and the kubeconfig that was written for it.
 #[derive(Debug)]
 pub struct Embedded {
+    server: ApiServer,
     serving: Serving,
     kubeconfig: Option<PathBuf>,
+}
+
+impl Embedded {
+    /// Returns webhooks to which the server sends the requests for their Service.
+    ///
+    /// # Errors
+    ///
+    /// An error if no port is free.
+    pub fn webhooks(&self) -> Result<Webhooks, BoxError> {
+        let webhooks = Webhooks::local("default")?;
+        let url = format!("https://{}", webhooks.address);
+        self.server
+            .route_service(&webhooks.namespace, NAME, 443, &url);
+        Ok(webhooks)
+    }
 }
 
 /// Returns the configured cluster, or an API server in this process if none is configured or `is_embedded` asks for
@@ -72,6 +89,7 @@ async fn embedded(
         say(format_args!("  kubectl --kubeconfig {file} get pods -w"));
     }
     let embedded = Embedded {
+        server,
         serving,
         kubeconfig: kubeconfig.map(Path::to_path_buf),
     };
@@ -83,6 +101,7 @@ pub async fn stop(embedded: Option<Embedded>) {
     let Some(Embedded {
         serving,
         kubeconfig,
+        ..
     }) = embedded
     else {
         return;

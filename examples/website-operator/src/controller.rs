@@ -203,7 +203,7 @@ async fn enter_directory(client: &Client, site: &Website) -> Result<(), Error> {
     client
         .ensure(directory, |directory| {
             let entries = directory.data.get_or_insert_default();
-            entries.insert(key.name().to_owned(), children::address(&key));
+            entries.insert(key.name().to_owned(), children::address(&key, site));
         })
         .await?;
     Ok(())

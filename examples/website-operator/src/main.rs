@@ -6,8 +6,11 @@ use clap::Parser as _;
 use steersman::cli::Config;
 use steersman::{Connection, shutdown_signal};
 use website_operator::args::Args;
+use website_operator::cluster::{self, Embedded};
 use website_operator::narrator::{Narrator, complain, say};
-use website_operator::{BoxError, Settings, cluster, controller, once, setup};
+use website_operator::setup::{self, Setup};
+use website_operator::webhooks::{NAME, Webhooks};
+use website_operator::{BoxError, Settings, controller, once};
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -25,7 +28,7 @@ async fn run(args: Args) -> Result<(), BoxError> {
     // A server that runs for a moment needs no kubeconfig, and must not replace that of another one.
     let file = Some(args.write_kubeconfig.as_path()).filter(|_| !args.once);
     let (connection, embedded) = cluster::find(&config, args.embedded, file).await?;
-    let ended = operate(&args, &config, connection, embedded.is_some()).await;
+    let ended = operate(&args, &config, connection, embedded.as_ref()).await;
     // After a failure as well: otherwise the kubeconfig would stay and name a closed port.
     cluster::stop(embedded).await;
     ended
@@ -36,13 +39,31 @@ async fn operate(
     args: &Args,
     config: &Config<Settings>,
     connection: Connection,
-    is_embedded: bool,
+    embedded: Option<&Embedded>,
 ) -> Result<(), BoxError> {
-    let manager = config
-        .manager_over(connection, "website-operator")
-        .build()?;
+    let webhooks = match embedded {
+        Some(embedded) => Some(embedded.webhooks()?),
+        None => Webhooks::of(&args.webhook_bind_address, &connection),
+    };
+    let installs = args.setup.install || embedded.is_some();
+    let mut builder = config.manager_over(connection, NAME);
+    if let Some(webhooks) = &webhooks {
+        builder = builder.webhooks(webhooks.server(config));
+    }
+    if installs {
+        builder = builder.definitions(setup::definitions(webhooks.as_ref()));
+    }
+    let manager = builder.build()?;
     controller::declare(&manager)?;
-    setup::prepare(args, manager.client(), config.namespaces(), is_embedded).await?;
+    let has_sample = args.setup.sample || embedded.is_some();
+    let setup = Setup {
+        // Otherwise the leader installs the definition, when it leads.
+        installs_now: installs && (has_sample || args.once),
+        has_sample,
+        must_be_served: args.once,
+        webhooks,
+    };
+    setup.run(manager.client(), config.namespaces()).await?;
     let narrator = tokio::spawn(Narrator::listen(&manager)?.narrate());
     match args.once {
         true => once::run(&manager).await?,

@@ -1,17 +1,27 @@
 //! Driver: installs the kind and the sample, and checks that the server serves the kind.
 
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use steersman::definitions::{Definition, Definitions};
+use steersman::k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
+};
 use steersman::k8s_openapi::api::core::v1::ConfigMap;
 use steersman::kube_core::CustomResourceExt as _;
 use steersman::object::{Object as _, TypedObject, WholeObject};
 use steersman::{Client, ObjectKey, Selection};
 use thiserror::Error;
 
-use crate::args::Args;
 use crate::narrator::say;
-use crate::website::Website;
+use crate::webhooks::{NAME, Webhooks};
+use crate::website::{self, Website};
 
 /// The manifest of the sample.
 pub const SAMPLE: &str = include_str!("../manifests/sample.yaml");
+
+/// The manifest of the Service and the configurations of the webhooks.
+const WEBHOOKS: &str = include_str!("../manifests/webhooks.yaml");
 
 /// The reason why the operator cannot start.
 #[derive(Debug, Error)]
@@ -28,59 +38,118 @@ pub enum SetupError {
         /// The server's error.
         source: steersman::client::Error,
     },
-    /// The manifest of the sample does not parse.
-    #[error("manifests/sample.yaml cannot be read")]
-    Sample(#[from] serde_saphyr::Error),
+    /// A manifest does not parse.
+    #[error("the manifests of this program cannot be read")]
+    Manifest(#[from] serde_saphyr::Error),
+    /// The definition is not installed.
+    #[error(transparent)]
+    Definition(#[from] steersman::definitions::Error),
     /// The server refused a request, or is unreachable.
     #[error(transparent)]
     Client(#[from] steersman::client::Error),
 }
 
-/// Returns the definition of the kind as YAML.
+/// What is done before the operator starts.
+#[derive(Debug)]
+pub struct Setup {
+    /// Whether the definition and the configurations of the webhooks are installed before the operator starts.
+    pub installs_now: bool,
+    /// Whether the sample is created.
+    pub has_sample: bool,
+    /// Whether the server has to serve the kind. An operator that stays waits for a missing definition, a missing
+    /// permission and an unreachable server, and its probes name them.
+    pub must_be_served: bool,
+    /// The webhooks of this program, if it has them.
+    pub webhooks: Option<Webhooks>,
+}
+
+/// Returns the definition as YAML, with the conversion webhook of `manifests/webhooks.yaml`.
 ///
 /// # Errors
 ///
 /// An error if the definition cannot be written as YAML.
 pub fn definition() -> Result<String, serde_saphyr::ser::Error> {
-    serde_saphyr::to_string(&Website::crd())
+    let service = ObjectKey::namespaced("websites-system", NAME);
+    let definition = Definition::new(&website::definition()).converted_by(&service);
+    serde_saphyr::to_string(definition.content())
 }
 
-/// Installs what the flags ask for, and on an embedded server both the definition and the sample. The operator
-/// reads websites in `namespaces`, or in all of them if there are none.
-///
-/// Only a run with `--once` needs a server that serves the kind now. An operator that stays waits for a missing
-/// definition, a missing permission and an unreachable server, and its probes name them.
-///
-/// # Errors
-///
-/// The error of the server, and [`SetupError::NotInstalled`].
-pub async fn prepare(
-    args: &Args,
-    client: &Client,
-    namespaces: &[String],
-    is_embedded: bool,
-) -> Result<(), SetupError> {
-    if args.setup.install || is_embedded {
-        install(client).await?;
-        say("the definition websites.web.example.com is installed");
-    } else if args.once {
-        check(client, namespaces).await?;
+/// Returns the definitions that the operator installs. Without webhooks it serves the newest version alone, because
+/// nothing could convert objects.
+pub fn definitions(webhooks: Option<&Webhooks>) -> Definitions {
+    match webhooks {
+        Some(webhooks) => webhooks.definitions(),
+        None => Definitions::new().with(Website::crd()),
     }
-    if args.setup.sample || is_embedded {
-        let key = sample(client).await?;
-        say(format_args!("the sample Website {key} is there"));
+}
+
+impl Setup {
+    /// Installs and creates what is wanted. The operator reads websites in `namespaces`, or in all of them if there
+    /// are none.
+    ///
+    /// The webhooks are configured last: they answer when the operator has started.
+    ///
+    /// # Errors
+    ///
+    /// The error of the server, and [`SetupError::NotInstalled`].
+    pub async fn run(&self, client: &Client, namespaces: &[String]) -> Result<(), SetupError> {
+        if self.installs_now {
+            install(client, self.webhooks.as_ref()).await?;
+            say("the definition websites.web.example.com is installed");
+        } else if self.must_be_served {
+            check(client, namespaces).await?;
+        }
+        if self.has_sample {
+            let key = sample(client).await?;
+            say(format_args!("the sample Website {key} is there"));
+        }
+        if let Some(webhooks) = self.webhooks.as_ref().filter(|_| self.installs_now) {
+            configure(client, webhooks).await?;
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Installs the definition of the kind, or updates it, and waits until the server serves the kind.
 ///
 /// # Errors
 ///
-/// The error of the server.
-pub async fn install(client: &Client) -> Result<(), SetupError> {
-    let patience = std::time::Duration::from_secs(30);
-    Ok(client.install(&Website::crd(), patience).await?)
+/// Why it is not installed.
+pub async fn install(client: &Client, webhooks: Option<&Webhooks>) -> Result<(), SetupError> {
+    let patience = Duration::from_secs(30);
+    let definitions = definitions(webhooks);
+    // The leader migrates stored objects, once its webhooks can convert them.
+    let definitions = definitions.without_migration();
+    Ok(definitions.install(client.connection(), patience).await?)
+}
+
+/// Makes the API server call the webhooks.
+async fn configure(client: &Client, webhooks: &Webhooks) -> Result<(), SetupError> {
+    let mut mutating: MutatingWebhookConfiguration = manifest("MutatingWebhookConfiguration")?;
+    for webhook in mutating.webhooks.iter_mut().flatten() {
+        if let Some(service) = &mut webhook.client_config.service {
+            service.namespace.clone_from(&webhooks.namespace);
+        }
+    }
+    let mut validating: ValidatingWebhookConfiguration =
+        manifest("ValidatingWebhookConfiguration")?;
+    for webhook in validating.webhooks.iter_mut().flatten() {
+        if let Some(service) = &mut webhook.client_config.service {
+            service.namespace.clone_from(&webhooks.namespace);
+        }
+    }
+    client.apply(&mutating).await?;
+    client.apply(&validating).await?;
+    Ok(())
+}
+
+/// Returns the object of a kind in `manifests/webhooks.yaml`.
+fn manifest<K: DeserializeOwned>(kind: &str) -> Result<K, SetupError> {
+    let line = format!("kind: {kind}\n");
+    let document = WEBHOOKS
+        .split("\n---\n")
+        .find(|document| document.contains(&line));
+    Ok(serde_saphyr::from_str(document.unwrap_or_default())?)
 }
 
 /// Creates those objects of the sample that do not exist.
@@ -132,6 +201,10 @@ async fn create_if_absent<K: TypedObject + WholeObject<By>, By>(
     client: &Client,
     object: &K,
 ) -> Result<(), SetupError> {
+    // An API server calls webhooks before it finds out that an object exists, and they may not run yet.
+    if client.live().get_opt::<K>(&object.key()).await?.is_some() {
+        return Ok(());
+    }
     match client.create(object).await {
         Err(error) if !error.is_already_exists() => Err(error.into()),
         _ => Ok(()),

@@ -181,6 +181,7 @@ mod tests {
             image: "i".into(),
             replicas: 2,
             pages: "p".into(),
+            host: None,
         };
         let mut site = Website::new("hello", spec);
         let rolling = |ready| Progress::RollingOut {

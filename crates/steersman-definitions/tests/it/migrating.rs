@@ -273,3 +273,86 @@ async fn a_version_can_be_removed_once_its_objects_are_migrated() {
     );
     assert_eq!(server.list(SITES, "default").len(), 3);
 }
+
+/// Returns a server that migrates by itself, with sites of the first release.
+async fn migrating_server_with(sites: usize) -> ApiServer {
+    let server = ApiServer::builder()
+        .log_capacity(100_000)
+        .storage_migrations(true)
+        .build();
+    let first = Definitions::new().with(first_release());
+    first.install(&connect(&server), LIMIT).await.unwrap();
+    create_sites(&server, sites);
+    server
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_server_migrates_if_it_can() {
+    let server = migrating_server_with(600).await;
+    next_release()
+        .install(&connect(&server), LIMIT)
+        .await
+        .unwrap();
+    assert_eq!(stored_in(&server, "v1"), 600);
+    assert_eq!(stored_versions(&server), json!(["v1"]));
+    assert_eq!(
+        site_writes(&server),
+        0,
+        "the operator sent no write of a site"
+    );
+    assert!(
+        server.list(MIGRATIONS, "").is_empty(),
+        "the migration is deleted"
+    );
+    assert_eq!(present(&server)["metadata"]["annotations"], json!(null));
+}
+
+const MIGRATIONS: &str = "storageversionmigrations.storagemigration.k8s.io";
+
+#[tokio::test(start_paused = true)]
+async fn the_operator_migrates_if_the_server_does_not_begin() {
+    let server = ApiServer::builder()
+        .log_capacity(100_000)
+        .storage_migrations(true)
+        .play_controllers(false)
+        .build();
+    let first = Definitions::new().with(first_release());
+    first.install(&connect(&server), LIMIT).await.unwrap();
+    create_sites(&server, 20);
+    next_release()
+        .install(&connect(&server), LIMIT)
+        .await
+        .unwrap();
+    assert_eq!((stored_in(&server, "v1"), site_writes(&server)), (20, 20));
+    assert!(server.list(MIGRATIONS, "").is_empty());
+}
+
+/// DEF-4
+#[tokio::test(start_paused = true)]
+async fn a_migration_by_the_server_is_found_again_after_an_interruption() {
+    let server = migrating_server_with(20).await;
+    let stop = CancellationToken::new();
+    let (connection, led, stopped) = (connect(&server), next_release(), stop.clone());
+    let leader = tokio::spawn(async move { led.lead(&connection, stopped).await });
+    server
+        .requests()
+        .wait_for(1, |request| {
+            request.is_for(MIGRATIONS) && request.does(Verb::Create)
+        })
+        .await;
+    stop.cancel();
+    leader.await.unwrap();
+    assert!(
+        present(&server)["metadata"]["annotations"].is_object(),
+        "begun"
+    );
+    // The server goes on without the operator, and the next leader finds out.
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(stored_versions(&server), json!(["v1"]));
+    next_release()
+        .lead(&connect(&server), CancellationToken::new())
+        .await;
+    assert_eq!(stored_in(&server, "v1"), 20);
+    assert_eq!(present(&server)["metadata"]["annotations"], json!(null));
+    assert!(server.list(MIGRATIONS, "").is_empty());
+}

@@ -30,7 +30,7 @@ impl LeaderConditions {
     pub(crate) async fn met(&self) {
         self.definitions.installed().await;
         if let Some(certificates) = &self.certificates {
-            certificates.injected().await;
+            certificates.usable().await;
         }
     }
 }

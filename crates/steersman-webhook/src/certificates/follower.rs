@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Secret;
 use steersman_api::{Api, Connection, Error, ProblemLog, kube_client};
 use steersman_object::report;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -48,7 +48,7 @@ impl BuiltInCertificates {
             };
             while !stop.is_cancelled() {
                 Box::pin(follower.round()).await;
-                sleep(follower.pause()).await;
+                follower.rest().await;
             }
         };
         // A read may be dropped at any time.
@@ -71,11 +71,16 @@ impl CertificateFollower<'_> {
         self.check_expiry();
     }
 
-    fn pause(&self) -> Duration {
-        match self.current {
-            Some(_) => self.options.read_interval,
-            None => FIRST_INTERVAL.min(self.options.read_interval),
+    /// Waits until the Secret is to be read again. Without a certificate that is also when a leader in this process may
+    /// have created the Secret.
+    async fn rest(&self) {
+        let interval = self.options.read_interval;
+        if self.current.is_some() {
+            sleep(interval).await;
+            return;
         }
+        let round_ended = self.options.authorities.round_ended();
+        let _ = timeout(FIRST_INTERVAL.min(interval), round_ended).await;
     }
 
     fn use_certificate(&mut self, leaf: KeyedCertificate) {
@@ -94,6 +99,7 @@ impl CertificateFollower<'_> {
                 "the webhook servers present the certificate in the Secret"
             );
             self.current = Some(leaf);
+            self.options.authorities.present();
         }
         self.problems.resolve("secret");
     }

@@ -1,8 +1,8 @@
-//! Handle: the authorities that API servers have to trust, which the leader of a process publishes.
+//! Handle: what the loops of a process tell each other: the authorities, and whether webhooks can be called.
 
 use std::sync::Arc;
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 /// The authorities of a built-in authority, as PEM. Cheap to clone.
@@ -11,6 +11,10 @@ pub(crate) struct TrustedAuthorities {
     pem: Arc<watch::Sender<Option<String>>>,
     /// Cancelled at the end of the leader's first round.
     injected: CancellationToken,
+    /// Cancelled when the servers have a certificate.
+    presented: CancellationToken,
+    /// Notified at the end of each round of the leader.
+    round_ended: Arc<Notify>,
 }
 
 impl TrustedAuthorities {
@@ -18,6 +22,8 @@ impl TrustedAuthorities {
         Self {
             pem: Arc::new(watch::Sender::new(None)),
             injected: CancellationToken::new(),
+            presented: CancellationToken::new(),
+            round_ended: Arc::new(Notify::new()),
         }
     }
 
@@ -37,11 +43,23 @@ impl TrustedAuthorities {
     /// Notes the end of a round of the leader.
     pub(crate) fn end_round(&self) {
         self.injected.cancel();
+        self.round_ended.notify_waiters();
     }
 
-    /// Waits until the leader's first round has ended. Cancel safe.
-    pub(crate) async fn injected(&self) {
+    /// Waits for the end of the leader's next round. Cancel safe.
+    pub(crate) async fn round_ended(&self) {
+        self.round_ended.notified().await;
+    }
+
+    /// Notes that the servers have a certificate.
+    pub(crate) fn present(&self) {
+        self.presented.cancel();
+    }
+
+    /// Waits until the leader's first round has ended, and the servers have a certificate. Cancel safe.
+    pub(crate) async fn usable(&self) {
         self.injected.cancelled().await;
+        self.presented.cancelled().await;
     }
 }
 

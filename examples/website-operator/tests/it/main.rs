@@ -15,3 +15,4 @@ mod failover;
 mod production;
 mod namespaces;
 mod settled;
+mod webhooks;

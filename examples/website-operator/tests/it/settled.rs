@@ -22,6 +22,7 @@ fn operator() -> OperatorTest {
             image: "nginx:1.29".to_owned(),
             replicas: 3,
             pages: "pages".to_owned(),
+            host: None,
         };
         let mut site = Website::new("hello", spec);
         site.metadata.namespace = Some(prepared.namespace().to_owned());

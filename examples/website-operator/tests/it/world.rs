@@ -60,7 +60,7 @@ impl World {
         // The cache of this client never runs; the client is used for live reads and writes.
         let idle = Cache::new(CacheOptions::new()).unwrap();
         let client = Client::new(idle, connection.clone());
-        setup::install(&client).await.unwrap();
+        setup::install(&client, None).await.unwrap();
         let namespace = Namespace {
             metadata: ObjectMeta {
                 generate_name: Some("website-".to_owned()),
@@ -119,6 +119,7 @@ impl World {
             image: "nginx:1.29".into(),
             replicas: 2,
             pages: PAGES.into(),
+            host: None,
         };
         let mut site = Website::new("hello", spec);
         site.metadata.namespace = Some(self.namespace.clone());
