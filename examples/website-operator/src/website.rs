@@ -23,6 +23,7 @@ pub mod versions {
     /// A site to serve: pages from a ConfigMap, by a number of web servers.
     #[derive(CustomResource, Clone, Debug, Deserialize, KubeSchema, PartialEq, Serialize)]
     #[serde(rename_all = "camelCase")]
+    #[expect(clippy::duplicated_attributes, reason = "columns may share a type")]
     #[kube(
         group = "web.example.com",
         kind = "Website",

@@ -195,17 +195,6 @@ impl BuiltInCertificates {
         self.authorities.receiver()
     }
 
-    /// Waits until API servers can call the webhooks of this leader: its servers present a certificate, and the
-    /// [leader](Self::lead) of this process has injected the authorities once, or has tried to. An operator that writes
-    /// objects of its own webhooks waits for it.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
-    pub async fn usable(&self) {
-        self.authorities.usable().await;
-    }
-
     /// Returns the namespace and name of the Service in front of the servers.
     #[must_use]
     pub fn service(&self) -> &ObjectKey {

@@ -54,6 +54,17 @@ impl BuiltInCertificates {
         // A read may be dropped at any time.
         let _ = stop.run_until_cancelled(work).await;
     }
+
+    /// Waits until API servers can call the webhooks of this leader: its servers present a certificate, and the
+    /// [leader](Self::lead) of this process has injected the authorities once, or has tried to. An operator that writes
+    /// objects of its own webhooks waits for it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub async fn usable(&self) {
+        self.authorities.usable().await;
+    }
 }
 
 impl CertificateFollower<'_> {
