@@ -210,9 +210,13 @@ fn integer(schema: &Value, dice: &mut Dice) -> Value {
         dice.pick(&[low, high])
     } else {
         // Around the number that is closest to zero.
-        let start = 0_i64.clamp(low, high.max(low));
-        let near = i64::try_from(dice.below(2000)).unwrap_or_default();
-        start.saturating_add(near - 1000).clamp(low, high.max(low))
+        let middle = 0_i64.clamp(low, high.max(low));
+        let (least, most) = (
+            middle.saturating_sub(1000).max(low),
+            middle.saturating_add(1000).min(high.max(low)),
+        );
+        let near = dice.below(most.abs_diff(least) + 1);
+        least.saturating_add_unsigned(near)
     };
     let step = bound("multipleOf").filter(|step| *step > 0).unwrap_or(1);
     let multiple = drawn - drawn.rem_euclid(step);
