@@ -12,7 +12,7 @@ const HEAD: [&str; 3] = ["apiVersion", "kind", "metadata"];
 const DEPTH: usize = 10;
 
 /// The largest number of elements beyond the least one.
-const ELEMENTS: u64 = 3;
+const ELEMENTS: u64 = 2;
 
 /// Returns a random object of a version of a definition.
 ///

@@ -18,6 +18,10 @@ use crate::random_object;
 /// converted to every other version and back, and one object in ten along a way through several versions. An object
 /// depends on its seed only, so a failure repeats.
 ///
+/// Kept fields make up for a field that a conversion forgets. To find such fields, check
+/// [`Conversions::without_kept_fields`], and let [`adjust`](Self::adjust) remove the fields that another version cannot
+/// hold.
+///
 /// ```
 /// # use kube_derive::CustomResource;
 /// # use schemars::JsonSchema;

@@ -50,6 +50,7 @@ mod shop {
         #[versioned(added(v1beta1, default = 3), removed(v1, default = 5))]
         pub(super) retries: u8,
         #[serde(default)]
+        #[schemars(length(max = 1))]
         pub(crate) shelves: Vec<Shelf>,
         pub(crate) racks: BTreeMap<String, Option<Vec<Shelf>>>,
         pub(crate) mode: Mode,
