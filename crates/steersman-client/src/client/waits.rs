@@ -136,8 +136,8 @@ impl Client {
     /// Installs the definition of a kind: applies it, and waits until the server serves the kind in each version that
     /// the definition serves. An older definition is updated.
     ///
-    /// It is for a flag of an operator, such as `--install`, and for tests and demonstrations. A controller waits for a
-    /// missing kind by itself. Zero and `Duration::MAX` mean no limit.
+    /// It is for tests and demonstrations, and compares nothing: `steersman_definitions::Definitions` refuses what would
+    /// harm stored objects, and migrates them. A controller waits for a missing kind by itself. Zero and `Duration::MAX` mean no limit.
     ///
     /// # Errors
     ///

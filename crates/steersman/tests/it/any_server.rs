@@ -7,4 +7,5 @@ mod events;
 mod metrics;
 mod clusters;
 mod waiting;
+mod definitions;
 mod stand_in;

@@ -360,3 +360,47 @@ async fn a_rotation_goes_on_after_its_leader_was_killed() {
     assert_enough(written, begun.elapsed());
     assert!(standby.leads());
 }
+
+#[tokio::test]
+async fn an_operator_takes_over_the_websites_of_its_first_release() {
+    let (env, home) = configured().await;
+    let server = env.server().unwrap();
+    // The first release had one version, and no webhook.
+    let mut first = serde_json::to_value(website_operator::website::definition()).unwrap();
+    let versions = first["spec"]["versions"].as_array_mut().unwrap();
+    versions.retain(|version| version["name"] == "v1alpha1");
+    versions[0]["storage"] = json!(true);
+    server.install_crd(first).unwrap();
+    for name in ["one", "two"] {
+        let site = site(
+            "v1alpha1",
+            name,
+            &json!({"image": "nginx:1", "servers": 2, "pages": "p"}),
+        );
+        send(server, "v1alpha1", "POST", "", &site).await.unwrap();
+    }
+    let replica = Replica::start(home.path(), "one");
+    server.route_service("default", "website-operator", 443, &replica.url);
+    let migrated = eventually("the websites are stored in v1", || async move {
+        let definition = server
+            .get("customresourcedefinitions.apiextensions.k8s.io", "", KIND)
+            .unwrap();
+        let stored = &definition["status"]["storedVersions"];
+        (*stored == json!(["v1"]))
+            .then_some(())
+            .ok_or_else(|| stored.to_string())
+    });
+    migrated
+        .await
+        .unwrap_or_else(|error| panic!("{error}\n{}", replica.log()));
+    let reconciled = eventually("a website has a status", || async move {
+        let site = send(server, "v1", "GET", "/two", &Value::Null).await?;
+        match (&site["spec"]["replicas"], &site["status"]["conditions"]) {
+            (replicas, conditions) if *replicas == 2 && conditions.is_array() => Ok(()),
+            _ => Err(site.to_string()),
+        }
+    });
+    reconciled
+        .await
+        .unwrap_or_else(|error| panic!("{error}\n{}", replica.log()));
+}
