@@ -78,11 +78,7 @@ async fn a_malformed_kubeconfig_is_named() {
 #[tokio::test]
 async fn an_unreachable_server_is_named() {
     let home = TempDir::new().unwrap();
-    // A port that was just free, and that no program listens on.
-    let port = {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        listener.local_addr().unwrap().port()
-    };
+    let port = free_address().port();
     let server = format!("https://127.0.0.1:{port}");
     std::fs::write(home.path().join("config"), kubeconfig(&server)).unwrap();
     let output = operator(home.path())
@@ -150,6 +146,12 @@ async fn the_definition_in_the_manifests_equals_the_definition_in_the_code() {
         committed.trim_end(),
         "{hint}"
     );
+}
+
+/// Returns an address that was just free, and that no program listens on.
+pub(crate) fn free_address() -> std::net::SocketAddr {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap()
 }
 
 /// Starts an api-server over HTTPS that plays workloads, and a home with a KUBECONFIG that leads

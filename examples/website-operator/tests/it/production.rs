@@ -7,7 +7,7 @@ use steersman_testenv::apiserver::ApiServer;
 use steersman_testenv::apiserver::auth::User;
 use website_operator::website::Website;
 
-use crate::binary::{configured, operator, site};
+use crate::binary::{configured, free_address, operator, site};
 
 const PAGE: &str = include_str!("../../../../crates/steersman/guide/production.md");
 
@@ -17,6 +17,14 @@ fn documents() -> impl Iterator<Item = Value> {
     let blocks = blocks.filter_map(|block| block.split("```").next());
     let documents = blocks.flat_map(|block| block.split("\n---\n"));
     documents.map(|document| serde_saphyr::from_str(document).unwrap())
+}
+
+/// Returns the objects of the manifest of the webhooks.
+fn webhook_objects() -> impl Iterator<Item = Value> {
+    let manifest = include_str!("../../manifests/webhooks.yaml");
+    manifest
+        .split("\n---\n")
+        .map(|text| serde_saphyr::from_str(text).unwrap())
 }
 
 /// Installs the definition of the Prometheus operator's kind, without its schema.
@@ -42,10 +50,7 @@ async fn the_program_runs_with_the_objects_of_the_guide() {
     let (env, home) = configured().await;
     let server = env.server().unwrap();
     install_service_monitors(server);
-    server
-        .install_crd(serde_json::to_value(Website::crd()).unwrap())
-        .unwrap();
-    for document in documents() {
+    for document in documents().chain(webhook_objects()) {
         let name = format!("{} {}", document["kind"], document["metadata"]["name"]);
         if let Err(refused) = server.create(document) {
             panic!("{name}: {refused:?}");
@@ -71,20 +76,29 @@ async fn the_program_runs_with_the_objects_of_the_guide() {
     let token = server.add_user(User::new(account));
     let mut config: Value = serde_saphyr::from_str(&env.kubeconfig().unwrap()).unwrap();
     config["users"][0]["user"] = json!({ "token": token });
+    config["contexts"][0]["context"]["namespace"] = json!("websites-system");
     std::fs::write(home.path().join("config"), config.to_string()).unwrap();
     let pages = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": "pages", "namespace": "default"}, "data": {"index.html": "hi"},
     });
     server.create(pages).unwrap();
+    server
+        .install_crd(serde_json::to_value(Website::crd()).unwrap())
+        .unwrap();
     server.create(site("hello", "pages")).unwrap();
+    let address = free_address();
+    let url = format!("https://{address}");
+    server.route_service("websites-system", "website-operator", 443, &url);
     let mut command = operator(home.path());
     command.env("KUBECONFIG", "config").args([
         "--once",
+        "--install",
         "--leader-elect",
         "--leader-election-namespace=websites-system",
         "--log-level=info",
     ]);
+    command.arg(format!("--webhook-bind-address={address}"));
     let output = command.output().await.unwrap();
     let log = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{log}");

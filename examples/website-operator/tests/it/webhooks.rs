@@ -13,7 +13,7 @@ use tokio::process::Child;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::binary::{configured, operator};
+use crate::binary::{configured, free_address, operator};
 
 const KIND: &str = "websites.web.example.com";
 const SECRET: &str = "website-operator-certificates";
@@ -29,9 +29,7 @@ struct Replica {
 impl Replica {
     /// Starts a replica with authorities that overlap for a second.
     fn start(home: &Path, name: &str) -> Self {
-        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = free.local_addr().unwrap();
-        drop(free);
+        let address = free_address();
         let settings = "operator:\n  certificate-overlap-seconds: 1\n";
         std::fs::write(home.join("settings.yaml"), settings).unwrap();
         let log = home.join(format!("{name}.log"));
