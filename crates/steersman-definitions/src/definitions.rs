@@ -142,6 +142,12 @@ impl Definitions {
             .collect()
     }
 
+    /// Returns each kind that the definitions serve: one per version.
+    #[must_use]
+    pub fn kinds(&self) -> Vec<Gvk> {
+        self.list.iter().flat_map(Definition::served).collect()
+    }
+
     /// Checks the definitions without a server.
     ///
     /// # Errors

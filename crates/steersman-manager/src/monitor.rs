@@ -23,8 +23,8 @@ pub(crate) struct Monitor {
     /// The tasks of the framework that ended although they were not asked to stop.
     ended_tasks: Mutex<Vec<String>>,
     liveness: Mutex<Liveness>,
-    /// The kinds that the manager's own webhooks convert, each in one of its versions.
-    converted: Mutex<Vec<Gvk>>,
+    /// The kinds that the server serves only with the help of the operator, each in one version or several.
+    provided: Mutex<Vec<Gvk>>,
 }
 
 /// How far the run of a manager has come.
@@ -66,20 +66,20 @@ impl Monitor {
             tasks: Mutex::default(),
             ended_tasks: Mutex::default(),
             liveness: Mutex::default(),
-            converted: Mutex::default(),
+            provided: Mutex::default(),
         }
     }
 
-    /// Notes the kinds that the manager's own webhooks convert.
-    pub(crate) fn converts(&self, kinds: Vec<Gvk>) {
-        *self.converted.lock() = kinds;
+    /// Notes kinds that the server serves only with the help of the operator: its webhooks convert them, or its leader
+    /// installs them.
+    pub(crate) fn note_provided(&self, kinds: impl IntoIterator<Item = Gvk>) {
+        self.provided.lock().extend(kinds);
     }
 
-    /// Returns whether a list of this kind may need the manager's own webhook, which is called only when the manager is
-    /// ready (HEALTH-2).
-    pub(crate) fn is_converted_here(&self, kind: &Kind) -> bool {
-        let converted = self.converted.lock();
-        converted.iter().any(|gvk| gvk.same_group_kind(kind.gvk()))
+    /// Returns whether a list of this kind may need the operator, which has to be ready first (HEALTH-2).
+    pub(crate) fn is_provided(&self, kind: &Kind) -> bool {
+        let provided = self.provided.lock();
+        provided.iter().any(|gvk| gvk.same_group_kind(kind.gvk()))
     }
 
     pub(crate) fn stage(&self) -> RunStage {

@@ -47,6 +47,7 @@ impl Manager {
         if definitions.statuses().is_empty() {
             return Ok(());
         }
+        self.shared.monitor.note_provided(definitions.kinds());
         let (followed, connection) = (definitions.clone(), self.connection().clone());
         let follow = from_fn("definitions", Group::Others, |context| async move {
             followed.follow(&connection, context.cancellation()).await;

@@ -97,7 +97,7 @@ impl Manager {
             self.add(server)?;
         }
         if let Some(webhooks) = servers.webhooks() {
-            shared.monitor.converts(webhooks.converted_kinds());
+            shared.monitor.note_provided(webhooks.converted_kinds());
             if let Some(certificates) = webhooks.built_in_certificates() {
                 self.add_certificates(certificates.clone())?;
             }

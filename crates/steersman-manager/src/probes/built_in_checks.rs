@@ -16,7 +16,8 @@ impl Monitor {
     /// Returns the checks of readiness (HEALTH-2). `manager` passes from the start of the manager until its stop, and
     /// `informers` if each declared kind of the manager's own cluster has synced once. A kind that fails later is a
     /// finding and no failure, and so is a kind of another cluster, because clusters come and go, and a kind that the
-    /// manager's own webhook converts, because no webhook is called before the manager is ready.
+    /// manager's own webhook converts or its leader installs: no webhook is called before the manager is ready, and a
+    /// rollout waits for a standby of the next release before that release leads.
     pub(crate) fn ready_checks(&self) -> [Check; 2] {
         let stage = self.stage();
         let manager = match stage {
@@ -29,7 +30,7 @@ impl Monitor {
         let mut all_synced = true;
         for (cluster, report) in &informers {
             let is_awaited = report.is_declared && !report.has_synced;
-            let may_wait = cluster.is_some() || self.is_converted_here(&report.kind);
+            let may_wait = cluster.is_some() || self.is_provided(&report.kind);
             all_synced &= !is_awaited || may_wait;
             if is_awaited || report.state.is_degraded() {
                 findings.push(finding(cluster.as_deref(), report));

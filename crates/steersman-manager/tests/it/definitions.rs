@@ -8,10 +8,13 @@ use serde_json::json;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{Answer, Verb};
 use steersman_definitions::{DefinitionPhase, Definitions};
+use steersman_lease::LeaderElection;
 use steersman_manager::{Error, Manager};
+use steersman_testenv::eventually;
 use tokio::sync::mpsc;
 
 use crate::missing_kinds::Website;
+use crate::probes::{get, listening};
 use crate::world::{Tell, add, config_map, manager_of, soon, start};
 
 const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
@@ -60,6 +63,45 @@ async fn the_first_start_of_an_operator_reconciles_its_own_kind() {
         "metadata": {"name": "a", "namespace": "default"}, "spec": {"image": "nginx"}});
     server.create(site).unwrap();
     assert_eq!(soon(reconciled.recv()).await.unwrap(), "default/a");
+    started.stop().await.unwrap();
+}
+
+/// HEALTH-2
+#[tokio::test]
+async fn a_standby_of_the_next_release_is_ready_before_its_definition_is_installed() {
+    let server = ApiServer::new();
+    // Another replica, of the former release, leads.
+    let lease = json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": "shop", "namespace": "default"},
+        "spec": {"holderIdentity": "former", "leaseDurationSeconds": 3600,
+            "renewTime": "2026-01-01T00:00:00.000000Z"},
+    });
+    server.create(lease).unwrap();
+    let definitions = Definitions::new().with(Website::crd());
+    let manager = manager_of(&server)
+        .health("127.0.0.1:0")
+        .leader_election(LeaderElection::new("shop").namespace("default"))
+        .definitions(definitions)
+        .build()
+        .unwrap();
+    let (told, _reconciled) = mpsc::unbounded_channel();
+    add::<Website>(&manager, Tell(told));
+    let listens = listening(&manager);
+    let started = start(&manager);
+    soon(listens).await.unwrap();
+    let health = manager.health_address().unwrap();
+    let ready = eventually("the standby is ready", || async {
+        match get(health, "/readyz?verbose").await {
+            (200, _) => Ok(()),
+            (_, text) => Err(text),
+        }
+    });
+    ready.await.unwrap();
+    assert_eq!(
+        manager.definitions().statuses()[0].phase,
+        DefinitionPhase::Pending
+    );
     started.stop().await.unwrap();
 }
 

@@ -5,7 +5,7 @@ use steersman::webhook::{ConversionError, Conversions};
 use steersman_harness::{RoundTripProblem, RoundTrips, check_definition};
 
 /// A kind with three versions and every entry of a history.
-#[steersman::versioned(v1alpha1(deprecated = "use v1"), v1beta1, v1, tests = 10_000)]
+#[steersman::versioned(v1alpha1(deprecated = "use v1"), v1beta1, v1, tests = 1_000)]
 mod shop {
     use std::collections::BTreeMap;
 
