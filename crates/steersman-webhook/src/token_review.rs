@@ -71,9 +71,14 @@ pub(crate) async fn review(
         Ok(body) if body["apiVersion"] == "authentication.k8s.io/v1beta1" => "v1beta1",
         _ => "v1",
     };
+    // serde reads a struct from a list, too, by the positions of its members.
+    let has_lists = matches!(&body, Ok(body) if body.is_array() || body["spec"].is_array());
     let read = body.and_then(serde_json::from_value::<WireReview>);
     let status = match read {
         Err(error) => failed(&format!("the body is no TokenReview: {error}")),
+        Ok(_) if has_lists => {
+            failed("the body is no TokenReview: the review or its spec is a list")
+        }
         Ok(review) if review.kind != "TokenReview" => failed("the body is no TokenReview"),
         Ok(review) => {
             let WireSpec { token, audiences } = review.spec;

@@ -68,7 +68,14 @@ async fn each_review_of_a_token_gets_a_status_in_its_version() {
             assert_eq!(answer["apiVersion"], api_version);
         }
     }
-    for body in ["", "[]", "{\"kind\":\"Pod\"}"] {
+    for body in [
+        "",
+        "[]",
+        "{\"kind\":\"Pod\"}",
+        // The members of a review by their positions.
+        "[\"TokenReview\",[\"good\",[\"api\"]]]",
+        "{\"kind\":\"TokenReview\",\"spec\":[\"good\",[\"api\"]]}",
+    ] {
         let answer = review(&webhooks, body.to_owned()).await;
         assert_eq!(answer["status"]["authenticated"], false);
         let error = answer["status"]["error"].as_str().unwrap();
