@@ -1,5 +1,6 @@
-//! Runs the fuzz targets of `steersman-fuzz` with libFuzzer, built by the stable compiler.
+//! Runs the fuzz targets of `steersman-fuzz` and `steersman-webhook-fuzz` with libFuzzer, built by the stable compiler.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -7,9 +8,8 @@ use std::thread;
 
 use parking_lot::Mutex;
 
-/// The package, and its folder with one corpus per target.
-const PACKAGE: &str = "steersman-fuzz";
-const CORPUS: &str = "crates/steersman-fuzz/corpus";
+/// The packages with targets. The folder `corpus` of a package has one folder per target.
+const PACKAGES: [&str; 2] = ["steersman-fuzz", "steersman-webhook-fuzz"];
 
 /// Compiler flags for libFuzzer: coverage counters, a table of their positions, and traced comparisons.
 const INSTRUMENTATION: &[&str] = &[
@@ -29,8 +29,10 @@ const TOO_LARGE: u32 = 2048;
 /// Settings of a search.
 #[derive(Debug)]
 pub(crate) struct Fuzz {
-    /// The names of the targets; empty for all.
+    /// The names of the targets; empty for all of the package, or of all packages.
     pub(crate) targets: Vec<String>,
+    /// The package of the targets; `None` for all packages.
+    pub(crate) package: Option<String>,
     /// The time per target, in seconds.
     pub(crate) seconds: u64,
     /// An input to run instead of a search.
@@ -39,9 +41,17 @@ pub(crate) struct Fuzz {
     pub(crate) keep: bool,
 }
 
+/// A target with its corpus and the binary that runs it.
+#[derive(Debug, Clone)]
+struct BuiltTarget {
+    name: String,
+    corpus: PathBuf,
+    binary: PathBuf,
+}
+
 /// A running target.
 struct Run {
-    target: String,
+    target: BuiltTarget,
     log: PathBuf,
     child: Child,
 }
@@ -51,33 +61,21 @@ struct Run {
 /// # Errors
 /// Names every target with a finding and the command that reproduces it.
 pub(crate) fn run(root: &Path, fuzz: &Fuzz) -> Result<(), String> {
-    let known = targets(root)?;
-    if let Some(unknown) = fuzz.targets.iter().find(|name| !known.contains(name)) {
-        return Err(format!(
-            "there is no target '{unknown}'; the targets are: {}",
-            known.join(", ")
-        ));
-    }
-    let wanted = if fuzz.targets.is_empty() {
-        known
-    } else {
-        fuzz.targets.clone()
-    };
-    let binary = build(root)?;
+    let targets = build(root, wanted(root, fuzz)?)?;
     if let Some(input) = &fuzz.input {
-        let [target] = wanted.as_slice() else {
+        let [target] = targets.as_slice() else {
             return Err("name the target of the input".to_owned());
         };
-        return finish(start(root, &binary, target, &[text(input)])?);
+        return finish(root, start(root, target, &[text(input)])?);
     }
-    let waiting = Mutex::new(wanted.into_iter());
+    let waiting = Mutex::new(targets.iter());
     let findings = Mutex::new(Vec::new());
     let workers = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
         for _ in 0..workers {
             scope.spawn(|| {
                 while let Some(target) = next(&waiting) {
-                    if let Err(finding) = search(root, &binary, &target, fuzz.seconds) {
+                    if let Err(finding) = search(root, target, fuzz.seconds) {
                         findings.lock().push(finding);
                     }
                 }
@@ -89,33 +87,67 @@ pub(crate) fn run(root: &Path, fuzz: &Fuzz) -> Result<(), String> {
         return Err(findings.join("\n"));
     }
     if fuzz.keep {
-        return keep(root, &binary);
+        return keep(root, &targets);
     }
     Ok(())
 }
 
+/// Returns the packages of the targets to run, by the name of the target.
+///
+/// # Errors
+/// Names an unknown package or target, and the known names.
+fn wanted(root: &Path, fuzz: &Fuzz) -> Result<BTreeMap<String, &'static str>, String> {
+    let packages = PACKAGES
+        .into_iter()
+        .filter(|package| fuzz.package.as_deref().is_none_or(|name| name == *package));
+    let mut known = BTreeMap::new();
+    for package in packages {
+        for target in targets(&corpora(root, package))? {
+            known.insert(target, package);
+        }
+    }
+    if known.is_empty() {
+        let packages = PACKAGES.join(", ");
+        return Err(format!("the packages with targets are: {packages}"));
+    }
+    if let Some(unknown) = fuzz.targets.iter().find(|name| !known.contains_key(*name)) {
+        let names: Vec<String> = known.into_keys().collect();
+        return Err(format!(
+            "there is no target '{unknown}'; the targets are: {}",
+            names.join(", ")
+        ));
+    }
+    if !fuzz.targets.is_empty() {
+        known.retain(|name, _| fuzz.targets.contains(name));
+    }
+    Ok(known)
+}
+
 /// Takes the next target. The lock is released before the target runs.
-fn next(waiting: &Mutex<impl Iterator<Item = String>>) -> Option<String> {
+fn next<T>(waiting: &Mutex<impl Iterator<Item = T>>) -> Option<T> {
     waiting.lock().next()
 }
 
 /// Searches with one target, starting from the corpus and the inputs that earlier runs found.
-fn search(root: &Path, binary: &Path, target: &str, seconds: u64) -> Result<(), String> {
-    say(&format!("{target}: {seconds} s"));
+fn search(root: &Path, target: &BuiltTarget, seconds: u64) -> Result<(), String> {
+    say(&format!("{}: {seconds} s", target.name));
     let arguments = [
         format!("-max_total_time={seconds}"),
         "-print_final_stats=1".to_owned(),
-        text(&folder(root, "found", target)),
-        text(&root.join(CORPUS).join(target)),
+        text(&folder(root, "found", &target.name)),
+        text(&target.corpus),
     ];
-    finish(start(root, binary, target, &arguments)?)
+    finish(root, start(root, target, &arguments)?)
 }
 
-/// Returns the names of the targets, which are the folders of the corpus.
-fn targets(root: &Path) -> Result<Vec<String>, String> {
-    let folder = root.join(CORPUS);
-    let entries =
-        fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+/// Returns the folder of a package with one corpus per target.
+fn corpora(root: &Path, package: &str) -> PathBuf {
+    root.join("crates").join(package).join("corpus")
+}
+
+/// Returns the names of the targets, which are the folders in the folder of the corpora.
+fn targets(folder: &Path) -> Result<Vec<String>, String> {
+    let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let mut names: Vec<String> = entries
         .filter_map(Result::ok)
         .filter(|entry| entry.path().is_dir())
@@ -125,33 +157,34 @@ fn targets(root: &Path) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// Builds the binary. With an explicit target platform the flags do not apply to build scripts and
-/// procedural macros, which could not be linked with them.
-fn build(root: &Path) -> Result<PathBuf, String> {
+/// Builds the binaries of the packages that have these targets. With an explicit target platform the flags do not apply
+/// to build scripts and procedural macros, which could not be linked with them.
+fn build(root: &Path, wanted: BTreeMap<String, &'static str>) -> Result<Vec<BuiltTarget>, String> {
     let host = host()?;
-    let status = Command::new("cargo")
-        .current_dir(root)
-        .args([
-            "build",
-            "--locked",
-            "--profile",
-            "fuzz",
-            "--package",
-            PACKAGE,
-        ])
-        .args(["--features", "libfuzzer", "--target", &host])
-        .env("CARGO_TARGET_DIR", root.join("target/fuzz"))
-        .env("CARGO_ENCODED_RUSTFLAGS", INSTRUMENTATION.join("\u{1f}"))
-        .status()
-        .map_err(|error| format!("cargo could not be started: {error}"))?;
-    if !status.success() {
-        return Err("the fuzz targets could not be built".to_owned());
+    let target_folder = root.join("target/fuzz");
+    for package in PACKAGES {
+        if !wanted.values().any(|wanted| *wanted == package) {
+            continue;
+        }
+        let status = Command::new("cargo")
+            .current_dir(root)
+            .args(["build", "--locked", "--profile", "fuzz"])
+            .args(["--package", package])
+            .args(["--features", "libfuzzer", "--target", &host])
+            .env("CARGO_TARGET_DIR", &target_folder)
+            .env("CARGO_ENCODED_RUSTFLAGS", INSTRUMENTATION.join("\u{1f}"))
+            .status()
+            .map_err(|error| format!("cargo could not be started: {error}"))?;
+        if !status.success() {
+            return Err(format!("the fuzz targets of {package} could not be built"));
+        }
     }
-    Ok(root
-        .join("target/fuzz")
-        .join(host)
-        .join("fuzz")
-        .join(PACKAGE))
+    let built = wanted.into_iter().map(|(name, package)| BuiltTarget {
+        corpus: corpora(root, package).join(&name),
+        binary: target_folder.join(&host).join("fuzz").join(package),
+        name,
+    });
+    Ok(built.collect())
 }
 
 /// Returns the target triple of this machine.
@@ -168,7 +201,8 @@ fn host() -> Result<String, String> {
 }
 
 /// Starts the binary on one target, with `arguments` in addition to those of every run.
-fn start(root: &Path, binary: &Path, target: &str, arguments: &[String]) -> Result<Run, String> {
+fn start(root: &Path, built: &BuiltTarget, arguments: &[String]) -> Result<Run, String> {
+    let target = built.name.as_str();
     let log = folder(root, "logs", target).with_extension("txt");
     let findings = folder(root, "findings", target);
     let io = |error: std::io::Error| format!("{target}: {error}");
@@ -179,7 +213,7 @@ fn start(root: &Path, binary: &Path, target: &str, arguments: &[String]) -> Resu
     ] {
         fs::create_dir_all(needed).map_err(io)?;
     }
-    let child = Command::new(binary)
+    let child = Command::new(&built.binary)
         .env("FUZZ_TARGET", target)
         .env("RUST_BACKTRACE", "0")
         .arg(format!("-artifact_prefix={}/", findings.display()))
@@ -192,15 +226,15 @@ fn start(root: &Path, binary: &Path, target: &str, arguments: &[String]) -> Resu
         .spawn()
         .map_err(io)?;
     Ok(Run {
-        target: target.to_owned(),
+        target: built.clone(),
         log,
         child,
     })
 }
 
 /// Waits for the end of a run and reports its statistics or its finding.
-fn finish(mut run: Run) -> Result<(), String> {
-    let target = &run.target;
+fn finish(root: &Path, mut run: Run) -> Result<(), String> {
+    let target = &run.target.name;
     let status = run
         .child
         .wait()
@@ -229,20 +263,24 @@ fn finish(mut run: Run) -> Result<(), String> {
         .collect();
     Err(format!(
         "{target}: a finding ({status}). {}\n  the log: {}\n  again: cargo xtask fuzz {target} --input {input}\n  \
-         after the fix, keep the input in {CORPUS}/{target}",
+         after the fix, keep the input in {}",
         last.last()
             .unwrap_or(&"No panic: the input was too slow or needed too much memory."),
         run.log.display(),
+        run.target
+            .corpus
+            .strip_prefix(root)
+            .unwrap_or(&run.target.corpus)
+            .display(),
     ))
 }
 
 /// Adds inputs to the corpus that reach code that the corpus does not reach.
-fn keep(root: &Path, binary: &Path) -> Result<(), String> {
-    for target in targets(root)? {
-        let corpus = root.join(CORPUS).join(&target);
-        let found = folder(root, "found", &target);
-        let arguments = ["-merge=1".to_owned(), text(&corpus), text(&found)];
-        finish(start(root, binary, &target, &arguments)?)?;
+fn keep(root: &Path, targets: &[BuiltTarget]) -> Result<(), String> {
+    for target in targets {
+        let found = folder(root, "found", &target.name);
+        let arguments = ["-merge=1".to_owned(), text(&target.corpus), text(&found)];
+        finish(root, start(root, target, &arguments)?)?;
     }
     Ok(())
 }

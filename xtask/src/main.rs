@@ -3,7 +3,7 @@
 //! - `cargo xtask tidy` checks the repository's own rules.
 //! - `cargo xtask ci` runs the steps of continuous integration.
 //! - `cargo xtask schemas` writes the tables of Kubernetes' own types.
-//! - `cargo xtask fuzz` searches for input that makes the API server panic or misbehave.
+//! - `cargo xtask fuzz` searches for input that makes the API server or a webhook panic or misbehave.
 //! - `cargo xtask conformance` compares the API server with recorded conversations.
 //! - `cargo xtask seeds` runs seeded simulations of informers, caches and clients.
 //! - `cargo xtask bench` runs the benchmarks.
@@ -61,6 +61,7 @@ fn main() -> ExitCode {
         }
         Chore::Fuzz {
             targets,
+            package,
             seconds,
             input,
             keep,
@@ -68,6 +69,7 @@ fn main() -> ExitCode {
             &root,
             &Fuzz {
                 targets,
+                package,
                 seconds,
                 input,
                 keep,

@@ -58,6 +58,7 @@ const FACADE: &str = "steersman";
 const HARNESS: &str = "steersman-harness";
 const BENCH: &str = "steersman-bench";
 const FUZZ: &str = "steersman-fuzz";
+const WEBHOOK_FUZZ: &str = "steersman-webhook-fuzz";
 
 /// External crates that the pure crates and machines of the API server must not depend on: connections
 /// and other definitions of protocol types.
@@ -179,6 +180,11 @@ const RANKS: &[Row] = &[
     Row {
         name: WEBHOOK,
         may: &[CLIENT, SERVE, API, OBJECT],
+        never: &[],
+    },
+    Row {
+        name: WEBHOOK_FUZZ,
+        may: &[WEBHOOK, OBJECT],
         never: &[],
     },
     Row {
