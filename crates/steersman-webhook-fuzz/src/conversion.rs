@@ -137,28 +137,28 @@ fn check_same(original: &Value, back: &Value) {
     assert_eq!(back["apiVersion"], original["apiVersion"]);
     assert_eq!(metadata(back), metadata(original));
     let conversions = conversions();
-    let typed = |object: &Value| {
+    let bare = |object: &Value| {
         let mut object = object.clone();
         object["metadata"] = json!({});
-        conversions.encoded(&object)
+        object
     };
-    assert_eq!(typed(back), typed(original), "{back} was {original}");
-    let mut original = original.clone();
-    original["metadata"] = json!({});
-    assert!(has_members(back, &original), "{back} was {original}");
+    let (original, back) = (bare(original), bare(back));
+    // An object that no type can read is converted to its own version alone.
+    if let Ok(typed) = conversions.encoded(&original) {
+        let found = conversions.encoded(&back);
+        assert_eq!(found, Ok(typed), "{back} was {original}");
+    }
+    assert!(has_members(&back, &original), "{back} was {original}");
 }
 
 /// Returns the metadata without the annotations of conversions, and without an empty list of annotations.
 fn metadata(object: &Value) -> Value {
     let mut metadata = object["metadata"].clone();
-    if let Some(annotations) = metadata["annotations"].as_object_mut() {
-        annotations.retain(|name, _| !name.starts_with(KEPT_FIELDS));
-        if annotations.is_empty() {
-            metadata["annotations"] = Value::Null;
+    if let Some(members) = metadata.as_object_mut() {
+        if let Some(Value::Object(annotations)) = members.get_mut("annotations") {
+            annotations.retain(|name, _| !name.starts_with(KEPT_FIELDS));
         }
-    }
-    if let Some(metadata) = metadata.as_object_mut() {
-        metadata.retain(|name, value| name != "annotations" || !value.is_null());
+        members.retain(|name, value| name != "annotations" || *value != json!({}));
     }
     metadata
 }

@@ -203,6 +203,20 @@ proptest! {
 }
 
 /// CONV-2
+#[tokio::test(start_paused = true)]
+async fn a_number_keeps_all_its_digits() {
+    let number = "9.536743164034567e-7";
+    let object = shop("v1", &json!({"host": "a.org", "later": "NUMBER"}));
+    for desired in VERSIONS {
+        let mut review = review(&json!([object]));
+        review["request"]["desiredAPIVersion"] = json!(group_version(desired));
+        let body = review.to_string().replace("\"NUMBER\"", number);
+        let answer = answered(body).await.to_string();
+        assert!(answer.contains(number), "{answer}");
+    }
+}
+
+/// CONV-2
 #[test]
 fn a_change_in_an_older_version_keeps_the_fields_that_it_cannot_hold() {
     let conversions = conversions();
