@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -44,6 +45,7 @@ use crate::status_board::{DefinitionReport, StatusBoard};
 pub struct Definitions {
     list: Vec<Definition>,
     settle: Duration,
+    migrates: bool,
     authorities: Option<watch::Receiver<Option<String>>>,
     metrics: Option<DefinitionMetrics>,
     board: Arc<StatusBoard>,
@@ -51,8 +53,8 @@ pub struct Definitions {
 
 /// The first and the longest pause before another try.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
-/// The pause before a definition that was refused, or an object that was, is tried again.
-const AFTER_REFUSAL: Duration = Duration::from_secs(30);
+/// The first and the longest pause before refused objects are tried again; the first one also for a refused definition.
+const AFTER_REFUSAL: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(3600));
 /// The pause between two reads of a replica that waits for its leader.
 const READ_INTERVAL: Duration = Duration::from_secs(5);
 /// The default of [`Definitions::settle`].
@@ -72,6 +74,7 @@ impl Definitions {
         Self {
             list: Vec::new(),
             settle: SETTLE,
+            migrates: true,
             authorities: None,
             metrics: None,
             board: Arc::new(StatusBoard::new(std::iter::empty())),
@@ -94,9 +97,7 @@ impl Definitions {
 
     /// Leaves the stored objects of every definition in their versions; see [`Definition::without_migration`].
     pub fn without_migration(mut self) -> Self {
-        for definition in &mut self.list {
-            definition.is_migrated = false;
-        }
+        self.migrates = false;
         self
     }
 
@@ -142,6 +143,26 @@ impl Definitions {
             .collect()
     }
 
+    /// Checks that each definition of these kinds names the webhook that converts its objects: without it an API server
+    /// takes the fields of one version for those of another.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unusable`].
+    pub fn check_conversions(&self, kinds: &[Gvk]) -> Result<(), Error> {
+        let is_converted = |one: &&Definition| kinds.iter().any(|kind| one.defines(kind));
+        let mut converted = self.list.iter().filter(is_converted);
+        match converted.find(|one| one.served().len() > 1 && !one.has_conversion()) {
+            None => Ok(()),
+            Some(definition) => Err(Error::Unusable {
+                definition: definition.name().to_owned(),
+                problem: "the webhooks convert its objects, and it names no conversion: use `Definition::converted_by` \
+                          with the Service of the webhooks, or built-in certificates"
+                    .to_owned(),
+            }),
+        }
+    }
+
     /// Returns each kind that the definitions serve: one per version.
     #[must_use]
     pub fn kinds(&self) -> Vec<Gvk> {
@@ -171,6 +192,18 @@ impl Definitions {
     /// Cancel safe.
     pub async fn installed(&self) {
         self.board.usable().await;
+    }
+
+    /// Waits until the [leader](Self::lead) of this process has installed each definition, or found it installed: at once,
+    /// if there is none. What a standby has read may be out of date when it leads.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub async fn confirmed(&self) {
+        if !self.list.is_empty() {
+            self.board.confirmed().await;
+        }
     }
 
     /// Installs the definitions and migrates their objects, without a manager and without a second try: for a flag of a
@@ -206,12 +239,16 @@ impl Definitions {
         let connection = &connection.clone().user_agent_suffix(AGENT);
         let work = async {
             let client = &connect(connection).await;
+            let missing = &AtomicUsize::new(self.list.len());
             let lives = self.list.iter().map(|definition| async move {
                 let installer = self.installer(definition, connection, client);
                 // Boxed, because these futures are large.
                 let install =
                     || Box::pin(async { installer.install(UNTIL_SERVED).await.map(|()| true) });
                 until_done(&installer, install).await;
+                if missing.fetch_sub(1, Ordering::Relaxed) == 1 {
+                    self.board.confirm();
+                }
                 if is_migrated(&installer) {
                     until_done(&installer, || Box::pin(installer.migrate())).await;
                 }
@@ -260,6 +297,7 @@ impl Definitions {
         let mut installer = Installer::new(definition, report, connection, client.clone());
         installer.authorities = self.authorities.clone();
         installer.settle = self.settle;
+        installer.is_migrated &= self.migrates;
         installer
     }
 }
@@ -272,7 +310,7 @@ impl From<CustomResourceDefinition> for Definition {
 
 /// Returns whether objects are migrated: the stored version of a kept definition is that of another release.
 fn is_migrated(installer: &Installer<'_>) -> bool {
-    installer.definition.is_migrated && installer.report.phase() != DefinitionPhase::Kept
+    installer.is_migrated && installer.report.phase() != DefinitionPhase::Kept
 }
 
 /// Makes the client of a loop.
@@ -298,7 +336,7 @@ where
     F: Future<Output = Result<bool, Error>>,
 {
     let mut problems = ProblemLog::default();
-    let mut pause = PAUSES.0;
+    let (mut pause, mut after_refusal) = (PAUSES.0, AFTER_REFUSAL.0);
     loop {
         match step().await {
             Ok(true) => {
@@ -313,10 +351,21 @@ where
             Ok(false) => {}
             Err(error) => {
                 note(installer, &error, &mut problems);
-                let is_refused =
-                    matches!(error, Error::Narrowed { .. } | Error::NotMigrated { .. });
-                sleep(if is_refused { AFTER_REFUSAL } else { pause }).await;
-                pause = (pause * 2).min(PAUSES.1);
+                let next = match error {
+                    // Another try writes each object of the definition once more.
+                    Error::NotMigrated { .. } => {
+                        let now = after_refusal;
+                        after_refusal = (now * 2).min(AFTER_REFUSAL.1);
+                        now
+                    }
+                    Error::Narrowed { .. } => AFTER_REFUSAL.0,
+                    _ => {
+                        let now = pause;
+                        pause = (now * 2).min(PAUSES.1);
+                        now
+                    }
+                };
+                sleep(next).await;
             }
         }
     }
@@ -335,13 +384,13 @@ fn note(installer: &Installer<'_>, error: &Error, problems: &mut ProblemLog) {
         warn!(
             definition,
             error,
-            "the definition cannot be kept, trying again: the operator needs get, create and patch of \
+            "the definition cannot be installed or migrated, trying again: the operator needs get, create and patch of \
              customresourcedefinitions, patch of customresourcedefinitions/status, and list and patch of its kind"
         );
     } else {
         warn!(
             definition,
-            error, "the definition cannot be kept, trying again"
+            error, "the definition cannot be installed or migrated, trying again"
         );
     }
 }

@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::migration::Migration;
 use crate::plan::{Plan, plan};
 use crate::progress::{Progress, StoredObjects};
+use crate::release_history::ReleaseHistory;
 use crate::requests::DefinitionRequests;
 use crate::server_migration::{self, ServerMigration};
 use crate::status::DefinitionPhase;
@@ -30,6 +31,8 @@ pub(crate) struct Installer<'a> {
     pub(crate) authorities: Option<watch::Receiver<Option<String>>>,
     /// The pause until every API server sees a changed definition.
     pub(crate) settle: Duration,
+    /// Whether stored objects are migrated.
+    pub(crate) is_migrated: bool,
 }
 
 /// The pause between two reads of a definition that is not served yet.
@@ -53,6 +56,7 @@ impl<'a> Installer<'a> {
             mapper: Mapper::new(connection.clone()),
             authorities: None,
             settle: Duration::ZERO,
+            is_migrated: definition.is_migrated,
         }
     }
 
@@ -64,7 +68,12 @@ impl<'a> Installer<'a> {
             &self.definition.content,
             &self.definition.accepted,
         ) {
-            Plan::Create | Plan::Update => {}
+            Plan::Create | Plan::Update | Plan::MigrateFirst(_) => {
+                // A problem of the leader's own tries stays.
+                if self.report.phase() == DefinitionPhase::Refused {
+                    self.report.enter(DefinitionPhase::Pending, None);
+                }
+            }
             Plan::Unchanged => {
                 if present.as_ref().and_then(obstacle).is_none() {
                     self.report.enter(DefinitionPhase::Installed, None);
@@ -93,6 +102,14 @@ impl<'a> Installer<'a> {
                     return Ok(());
                 }
                 Plan::Refuse(problems) => return Err(self.refuse(problems)),
+                Plan::MigrateFirst(problems) => {
+                    if !self.is_migrated {
+                        return Err(self.refuse(problems));
+                    }
+                    // Boxed, because the future is large.
+                    while !Box::pin(self.migrate()).await? {}
+                    continue;
+                }
                 Plan::Create => true,
                 Plan::Update => false,
             };
@@ -120,6 +137,9 @@ impl<'a> Installer<'a> {
     /// webhook.
     async fn complete(&self, present: Option<&Value>) -> Value {
         let mut content = self.definition.content.clone();
+        let mut history = present.map(ReleaseHistory::read).unwrap_or_default();
+        history.add(&content);
+        history.write(&mut content);
         content["apiVersion"] = json!("apiextensions.k8s.io/v1");
         content["kind"] = json!("CustomResourceDefinition");
         if let Some(present) = present {
@@ -152,7 +172,7 @@ impl<'a> Installer<'a> {
                 definition = self.report.name,
                 differences = more.join("; "),
                 "the definition on the server accepts more than this operator's, which is that of an earlier release or \
-                 narrower by mistake: it is left as it is; to narrow it, use Definition::accept_narrowing"
+                 narrower by mistake: the one on the server stays; to narrow it, use Definition::accept_narrowing"
             );
         }
         self.report.enter(DefinitionPhase::Kept, None);
@@ -173,7 +193,7 @@ impl<'a> Installer<'a> {
         let begun = Instant::now();
         loop {
             let problem = match self.requests.read().await? {
-                None => Some("it was deleted".to_owned()),
+                None => Some("the definition was deleted".to_owned()),
                 Some(definition) => obstacle(&definition),
             };
             let problem = match problem {
@@ -228,6 +248,10 @@ impl<'a> Installer<'a> {
         if !stored.need_migration() {
             if stored.has_annotation {
                 self.requests.annotate(None).await?;
+            }
+            if self.report.phase() == DefinitionPhase::Migrating {
+                // Another leader, or a request with a lost answer, has finished the migration.
+                self.report.enter(DefinitionPhase::Installed, None);
             }
             return Ok(true);
         }
@@ -313,7 +337,7 @@ fn obstacle(definition: &Value) -> Option<String> {
                 let message = condition["message"].as_str().unwrap_or_default();
                 return Some(format!("{kind} is false: {message}"));
             }
-            None => return Some(format!("it has no condition {kind}")),
+            None => return Some(format!("the definition has no condition {kind}")),
         }
     }
     None

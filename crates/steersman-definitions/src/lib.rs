@@ -10,6 +10,7 @@
 //! - [`status`] has [`DefinitionStatus`].
 //! - [`metrics`] has [`DefinitionMetrics`].
 //! - [`definition`] has [`Definition`].
+//! - `normal_form` writes definitions in one notation, and `release_history` remembers which ones were installed.
 //! - `schema_narrowing` compares two schemas.
 //! - `progress` reads and writes how far a migration is.
 //! - `narrowing` compares two definitions, and `plan` decides what is written.
@@ -24,6 +25,8 @@ pub mod error;
 pub mod status;
 pub mod metrics;
 pub mod definition;
+mod normal_form;
+mod release_history;
 mod schema_narrowing;
 mod progress;
 mod narrowing;

@@ -154,16 +154,26 @@ impl<'a> Migration<'a> {
                 (key, answer)
             })
             .buffer_unordered(AT_ONCE);
-        let mut stored = 0;
+        let (mut stored, mut forbidden, mut others) = (0, None, 0);
         while let Some((key, answer)) = answers.next().await {
             match answer {
                 Ok(_) => stored += 1,
                 Err(error) if error.is_conflict() || error.is_not_found() => stored += 1,
-                Err(error) if is_refusal(&error) => self.refused.add(&key, &error),
+                Err(error) if is_refusal(&error) => {
+                    self.refused.add(&key, &error);
+                    match error.is_forbidden() {
+                        true => forbidden = Some(error),
+                        false => others += 1,
+                    }
+                }
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(stored)
+        match forbidden {
+            // The operator lacks a permission; the objects are fine.
+            Some(error) if stored == 0 && others == 0 => Err(error.into()),
+            _ => Ok(stored),
+        }
     }
 
     /// DEF-4: saves the progress in the definition. Without it, an interrupted migration begins anew.

@@ -21,23 +21,31 @@ pub(crate) fn compare_definitions(present: &Value, wanted: &Value) -> Comparison
     let (before, now) = (versions(present), versions(wanted));
     let stored = names(&present["status"]["storedVersions"]);
     let is_migrated = !StoredObjects::read(present).is_some_and(|stored| stored.need_migration());
-    let newest = now
-        .iter()
+    let served = now.iter().filter(|version| version["served"] == true);
+    let newest = served
         .map(|version| name(version))
         .max_by_key(|name| priority(name));
+    let is_newer = |version: &str| newest.is_none_or(|newest| priority(version) > priority(newest));
     for old in &before {
         let version = name(old);
         if let Some(new) = now.iter().find(|new| name(new) == version) {
             compare_versions(old, new, &mut comparison.lost);
             compare_versions(new, old, &mut comparison.gained);
+            if old["served"] == true && new["served"] != true && is_newer(version) {
+                let problem = "the version is served and newer than all that the operator serves";
+                comparison.lost.push(narrowing(version, problem));
+            }
             continue;
         }
         // DEF-1
         if stored.contains(&version) || !is_migrated {
-            let problem = "the version is removed, but objects may be stored in it: keep it (it may be unserved) until a \
-                           release has migrated them";
-            comparison.lost.push(narrowing(version, problem));
-        } else if newest.is_some_and(|newest| priority(version) > priority(newest)) {
+            let problem = "the version is removed, but objects may be stored in it: a release that has both versions and \
+                           stores the next one has to migrate them first";
+            comparison.lost.push(Narrowing {
+                is_stored_version: true,
+                ..narrowing(version, problem)
+            });
+        } else if is_newer(version) {
             let problem = "the version is newer than all of the operator's";
             comparison.lost.push(narrowing(version, problem));
         }
@@ -87,6 +95,7 @@ fn narrowing(path: &str, problem: &str) -> Narrowing {
     Narrowing {
         path: path.to_owned(),
         problem: problem.to_owned(),
+        is_stored_version: false,
     }
 }
 

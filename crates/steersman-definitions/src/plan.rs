@@ -1,8 +1,10 @@
 //! Machine: decides whether a definition is written, left as it is, or refused.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::narrowing::compare_definitions;
+use crate::normal_form::normalized;
+use crate::release_history::ReleaseHistory;
 use crate::schema_narrowing::Narrowing;
 
 /// What to do about a definition.
@@ -14,9 +16,12 @@ pub(crate) enum Plan {
     Update,
     /// The definition on the server is the wanted one.
     Unchanged,
-    /// The definition on the server accepts all that the wanted one accepts, and more: that of a later release. Each
-    /// text is a field with a difference.
+    /// The definition on the server is that of a later release: it accepts all that the wanted one accepts, and more, or
+    /// it was installed after the wanted one. Each text is a field with a difference.
     Keep(Vec<String>),
+    /// Objects have to leave the versions that the wanted definition lacks, and then it is compared again. Each text is
+    /// such a version.
+    MigrateFirst(Vec<String>),
     /// Neither accepts all that the other accepts. Each text is a field that would accept less.
     Refuse(Vec<String>),
 }
@@ -27,19 +32,34 @@ pub(crate) fn plan(present: Option<&Value>, wanted: &Value, accepted: &[String])
         return Plan::Create;
     };
     let comparison = compare_definitions(present, wanted);
-    let lost: Vec<String> = comparison
-        .lost
-        .iter()
-        .filter(|narrowing| !is_accepted(narrowing, accepted))
-        .map(|narrowing| format!("{}: {}", narrowing.path, narrowing.problem))
-        .collect();
-    match (lost.is_empty(), comparison.gained.is_empty()) {
-        (true, _) if is_installed(present, wanted) => Plan::Unchanged,
-        (true, _) => Plan::Update,
-        // DEF-2
-        (false, true) => Plan::Keep(lost),
-        (false, false) => Plan::Refuse(lost),
+    let lost = comparison.lost.iter();
+    let lost: Vec<&Narrowing> = lost.filter(|one| !is_accepted(one, accepted)).collect();
+    let texts = || -> Vec<String> {
+        let text = |one: &&Narrowing| format!("{}: {}", one.path, one.problem);
+        lost.iter().map(text).collect()
+    };
+    if lost.is_empty() {
+        return match is_installed(present, wanted) {
+            true => Plan::Unchanged,
+            false => Plan::Update,
+        };
     }
+    let is_stored_as_wanted = stored_version(present) == stored_version(wanted);
+    if is_stored_as_wanted && lost.iter().all(|one| one.is_stored_version) {
+        return Plan::MigrateFirst(texts());
+    }
+    // DEF-2
+    if comparison.gained.is_empty() || ReleaseHistory::read(present).is_former(wanted) {
+        return Plan::Keep(texts());
+    }
+    Plan::Refuse(texts())
+}
+
+/// Returns the version in which a definition stores objects.
+fn stored_version(definition: &Value) -> Option<&str> {
+    let versions = definition["spec"]["versions"].as_array()?;
+    let stored = versions.iter().find(|version| version["storage"] == true)?;
+    stored["name"].as_str()
 }
 
 /// Returns whether a path that the operator accepts is that of the narrowing, or above it.
@@ -48,7 +68,8 @@ fn is_accepted(narrowing: &Narrowing, accepted: &[String]) -> bool {
         let rest = narrowing.path.strip_prefix(path.as_str());
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
     };
-    accepted.iter().any(below)
+    // DEF-1: objects in a removed version could not be read any more.
+    !narrowing.is_stored_version && accepted.iter().any(below)
 }
 
 /// Returns whether the definition on the server is the wanted one. The versions have to be equal, because a removed
@@ -74,25 +95,6 @@ fn has_all(present: &Value, wanted: &Value) -> bool {
         }
         (present, Value::Array(wanted)) => present.is_null() && wanted.is_empty(),
         (present, wanted) => normalized(present) == normalized(wanted),
-    }
-}
-
-/// Returns a value in one notation: without members that are null, false or an empty list, and with numbers as floats.
-fn normalized(value: &Value) -> Value {
-    let is_absent = |value: &Value| {
-        value.is_null() || *value == false || value.as_array().is_some_and(Vec::is_empty)
-    };
-    match value {
-        Value::Object(members) => {
-            let members = members
-                .iter()
-                .map(|(name, value)| (name.clone(), normalized(value)));
-            let members: Map<_, _> = members.filter(|(_, value)| !is_absent(value)).collect();
-            Value::Object(members)
-        }
-        Value::Array(items) => Value::Array(items.iter().map(normalized).collect()),
-        Value::Number(number) => number.as_f64().map_or_else(|| value.clone(), Value::from),
-        value => value.clone(),
     }
 }
 
@@ -164,6 +166,75 @@ mod tests {
             plan(Some(&present), &wanted, &["v1".to_owned()]),
             Plan::Update
         );
+    }
+
+    #[test]
+    fn defaults_and_large_numbers_are_compared_as_they_are() {
+        let with_default = |value: &Value| {
+            definition(&record(
+                &json!({"a": {"type": "boolean", "default": value}}),
+            ))
+        };
+        let without = definition(&record(&json!({"a": {"type": "boolean"}})));
+        let (no, empty) = (with_default(&json!(false)), with_default(&json!([])));
+        assert_eq!(plan(Some(&without), &no, &[]), Plan::Update);
+        assert_eq!(plan(Some(&no), &without, &[]), Plan::Update);
+        assert_eq!(plan(Some(&without), &empty, &[]), Plan::Update);
+        let bound = |maximum: i64| {
+            definition(&record(
+                &json!({"a": {"type": "integer", "maximum": maximum}}),
+            ))
+        };
+        let (lower, higher) = (bound(9_007_199_254_740_992), bound(9_007_199_254_740_993));
+        assert_ne!(plan(Some(&lower), &higher, &[]), Plan::Unchanged);
+    }
+
+    /// DEF-1
+    #[test]
+    fn objects_leave_a_version_before_it_is_removed() {
+        let version = |name: &str, stored: bool| {
+            json!({"name": name, "served": true, "storage": stored, "schema": {"openAPIV3Schema": {
+                "type": "object",
+            }}})
+        };
+        let mut wanted = definition(&json!({}));
+        wanted["spec"]["versions"] = json!([version("v1", true)]);
+        let mut present = wanted.clone();
+        present["spec"]["versions"] = json!([version("v1alpha1", false), version("v1", true)]);
+        present["status"]["storedVersions"] = json!(["v1alpha1", "v1"]);
+        let accepted = ["v1alpha1".to_owned()];
+        assert!(matches!(
+            plan(Some(&present), &wanted, &accepted),
+            Plan::MigrateFirst(_)
+        ));
+        present["status"]["storedVersions"] = json!(["v1"]);
+        assert_eq!(plan(Some(&present), &wanted, &[]), Plan::Update);
+        // Only the release in between changes the version in which objects are stored.
+        present["spec"]["versions"] = json!([version("v1alpha1", true)]);
+        present["status"]["storedVersions"] = json!(["v1alpha1"]);
+        assert!(matches!(
+            plan(Some(&present), &wanted, &[]),
+            Plan::Refuse(_)
+        ));
+    }
+
+    /// DEF-2
+    #[test]
+    fn a_rollback_behind_an_accepted_narrowing_keeps_the_later_definition() {
+        let first = definition(&record(
+            &json!({"a": {"type": "string"}, "b": {"type": "string"}}),
+        ));
+        let mut second = definition(&record(
+            &json!({"a": {"type": "string"}, "c": {"type": "string"}}),
+        ));
+        assert!(matches!(plan(Some(&second), &first, &[]), Plan::Refuse(_)));
+        let mut history = ReleaseHistory::default();
+        history.add(&first);
+        history.add(&second);
+        history.write(&mut second);
+        assert!(matches!(plan(Some(&second), &first, &[]), Plan::Keep(_)));
+        let third = definition(&record(&json!({"d": {"type": "string"}})));
+        assert!(matches!(plan(Some(&second), &third, &[]), Plan::Refuse(_)));
     }
 
     /// DEF-2

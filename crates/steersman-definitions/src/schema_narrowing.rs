@@ -11,6 +11,8 @@ pub(crate) struct Narrowing {
     pub(crate) path: String,
     /// The difference.
     pub(crate) problem: String,
+    /// Whether a version is removed in which objects may be stored.
+    pub(crate) is_stored_version: bool,
 }
 
 /// The values that a schema accepts at one place, as far as its types say.
@@ -18,20 +20,20 @@ type Types = BTreeSet<String>;
 
 /// The fields that the API server defines itself at the root of an object.
 const HEAD: [&str; 3] = ["apiVersion", "kind", "metadata"];
-/// The bounds of a schema, the words for them, and whether a smaller value accepts less.
-const BOUNDS: [(&str, &str, bool); 8] = [
-    ("maximum", "maximum", true),
-    ("minimum", "minimum", false),
-    ("maxLength", "greatest length", true),
-    ("minLength", "least length", false),
-    ("maxItems", "greatest number of items", true),
-    ("minItems", "least number of items", false),
-    ("maxProperties", "greatest number of entries", true),
-    ("minProperties", "least number of entries", false),
+/// The bounds of a schema, and whether a smaller value accepts less.
+const BOUNDS: [(&str, bool); 8] = [
+    ("maximum", true),
+    ("minimum", false),
+    ("maxLength", true),
+    ("minLength", false),
+    ("maxItems", true),
+    ("minItems", false),
+    ("maxProperties", true),
+    ("minProperties", false),
 ];
 /// The formats that API servers check (`SupportedVersionedFormats` of apiextensions, and the numeric ones). All other
 /// formats are words for readers.
-const CHECKED_FORMATS: [&str; 25] = [
+const CHECKED_FORMATS: [&str; 29] = [
     "bsonobjectid",
     "byte",
     "cidr",
@@ -56,7 +58,11 @@ const CHECKED_FORMATS: [&str; 25] = [
     "ssn",
     "uri",
     "uuid",
+    "uuid3",
     "uuid4",
+    "uuid5",
+    "k8s-short-name",
+    "k8s-long-name",
 ];
 
 /// Adds the places below `path` where `new` accepts less than `old`, in the order of the schema.
@@ -73,6 +79,7 @@ impl SchemaComparison<'_> {
         self.found.push(Narrowing {
             path: path.to_owned(),
             problem: problem.into(),
+            is_stored_version: false,
         });
     }
 
@@ -125,14 +132,14 @@ impl SchemaComparison<'_> {
     }
 
     fn bounds(&mut self, old: &Value, new: &Value, path: &str) {
-        for (field, name, smaller_is_less) in BOUNDS {
+        for (field, smaller_is_less) in BOUNDS {
             let Some(now) = new[field].as_f64() else {
                 continue;
             };
             let Some(before) = old[field].as_f64() else {
                 // A least length of 0 accepts everything.
                 if smaller_is_less || field == "minimum" || now > 0.0 {
-                    self.add(path, format!("there is a {name} now: {now}"));
+                    self.add(path, format!("{field} is {now} now"));
                 }
                 continue;
             };
@@ -148,11 +155,11 @@ impl SchemaComparison<'_> {
             };
             let is_exclusive = is_set(new, exclusive) && !is_set(old, exclusive);
             if is_tighter {
-                self.add(path, format!("the {name} changes from {before} to {now}"));
+                self.add(path, format!("{field} changes from {before} to {now}"));
             } else if is_exclusive && same_number(before, now) {
                 self.add(
                     path,
-                    format!("the {name} {now} itself is no longer accepted"),
+                    format!("the {field} {now} itself is no longer accepted"),
                 );
             }
         }
@@ -316,7 +323,10 @@ impl SchemaComparison<'_> {
             };
             let is_wider = match field {
                 "allOf" => has_all_of(before, now),
+                // The two types are written out by kubebuilder and not by kube.
+                "anyOf" if is_set(new, "x-kubernetes-int-or-string") => true,
                 "anyOf" => has_all_of(now, before),
+                "oneOf" => has_all_of(now, before) && adds_new_fields(old, new),
                 _ => false,
             };
             if !is_wider {
@@ -324,6 +334,22 @@ impl SchemaComparison<'_> {
             }
         }
     }
+}
+
+/// Returns whether each added branch of `oneOf` requires a field that the old schema does not have, as the variants of a
+/// Rust enum do: no object of the old schema matches such a branch.
+fn adds_new_fields(old: &Value, new: &Value) -> bool {
+    let (before, now) = (old["oneOf"].as_array(), new["oneOf"].as_array());
+    let known = members(&old["properties"]);
+    let requires_new = |branch: &Value| {
+        names(&branch["required"])
+            .iter()
+            .any(|name| !known.contains_key(&(*name).to_owned()))
+    };
+    before.zip(now).is_some_and(|(before, now)| {
+        let added = now.iter().filter(|branch| !before.contains(branch));
+        added.into_iter().all(requires_new)
+    })
 }
 
 /// Returns the types of a schema; `None` if it accepts every type.

@@ -26,6 +26,8 @@ const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
 const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
 /// How long the controller-manager may take to begin. It may run without this controller.
 const UNTIL_BEGUN: Duration = Duration::from_secs(30);
+/// The pause between two lines of progress in the log.
+const BETWEEN_LINES: Duration = Duration::from_secs(10);
 /// The time limit of a request.
 const REQUEST_LIMIT: Duration = Duration::from_secs(10);
 /// The longest part of the name of a definition in the name of its migration, in bytes; names have 253 at most.
@@ -49,7 +51,7 @@ pub(crate) async fn migrate(
     generation: i64,
 ) -> Result<ServerMigration, Error> {
     let Some(migrations) = served(client, mapper).await? else {
-        let problem = format!("it does not serve {KIND}");
+        let problem = format!("the server does not serve {KIND}");
         return Ok(ServerMigration::Unavailable(problem));
     };
     let prefix: String = definition.chars().take(LONGEST).collect();
@@ -65,23 +67,44 @@ pub(crate) async fn migrate(
         Err(error) if error.is_transport() || error.is_throttled() => return Err(error),
         Err(error) => return Ok(ServerMigration::Unavailable(error.to_string())),
     }
-    let begun = Instant::now();
+    let (begun, mut last_line) = (Instant::now(), Instant::now());
     loop {
-        let Some(migration) = migrations.get_opt(&key).await? else {
-            let problem = "its migration was deleted".to_owned();
-            return Ok(ServerMigration::Unavailable(problem));
+        let migration = match migrations.get_opt(&key).await {
+            Ok(Some(migration)) => migration,
+            Ok(None) => {
+                let problem = "the StorageVersionMigration was deleted".to_owned();
+                return Ok(ServerMigration::Unavailable(problem));
+            }
+            // Without the permission to look, the operator would wait for ever.
+            Err(error) if error.is_forbidden() => {
+                return Ok(ServerMigration::Unavailable(error.to_string()));
+            }
+            Err(error) => return Err(error),
         };
+        if last_line.elapsed() >= BETWEEN_LINES {
+            last_line = Instant::now();
+            let seconds = begun.elapsed().as_secs();
+            info!(
+                definition,
+                migration = key.name(),
+                seconds,
+                "waiting until the server has migrated the objects"
+            );
+        }
         let outcome = match condition(&migration.data, "Succeeded") {
             Some(_) => Some(ServerMigration::Succeeded),
             None => match condition(&migration.data, "Failed") {
                 Some(message) => {
-                    let problem = format!("its migration failed: {message}");
+                    let problem = format!("the StorageVersionMigration failed: {message}");
                     Some(ServerMigration::Unavailable(problem))
                 }
                 None if condition(&migration.data, "Running").is_none()
                     && begun.elapsed() >= UNTIL_BEGUN =>
                 {
-                    let problem = format!("it began no migration in {} s", UNTIL_BEGUN.as_secs());
+                    let problem = format!(
+                        "the server began no migration in {} s",
+                        UNTIL_BEGUN.as_secs()
+                    );
                     Some(ServerMigration::Unavailable(problem))
                 }
                 None => None,

@@ -1,6 +1,7 @@
 //! Handle: the state of each definition, which the loops write and the operator reads.
 
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use crate::metrics::DefinitionMetrics;
 use crate::status::{DefinitionPhase, DefinitionStatus};
@@ -9,6 +10,8 @@ use crate::status::{DefinitionPhase, DefinitionStatus};
 #[derive(Debug)]
 pub(crate) struct StatusBoard {
     statuses: watch::Sender<Vec<DefinitionStatus>>,
+    /// Cancelled when the leader of this process has installed every definition.
+    confirmed: CancellationToken,
 }
 
 impl StatusBoard {
@@ -22,6 +25,7 @@ impl StatusBoard {
         let statuses = names.map(pending).collect();
         Self {
             statuses: watch::Sender::new(statuses),
+            confirmed: CancellationToken::new(),
         }
     }
 
@@ -35,6 +39,16 @@ impl StatusBoard {
         let are_usable = |all: &Vec<DefinitionStatus>| all.iter().all(|one| one.phase.is_usable());
         // The sender lives as long as `self`, so the wait cannot fail.
         let _ = statuses.wait_for(are_usable).await;
+    }
+
+    /// Notes that the leader of this process has installed every definition.
+    pub(crate) fn confirm(&self) {
+        self.confirmed.cancel();
+    }
+
+    /// Waits for the note of the leader. Cancel safe.
+    pub(crate) async fn confirmed(&self) {
+        self.confirmed.cancelled().await;
     }
 
     fn change(&self, name: &str, change: impl FnOnce(&mut DefinitionStatus)) {

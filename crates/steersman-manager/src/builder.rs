@@ -232,7 +232,7 @@ impl ManagerBuilder {
         let cluster = Cluster::with_client_options(connection, cache, client)?;
         let cluster = cluster.preflight(self.preflight);
         let servers = &mut self.servers;
-        let (definitions, webhooks) = connect_webhooks(self.definitions, servers.webhooks.take());
+        let (definitions, webhooks) = connect_webhooks(self.definitions, servers.webhooks.take())?;
         servers.webhooks = webhooks;
         let definitions = with_definition_metrics(definitions, &self.options.registry)?;
         let conditions = LeaderConditions::new(definitions, servers.webhooks());

@@ -67,7 +67,7 @@ fn a_tighter_bound_is_narrower() {
     narrows(
         &integer(json!({})),
         &integer(json!({"minimum": 0})),
-        "there is a minimum now: 0",
+        "minimum is 0 now",
     );
     for (bound, exclusive) in [
         ("maximum", "exclusiveMaximum"),
@@ -94,8 +94,14 @@ fn a_tighter_bound_is_narrower() {
 fn a_rule_for_texts_is_narrower() {
     let string = json!({"type": "string"});
     for (narrow, problem) in [
-        (json!({"type": "string", "maxLength": 9}), "greatest length"),
-        (json!({"type": "string", "minLength": 1}), "least length"),
+        (
+            json!({"type": "string", "maxLength": 9}),
+            "maxLength is 9 now",
+        ),
+        (
+            json!({"type": "string", "minLength": 1}),
+            "minLength is 1 now",
+        ),
         (json!({"type": "string", "pattern": "^a"}), "pattern"),
         (
             json!({"type": "string", "format": "date"}),
@@ -142,11 +148,7 @@ fn a_record_with_fewer_fields_is_narrower() {
         "other fields are no longer accepted",
     );
     let short = json!({"type": "string", "maxLength": 3});
-    narrows(
-        &map(&string),
-        &map(&short),
-        "v1.a.*: there is a greatest length",
-    );
+    narrows(&map(&string), &map(&short), "v1.a.*: maxLength is 3");
     let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     narrows(&open, &object, "unknown fields");
 }
@@ -214,10 +216,39 @@ fn items_of_lists_are_compared() {
         list(&json!({"type": "string"})),
         list(&json!({"type": "string", "maxLength": 1})),
     );
-    assert_eq!(
-        found(&wide, &narrow),
-        ["v1[]: there is a greatest length now: 1"]
-    );
+    assert_eq!(found(&wide, &narrow), ["v1[]: maxLength is 1 now"]);
     let (string, map) = (json!({"type": "string"}), list(&json!({"type": "string"})));
     assert!(found(&string, &map)[0].contains("from string to array"));
+}
+
+#[test]
+fn a_new_variant_of_a_rust_enum_is_wider() {
+    let variants = |names: &[&str]| {
+        let fields = names
+            .iter()
+            .map(|name| ((*name).to_owned(), json!({"type": "object"})));
+        let fields: serde_json::Map<String, Value> = fields.collect();
+        let branches: Vec<Value> = names
+            .iter()
+            .map(|name| json!({"required": [name]}))
+            .collect();
+        json!({"type": "object", "properties": fields, "oneOf": branches})
+    };
+    let (two, three) = (variants(&["git", "oci"]), variants(&["git", "oci", "http"]));
+    assert_eq!(found(&two, &three), Vec::<String>::new());
+    assert!(!found(&three, &two).is_empty());
+    // A branch that an old object may match makes that object match two.
+    let mut other = two.clone();
+    other["oneOf"] =
+        json!([{"required": ["git"]}, {"required": ["oci"]}, {"required": ["git", "oci"]}]);
+    assert!(found(&two, &other)[0].contains("oneOf changes"));
+}
+
+#[test]
+fn the_two_types_of_int_or_string_may_be_written_out() {
+    let short = json!({"x-kubernetes-int-or-string": true});
+    let long = json!({"x-kubernetes-int-or-string": true,
+        "anyOf": [{"type": "integer"}, {"type": "string"}]});
+    assert_eq!(found(&short, &long), Vec::<String>::new());
+    assert_eq!(found(&long, &short), Vec::<String>::new());
 }

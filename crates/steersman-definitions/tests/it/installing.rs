@@ -224,3 +224,42 @@ async fn a_definition_with_a_taken_name_is_not_served() {
         "{error}"
     );
 }
+
+/// DEF-6
+#[tokio::test(start_paused = true)]
+async fn a_standby_is_no_longer_refused_when_its_definition_can_be_installed() {
+    let server = ApiServer::new();
+    let wide = definition(&[version("v1alpha1", true, &["host", "title"])]);
+    Definitions::new()
+        .with(wide)
+        .install(&connect(&server), LIMIT)
+        .await
+        .unwrap();
+    let other = definition(&[version("v1alpha1", true, &["host", "pages"])]);
+    let standby = Definitions::new().with(other);
+    let (connection, followed) = (connect(&server), standby.clone());
+    tokio::spawn(async move { followed.follow(&connection, CancellationToken::new()).await });
+    let until = |phase| {
+        let standby = &standby;
+        async move {
+            while standby.statuses()[0].phase != phase {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        }
+    };
+    tokio::time::timeout(LIMIT, until(DefinitionPhase::Refused))
+        .await
+        .unwrap();
+    // The field is removed by hand.
+    let narrow = definition(&[version("v1alpha1", true, &["host"])]);
+    let narrow = Definition::new(&narrow).accept_narrowing("v1alpha1.spec.title");
+    Definitions::new()
+        .with(narrow)
+        .install(&connect(&server), LIMIT)
+        .await
+        .unwrap();
+    tokio::time::timeout(LIMIT, until(DefinitionPhase::Pending))
+        .await
+        .unwrap();
+    assert_eq!(standby.statuses()[0].problem, None);
+}

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{Answer, RequestRecord, Verb};
 use steersman_definitions::{Definition, DefinitionPhase, Definitions, Error};
@@ -25,6 +25,11 @@ async fn server_with(sites: usize) -> ApiServer {
     server
 }
 
+/// Returns the saved progress of the migration.
+fn progress(server: &ApiServer) -> Value {
+    present(server)["metadata"]["annotations"]["steersman/migration"].clone()
+}
+
 fn next_release() -> Definitions {
     Definitions::new().with(second_release())
 }
@@ -41,7 +46,7 @@ async fn every_object_is_stored_in_the_present_version() {
         (0, 1200)
     );
     assert_eq!(stored_versions(&server), json!(["v1"]));
-    assert_eq!(present(&server)["metadata"]["annotations"], json!(null));
+    assert_eq!(progress(&server), Value::Null);
     let status = &definitions.statuses()[0];
     assert_eq!(
         (status.phase, status.migrated),
@@ -151,7 +156,7 @@ async fn progress_of_another_definition_does_not_count() {
     // After the first page.
     let connection = connect_until(&server, 800, &stop);
     next_release().lead(&connection, stop).await;
-    assert!(present(&server)["metadata"]["annotations"].is_object());
+    assert!(progress(&server).is_string());
     // The earlier release is installed once more, and writes a migrated object in its version.
     let back = definition(&[
         version("v1alpha1", true, &["host"]),
@@ -304,7 +309,7 @@ async fn the_server_migrates_if_it_can() {
         server.list(MIGRATIONS, "").is_empty(),
         "the migration is deleted"
     );
-    assert_eq!(present(&server)["metadata"]["annotations"], json!(null));
+    assert_eq!(progress(&server), Value::Null);
 }
 
 const MIGRATIONS: &str = "storageversionmigrations.storagemigration.k8s.io";
@@ -342,10 +347,7 @@ async fn a_migration_by_the_server_is_found_again_after_an_interruption() {
         .await;
     stop.cancel();
     leader.await.unwrap();
-    assert!(
-        present(&server)["metadata"]["annotations"].is_object(),
-        "begun"
-    );
+    assert!(progress(&server).is_string());
     // The server goes on without the operator, and the next leader finds out.
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(stored_versions(&server), json!(["v1"]));
@@ -353,6 +355,43 @@ async fn a_migration_by_the_server_is_found_again_after_an_interruption() {
         .lead(&connect(&server), CancellationToken::new())
         .await;
     assert_eq!(stored_in(&server, "v1"), 20);
-    assert_eq!(present(&server)["metadata"]["annotations"], json!(null));
+    assert_eq!(progress(&server), Value::Null);
     assert!(server.list(MIGRATIONS, "").is_empty());
+}
+
+/// DEF-1
+#[tokio::test(start_paused = true)]
+async fn a_release_without_the_former_version_migrates_before_it_removes_that_version() {
+    let server = server_with(3).await;
+    // The second release stores v1, and ends before it has migrated.
+    let second = next_release().without_migration();
+    second.install(&connect(&server), LIMIT).await.unwrap();
+    assert_eq!(stored_versions(&server), json!(["v1alpha1", "v1"]));
+    let third = Definitions::new().with(definition(&[version("v1", true, &["host", "title"])]));
+    third.install(&connect(&server), LIMIT).await.unwrap();
+    assert_eq!(
+        (stored_in(&server, "v1"), stored_versions(&server)),
+        (3, json!(["v1"]))
+    );
+    assert_eq!(
+        present(&server)["spec"]["versions"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_missing_permission_is_no_fault_of_the_objects() {
+    let server = server_with(3).await;
+    let _fault = server
+        .faults()
+        .answer(Verb::Patch, SITES, Answer::code(403));
+    let error = next_release()
+        .install(&connect(&server), LIMIT)
+        .await
+        .unwrap_err();
+    assert!(matches!(error, Error::Request(_)), "{error}");
+    assert_eq!(stored_versions(&server), json!(["v1alpha1", "v1"]));
 }

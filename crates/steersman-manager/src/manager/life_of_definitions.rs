@@ -28,7 +28,7 @@ impl LeaderConditions {
 
     /// Waits until all conditions are met. Cancel safe.
     pub(crate) async fn met(&self) {
-        self.definitions.installed().await;
+        self.definitions.confirmed().await;
         if let Some(certificates) = &self.certificates {
             certificates.usable().await;
         }
@@ -93,20 +93,25 @@ impl Manager {
 
 /// Connects definitions with the webhooks that convert their objects: the definitions name the webhooks, and the
 /// built-in authority injects its certificates into the definitions.
+///
+/// # Errors
+///
+/// [`Error::Definition`] if a definition does not name its conversion, and the webhooks do not know their Service.
 pub(crate) fn connect_webhooks(
     definitions: Definitions,
     webhooks: Option<WebhookServer>,
-) -> (Definitions, Option<WebhookServer>) {
+) -> Result<(Definitions, Option<WebhookServer>), Error> {
     let Some(webhooks) = webhooks else {
-        return (definitions, None);
+        return Ok((definitions, None));
     };
     let Some(certificates) = webhooks.built_in_certificates() else {
-        return (definitions, Some(webhooks));
+        definitions.check_conversions(&webhooks.converted_kinds())?;
+        return Ok((definitions, Some(webhooks)));
     };
     let (service, authorities) = (certificates.service(), certificates.authorities());
     let definitions = definitions.converted_by(&webhooks.converted_kinds(), service, authorities);
     let webhooks = webhooks.inject_into_definitions(definitions.converted());
-    (definitions, Some(webhooks))
+    Ok((definitions, Some(webhooks)))
 }
 
 /// Registers the metrics of definitions, unless they have metrics of their own or there are none.

@@ -7,10 +7,13 @@ use kube_core::CustomResourceExt as _;
 use serde_json::json;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{Answer, Verb};
-use steersman_definitions::{DefinitionPhase, Definitions};
+use steersman_definitions::{Definition, DefinitionPhase, Definitions};
 use steersman_lease::LeaderElection;
 use steersman_manager::{Error, Manager};
+use steersman_object::ObjectKey;
+use steersman_serve::TlsOptions;
 use steersman_testenv::eventually;
+use steersman_webhook::{Conversions, WebhookServer};
 use tokio::sync::mpsc;
 
 use crate::missing_kinds::Website;
@@ -137,4 +140,29 @@ fn a_definition_that_cannot_be_installed_is_refused_when_the_manager_is_built() 
     let definitions = Definitions::new().with(definition);
     let refused = manager_of(&server).definitions(definitions).build();
     assert!(matches!(refused.unwrap_err(), Error::Definition(_)));
+}
+
+#[test]
+fn converted_kinds_need_a_definition_that_names_the_webhook() {
+    let server = ApiServer::new();
+    let mut both = Website::crd();
+    let mut second = both.spec.versions[0].clone();
+    "v1beta1".clone_into(&mut second.name);
+    second.storage = false;
+    both.spec.versions.push(second);
+    let build = |definition: Definition| {
+        let webhooks = WebhookServer::new("127.0.0.1:0")
+            .tls(TlsOptions::self_signed())
+            .conversions(Conversions::new().hub::<Website>());
+        let definitions = Definitions::new().with(definition);
+        manager_of(&server)
+            .webhooks(webhooks)
+            .definitions(definitions)
+            .build()
+    };
+    let refused = build(Definition::new(&both)).unwrap_err();
+    let source = std::error::Error::source(&refused).unwrap().to_string();
+    assert!(source.contains("converted_by"), "{source}");
+    let service = ObjectKey::namespaced("default", "hooks");
+    assert!(build(Definition::new(&both).converted_by(&service)).is_ok());
 }

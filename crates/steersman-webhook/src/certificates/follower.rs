@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
-use steersman_api::{Api, Connection, Error, ProblemLog, kube_client};
+use steersman_api::{Api, Connection, Error, ProblemLog, WriteOptions, kube_client};
 use steersman_object::report;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -12,6 +12,7 @@ use tracing::{info, warn};
 use crate::certificates::authority::KeyedCertificate;
 use crate::certificates::built_in::BuiltInCertificates;
 use crate::certificates::leader::REQUEST_LIMIT;
+use crate::certificates::rotation::{Observation, Rotation};
 use crate::certificates::stored_certificates::StoredCertificates;
 
 /// The loop of one replica.
@@ -20,6 +21,8 @@ struct CertificateFollower<'a> {
     client: kube_client::Client,
     /// The certificate that the servers present.
     current: Option<KeyedCertificate>,
+    /// When the Secret was found absent first.
+    absent_since: Option<Instant>,
     problems: ProblemLog,
 }
 
@@ -44,6 +47,7 @@ impl BuiltInCertificates {
                 options: self,
                 client,
                 current: None,
+                absent_since: None,
                 problems: ProblemLog::default(),
             };
             while !stop.is_cancelled() {
@@ -76,7 +80,7 @@ impl CertificateFollower<'_> {
                 Ok(leaf) => self.use_certificate(leaf),
                 Err(problem) => self.keep(&problem),
             },
-            Ok(None) => self.note_absence(),
+            Ok(None) => self.wait_for_secret(&secrets).await,
             Err(error) => self.fail(&error),
         }
         self.check_expiry();
@@ -112,6 +116,7 @@ impl CertificateFollower<'_> {
             self.current = Some(leaf);
             self.options.authorities.present();
         }
+        self.absent_since = None;
         self.problems.resolve("secret");
     }
 
@@ -124,6 +129,37 @@ impl CertificateFollower<'_> {
                 "the webhook certificate in the Secret cannot be used, this replica keeps its former one until the \
                  leader has repaired the Secret"
             );
+        }
+    }
+
+    /// CERT-4: creates the Secret if no leader does. A rollout waits until a replica of the next release is ready, and the
+    /// leader of a former release may have no webhooks.
+    async fn wait_for_secret(&mut self, secrets: &Api<Secret>) {
+        self.note_absence();
+        let now = Instant::now();
+        let absent_since = *self.absent_since.get_or_insert(now);
+        let patience = self.options.read_interval.saturating_mul(3);
+        if self.current.is_some() || now.duration_since(absent_since) < patience {
+            return;
+        }
+        let wall = (self.options.clock)();
+        let (nothing, _) = StoredCertificates::read(None, wall);
+        let observation = Observation {
+            stored: &nothing,
+            is_damaged: false,
+            former: &[],
+            is_injected: true,
+        };
+        let step = Rotation::new(self.options.settings()).step(observation, now.into_std(), wall);
+        let Ok(Some(step)) = step else { return };
+        let secret = step.stored.write(None, &self.options.secret);
+        match secrets.create(&secret, &WriteOptions::new()).await {
+            Ok(_) => info!(
+                secret = %self.options.secret,
+                "no leader created the Secret with the webhook certificates, so this replica did"
+            ),
+            Err(error) if error.is_already_exists() => {}
+            Err(error) => self.fail(&error),
         }
     }
 

@@ -56,6 +56,26 @@ async fn the_leader_injects_its_authority_and_each_replica_presents_the_certific
     assert_eq!(server.revision(), before);
 }
 
+/// CERT-4
+#[tokio::test(start_paused = true)]
+async fn a_replica_creates_the_secret_if_no_leader_does() {
+    let server = ApiServer::new();
+    install(&server);
+    let (one, other) = (options(&server), options(&server));
+    let _following = [follow(&server, &one), follow(&server, &other)];
+    until("both replicas have it", || {
+        one.certificate().is_set() && other.certificate().is_set()
+    })
+    .await;
+    assert!(bundles(&server).is_empty(), "only a leader injects");
+    let authority = secret(&server).unwrap()["data"]["ca.crt"].clone();
+    let _leading = lead(&server, &one);
+    until_settled(&server).await;
+    assert_eq!(secret(&server).unwrap()["data"]["ca.crt"], authority);
+    assert!(bundles(&server).iter().all(|bundle| authority == **bundle));
+    assert_eq!(bundles(&server).len(), 5);
+}
+
 /// CERT-6
 #[tokio::test(start_paused = true)]
 async fn a_configuration_that_changes_or_appears_later_gets_the_authority() {

@@ -1,0 +1,38 @@
+//! Machine: definitions in one notation, so that equal ones are equal values.
+
+use serde_json::{Map, Value};
+
+/// The fields of schemas with values of objects, in which `false` and an empty list mean something.
+const VALUES: [&str; 3] = ["default", "enum", "example"];
+
+/// Returns a value in one notation: without members that are null, false or an empty list, and with whole numbers as
+/// integers.
+pub(crate) fn normalized(value: &Value) -> Value {
+    let is_absent = |value: &Value| {
+        value.is_null() || *value == false || value.as_array().is_some_and(Vec::is_empty)
+    };
+    match value {
+        Value::Object(members) => {
+            let mut normal = Map::new();
+            for (name, value) in members {
+                if VALUES.contains(&name.as_str()) && !value.is_null() {
+                    normal.insert(name.clone(), value.clone());
+                } else if !is_absent(&normalized(value)) {
+                    normal.insert(name.clone(), normalized(value));
+                }
+            }
+            Value::Object(normal)
+        }
+        Value::Array(items) => Value::Array(items.iter().map(normalized).collect()),
+        Value::Number(number) => whole(value).unwrap_or_else(|| Value::Number(number.clone())),
+        value => value.clone(),
+    }
+}
+
+/// Returns a float that is a whole number as an integer.
+fn whole(value: &Value) -> Option<Value> {
+    let float = value.as_f64().filter(|_| value.is_f64())?;
+    let text = format!("{float:.0}");
+    let integer: i64 = text.parse().ok()?;
+    (float.fract() == 0.0).then(|| Value::from(integer))
+}

@@ -1,0 +1,51 @@
+//! Machine: the definitions that releases of the operator have installed, in their order.
+
+use serde_json::Value;
+
+use crate::normal_form::normalized;
+
+/// The annotation of a definition with the fingerprints of the definitions that were applied, the last one at the end.
+const ANNOTATION: &str = "steersman/definitions";
+/// The number of fingerprints that are kept.
+const MOST: usize = 16;
+
+/// The fingerprints of installed definitions, the last one at the end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ReleaseHistory(Vec<String>);
+
+impl ReleaseHistory {
+    /// Reads the history in a definition of the server.
+    pub(crate) fn read(definition: &Value) -> Self {
+        let text = definition["metadata"]["annotations"][ANNOTATION].as_str();
+        let fingerprints = text.unwrap_or_default().split_whitespace();
+        Self(fingerprints.map(str::to_owned).collect())
+    }
+
+    /// Returns whether a definition was installed, and another one after it.
+    pub(crate) fn is_former(&self, definition: &Value) -> bool {
+        let fingerprint = fingerprint(definition);
+        self.0.contains(&fingerprint) && self.0.last() != Some(&fingerprint)
+    }
+
+    /// Adds a definition as the last one.
+    pub(crate) fn add(&mut self, definition: &Value) {
+        let fingerprint = fingerprint(definition);
+        self.0.retain(|known| *known != fingerprint);
+        self.0.push(fingerprint);
+        let surplus = self.0.len().saturating_sub(MOST);
+        self.0.drain(..surplus);
+    }
+
+    /// Writes the history into a definition.
+    pub(crate) fn write(&self, definition: &mut Value) {
+        definition["metadata"]["annotations"][ANNOTATION] = Value::from(self.0.join(" "));
+    }
+}
+
+/// Returns a number of the versions of a definition, the same in each build: FNV-1a of their normal form.
+fn fingerprint(definition: &Value) -> String {
+    let versions = normalized(&definition["spec"]["versions"]).to_string();
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    let hash = versions.bytes().fold(0xcbf2_9ce4_8422_2325, step);
+    format!("{hash:016x}")
+}
