@@ -35,6 +35,9 @@ pub(crate) struct AdmissionFigures {
     without: f64,
     /// The median time of a write with a defaulter.
     with: f64,
+    /// The same with a pause before each write.
+    idle_without: f64,
+    idle_with: f64,
     /// Reviews per second of processor time.
     reviews: f64,
 }
@@ -44,7 +47,7 @@ struct Checked;
 
 const NAMESPACE: &str = "default";
 const PATH: &str = "/mutate--v1-configmap";
-/// The pause between two writes, as in the measurement of latencies.
+/// The pause between two writes, as in the measurement of latencies. Each write then wakes all tasks from sleep.
 const QUIET: Duration = Duration::from_millis(2);
 
 impl Defaulter<ConfigMap> for Checked {
@@ -88,7 +91,8 @@ pub(crate) async fn measure_all(quick: bool) -> Outcome<Vec<Figure>> {
         client.end().await?;
     }
     let over = |of: fn(&AdmissionFigures) -> f64| Spread::over(&measured, of);
-    let writes = format!("median of {number} creations of a ConfigMap, over HTTPS on one machine");
+    let writes =
+        format!("median of {number} creations of a ConfigMap one after another, over HTTPS");
     Ok(vec![
         Figure::new(
             "webhooks/without",
@@ -103,6 +107,12 @@ pub(crate) async fn measure_all(quick: bool) -> Outcome<Vec<Figure>> {
             over(|one| one.with - one.without),
         )
         .at_most(150.0),
+        Figure::new(
+            "webhooks/idle",
+            "the same with 2 ms of rest before each write, which every thread spends asleep",
+            "µs",
+            over(|one| one.idle_with - one.idle_without),
+        ),
         Figure::new(
             "webhooks/reviews",
             "rate of reviews that typed webhooks decide on one core, in process: a defaulter that adds a key, then a validator",
@@ -123,7 +133,8 @@ pub(crate) async fn measure(writes: u32) -> Outcome<AdmissionFigures> {
     let apart = ServerApart::serve([]).await?;
     let client = Connection::from_kubeconfig(apart.kubeconfig()).await?;
     let api = Api::<ConfigMap>::typed(client.connect().await?);
-    let without = median(&api, "without", writes).await?;
+    let without = median(&api, "without", writes, Duration::ZERO).await?;
+    let idle_without = median(&api, "idle-without", writes, QUIET).await?;
 
     let key = KeyPair::generate()?;
     let params = CertificateParams::new(vec!["127.0.0.1".to_owned()])?;
@@ -143,13 +154,16 @@ pub(crate) async fn measure(writes: u32) -> Outcome<AdmissionFigures> {
     let url = format!("https://{}{PATH}", bound.local_address());
     runtime.spawn(bound.run(routes, stop.clone()));
     configure(&apart, &url, &chain)?;
-    let with = median(&api, "with", writes).await?;
+    let with = median(&api, "with", writes, Duration::ZERO).await?;
+    let idle_with = median(&api, "idle-with", writes, QUIET).await?;
     stop.cancel();
     runtime.shutdown_background();
     drop(apart);
     Ok(AdmissionFigures {
         without,
         with,
+        idle_without,
+        idle_with,
         reviews,
     })
 }
@@ -179,14 +193,16 @@ fn configure(apart: &ServerApart, url: &str, chain: &str) -> Outcome<()> {
 }
 
 /// Returns the median time of a creation, in microseconds.
-async fn median(api: &Api<ConfigMap>, prefix: &str, writes: u32) -> Outcome<f64> {
+async fn median(api: &Api<ConfigMap>, prefix: &str, writes: u32, pause: Duration) -> Outcome<f64> {
     let mut times = Vec::new();
     for number in 0..writes {
         let object = ConfigMap {
             metadata: ObjectKey::namespaced(NAMESPACE, format!("{prefix}-{number}")).to_meta(),
             ..ConfigMap::default()
         };
-        tokio::time::sleep(QUIET).await;
+        if !pause.is_zero() {
+            tokio::time::sleep(pause).await;
+        }
         let begun = Instant::now();
         api.create(&object, &WriteOptions::new()).await?;
         times.push(begun.elapsed());
