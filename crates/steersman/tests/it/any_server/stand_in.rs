@@ -22,7 +22,7 @@ fn every_test_passes_unchanged_on_an_existing_cluster() {
         .unwrap();
     let printed = String::from_utf8_lossy(&output.stdout);
     let complained = String::from_utf8_lossy(&output.stderr);
-    let has_passed = output.status.success() && printed.contains("9 passed");
+    let has_passed = output.status.success() && printed.contains("10 passed");
     assert!(has_passed, "{printed}\n{complained}");
     // The tests used this server, and left no permission behind.
     assert!(server.requests().all().len() > 100);
