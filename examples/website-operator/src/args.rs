@@ -24,7 +24,7 @@ pub struct Args {
     /// The flags for the definition and the sample.
     #[command(flatten)]
     pub setup: SetupArgs,
-    /// The address of the webhooks, such as [::]:9443; "0" for none. The Service website-operator in the namespace of
+    /// The address of the webhooks, such as :9443; "0" for none. The Service website-operator in the namespace of
     /// this Pod has to lead to it; manifests/webhooks.yaml has that Service. The embedded API server uses a free port
     #[arg(long, default_value = "0")]
     pub webhook_bind_address: String,
