@@ -353,22 +353,21 @@ where
                 note(installer, &error, &mut problems);
                 let next = match error {
                     // Another try writes each object of the definition once more.
-                    Error::NotMigrated { .. } => {
-                        let now = after_refusal;
-                        after_refusal = (now * 2).min(AFTER_REFUSAL.1);
-                        now
-                    }
+                    Error::NotMigrated { .. } => doubled(&mut after_refusal, AFTER_REFUSAL.1),
                     Error::Narrowed { .. } => AFTER_REFUSAL.0,
-                    _ => {
-                        let now = pause;
-                        pause = (now * 2).min(PAUSES.1);
-                        now
-                    }
+                    _ => doubled(&mut pause, PAUSES.1),
                 };
                 sleep(next).await;
             }
         }
     }
+}
+
+/// Returns a pause, and doubles the next one up to a limit.
+fn doubled(pause: &mut Duration, longest: Duration) -> Duration {
+    let now = *pause;
+    *pause = (now * 2).min(longest);
+    now
 }
 
 /// Logs a problem of a definition once, and shows it in its state.

@@ -4,7 +4,7 @@ use kube_core::Version;
 use serde_json::Value;
 
 use crate::progress::StoredObjects;
-use crate::schema_narrowing::{Narrowing, compare};
+use crate::schema_narrowing::{Narrowing, compare, names};
 
 /// The difference between two definitions of one kind.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -110,11 +110,6 @@ fn name(version: &Value) -> &str {
 
 fn schema(version: &Value) -> &Value {
     &version["schema"]["openAPIV3Schema"]
-}
-
-fn names(value: &Value) -> Vec<&str> {
-    let names = value.as_array().into_iter().flatten();
-    names.filter_map(Value::as_str).collect()
 }
 
 /// Returns the rank of a version among those of a kind (`CompareKubeAwareVersionStrings` of apimachinery): v1 is after

@@ -17,8 +17,12 @@ pub(crate) fn normalized(value: &Value) -> Value {
             for (name, value) in members {
                 if VALUES.contains(&name.as_str()) && !value.is_null() {
                     normal.insert(name.clone(), value.clone());
-                } else if !is_absent(&normalized(value)) {
-                    normal.insert(name.clone(), normalized(value));
+                    continue;
+                }
+                // Once per member: twice would double the time with each level of a schema.
+                let value = normalized(value);
+                if !is_absent(&value) {
+                    normal.insert(name.clone(), value);
                 }
             }
             Value::Object(normal)
@@ -35,4 +39,19 @@ fn whole(value: &Value) -> Option<Value> {
     let text = format!("{float:.0}");
     let integer: i64 = text.parse().ok()?;
     (float.fract() == 0.0).then(|| Value::from(integer))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_deep_schema_is_read_once_per_level() {
+        // With two reads per level this would take 2^100 steps.
+        let deep = (0..100).fold(json!({"nullable": false}), |inner, _| json!({"a": inner}));
+        let shallow = (0..100).fold(json!({}), |inner, _| json!({"a": inner}));
+        assert_eq!(normalized(&deep), shallow);
+    }
 }

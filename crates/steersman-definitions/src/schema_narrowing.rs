@@ -385,7 +385,8 @@ fn members(value: &Value) -> BTreeMap<&String, &Value> {
     value.as_object().into_iter().flatten().collect()
 }
 
-fn names(value: &Value) -> Vec<&str> {
+/// Returns the texts of a list.
+pub(crate) fn names(value: &Value) -> Vec<&str> {
     let names = value.as_array().into_iter().flatten();
     names.filter_map(Value::as_str).collect()
 }

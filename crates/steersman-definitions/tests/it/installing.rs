@@ -15,8 +15,6 @@ use tower::util::MapRequestLayer;
 
 use crate::world::*;
 
-const LIMIT: Duration = Duration::from_secs(30);
-
 #[tokio::test(start_paused = true)]
 async fn a_definition_is_written_once_and_served() {
     let server = ApiServer::new();
@@ -29,11 +27,7 @@ async fn a_definition_is_written_once_and_served() {
     again.install(&connect(&server), LIMIT).await.unwrap();
     assert_eq!(writes(&server), 0);
     let wider = definition(&[version("v1alpha1", true, &["host", "title"])]);
-    Definitions::new()
-        .with(wider)
-        .install(&connect(&server), LIMIT)
-        .await
-        .unwrap();
+    install(&server, wider).await;
     assert_eq!(writes(&server), 1);
 }
 
@@ -42,11 +36,7 @@ async fn a_definition_is_written_once_and_served() {
 async fn a_definition_that_accepts_less_is_not_written() {
     let server = ApiServer::new();
     let wide = definition(&[version("v1alpha1", true, &["host", "title"])]);
-    Definitions::new()
-        .with(wide)
-        .install(&connect(&server), LIMIT)
-        .await
-        .unwrap();
+    install(&server, wide).await;
     let before = present(&server);
     let other = definition(&[version("v1alpha1", true, &["host", "pages"])]);
     let definitions = Definitions::new().with(other.clone());
@@ -63,11 +53,7 @@ async fn a_definition_that_accepts_less_is_not_written() {
     assert_eq!(definitions.statuses()[0].phase, DefinitionPhase::Refused);
     assert_eq!(present(&server), before);
     let accepted = Definition::new(&other).accept_narrowing("v1alpha1.spec.title");
-    Definitions::new()
-        .with(accepted)
-        .install(&connect(&server), LIMIT)
-        .await
-        .unwrap();
+    install(&server, accepted).await;
     let properties = &present(&server)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
         ["spec"]["properties"];
     assert!(properties["pages"].is_object() && properties["title"].is_null());
@@ -77,11 +63,7 @@ async fn a_definition_that_accepts_less_is_not_written() {
 #[tokio::test(start_paused = true)]
 async fn the_definition_of_a_later_release_is_kept() {
     let server = ApiServer::new();
-    Definitions::new()
-        .with(second_release())
-        .install(&connect(&server), LIMIT)
-        .await
-        .unwrap();
+    install(&server, second_release()).await;
     let before = present(&server);
     let earlier = Definitions::new().with(first_release());
     earlier.install(&connect(&server), LIMIT).await.unwrap();
@@ -154,11 +136,7 @@ const PEM: &str = include_str!("bundle.pem");
 async fn a_standby_says_that_its_definition_would_be_refused() {
     let server = ApiServer::new();
     let wide = definition(&[version("v1alpha1", true, &["host", "title"])]);
-    Definitions::new()
-        .with(wide.clone())
-        .install(&connect(&server), LIMIT)
-        .await
-        .unwrap();
+    install(&server, wide.clone()).await;
     let other = definition(&[version("v1alpha1", true, &["host", "pages"])]);
     let standby = Definitions::new().with(other);
     let (connection, followed) = (connect(&server), standby.clone());
@@ -173,11 +151,7 @@ async fn a_standby_says_that_its_definition_would_be_refused() {
     // The definition on the server is changed by hand, so that it can be installed.
     let both = definition(&[version("v1alpha1", true, &["host", "pages"])]);
     let both = Definition::new(&both).accept_narrowing("v1alpha1");
-    Definitions::new()
-        .with(both)
-        .install(&connect(&server), LIMIT)
-        .await
-        .unwrap();
+    install(&server, both).await;
     tokio::time::timeout(LIMIT, standby.installed())
         .await
         .unwrap();
@@ -202,11 +176,7 @@ async fn a_leader_goes_on_after_failures_and_names_what_it_needs() {
 #[tokio::test(start_paused = true)]
 async fn a_definition_with_a_taken_name_is_not_served() {
     let server = ApiServer::new();
-    Definitions::new()
-        .with(first_release())
-        .install(&connect(&server), LIMIT)
-        .await
-        .unwrap();
+    install(&server, first_release()).await;
     let mut taken = serde_json::to_value(first_release()).unwrap();
     taken["metadata"]["name"] = json!("pages.example.com");
     taken["spec"]["names"] =
@@ -230,11 +200,7 @@ async fn a_definition_with_a_taken_name_is_not_served() {
 async fn a_standby_is_no_longer_refused_when_its_definition_can_be_installed() {
     let server = ApiServer::new();
     let wide = definition(&[version("v1alpha1", true, &["host", "title"])]);
-    Definitions::new()
-        .with(wide)
-        .install(&connect(&server), LIMIT)
-        .await
-        .unwrap();
+    install(&server, wide).await;
     let other = definition(&[version("v1alpha1", true, &["host", "pages"])]);
     let standby = Definitions::new().with(other);
     let (connection, followed) = (connect(&server), standby.clone());
@@ -253,11 +219,7 @@ async fn a_standby_is_no_longer_refused_when_its_definition_can_be_installed() {
     // The field is removed by hand.
     let narrow = definition(&[version("v1alpha1", true, &["host"])]);
     let narrow = Definition::new(&narrow).accept_narrowing("v1alpha1.spec.title");
-    Definitions::new()
-        .with(narrow)
-        .install(&connect(&server), LIMIT)
-        .await
-        .unwrap();
+    install(&server, narrow).await;
     tokio::time::timeout(LIMIT, until(DefinitionPhase::Pending))
         .await
         .unwrap();

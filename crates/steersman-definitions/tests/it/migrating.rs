@@ -10,17 +10,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::world::*;
 
-const LIMIT: Duration = Duration::from_secs(30);
 const SITES: &str = "sites.example.com";
 
 /// Returns a server with sites of the first release.
 async fn server_with(sites: usize) -> ApiServer {
     let server = ApiServer::builder().log_capacity(100_000).build();
-    Definitions::new()
-        .with(first_release())
-        .install(&connect(&server), LIMIT)
-        .await
-        .unwrap();
+    install(&server, first_release()).await;
     create_sites(&server, sites);
     server
 }
@@ -163,11 +158,7 @@ async fn progress_of_another_definition_does_not_count() {
         version("v1", false, &["host"]),
     ]);
     let back = Definition::new(&back).without_migration();
-    Definitions::new()
-        .with(back)
-        .install(&connect(&server), LIMIT)
-        .await
-        .unwrap();
+    install(&server, back).await;
     let labels = json!({"metadata": {"labels": {"a": "b"}}});
     server
         .merge_patch(SITES, "default", "site-0", &labels)
@@ -264,11 +255,7 @@ async fn a_version_can_be_removed_once_its_objects_are_migrated() {
         .install(&connect(&server), LIMIT)
         .await
         .unwrap();
-    Definitions::new()
-        .with(third())
-        .install(&connect(&server), LIMIT)
-        .await
-        .unwrap();
+    install(&server, third()).await;
     assert_eq!(
         present(&server)["spec"]["versions"]
             .as_array()

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Value, json};
 use steersman_api::Connection;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::Verb;
+use steersman_definitions::{Definition, Definitions};
 use tokio_util::sync::CancellationToken;
 use tower::util::MapRequestLayer;
 
@@ -113,4 +115,13 @@ pub(crate) fn writes(server: &ApiServer) -> usize {
                 .iter()
                 .any(|verb| request.does(*verb))
     })
+}
+
+/// The time that an installation may take.
+pub(crate) const LIMIT: Duration = Duration::from_secs(30);
+
+/// Installs a definition on a server.
+pub(crate) async fn install(server: &ApiServer, definition: impl Into<Definition>) {
+    let definitions = Definitions::new().with(definition);
+    definitions.install(&connect(server), LIMIT).await.unwrap();
 }
