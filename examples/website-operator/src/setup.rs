@@ -23,6 +23,9 @@ pub const SAMPLE: &str = include_str!("../manifests/sample.yaml");
 /// The manifest of the Service and the configurations of the webhooks.
 const WEBHOOKS: &str = include_str!("../manifests/webhooks.yaml");
 
+/// The namespace in the manifests.
+const NAMESPACE: &str = "websites-system";
+
 /// The reason why the operator cannot start.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -69,7 +72,7 @@ pub struct Setup {
 ///
 /// An error if the definition cannot be written as YAML.
 pub fn definition() -> Result<String, serde_saphyr::ser::Error> {
-    let service = ObjectKey::namespaced("websites-system", NAME);
+    let service = ObjectKey::namespaced(NAMESPACE, NAME);
     let definition = Definition::new(&website::definition()).converted_by(&service);
     serde_saphyr::to_string(definition.content())
 }
@@ -125,31 +128,22 @@ pub async fn install(client: &Client, webhooks: Option<&Webhooks>) -> Result<(),
 
 /// Makes the API server call the webhooks.
 async fn configure(client: &Client, webhooks: &Webhooks) -> Result<(), SetupError> {
-    let mut mutating: MutatingWebhookConfiguration = manifest("MutatingWebhookConfiguration")?;
-    for webhook in mutating.webhooks.iter_mut().flatten() {
-        if let Some(service) = &mut webhook.client_config.service {
-            service.namespace.clone_from(&webhooks.namespace);
-        }
-    }
-    let mut validating: ValidatingWebhookConfiguration =
-        manifest("ValidatingWebhookConfiguration")?;
-    for webhook in validating.webhooks.iter_mut().flatten() {
-        if let Some(service) = &mut webhook.client_config.service {
-            service.namespace.clone_from(&webhooks.namespace);
-        }
-    }
+    let mutating: MutatingWebhookConfiguration =
+        manifest("MutatingWebhookConfiguration", &webhooks.namespace)?;
+    let validating: ValidatingWebhookConfiguration =
+        manifest("ValidatingWebhookConfiguration", &webhooks.namespace)?;
     client.apply(&mutating).await?;
     client.apply(&validating).await?;
     Ok(())
 }
 
-/// Returns the object of a kind in `manifests/webhooks.yaml`.
-fn manifest<K: DeserializeOwned>(kind: &str) -> Result<K, SetupError> {
+/// Returns the object of a kind in `manifests/webhooks.yaml`, for a Service in a namespace.
+fn manifest<K: DeserializeOwned>(kind: &str, namespace: &str) -> Result<K, SetupError> {
     let line = format!("kind: {kind}\n");
-    let document = WEBHOOKS
-        .split("\n---\n")
-        .find(|document| document.contains(&line));
-    Ok(serde_saphyr::from_str(document.unwrap_or_default())?)
+    let mut documents = WEBHOOKS.split("\n---\n");
+    let document = documents.find(|document| document.contains(&line));
+    let document = document.unwrap_or_default().replace(NAMESPACE, namespace);
+    Ok(serde_saphyr::from_str(&document)?)
 }
 
 /// Creates those objects of the sample that do not exist.

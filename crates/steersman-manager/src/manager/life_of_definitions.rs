@@ -6,7 +6,6 @@ use steersman_webhook::{BuiltInCertificates, WebhookServer};
 use super::Manager;
 use crate::error::Error;
 use crate::order::Group;
-use crate::runnable::from_fn;
 
 /// What the controllers of a leader wait for before they write.
 #[derive(Clone)]
@@ -48,22 +47,18 @@ impl Manager {
             return Ok(());
         }
         self.shared.monitor.note_provided(definitions.kinds());
-        let (followed, connection) = (definitions.clone(), self.connection().clone());
-        let follow = from_fn("definitions", Group::Others, |context| async move {
-            followed.follow(&connection, context.cancellation()).await;
-            Ok(())
-        });
-        let (led, connection) = (definitions.clone(), self.connection().clone());
-        let lead = from_fn(
-            "installation of definitions",
-            Group::LeaderElected,
-            |context| async move {
-                led.lead(&connection, context.cancellation()).await;
-                Ok(())
+        let (followed, led) = (definitions.clone(), definitions.clone());
+        self.add_loop(
+            "definitions",
+            Group::Others,
+            |connection, stop| async move {
+                followed.follow(&connection, stop).await;
             },
-        );
-        self.add(follow)?;
-        self.add(lead)?;
+        )?;
+        let (name, group) = ("installation of definitions", Group::LeaderElected);
+        self.add_loop(name, group, |connection, stop| async move {
+            led.lead(&connection, stop).await;
+        })?;
         // DEF-6
         let checked = definitions.clone();
         self.add_ready_check("definitions", move || {

@@ -3,7 +3,9 @@
 use std::future::Future;
 use std::net::SocketAddr;
 
+use steersman_api::Connection;
 use steersman_webhook::{AuthorityMetrics, BuiltInCertificates};
+use tokio_util::sync::CancellationToken;
 
 use super::Manager;
 use crate::diagnostics::Diagnostics;
@@ -114,25 +116,33 @@ impl Manager {
             let metrics = AuthorityMetrics::register(self.metrics_registry());
             certificates = certificates.metrics(metrics.map_err(Error::Metrics)?);
         }
-        let (followed, connection) = (certificates.clone(), self.connection().clone());
-        let follow = from_fn(
+        let followed = certificates.clone();
+        self.add_loop(
             "webhook certificate",
             Group::Webhooks,
-            |context| async move {
-                followed.follow(&connection, context.cancellation()).await;
-                Ok(())
+            |connection, stop| async move {
+                followed.follow(&connection, stop).await;
             },
-        );
-        let connection = self.connection().clone();
-        let lead = from_fn(
+        )?;
+        self.add_loop(
             "webhook authority",
             Group::LeaderElected,
-            |context| async move {
-                certificates.lead(&connection, context.cancellation()).await;
-                Ok(())
+            |connection, stop| async move {
+                certificates.lead(&connection, stop).await;
             },
-        );
-        self.add(follow)?;
-        self.add(lead)
+        )
+    }
+
+    /// Adds a loop over the connection of the manager, which runs until it is told to stop.
+    pub(super) fn add_loop<F, Fut>(&self, name: &str, group: Group, run: F) -> Result<(), Error>
+    where
+        F: FnOnce(Connection, CancellationToken) -> Fut + Send + 'static,
+        Fut: Future<Output = ()> + Send,
+    {
+        let connection = self.connection().clone();
+        self.add(from_fn(name, group, |context| async move {
+            run(connection, context.cancellation()).await;
+            Ok(())
+        }))
     }
 }
