@@ -3,29 +3,49 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// The pause between two warnings of one lasting problem.
+/// The default pause between two warnings of one lasting problem.
 const REMINDER: Duration = Duration::from_secs(3600);
 
 /// The present problems of a loop, by the object that has the problem.
-#[derive(Debug, Default)]
-pub struct ProblemLog(BTreeMap<String, (String, Instant)>);
+#[derive(Debug)]
+pub struct ProblemLog {
+    reminder: Duration,
+    present: BTreeMap<String, (String, Instant)>,
+}
+
+impl Default for ProblemLog {
+    /// Repeats the warning of a lasting problem once an hour.
+    fn default() -> Self {
+        Self::repeating_after(REMINDER)
+    }
+}
 
 impl ProblemLog {
+    /// Repeats the warning of a lasting problem after this time.
+    #[must_use]
+    pub fn repeating_after(reminder: Duration) -> Self {
+        Self {
+            reminder,
+            present: BTreeMap::new(),
+        }
+    }
+
     /// Records a problem of an object. Returns whether it is to be logged: it is new, another one than before, or has
-    /// lasted for an hour since it was logged.
+    /// lasted for the time of a reminder since it was logged.
     pub fn is_due(&mut self, object: &str, problem: &str, now: Instant) -> bool {
-        let is_repeated = self.0.get(object).is_some_and(|(logged, at)| {
-            logged == problem && now.saturating_duration_since(*at) < REMINDER
+        let is_repeated = self.present.get(object).is_some_and(|(logged, at)| {
+            logged == problem && now.saturating_duration_since(*at) < self.reminder
         });
         if !is_repeated {
-            self.0.insert(object.to_owned(), (problem.to_owned(), now));
+            let problem = (problem.to_owned(), now);
+            self.present.insert(object.to_owned(), problem);
         }
         !is_repeated
     }
 
     /// Records that an object has no problem. Returns whether it had one.
     pub fn resolve(&mut self, object: &str) -> bool {
-        self.0.remove(object).is_some()
+        self.present.remove(object).is_some()
     }
 }
 
@@ -46,5 +66,19 @@ mod tests {
         assert!(log.is_due("a", "no answer", at(3603)));
         assert!(log.resolve("a") && !log.resolve("a"));
         assert!(log.is_due("a", "no answer", at(3604)));
+    }
+
+    #[test]
+    fn a_problem_may_be_repeated_more_often() {
+        let start = tokio::time::Instant::now().into_std();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let mut log = ProblemLog::repeating_after(Duration::from_secs(60));
+        let mut due = |problem, seconds| log.is_due("lease", problem, at(seconds));
+        assert!(due("forbidden", 0));
+        assert!(!due("forbidden", 2) && !due("forbidden", 59));
+        assert!(due("forbidden", 60));
+        assert!(!due("forbidden", 62));
+        assert!(due("no response in time", 64));
+        assert!(due("forbidden", 66));
     }
 }

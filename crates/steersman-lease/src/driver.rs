@@ -7,7 +7,7 @@ use std::task::Poll;
 use std::time::Instant;
 
 use k8s_openapi::api::coordination::v1::Lease;
-use steersman_api::Api;
+use steersman_api::{Api, ProblemLog};
 use steersman_object::{panic_text, report};
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, watch};
@@ -19,7 +19,6 @@ use crate::machine::{Command, ElectionMachine, LeaseRequest, Reply, Standing, St
 use crate::metrics::ElectionMetrics;
 use crate::options::ElectionOptions;
 use crate::record::LeaseRecord;
-use crate::repeated_failure::RepeatedFailure;
 use crate::requests::LeaseRequests;
 use crate::status::{ElectionChange, Ending, LossReason};
 
@@ -47,7 +46,8 @@ pub(crate) struct ElectionDriver {
     pub(crate) metrics: Option<ElectionMetrics>,
     pub(crate) published: watch::Sender<Published>,
     pub(crate) commands: mpsc::UnboundedReceiver<Command>,
-    pub(crate) failures: RepeatedFailure,
+    /// A success ends no problem: a candidate may read the Lease, and not be permitted to write it.
+    pub(crate) failures: ProblemLog,
 }
 
 impl Published {
@@ -70,7 +70,7 @@ impl ElectionDriver {
     fn log_failure(&mut self, reply: &Reply) {
         let lease = &self.options.key;
         match reply {
-            Reply::Failed(error) if self.failures.is_due(error, now()) => warn!(
+            Reply::Failed(error) if self.failures.is_due("lease", error, now()) => warn!(
                 %lease,
                 error,
                 "requests of the leader election fail, and this replica cannot lead until they succeed: check the \

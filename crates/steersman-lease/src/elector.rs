@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use steersman_api::Connection;
+use steersman_api::{Connection, ProblemLog};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout};
 
@@ -13,7 +13,6 @@ use crate::error::Error;
 use crate::machine::{Command, Standing};
 use crate::metrics::ElectionMetrics;
 use crate::options::{ElectionOptions, LeaderElection};
-use crate::repeated_failure::RepeatedFailure;
 use crate::requests::LeaseRequests;
 use crate::status::{Ending, LeaseStatus, LossReason};
 use crate::timing::Timing;
@@ -21,6 +20,8 @@ use crate::watchdog::{OwnersWork, Watchdog};
 
 /// How long, after the end of the last request of a release, its outcome is waited for.
 const RELEASE_MARGIN: Duration = Duration::from_secs(1);
+/// The pause between two warnings of one error of requests.
+const BETWEEN_WARNINGS: Duration = Duration::from_secs(60);
 
 /// A candidate of an election.
 ///
@@ -112,7 +113,7 @@ impl Elector {
             metrics: self.metrics.clone(),
             published,
             commands,
-            failures: RepeatedFailure::default(),
+            failures: ProblemLog::repeating_after(BETWEEN_WARNINGS),
         };
         if self.options.given.on_callers_runtime {
             tokio::spawn(driver.run());

@@ -64,7 +64,6 @@ mod candidacy;
 mod machine;
 mod requests;
 mod abort;
-mod repeated_failure;
 mod driver;
 mod watchdog;
 pub mod elector;
