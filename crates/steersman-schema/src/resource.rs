@@ -143,6 +143,11 @@ impl Resource {
             format!("{}/{}", self.group, self.version)
         }
     }
+
+    /// Returns whether the other resource has the same `apiVersion`.
+    pub fn has_version_of(&self, other: &Self) -> bool {
+        self.group == other.group && self.version == other.version
+    }
 }
 
 /// The rule by which `metadata.generation` grows.

@@ -1,9 +1,12 @@
 //! Machine: reads an AdmissionReview, and writes the response in the version of the request.
 
+use std::collections::BTreeMap;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::request::AdmissionRequest;
 use crate::response::AdmissionResponse;
@@ -32,15 +35,56 @@ pub(crate) struct UnreadableReview {
     pub(crate) problem: String,
 }
 
-const GROUP: &str = "admission.k8s.io";
+const KIND: &str = "AdmissionReview";
 
 impl ReviewVersion {
     fn as_str(self) -> &'static str {
         match self {
-            Self::V1 => "v1",
-            Self::V1Beta1 => "v1beta1",
+            Self::V1 => "admission.k8s.io/v1",
+            Self::V1Beta1 => "admission.k8s.io/v1beta1",
         }
     }
+
+    fn parse(api_version: &str) -> Option<Self> {
+        let all = [Self::V1, Self::V1Beta1];
+        all.into_iter()
+            .find(|version| version.as_str() == api_version)
+    }
+}
+
+/// A review on the wire, without the problems that a body may have.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireReview {
+    api_version: String,
+    kind: String,
+    request: AdmissionRequest,
+}
+
+/// The answer to a review on the wire.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WireAnswer<'a> {
+    api_version: &'static str,
+    kind: &'static str,
+    response: WireResponse<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WireResponse<'a> {
+    uid: &'a str,
+    allowed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<&'a Status>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    patch: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    patch_type: Option<&'static str>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    warnings: &'a [String],
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    audit_annotations: &'a BTreeMap<String, String>,
 }
 
 /// Reads a review (`ADMIT-1`).
@@ -58,6 +102,9 @@ pub(crate) fn read(body: &[u8]) -> Result<Review, UnreadableReview> {
     if body.is_empty() {
         return Err(first("the request has no body".to_owned()));
     }
+    if let Some(review) = read_at_once(body) {
+        return Ok(review);
+    }
     let mut review: Value = serde_json::from_slice(body)
         .map_err(|error| first(format!("the body is not JSON: {error}")))?;
     let uid = review["request"]["uid"]
@@ -65,16 +112,13 @@ pub(crate) fn read(body: &[u8]) -> Result<Review, UnreadableReview> {
         .unwrap_or_default()
         .to_owned();
     let (api_version, kind) = (&review["apiVersion"], &review["kind"]);
-    let version = match api_version.as_str().and_then(|text| text.split_once('/')) {
-        Some((GROUP, "v1")) => ReviewVersion::V1,
-        Some((GROUP, "v1beta1")) => ReviewVersion::V1Beta1,
-        _ => {
-            let problem =
-                format!("apiVersion is {api_version}: this webhook answers {GROUP}/v1 and v1beta1");
-            return Err(unreadable(ReviewVersion::V1, &uid, problem));
-        }
+    let Some(version) = api_version.as_str().and_then(ReviewVersion::parse) else {
+        let problem = format!(
+            "apiVersion is {api_version}: this webhook answers admission.k8s.io/v1 and v1beta1"
+        );
+        return Err(unreadable(ReviewVersion::V1, &uid, problem));
     };
-    let problem = if *kind != "AdmissionReview" {
+    let problem = if *kind != KIND {
         format!("kind is {kind}, not \"AdmissionReview\"")
     } else if !review["request"].is_object() {
         "the review has no request".to_owned()
@@ -87,36 +131,42 @@ pub(crate) fn read(body: &[u8]) -> Result<Review, UnreadableReview> {
     Err(unreadable(version, &uid, problem))
 }
 
+/// Reads a review without a problem; `None` if there is one, which [`read`] then finds.
+fn read_at_once(body: &[u8]) -> Option<Review> {
+    let review: WireReview = serde_json::from_slice(body).ok()?;
+    let version = ReviewVersion::parse(&review.api_version)?;
+    let request = review.request;
+    (review.kind == KIND).then_some(Review { version, request })
+}
+
 /// Writes the response to the review with this uid.
 pub(crate) fn write(version: ReviewVersion, uid: &str, response: &AdmissionResponse) -> Vec<u8> {
-    let mut written = Map::new();
-    written.insert("uid".to_owned(), json!(uid));
-    written.insert("allowed".to_owned(), json!(response.allowed));
-    if let Some(status) = &response.status {
-        written.insert("status".to_owned(), json!(status));
-    }
-    if response.allowed && !response.patch.0.is_empty() {
-        let patch = STANDARD.encode(json!(response.patch).to_string());
-        written.insert("patch".to_owned(), json!(patch));
-        written.insert("patchType".to_owned(), json!("JSONPatch"));
-    }
-    if !response.warnings.is_empty() {
-        written.insert("warnings".to_owned(), json!(response.warnings));
-    }
-    if !response.audit_annotations.is_empty() {
-        let annotations = json!(response.audit_annotations);
-        written.insert("auditAnnotations".to_owned(), annotations);
-    }
-    let review = json!({
-        "apiVersion": format!("{GROUP}/{}", version.as_str()),
-        "kind": "AdmissionReview",
-        "response": written,
-    });
-    review.to_string().into_bytes()
+    let patched = response.allowed && !response.patch.0.is_empty();
+    let answer = WireAnswer {
+        api_version: version.as_str(),
+        kind: KIND,
+        response: WireResponse {
+            uid,
+            allowed: response.allowed,
+            status: response.status.as_deref(),
+            patch: patched.then(|| STANDARD.encode(encoded(&response.patch))),
+            patch_type: patched.then_some("JSONPatch"),
+            warnings: &response.warnings,
+            audit_annotations: &response.audit_annotations,
+        },
+    };
+    encoded(&answer)
+}
+
+fn encoded(value: &impl Serialize) -> Vec<u8> {
+    // JSON cannot be written only of maps with keys that are no strings; there are none.
+    serde_json::to_vec(value).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn review(api_version: &str) -> Value {

@@ -3,6 +3,7 @@
 //!
 //! Kubernetes source: `apiserver/pkg/admission/plugin/webhook/predicates` and `policy/matching`.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -15,8 +16,7 @@ use super::attributes::Admission;
 use crate::objects::scale::selector_text;
 use crate::policies::policy::RequestAuthorizer;
 use crate::state::registry::Registry;
-use crate::webhook;
-use crate::webhook::{Hook, ReviewContent};
+use crate::webhook::{Hook, KindName, ResourceName, ReviewRequest};
 
 /// An object after and before a write.
 pub(crate) type States<'a> = (Option<&'a Value>, Option<&'a Value>);
@@ -46,15 +46,12 @@ impl Registry {
         let Some(resource) = self.matched(hook, admission) else {
             return Ok(None);
         };
-        let labels = self.namespace_of(admission, object);
-        let everywhere = hook.namespaces.as_object().is_none_or(Map::is_empty);
-        match labels {
-            _ if everywhere => {}
-            Ok(Some(namespace)) if !selects(&hook.namespaces, &namespace) => return Ok(None),
-            Ok(_) => {}
-            Err(status) => return Err(status),
+        if hook.namespaces.as_object().is_none_or(Map::is_empty) {
+            return Ok(Some(resource));
         }
-        Ok(Some(resource))
+        let namespace = self.namespace_of(admission, object)?;
+        let selected = namespace.is_none_or(|namespace| selects(&hook.namespaces, &namespace));
+        Ok(selected.then_some(resource))
     }
 
     /// Returns the resource in the version that a rule of the webhook names: the request's own, or
@@ -68,9 +65,11 @@ impl Registry {
         if !hook.equivalent {
             return None;
         }
-        let same = self.catalogue.all().iter().filter(|other| {
-            other.storage == own.storage && other.api_version() != own.api_version()
-        });
+        let same = self
+            .catalogue
+            .all()
+            .iter()
+            .filter(|other| other.storage == own.storage && !other.has_version_of(own));
         let mut named = same.filter(|other| hook.is_about(admission.rule_attributes(other)));
         named.next().cloned()
     }
@@ -103,48 +102,45 @@ impl Registry {
     }
 
     /// Builds the review's request for a webhook or a policy, without its uid.
-    pub(crate) fn review_request(
+    pub(crate) fn review_request<'a>(
         &self,
-        resource: &Resource,
-        admission: &Admission<'_>,
-        (object, old): States<'_>,
-    ) -> Result<Map<String, Value>, Status> {
+        resource: &'a Resource,
+        admission: &'a Admission<'_>,
+        (object, old): States<'a>,
+    ) -> Result<ReviewRequest<'a>, Status> {
         let own = admission.target.resource;
-        let shown = |object: Option<&Value>| match object {
-            Some(object) if admission.kind.is_none() => {
-                self.to_version(own, resource, object).map(Some)
+        let shown = |object: Option<&'a Value>| match object {
+            Some(object) if admission.kind.is_none() && !own.has_version_of(resource) => {
+                let converted = self.to_version(own, resource, object);
+                converted.map(|converted| Some(Cow::Owned(converted)))
             }
-            other => Ok(other.cloned()),
+            other => Ok(other.map(Cow::Borrowed)),
         };
-        let (object, old) = (shown(object)?, shown(old)?);
-        let kind_of = |resource: &'_ Resource| -> (String, String, String) {
-            match admission.kind {
-                Some((group, version, kind)) => (group.into(), version.into(), kind.into()),
-                None => (
-                    resource.group.clone(),
-                    resource.version.clone(),
-                    resource.kind.clone(),
-                ),
-            }
+        let kind_of = |resource: &'a Resource| match admission.kind {
+            Some((group, version, kind)) => KindName {
+                group,
+                version,
+                kind,
+            },
+            None => KindName::of(resource),
         };
-        let (kind, request_kind) = (kind_of(resource), kind_of(own));
-        let namespace = admission.namespace(object.as_ref());
-        let about = ReviewContent {
-            kind: (&kind.0, &kind.1, &kind.2),
-            resource: (&resource.group, &resource.version, &resource.plural),
-            request_kind: (&request_kind.0, &request_kind.1, &request_kind.2),
-            request_resource: (&own.group, &own.version, &own.plural),
-            subresource: admission.subresource,
+        let (object, old_object) = (shown(object)?, shown(old)?);
+        Ok(ReviewRequest {
+            kind: kind_of(resource),
+            resource: ResourceName::of(resource),
+            sub_resource: admission.subresource,
+            request_kind: kind_of(own),
+            request_resource: ResourceName::of(own),
+            request_sub_resource: admission.subresource,
             name: admission.name,
-            namespace: &namespace,
+            namespace: admission.namespace(object.as_deref()),
             operation: admission.operation,
-            user: admission.user,
-            object: object.as_ref(),
-            old: old.as_ref(),
-            dry: admission.dry,
+            user_info: admission.user.info(),
+            object,
+            old_object,
+            dry_run: admission.dry,
             options: &admission.options,
-        };
-        Ok(webhook::request(&about))
+        })
     }
 
     /// Returns the Namespace of a write; null for cluster-scoped objects.

@@ -143,7 +143,7 @@ impl Registry {
     ) -> Result<Result<bool, String>, Status> {
         let review_request = self.review_request(&case.resource, admission, (Some(object), old))?;
         let variables = ExpressionVariables {
-            request: &Value::Object(review_request),
+            request: &review_request.to_value(),
             params: &case.params,
             namespace: &self.namespace_object(admission),
             asker: &self.asker(admission, Some(object)),
@@ -175,7 +175,7 @@ impl Registry {
                 (TypeRef::built_in(&version, kind), false)
             }
         };
-        let request = Value::Object(review_request);
+        let request = review_request.to_value();
         let variables = ExpressionVariables {
             request: &request,
             params: &case.params,

@@ -85,7 +85,7 @@ impl Registry {
             let policy = &case.policy.policy;
             let review_request = self.review_request(&case.resource, admission, states)?;
             let variables = ExpressionVariables {
-                request: &Value::Object(review_request),
+                request: &review_request.to_value(),
                 params: &case.params,
                 namespace: &self.namespace_object(admission),
                 asker: &self.asker(admission, states.0),

@@ -3,9 +3,10 @@
 //!
 //! Kubernetes source: `apiserver/pkg/admission/plugin/webhook`.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use steersman_cel::all_hold;
 use steersman_patch::apply_operations;
 use steersman_schema::resource::Resource;
@@ -170,7 +171,8 @@ impl Registry {
         if hook.conditions.is_empty() {
             return Ok(Some((hook, resource)));
         }
-        let request = Value::Object(self.review_request(&resource, admission, states)?);
+        let request = self.review_request(&resource, admission, states)?;
+        let request = request.to_value();
         let variables = ExpressionVariables {
             request: &request,
             params: &Value::Null,
@@ -212,27 +214,21 @@ impl Registry {
                 Err(uncalled(hook, why))
             };
         };
-        let mut request = self.review_request(resource, admission, (object, old))?;
-        let review_request = Value::Object(request.clone()).to_string();
-        let key = format!("{} {round} {:?} {review_request}", hook.id, hook.endpoint);
+        let request = self.review_request(resource, admission, (object, old))?;
+        let request = request.to_json();
+        let key = format!("{} {round} {:?} {request}", hook.id, hook.endpoint);
         // The uid is derived from the call, so that the next run generates the same uid.
         let uid = Rng::of_text(&key).uid();
-        request.insert("uid".to_owned(), json!(uid));
-        let body = json!({
-            "kind": "AdmissionReview",
-            "apiVersion": format!("admission.k8s.io/{version}"),
-            "request": request,
-        });
-        let subject = old.map(|old| metadata::text(old, "name"));
-        let place = format!("{} {round} {}", hook.id, subject.unwrap_or_default());
         let call = Call {
+            body: webhook::body(version, &uid, &request),
             key,
             uid,
             endpoint: hook.endpoint.clone(),
             ca: hook.ca.clone(),
             timeout: hook.timeout,
-            body: body.to_string().into(),
         };
+        let subject = old.map(|old| metadata::text(old, "name"));
+        let place = format!("{} {round} {}", hook.id, subject.unwrap_or_default());
         Ok(Some((place, call)))
     }
 
@@ -280,10 +276,10 @@ impl Registry {
         }
         let own = admission.target.resource;
         let whole = admission.kind.is_none();
-        let before = if whole {
-            self.to_version(own, resource, object)?
+        let before = if whole && !own.has_version_of(resource) {
+            Cow::Owned(self.to_version(own, resource, object)?)
         } else {
-            object.clone()
+            Cow::Borrowed(&*object)
         };
         let after = apply_operations(&before, &verdict.patch);
         let mut after = after.map_err(|wrong| Status::internal(wrong.message))?;

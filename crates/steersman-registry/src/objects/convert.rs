@@ -181,7 +181,7 @@ impl Registry {
         to: &Resource,
         object: &Value,
     ) -> Result<Value, Status> {
-        if from.api_version() == to.api_version() {
+        if from.has_version_of(to) {
             return Ok(object.clone());
         }
         let version = object["metadata"].get("resourceVersion").cloned();

@@ -1,45 +1,77 @@
 //! Machine: writes an AdmissionReview, and reads the answer.
 
+use std::borrow::Cow;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Map, Value, json};
+use bytes::Bytes;
+use serde::Serialize;
+use serde_json::Value;
+use steersman_schema::resource::Resource;
 use steersman_text::go;
 use steersman_text::json::parse as parse_json;
 use steersman_text::status::{Details, Status};
 
-use crate::auth::User;
-
 use super::call::CallResponse;
 
-/// The content of a review's request. Kinds and resources are `(group, version, name)`.
-#[derive(Debug)]
-pub struct ReviewContent<'a> {
+/// The request of a review, without its uid.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReviewRequest<'a> {
     /// The kind in which the objects are sent.
-    pub kind: (&'a str, &'a str, &'a str),
+    pub kind: KindName<'a>,
     /// The resource that the webhook's rule matched.
-    pub resource: (&'a str, &'a str, &'a str),
-    /// The kind of the request.
-    pub request_kind: (&'a str, &'a str, &'a str),
-    /// The resource of the request.
-    pub request_resource: (&'a str, &'a str, &'a str),
+    pub resource: ResourceName<'a>,
     /// The subresource; empty for the object itself.
-    pub subresource: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub sub_resource: &'a str,
+    /// The kind of the request.
+    pub request_kind: KindName<'a>,
+    /// The resource of the request.
+    pub request_resource: ResourceName<'a>,
+    /// The subresource of the request.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub request_sub_resource: &'a str,
     /// The name, if the request has one.
+    #[serde(skip_serializing_if = "str::is_empty")]
     pub name: &'a str,
     /// The namespace; for a Namespace object its own name.
-    pub namespace: &'a str,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
     /// The operation, for instance `CREATE`.
     pub operation: &'static str,
     /// The user of the request.
-    pub user: &'a User,
+    pub user_info: Value,
     /// The object after the operation.
-    pub object: Option<&'a Value>,
+    pub object: Option<Cow<'a, Value>>,
     /// The object before the operation.
-    pub old: Option<&'a Value>,
+    pub old_object: Option<Cow<'a, Value>>,
     /// Whether it is a dry run.
-    pub dry: bool,
+    pub dry_run: bool,
     /// The options of the operation.
     pub options: &'a Value,
+}
+
+/// A kind, as a review names it.
+#[derive(Debug, Serialize)]
+pub struct KindName<'a> {
+    /// The group.
+    pub group: &'a str,
+    /// The version.
+    pub version: &'a str,
+    /// The kind.
+    pub kind: &'a str,
+}
+
+/// A resource, as a review names it.
+#[derive(Debug, Serialize)]
+pub struct ResourceName<'a> {
+    /// The group.
+    pub group: &'a str,
+    /// The version.
+    pub version: &'a str,
+    /// The plural name.
+    pub resource: &'a str,
 }
 
 /// The decision of a webhook.
@@ -53,41 +85,49 @@ pub struct Verdict {
     pub warnings: Vec<String>,
 }
 
-/// Builds the `request` of a review, without its uid.
-pub fn request(about: &ReviewContent<'_>) -> Map<String, Value> {
-    let named = |(group, version, name): (&str, &str, &str), what: &str| {
-        let mut named = Map::new();
-        named.insert("group".to_owned(), json!(group));
-        named.insert("version".to_owned(), json!(version));
-        named.insert(what.to_owned(), json!(name));
-        Value::Object(named)
-    };
-    let mut request = Map::new();
-    let mut put = |field: &str, value: Value| {
-        request.insert(field.to_owned(), value);
-    };
-    put("kind", named(about.kind, "kind"));
-    put("resource", named(about.resource, "resource"));
-    put("requestKind", named(about.request_kind, "kind"));
-    let resource = named(about.request_resource, "resource");
-    put("requestResource", resource);
-    for (field, text) in [
-        ("subResource", about.subresource),
-        ("requestSubResource", about.subresource),
-        ("name", about.name),
-        ("namespace", about.namespace),
-    ] {
-        if !text.is_empty() {
-            put(field, json!(text));
+impl<'a> KindName<'a> {
+    /// Names the kind of a resource.
+    pub fn of(resource: &'a Resource) -> Self {
+        Self {
+            group: &resource.group,
+            version: &resource.version,
+            kind: &resource.kind,
         }
     }
-    put("operation", json!(about.operation));
-    put("userInfo", about.user.info());
-    put("object", about.object.cloned().unwrap_or_default());
-    put("oldObject", about.old.cloned().unwrap_or_default());
-    put("dryRun", json!(about.dry));
-    put("options", about.options.clone());
-    request
+}
+
+impl<'a> ResourceName<'a> {
+    /// Names a resource.
+    pub fn of(resource: &'a Resource) -> Self {
+        Self {
+            group: &resource.group,
+            version: &resource.version,
+            resource: &resource.plural,
+        }
+    }
+}
+
+impl ReviewRequest<'_> {
+    /// Returns the request as JSON.
+    pub fn to_json(&self) -> String {
+        // Fails only for keys that are no strings, and for types that return errors; no field is of that kind.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Returns the request as a value for expressions.
+    pub fn to_value(&self) -> Value {
+        // As above.
+        serde_json::to_value(self).unwrap_or_default()
+    }
+}
+
+/// Returns a review: the JSON of its request, with the uid added.
+pub fn body(version: &str, uid: &str, request: &str) -> Bytes {
+    let fields = request.trim_start_matches('{');
+    let review = format!(
+        r#"{{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/{version}","request":{{"uid":"{uid}",{fields}}}"#
+    );
+    review.into()
 }
 
 /// Reads the answer of the webhook with this name.

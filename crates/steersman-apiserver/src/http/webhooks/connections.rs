@@ -35,10 +35,15 @@ pub(crate) struct Peer {
 /// Connections without a request in progress.
 #[derive(Default)]
 pub(crate) struct IdleConnections {
-    by_peer: Arc<Mutex<IdleByPeer>>,
+    pool: Arc<Mutex<Pool>>,
 }
 
-type IdleByPeer = HashMap<Peer, Vec<Idle>>;
+#[derive(Default)]
+struct Pool {
+    by_peer: HashMap<Peer, Vec<Idle>>,
+    /// Whether a task closes expired connections. It ends when there are no connections.
+    is_swept: bool,
+}
 
 struct Idle {
     connection: Connection,
@@ -57,34 +62,52 @@ const MOST: usize = 25;
 impl IdleConnections {
     /// Takes an idle connection, the one that was used last.
     pub(crate) fn take(&self, peer: &Peer) -> Option<Connection> {
-        let mut by_peer = self.by_peer.lock();
-        close_expired(&mut by_peer);
-        let taken = by_peer.get_mut(peer)?.pop();
+        let mut pool = self.pool.lock();
+        pool.close_expired();
+        let taken = pool.by_peer.get_mut(peer)?.pop();
         taken.map(|idle| idle.connection)
     }
 
     /// Keeps a connection after its response was read to the end, for a second.
     pub(crate) fn keep(&self, peer: Peer, connection: Connection) {
-        let mut by_peer = self.by_peer.lock();
-        let idle = by_peer.entry(peer).or_default();
+        let mut pool = self.pool.lock();
+        let idle = pool.by_peer.entry(peer).or_default();
         if idle.len() >= MOST {
             return;
         }
         let since = Instant::now();
         idle.push(Idle { connection, since });
-        let by_peer = Arc::clone(&self.by_peer);
-        tokio::spawn(async move {
-            sleep_until(since + IDLE_TIME).await;
-            close_expired(&mut by_peer.lock());
-        });
+        if !pool.is_swept {
+            pool.is_swept = true;
+            tokio::spawn(sweep(Arc::clone(&self.pool)));
+        }
     }
 }
 
-fn close_expired(by_peer: &mut IdleByPeer) {
-    by_peer.retain(|_, idle| {
-        idle.retain(|idle| !idle.connection.is_closed() && idle.since.elapsed() < IDLE_TIME);
-        !idle.is_empty()
-    });
+impl Pool {
+    fn close_expired(&mut self) {
+        self.by_peer.retain(|_, idle| {
+            idle.retain(|idle| !idle.connection.is_closed() && idle.since.elapsed() < IDLE_TIME);
+            !idle.is_empty()
+        });
+    }
+
+    /// Closes expired connections, and returns when the next one expires; `None` if there is none.
+    fn sweep(&mut self) -> Option<Instant> {
+        self.close_expired();
+        let oldest = self.by_peer.values().flatten().map(|idle| idle.since).min();
+        self.is_swept = oldest.is_some();
+        oldest.map(|since| since + IDLE_TIME)
+    }
+}
+
+/// Closes connections as they expire, until there are none.
+async fn sweep(pool: Arc<Mutex<Pool>>) {
+    let mut next = Some(Instant::now() + IDLE_TIME);
+    while let Some(expiry) = next {
+        sleep_until(expiry).await;
+        next = pool.lock().sweep();
+    }
 }
 
 /// Connects to a webhook and verifies its certificate.

@@ -1,6 +1,7 @@
 //! Tests of valid and invalid answers of webhooks.
 
 use super::*;
+use serde_json::json;
 
 fn answer(body: &Value) -> CallResponse {
     CallResponse {
