@@ -262,6 +262,12 @@ impl<T> Config<T> {
         server.tls(tls.http2(flags.enable_http2.unwrap_or_default()))
     }
 
+    /// Returns whether the configuration names the files of the webhooks' certificate.
+    #[must_use]
+    pub fn has_webhook_certificate(&self) -> bool {
+        self.flags.webhook_cert_path.is_some()
+    }
+
     /// Returns the options of an election over the Lease of the configuration, or else over the one with the name of
     /// the program.
     fn leader_election(&self, name: &str) -> LeaderElection {

@@ -70,6 +70,31 @@ pub enum ConfigError {
     Connect(#[source] steersman_api::Error),
 }
 
+/// Why a program ended.
+///
+/// `Display` prints one level; [`source`](StdError::source) has the causes.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProgramError {
+    /// The command line is wrong, or asks for help or the version.
+    #[error(transparent)]
+    Usage(clap::Error),
+    /// The configuration cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// There is nothing to connect to.
+    #[error(
+        "no cluster is configured: set KUBECONFIG or --kubeconfig, or run `cargo steersman dev`, which starts an API server"
+    )]
+    NoCluster(#[source] ConfigError),
+    /// The program's own setup failed.
+    #[error("the controllers cannot be set up")]
+    Setup(#[source] Box<dyn StdError + Send + Sync>),
+    /// The manager cannot be made, or ended with an error.
+    #[error(transparent)]
+    Manager(steersman_manager::Error),
+}
+
 /// The source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

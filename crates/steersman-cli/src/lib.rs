@@ -21,6 +21,7 @@
 //! Modules, words first:
 //!
 //! - [`settings`] lists the settings with their defaults and variables.
+//! - [`description`] has [`Description`], which a program prints about itself.
 //! - `controller_setting` reads settings of single controllers.
 //! - [`error`] has [`ConfigError`].
 //! - `log_filter` reads levels, and `named_value` booleans and namespaces.
@@ -29,8 +30,10 @@
 //! - [`log`] has [`LogLevel`].
 //! - `level_route` shows and changes the level over HTTP.
 //! - [`config`] has [`Config`], and [`args`] the command line.
+//! - [`program`] has [`Program`], a whole `main`.
 
 pub mod settings;
+pub mod description;
 mod controller_setting;
 pub mod error;
 mod log_filter;
@@ -43,13 +46,16 @@ pub mod log;
 mod level_route;
 pub mod config;
 pub mod args;
+pub mod program;
 
 pub use args::{Args, NoSettings, OperatorArgs};
 pub use config::Config;
 pub use controller_setting::CONTROLLER_KEYS;
-pub use error::{ConfigError, SettingSource};
+pub use description::Description;
+pub use error::{ConfigError, ProgramError, SettingSource};
 pub use flags::LogFormat;
 pub use log::{InvalidLogLevel, LogLevel};
+pub use program::Program;
 pub use settings::OperatorSettings;
 
 pub use clap;

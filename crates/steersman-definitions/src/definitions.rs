@@ -131,6 +131,12 @@ impl Definitions {
         self
     }
 
+    /// Returns the definitions, in the order in which they were added.
+    #[must_use]
+    pub fn list(&self) -> &[Definition] {
+        &self.list
+    }
+
     /// Returns the names of the definitions that have a conversion webhook.
     #[must_use]
     pub fn converted(&self) -> Vec<String> {

@@ -65,6 +65,6 @@ pub use path::{mutate_path, validate_path};
 pub use refusal::Refusal;
 pub use request::{AdmissionRequest, Operation};
 pub use response::AdmissionResponse;
-pub use server::{WebhookServer, defaulter_handler, validator_handler};
+pub use server::{Admission, WebhookServer, defaulter_handler, validator_handler};
 pub use token_review::{TokenDecision, TokenReviewer};
 pub use validator::Validator;

@@ -47,9 +47,22 @@ pub struct WebhookServer {
     tls: TlsOptions,
     limits: Limits,
     handlers: Vec<(String, Arc<dyn ErasedHandler>)>,
+    admissions: Vec<Admission>,
     routes: Vec<Route>,
     conversions: Option<Conversions>,
     certificates: Option<BuiltInCertificates>,
+}
+
+/// A defaulter or a validator of a server, for the configuration that makes an API server call it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Admission {
+    /// The path of the webhook.
+    pub path: String,
+    /// The kind of its objects.
+    pub kind: Kind,
+    /// Whether it may change objects: `true` for a defaulter, `false` for a validator.
+    pub mutates: bool,
 }
 
 /// The largest body of a review in bytes, as in controller-runtime: objects of 1.5 MB, twice, and their envelope.
@@ -71,6 +84,7 @@ impl WebhookServer {
             tls: TlsOptions::directory(DIRECTORY).http2(true),
             limits: Limits::new().max_connections(CONNECTIONS),
             handlers: Vec::new(),
+            admissions: Vec::new(),
             routes: Vec::new(),
             conversions: None,
             certificates: None,
@@ -99,26 +113,40 @@ impl WebhookServer {
 
     /// Adds a defaulter of a kind, at the [path](mutate_path) that kubebuilder writes into configurations.
     pub fn defaulter<K: TypedObject>(self, defaulter: impl Defaulter<K>) -> Self {
-        let path = mutate_path(Kind::of::<K>().gvk());
-        self.handler(path, defaulter_handler::<K>(defaulter))
+        let kind = Kind::of::<K>();
+        self.admission(&kind, true, defaulter_handler::<K>(defaulter))
     }
 
     /// Adds a validator of a kind, at the [path](validate_path) that kubebuilder writes into configurations.
     pub fn validator<K: TypedObject>(self, validator: impl Validator<K>) -> Self {
-        let path = validate_path(Kind::of::<K>().gvk());
-        self.handler(path, validator_handler::<K>(validator))
+        let kind = Kind::of::<K>();
+        self.admission(&kind, false, validator_handler::<K>(validator))
     }
 
     /// Adds a defaulter of a kind that is known at run time alone.
     pub fn defaulter_of(self, kind: &Kind, defaulter: impl Defaulter<DynamicObject>) -> Self {
         let handler = DefaulterHandler::new(kind.gvk().clone(), defaulter);
-        self.handler(mutate_path(kind.gvk()), handler)
+        self.admission(kind, true, handler)
     }
 
     /// Adds a validator of a kind that is known at run time alone.
     pub fn validator_of(self, kind: &Kind, validator: impl Validator<DynamicObject>) -> Self {
         let handler = ValidatorHandler::new(kind.gvk().clone(), validator);
-        self.handler(validate_path(kind.gvk()), handler)
+        self.admission(kind, false, handler)
+    }
+
+    fn admission(self, kind: &Kind, mutates: bool, handler: impl AdmissionHandler) -> Self {
+        let path = match mutates {
+            true => mutate_path(kind.gvk()),
+            false => validate_path(kind.gvk()),
+        };
+        let mut server = self.handler(path.clone(), handler);
+        server.admissions.push(Admission {
+            path,
+            kind: kind.clone(),
+            mutates,
+        });
+        server
     }
 
     /// Adds a handler at a path. A [`HandlerChain`](crate::HandlerChain) puts several behind one path.
@@ -157,6 +185,13 @@ impl WebhookServer {
         let routes = self.routes.iter().map(|route| route.path().to_owned());
         let conversions = self.conversions.iter().map(|_| CONVERT.to_owned());
         handlers.chain(conversions).chain(routes).collect()
+    }
+
+    /// Returns the defaulters and validators, in the order in which they were added. A
+    /// [`handler`](Self::handler) is not among them, because only its author knows what it is for.
+    #[must_use]
+    pub fn admissions(&self) -> &[Admission] {
+        &self.admissions
     }
 
     /// Returns the kinds that the webhooks convert, each in the version of its hub.

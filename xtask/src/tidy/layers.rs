@@ -54,7 +54,9 @@ const WEBHOOK: &str = "steersman-webhook";
 const CONTROLLER: &str = "steersman-controller";
 const MANAGER: &str = "steersman-manager";
 const CLI: &str = "steersman-cli";
+const MANIFESTS: &str = "steersman-manifests";
 const FACADE: &str = "steersman";
+const CARGO: &str = "cargo-steersman";
 const HARNESS: &str = "steersman-harness";
 const BENCH: &str = "steersman-bench";
 const FUZZ: &str = "steersman-fuzz";
@@ -213,9 +215,22 @@ const RANKS: &[Row] = &[
     Row {
         name: CLI,
         may: &[
-            MANAGER, CONTROLLER, WEBHOOK, CACHE, LEASE, SERVE, API, OBJECT,
+            MANAGER,
+            CONTROLLER,
+            WEBHOOK,
+            DEFINITIONS,
+            CACHE,
+            LEASE,
+            SERVE,
+            API,
+            OBJECT,
         ],
         never: &[],
+    },
+    Row {
+        name: MANIFESTS,
+        may: &[CLI],
+        never: &["tokio", "hyper", "kube-client"],
     },
     Row {
         name: FACADE,
@@ -244,6 +259,11 @@ const RANKS: &[Row] = &[
         may: &[
             MANAGER, CONTROLLER, WEBHOOK, CLIENT, CACHE, TESTENV, API, OBJECT,
         ],
+        never: &[],
+    },
+    Row {
+        name: CARGO,
+        may: &[MANIFESTS, CLI, CLIENT, TESTENV, API, OBJECT],
         never: &[],
     },
 ];

@@ -1,0 +1,83 @@
+//! Words: what a program says about itself to `cargo steersman`, as JSON on standard output.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use steersman_object::Kind;
+
+/// A program with its kinds, controllers and webhooks, as `PROGRAM describe` prints it.
+///
+/// `cargo steersman generate` makes manifests of it. Fields may be added with any version.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Description {
+    /// The name of the program.
+    pub name: String,
+    /// The version of the program.
+    pub version: String,
+    /// The version of this framework that the program is built with.
+    pub framework: String,
+    /// The `CustomResourceDefinitions` that the program can install, as JSON.
+    pub definitions: Vec<Value>,
+    /// The kinds that the cache holds, each once, ordered by group, version and kind.
+    pub kinds: Vec<DescribedKind>,
+    /// The names of the controllers, in their order.
+    pub controllers: Vec<String>,
+    /// The defaulters and validators.
+    pub webhooks: Vec<DescribedWebhook>,
+    /// The kinds that a webhook of the program converts, in the version of their hub.
+    pub converted: Vec<ConvertedKind>,
+}
+
+/// A kind with what a permission needs.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DescribedKind {
+    /// The group; empty for the core group.
+    pub group: String,
+    /// The version.
+    pub version: String,
+    /// The kind, such as `Deployment`.
+    pub kind: String,
+    /// The plural name, such as `deployments`.
+    pub plural: String,
+    /// Whether its objects are in namespaces.
+    pub namespaced: bool,
+}
+
+/// A defaulter or a validator.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DescribedWebhook {
+    /// The path, such as `/mutate-apps-v1-deployment`.
+    pub path: String,
+    /// Whether it may change objects.
+    pub mutates: bool,
+    /// The kind of its objects.
+    pub object: DescribedKind,
+}
+
+/// A kind that a conversion webhook converts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ConvertedKind {
+    /// The group.
+    pub group: String,
+    /// The version to and from which every other version is converted.
+    pub version: String,
+    /// The kind.
+    pub kind: String,
+}
+
+impl From<&Kind> for DescribedKind {
+    fn from(kind: &Kind) -> Self {
+        let gvk = kind.gvk();
+        Self {
+            group: gvk.group().to_owned(),
+            version: gvk.version().to_owned(),
+            kind: gvk.kind().to_owned(),
+            plural: kind.plural().to_owned(),
+            namespaced: kind.is_namespaced(),
+        }
+    }
+}

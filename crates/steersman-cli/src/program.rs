@@ -1,0 +1,331 @@
+//! Handle: the whole `main` of an operator.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use steersman_api::{Connection, kube_client};
+use steersman_definitions::Definitions;
+use steersman_manager::{Manager, ManagerBuilder, Shutdown, shutdown_signal};
+use steersman_object::{ObjectKey, report};
+use steersman_serve::ListenAddress;
+use steersman_webhook::{BuiltInCertificates, WebhookServer};
+
+use crate::args::{NoSettings, OperatorArgs};
+use crate::config::Config;
+use crate::description::{ConvertedKind, DescribedKind, DescribedWebhook, Description};
+use crate::error::ProgramError;
+use crate::settings::OperatorSettings;
+
+/// An operator as a program: it reads flags, variables and a configuration file, sets up the log, connects, declares a
+/// manager, and runs it until SIGTERM or ctrl-c.
+///
+/// ```no_run
+/// use std::process::ExitCode;
+///
+/// use steersman_cli::Program;
+/// # use k8s_openapi::api::core::v1::ConfigMap;
+/// # use steersman_controller::{Action, Context, Controller, Error, Reconciler, Request};
+/// # struct Counter;
+/// # impl Reconciler for Counter {
+/// #     async fn reconcile(&self, _: &Context, _: Request) -> Result<Action, Error> { Ok(Action::done()) }
+/// # }
+///
+/// #[tokio::main]
+/// async fn main() -> ExitCode {
+///     Program::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"))
+///         .setup(|manager, _| {
+///             let counter = Controller::builder::<ConfigMap>().build(Counter)?;
+///             Ok(manager.add_controller(counter)?)
+///         })
+///         .run()
+///         .await
+/// }
+/// ```
+///
+/// The flags are those of [`OperatorArgs`](crate::OperatorArgs), and:
+///
+/// - `--install`: the leader installs the [`definitions`](Self::definitions).
+/// - `--webhook-bind-address`: the address of the [`webhooks`](Self::webhooks); by default `0`, which is none. Without
+///   `--webhook-cert-path` their certificates are of a built-in authority, in the Secret `NAME-certificates` of the
+///   program's namespace, for the Service `NAME` there. The authority is injected into the webhook configurations with the
+///   name `NAME`, and into the definitions of the converted kinds.
+///
+/// `PROGRAM describe` prints a [`Description`] for `cargo steersman generate`. It needs no cluster.
+///
+/// `T` is the type of the program's own settings: see [`OperatorSettings`].
+#[must_use = "a program does nothing until it runs"]
+pub struct Program<T = NoSettings> {
+    name: &'static str,
+    version: &'static str,
+    definitions: Definitions,
+    webhooks: Option<AddWebhooks<T>>,
+    options: Option<SetOptions<T>>,
+    setup: Option<SetUp<T>>,
+}
+
+/// An error of a program's own code.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+type AddWebhooks<T> = Box<dyn FnOnce(WebhookServer, &Config<T>) -> WebhookServer + Send>;
+type SetOptions<T> = Box<dyn FnOnce(ManagerBuilder, &Config<T>) -> ManagerBuilder + Send>;
+type SetUp<T> = Box<dyn FnOnce(&Manager, &Config<T>) -> Result<(), BoxError> + Send>;
+
+/// The command line.
+#[derive(Parser)]
+struct ProgramArgs<T: OperatorSettings> {
+    /// Install or update the definitions of the program's kinds, as the leader
+    #[arg(long)]
+    install: bool,
+    /// The address of the webhooks, such as :9443; 0 is no server
+    #[arg(long, value_name = "ADDRESS", default_value = "0")]
+    webhook_bind_address: String,
+    #[command(flatten)]
+    operator: OperatorArgs<T>,
+    #[command(subcommand)]
+    command: Option<HiddenCommand>,
+}
+
+#[derive(Subcommand)]
+enum HiddenCommand {
+    /// Print the kinds, controllers and webhooks of the program as JSON
+    #[command(hide = true)]
+    Describe,
+}
+
+/// Whether the program is there to run, or to be described.
+enum Purpose {
+    Run,
+    Describe,
+}
+
+impl Program {
+    /// Makes a program without settings of its own. `name` is its name in requests, in Leases and in the field manager of
+    /// its writes; `version` is the version in requests.
+    pub fn new(name: &'static str, version: &'static str) -> Self {
+        Self::with_settings(name, version)
+    }
+}
+
+impl<T: OperatorSettings> Program<T> {
+    /// Makes a program with settings of its own, which the configuration file holds below `operator`.
+    pub fn with_settings(name: &'static str, version: &'static str) -> Self {
+        Self {
+            name,
+            version,
+            definitions: Definitions::new(),
+            webhooks: None,
+            options: None,
+            setup: None,
+        }
+    }
+
+    /// Sets the definitions of the program's kinds, which the flag `--install` installs.
+    pub fn definitions(mut self, definitions: Definitions) -> Self {
+        self.definitions = definitions;
+        self
+    }
+
+    /// Adds webhooks to their server, which runs with `--webhook-bind-address`.
+    pub fn webhooks(
+        mut self,
+        add: impl FnOnce(WebhookServer, &Config<T>) -> WebhookServer + Send + 'static,
+    ) -> Self {
+        self.webhooks = Some(Box::new(add));
+        self
+    }
+
+    /// Changes the options of the manager, after those of the configuration.
+    pub fn options(
+        mut self,
+        set: impl FnOnce(ManagerBuilder, &Config<T>) -> ManagerBuilder + Send + 'static,
+    ) -> Self {
+        self.options = Some(Box::new(set));
+        self
+    }
+
+    /// Sets what is declared before the manager starts: controllers, field indexes, checks. It must send no request,
+    /// because a description has no API server.
+    pub fn setup(
+        mut self,
+        setup: impl FnOnce(&Manager, &Config<T>) -> Result<(), BoxError> + Send + 'static,
+    ) -> Self {
+        self.setup = Some(Box::new(setup));
+        self
+    }
+
+    /// Runs the program with the command line of the process, until SIGTERM or ctrl-c. An error is printed to standard
+    /// error with its causes.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future ends the program without an orderly stop, as in [`Manager::start`].
+    pub async fn run(self) -> ExitCode {
+        match self.run_with(std::env::args_os(), shutdown_signal()).await {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(ProgramError::Usage(error)) => {
+                // A closed pipe is no reason for another error.
+                let _ = error.print();
+                ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+            }
+            Err(error) => {
+                eprintln!("error: {}", report(&error));
+                ExitCode::FAILURE
+            }
+        }
+    }
+
+    /// Runs the program with these words, the first of which is its name, until `shutdown`.
+    ///
+    /// # Errors
+    ///
+    /// [`ProgramError`], with its causes as sources.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`run`](Self::run).
+    pub async fn run_with(
+        self,
+        words: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+        shutdown: Shutdown,
+    ) -> Result<(), ProgramError> {
+        let command = ProgramArgs::<T>::command()
+            .name(self.name)
+            .version(self.version);
+        let matches = command.try_get_matches_from(words);
+        let args = matches.and_then(|matches| ProgramArgs::from_arg_matches(&matches));
+        let args: ProgramArgs<T> = args.map_err(ProgramError::Usage)?;
+        if args.command.is_some() {
+            let description = self.describe(&args)?;
+            println!("{}", serde_json::json!(description));
+            return Ok(());
+        }
+        args.operator.init_logging()?;
+        let config = args.operator.config()?.version(self.version);
+        let connection = config.connect().await.map_err(|error| match error {
+            error if error.is_no_config() => ProgramError::NoCluster(error),
+            error => error.into(),
+        })?;
+        let (manager, _) = self.declare(&args, &config, connection, &Purpose::Run)?;
+        manager.start(shutdown).await.map_err(ProgramError::Manager)
+    }
+
+    /// Describes the program. It needs no cluster and no runtime.
+    fn describe(self, args: &ProgramArgs<T>) -> Result<Description, ProgramError> {
+        let config = args.operator.config()?;
+        let mut description = Description {
+            name: self.name.to_owned(),
+            version: self.version.to_owned(),
+            framework: env!("CARGO_PKG_VERSION").to_owned(),
+            ..Description::default()
+        };
+        // Nothing is sent to it.
+        let nowhere = http::Uri::from_static("https://127.0.0.1:1");
+        let connection = Connection::from_config(kube_client::Config::new(nowhere));
+        let (manager, webhooks) = self.declare(args, &config, connection, &Purpose::Describe)?;
+        let definitions = manager.definitions().list().iter();
+        description.definitions = definitions
+            .map(|definition| definition.content().clone())
+            .collect();
+        let informers = manager.cache().informer_reports();
+        description.kinds = informers
+            .iter()
+            .map(|informer| DescribedKind::from(&informer.kind))
+            .collect();
+        description.kinds.sort();
+        description.kinds.dedup();
+        description.controllers = manager.controllers();
+        description.describe_webhooks(&webhooks);
+        Ok(description)
+    }
+
+    /// Declares the manager, and returns it with its webhooks.
+    fn declare(
+        self,
+        args: &ProgramArgs<T>,
+        config: &Config<T>,
+        connection: Connection,
+        purpose: &Purpose,
+    ) -> Result<(Manager, WebhookServer), ProgramError> {
+        let namespace = connection.namespace();
+        let namespace = namespace.unwrap_or_else(|| connection.default_namespace());
+        let service = ObjectKey::namespaced(namespace, self.name);
+        let mut webhooks = config.webhook_server(&*args.webhook_bind_address);
+        if let Some(add) = self.webhooks {
+            webhooks = add(webhooks, config);
+        }
+        let mut builder = config.manager_over(connection, self.name);
+        let is_described = matches!(purpose, Purpose::Describe);
+        if args.install || is_described {
+            builder = builder.definitions(self.definitions);
+        }
+        let is_off = ListenAddress::from(&*args.webhook_bind_address).is_off();
+        if !is_off && !webhooks.paths().is_empty() {
+            let mut served = webhooks.clone();
+            if !config.has_webhook_certificate() {
+                served = with_built_in_certificates(served, &service);
+            }
+            builder = builder.webhooks(served);
+        }
+        if let Some(set) = self.options {
+            builder = set(builder, config);
+        }
+        let manager = builder.build().map_err(ProgramError::Manager)?;
+        if let Some(setup) = self.setup {
+            setup(&manager, config).map_err(ProgramError::Setup)?;
+        }
+        Ok((manager, webhooks))
+    }
+}
+
+/// Uses the built-in authority for the webhooks behind a Service, and injects it where an API server looks for it.
+fn with_built_in_certificates(webhooks: WebhookServer, service: &ObjectKey) -> WebhookServer {
+    let name = service.name();
+    let namespace = service.namespace().unwrap_or_default();
+    let secret = ObjectKey::namespaced(namespace, format!("{name}-certificates"));
+    let mut certificates = BuiltInCertificates::new(secret, service.clone());
+    let does = |mutates| {
+        webhooks
+            .admissions()
+            .iter()
+            .any(|one| one.mutates == mutates)
+    };
+    if does(true) {
+        certificates = certificates.inject_into_mutating(name);
+    }
+    if does(false) {
+        certificates = certificates.inject_into_validating(name);
+    }
+    webhooks.certificates(certificates)
+}
+
+impl Description {
+    fn describe_webhooks(&mut self, webhooks: &WebhookServer) {
+        let admissions = webhooks.admissions().iter();
+        self.webhooks = admissions
+            .map(|admission| DescribedWebhook {
+                path: admission.path.clone(),
+                mutates: admission.mutates,
+                object: DescribedKind::from(&admission.kind),
+            })
+            .collect();
+        let converted = webhooks.converted_kinds().into_iter();
+        self.converted = converted
+            .map(|kind| ConvertedKind {
+                group: kind.group().to_owned(),
+                version: kind.version().to_owned(),
+                kind: kind.kind().to_owned(),
+            })
+            .collect();
+    }
+}
+
+impl<T> fmt::Debug for Program<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Program")
+            .field("name", &self.name)
+            .field("version", &self.version)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,1 @@
+//! The manifests of an operator, made of what its program says about itself.
