@@ -55,7 +55,7 @@ pub use description::Description;
 pub use error::{ConfigError, ProgramError, SettingSource};
 pub use flags::LogFormat;
 pub use log::{InvalidLogLevel, LogLevel};
-pub use program::Program;
+pub use program::{BoxError, Program};
 pub use settings::OperatorSettings;
 
 pub use clap;

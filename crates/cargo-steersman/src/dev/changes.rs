@@ -1,0 +1,79 @@
+//! Driver: waits for changes of the sources.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher as _};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::time::timeout;
+
+use crate::error::Error;
+
+/// Reports changes of sources until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Changes {
+    changed: UnboundedReceiver<PathBuf>,
+    _watcher: RecommendedWatcher,
+}
+
+/// The folders below that of the operator with its sources and samples.
+const FOLDERS: [&str; 2] = ["src", "config/samples"];
+/// The files in the folder of the operator that decide what is built.
+const FILES: [&str; 3] = ["Cargo.toml", "Cargo.lock", "build.rs"];
+/// An editor writes several files, and a file several times: the time without another change.
+const PAUSE: Duration = Duration::from_millis(150);
+
+impl Changes {
+    /// Begins to watch the sources below a folder.
+    pub(crate) fn watch(folder: &Path) -> Result<Self, Error> {
+        let (sender, changed) = unbounded_channel();
+        let top = folder.to_owned();
+        let report = move |event: notify::Result<Event>| {
+            let Ok(event) = event else {
+                return;
+            };
+            if event.kind.is_access() {
+                return;
+            }
+            let is_source = |path: &PathBuf| {
+                let file = path.strip_prefix(&top).unwrap_or(path);
+                file.components().count() > 1 || FILES.iter().any(|name| file == Path::new(name))
+            };
+            for path in event.paths.into_iter().filter(is_source) {
+                // Without a receiver the watcher is about to be dropped.
+                let _ = sender.send(path);
+            }
+        };
+        let failed = |source| Error::Watch {
+            path: folder.to_owned(),
+            source,
+        };
+        let mut watcher = notify::recommended_watcher(report).map_err(failed)?;
+        // Not the files themselves: an editor puts another file in their place.
+        watcher
+            .watch(folder, RecursiveMode::NonRecursive)
+            .map_err(failed)?;
+        for path in FOLDERS.map(|part| folder.join(part)) {
+            if path.exists() {
+                watcher
+                    .watch(&path, RecursiveMode::Recursive)
+                    .map_err(failed)?;
+            }
+        }
+        Ok(Self {
+            changed,
+            _watcher: watcher,
+        })
+    }
+
+    /// Waits for a change and for the end of the changes, and returns the first changed file. Cancel safe, except that a change
+    /// is reported once.
+    pub(crate) async fn next(&mut self) -> PathBuf {
+        // The watcher, which holds the sender, is a field of this value.
+        let Some(first) = self.changed.recv().await else {
+            return std::future::pending().await;
+        };
+        while let Ok(Some(_)) = timeout(PAUSE, self.changed.recv()).await {}
+        first
+    }
+}

@@ -1,0 +1,136 @@
+//! Driver: the API server of `dev`, with the definitions and the samples.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
+use steersman_cli::Description;
+use steersman_testenv::apiserver::faults::RequestRecord;
+use steersman_testenv::apiserver::play::{Played, Speed};
+use steersman_testenv::apiserver::{ApiServer, Serving, manifests};
+
+use crate::error::Error;
+
+/// The API server of `dev`.
+#[derive(Debug)]
+pub(crate) struct DevCluster {
+    server: ApiServer,
+    serving: Serving,
+    /// The number of the next request to show.
+    next: u64,
+}
+
+/// The time that a Pod takes to become ready.
+const STARTUP: Duration = Duration::from_secs(1);
+/// The field manager of the samples.
+const MANAGER: &str = "cargo-steersman";
+
+impl DevCluster {
+    /// Starts the server on a port of this machine, and writes its kubeconfig.
+    pub(crate) async fn start(port: u16, kubeconfig: &Path) -> Result<Self, Error> {
+        let played = Played::everything().speed(Speed::brisk().start(STARTUP));
+        let server = ApiServer::builder().play(played).build();
+        let address = ("127.0.0.1", port);
+        let serving = server.serve(address).await.map_err(Error::Server)?;
+        if let Some(folder) = kubeconfig.parent() {
+            std::fs::create_dir_all(folder).map_err(Error::file(folder, "made"))?;
+        }
+        serving
+            .write_kubeconfig(kubeconfig)
+            .map_err(Error::Server)?;
+        Ok(Self {
+            server,
+            serving,
+            next: 0,
+        })
+    }
+
+    /// Returns the URL of the server.
+    pub(crate) fn url(&self) -> String {
+        self.serving.url()
+    }
+
+    /// Returns the revision of the last write.
+    pub(crate) fn revision(&self) -> u64 {
+        self.server.revision()
+    }
+
+    /// Creates or replaces the definitions of a program. On this server a definition may accept less than the one before: the
+    /// objects are lost at the end.
+    pub(crate) fn install(&self, description: &Description) -> Result<(), Error> {
+        for definition in &description.definitions {
+            let mut definition = definition.clone();
+            let name = definition["metadata"]["name"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned();
+            let present = self.server.get("customresourcedefinitions", "", &name);
+            // The program injects the certificates of its conversion webhook.
+            let conversion = present.map(|present| present["spec"]["conversion"].clone());
+            if let Some(conversion) =
+                conversion.filter(|conversion| conversion["strategy"] == "Webhook")
+            {
+                definition["spec"]["conversion"] = conversion;
+            }
+            let installed = self.server.install_crd(definition);
+            installed.map_err(|status| Error::Refused {
+                object: format!("the definition {name}"),
+                problem: status.message,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Lets the server find the webhooks of the program behind their Service.
+    pub(crate) fn route_webhooks(&self, name: &str, port: u16) {
+        let url = format!("https://127.0.0.1:{port}");
+        self.server.route_service("default", name, 443, &url);
+    }
+
+    /// Applies the objects of a file or folder, and returns how many there are. A folder that does not exist has none.
+    pub(crate) fn apply(&self, path: &Path) -> Result<usize, Error> {
+        if !path.exists() {
+            return Ok(0);
+        }
+        let samples = manifests::read(path)?;
+        for sample in &samples {
+            let applied = self.server.apply(&sample.object, MANAGER);
+            applied.map_err(|status| Error::Refused {
+                object: format!("the object of {sample}"),
+                problem: status.message,
+            })?;
+        }
+        Ok(samples.len())
+    }
+
+    /// Returns the objects of the program's own kinds.
+    pub(crate) fn objects(&self, description: &Description) -> Vec<Value> {
+        let definitions = description.definitions.iter();
+        let objects = definitions.flat_map(|definition| {
+            let name = definition["metadata"]["name"].as_str().unwrap_or_default();
+            self.server.list(name, "")
+        });
+        objects.collect()
+    }
+
+    /// Returns the requests that were answered since the last call, in their order. A request without an answer, and those
+    /// after it, come later; a watch never counts.
+    pub(crate) fn new_requests(&mut self) -> Vec<RequestRecord> {
+        let first = self.next;
+        let new = self
+            .server
+            .requests()
+            .matching(|record| record.sequence >= first);
+        let answered = new.into_iter().take_while(|record| record.status.is_some());
+        let answered: Vec<RequestRecord> = answered.collect();
+        if let Some(last) = answered.last() {
+            self.next = last.sequence + 1;
+        }
+        answered
+    }
+
+    /// Stops the server.
+    pub(crate) async fn stop(self) {
+        self.serving.stop().await;
+    }
+}

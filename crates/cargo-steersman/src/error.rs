@@ -1,0 +1,132 @@
+//! Words: why a command failed, and what to do about it.
+
+use std::path::PathBuf;
+
+use steersman_testenv::apiserver::manifests::ManifestError;
+
+/// Why a command failed.
+///
+/// `Display` prints one level; `source` has the causes.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// A name cannot be used.
+    #[error("{what} {text:?} cannot be used: {rule}")]
+    Name {
+        /// The name of the name, such as `kind`.
+        what: &'static str,
+        /// The name as it was given.
+        text: String,
+        /// What is allowed.
+        rule: String,
+    },
+    /// A file is in the way.
+    #[error("{} exists: choose another name, or remove it", path.display())]
+    Exists {
+        /// The file or folder.
+        path: PathBuf,
+    },
+    /// A file or folder cannot be read, written or watched.
+    #[error("{} cannot be {done}", path.display())]
+    File {
+        /// The file or folder.
+        path: PathBuf,
+        /// What was tried, as in `read`.
+        done: &'static str,
+        /// The error of the operating system.
+        source: std::io::Error,
+    },
+    /// A folder does not hold the sources of this framework.
+    #[error(
+        "{} has no crates/steersman: --steersman-path takes the folder of Steersman's sources",
+        path.display()
+    )]
+    NoSources {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The present folder is no crate of an operator.
+    #[error(
+        "{problem}: run the command in the folder of an operator, or make one with `cargo steersman new NAME`"
+    )]
+    NoProject {
+        /// What is missing.
+        problem: String,
+    },
+    /// A program cannot be started.
+    #[error("{program} cannot be started")]
+    Start {
+        /// The program.
+        program: String,
+        /// The error of the operating system.
+        source: std::io::Error,
+    },
+    /// A program failed.
+    #[error("{program} failed ({status}){advice}")]
+    Failed {
+        /// The program with its arguments.
+        program: String,
+        /// Its exit status.
+        status: String,
+        /// What to do, after a colon; may be empty.
+        advice: String,
+    },
+    /// The operator does not describe itself.
+    #[error(
+        "{program} describe printed no description ({problem}): its main must run `steersman::cli::Program`"
+    )]
+    Description {
+        /// The program.
+        program: String,
+        /// The problem.
+        problem: String,
+    },
+    /// A manifest cannot be read.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    /// The API server refused an object.
+    #[error("the API server refused {object}: {problem}")]
+    Refused {
+        /// The object, with its file.
+        object: String,
+        /// The message of the server.
+        problem: String,
+    },
+    /// The API server cannot start.
+    #[error("the API server cannot start")]
+    Server(#[source] steersman_testenv::apiserver::Error),
+    /// The operator ended while it should run.
+    #[error("{program} ended ({status}): its log is above")]
+    Ended {
+        /// The program.
+        program: String,
+        /// Its exit status.
+        status: String,
+    },
+    /// The operator did not become ready.
+    #[error("after {seconds} s {problem}")]
+    NotReady {
+        /// The time that it had.
+        seconds: u64,
+        /// What is missing.
+        problem: String,
+    },
+    /// Sources cannot be watched.
+    #[error("changes of {} cannot be seen", path.display())]
+    Watch {
+        /// The folder.
+        path: PathBuf,
+        /// The reason.
+        source: notify::Error,
+    },
+}
+
+impl Error {
+    /// Makes the error of a file.
+    pub(crate) fn file(
+        path: impl Into<PathBuf>,
+        done: &'static str,
+    ) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::File { path, done, source }
+    }
+}

@@ -1,0 +1,61 @@
+//! Driver: writes the files of a scaffold, and never over another one.
+
+use std::fs;
+use std::path::Path;
+
+use crate::error::Error;
+use crate::scaffold::Files;
+
+/// Writes files into a new folder. If that fails, nothing of the folder stays.
+pub(crate) fn write_new(folder: &Path, files: &Files) -> Result<(), Error> {
+    // Fails for a symbolic link without a target, too.
+    if folder.symlink_metadata().is_ok() {
+        let path = folder.to_owned();
+        return Err(Error::Exists { path });
+    }
+    let written = write(folder, files);
+    if written.is_err() {
+        // The first error is the one to report.
+        let _ = fs::remove_dir_all(folder);
+    }
+    written
+}
+
+/// Writes files below a folder, over former files.
+pub(crate) fn write(folder: &Path, files: &Files) -> Result<(), Error> {
+    for (path, content) in files {
+        let path = folder.join(path);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).map_err(Error::file(parent, "made"))?;
+        }
+        fs::write(&path, content).map_err(Error::file(&path, "written"))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_written_over_another_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let new = folder.path().join("new");
+        let files = Files::from([("src/main.rs".into(), "fn main() {}".to_owned())]);
+        write_new(&new, &files).unwrap();
+        fs::write(new.join("src/main.rs"), "mine").unwrap();
+        let error = write_new(&new, &files).unwrap_err().to_string();
+        assert!(error.contains("exists: choose another name"), "{error}");
+        assert_eq!(fs::read_to_string(new.join("src/main.rs")).unwrap(), "mine");
+    }
+
+    #[test]
+    fn after_a_failure_nothing_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let new = folder.path().join("new");
+        // The first file is in the way of the folder of the second.
+        let files = [("a", ""), ("a/b", "")].map(|(path, text)| (path.into(), text.to_owned()));
+        assert!(write_new(&new, &Files::from(files)).is_err());
+        assert!(!new.exists());
+    }
+}

@@ -1,0 +1,314 @@
+//! Machine: the names of a scaffold, made of few given ones, and the rules that they must follow.
+
+use crate::error::Error;
+
+/// The names of an operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ProgramName {
+    /// The name of the crate and of the program, such as `greeter`.
+    pub(crate) program: String,
+    /// The name of the library in Rust, such as `greeter`.
+    pub(crate) library: String,
+}
+
+/// The names of a kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KindNames {
+    /// The group, such as `example.com`.
+    pub(crate) group: String,
+    /// The version, such as `v1alpha1`.
+    pub(crate) version: String,
+    /// The kind, such as `Greeting`.
+    pub(crate) kind: String,
+    /// The plural name, such as `greetings`.
+    pub(crate) plural: String,
+    /// The name of its modules in Rust, such as `greeting`.
+    pub(crate) module: String,
+    /// Whether its objects are in namespaces.
+    pub(crate) is_namespaced: bool,
+}
+
+/// The longest name of a label in DNS.
+const LABEL: usize = 63;
+
+/// Names that are no names of a program, because cargo or Rust has another meaning for them.
+const RESERVED: [&str; 9] = [
+    "api",
+    "build",
+    "controllers",
+    "core",
+    "deps",
+    "examples",
+    "std",
+    "steersman",
+    "test",
+];
+
+/// Types that the files of a kind name.
+const USED: [&str; 23] = [
+    "Action",
+    "BoxError",
+    "Clone",
+    "Condition",
+    "ConfigMap",
+    "Context",
+    "Controller",
+    "CustomResource",
+    "Debug",
+    "Default",
+    "Err",
+    "Error",
+    "JsonSchema",
+    "KubeSchema",
+    "Manager",
+    "None",
+    "Ok",
+    "Option",
+    "Reconciler",
+    "Request",
+    "Some",
+    "String",
+    "Vec",
+];
+
+/// Words that Rust reserves.
+const KEYWORDS: [&str; 52] = [
+    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate",
+    "do", "dyn", "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl",
+    "in", "let", "loop", "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref",
+    "return", "self", "static", "struct", "super", "trait", "true", "try", "type", "typeof",
+    "union", "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
+];
+
+impl ProgramName {
+    /// Checks the name of a program: it is the name of a crate, of objects in a cluster, and of a Lease.
+    pub(crate) fn new(name: &str) -> Result<Self, Error> {
+        let rule = "a program has lower-case letters, digits and single hyphens, begins with a letter, and has at \
+                    most 40 characters, because names of objects are made of it";
+        let is_name = is_label(name)
+            && name.starts_with(|c: char| c.is_ascii_lowercase())
+            && !name.contains("--")
+            && name.len() <= 40;
+        if !is_name {
+            return Err(refused("the name", name, rule));
+        }
+        let library = name.replace('-', "_");
+        if RESERVED.contains(&name) || KEYWORDS.contains(&&*library) {
+            return Err(refused(
+                "the name",
+                name,
+                "it has another meaning in Rust or in cargo",
+            ));
+        }
+        Ok(Self {
+            program: name.to_owned(),
+            library,
+        })
+    }
+
+    /// Returns the kind of a program for which none is given: `greeter-operator` has `Greeter`.
+    pub(crate) fn kind(&self) -> String {
+        let stem = self
+            .program
+            .strip_suffix("-operator")
+            .unwrap_or(&self.program);
+        let words = stem.split('-').filter(|word| !word.is_empty());
+        words.map(capitalized).collect()
+    }
+}
+
+impl KindNames {
+    /// Checks the names of a kind. The plural name is made of the kind if it is not given.
+    pub(crate) fn new(
+        (group, version, kind): (&str, &str, &str),
+        plural: Option<&str>,
+        is_namespaced: bool,
+    ) -> Result<Self, Error> {
+        if !group.split('.').all(is_label) || !group.contains('.') || group.len() > 200 {
+            let rule = "a group is a DNS name with a dot that is yours, such as example.com";
+            return Err(refused("the group", group, rule));
+        }
+        if group.ends_with(".k8s.io") || group.ends_with(".kubernetes.io") {
+            let rule = "groups below k8s.io and kubernetes.io are those of Kubernetes";
+            return Err(refused("the group", group, rule));
+        }
+        if !is_version(version) {
+            let rule = "a version is v1, v1beta1, v1alpha1, or the like";
+            return Err(refused("the version", version, rule));
+        }
+        let is_kind = kind.starts_with(|c: char| c.is_ascii_uppercase())
+            && kind.chars().all(|c| c.is_ascii_alphanumeric())
+            && kind.len() <= LABEL;
+        if !is_kind {
+            let rule = "a kind has letters and digits and begins with a capital, such as Greeting";
+            return Err(refused("the kind", kind, rule));
+        }
+        let module = snake(kind);
+        let (is_used, is_keyword) = (USED.contains(&kind), KEYWORDS.contains(&&*module));
+        if is_used
+            || is_keyword
+            || ["mod", "config", "message", "client", "request", "ctx"].contains(&&*module)
+        {
+            let rule = "the files of the scaffold use this name for something else";
+            return Err(refused("the kind", kind, rule));
+        }
+        let plural = plural.map_or_else(|| plural_of(kind), str::to_owned);
+        if !is_label(&plural) || !plural.starts_with(|c: char| c.is_ascii_lowercase()) {
+            let rule =
+                "a plural name has lower-case letters, digits and hyphens, such as greetings";
+            return Err(refused("the plural name", &plural, rule));
+        }
+        Ok(Self {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            kind: kind.to_owned(),
+            plural,
+            module,
+            is_namespaced,
+        })
+    }
+}
+
+fn refused(what: &'static str, text: &str, rule: &str) -> Error {
+    Error::Name {
+        what,
+        text: text.to_owned(),
+        rule: rule.to_owned(),
+    }
+}
+
+fn is_label(text: &str) -> bool {
+    let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    (1..=LABEL).contains(&text.len())
+        && text.chars().all(is_inner)
+        && !text.starts_with('-')
+        && !text.ends_with('-')
+}
+
+/// Returns whether a text is a version that kubectl orders by age: `v1`, `v2beta1`.
+fn is_version(text: &str) -> bool {
+    let is_number = |text: &str| {
+        !text.is_empty() && !text.starts_with('0') && text.chars().all(|c| c.is_ascii_digit())
+    };
+    let Some(rest) = text.strip_prefix('v') else {
+        return false;
+    };
+    let parts = rest.split_once("alpha").or_else(|| rest.split_once("beta"));
+    text.len() <= LABEL
+        && match parts {
+            Some((major, minor)) => is_number(major) && is_number(minor),
+            None => is_number(rest),
+        }
+}
+
+fn capitalized(word: &str) -> String {
+    let mut letters = word.chars();
+    let first = letters.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
+}
+
+/// Returns a name in snake case: `DNSRecord` is `dns_record`.
+fn snake(kind: &str) -> String {
+    let letters: Vec<char> = kind.chars().collect();
+    let mut name = String::new();
+    for (at, letter) in letters.iter().enumerate() {
+        let before = at.checked_sub(1).map(|before| letters[before]);
+        let begins_word = letter.is_ascii_uppercase()
+            && before.is_some_and(|before| {
+                let next = letters.get(at + 1);
+                !before.is_ascii_uppercase() || next.is_some_and(char::is_ascii_lowercase)
+            });
+        if begins_word {
+            name.push('_');
+        }
+        name.push(letter.to_ascii_lowercase());
+    }
+    name
+}
+
+/// Returns the plural of a kind as English makes it of most nouns.
+fn plural_of(kind: &str) -> String {
+    let name = kind.to_ascii_lowercase();
+    let ends_in = |endings: &[&str]| endings.iter().any(|ending| name.ends_with(ending));
+    if ends_in(&["s", "x", "z", "ch", "sh"]) {
+        return name + "es";
+    }
+    match name.strip_suffix('y') {
+        Some(stem) if !stem.ends_with(['a', 'e', 'i', 'o', 'u']) => format!("{stem}ies"),
+        _ => name + "s",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kind_of_a_program_is_its_name_without_operator() {
+        for (program, kind) in [
+            ("greeter", "Greeter"),
+            ("greeter-operator", "Greeter"),
+            ("dns-record-operator", "DnsRecord"),
+        ] {
+            assert_eq!(ProgramName::new(program).unwrap().kind(), kind);
+        }
+        for name in [
+            "",
+            "-a",
+            "a-",
+            "A",
+            "a_b",
+            "1a",
+            "a--b",
+            "test",
+            "fn",
+            "self",
+            "steersman",
+            "ä",
+        ] {
+            let error = ProgramName::new(name).unwrap_err().to_string();
+            assert!(error.contains(&format!("{name:?}")), "{error}");
+        }
+        assert!(ProgramName::new(&"a".repeat(41)).is_err());
+    }
+
+    #[test]
+    fn the_names_of_a_kind_follow_from_it() {
+        for (kind, plural, module) in [
+            ("Greeting", "greetings", "greeting"),
+            ("DNSRecord", "dnsrecords", "dns_record"),
+            ("Policy", "policies", "policy"),
+            ("Gateway", "gateways", "gateway"),
+            ("Proxy", "proxies", "proxy"),
+            ("Class", "classes", "class"),
+            ("S3Bucket", "s3buckets", "s3_bucket"),
+        ] {
+            let names = KindNames::new(("example.com", "v1", kind), None, true).unwrap();
+            assert_eq!((&*names.plural, &*names.module), (plural, module));
+        }
+    }
+
+    #[test]
+    fn a_name_that_cannot_be_used_is_named_with_the_rule() {
+        for (group, version, kind, named) in [
+            ("example", "v1", "A", "the group \"example\""),
+            ("Example.com", "v1", "A", "the group"),
+            ("apps.k8s.io", "v1", "A", "those of Kubernetes"),
+            ("example.com", "1", "A", "the version \"1\""),
+            ("example.com", "v0", "A", "the version"),
+            ("example.com", "v1gamma1", "A", "the version"),
+            ("example.com", "v1", "greeting", "the kind \"greeting\""),
+            ("example.com", "v1", "My-Kind", "the kind"),
+            ("example.com", "v1", "ConfigMap", "something else"),
+            ("example.com", "v1", "Type", "something else"),
+        ] {
+            let error = KindNames::new((group, version, kind), None, true).unwrap_err();
+            assert!(error.to_string().contains(named), "{error}");
+        }
+        let plural = KindNames::new(("example.com", "v1", "A"), Some("As"), true);
+        assert!(plural.unwrap_err().to_string().contains("\"As\""));
+        for version in ["v1", "v2beta1", "v10alpha12"] {
+            KindNames::new(("example.com", version, "A"), None, true).unwrap();
+        }
+    }
+}

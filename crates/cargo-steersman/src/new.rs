@@ -1,0 +1,77 @@
+//! Driver: `cargo steersman new`.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::command_line::NewArgs;
+use crate::error::Error;
+use crate::files::write_new;
+use crate::names::{KindNames, ProgramName};
+use crate::project::cargo;
+use crate::scaffold::{Source, operator};
+
+/// The folder that this command was built from.
+const OWN_SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// Makes a new operator.
+pub(crate) fn new(args: &NewArgs) -> Result<(), Error> {
+    let program = ProgramName::new(&args.name)?;
+    let kind = args.kind.clone().unwrap_or_else(|| program.kind());
+    let named = (&*args.group, &*args.version, &*kind);
+    let kind = KindNames::new(named, args.plural.as_deref(), !args.cluster_scoped)?;
+    let source = match &args.steersman_path {
+        Some(path) => sources(path)?,
+        None => sources(Path::new(OWN_SOURCES))
+            .unwrap_or_else(|_| Source::Version(env!("CARGO_PKG_VERSION").to_owned())),
+    };
+    let folder = match args.into == Path::new(".") {
+        true => PathBuf::from(&args.name),
+        false => args.into.join(&args.name),
+    };
+    let mut files = operator(&program, &kind, &source);
+    if let Source::Path(sources) = &source
+        && let Ok(lock) = std::fs::read_to_string(sources.join("Cargo.lock"))
+    {
+        // The versions that the framework was tested with. Cargo removes what the operator does not need.
+        files.insert(PathBuf::from("Cargo.lock"), lock);
+    }
+    write_new(&folder, &files)?;
+    let format = format(&folder);
+    let number = files.len();
+    let place = folder.display();
+    println!(
+        "made {place} with {number} files: {kind} in {group}/{version}",
+        kind = kind.kind,
+        group = kind.group,
+        version = kind.version
+    );
+    if !format {
+        println!("cargo fmt is not installed, so the files are not formatted");
+    }
+    println!("next:");
+    println!("  cd {place}");
+    println!("  cargo steersman dev");
+    Ok(())
+}
+
+/// Returns the sources in a folder.
+fn sources(folder: &Path) -> Result<Source, Error> {
+    let there = folder
+        .join("crates")
+        .join("steersman")
+        .join("Cargo.toml")
+        .is_file();
+    let found = folder.canonicalize().ok().filter(|_| there);
+    let missing = || Error::NoSources {
+        path: folder.to_owned(),
+    };
+    found.map(Source::Path).ok_or_else(missing)
+}
+
+/// Formats the sources; the lengths of names decide where lines break. Returns whether that worked.
+fn format(folder: &Path) -> bool {
+    let mut command = Command::new(cargo());
+    command.arg("fmt").current_dir(folder);
+    let ended = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
+    ended.is_ok_and(|status| status.success())
+}

@@ -1,0 +1,225 @@
+//! Machine: the files of a new operator, and of a new kind.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::names::{KindNames, ProgramName};
+
+/// Files by their path below the folder of the crate.
+pub(crate) type Files = BTreeMap<PathBuf, String>;
+
+/// Where the crates of this framework come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// A folder with the sources.
+    Path(PathBuf),
+    /// The registry of crates, in this version.
+    Version(String),
+}
+
+/// The files of a crate: the path, and the template.
+const CRATE: [(&str, &str); 12] = [
+    (
+        "Cargo.toml",
+        include_str!("../templates/crate/Cargo.toml.tmpl"),
+    ),
+    (
+        "src/main.rs",
+        include_str!("../templates/crate/main.rs.tmpl"),
+    ),
+    ("src/lib.rs", include_str!("../templates/crate/lib.rs.tmpl")),
+    ("src/api.rs", include_str!("../templates/crate/api.rs.tmpl")),
+    (
+        "src/controllers.rs",
+        include_str!("../templates/crate/controllers.rs.tmpl"),
+    ),
+    (
+        "tests/it/main.rs",
+        include_str!("../templates/crate/tests.rs.tmpl"),
+    ),
+    (
+        "Dockerfile",
+        include_str!("../templates/crate/Dockerfile.tmpl"),
+    ),
+    (
+        ".dockerignore",
+        include_str!("../templates/crate/dockerignore.tmpl"),
+    ),
+    (
+        ".gitignore",
+        include_str!("../templates/crate/gitignore.tmpl"),
+    ),
+    (
+        ".github/workflows/ci.yml",
+        include_str!("../templates/crate/ci.yml.tmpl"),
+    ),
+    (
+        "README.md",
+        include_str!("../templates/crate/README.md.tmpl"),
+    ),
+    (
+        "AGENTS.md",
+        include_str!("../templates/crate/AGENTS.md.tmpl"),
+    ),
+];
+
+/// The files of a kind. `{{module}}` in a path is the name of its module.
+const KIND: [(&str, &str); 4] = [
+    (
+        "src/api/{{module}}.rs",
+        include_str!("../templates/kind/api.rs.tmpl"),
+    ),
+    (
+        "src/controllers/{{module}}.rs",
+        include_str!("../templates/kind/controller.rs.tmpl"),
+    ),
+    (
+        "tests/it/{{module}}.rs",
+        include_str!("../templates/kind/test.rs.tmpl"),
+    ),
+    (
+        "config/samples/{{module}}.yaml",
+        include_str!("../templates/kind/sample.yaml.tmpl"),
+    ),
+];
+
+/// Returns the files of a new operator with one kind.
+pub(crate) fn operator(program: &ProgramName, kind: &KindNames, source: &Source) -> Files {
+    let mut values = values(program, kind);
+    values.insert(
+        "steersman",
+        source.dependency("steersman", "features = [\"cli\"]"),
+    );
+    values.insert("harness", source.dependency("steersman-harness", ""));
+    let mut files = filled(&CRATE, &values);
+    files.extend(filled(&KIND, &values));
+    files
+}
+
+/// Returns the files of a new kind of an operator.
+pub(crate) fn kind(program: &ProgramName, kind: &KindNames) -> Files {
+    filled(&KIND, &values(program, kind))
+}
+
+impl Source {
+    /// Returns the line of `Cargo.toml` for a crate of this framework.
+    fn dependency(&self, name: &str, more: &str) -> String {
+        let place = match self {
+            Self::Path(folder) => {
+                let folder = folder.join("crates").join(name);
+                format!("path = {}", quoted(&folder.to_string_lossy()))
+            }
+            Self::Version(version) => format!("version = \"{version}\""),
+        };
+        let more = if more.is_empty() {
+            String::new()
+        } else {
+            format!(", {more}")
+        };
+        format!("{name} = {{ {place}{more} }}")
+    }
+}
+
+/// Returns a text as a basic string of TOML. JSON escapes are a subset of those of TOML.
+fn quoted(text: &str) -> String {
+    serde_json::json!(text).to_string()
+}
+
+fn values(program: &ProgramName, kind: &KindNames) -> BTreeMap<&'static str, String> {
+    let module = &kind.module;
+    let sample = format!("{}-sample", module.replace('_', "-"));
+    let mut values = BTreeMap::from([
+        ("program", program.program.clone()),
+        ("library", program.library.clone()),
+        ("group", kind.group.clone()),
+        ("version", kind.version.clone()),
+        ("kind", kind.kind.clone()),
+        ("plural", kind.plural.clone()),
+        ("module", module.clone()),
+        ("sample", sample),
+    ]);
+    // A ConfigMap is in a namespace, and so needs one if its owner has none.
+    let [
+        scope,
+        config_meta,
+        test_namespace,
+        test_key,
+        test_config_key,
+    ] = if kind.is_namespaced {
+        [
+            "    namespaced,\n",
+            "request.key.to_meta()",
+            "Some(prepared.namespace().to_owned())",
+            "operator.key(\"example\")",
+            "operator.key(\"example\")",
+        ]
+    } else {
+        [
+            "",
+            "steersman::ObjectKey::namespaced(\"default\", request.key.name()).to_meta()",
+            "None",
+            "steersman::ObjectKey::cluster(\"example\")",
+            "steersman::ObjectKey::namespaced(\"default\", \"example\")",
+        ]
+    };
+    values.extend([
+        ("scope", scope.to_owned()),
+        ("config_meta", config_meta.to_owned()),
+        ("test_namespace", test_namespace.to_owned()),
+        ("test_key", test_key.to_owned()),
+        ("test_config_key", test_config_key.to_owned()),
+    ]);
+    values
+}
+
+fn filled(templates: &[(&str, &str)], values: &BTreeMap<&'static str, String>) -> Files {
+    let fill = |text: &str| {
+        let fill_one = |text: String, (name, value): (&&str, &String)| {
+            text.replace(&format!("{{{{{name}}}}}"), value)
+        };
+        values.iter().fold(text.to_owned(), fill_one)
+    };
+    let files = templates.iter().map(|(path, content)| {
+        let path = fill(path);
+        (Path::new(&path).to_path_buf(), fill(content))
+    });
+    files.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names() -> (ProgramName, KindNames) {
+        let kind = KindNames::new(("example.com", "v1", "Greeting"), None, true);
+        (ProgramName::new("greeter").unwrap(), kind.unwrap())
+    }
+
+    #[test]
+    fn every_placeholder_is_filled() {
+        let (program, kind) = names();
+        for is_namespaced in [true, false] {
+            let kind = KindNames {
+                is_namespaced,
+                ..kind.clone()
+            };
+            let source = Source::Version("0.1".to_owned());
+            for (path, content) in operator(&program, &kind, &source) {
+                let text = format!("{}\n{content}", path.display());
+                assert!(!text.contains("{{") && !text.contains("}}"), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_program_has_at_most_40_lines() {
+        let (program, kind) = names();
+        let source = Source::Path("/src/it's \"here\"".into());
+        let files = operator(&program, &kind, &source);
+        assert!(files[Path::new("src/main.rs")].lines().count() <= 40);
+        let manifest = &files[Path::new("Cargo.toml")];
+        let line =
+            r#"steersman = { path = "/src/it's \"here\"/crates/steersman", features = ["cli"] }"#;
+        assert!(manifest.contains(line), "{manifest}");
+    }
+}
