@@ -3,29 +3,30 @@
 //! In this order for a first reading:
 //!
 //! 1. [`first_operator`]: from nothing to a running operator.
-//! 2. [`reconcilers`]: the context and the result of a reconcile.
-//! 3. [`retries`]: what each result of a reconcile causes.
-//! 4. [`desired_sets`]: the children of an object, in order, pruned and judged.
-//! 5. [`watches`]: which events cause which requests.
-//! 6. [`cache`]: reads from memory, scope, and indexes.
-//! 7. [`memory`]: what the cache holds, and how to hold less.
-//! 8. [`client`]: writes, and errors to branch on.
-//! 9. [`manager`]: start, stop, health and metrics.
-//! 10. [`leader_election`]: one replica works at a time.
-//! 11. `configuration`: flags, variables, a file and logging (feature `cli`).
-//! 12. [`events`]: what the operator tells people about its objects.
-//! 13. [`clusters`]: controllers of several clusters.
-//! 14. [`webhooks`]: defaults and refusals before objects are stored.
-//! 15. [`certificates`]: certificates of webhooks, from files or from the operator itself.
-//! 16. [`versions`]: conversions between the versions of a kind.
-//! 17. [`probes_and_metrics`]: probes of the kubelet, and what Prometheus reads.
-//! 18. `production`: a Deployment, its permissions, alerts and tuning (feature `cli`).
-//! 19. [`api_server`]: the embedded API server.
-//! 20. [`faults`]: failures on demand.
-//! 21. [`player`]: the controllers, scheduler and kubelets that it stands in for.
-//! 22. [`testing`]: tests of whole operators, in milliseconds.
-//! 23. [`troubleshooting`]: error messages, their causes and the remedy.
-//! 24. [`coming_from_kube_rs`] and [`coming_from_controller_runtime`]: names side by side.
+//! 2. [`concepts`]: the way of a change from the API server to the reconciler and back.
+//! 3. [`reconcilers`]: the context and the result of a reconcile.
+//! 4. [`retries`]: what each result of a reconcile causes.
+//! 5. [`desired_sets`]: the children of an object, in order, pruned and judged.
+//! 6. [`watches`]: which events cause which requests.
+//! 7. [`cache`]: reads from memory, scope, and indexes.
+//! 8. [`memory`]: what the cache holds, and how to hold less.
+//! 9. [`client`]: writes, and errors to branch on.
+//! 10. [`manager`]: start, stop, health and metrics.
+//! 11. [`leader_election`]: one replica works at a time.
+//! 12. `configuration`: flags, variables, a file and logging (feature `cli`).
+//! 13. [`events`]: what the operator tells people about its objects.
+//! 14. [`clusters`]: controllers of several clusters.
+//! 15. [`webhooks`]: defaults and refusals before objects are stored.
+//! 16. [`certificates`]: certificates of webhooks, from files or from the operator itself.
+//! 17. [`versions`]: conversions between the versions of a kind.
+//! 18. [`probes_and_metrics`]: probes of the kubelet, and what Prometheus reads.
+//! 19. `production`: a Deployment, its permissions, alerts and tuning (feature `cli`).
+//! 20. [`api_server`]: the embedded API server.
+//! 21. [`faults`]: failures on demand.
+//! 22. [`player`]: the controllers, scheduler and kubelets that it stands in for.
+//! 23. [`testing`]: tests of whole operators, in milliseconds.
+//! 24. [`troubleshooting`]: error messages, their causes and the remedy.
+//! 25. [`coming_from_kube_rs`], [`coming_from_controller_runtime`] and [`coming_from_josdk`]: names side by side.
 
 /// Declares one page. The links between pages get their targets here, because in the book they lead to files.
 macro_rules! page {
@@ -33,6 +34,7 @@ macro_rules! page {
         #[doc = include_str!($file)]
         #[doc = ""]
         #[doc = "[first-operator]: crate::guide::first_operator"]
+        #[doc = "[concepts]: crate::guide::concepts"]
         #[doc = "[reconcilers]: crate::guide::reconcilers"]
         #[doc = "[retries]: crate::guide::retries"]
         #[doc = "[desired-sets]: crate::guide::desired_sets"]
@@ -57,11 +59,13 @@ macro_rules! page {
         #[doc = "[troubleshooting]: crate::guide::troubleshooting"]
         #[doc = "[coming-from-kube-rs]: crate::guide::coming_from_kube_rs"]
         #[doc = "[coming-from-controller-runtime]: crate::guide::coming_from_controller_runtime"]
+        #[doc = "[coming-from-josdk]: crate::guide::coming_from_josdk"]
         pub mod $name {}
     };
 }
 
 page!(first_operator, "../guide/first-operator.md");
+page!(concepts, "../guide/concepts.md");
 page!(reconcilers, "../guide/reconcilers.md");
 page!(retries, "../guide/retries.md");
 page!(desired_sets, "../guide/desired-sets.md");
@@ -91,6 +95,7 @@ page!(
     coming_from_controller_runtime,
     "../guide/coming-from-controller-runtime.md"
 );
+page!(coming_from_josdk, "../guide/coming-from-josdk.md");
 
 #[cfg(test)]
 mod tests;

@@ -85,12 +85,14 @@ impl Reconciler for CronJobReconciler {
             cron.status = Some(status::status(cron, &jobs, &progress, now));
         };
         client.status().modify(&*cron, report).await?;
+        // ANCHOR: result
         Ok(match (&progress, next) {
             // No event says that the obstacle is gone.
             (Progress::Refused { .. }, _) => Action::requeue_after(LOOK_AGAIN),
             (_, Some(next)) => Action::requeue_at(next),
             (_, None) => Action::done(),
         })
+        // ANCHOR_END: result
     }
 }
 

@@ -42,6 +42,7 @@ pub fn new_job(cron: &CronJob, at: Timestamp) -> Job {
     }
 }
 
+// ANCHOR: name
 /// Returns the name of the Job for one scheduled time: the name of the `CronJob`, and the time in minutes since 1970.
 #[must_use]
 pub fn job_name(cron: &CronJob, at: Timestamp) -> String {
@@ -49,6 +50,7 @@ pub fn job_name(cron: &CronJob, at: Timestamp) -> String {
     let name = cron.metadata.name.as_deref().unwrap_or_default();
     format!("{name}-{minutes}")
 }
+// ANCHOR_END: name
 
 /// Returns the time that a Job was scheduled for; `None` for a Job without the annotation.
 #[must_use]

@@ -9,6 +9,7 @@ use crate::cron_job::{ConcurrencyPolicy, CronJob};
 use crate::job::{self, JobState};
 use crate::schedule::{Schedule, ScheduleError, time_zone};
 
+// ANCHOR: plan
 /// What is to be done for a `CronJob` at one time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
@@ -21,6 +22,7 @@ pub struct Plan {
     /// The state of the schedule, for the condition.
     pub progress: Progress,
 }
+// ANCHOR_END: plan
 
 /// The state of a schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]

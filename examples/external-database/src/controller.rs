@@ -66,6 +66,7 @@ pub fn declare(
     poll_every: Duration,
 ) -> Result<(), steersman::manager::Error> {
     let polled = service.clone();
+    // ANCHOR: poll
     let poll = source::poll(poll_every, move |database: Arc<Database>| {
         let service = polled.clone();
         async move {
@@ -73,7 +74,9 @@ pub fn declare(
             Ok(found.map_or(Polled::NoAnswer, Polled::Found))
         }
     });
+    // ANCHOR_END: poll
     let polled = poll.results();
+    // ANCHOR: watches
     let controller = Controller::builder::<Database>()
         .for_filter(predicate::or(
             predicate::generation_changed(),
@@ -85,6 +88,7 @@ pub fn declare(
         .at_least_every(CHECK_CREDENTIALS)
         .max_concurrent_reconciles(4)
         .build(DatabaseReconciler { service, polled })?;
+    // ANCHOR_END: watches
     manager.add_controller(controller)
 }
 
@@ -169,9 +173,11 @@ impl DatabaseReconciler {
             let fill = |secret: &mut Secret| credentials::fill(secret, &name, &credentials);
             ctx.client().ensure_owned(database, secret, fill).await?;
         }
+        // ANCHOR: known
         // The next call of the poll is compared with this, so the same change is noticed when it is made again.
         self.polled
             .set(&database.key(), Polled::Found(Some(wanted)));
+        // ANCHOR_END: known
         Ok(())
     }
 

@@ -61,11 +61,13 @@ impl CheckedCopies {
         self.sweep_at = 2 * self.versions.len();
     }
 
+    // ANCHOR: has
     /// Returns whether `copy` is known to have the data of `source`, both at their present versions.
     #[must_use]
     pub fn has(&self, copy: &impl Object, source: &impl Object) -> bool {
         self.versions.get(&copy.key()) == Some(&CheckedVersions::of(copy, source))
     }
+    // ANCHOR_END: has
 }
 
 #[cfg(test)]

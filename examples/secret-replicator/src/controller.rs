@@ -39,10 +39,12 @@ enum Written {
     Occupied,
 }
 
+// ANCHOR: cache
 /// Returns the options of the cache: the metadata of sources and copies, and no other Secret.
 pub fn cache(options: CacheOptions) -> CacheOptions {
     options.by_object::<SecretMeta>(ByObject::new().labels(ROLE))
 }
+// ANCHOR_END: cache
 
 /// Declares the controller: its index and its watches.
 ///
@@ -60,6 +62,7 @@ pub fn declare(manager: &Manager) -> Result<(), steersman::manager::Error> {
         let sources = secrets.filter(|secret| is_source(&**secret) && is_target(secret, namespace));
         sources.map(|source| source.key()).collect()
     };
+    // ANCHOR: watches
     // A change of a copy concerns its source.
     let source_key = |secret: &SecretMeta| -> Option<ObjectKey> { source_of(secret)?.parse().ok() };
     let controller = Controller::builder::<SecretMeta>()
@@ -68,6 +71,7 @@ pub fn declare(manager: &Manager) -> Result<(), steersman::manager::Error> {
         .watches::<SecretMeta>(handler::mapped(source_key))
         .watches_with::<NamespaceMeta>(handler::mapped(sources_for), predicate::labels_changed())
         .build(Replicator::default())?;
+    // ANCHOR_END: watches
     manager.add_controller(controller)
 }
 

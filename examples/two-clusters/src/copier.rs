@@ -18,9 +18,11 @@ struct Copier;
 
 impl Reconciler<ClusterRequest> for Copier {
     async fn reconcile(&self, ctx: &Context, request: ClusterRequest) -> Result<Action, Error> {
+        // ANCHOR: target
         let Some(target) = ctx.client_in(&request.cluster) else {
             return Ok(Action::done()); // The cluster was removed.
         };
+        // ANCHOR_END: target
         match ctx.client().get_opt::<ConfigMap>(&request.key).await? {
             Some(original) => {
                 let empty = ConfigMap {
@@ -58,6 +60,7 @@ pub fn add(manager: &Manager) -> Result<(), Error> {
         let request = move |m: ClusterMember| ClusterRequest::new(m.name().clone(), key.clone());
         members.map(request).collect::<Vec<_>>()
     };
+    // ANCHOR: watches
     let controller = Controller::keyed::<ClusterRequest>("copier")
         // A change of an original concerns every cluster.
         .watches::<ConfigMap>(handler::mapped(in_each_cluster))
@@ -69,6 +72,7 @@ pub fn add(manager: &Manager) -> Result<(), Error> {
             manager.client().clone(),
         ))
         .build(Copier)?;
+    // ANCHOR_END: watches
     manager.add_controller(controller)?;
     Ok(())
 }

@@ -53,6 +53,7 @@ pub fn declare(manager: &Manager) -> Result<(), steersman::manager::Error> {
         let sites = stores.iter().flat_map(of_store);
         sites.map(|site| site.key()).collect()
     };
+    // ANCHOR: watches
     let controller = Controller::builder::<Website>()
         .name("website")
         // The operator's own status writes do not cause a reconcile; events of children do.
@@ -67,6 +68,7 @@ pub fn declare(manager: &Manager) -> Result<(), steersman::manager::Error> {
         .watches::<ConfigMap>(handler::mapped(sites_using))
         .max_concurrent_reconciles(4)
         .build(WebsiteReconciler)?;
+    // ANCHOR_END: watches
     manager.add_controller(controller)
 }
 
@@ -134,6 +136,7 @@ fn announce(ctx: &Context, site: &Website, progress: &Progress) {
     }
 }
 
+// ANCHOR: refusal
 /// Returns the message of an error that only a user can resolve. All other errors are returned as
 /// errors.
 fn refusal(error: steersman::client::Error) -> Result<String, steersman::client::Error> {
@@ -144,6 +147,7 @@ fn refusal(error: steersman::client::Error) -> Result<String, steersman::client:
         Err(error)
     }
 }
+// ANCHOR_END: refusal
 
 /// Creates or updates the children, and returns their progress.
 async fn serve(ctx: &Context, site: &Website) -> Result<Progress, steersman::client::Error> {
