@@ -1,1 +1,60 @@
 //! The manifests of an operator, made of what its program says about itself.
+//!
+//! [`Manifests`] takes the [`Description`](steersman_cli::Description) that `PROGRAM describe` prints, the rules that
+//! the operator's tests [`Observed`], and [`Options`]. It returns [`Files`]: their paths and contents. Nothing is read
+//! from or written to a disk.
+//!
+//! ```
+//! use steersman_cli::Description;
+//! use steersman_manifests::{Manifests, Observed, Options};
+//!
+//! # fn f() -> Result<(), Box<dyn std::error::Error>> {
+//! let description: Description = serde_json::from_str(r#"{
+//!     "name": "website-operator", "version": "1.4.2", "framework": "0.1.0",
+//!     "definitions": [], "controllers": ["website"], "webhooks": [], "converted": [],
+//!     "kinds": [{"group": "apps", "version": "v1", "kind": "Deployment", "plural": "deployments", "namespaced": true}]
+//! }"#)?;
+//! let observed = Observed::parse("rules:\n- apiGroups: [apps]\n  resources: [deployments]\n  verbs: [patch]\n")?;
+//! let manifests = Manifests::new(&description, &observed, &Options::default())?;
+//! let role = &manifests.rbac()["config/rbac/role.yaml"];
+//! assert!(role.contains("verbs: [get, list, watch, patch]"));
+//! # Ok(())
+//! # }
+//! # f().unwrap();
+//! ```
+//!
+//! Modules, words first:
+//!
+//! - [`error`] has [`Error`].
+//! - [`options`] has [`Options`].
+//! - [`files`] has [`Files`].
+//! - [`rule`] has [`PolicyRule`].
+//! - `yaml` writes values as YAML, with their keys in the usual order.
+//! - `rule_set` merges rules.
+//! - [`observed`] has [`Observed`].
+//! - `definition` prepares definitions for API servers and finds their kinds.
+//! - `permissions` decides which rules each part of an operator needs.
+//! - `operator` has the facts about one operator that the generators share.
+//! - `crds` and `rbac` make files of values.
+//! - [`manifests`] has [`Manifests`].
+
+pub mod error;
+pub mod options;
+pub mod files;
+pub mod rule;
+mod yaml;
+mod rule_set;
+pub mod observed;
+mod definition;
+mod operator;
+mod permissions;
+mod crds;
+mod rbac;
+pub mod manifests;
+
+pub use error::Error;
+pub use files::Files;
+pub use manifests::Manifests;
+pub use observed::Observed;
+pub use options::Options;
+pub use rule::PolicyRule;

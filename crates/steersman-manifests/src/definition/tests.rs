@@ -1,0 +1,59 @@
+use serde_json::{Value, json};
+
+use super::OwnKind;
+
+fn definition(schema: &Value) -> Value {
+    json!({
+        "metadata": {"name": "websites.web.example.com"},
+        "spec": {
+            "group": "web.example.com", "scope": "Namespaced",
+            "names": {"kind": "Website", "plural": "websites"},
+            "versions": [{"name": "v1", "schema": {"openAPIV3Schema": schema}}],
+        },
+        "status": {"conditions": []},
+    })
+}
+
+fn corrected(schema: &Value) -> Value {
+    let kind = OwnKind::of(&definition(schema)).unwrap();
+    kind.definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone()
+}
+
+#[test]
+fn a_definition_has_its_type_and_no_status() {
+    let kind = OwnKind::of(&definition(&json!({}))).unwrap();
+    assert_eq!(kind.definition["apiVersion"], "apiextensions.k8s.io/v1");
+    assert_eq!(kind.definition["kind"], "CustomResourceDefinition");
+    assert_eq!(kind.definition.get("status"), None);
+    assert_eq!(kind.name(), "websites.web.example.com");
+}
+
+#[test]
+fn unsigned_formats_become_signed_ones_and_the_minimum_stays() {
+    let unsigned = |format: &str| json!({"type": "integer", "format": format, "minimum": 3});
+    let schema = json!({"properties": {
+        "a": unsigned("uint8"),
+        "b": {"items": unsigned("uint32")},
+        "c": {"additionalProperties": {"anyOf": [unsigned("uint64")]}},
+        "format": {"type": "integer", "format": "uint16"},
+        "d": {"type": "string", "format": "date-time", "default": {"format": "uint8"}},
+    }});
+    let signed = |format: &str| json!({"type": "integer", "format": format, "minimum": 3});
+    let expected = json!({"properties": {
+        "a": signed("int32"),
+        "b": {"items": signed("int64")},
+        "c": {"additionalProperties": {"anyOf": [signed("int64")]}},
+        "format": {"type": "integer", "format": "int32", "minimum": 0},
+        "d": {"type": "string", "format": "date-time", "default": {"format": "uint8"}},
+    }});
+    assert_eq!(corrected(&schema), expected);
+}
+
+#[test]
+fn a_definition_without_a_group_is_refused_with_its_name() {
+    let mut incomplete = definition(&json!({}));
+    incomplete["spec"]["group"] = Value::Null;
+    let refused = OwnKind::of(&incomplete).unwrap_err().to_string();
+    let start = "the definition \"websites.web.example.com\" of the program has no spec/group:";
+    assert!(refused.starts_with(start), "{refused}");
+}

@@ -1,0 +1,67 @@
+//! Words: why no manifests can be made; each error names the place and the remedy.
+
+/// Why manifests cannot be made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file of observed rules is no YAML, or not of the shape of rules.
+    #[error(
+        "the observed rules cannot be read: {problem}; correct the line, or let the tests write the file again"
+    )]
+    Observed {
+        /// The position and the problem.
+        problem: String,
+    },
+    /// An observed rule is incomplete or contradicts itself.
+    #[error("the observed rules, line {line}: rule {number} {problem}")]
+    Rule {
+        /// The line of the rule, beginning with 1.
+        line: u64,
+        /// The position of the rule in the list, beginning with 1.
+        number: usize,
+        /// The problem and the remedy.
+        problem: String,
+    },
+    /// A name cannot be a name in Kubernetes.
+    #[error(
+        "{place} is {name:?}: use at most {most} lower-case letters, digits and `-`, with a letter or digit at both ends"
+    )]
+    Name {
+        /// What has the name.
+        place: &'static str,
+        /// The name.
+        name: String,
+        /// The largest number of characters.
+        most: usize,
+    },
+    /// An option has a value that is not allowed.
+    #[error("the option {option} is {value:?}: {problem}")]
+    Option {
+        /// The name of the option.
+        option: &'static str,
+        /// The value.
+        value: String,
+        /// The allowed values.
+        problem: &'static str,
+    },
+    /// A definition of the description has no group, plural or kind.
+    #[error(
+        "the definition {name:?} of the program has no {field}: pass a `CustomResourceDefinition` to `Program::definitions`"
+    )]
+    Definition {
+        /// The name of the definition.
+        name: String,
+        /// The path of the missing field.
+        field: &'static str,
+    },
+    /// A webhook converts a kind that the program has no definition of.
+    #[error(
+        "the program converts {kind}.{group}, but has no definition of it: add it with `Program::definitions`"
+    )]
+    Converted {
+        /// The group of the kind.
+        group: String,
+        /// The kind.
+        kind: String,
+    },
+}

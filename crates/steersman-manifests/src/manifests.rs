@@ -1,0 +1,57 @@
+//! Handle: the manifests of one operator.
+
+use steersman_cli::Description;
+
+use crate::error::Error;
+use crate::files::Files;
+use crate::observed::Observed;
+use crate::operator::Operator;
+use crate::options::Options;
+use crate::rule::PolicyRule;
+use crate::{crds, rbac};
+
+/// The manifests of one operator, as files.
+///
+/// All names begin with the name of the program. The name of its Service and of its webhook configurations is the name of
+/// the program itself, because the program looks for them by this name.
+#[derive(Clone, Debug)]
+pub struct Manifests {
+    operator: Operator,
+    observed: Vec<PolicyRule>,
+}
+
+impl Manifests {
+    /// Prepares the manifests of the program with this description.
+    ///
+    /// # Errors
+    ///
+    /// [`Error`] if a name or an option is not allowed, or a definition is incomplete.
+    pub fn new(
+        description: &Description,
+        observed: &Observed,
+        options: &Options,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            operator: Operator::new(description, options)?,
+            observed: observed.rules(),
+        })
+    }
+
+    /// Returns the definitions of the program's kinds, in `config/crd`. There is no file if the program has none.
+    ///
+    /// Formats of unsigned numbers, which API servers warn about, are replaced: `uint8` and `uint16` by `int32`, `uint32`
+    /// and `uint64` by `int64`. The minimum stays.
+    #[must_use]
+    pub fn crds(&self) -> Files {
+        crds::files(&self.operator)
+    }
+
+    /// Returns the service account, its roles and their bindings, and roles for users, in `config/rbac`.
+    ///
+    /// The operator's own role grants `get`, `list` and `watch` of each kind that the cache holds, the observed rules, and
+    /// the rules of the definitions and webhooks.
+    #[must_use]
+    pub fn rbac(&self) -> Files {
+        rbac::files(&self.operator, &self.observed)
+    }
+}

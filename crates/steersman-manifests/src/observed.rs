@@ -1,0 +1,133 @@
+//! Words: the rules that the tests of an operator saw it need.
+
+use serde::Deserialize;
+use serde_json::json;
+use serde_saphyr::Spanned;
+
+use crate::error::Error;
+use crate::rule::PolicyRule;
+use crate::rule_set::RuleSet;
+use crate::yaml;
+
+#[cfg(test)]
+mod tests;
+
+/// The first line of the file.
+const HEADER: &str = "# The requests that the tests of this operator saw it send. The tests write this file; commit it.\n";
+
+/// The rules that the tests of an operator saw it need: the content of `rbac.observed.yaml`.
+///
+/// ```
+/// use steersman_manifests::{Observed, PolicyRule};
+///
+/// let mut observed = Observed::default();
+/// observed.add(&PolicyRule::new("apps", &["deployments"], &["patch"]));
+/// assert_eq!(Observed::parse(&observed.to_yaml())?, observed);
+/// # Ok::<(), steersman_manifests::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Observed {
+    set: RuleSet,
+}
+
+/// The file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ObservedFile {
+    #[serde(default)]
+    rules: Vec<Spanned<PolicyRule>>,
+}
+
+impl Observed {
+    /// Reads the text of the file. A file without rules is empty.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Observed`] for a text that is no list of rules, and [`Error::Rule`] for a rule without verbs, groups or
+    /// resources, or with both resources and paths.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let mut observed = Self::default();
+        let mut lines = text.lines().map(str::trim);
+        if lines.all(|line| line.is_empty() || line.starts_with('#')) {
+            return Ok(observed);
+        }
+        let file: ObservedFile = serde_saphyr::from_str(text).map_err(|error| Error::Observed {
+            problem: one_line(&error),
+        })?;
+        for (index, rule) in file.rules.iter().enumerate() {
+            if let Some(problem) = problem(&rule.value) {
+                return Err(Error::Rule {
+                    line: rule.referenced.line(),
+                    number: index + 1,
+                    problem: problem.to_owned(),
+                });
+            }
+            observed.add(&rule.value);
+        }
+        Ok(observed)
+    }
+
+    /// Adds what a rule grants.
+    pub fn add(&mut self, rule: &PolicyRule) {
+        self.set.add(rule);
+    }
+
+    /// Returns the rules: one per group and resource, sorted.
+    #[must_use]
+    pub fn rules(&self) -> Vec<PolicyRule> {
+        self.set.single()
+    }
+
+    /// Returns the text of the file. It is the same for the same permissions.
+    #[must_use]
+    pub fn to_yaml(&self) -> String {
+        format!(
+            "{HEADER}{}",
+            yaml::document(&json!({"rules": self.rules()}))
+        )
+    }
+}
+
+impl<'a> Extend<&'a PolicyRule> for Observed {
+    fn extend<I: IntoIterator<Item = &'a PolicyRule>>(&mut self, rules: I) {
+        for rule in rules {
+            self.add(rule);
+        }
+    }
+}
+
+impl FromIterator<PolicyRule> for Observed {
+    fn from_iter<I: IntoIterator<Item = PolicyRule>>(rules: I) -> Self {
+        let mut observed = Self::default();
+        for rule in rules {
+            observed.add(&rule);
+        }
+        observed
+    }
+}
+
+/// Returns the problem of a rule, with its remedy.
+fn problem(rule: &PolicyRule) -> Option<&'static str> {
+    let has_resources = !rule.resources.is_empty();
+    let has_urls = !rule.non_resource_urls.is_empty();
+    if rule.verbs.is_empty() {
+        Some("has no verbs: add `verbs`, or remove the rule")
+    } else if has_resources && has_urls {
+        Some("has `resources` and `nonResourceURLs`: divide it into two rules")
+    } else if !has_resources && !has_urls {
+        Some("has no `resources` and no `nonResourceURLs`: add one of them")
+    } else if has_resources && rule.api_groups.is_empty() {
+        Some("has no `apiGroups`: add them; the core group is \"\"")
+    } else if has_urls && !(rule.api_groups.is_empty() && rule.resource_names.is_empty()) {
+        Some("has `nonResourceURLs`, and so neither `apiGroups` nor `resourceNames`: remove them")
+    } else {
+        None
+    }
+}
+
+/// Returns the position and the problem, without the drawing of the lines around it.
+fn one_line(error: &serde_saphyr::Error) -> String {
+    let text = error.without_snippet().to_string();
+    let line = text.lines().next().unwrap_or_default();
+    line.trim_start_matches("error: ").to_owned()
+}

@@ -1,0 +1,108 @@
+//! Words: the facts about one operator that all generators share.
+
+use steersman_cli::Description;
+use steersman_cli::description::{DescribedKind, DescribedWebhook};
+
+use crate::definition::OwnKind;
+use crate::error::Error;
+use crate::options::Options;
+
+/// The largest number of characters of a program's name: the longest suffix of a name made of it has 13, and the name of
+/// a Service at most 63.
+const MOST: usize = 50;
+
+/// The facts about one operator that all generators share.
+#[derive(Clone, Debug)]
+pub(crate) struct Operator {
+    /// The name of the program, and the beginning of all names.
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) namespace: String,
+    pub(crate) image: String,
+    pub(crate) options: Options,
+    /// The kinds that the cache holds.
+    pub(crate) kinds: Vec<DescribedKind>,
+    /// The kinds that the program defines.
+    pub(crate) own: Vec<OwnKind>,
+    pub(crate) webhooks: Vec<DescribedWebhook>,
+    /// Whether a webhook of the program converts objects.
+    pub(crate) converts: bool,
+    pub(crate) has_controllers: bool,
+}
+
+impl Operator {
+    pub(crate) fn new(description: &Description, options: &Options) -> Result<Self, Error> {
+        let name = description.name.clone();
+        check_name("the name of the program", &name, MOST)?;
+        let namespace = options.namespace.clone();
+        let namespace = namespace.unwrap_or_else(|| format!("{name}-system"));
+        check_name("the namespace", &namespace, 63)?;
+        for watched in &options.namespaces {
+            check_name("a watched namespace", watched, 63)?;
+        }
+        let image = options.image.clone();
+        let image = image.unwrap_or_else(|| format!("{name}:{}", description.version));
+        check_image(&image)?;
+        let own = description.definitions.iter().map(OwnKind::of);
+        let mut own: Vec<OwnKind> = own.collect::<Result<_, _>>()?;
+        own.sort_by_key(OwnKind::name);
+        for converted in &description.converted {
+            let is_it =
+                |own: &&mut OwnKind| own.group == converted.group && own.kind == converted.kind;
+            let own = own.iter_mut().find(is_it).ok_or_else(|| Error::Converted {
+                group: converted.group.clone(),
+                kind: converted.kind.clone(),
+            })?;
+            own.convert_by(&name, &namespace);
+        }
+        let mut webhooks = description.webhooks.clone();
+        webhooks.sort_by(|a, b| (a.mutates, &a.path).cmp(&(b.mutates, &b.path)));
+        Ok(Self {
+            version: description.version.clone(),
+            namespace,
+            image,
+            options: options.clone(),
+            kinds: description.kinds.clone(),
+            own,
+            webhooks,
+            converts: !description.converted.is_empty(),
+            has_controllers: !description.controllers.is_empty(),
+            name,
+        })
+    }
+
+    /// Returns whether the program answers requests of the API server.
+    pub(crate) fn has_webhook_server(&self) -> bool {
+        self.converts || !self.webhooks.is_empty()
+    }
+
+    /// Returns whether a defaulter (`mutates`) or a validator is there.
+    pub(crate) fn has_webhooks(&self, mutates: bool) -> bool {
+        self.webhooks.iter().any(|one| one.mutates == mutates)
+    }
+}
+
+fn check_name(place: &'static str, name: &str, most: usize) -> Result<(), Error> {
+    let is_inner = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit() || char == '-';
+    let is_good = (1..=most).contains(&name.len())
+        && name.chars().all(is_inner)
+        && !name.starts_with('-')
+        && !name.ends_with('-');
+    if is_good {
+        return Ok(());
+    }
+    let name = name.to_owned();
+    Err(Error::Name { place, name, most })
+}
+
+fn check_image(image: &str) -> Result<(), Error> {
+    let is_part = |char: char| char.is_ascii_alphanumeric() || "._-/:@".contains(char);
+    if !image.is_empty() && image.chars().all(is_part) {
+        return Ok(());
+    }
+    Err(Error::Option {
+        option: "image",
+        value: image.to_owned(),
+        problem: "write it as registry.example.com/name:tag",
+    })
+}

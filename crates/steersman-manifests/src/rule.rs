@@ -1,0 +1,47 @@
+//! Words: a rule of a role.
+
+use serde::{Deserialize, Serialize};
+
+/// A rule of a role, in the form of Kubernetes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct PolicyRule {
+    /// The groups; the core group is the empty text.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub api_groups: Vec<String>,
+    /// The plural names of the kinds, such as `deployments`, or with a subresource `deployments/status`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<String>,
+    /// The names of the objects; none means all objects.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub resource_names: Vec<String>,
+    /// Paths that are no objects, such as `/metrics`.
+    #[serde(rename = "nonResourceURLs", skip_serializing_if = "Vec::is_empty")]
+    pub non_resource_urls: Vec<String>,
+    /// The verbs.
+    pub verbs: Vec<String>,
+}
+
+impl PolicyRule {
+    /// Makes a rule for all objects of these resources of one group.
+    #[must_use]
+    pub fn new(group: &str, resources: &[&str], verbs: &[&str]) -> Self {
+        Self {
+            api_groups: vec![group.to_owned()],
+            resources: owned(resources),
+            verbs: owned(verbs),
+            ..Self::default()
+        }
+    }
+
+    /// Limits the rule to the objects with these names.
+    #[must_use]
+    pub fn named(mut self, names: &[&str]) -> Self {
+        self.resource_names = owned(names);
+        self
+    }
+}
+
+fn owned(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|&text| text.to_owned()).collect()
+}

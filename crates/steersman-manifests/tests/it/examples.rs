@@ -1,0 +1,102 @@
+//! Descriptions of operators.
+
+use serde_json::{Value, json};
+use steersman_cli::Description;
+use steersman_manifests::{Manifests, Observed, Options};
+
+/// The observed rules of the operator with everything.
+pub(crate) const OBSERVED: &str = "\
+rules:
+- apiGroups: [web.example.com]
+  resources: [websites/status]
+  verbs: [get, patch]
+- apiGroups: [\"\"]
+  resources: [configmaps, services]
+  verbs: [create, patch, delete]
+- apiGroups: [apps]
+  resources: [deployments]
+  verbs: [create, patch, delete]
+- apiGroups: [events.k8s.io]
+  resources: [events]
+  verbs: [create, patch]
+";
+
+fn kind(group: &str, version: &str, kind: &str, plural: &str, namespaced: bool) -> Value {
+    json!({"group": group, "version": version, "kind": kind, "plural": plural, "namespaced": namespaced})
+}
+
+fn version(name: &str, is_stored: bool, field: &str) -> Value {
+    json!({
+        "name": name, "served": true, "storage": is_stored, "subresources": {"status": {}},
+        "additionalPrinterColumns": [{"name": "Ready", "type": "integer", "jsonPath": ".status.ready"}],
+        "schema": {"openAPIV3Schema": {
+            "type": "object", "required": ["spec"],
+            "description": "A website: {{ its }} pages, served by Pods.\n\nSee the documentation for what happens to a \
+                            website without pages, and for everything else that takes more than a line.",
+            "properties": {
+                "spec": {"type": "object", "required": [field], "properties": {
+                    field: {"type": "integer", "format": "uint32", "minimum": 0},
+                    "pages": {"type": "string", "description": "The name of the ConfigMap: its data are the pages"},
+                }},
+                "status": {"type": "object", "properties": {"ready": {"type": "integer", "format": "int64"}}},
+            },
+        }},
+    })
+}
+
+/// Describes an operator with definitions, webhooks and conversions.
+pub(crate) fn everything() -> Description {
+    let website = kind("web.example.com", "v1", "Website", "websites", true);
+    let webhook =
+        |path: &str, mutates: bool| json!({"path": path, "mutates": mutates, "object": website});
+    let definition = json!({
+        "metadata": {"name": "websites.web.example.com"},
+        "spec": {
+            "group": "web.example.com", "scope": "Namespaced",
+            "names": {"kind": "Website", "plural": "websites", "singular": "website", "listKind": "WebsiteList"},
+            "versions": [version("v1alpha1", false, "count"), version("v1", true, "replicas")],
+        },
+    });
+    let description = json!({
+        "name": "website-operator", "version": "1.4.2", "framework": "0.1.0",
+        "definitions": [definition],
+        "kinds": [
+            kind("", "v1", "ConfigMap", "configmaps", true),
+            kind("", "v1", "Node", "nodes", false),
+            kind("apps", "v1", "Deployment", "deployments", true),
+            website,
+        ],
+        "controllers": ["website"],
+        "webhooks": [
+            webhook("/validate-web-example-com-v1-website", false),
+            webhook("/mutate-web-example-com-v1-website", true),
+        ],
+        "converted": [{"group": "web.example.com", "version": "v1", "kind": "Website"}],
+    });
+    serde_json::from_value(description).unwrap()
+}
+
+/// Describes an operator that watches kinds of Kubernetes itself, and has neither definitions nor webhooks.
+pub(crate) fn simple() -> Description {
+    let description = json!({
+        "name": "counter", "version": "0.1.0", "framework": "0.1.0", "definitions": [],
+        "kinds": [kind("", "v1", "ConfigMap", "configmaps", true)],
+        "controllers": ["counter"], "webhooks": [], "converted": [],
+    });
+    serde_json::from_value(description).unwrap()
+}
+
+/// Returns the manifests of the operator with everything.
+pub(crate) fn manifests(options: &Options) -> Manifests {
+    let observed = Observed::parse(OBSERVED).unwrap();
+    Manifests::new(&everything(), &observed, options).unwrap()
+}
+
+/// Returns the options of the guide's page about production.
+pub(crate) fn options() -> Options {
+    Options {
+        namespace: Some("websites-system".to_owned()),
+        image: Some("registry.example.com/website-operator:1.4.2".to_owned()),
+        ..Options::default()
+    }
+}

@@ -1,0 +1,8 @@
+//! The manifests of an operator.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on fails where it stands"
+)]
+
+mod golden;
+mod examples;
