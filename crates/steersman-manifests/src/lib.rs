@@ -36,6 +36,9 @@
 //! - `permissions` decides which rules each part of an operator needs.
 //! - `operator` has the facts about one operator that the generators share.
 //! - `crds` and `rbac` make files of values.
+//! - `template` fills in texts, of which `workload` makes the Deployment and the objects around it.
+//! - `webhooks` makes the Service and the configurations of webhooks.
+//! - `install` puts everything together.
 //! - [`manifests`] has [`Manifests`].
 
 pub mod error;
@@ -50,6 +53,10 @@ mod operator;
 mod permissions;
 mod crds;
 mod rbac;
+mod template;
+mod workload;
+mod webhooks;
+mod install;
 pub mod manifests;
 
 pub use error::Error;

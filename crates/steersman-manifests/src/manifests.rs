@@ -8,7 +8,7 @@ use crate::observed::Observed;
 use crate::operator::Operator;
 use crate::options::Options;
 use crate::rule::PolicyRule;
-use crate::{crds, rbac};
+use crate::{crds, install, rbac, webhooks, workload};
 
 /// The manifests of one operator, as files.
 ///
@@ -53,5 +53,24 @@ impl Manifests {
     #[must_use]
     pub fn rbac(&self) -> Files {
         rbac::files(&self.operator, &self.observed)
+    }
+
+    /// Returns the folder `config`, for `kubectl apply -k config/default`: the files of [`crds`](Self::crds) and
+    /// [`rbac`](Self::rbac), the Deployment, the webhooks, and the optional parts `network-policy` and `prometheus`.
+    #[must_use]
+    pub fn kustomize(&self) -> Files {
+        let mut files = self.crds();
+        files.extend(self.rbac());
+        files.extend(workload::files(&self.operator));
+        files.extend(webhooks::files(&self.operator));
+        files.extend(install::default_kustomization(&self.operator, &files));
+        files
+    }
+
+    /// Returns `dist/install.yaml`: everything that `kubectl apply -f` needs in one file. The kinds of the Prometheus
+    /// operator are not in it.
+    #[must_use]
+    pub fn install(&self) -> Files {
+        install::files(&self.operator, &self.kustomize())
     }
 }

@@ -21,6 +21,7 @@ const FIRST: &[&str] = &[
     "labels",
     "annotations",
     "spec",
+    "clientConfig",
     "roleRef",
     "subjects",
     "rules",

@@ -52,8 +52,8 @@ fn compare(name: &str, files: &Files) {
 
 /// Returns every file.
 fn all(manifests: &Manifests) -> Files {
-    let mut files = manifests.crds();
-    files.extend(manifests.rbac());
+    let mut files = manifests.kustomize();
+    files.extend(manifests.install());
     files
 }
 

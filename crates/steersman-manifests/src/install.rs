@@ -1,0 +1,61 @@
+//! Machine: everything in one file, for `kubectl apply`, and the kustomization of the whole.
+
+use crate::crds::kustomization;
+use crate::files::{FROM_RULES, Files, header};
+use crate::operator::Operator;
+use crate::workload::{deployment, namespace};
+
+/// The folders of the installer, in the order in which objects need each other. The webhook configurations are last,
+/// because from then on the API server needs the operator to accept objects.
+const FOLDERS: &[&str] = &["crd", "rbac", "manager", "network-policy", "webhook"];
+
+/// The file of the namespace and the Deployment: the first and the last of what the folders hold.
+const MANAGER: &str = "config/manager/manager.yaml";
+
+/// Returns `dist/install.yaml`, with what the folders of `config` hold.
+pub(crate) fn files(operator: &Operator, config: &Files) -> Files {
+    let mut documents = vec![namespace(operator)];
+    for folder in FOLDERS {
+        if *folder == "network-policy" && !operator.options.network_policy {
+            continue;
+        }
+        if *folder == "manager" {
+            documents.push(deployment(operator));
+        }
+        let start = format!("config/{folder}/");
+        let files = config.iter().filter(|(path, _)| {
+            path.starts_with(&start) && *path != MANAGER && !path.ends_with("kustomization.yaml")
+        });
+        documents.extend(files.map(|(_, text)| without_header(text).to_owned()));
+    }
+    let text = header(FROM_RULES) + &documents.join("---\n");
+    Files::from([("dist/install.yaml".to_owned(), text)])
+}
+
+/// Returns `config/default/kustomization.yaml`, which has what a cluster needs.
+pub(crate) fn default_kustomization(operator: &Operator, config: &Files) -> Files {
+    let options = &operator.options;
+    let folders = [
+        ("crd", true),
+        ("rbac", true),
+        ("manager", true),
+        ("webhook", true),
+        ("network-policy", options.network_policy),
+        ("prometheus", options.prometheus),
+    ];
+    let has = |folder: &str| config.contains_key(&format!("config/{folder}/kustomization.yaml"));
+    let chosen = folders.iter().filter(|(folder, on)| *on && has(folder));
+    let chosen: Vec<String> = chosen.map(|(folder, _)| format!("../{folder}")).collect();
+    let mut text = kustomization(&chosen);
+    for (folder, on) in folders {
+        if !on && has(folder) {
+            text.push_str(&format!("# Optional: `cargo steersman generate` adds ../{folder} if the option {folder} is set.\n"));
+        }
+    }
+    Files::from([("config/default/kustomization.yaml".to_owned(), text)])
+}
+
+/// Returns the text of a generated file without its first line.
+pub(crate) fn without_header(text: &str) -> &str {
+    text.split_once('\n').map_or("", |(_, rest)| rest)
+}

@@ -1,0 +1,47 @@
+//! Machine: fills the facts about an operator into the text of a manifest.
+
+use crate::operator::Operator;
+
+#[cfg(test)]
+mod tests;
+
+/// Replaces `${name}`, `${namespace}`, `${version}`, `${image}`, `${replicas}` and `${watched}`. A line that begins with
+/// `?` and a condition (`watched`, `definitions`, `webhooks`) is kept only if the condition holds.
+pub(crate) fn fill(template: &str, operator: &Operator) -> String {
+    let facts = [
+        ("${name}", operator.name.clone()),
+        ("${namespace}", operator.namespace.clone()),
+        ("${version}", operator.version.clone()),
+        ("${image}", operator.image.clone()),
+        ("${replicas}", operator.options.replicas.to_string()),
+        ("${watched}", operator.options.namespaces.join(",")),
+    ];
+    let mut text = String::new();
+    for line in template.lines() {
+        let Some(line) = kept(line, operator) else {
+            continue;
+        };
+        let mut line = line.to_owned();
+        for (place, fact) in &facts {
+            line = line.replace(place, fact);
+        }
+        text.push_str(&line);
+        text.push('\n');
+    }
+    text
+}
+
+/// Returns the line without its condition, if the condition holds.
+fn kept<'a>(line: &'a str, operator: &Operator) -> Option<&'a str> {
+    let conditions = [
+        ("?watched", !operator.options.namespaces.is_empty()),
+        ("?definitions", !operator.own.is_empty()),
+        ("?webhooks", operator.has_webhook_server()),
+    ];
+    for (condition, holds) in conditions {
+        if let Some(line) = line.strip_prefix(condition) {
+            return holds.then_some(line);
+        }
+    }
+    Some(line)
+}

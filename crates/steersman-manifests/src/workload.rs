@@ -1,0 +1,96 @@
+//! Machine: the Deployment and the objects around it as files.
+
+use crate::crds::kustomization;
+use crate::files::{FROM_PROGRAM, Files, header};
+use crate::operator::Operator;
+use crate::template::fill;
+
+/// A file of a template.
+struct TemplateFile {
+    folder: &'static str,
+    name: &'static str,
+    templates: &'static [&'static str],
+    /// Whether the operator needs the file.
+    is_needed: fn(&Operator) -> bool,
+}
+
+const NAMESPACE: &str = include_str!("../templates/namespace.yaml");
+const DEPLOYMENT: &str = include_str!("../templates/deployment.yaml");
+
+/// The files, in the order of the kustomizations.
+const TEMPLATE_FILES: &[TemplateFile] = &[
+    TemplateFile {
+        folder: "manager",
+        name: "manager.yaml",
+        templates: &[NAMESPACE, DEPLOYMENT],
+        is_needed: |_| true,
+    },
+    TemplateFile {
+        folder: "manager",
+        name: "metrics_service.yaml",
+        templates: &[include_str!("../templates/metrics_service.yaml")],
+        is_needed: |_| true,
+    },
+    TemplateFile {
+        folder: "manager",
+        name: "pod_disruption_budget.yaml",
+        templates: &[include_str!("../templates/pod_disruption_budget.yaml")],
+        is_needed: |operator| operator.options.replicas > 1,
+    },
+    TemplateFile {
+        folder: "network-policy",
+        name: "allow-metrics-traffic.yaml",
+        templates: &[include_str!("../templates/allow_metrics_traffic.yaml")],
+        is_needed: |_| true,
+    },
+    TemplateFile {
+        folder: "network-policy",
+        name: "allow-webhook-traffic.yaml",
+        templates: &[include_str!("../templates/allow_webhook_traffic.yaml")],
+        is_needed: Operator::has_webhook_server,
+    },
+    TemplateFile {
+        folder: "prometheus",
+        name: "monitor.yaml",
+        templates: &[include_str!("../templates/monitor.yaml")],
+        is_needed: |_| true,
+    },
+    TemplateFile {
+        folder: "prometheus",
+        name: "alerts.yaml",
+        templates: &[include_str!("../templates/alerts.yaml")],
+        is_needed: |_| true,
+    },
+];
+
+/// Returns the files of `config/manager`, `config/network-policy` and `config/prometheus`.
+pub(crate) fn files(operator: &Operator) -> Files {
+    let mut files = Files::new();
+    for folder in ["manager", "network-policy", "prometheus"] {
+        let mut names = Vec::new();
+        let in_folder = |file: &&TemplateFile| file.folder == folder && (file.is_needed)(operator);
+        for file in TEMPLATE_FILES.iter().filter(in_folder) {
+            let documents = file
+                .templates
+                .iter()
+                .map(|template| fill(template, operator));
+            let documents: Vec<String> = documents.collect();
+            let text = header(FROM_PROGRAM) + &documents.join("---\n");
+            files.insert(format!("config/{folder}/{}", file.name), text);
+            names.push(file.name.to_owned());
+        }
+        let path = format!("config/{folder}/kustomization.yaml");
+        files.insert(path, kustomization(&names));
+    }
+    files
+}
+
+/// Returns the namespace of the operator.
+pub(crate) fn namespace(operator: &Operator) -> String {
+    fill(NAMESPACE, operator)
+}
+
+/// Returns the Deployment.
+pub(crate) fn deployment(operator: &Operator) -> String {
+    fill(DEPLOYMENT, operator)
+}
