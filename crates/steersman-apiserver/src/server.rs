@@ -7,6 +7,7 @@ mod options;
 mod socket;
 mod serving;
 mod persist;
+mod served;
 
 use std::fmt;
 use std::sync::Arc;

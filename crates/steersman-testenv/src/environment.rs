@@ -14,7 +14,8 @@ pub use crate::backend::USE_EXISTING_CLUSTER;
 use crate::control_plane::ControlPlane;
 use crate::definitions;
 pub use crate::error::Error;
-use crate::rest::{Rest, client_in_process};
+use crate::rbac_rules::RbacRules;
+use crate::rest::{Rest, client_in_process, of_test};
 
 /// An API server for one test. Dropping it stops the server, unless it is an existing cluster.
 ///
@@ -131,16 +132,20 @@ impl TestEnv {
         }
     }
 
-    /// Creates a client with all permissions. The client belongs to the runtime in which it is
-    /// created.
+    /// Creates a client with all permissions, for requests of the test itself: its `User-Agent` is
+    /// that of the environment. The client belongs to the runtime in which it is created.
     ///
     /// # Errors
     ///
     /// If the configuration is invalid, for example because a certificate cannot be read.
     pub fn client(&self) -> Result<Client, kube_client::Error> {
         match self.config() {
-            Some(config) => Client::try_from(config.clone()),
-            None => Ok(self.in_process_client(Vec::new())),
+            Some(config) => {
+                let mut config = config.clone();
+                config.headers.push(of_test());
+                Client::try_from(config)
+            }
+            None => Ok(self.in_process_client(vec![of_test()])),
         }
     }
 
@@ -198,6 +203,27 @@ impl TestEnv {
     /// the results of reconciles.
     pub fn observe(&self, registry: prometheus::Registry) {
         self.registries.lock().push(registry);
+    }
+
+    /// Returns the least ClusterRole that permits the requests of this test so far, as YAML, for a
+    /// comparison with a file. The requests of the environment itself, of [`client`](Self::client)
+    /// and of the harness do not count; see [`RbacRules::requested`].
+    ///
+    /// The server is not asked for these permissions, so they are not in the role: `impersonate`,
+    /// `bind` and `escalate`, `approve` and `sign`, and `update` of `…/finalizers` for owner
+    /// references with `blockOwnerDeletion`.
+    ///
+    /// # Errors
+    ///
+    /// If the server is not the embedded one ([`Error::NoRequestLog`]), or its log has dropped
+    /// requests ([`Error::RequestsForgotten`]).
+    pub fn rbac_needed(&self, name: &str) -> Result<String, Error> {
+        let server = self.server().ok_or(Error::NoRequestLog)?;
+        let forgotten = server.requests().forgotten();
+        if forgotten > 0 {
+            return Err(Error::RequestsForgotten { forgotten });
+        }
+        Ok(RbacRules::requested(server, |_| true).cluster_role(name))
     }
 
     /// Ends the environment: deletes its objects on an existing cluster, and terminates real
@@ -315,5 +341,18 @@ impl Drop for Leftovers {
         });
         // A panic of that thread must not cause another panic here.
         let _ = thread.join();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_without_a_request_log_gives_an_error() {
+        let config = Config::new(http::Uri::from_static("https://127.0.0.1:1"));
+        let env = TestEnv::new(Cluster::Existing(Box::new(config)), None);
+        let error = env.rbac_needed("operator").unwrap_err();
+        assert!(matches!(error, Error::NoRequestLog), "{error}");
     }
 }

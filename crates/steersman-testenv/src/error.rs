@@ -104,6 +104,21 @@ pub enum Error {
         /// The conditions of the definition.
         seen: String,
     },
+    /// The server of the environment has no request log, so the permissions that its clients needed are unknown.
+    #[error(
+        "the permissions that were needed are unknown: only the embedded server has a log of requests; unset \
+         KUBEBUILDER_ASSETS and USE_EXISTING_CLUSTER"
+    )]
+    NoRequestLog,
+    /// The request log of the embedded server no longer holds its oldest requests, so permissions may be missing.
+    #[error(
+        "the permissions that were needed are incomplete: the log of the server dropped its {forgotten} oldest \
+         requests; raise `log_capacity` of the server"
+    )]
+    RequestsForgotten {
+        /// The number of requests.
+        forgotten: u64,
+    },
     /// The server refused a request of the environment, or is unreachable.
     #[error("{doing} failed")]
     Request {

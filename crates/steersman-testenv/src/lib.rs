@@ -14,7 +14,8 @@
 //! test. [`eventually`], [`consistently`] and [`never()`] wait on either clock, and
 //! [`TestEnv::expect`] adds a report of the last requests, objects and reconciles. [`log::capture`]
 //! captures the log of a test. [`seeds::live`] runs seeded simulations with the random numbers of
-//! [`seeds::Dice`]. [`apiserver`] is the embedded server, with its request log and its faults.
+//! [`seeds::Dice`]. [`TestEnv::rbac_needed`] is the least role for the requests of a test, for a
+//! comparison with the role of the operator. [`apiserver`] is the embedded server, with its request log and its faults.
 
 pub mod error;
 pub mod assert;
@@ -28,6 +29,8 @@ mod definitions;
 mod reconciles;
 pub mod log;
 mod report;
+mod rbac_rules;
+mod rbac_log;
 pub mod environment;
 mod builder;
 mod user;
@@ -42,5 +45,6 @@ pub use environment::TestEnv;
 pub use error::Error;
 pub use expect::Expectation;
 pub use namespace::TestNamespace;
+pub use rbac_rules::{RbacRules, RbacSyntaxError};
 pub use steersman_apiserver as apiserver;
 pub use user::{User, UserBuilder, UserService};

@@ -97,6 +97,14 @@ impl Rest {
     }
 }
 
+/// Returns the header of the requests that a test sends with the environment's client. Reports show these requests.
+pub(crate) fn of_test() -> (HeaderName, HeaderValue) {
+    (
+        USER_AGENT,
+        HeaderValue::from_static("steersman-testenv/client"),
+    )
+}
+
 /// Returns whether the server refused with this status code.
 pub(crate) fn is(error: &kube_client::Error, code: u16) -> bool {
     matches!(error, kube_client::Error::Api(status) if status.code == code)

@@ -3,5 +3,6 @@
 
 mod binaries;
 mod environments;
+mod permissions;
 mod reports;
 mod users;
