@@ -1,5 +1,9 @@
 //! Words: the reasons why a test of an operator fails.
 
+use std::io;
+use std::path::PathBuf;
+
+use steersman_testenv::RbacSyntaxError;
 use steersman_testenv::assert::ConditionError;
 use thiserror::Error;
 
@@ -30,6 +34,22 @@ pub enum HarnessError {
     /// The manager of the operator ended by itself, or with an error.
     #[error("the manager of the operator ended{}", if .0.is_some() { "" } else { " without being told to" })]
     Ended(#[source] Option<Box<steersman_manager::Error>>),
+    /// The file of [`observe_rbac`](crate::OperatorTest::observe_rbac) cannot be read or written.
+    #[error("{}: the permissions of the operator cannot be added", path.display())]
+    RbacFile {
+        /// The file.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: io::Error,
+    },
+    /// The file of [`observe_rbac`](crate::OperatorTest::observe_rbac) is no set of rules.
+    #[error("{}: {problem}; correct the file, or delete it and run all tests", path.display())]
+    RbacSyntax {
+        /// The file.
+        path: PathBuf,
+        /// The problem, with its line.
+        problem: RbacSyntaxError,
+    },
     /// The operator did not do what the test expects; the text has a report.
     #[error(transparent)]
     Unmet(#[from] ConditionError),

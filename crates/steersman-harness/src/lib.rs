@@ -59,6 +59,9 @@
 //! # fn main() { a_text_is_counted_once() }
 //! ```
 //!
+//! [`observe_rbac`](OperatorTest::observe_rbac) collects the permissions that the operator needs in a file, and
+//! [`rbac_needed`](RunningOperator::rbac_needed) returns them as a role.
+//!
 //! Two checks need no operator: [`check_definition`] checks a definition with its CEL rules as an API server does, and
 //! [`RoundTrips`] converts random objects between the versions of a kind.
 //!
@@ -71,6 +74,9 @@
 //!   received in the round, by whichever client of the operator it was sent.
 //! - **HARNESS-3** The namespace of a test that does not call [`stop`](RunningOperator::stop) stays on an existing
 //!   cluster.
+//! - **HARNESS-4** The file of [`observe_rbac`](OperatorTest::observe_rbac) only gains permissions: those that the
+//!   operator of a test needed, if the test ends with [`stop`](RunningOperator::stop) on the embedded server. Merges
+//!   of several threads and processes lose none, and a file that cannot be read as rules stays as it is.
 
 mod error;
 mod random_text;
@@ -82,6 +88,7 @@ mod progress;
 mod steadiness;
 mod bound_watch;
 mod write_log;
+mod rbac_file;
 mod running_operator;
 mod operator_test;
 

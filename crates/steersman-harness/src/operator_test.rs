@@ -1,6 +1,7 @@
 //! Handle: declares the operator of a test and its surroundings.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,6 +38,7 @@ pub struct OperatorTest {
     quiet: Duration,
     patience: Duration,
     other_servers: Vec<ApiServer>,
+    rbac_file: Option<PathBuf>,
 }
 
 impl OperatorTest {
@@ -69,6 +71,7 @@ impl OperatorTest {
             quiet: Duration::from_secs(1),
             patience: Duration::from_secs(60),
             other_servers: Vec::new(),
+            rbac_file: None,
         }
     }
 
@@ -118,6 +121,21 @@ impl OperatorTest {
     /// [`assert_settled`](RunningOperator::assert_settled) fails on these as well.
     pub fn other_server(mut self, server: &ApiServer) -> Self {
         self.other_servers.push(server.clone());
+        self
+    }
+
+    /// Adds the permissions that the operator needed to a file when the operator is [stopped](RunningOperator::stop).
+    ///
+    /// The file has the permissions of all tests that name it, and is committed; use
+    /// `concat!(env!("CARGO_MANIFEST_DIR"), "/rbac.observed.yaml")`. `cargo steersman generate` makes the role of the
+    /// operator of it. Permissions are added and never removed: to begin anew, delete the file and run all tests.
+    /// Comments in the file are not kept. A test that ends without `stop`, because it failed, adds nothing, and neither
+    /// does a test on a server other than the embedded one, which has no log of requests (HARNESS-4).
+    ///
+    /// The permissions are those of [`rbac_needed`](RunningOperator::rbac_needed). Tests and test programs may add to one file at the same
+    /// time.
+    pub fn observe_rbac(mut self, path: impl Into<PathBuf>) -> Self {
+        self.rbac_file = Some(path.into());
         self
     }
 
@@ -188,6 +206,7 @@ impl OperatorTest {
             quiet: self.quiet,
             patience: self.patience,
             other_servers: self.other_servers,
+            rbac_file: self.rbac_file,
         })
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::ready;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,8 +22,9 @@ use crate::bound_watch::BoundWatch;
 use crate::error::{BoxError, HarnessError};
 use crate::prepared::Prepared;
 use crate::progress::{Progress, sent_writes};
+use crate::rbac_file;
 use crate::steadiness::{Sample, Steadiness, Verdict};
-use crate::write_log::{WriteLog, requests_sent};
+use crate::write_log::{PermissionLog, WriteLog, requests_sent};
 
 /// Declares the controllers of an operator in a manager.
 pub(crate) type Declare = Arc<dyn Fn(&Manager) -> Result<(), BoxError> + Send + Sync>;
@@ -37,6 +39,8 @@ pub(crate) struct Surroundings {
     pub(crate) quiet: Duration,
     pub(crate) patience: Duration,
     pub(crate) other_servers: Vec<ApiServer>,
+    /// The file to which the permissions of the operator are added at the end.
+    pub(crate) rbac_file: Option<PathBuf>,
 }
 
 /// An operator that runs in a test. [`stop`](Self::stop) ends it at the end of the test.
@@ -48,6 +52,8 @@ pub struct RunningOperator {
     around: Surroundings,
     process: OperatorProcess,
     kept: KeptNamespace,
+    /// `None` for a server other than the embedded one.
+    permissions: Option<PermissionLog>,
 }
 
 /// One run of the operator, from the start of a manager to its end.
@@ -66,6 +72,7 @@ struct KeptNamespace(Option<String>);
 impl RunningOperator {
     /// Starts the operator.
     pub(crate) fn launch(around: Surroundings) -> Result<Self, HarnessError> {
+        let permissions = around.env.server().map(PermissionLog::from_now);
         let process = OperatorProcess::start(&around)?;
         let is_kept = around.env.has_controllers();
         let kept = is_kept.then(|| around.prepared.namespace.clone());
@@ -73,6 +80,7 @@ impl RunningOperator {
             around,
             process,
             kept: KeptNamespace(kept),
+            permissions,
         })
     }
 
@@ -121,6 +129,26 @@ impl RunningOperator {
     #[must_use]
     pub fn requests_sent(&self) -> Option<usize> {
         self.server().map(requests_sent)
+    }
+
+    /// Returns the least ClusterRole that permits the requests of the operator so far, as YAML, for a comparison with a
+    /// file.
+    ///
+    /// It differs from [`TestEnv::rbac_needed`] in two points: requests before the start of the operator do not count,
+    /// and neither do requests that impersonate a user, because they need the permissions of that user. Requests of
+    /// other clients that the test makes count, except those of [`client`](Self::client) and of [`TestEnv::client`].
+    ///
+    /// # Errors
+    ///
+    /// [`NoRequestLog`](steersman_testenv::Error::NoRequestLog) for a server other than the embedded one;
+    /// [`RequestsForgotten`](steersman_testenv::Error::RequestsForgotten) if its log has dropped requests.
+    pub fn rbac_needed(&self, name: &str) -> Result<String, steersman_testenv::Error> {
+        use steersman_testenv::Error;
+        let log = self.permissions.as_ref().ok_or(Error::NoRequestLog)?;
+        match log.forgotten() {
+            0 => Ok(log.rules().cluster_role(name)),
+            forgotten => Err(Error::RequestsForgotten { forgotten }),
+        }
     }
 
     /// Starts an expectation; its error has the report of the environment, with the metrics of the operator.
@@ -254,18 +282,22 @@ impl RunningOperator {
         self.process.halt().await
     }
 
-    /// Ends the test: stops the operator, deletes the namespace on an existing cluster, and ends the environment.
+    /// Ends the test: stops the operator, adds its permissions to the file of
+    /// [`observe_rbac`](crate::OperatorTest::observe_rbac), deletes the namespace on an existing cluster, and ends the
+    /// environment.
     ///
     /// # Errors
     ///
     /// [`HarnessError::Ended`] if the manager ended with an error; the namespace then stays, too.
     /// [`HarnessError::Request`] and [`HarnessError::Env`] if the server does not delete what the test made.
+    /// [`HarnessError::RbacFile`] and [`HarnessError::RbacSyntax`] if the permissions cannot be added to the file.
     ///
     /// # Cancel safety
     ///
     /// Not cancel safe: the namespace may stay on an existing cluster.
     pub async fn stop(mut self) -> Result<(), HarnessError> {
         self.halt().await?;
+        self.add_permissions()?;
         if let Some(name) = &self.kept.0 {
             let key = ObjectKey::cluster(name);
             let deleted = self.around.prepared.client.delete_key::<Namespace>(&key);
@@ -276,6 +308,23 @@ impl RunningOperator {
         }
         self.kept.0 = None;
         Ok(self.around.env.stop().await?)
+    }
+
+    /// Adds the permissions of the operator to the file of observed permissions, if the test names one and the server
+    /// has a log (HARNESS-4).
+    fn add_permissions(&self) -> Result<(), HarnessError> {
+        let (Some(path), Some(log)) = (&self.around.rbac_file, &self.permissions) else {
+            return Ok(());
+        };
+        let forgotten = log.forgotten();
+        if forgotten > 0 {
+            tracing::warn!(
+                forgotten,
+                "the log of the server dropped requests: permissions may be missing in {}; raise `log_capacity`",
+                path.display()
+            );
+        }
+        rbac_file::merge(path, log.rules())
     }
 
     /// Returns the error of an expectation that failed, with the report of the environment.

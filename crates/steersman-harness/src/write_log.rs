@@ -1,5 +1,6 @@
 //! Machine: finds the requests of an operator in the log of the embedded server.
 
+use steersman_testenv::RbacRules;
 use steersman_testenv::apiserver::ApiServer;
 use steersman_testenv::apiserver::faults::{RequestRecord, Verb};
 
@@ -23,10 +24,9 @@ pub(crate) struct WriteLog {
 impl WriteLog {
     /// Begins with the next request that the server receives.
     pub(crate) fn from_now(server: &ApiServer) -> Self {
-        let last = server.requests().all().pop();
         Self {
             server: server.clone(),
-            first: last.map_or(0, |last| last.sequence + 1),
+            first: next_request(server),
         }
     }
 
@@ -37,10 +37,47 @@ impl WriteLog {
     }
 }
 
+/// The permissions that an operator needs, by the log of one server, from a moment on.
+#[derive(Debug)]
+pub(crate) struct PermissionLog {
+    server: ApiServer,
+    /// The number of the first request that counts.
+    first: u64,
+}
+
+impl PermissionLog {
+    /// Begins with the next request that the server receives.
+    pub(crate) fn from_now(server: &ApiServer) -> Self {
+        Self {
+            server: server.clone(),
+            first: next_request(server),
+        }
+    }
+
+    /// Returns the rules for the requests so far. A request that impersonates a user does not count, because it needs
+    /// the permissions of that user.
+    pub(crate) fn rules(&self) -> RbacRules {
+        RbacRules::requested(&self.server, |record| {
+            record.sequence >= self.first && record.impersonated_by.is_none()
+        })
+    }
+
+    /// Returns the number of requests that the log has dropped.
+    pub(crate) fn forgotten(&self) -> u64 {
+        self.server.requests().forgotten()
+    }
+}
+
 /// Returns the number of requests of the operator in the log of a server, without watches.
 pub(crate) fn requests_sent(server: &ApiServer) -> usize {
     let counts = |record: &RequestRecord| is_of_operator(record) && !record.does(Verb::Watch);
     server.requests().count(counts)
+}
+
+/// Returns the number that the next request of a server gets.
+fn next_request(server: &ApiServer) -> u64 {
+    let last = server.requests().all().pop();
+    last.map_or(0, |last| last.sequence + 1)
 }
 
 /// Returns whether a request is not one of the test itself.

@@ -4,6 +4,8 @@
     reason = "a test that cannot go on fails where it stands"
 )]
 
+mod permissions;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
