@@ -14,6 +14,8 @@ pub(crate) struct OwnKind {
     pub(crate) kind: String,
     pub(crate) plural: String,
     pub(crate) is_namespaced: bool,
+    /// Whether a webhook of the program converts its objects.
+    pub(crate) is_converted: bool,
     /// The `CustomResourceDefinition`, as the manifests have it.
     pub(crate) definition: Value,
 }
@@ -36,6 +38,7 @@ impl OwnKind {
             kind: text("/spec/names/kind")?,
             plural: text("/spec/names/plural")?,
             is_namespaced: definition["spec"]["scope"] == "Namespaced",
+            is_converted: false,
             definition: prepared(definition),
         })
     }
@@ -47,6 +50,7 @@ impl OwnKind {
 
     /// Lets the webhook behind a Service convert the objects, as the leader sets it when it installs the definition.
     pub(crate) fn convert_by(&mut self, service: &str, namespace: &str) {
+        self.is_converted = true;
         self.definition["spec"]["conversion"] = json!({
             "strategy": "Webhook",
             "webhook": {

@@ -38,7 +38,7 @@
 //! - `crds` and `rbac` make files of values.
 //! - `template` fills in texts, of which `workload` makes the Deployment and the objects around it.
 //! - `webhooks` makes the Service and the configurations of webhooks.
-//! - `install` puts everything together.
+//! - `install` puts everything together, and `helm` makes a chart of it.
 //! - [`manifests`] has [`Manifests`].
 
 pub mod error;
@@ -57,6 +57,7 @@ mod template;
 mod workload;
 mod webhooks;
 mod install;
+mod helm;
 pub mod manifests;
 
 pub use error::Error;

@@ -8,7 +8,7 @@ use crate::observed::Observed;
 use crate::operator::Operator;
 use crate::options::Options;
 use crate::rule::PolicyRule;
-use crate::{crds, install, rbac, webhooks, workload};
+use crate::{crds, helm, install, rbac, webhooks, workload};
 
 /// The manifests of one operator, as files.
 ///
@@ -72,5 +72,13 @@ impl Manifests {
     #[must_use]
     pub fn install(&self) -> Files {
         install::files(&self.operator, &self.kustomize())
+    }
+
+    /// Returns a Helm chart in `dist/chart`. Its objects are those of [`install`](Self::install) without the namespace,
+    /// with values for what users change. Names do not depend on the release, because the program looks for its Service
+    /// by its own name: a cluster has one release.
+    #[must_use]
+    pub fn helm(&self) -> Files {
+        helm::files(&self.operator, &self.observed)
     }
 }

@@ -71,6 +71,18 @@ impl Operator {
         })
     }
 
+    /// Returns the same operator in another namespace.
+    pub(crate) fn in_namespace(&self, namespace: &str) -> Self {
+        let mut operator = self.clone();
+        namespace.clone_into(&mut operator.namespace);
+        for own in &mut operator.own {
+            if own.is_converted {
+                own.convert_by(&self.name, namespace);
+            }
+        }
+        operator
+    }
+
     /// Returns whether the program answers requests of the API server.
     pub(crate) fn has_webhook_server(&self) -> bool {
         self.converts || !self.webhooks.is_empty()

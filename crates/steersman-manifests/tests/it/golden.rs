@@ -54,6 +54,7 @@ fn compare(name: &str, files: &Files) {
 fn all(manifests: &Manifests) -> Files {
     let mut files = manifests.kustomize();
     files.extend(manifests.install());
+    files.extend(manifests.helm());
     files
 }
 

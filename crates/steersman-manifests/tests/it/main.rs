@@ -4,5 +4,8 @@
     reason = "a test that cannot go on fails where it stands"
 )]
 
-mod golden;
 mod examples;
+mod golden;
+mod chart;
+mod names;
+mod install;

@@ -1,0 +1,149 @@
+//! Machine: the operator as a Helm chart.
+
+use serde_json::json;
+
+use crate::files::{FROM_PROGRAM, FROM_RULES, Files, header, source};
+use crate::install::without_header;
+use crate::operator::Operator;
+use crate::rbac::is_for_users;
+use crate::rule::PolicyRule;
+use crate::template::fill;
+use crate::{crds, rbac, webhooks, workload};
+
+#[cfg(test)]
+mod tests;
+
+/// The namespace in the files from which templates are made. Helm puts that of the release in its place.
+const PLACEHOLDER: &str = "namespace-of-the-helm-release";
+
+/// What Helm puts in the place of the placeholder.
+const RELEASE_NAMESPACE: &str = "{{ .Release.Namespace }}";
+
+/// The line of a definition that is there only if the value `crd.keep` is set.
+const KEEP: &str = "    helm.sh/resource-policy: keep\n";
+
+const CHART: &str = include_str!("../templates/chart/Chart.yaml");
+const VALUES: &str = include_str!("../templates/chart/values.yaml");
+const HELPERS: &str = include_str!("../templates/chart/_helpers.tpl");
+const NOTES: &str = include_str!("../templates/chart/NOTES.txt");
+const DEPLOYMENT: &str = include_str!("../templates/chart/deployment.yaml");
+const SERVICE_ACCOUNT: &str = include_str!("../templates/chart/service_account.yaml");
+
+/// The files of `config` that the chart has in another form, or not at all.
+const REPLACED: &[&str] = &["kustomization.yaml", "manager.yaml", "service_account.yaml"];
+
+/// Returns the files of `dist/chart`.
+pub(crate) fn files(operator: &Operator, observed: &[PolicyRule]) -> Files {
+    let mut files = Files::new();
+    let mut add = |path: &str, text: String| files.insert(format!("dist/chart/{path}"), text);
+    add("Chart.yaml", header(FROM_PROGRAM) + &fill(CHART, operator));
+    add("values.yaml", header(FROM_PROGRAM) + &values(operator));
+    add(
+        "templates/_helpers.tpl",
+        template(FROM_PROGRAM, &fill(HELPERS, operator)),
+    );
+    add(
+        "templates/NOTES.txt",
+        template(FROM_PROGRAM, &fill(NOTES, operator)),
+    );
+    let deployment = template(FROM_PROGRAM, &fill(DEPLOYMENT, operator));
+    add("templates/manager/manager.yaml", deployment);
+    let account = template(FROM_PROGRAM, &fill(SERVICE_ACCOUNT, operator));
+    add("templates/rbac/service_account.yaml", account);
+    for (path, text) in config(operator, observed) {
+        let path = path.trim_start_matches("config/");
+        if REPLACED.iter().any(|replaced| path.ends_with(replaced)) {
+            continue;
+        }
+        add(&format!("templates/{path}"), of_config(path, &text));
+    }
+    files
+}
+
+/// Returns the files of `config` with the placeholder as their namespace.
+fn config(operator: &Operator, observed: &[PolicyRule]) -> Files {
+    let mut operator = operator.in_namespace(PLACEHOLDER);
+    // The value `replicaCount` decides whether the budget is there.
+    operator.options.replicas = operator.options.replicas.max(2);
+    for own in &mut operator.own {
+        own.definition["metadata"]["annotations"]["helm.sh/resource-policy"] = json!("keep");
+    }
+    let mut files = crds::files(&operator);
+    files.extend(rbac::files(&operator, observed));
+    files.extend(workload::files(&operator));
+    files.extend(webhooks::files(&operator));
+    files
+}
+
+/// Returns the template of a file of `config`.
+fn of_config(path: &str, text: &str) -> String {
+    let from = if text.starts_with(&header(FROM_RULES)) {
+        FROM_RULES
+    } else {
+        FROM_PROGRAM
+    };
+    // Texts of the program, such as descriptions, may hold the braces of a template.
+    let body = without_header(text).replace("{{", r#"{{ "{{" }}"#);
+    let mut body = body.replace(PLACEHOLDER, RELEASE_NAMESPACE);
+    if path.starts_with("crd/") {
+        let kept = format!("    {{{{- if .Values.crd.keep }}}}\n{KEEP}    {{{{- end }}}}\n");
+        body = body.replacen(KEEP, &kept, 1);
+    }
+    if let Some(condition) = condition(path) {
+        body = format!("{{{{- if {condition} }}}}\n{body}{{{{- end }}}}\n");
+    }
+    template(from, &body)
+}
+
+/// Returns the condition under which a file of `config` is in a release.
+fn condition(path: &str) -> Option<&'static str> {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    if is_for_users(path) {
+        return Some(".Values.rbac.helpers");
+    }
+    match name {
+        "allow-metrics-traffic.yaml" => {
+            Some("and .Values.networkPolicy.enable .Values.metrics.enable")
+        }
+        "allow-webhook-traffic.yaml" => Some(".Values.networkPolicy.enable"),
+        "monitor.yaml" => Some("and .Values.prometheus.enable .Values.metrics.enable"),
+        "alerts.yaml" => Some(".Values.prometheus.enable"),
+        "pod_disruption_budget.yaml" => {
+            Some("and .Values.podDisruptionBudget.enable (gt (int .Values.replicaCount) 1)")
+        }
+        name if name.starts_with("metrics_") => Some(".Values.metrics.enable"),
+        _ if path.starts_with("crd/") => Some(".Values.crd.enable"),
+        _ => None,
+    }
+}
+
+/// Returns a template with its source in a comment of templates, which a release does not hold. A release would hold
+/// a comment of YAML as an empty object where the condition of the file is false.
+fn template(from: &str, body: &str) -> String {
+    format!("{{{{- /* {} */ -}}}}\n{body}", source(from))
+}
+
+fn values(operator: &Operator) -> String {
+    let (repository, tag) = parts(&operator.image);
+    // Without a tag, an image has the version of the program.
+    let tag = if tag == operator.version { "" } else { tag };
+    let options = &operator.options;
+    fill(VALUES, operator)
+        .replace("${repository}", repository)
+        .replace("${tag}", tag)
+        .replace("${prometheus}", &options.prometheus.to_string())
+        .replace("${network_policy}", &options.network_policy.to_string())
+}
+
+/// Returns the repository of an image, and its tag or digest.
+fn parts(image: &str) -> (&str, &str) {
+    if let Some((repository, digest)) = image.split_once('@') {
+        let repository = parts(repository).0;
+        return (repository, digest);
+    }
+    match image.rsplit_once(':') {
+        // A colon before a slash is that of a port.
+        Some((repository, tag)) if !tag.contains('/') => (repository, tag),
+        _ => (image, ""),
+    }
+}
